@@ -1,0 +1,65 @@
+# Everything a fresh machine needs besides Python 3.11+ and make is set up by these targets.
+
+# The first interpreter that is new enough; `make PYTHON=... <target>` overrides.
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	"$$p" -c '$(NEW_ENOUGH)' 2>/dev/null && echo "$$p" && break; done)
+
+VENV := .venv
+PEERS := .venv-peers
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+TORCH := torch==2.13.0
+AUTOGRAD := autograd==1.9.1
+
+# Extra arguments of pytest: make test ARGS="-k matmul".
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench clean
+
+help:
+	@echo "make demo    train a classifier on a tape and check its gradients"
+	@echo "make test    run the tests and every example in the documentation"
+	@echo "make lint    ruff and mypy"
+	@echo "make format  let ruff rewrite the files"
+	@echo "make bench   measure against PyTorch and autograd"
+	@echo "make clean   remove what these targets made"
+
+# The stamp is touched last, so an interrupted install is done again.
+$(VENV)/.stamp: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer found; make PYTHON=/path/to/python" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python $(PIP_INSTALL) --editable '.[test,lint]'
+	@touch $@
+
+# Peers have an environment of their own, so that none of them can become a dependency by accident.
+$(PEERS)/.stamp: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer found; make PYTHON=/path/to/python" >&2; exit 1; }
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python $(PIP_INSTALL) --editable .
+	$(PEERS)/bin/python $(PIP_INSTALL) $(TORCH)
+	$(PEERS)/bin/python $(PIP_INSTALL) $(AUTOGRAD)
+	@touch $@
+
+demo: $(VENV)/.stamp
+	$(VENV)/bin/gradtape demo
+
+# Two workers with two spinning BLAS pools fight over the cores; one BLAS thread each is faster.
+test: $(VENV)/.stamp
+	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 $(ARGS)
+
+lint: $(VENV)/.stamp
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+format: $(VENV)/.stamp
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+bench: $(PEERS)/.stamp
+	$(PEERS)/bin/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) $(PEERS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

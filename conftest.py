@@ -1,0 +1,49 @@
+"""Settings shared by the unit tests and by the examples in docstrings and documents."""
+
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+# "ci" is deterministic: the same tree gives the same result, on slow machines too.
+# To look for new failures: pytest --hypothesis-profile=explore
+settings.register_profile(
+    "ci",
+    derandomize=True,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("explore", max_examples=2000, deadline=None, print_blob=True)
+settings.load_profile("ci")
+
+
+def seed_of(request: pytest.FixtureRequest) -> int:
+    """A seed that depends on nothing but the test's id, so order and workers do not matter."""
+    return zlib.crc32(request.node.nodeid.encode())
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """A NumPy generator seeded from the test's id."""
+    return np.random.default_rng(seed_of(request))
+
+
+# gradtape is imported inside the fixtures: a package that fails to import is then reported by
+# each test, not as a failure to load this file.
+
+
+@pytest.fixture(autouse=True)
+def _seed_gradtape(request: pytest.FixtureRequest) -> None:
+    import gradtape as gt
+
+    gt.manual_seed(seed_of(request))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _doctest_names(doctest_namespace: dict[str, Any]) -> None:
+    import gradtape as gt
+
+    doctest_namespace.update(gt=gt, np=np)
