@@ -1,0 +1,330 @@
+"""gradtape: automatic differentiation for people who write NumPy."""
+
+from gradtape import (
+    dtypes as dtypes,
+    linalg as linalg,
+    ops as ops,
+    optim as optim,
+    random as random,
+    testing as testing,
+)
+from gradtape.autodiff.context import compute_gradients as compute_gradients
+from gradtape.autodiff.custom import custom_jvp as custom_jvp, custom_vjp as custom_vjp
+from gradtape.autodiff.jacobians import (
+    hessian as hessian,
+    hvp as hvp,
+    jacfwd as jacfwd,
+    jacobian as jacobian,
+    jacrev as jacrev,
+)
+from gradtape.autodiff.reverse import (
+    grad as grad,
+    value_and_grad as value_and_grad,
+    vjp as vjp,
+)
+from gradtape.autodiff.tape import GradientTape as GradientTape
+from gradtape.autodiff.transforms import jvp as jvp, vmap as vmap
+from gradtape.core.state import (
+    GradientContext as GradientContext,
+    clear_default_context_tape as clear_default_context_tape,
+    clear_tape as clear_tape,
+    current_context as current_context,
+    default_context as default_context,
+    enable_grad as enable_grad,
+    no_grad as no_grad,
+    using_mode as using_mode,
+)
+from gradtape.core.tensor import Tensor as Tensor
+from gradtape.dtypes import (
+    bool_ as bool_,
+    complex64 as complex64,
+    complex128 as complex128,
+    float16 as float16,
+    float32 as float32,
+    float64 as float64,
+    int8 as int8,
+    int16 as int16,
+    int32 as int32,
+    int64 as int64,
+    uint8 as uint8,
+    uint16 as uint16,
+    uint32 as uint32,
+    uint64 as uint64,
+)
+from gradtape.errors import GradtapeError as GradtapeError
+from gradtape.ops.activation import (
+    elu as elu,
+    gelu as gelu,
+    leaky_relu as leaky_relu,
+    log_sigmoid as log_sigmoid,
+    relu as relu,
+    relu6 as relu6,
+    sigmoid as sigmoid,
+    silu as silu,
+    softplus as softplus,
+    softsign as softsign,
+)
+from gradtape.ops.arithmetic import (
+    abs as abs,
+    absolute as absolute,
+    add as add,
+    divide as divide,
+    floor_divide as floor_divide,
+    fmod as fmod,
+    hypot as hypot,
+    multiply as multiply,
+    negative as negative,
+    positive as positive,
+    power as power,
+    reciprocal as reciprocal,
+    remainder as remainder,
+    sign as sign,
+    square as square,
+    subtract as subtract,
+)
+from gradtape.ops.assign import setitem as setitem
+from gradtape.ops.cast import (
+    astype as astype,
+    conj as conj,
+    copy as copy,
+    imag as imag,
+    real as real,
+    stop_gradient as stop_gradient,
+)
+from gradtape.ops.comparison import (
+    bitwise_and as bitwise_and,
+    bitwise_invert as bitwise_invert,
+    bitwise_or as bitwise_or,
+    bitwise_xor as bitwise_xor,
+    equal as equal,
+    greater as greater,
+    greater_equal as greater_equal,
+    isfinite as isfinite,
+    isinf as isinf,
+    isnan as isnan,
+    less as less,
+    less_equal as less_equal,
+    logical_and as logical_and,
+    logical_not as logical_not,
+    logical_or as logical_or,
+    logical_xor as logical_xor,
+    not_equal as not_equal,
+    signbit as signbit,
+)
+from gradtape.ops.contract import tensordot as tensordot
+from gradtape.ops.creation import (
+    arange as arange,
+    asarray as asarray,
+    empty as empty,
+    eye as eye,
+    full as full,
+    identity as identity,
+    linspace as linspace,
+    meshgrid as meshgrid,
+    ones as ones,
+    tensor as tensor,
+    zeros as zeros,
+)
+from gradtape.ops.cumulative import (
+    cumprod as cumprod,
+    cumsum as cumsum,
+)
+from gradtape.ops.diagonal import (
+    diag as diag,
+    diagonal as diagonal,
+    trace as trace,
+    tril as tril,
+    triu as triu,
+)
+from gradtape.ops.einsum import einsum as einsum
+from gradtape.ops.exponential import (
+    cbrt as cbrt,
+    exp as exp,
+    exp2 as exp2,
+    exp10 as exp10,
+    expm1 as expm1,
+    log as log,
+    log1p as log1p,
+    log2 as log2,
+    log10 as log10,
+    logaddexp as logaddexp,
+    logaddexp2 as logaddexp2,
+    sqrt as sqrt,
+)
+from gradtape.ops.gather import (
+    gather as gather,
+    index_add as index_add,
+    scatter_add as scatter_add,
+    take as take,
+    take_along_axis as take_along_axis,
+)
+from gradtape.ops.generator import manual_seed as manual_seed
+from gradtape.ops.index import getitem as getitem
+from gradtape.ops.join import (
+    column_stack as column_stack,
+    concat as concat,
+    concatenate as concatenate,
+    dstack as dstack,
+    hstack as hstack,
+    stack as stack,
+    vstack as vstack,
+)
+from gradtape.ops.like import (
+    empty_like as empty_like,
+    full_like as full_like,
+    ndim as ndim,
+    ones_like as ones_like,
+    shape as shape,
+    size as size,
+    zeros_like as zeros_like,
+)
+from gradtape.ops.linalg import solve as solve
+from gradtape.ops.locate import (
+    argwhere as argwhere,
+    flatnonzero as flatnonzero,
+    nonzero as nonzero,
+    one_hot as one_hot,
+)
+from gradtape.ops.matmul import (
+    dot as dot,
+    inner as inner,
+    kron as kron,
+    matmul as matmul,
+    outer as outer,
+    vdot as vdot,
+)
+from gradtape.ops.moments import (
+    std as std,
+    var as var,
+)
+from gradtape.ops.norm import norm as norm
+from gradtape.ops.pad import pad as pad
+from gradtape.ops.product import prod as prod
+from gradtape.ops.random import (
+    normal as normal,
+    rand as rand,
+    randn as randn,
+    uniform as uniform,
+)
+from gradtape.ops.random_discrete import (
+    bernoulli as bernoulli,
+    permutation as permutation,
+    randint as randint,
+)
+from gradtape.ops.rearrange import (
+    flip as flip,
+    fliplr as fliplr,
+    flipud as flipud,
+    repeat as repeat,
+    roll as roll,
+    rot90 as rot90,
+    tile as tile,
+)
+from gradtape.ops.reduce import (
+    amax as amax,
+    amin as amin,
+    max as max,
+    mean as mean,
+    min as min,
+    sum as sum,
+)
+from gradtape.ops.rounding import (
+    ceil as ceil,
+    copysign as copysign,
+    floor as floor,
+    rint as rint,
+    round as round,
+    trunc as trunc,
+)
+from gradtape.ops.select import (
+    clip as clip,
+    fmax as fmax,
+    fmin as fmin,
+    maximum as maximum,
+    minimum as minimum,
+    nan_to_num as nan_to_num,
+    where as where,
+)
+from gradtape.ops.shape import (
+    atleast_1d as atleast_1d,
+    atleast_2d as atleast_2d,
+    atleast_3d as atleast_3d,
+    broadcast_arrays as broadcast_arrays,
+    broadcast_to as broadcast_to,
+    expand_dims as expand_dims,
+    flatten as flatten,
+    matrix_transpose as matrix_transpose,
+    moveaxis as moveaxis,
+    ravel as ravel,
+    reshape as reshape,
+    squeeze as squeeze,
+    swapaxes as swapaxes,
+    transpose as transpose,
+    unsqueeze as unsqueeze,
+)
+from gradtape.ops.softmax import (
+    log_softmax as log_softmax,
+    logsumexp as logsumexp,
+    softmax as softmax,
+)
+from gradtape.ops.special import (
+    digamma as digamma,
+    erf as erf,
+    erfc as erfc,
+    erfinv as erfinv,
+    lgamma as lgamma,
+    ndtr as ndtr,
+    polygamma as polygamma,
+    xlogy as xlogy,
+)
+from gradtape.ops.split import (
+    array_split as array_split,
+    chunk as chunk,
+    split as split,
+)
+from gradtape.ops.trigonometric import (
+    acos as acos,
+    acosh as acosh,
+    arccos as arccos,
+    arccosh as arccosh,
+    arcsin as arcsin,
+    arcsinh as arcsinh,
+    arctan as arctan,
+    arctan2 as arctan2,
+    arctanh as arctanh,
+    asin as asin,
+    asinh as asinh,
+    atan as atan,
+    atan2 as atan2,
+    atanh as atanh,
+    cos as cos,
+    cosh as cosh,
+    deg2rad as deg2rad,
+    degrees as degrees,
+    rad2deg as rad2deg,
+    radians as radians,
+    sin as sin,
+    sinc as sinc,
+    sinh as sinh,
+    tan as tan,
+    tanh as tanh,
+)
+from gradtape.ops.which import (
+    all as all,
+    any as any,
+    argmax as argmax,
+    argmin as argmin,
+    count_nonzero as count_nonzero,
+)
+from gradtape.tools.check import (
+    GradientReport as GradientReport,
+    NumericalChecker as NumericalChecker,
+)
+from gradtape.tools.writes import detect_writes as detect_writes
+
+
+def __getattr__(name: str) -> object:
+    # ml_dtypes is only loaded for those who use it.
+    if name == "bfloat16":
+        return dtypes.bfloat16
+    raise AttributeError(f"module 'gradtape' has no attribute {name!r}")

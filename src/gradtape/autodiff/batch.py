@@ -1,0 +1,79 @@
+"""Batching: a level whose tensors hide one axis of their value, for `vmap`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape.core.call import dispatch
+from gradtape.core.nested import Nested, unshell
+from gradtape.core.op import Op, registry
+from gradtape.core.record import Level, Node
+from gradtape.core.state import next_level
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ConversionError, UnsupportedError
+
+
+class Batched(Node):
+    """What a batched tensor carries: its level and which axis of its value is hidden."""
+
+    __slots__ = ("axis",)
+
+    def __init__(self, level: BatchLevel, axis: int) -> None:
+        self.segment = level
+        self.sequence = 0
+        self.axis = axis
+
+    def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape[: self.axis] + shape[self.axis + 1 :]
+
+
+class BatchLevel(Level):
+    """One `vmap` in progress: ops on its tensors run on all elements of the batch at once."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, size: int) -> None:
+        super().__init__(next_level(), "vmap")
+        self.size = size
+
+    def batched(self, value: Any, axis: int) -> Tensor:
+        """A tensor of this level that hides `axis` of `value`."""
+        return Nested(unshell(value), Batched(self, axis))
+
+    def split(self, value: Any) -> tuple[Any, int | None]:
+        """The value below and its batch axis; None if it is the same for the whole batch."""
+        value = unshell(value)
+        node = value.record if isinstance(value, Tensor) else None
+        if isinstance(node, Batched) and node.segment is self:
+            return value.value, node.axis
+        return value, None
+
+    def unbatch(self, value: Any, axis: int) -> Any:
+        """The value below with its batch axis at `axis`, repeated if it has none."""
+        value, own = self.split(value)
+        if own is None:
+            shape = tuple(value.shape) if hasattr(value, "shape") else ()
+            spread = registry.functions["broadcast_to"](value, (self.size, *shape))
+            return (
+                registry.functions["moveaxis"](spread, 0, axis)
+                if axis % (len(shape) + 1)
+                else spread
+            )
+        return value if own == axis else registry.functions["moveaxis"](value, own, axis)
+
+    def process(self, op: Op, args: list[Any], params: dict[str, Any]) -> Any:
+        values, axes = zip(*(self.split(arg) for arg in args), strict=True)
+        if op.batch is None:
+            raise UnsupportedError(f"{op.name}: has no batching rule; call it outside vmap")
+        if not any(axis is not None for axis in axes):
+            return dispatch(op, values, params)
+        out, axis = op.batch(op, axes, values, params)
+        if op.outputs == 1:
+            return self.batched(out, axis)
+        return tuple(self.batched(o, a) for o, a in zip(out, axis, strict=True))
+
+    def read(self, tensor: Any) -> None:
+        raise ConversionError(
+            "vmap: this tensor stands for a whole batch and has no single value; use gt.where "
+            "instead of branching on it, and return it to see the values"
+        )

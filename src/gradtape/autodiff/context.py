@@ -1,0 +1,94 @@
+"""Backward passes of gradient contexts: `compute_gradients` and `Tensor.backward`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.autodiff.reverse import checked
+from gradtape.core.call import is_differentiable
+from gradtape.core.define import public
+from gradtape.core.nested import unshell
+from gradtape.core.record import LEAVES, Leaf, Node, Record
+from gradtape.core.state import CONTEXT_LEVEL, current_context
+from gradtape.core.tensor import Tensor
+from gradtape.core.walk import walk
+from gradtape.errors import ContextError, DTypeError, TapeError
+
+
+@public()
+def compute_gradients(
+    target: Tensor,
+    gradient: Any = None,
+    *,
+    create_graph: bool = False,
+    release: bool = False,
+) -> None:
+    """Walk the active context's tape back from a target and add to `.grad` of every leaf.
+
+    Args:
+        target: What to differentiate, usually a loss.
+        gradient: The cotangent to start from; ones if not given, so that a non-scalar target is
+            summed.
+        create_graph: Whether the backward pass is itself recorded, so that `.grad` can be
+            differentiated again.
+        release: Whether to free the records on the way; the target cannot be walked again.
+
+    Raises:
+        ContextError: The target was recorded in a context that is not active, or was cleared.
+        TapeError: The target does not depend on anything that requires a gradient.
+
+    >>> w = gt.ones(3, requires_grad=True)
+    >>> gt.compute_gradients(gt.sum(w * w))
+    >>> w.grad
+    tensor([2., 2., 2.])
+    """
+    target, record = _on_active_tape(target)
+    tape = current_context().tape
+    if gradient is None:
+        value = target.value
+        gradient = np.ones(value.shape, value.dtype) if value.shape else value.dtype.type(1)
+    else:
+        gradient = unshell(checked(gradient, target, "compute_gradients", "gradient", "target"))
+    if create_graph:
+        gradient = gradient if isinstance(gradient, Tensor) else Tensor(gradient)
+    found = walk(tape.segment, [(record, gradient)], create_graph=create_graph, release=release)
+    if isinstance(record, Record):
+        tape.remember(record)
+    for leaf, ct in found.items():
+        if isinstance(leaf, Leaf):
+            _accumulate(leaf, ct)
+
+
+def _accumulate(leaf: Leaf, ct: Any) -> None:
+    """Add to the gradient of a leaf, which several threads may share."""
+    new = ct if isinstance(ct, Tensor) else Tensor(np.asarray(ct))
+    with leaf.lock:
+        leaf.grad = new if leaf.grad is None else leaf.grad + new
+
+
+def _on_active_tape(target: Any) -> tuple[Tensor, Node]:
+    """The target and its node, if the active context can differentiate it."""
+    target = unshell(target) if isinstance(target, Tensor) else target
+    if not isinstance(target, Tensor) or target.record is None:
+        raise TapeError(
+            "compute_gradients: the target does not depend on any tensor that requires a "
+            "gradient, or was computed under no_grad; use x.set_requires_grad(True) before"
+        )
+    segment = target.record.segment
+    active = current_context()
+    if segment is LEAVES or segment is active.tape.segment:
+        if not is_differentiable(target):
+            raise DTypeError(f"compute_gradients: {target.dtype} has no derivatives")
+        return target, target.record
+    if segment.number > CONTEXT_LEVEL:
+        raise TapeError(
+            f"compute_gradients: the target belongs to a {segment.label}, not to a gradient "
+            "context; ask that tape, or return the value from the transform"
+        )
+    raise ContextError(
+        f"compute_gradients: the target was recorded by {segment.label}, and context {active.id} "
+        "is active; compute the gradients before its tape is cleared, or re-enter it with "
+        "`with ctx:`"
+    )

@@ -1,0 +1,251 @@
+"""Functions with their own derivative rules: `custom_vjp`, `custom_jvp`.
+
+A call of such a function is one op of its own, recorded like a built-in one: its forward runs on
+raw arrays, its rules on whatever they are given, so that they can be differentiated again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape import tree
+from gradtape.autodiff.forward import zeros_like
+from gradtape.autodiff.reverse import vjp
+from gradtape.autodiff.transforms import vmap
+from gradtape.core.aval import aval_of
+from gradtape.core.call import call
+from gradtape.core.define import functions
+from gradtape.core.nested import unshell
+from gradtape.core.op import NotDifferentiable, Op
+from gradtape.core.tensor import Tensor
+from gradtape.errors import GradtapeError, NotDifferentiableError, ShapeError
+
+Rule = Callable[..., Any]
+
+
+class CustomFunction:
+    """A function whose derivatives are given by rules; made by `custom_vjp` or `custom_jvp`."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._vjp: Rule | None = None
+        self._jvp: Rule | None = None
+        functools.update_wrapper(self, function)
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return getattr(self._function, "__name__", "custom function")
+
+    def defvjp(self, rule: Rule) -> Rule:
+        """Set the reverse-mode rule `rule(ct, out, *args)`: one cotangent per argument."""
+        self._vjp = rule
+        return rule
+
+    def defjvp(self, rule: Rule) -> Rule:
+        """Set the forward-mode rule `rule(tangents, out, *args)`: the tangent of the output."""
+        self._jvp = rule
+        return rule
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, structure = tree.flatten(args)
+        run = _Run(self.name, self._function, self._vjp, self._jvp, structure, kwargs)
+        return run.call(leaves)
+
+
+class _Run:
+    """One call: the op made for it, and the containers that arguments and results come in."""
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        vjp_rule: Rule | None,
+        jvp_rule: Rule | None,
+        structure: tree.Structure,
+        kwargs: dict[str, Any],
+    ) -> None:
+        self.name = name
+        self.function = functools.partial(function, **kwargs)
+        self.vjp_rule = vjp_rule
+        self.jvp_rule = jvp_rule
+        self.structure = structure
+        self.out_structure: tree.Structure | None = None
+        if vjp_rule is None and jvp_rule is None:
+            rule: Rule = NotDifferentiable(f"{name}: has no rule; add one with @{name}.defvjp")
+        else:
+            rule = self._pull
+        self.op = Op(
+            name=name,
+            evaluate=self._evaluate,
+            infer=self._infer,
+            vjp_all=rule,
+            jvp=self._push,
+            batch=self._batch,
+        )
+
+    def call(self, leaves: Sequence[Any]) -> Any:
+        """Run it as an op; the containers of the result are known afterwards."""
+        out = call(self.op, leaves, {})
+        assert self.out_structure is not None
+        return tree.unflatten(self.out_structure, list(out) if self.op.outputs != 1 else [out])
+
+    def _args(self, leaves: Sequence[Any]) -> Any:
+        return tree.unflatten(self.structure, list(leaves))
+
+    def _outs(self, leaves: Any) -> Any:
+        assert self.out_structure is not None
+        parts = list(leaves) if self.op.outputs != 1 else [leaves]
+        return tree.unflatten(self.out_structure, parts)
+
+    def _evaluate(self, _xp: Any, *leaves: Any) -> Any:
+        outs, self.out_structure = tree.flatten(self.function(*self._args(leaves)))
+        self.op.outputs = len(outs)
+        outs = [unshell(out) for out in outs]
+        if any(isinstance(out, Tensor) for out in outs):
+            raise GradtapeError(
+                f"{self.name}: the function uses a recorded tensor that is not an argument, whose "
+                "gradient the rule cannot give; pass it as an argument, or detach() it"
+            )
+        outs = [out if hasattr(out, "dtype") else np.asarray(out) for out in outs]
+        return outs[0] if len(outs) == 1 else tuple(outs)
+
+    def _infer(self, *avals: Any) -> Any:
+        outs = self._evaluate(np, *(np.zeros(aval.shape, aval.dtype) for aval in avals))
+        return aval_of(outs) if self.op.outputs == 1 else tuple(aval_of(out) for out in outs)
+
+    def _pull(self, ct: Any, out: Any, *inputs: Any) -> list[Any]:
+        """The cotangents of all inputs."""
+        if self.vjp_rule is None:
+            return list(self._transposed(ct, out, inputs))
+        returned = self.vjp_rule(self._outs(ct), self._outs(out), *self._args(inputs))
+        # A rule may return what it was given; results of the walk share memory with nothing.
+        given = {id(value) for value in (ct, out, *inputs)}
+        return [
+            ct.copy() if isinstance(ct, np.ndarray) and id(ct) in given else ct
+            for ct in self._checked(returned, inputs)
+        ]
+
+    def _checked(self, returned: Any, inputs: Sequence[Any]) -> list[Any]:
+        """What a rule returned, as one cotangent per input; None stands for zero."""
+        args = self._args(inputs)
+        if not isinstance(returned, tuple) or len(returned) != len(args):
+            raise ShapeError(
+                f"{self.name}: the vjp rule returned {_described(returned)}; needed a tuple of "
+                f"{len(args)}, one cotangent per argument"
+            )
+        cts: list[Any] = []
+        for ct, arg in zip(returned, args, strict=True):
+            leaves = tree.flatten(arg)[0]
+            cts += [None] * len(leaves) if ct is None else tree.flatten(ct)[0]
+        for ct, value in zip(cts, inputs, strict=True):
+            if ct is not None and aval_of(ct).shape != aval_of(value).shape:
+                raise ShapeError(
+                    f"{self.name}: the vjp rule returned a cotangent of shape "
+                    f"{aval_of(ct).shape}; needed {aval_of(value).shape}, as the argument has"
+                )
+        return cts
+
+    def _transposed(self, ct: Any, out: Any, inputs: Sequence[Any]) -> Any:
+        """Cotangents from the forward rule: it is linear in the tangents, so transpose it."""
+
+        def push(*tangents: Any) -> Any:
+            return self._push(tangents, out, *inputs)
+
+        _, pullback = vjp(push, *(zeros_like(value) for value in inputs))
+        return pullback(ct)
+
+    def _push(self, tangents: Sequence[Any], out: Any, *inputs: Any) -> Any:
+        if self.jvp_rule is None:
+            raise NotDifferentiableError(
+                f"{self.name}: has no forward-mode rule; add one with @{self.name}.defjvp"
+            )
+        filled = [
+            zeros_like(value) if tangent is None else tangent
+            for tangent, value in zip(tangents, inputs, strict=True)
+        ]
+        result = self.jvp_rule(self._args(filled), self._outs(out), *self._args(inputs))
+        pushed = tree.flatten(result)[0]
+        return pushed[0] if self.op.outputs == 1 else tuple(pushed)
+
+    def _batch(self, _op: Op, axes: Sequence[Any], args: Any, _params: Any) -> Any:
+        """The same function, and the same rules, on every element of the batch."""
+        in_axes = tree.unflatten(self.structure, list(axes))
+
+        def vjp_rule(ct: Any, out: Any, *inputs: Any) -> Any:
+            assert self.vjp_rule is not None
+            cts = vmap(self.vjp_rule, in_axes=(0, 0, *in_axes))(ct, out, *inputs)
+            # What is the same for the whole batch gets the sum over the batch.
+            leaves, structure = tree.flatten(cts)
+            return tree.unflatten(
+                structure,
+                [
+                    functions["sum"](leaf, axis=0)
+                    if axis is None
+                    else functions["moveaxis"](leaf, 0, axis)
+                    for leaf, axis in zip(leaves, axes, strict=True)
+                ],
+            )
+
+        def jvp_rule(tangents: Any, out: Any, *inputs: Any) -> Any:
+            assert self.jvp_rule is not None
+            return vmap(self.jvp_rule, in_axes=(tuple(in_axes), 0, *in_axes))(
+                tangents, out, *inputs
+            )
+
+        batched = _Run(
+            self.name,
+            vmap(self.function, in_axes=tuple(in_axes)),
+            None if self.vjp_rule is None else vjp_rule,
+            None if self.jvp_rule is None else jvp_rule,
+            self.structure,
+            {},
+        )
+        out = call(batched.op, args, {})
+        self.out_structure, self.op.outputs = batched.out_structure, batched.op.outputs
+        return out, 0 if self.op.outputs == 1 else (0,) * self.op.outputs
+
+
+def _described(value: Any) -> str:
+    return f"{len(value)} values" if isinstance(value, tuple) else f"a {type(value).__name__}"
+
+
+def custom_vjp(function: Callable[..., Any]) -> CustomFunction:
+    """Give a function its own reverse-mode rule, set with `@function.defvjp`.
+
+    The rule `rule(ct, out, *args)` returns a tuple with one cotangent per positional argument
+    (None for zero). Keyword arguments are constants. A forward-mode rule can be added with
+    `@function.defjvp`; without it, forward mode through the function raises.
+
+    >>> @gt.custom_vjp
+    ... def clipped(x):
+    ...     return gt.clip(x, -1.0, 1.0)
+    >>> @clipped.defvjp
+    ... def straight_through(ct, out, x):
+    ...     return (ct,)
+    >>> gt.grad(clipped)(3.0)
+    np.float64(1.0)
+    """
+    return CustomFunction(function)
+
+
+def custom_jvp(function: Callable[..., Any]) -> CustomFunction:
+    """Give a function its own forward-mode rule, set with `@function.defjvp`.
+
+    The rule `rule(tangents, out, *args)` returns the tangent of the output and is linear in the
+    tangents, so that reverse mode follows from it by transposition.
+
+    >>> @gt.custom_jvp
+    ... def cube(x):
+    ...     return x**3
+    >>> @cube.defjvp
+    ... def rule(tangents, out, x):
+    ...     return 3 * x**2 * tangents[0]
+    >>> gt.grad(cube)(2.0)
+    np.float64(12.0)
+    """
+    return CustomFunction(function)

@@ -1,0 +1,76 @@
+"""Forward mode: a level whose tensors carry a tangent beside their value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.backends import array_module
+from gradtape.core.aval import aval_of
+from gradtape.core.call import dispatch, is_differentiable
+from gradtape.core.nested import Nested, unshell
+from gradtape.core.op import Op
+from gradtape.core.record import Level, Node
+from gradtape.core.state import next_level
+from gradtape.core.tensor import Tensor, innermost
+from gradtape.core.walk import fit
+from gradtape.errors import NotDifferentiableError
+
+
+class Tangent(Node):
+    """What a dual tensor carries: the level it belongs to and its derivative there."""
+
+    __slots__ = ("tangent",)
+
+    def __init__(self, level: ForwardLevel, tangent: Any) -> None:
+        self.segment = level
+        self.sequence = 0
+        self.tangent = tangent
+
+
+class ForwardLevel(Level):
+    """One `jvp` in progress: ops on its duals push tangents along."""
+
+    __slots__ = ()
+
+    def __init__(self, label: str = "jvp") -> None:
+        super().__init__(next_level(), label)
+
+    def dual(self, primal: Any, tangent: Any) -> Tensor:
+        """A tensor of this level."""
+        return Nested(unshell(primal), Tangent(self, unshell(tangent)))
+
+    def split(self, value: Any) -> tuple[Any, Any]:
+        """Primal and tangent of a value; no tangent (None) if it does not depend on this level."""
+        value = unshell(value)
+        node = value.record if isinstance(value, Tensor) else None
+        if isinstance(node, Tangent) and node.segment is self:
+            return value.value, node.tangent
+        return value, None
+
+    def process(self, op: Op, args: list[Any], params: dict[str, Any]) -> Any:
+        primals, tangents = zip(*(self.split(arg) for arg in args), strict=True)
+        out = dispatch(op, primals, params)
+        if not op.tracked:
+            return out
+        if op.jvp is None:
+            raise NotDifferentiableError(f"{op.name}: has no forward-mode derivative")
+        with np.errstate(all="ignore"):
+            tangent = op.jvp(tangents, out, *primals, **params)
+        if op.outputs == 1:
+            return self._pair(out, tangent)
+        tangent = (None,) * op.outputs if tangent is None else tangent
+        return tuple(self._pair(o, t) for o, t in zip(out, tangent, strict=True))
+
+    def _pair(self, out: Any, tangent: Any) -> Any:
+        if not is_differentiable(out):
+            return out
+        return self.dual(out, zeros_like(out) if tangent is None else fit(tangent, out))
+
+
+def zeros_like(value: Any) -> Any:
+    """An array of zeros with the shape and dtype of a value of any level."""
+    aval = aval_of(value)
+    raw = innermost(value, show=True) if isinstance(value, Tensor) else value
+    return array_module(raw).zeros(aval.shape, aval.dtype)

@@ -1,0 +1,199 @@
+"""Jacobians, Hessians and their products: compositions of `vjp`, `jvp` and `vmap`."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape import tree
+from gradtape.autodiff.arguments import primal, selected
+from gradtape.autodiff.reverse import Pullback, grad, record
+from gradtape.autodiff.transforms import jvp, vmap
+from gradtape.core.aval import Aval, aval_of
+from gradtape.core.define import functions
+from gradtape.errors import ShapeError
+
+Argnums = int | Sequence[int]
+
+
+def _basis(aval: Aval) -> Any:
+    """All unit vectors of a space, stacked along a new first axis."""
+    size = math.prod(aval.shape)
+    return np.eye(size, dtype=aval.dtype).reshape(size, *aval.shape)
+
+
+def jacrev(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+    """Return a function that computes the Jacobian row by row, by reverse mode.
+
+    Best where there are fewer outputs than inputs: all rows are pulled back in one batched pass.
+
+    Args:
+        function: What to differentiate; arrays or nested containers out.
+        argnums: Which positional argument(s) to differentiate with respect to.
+
+    Returns:
+        A function of the same arguments. For an output of shape `s` and an argument of shape `a`
+        the Jacobian has shape `s + a`; containers nest as output, then argument.
+
+    >>> gt.jacrev(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+
+    @functools.wraps(function)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        chosen = selected(argnums, len(args), "jacrev")
+        run = record(function, args, kwargs, chosen, "jacrev")
+        return _rows(run, isinstance(argnums, int))
+
+    return jacobian
+
+
+def _rows(run: Pullback, single: bool) -> Any:
+    """The Jacobian of a recorded run: unit cotangents of every output, pulled back as a batch."""
+    avals = [aval_of(out) for out in run.outs]
+
+    def jacobian_of(position: int) -> Any:
+        def pull(ct: Any) -> Any:
+            cts = [ct if i == position else None for i in range(len(avals))]
+            grads = run.pull(cts)
+            return grads[0] if single else grads
+
+        aval = avals[position]
+        rows = vmap(pull)(_basis(aval))
+        return tree.map_leaves(
+            lambda leaf: functions["reshape"](leaf, aval.shape + leaf.shape[1:]), rows
+        )
+
+    return run.unflatten([jacobian_of(i) for i in range(len(avals))])
+
+
+def jacfwd(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+    """Return a function that computes the Jacobian column by column, by forward mode.
+
+    Best where there are fewer inputs than outputs: all columns are pushed in one batched pass.
+
+    Args:
+        function: What to differentiate; arrays or nested containers out.
+        argnums: Which positional argument(s) to differentiate with respect to.
+
+    Returns:
+        As for `jacrev`.
+
+    >>> gt.jacfwd(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+
+    @functools.wraps(function)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        chosen = selected(argnums, len(args), "jacfwd")
+        leaves, structure = tree.flatten([args[n] for n in chosen])
+        values = [primal(leaf, "jacfwd", "an argument") for leaf in leaves]
+
+        def of_leaves(*changed: Any) -> Any:
+            full = list(args)
+            for n, part in zip(chosen, tree.unflatten(structure, list(changed)), strict=True):
+                full[n] = part
+            return function(*full, **kwargs)
+
+        columns = [_columns(of_leaves, values, i) for i in range(len(values))]
+        # Columns nest as argument, then output; users get output, then argument.
+        outs, out_structure = tree.flatten(columns[0])
+        flat = [tree.flatten(column)[0] for column in columns]
+        per_output = []
+        for i in range(len(outs)):
+            parts = tree.unflatten(structure, [column[i] for column in flat])
+            per_output.append(parts[0] if isinstance(argnums, int) else tuple(parts))
+        return tree.unflatten(out_structure, per_output)
+
+    return jacobian
+
+
+def _columns(function: Callable[..., Any], values: list[Any], position: int) -> Any:
+    """Derivatives with respect to one argument, its axes last."""
+    aval = aval_of(values[position])
+
+    def push(tangent: Any) -> Any:
+        def of_one(value: Any) -> Any:
+            return function(*values[:position], value, *values[position + 1 :])
+
+        return jvp(of_one, (values[position],), (tangent,))[1]
+
+    columns = vmap(push, out_axes=-1)(_basis(aval))
+    return tree.map_leaves(
+        lambda leaf: functions["reshape"](leaf, leaf.shape[:-1] + aval.shape), columns
+    )
+
+
+def jacobian(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+    """Return a function that computes the Jacobian in the mode that needs fewer passes.
+
+    Args:
+        function: What to differentiate; arrays or nested containers out.
+        argnums: Which positional argument(s) to differentiate with respect to.
+
+    Returns:
+        As for `jacrev`.
+
+    >>> gt.jacobian(lambda x: np.outer(x, x)[0])(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [2., 1.]])
+    """
+    forward = jacfwd(function, argnums)
+
+    @functools.wraps(function)
+    def choose(*args: Any, **kwargs: Any) -> Any:
+        chosen = selected(argnums, len(args), "jacobian")
+        run = record(function, args, kwargs, chosen, "jacobian")
+        rows = sum(math.prod(aval_of(out).shape) for out in run.outs)
+        columns = sum(
+            math.prod(aval_of(leaf).shape) for n in chosen for leaf in tree.flatten(args[n])[0]
+        )
+        if columns < rows:
+            return forward(*args, **kwargs)
+        return _rows(run, isinstance(argnums, int))
+
+    return choose
+
+
+def hessian(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+    """Return a function that computes the matrix of second derivatives of a scalar function.
+
+    Args:
+        function: What to differentiate; returns a scalar.
+        argnums: Which positional argument(s) to differentiate with respect to.
+
+    Returns:
+        A function of the same arguments; for an argument of shape `a` the Hessian has shape
+        `a + a`.
+
+    >>> gt.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
+    array([[4., 2.],
+           [2., 0.]])
+    """
+    return jacfwd(grad(function, argnums), argnums)
+
+
+def hvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    """The product of the Hessian of a scalar function with a vector, without the Hessian.
+
+    Args:
+        function: What to differentiate; returns a scalar.
+        primals: Its arguments, as a tuple.
+        tangents: The vector, a tuple of the same structure.
+
+    Returns:
+        The product, in the form of the argument (a tuple for several arguments).
+
+    >>> gt.hvp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
+    array([6., 0.])
+    """
+    if len(primals) != len(tangents):
+        raise ShapeError(f"hvp: came {len(primals)} primals and {len(tangents)} tangents")
+    argnums: Argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
+    return jvp(grad(function, argnums), primals, tangents)[1]

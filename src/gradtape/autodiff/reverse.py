@@ -1,0 +1,318 @@
+"""Reverse-mode transforms: `vjp`, `grad`, `value_and_grad`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape import tree
+from gradtape.autodiff.arguments import (
+    deliver,
+    has_tensors,
+    like_argument,
+    primal,
+    run,
+    selected,
+)
+from gradtape.backends import array_module
+from gradtape.core.aval import aval_of
+from gradtape.core.call import is_differentiable, lift
+from gradtape.core.nested import unshell, wrap
+from gradtape.core.record import Leaf, Segment
+from gradtape.core.state import next_level
+from gradtape.core.tensor import Tensor
+from gradtape.core.walk import walk
+from gradtape.errors import DTypeError, ShapeError
+
+ndarray = np.ndarray
+
+
+class Pullback:
+    """A recorded run of a function: its result, and the way back from cotangents to arguments.
+
+    Attributes:
+        outs: The outputs, flattened.
+        aux: What the function returned besides, with `has_aux`.
+        tensors: Whether tensors went in, so that tensors come out.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        segment: Segment,
+        arguments: list[Any],
+        nodes: list[Leaf],
+        structures: list[tree.Structure],
+        out: Any,
+        has_aux: bool,
+    ) -> None:
+        self._name = name
+        self._segment = segment
+        self._arguments = arguments
+        self._nodes = nodes
+        self._structures = structures
+        self.tensors = has_tensors(arguments)
+        self.aux = None
+        if has_aux:
+            out, aux = output_and_aux(out, name)
+            self.aux = tree.map_leaves(self._plain, aux)
+        self.outs, self._out_structure = tree.flatten(out)
+
+    def _plain(self, value: Any) -> Any:
+        """A result without this transform's level."""
+        below = unshell(value)
+        if isinstance(below, Tensor) and below.record is not None:
+            below = below.value if below.record.segment is self._segment else below
+        return deliver(below, tensors=self.tensors) if isinstance(value, Tensor) else value
+
+    @property
+    def value(self) -> Any:
+        """The result of the function."""
+        return self.unflatten([self._plain(out) for out in self.outs])
+
+    def unflatten(self, leaves: list[Any]) -> Any:
+        """Values, one per output, in the structure of the output."""
+        return tree.unflatten(self._out_structure, leaves)
+
+    def scalar(self) -> Tensor | Any:
+        """The only output, which must be a real scalar."""
+        if len(self.outs) != 1:
+            raise ShapeError(
+                f"{self._name}: the function returned {len(self.outs)} values; needed one "
+                "scalar. Use has_aux=True for further results, or gt.jacobian"
+            )
+        out = self.outs[0]
+        aval = aval_of(out)
+        if aval.shape != ():
+            raise ShapeError(
+                f"{self._name}: the function returned shape {aval.shape}; needed a scalar. "
+                "Reduce it (np.sum), or use gt.jacobian or gt.vjp"
+            )
+        if not is_differentiable(out) or aval.dtype.kind == "c":
+            raise DTypeError(
+                f"{self._name}: the function returned {aval.dtype}; needed a real floating "
+                "scalar. Use gt.vjp for complex results"
+            )
+        return out
+
+    def pull(self, cotangents: Sequence[Any]) -> tuple[Any, ...]:
+        """The cotangents of the chosen arguments, given one per output (None for zero)."""
+        roots = []
+        for out, ct in zip(self.outs, cotangents, strict=True):
+            node = out.record if isinstance(out, Tensor) else None
+            if node is not None and node.segment is self._segment and ct is not None:
+                roots.append((node, unshell(ct)))
+        found = walk(self._segment, roots, sources=self._nodes)
+        tensors = self.tensors or has_tensors(cotangents)
+        results = []
+        for argument, node in zip(self._arguments, self._nodes, strict=True):
+            ct = found.get(node)
+            if ct is None:
+                aval = aval_of(argument)
+                ct = array_module(unshell(argument)).zeros(aval.shape, aval.dtype)
+            ct = like_argument(lift(ct, argument), argument)
+            results.append(deliver(ct, tensors=tensors))
+        parts = []
+        for structure in self._structures:
+            count = structure.num_leaves
+            parts.append(tree.unflatten(structure, results[:count]))
+            results = results[count:]
+        return tuple(parts)
+
+    def seed(self, cotangent: Any) -> list[Any]:
+        """A user's cotangent as one checked value per output."""
+        leaves, structure = tree.flatten(cotangent)
+        if structure != self._out_structure:
+            raise ShapeError(
+                f"vjp: the cotangent has structure {structure}; needed that of the output, "
+                f"{self._out_structure}"
+            )
+        return [
+            checked(ct, out, "vjp", "cotangent", "output")
+            for ct, out in zip(leaves, self.outs, strict=True)
+        ]
+
+
+def record(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    argnums: Sequence[int],
+    name: str,
+    *,
+    has_aux: bool = False,
+) -> Pullback:
+    """Run a function with the chosen arguments watched at a level of their own."""
+    segment = Segment(next_level(), name, strict=True)
+    full = list(args)
+    arguments: list[Any] = []
+    nodes: list[Leaf] = []
+    structures = []
+    for n in argnums:
+        leaves, structure = tree.flatten(args[n])
+        own = [Leaf(segment) for _ in leaves]
+        watched = [
+            wrap(primal(leaf, name, f"argument {n}"), node)
+            for leaf, node in zip(leaves, own, strict=True)
+        ]
+        full[n] = tree.unflatten(structure, watched)
+        arguments += leaves
+        nodes += own
+        structures.append(structure)
+    try:
+        out = run(function, full, kwargs)
+    finally:
+        segment.active = False
+    return Pullback(name, segment, arguments, nodes, structures, out, has_aux)
+
+
+def checked(value: Any, like: Any, transform: str, what: str, of: str) -> Any:
+    """A tangent or cotangent with the shape of what it belongs to, cast to its dtype."""
+    aval = aval_of(like)
+    if not isinstance(value, Tensor):
+        value = np.asarray(value)
+    if value.shape != aval.shape:
+        raise ShapeError(
+            f"{transform}: the {what} has shape {value.shape}; needed {aval.shape}, as the {of} has"
+        )
+    if value.dtype == aval.dtype:
+        return value
+    if not np.can_cast(value.dtype, aval.dtype, "same_kind"):
+        raise DTypeError(
+            f"{transform}: the {what} is {value.dtype}; needed {aval.dtype}, as the {of} is"
+        )
+    return value.astype(aval.dtype)
+
+
+def output_and_aux(out: Any, name: str) -> tuple[Any, Any]:
+    """The pair a function with `has_aux` returned."""
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise ShapeError(f"{name}: with has_aux=True the function returns a pair (output, aux)")
+    return out
+
+
+def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Run a function and return the map from cotangents of its output to those of its arguments.
+
+    Args:
+        function: What to differentiate.
+        *primals: Its arguments: arrays, tensors, floats or nested containers of them.
+        has_aux: Whether the function returns `(output, aux)`; `aux` is passed on as it is.
+
+    Returns:
+        `(output, pullback)`, with `aux` as third if asked for. `pullback(ct)` returns one
+        cotangent per argument, as a tuple, and can be called any number of times.
+
+    Raises:
+        DTypeError: An argument is not floating or complex.
+
+    >>> out, pullback = gt.vjp(lambda x: x * x, np.array([1.0, 2.0]))
+    >>> pullback(np.ones(2))
+    (array([2., 4.]),)
+    """
+    run = record(function, primals, {}, range(len(primals)), "vjp", has_aux=has_aux)
+
+    def pullback(cotangent: Any) -> tuple[Any, ...]:
+        return run.pull(run.seed(cotangent))
+
+    return (run.value, pullback, run.aux) if has_aux else (run.value, pullback)
+
+
+def value_and_grad(
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False
+) -> Callable[..., Any]:
+    """Return a function that computes the value and the gradient of a scalar function.
+
+    Args:
+        function: What to differentiate; returns a scalar.
+        argnums: Which positional argument(s) to differentiate with respect to. One number gives
+            one gradient, a sequence a tuple of them.
+        has_aux: Whether the function returns `(value, aux)`.
+
+    Returns:
+        A function of the same arguments that returns `(value, gradient)`, or
+        `((value, aux), gradient)` with `has_aux`.
+
+    Raises:
+        DTypeError: An argument to be differentiated is not floating or complex.
+        ShapeError: The function did not return a scalar.
+
+    >>> gt.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
+    (np.float64(5.0), array([2., 4.]))
+    """
+
+    @functools.wraps(function)
+    def evaluate(*args: Any, **kwargs: Any) -> Any:
+        if type(argnums) is int and not has_aux and 0 <= argnums < len(args):
+            x = args[argnums]
+            if type(x) is ndarray and x.dtype.kind == "f":
+                return _of_array(function, args, kwargs, argnums)
+        chosen = selected(argnums, len(args), "grad")
+        run = record(function, args, kwargs, chosen, "grad", has_aux=has_aux)
+        return _of_run(run, single=isinstance(argnums, int), has_aux=has_aux)
+
+    return evaluate
+
+
+def _of_run(run: Pullback, *, single: bool, has_aux: bool) -> Any:
+    """Value and gradient of a recorded run."""
+    out = run.scalar()
+    grads = run.pull([aval_of(out).dtype.type(1)])
+    return (run.value, run.aux) if has_aux else run.value, grads[0] if single else grads
+
+
+def _of_array(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], n: int
+) -> Any:
+    """The common case without detours: one array to differentiate by, a scalar result."""
+    segment = Segment(next_level(), "grad", strict=True)
+    node = Leaf(segment)
+    try:
+        out = run(function, (*args[:n], Tensor(args[n], node), *args[n + 1 :]), kwargs)
+    finally:
+        segment.active = False
+    if type(out) is Tensor and out.record is not None and out.record.segment is segment:
+        value = out.value
+        if value.shape == () and value.dtype.kind == "f":
+            found = walk(segment, ((out.record, value.dtype.type(1)),)).get(node)
+            if type(found) is ndarray:
+                return value, found
+    pullback = Pullback("grad", segment, [args[n]], [node], [tree.SINGLE], out, False)
+    return _of_run(pullback, single=True, has_aux=False)
+
+
+def grad(
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False
+) -> Callable[..., Any]:
+    """Return a function that computes the gradient of a scalar function.
+
+    Args:
+        function: What to differentiate; returns a scalar. Plain NumPy code will do.
+        argnums: Which positional argument(s) to differentiate with respect to. One number gives
+            one gradient, a sequence a tuple of them.
+        has_aux: Whether the function returns `(value, aux)`; then `(gradient, aux)` is returned.
+
+    Returns:
+        A function of the same arguments that returns the gradient, in the form of the argument:
+        arrays for arrays, tensors for tensors, nested containers for nested containers.
+
+    Raises:
+        DTypeError: An argument to be differentiated is not floating or complex.
+        ShapeError: The function did not return a scalar.
+
+    >>> gt.grad(lambda x: np.sum(np.sin(x)))(np.zeros(2))
+    array([1., 1.])
+    >>> gt.grad(gt.grad(lambda x: x**3))(2.0)
+    np.float64(12.0)
+    """
+    evaluate = value_and_grad(function, argnums, has_aux=has_aux)
+
+    @functools.wraps(function)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, result = evaluate(*args, **kwargs)
+        return (result, value[1]) if has_aux else result
+
+    return gradient

@@ -1,0 +1,161 @@
+"""Forward-mode and batching transforms: `jvp`, `vmap`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradtape import tree
+from gradtape.autodiff.arguments import deliver, has_tensors, primal, run
+from gradtape.autodiff.batch import BatchLevel
+from gradtape.autodiff.forward import ForwardLevel, zeros_like
+from gradtape.autodiff.reverse import checked, output_and_aux
+from gradtape.core.aval import aval_of
+from gradtape.core.call import is_differentiable, lift
+from gradtape.errors import ArgumentError, AxisError, ShapeError
+
+
+def jvp(
+    function: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    has_aux: bool = False,
+) -> tuple[Any, ...]:
+    """Run a function and push a tangent of its arguments forward to its output.
+
+    Args:
+        function: What to differentiate.
+        primals: Its arguments, as a tuple: arrays, tensors, floats, nested containers of them.
+        tangents: The direction, a tuple of the same structure.
+        has_aux: Whether the function returns `(output, aux)`; `aux` is passed on as it is.
+
+    Returns:
+        `(output, output_tangent)`, with `aux` as third if asked for.
+
+    Raises:
+        ShapeError: A tangent does not have the shape of its primal.
+        DTypeError: A primal is not floating or complex.
+
+    >>> gt.jvp(lambda x: x * x, (3.0,), (1.0,))
+    (np.float64(9.0), np.float64(6.0))
+    """
+    leaves, structure = tree.flatten(tuple(primals))
+    directions, directions_structure = tree.flatten(tuple(tangents))
+    if structure != directions_structure:
+        raise ShapeError(
+            f"jvp: the tangents have structure {directions_structure}; needed that of the "
+            f"primals, {structure}"
+        )
+    level = ForwardLevel()
+    tensors = has_tensors([*leaves, *directions])
+    try:
+        duals = [
+            level.dual(
+                x := primal(leaf, "jvp", "a primal"), checked(t, x, "jvp", "tangent", "primal")
+            )
+            for leaf, t in zip(leaves, directions, strict=True)
+        ]
+        out = run(function, tree.unflatten(structure, duals), {})
+    finally:
+        level.active = False
+    out, aux = output_and_aux(out, "jvp") if has_aux else (out, None)
+
+    def value_of(leaf: Any) -> Any:
+        return deliver(level.split(leaf)[0], tensors=tensors)
+
+    def tangent_of(leaf: Any) -> Any:
+        value, tangent = level.split(leaf)
+        if tangent is None:
+            if not is_differentiable(value):
+                value = (
+                    primal(float(value), "jvp", "the output")
+                    if aval_of(value).shape == ()
+                    else value
+                )
+            tangent = zeros_like(value)
+        return deliver(lift(tangent, value), tensors=tensors)
+
+    values, pushed = tree.map_leaves(value_of, out), tree.map_leaves(tangent_of, out)
+    return (values, pushed, tree.map_leaves(value_of, aux)) if has_aux else (values, pushed)
+
+
+def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+    """Return a function that runs `function` on every element of a batch at once.
+
+    Args:
+        function: A function of single elements.
+        in_axes: Which axis of each argument is the batch: one number for all, or a tuple with one
+            entry per argument; None for an argument that is the same for the whole batch. Entries
+            may be nested containers that match the argument's.
+        out_axes: Where the batch axis goes in the results, likewise.
+
+    Returns:
+        A function of batches that returns batches. Keyword arguments are not batched.
+
+    Raises:
+        AxisError: An argument does not have the batch axis.
+        ShapeError: Batch sizes differ.
+
+    >>> gt.vmap(np.dot)(np.ones((5, 3)), np.ones((5, 3)))
+    array([3., 3., 3., 3., 3.])
+    """
+
+    @functools.wraps(function)
+    def batched(*args: Any, **kwargs: Any) -> Any:
+        leaves, structure = tree.flatten(args)
+        axes = _axes_for(in_axes, args)
+        level = BatchLevel(_batch_size(leaves, axes))
+        tensors = has_tensors(leaves)
+        full = [
+            leaf if axis is None else level.batched(leaf, axis % len(leaf.shape))
+            for leaf, axis in zip(leaves, axes, strict=True)
+        ]
+        try:
+            out = run(function, tree.unflatten(structure, full), kwargs)
+            outs, out_structure = tree.flatten(out)
+            places = tree.broadcast_prefix(out_axes, out)
+            results = [
+                deliver(level.unbatch(o, place), tensors=tensors)
+                for o, place in zip(outs, places, strict=True)
+            ]
+        finally:
+            level.active = False
+        return tree.unflatten(out_structure, results)
+
+    return batched
+
+
+def _axes_for(in_axes: Any, args: tuple[Any, ...]) -> list[int | None]:
+    """The batch axis of every leaf of the arguments."""
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise ArgumentError(
+            f"vmap: in_axes has {len(in_axes)} entries; needed one per argument, {len(args)}"
+        )
+    try:
+        return tree.broadcast_prefix(in_axes, args)
+    except ValueError as error:
+        raise ArgumentError(f"vmap: in_axes does not match the arguments: {error}") from error
+
+
+def _batch_size(leaves: list[Any], axes: list[int | None]) -> int:
+    """The common size of all batch axes."""
+    sizes = {}
+    for position, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
+        if axis is None:
+            continue
+        shape = aval_of(leaf).shape
+        if not -len(shape) <= axis < len(shape):
+            raise AxisError(
+                f"vmap: argument {position} has shape {shape} and no axis {axis}; "
+                "give in_axes=None for what is not a batch"
+            )
+        sizes[position] = shape[axis]
+    if not sizes:
+        raise ArgumentError("vmap: in_axes is None for every argument; needed one batch at least")
+    if len(set(sizes.values())) > 1:
+        raise ShapeError(f"vmap: batch sizes differ between arguments: {sizes}")
+    return int(next(iter(sizes.values())))

@@ -1,0 +1,5 @@
+"""Array modules: where arrays live and which module computes on them."""
+
+from gradtape.backends.modules import array_module, is_raw
+
+__all__ = ["array_module", "is_raw"]

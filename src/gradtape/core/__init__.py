@@ -1,0 +1,1 @@
+"""The machinery: ops, tensors, records, levels and dispatch. Imports nothing of `ops`."""

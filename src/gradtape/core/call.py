@@ -1,0 +1,229 @@
+"""Dispatch: the highest level among the operands handles an op, calling it again on what is below.
+
+`call` is the door for every op that is not on a fast path: modes see the call first, then levels,
+and at the bottom the op's forward runs on raw arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.backends import array_module, is_raw
+from gradtape.core.aval import aval_of
+from gradtape.core.nested import unshell, wrap
+from gradtape.core.op import Op
+from gradtape.core.record import LEAVES, Constant, General, Level, Output, Segment
+from gradtape.core.state import CONTEXT_LEVEL, Mode, current, current_context
+from gradtape.core.tensor import Tensor, as_value, is_extended_float
+from gradtape.errors import (
+    AxisError,
+    ContextError,
+    DTypeError,
+    GradtapeError,
+    IndexingError,
+    LeakedTensorError,
+    LinAlgError,
+    ShapeError,
+)
+
+
+def call(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Run an op on any mix of tensors, arrays and numbers."""
+    modes = current().modes
+    return _through(modes, op, args, params) if modes else dispatch(op, args, params)
+
+
+def call_operator(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """`call` for Python's operators: leaves operands it does not know to their own classes."""
+    for arg in args:
+        if not (isinstance(arg, Tensor | list | tuple) or is_raw(arg)):
+            return NotImplemented
+    return call(op, args, params)
+
+
+def _through(modes: tuple[Mode, ...], op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Run an op with the first of `modes` wrapped around the rest."""
+    if not modes:
+        return dispatch(op, args, params)
+    return modes[0].run(
+        op, tuple(args), params, lambda op, args, params: _through(modes[1:], op, args, params)
+    )
+
+
+def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Hand an op to the highest level among its operands, or evaluate it if there is none."""
+    operands = []
+    top: Level | None = None
+    any_tensor = False
+    for arg in args:
+        operand = arg
+        if isinstance(arg, Tensor):
+            any_tensor = True
+            operand = unshell(arg)
+            if isinstance(operand, Tensor) and operand.record is not None:
+                level = operand.record.segment
+                if top is None or level.number > top.number:
+                    top = level
+        else:
+            operand = as_value(arg)
+        operands.append(operand)
+    if top is None:
+        out = evaluate(op, operands, params)
+    elif isinstance(top, Segment):
+        out = _reverse(top, op, operands, params)
+    else:
+        if not top.active:
+            raise leaked(op, top)
+        out = top.process(op, operands, params)
+    if not any_tensor:
+        return out
+    if op.outputs != 1:
+        return tuple(o if isinstance(o, Tensor) else Tensor(o) for o in out)
+    return out if isinstance(out, Tensor) else Tensor(out)
+
+
+def leaked(op: Op, level: Level) -> LeakedTensorError:
+    """The error for a tensor of a transform that has returned."""
+    return LeakedTensorError(
+        f"{op.name}: came a tensor of a {level.label} that has already returned; "
+        "return the value from the function instead of storing the tensor outside"
+    )
+
+
+# ---- forward ----------------------------------------------------------------------------------
+
+
+def evaluate(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Run the forward of an op on raw values."""
+    try:
+        return op.evaluate(array_module(*operands), *operands, **params)
+    except Exception as error:
+        raise explain(op, error, operands) from error
+
+
+_KINDS: tuple[tuple[type[Exception], type[GradtapeError]], ...] = (
+    (np.linalg.LinAlgError, LinAlgError),
+    (np.exceptions.AxisError, AxisError),
+    (IndexError, IndexingError),
+    (TypeError, DTypeError),
+    (ValueError, ShapeError),
+)
+
+
+def explain(op: Op, error: Exception, operands: Sequence[Any]) -> Exception:
+    """The error to raise instead of one of the array module: names the op and what came."""
+    if isinstance(error, GradtapeError):
+        return error
+    for kind, replacement in _KINDS:
+        if isinstance(error, kind):
+            came = ", ".join(str(aval_of(operand)) for operand in operands)
+            return replacement(f"{op.name}: came {came}; {error}")
+    return error
+
+
+# ---- reverse mode -----------------------------------------------------------------------------
+
+
+def _reverse(segment: Segment, op: Op, operands: list[Any], params: dict[str, Any]) -> Any:
+    """Run an op one level down and record it in `segment`."""
+    recording = recording_segment(segment, op)
+    below, parents = [], []
+    for operand in operands:
+        node = operand.record if isinstance(operand, Tensor) else None
+        level = None if node is None else node.segment
+        if level is segment or (level is LEAVES and segment.number == CONTEXT_LEVEL):
+            below.append(operand.value)
+            parents.append(node)
+        else:
+            if recording and level is not None and level.number == segment.number:
+                raise _foreign(op, level)
+            below.append(operand.value if level is not None and not recording else operand)
+            parents.append(None)
+    out = dispatch(op, below, params)
+    if recording is None or not op.tracked:
+        return out
+    return record(recording, op, parents, below, out, params)
+
+
+def recording_segment(segment: Segment, op: Op) -> Segment | None:
+    """Where to record an op on a tensor of `segment`; None if recording is off.
+
+    Raises:
+        ContextError: The tensor was recorded in a context that is not the active one.
+        LeakedTensorError: The tensor belongs to a transform that has returned.
+    """
+    state = current()
+    if segment.number <= state.floor:
+        return None
+    if segment.number <= CONTEXT_LEVEL:
+        active = current_context().tape.segment
+        if segment is not LEAVES and segment is not active:
+            raise _foreign(op, segment)
+        return active
+    if segment.active:
+        return segment
+    if segment.strict:
+        raise leaked(op, segment)
+    return None
+
+
+def _foreign(op: Op, level: Level) -> ContextError:
+    return ContextError(
+        f"{op.name}: came a tensor recorded by {level.label}, while context "
+        f"{current_context().id} is active; gradients could not flow back to where it came from. "
+        "Use detach(), or compute it in this context"
+    )
+
+
+def record(
+    segment: Segment,
+    op: Op,
+    parents: Sequence[Any],
+    inputs: Sequence[Any],
+    out: Any,
+    params: dict[str, Any],
+) -> Any:
+    """Wrap the result(s) of an op in tensors with a record that keeps what the rules read."""
+    keep_out, *keep = op.keeps(tuple(parent is not None for parent in parents))
+    kept = tuple(
+        value if keep_value else aval_of(value)
+        for value, keep_value in zip(inputs, keep, strict=True)
+    )
+    if op.outputs == 1:
+        if not is_differentiable(out):
+            return out
+        kept_out = out if keep_out else aval_of(out)
+        return wrap(out, General(op, segment, tuple(parents), kept, kept_out, params, None))
+    avals = tuple(aval_of(o) for o in out)
+    node = General(op, segment, tuple(parents), kept, out if keep_out else avals, params, avals)
+    return tuple(wrap(o, Output(node, i)) if is_differentiable(o) else o for i, o in enumerate(out))
+
+
+def is_differentiable(value: Any) -> bool:
+    """Whether a value is of a dtype that has derivatives."""
+    dtype = value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
+    return dtype.kind in "fc" or is_extended_float(dtype)
+
+
+def lift(value: Any, like: Any) -> Any:
+    """`value` made a constant of every level that `like` is recorded at and `value` is not.
+
+    The derivative of a linear function does not depend on its argument, yet its own derivative is
+    0 and not an error: it has to be on the tapes its primal is on.
+    """
+    value = value.fresh() if isinstance(value, Tensor) else value
+    like = unshell(like)
+    if not isinstance(like, Tensor) or like.record is None:
+        return value
+    level = like.record.segment
+    own = value.record if isinstance(value, Tensor) else None
+    if own is not None and own.segment.number >= level.number:
+        below = like.value if own.segment.number == level.number else like
+        return wrap(lift(value.value, below), own)
+    value = lift(value, like.value)
+    if not level.active or not isinstance(level, Segment):
+        return value
+    return wrap(value, Constant(current_context().tape.segment if level is LEAVES else level))

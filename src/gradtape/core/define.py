@@ -1,0 +1,344 @@
+"""Constructors by class of op: from the least text, the rest of the op record is derived.
+
+- `elementwise`: states one linear map per argument, `ct ↦ ct·∂`. It serves as VJP and as JVP
+  (for complex numbers with its conjugate); un-broadcasting, casts and batching follow.
+- `untracked`: elementwise results without derivatives (comparisons).
+- `linear`: states only the transpose; its JVP is the op itself.
+- `general`: states what cannot be derived.
+
+Each returns the function that runs the op on anything: arrays in, arrays out; tensors in, tensors
+out. Rules are written with operators and such functions only, so that they run at NumPy speed on
+arrays and are themselves recorded, batched or traced on tensors.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gradtape.core.aval import Aval, aval_of
+from gradtape.core.call import call, call_operator
+from gradtape.core.fast import fast_binary, fast_params, fast_reflected, fast_unary
+from gradtape.core.nested import Alias
+from gradtape.core.op import Op, Rule, registry, rule_reads
+from gradtape.core.tensor import Tensor
+from gradtape.core.walk import fit
+from gradtape.errors import ShapeError
+
+functions = registry.functions
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def public(*replaces: Any, name: str | None = None) -> Callable[[F], F]:
+    """Make a function callable by name from tensors, and the answer to NumPy's `replaces`."""
+
+    def register(function: F) -> F:
+        functions[name or function.__name__] = function
+        for original in replaces:
+            registry.replacements[original] = function
+        return function
+
+    return register
+
+
+# ---- elementwise --------------------------------------------------------------------------------
+
+
+def elementwise(
+    forward: Callable[..., Any],
+    *partials: Rule,
+    replaces: Sequence[Any] = (),
+    operator: str | None = None,
+    fast: Callable[..., Any] | None = None,
+    vjps: Sequence[Rule] = (),
+    jvp: Rule | None = None,
+    lower: Any = None,
+) -> Callable[[F], F]:
+    """Define an elementwise op from the declaration of its public function.
+
+    Args:
+        forward: A NumPy ufunc, or `forward(xp, *arrays)`.
+        *partials: Per argument `partial(ct, out, *inputs)`, linear in `ct`: `ct` times the partial
+            derivative. None of them: the result is untracked.
+        replaces: Further NumPy or SciPy functions it answers for (a ufunc `forward` always is one).
+        operator: The operator it implements: "add" installs `__add__` and `__radd__`.
+        fast: What computes it on raw arrays, if there is something faster than `forward`.
+        vjps: Rules where the op is not complex-linear, so that they differ from the partials.
+        jvp: The same for forward mode.
+        lower: The compiler's scalar expression.
+    """
+    ufunc = isinstance(forward, np.ufunc)
+    evaluate = functools.partial(_run_ufunc, forward) if ufunc else forward
+    compute = fast or (forward if ufunc else functools.partial(forward, np))
+
+    def define(declared: F) -> F:
+        name = declared.__name__
+        op = registry.add(
+            Op(
+                name=name,
+                evaluate=evaluate,
+                infer=functools.partial(_infer_elementwise, evaluate),
+                vjps=tuple(vjps) or tuple(_vjp(partial, i) for i, partial in enumerate(partials)),
+                jvp=jvp or (_jvp(partials) if partials else None),
+                batch=batch_elementwise,
+                kind="elementwise",
+                lower=lower,
+                fast=compute,
+                partials=partials,
+            )
+        )
+        arity = declared.__code__.co_argcount
+        function: Callable[..., Any]
+        if not partials or arity > 2:
+            function = _plain_function(op)
+        else:
+            function = fast_unary(op) if arity == 1 else fast_binary(op)
+        function = functools.update_wrapper(function, declared)
+        function.op = op  # type: ignore[attr-defined]
+        public(*((forward, *replaces) if ufunc else replaces), name=name)(function)
+        if operator is not None:
+            install_operator(operator, op)
+        return function  # type: ignore[return-value]
+
+    return define
+
+
+def _run_ufunc(ufunc: Callable[..., Any], _xp: Any, *arrays: Any) -> Any:
+    # CuPy's arrays answer NumPy's ufuncs themselves.
+    return ufunc(*arrays)
+
+
+def _plain_function(op: Op) -> Callable[..., Any]:
+    def function(*args: Any) -> Any:
+        return call(op, args, {})
+
+    return function
+
+
+def _infer_elementwise(evaluate: Callable[..., Any], *avals: Aval) -> Aval:
+    return Aval(
+        broadcast_sizes(*(aval.shape for aval in avals)),
+        _result_dtype(evaluate, tuple(aval.dtype for aval in avals)),
+    )
+
+
+@functools.cache
+def _result_dtype(evaluate: Callable[..., Any], dtypes: tuple[Any, ...]) -> np.dtype[Any]:
+    """What NumPy gives on empty arrays of these dtypes: its promotion, not a copy of it."""
+    result = evaluate(np, *(np.empty(0, dtype) for dtype in dtypes))
+    return result.dtype  # type: ignore[no-any-return]
+
+
+def broadcast_sizes(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """NumPy's broadcasting on shapes that may hold symbolic sizes."""
+    ndim = max((len(shape) for shape in shapes), default=0)
+    result: list[Any] = [1] * ndim
+    for shape in shapes:
+        for axis, size in enumerate(shape, start=ndim - len(shape)):
+            if size != 1 and result[axis] != 1 and size != result[axis]:
+                raise ShapeError(f"shapes {', '.join(map(str, shapes))} do not broadcast")
+            if size != 1:
+                result[axis] = size
+    return tuple(result)
+
+
+def _vjp(partial: Rule, argument: int) -> Rule:
+    """The full rule of one argument: conjugated for complex numbers, summed where broadcast."""
+
+    def vjp(ct: Any, out: Any, *inputs: Any) -> Any:
+        if ct.dtype.kind == "c":
+            result = partial(functions["conj"](ct), out, *inputs)
+            result = None if result is None else functions["conj"](result)
+        else:
+            result = partial(ct, out, *inputs)
+        return None if result is None else unbroadcast(result, inputs[argument].shape)
+
+    vjp.reads = rule_reads(partial)  # type: ignore[attr-defined]
+    return vjp
+
+
+def _jvp(partials: Sequence[Rule]) -> Rule:
+    """The sum of the partials applied to the tangents."""
+
+    def jvp(tangents: Sequence[Any], out: Any, *inputs: Any) -> Any:
+        total = None
+        for partial, tangent in zip(partials, tangents, strict=True):
+            term = None if tangent is None else partial(tangent, out, *inputs)
+            if term is not None:
+                total = term if total is None else total + term
+        return total if total is None else spread(total, out)
+
+    jvp.reads = frozenset().union(*(rule_reads(p) for p in partials))  # type: ignore[attr-defined]
+    return jvp
+
+
+def spread(tangent: Any, out: Any) -> Any:
+    """A tangent broadcast and cast to the shape and dtype of its primal."""
+    if tangent.shape != out.shape:
+        tangent = functions["broadcast_to"](tangent, out.shape)
+    return fit(tangent, out)
+
+
+def unbroadcast(ct: Any, shape: tuple[int, ...]) -> Any:
+    """Sum a cotangent over the axes along which its primal of `shape` was broadcast."""
+    if ct.shape == shape:
+        return ct
+    extra = len(ct.shape) - len(shape)
+    axes = tuple(range(extra)) + tuple(
+        axis + extra for axis, size in enumerate(shape) if size == 1 and ct.shape[axis + extra] != 1
+    )
+    summed = functions["sum"](ct, axis=axes, keepdims=False) if axes else ct
+    return functions["reshape"](summed, shape)
+
+
+def batch_elementwise(
+    op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
+) -> tuple[Any, int]:
+    """Bring batch axes to the front and line the other axes up from the right, as broadcasting."""
+    ndims = [
+        len(aval_of(arg).shape) - (axis is not None) for arg, axis in zip(args, axes, strict=True)
+    ]
+    ndim = max(ndims)
+    lined_up = []
+    for arg, axis, own in zip(args, axes, ndims, strict=True):
+        if axis is not None:
+            arg = move_batch_axis(arg, axis)
+            if own < ndim:
+                shape = arg.shape
+                arg = functions["reshape"](arg, (shape[0],) + (1,) * (ndim - own) + shape[1:])
+        lined_up.append(arg)
+    return call(op, lined_up, params), 0
+
+
+def batch_in_place(
+    op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
+) -> tuple[Any, int]:
+    """Batching of an op of one input that treats every element alike, whatever its parameters."""
+    assert axes[0] is not None
+    return call(op, args, params), axes[0]
+
+
+def batch_at_front(
+    op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
+) -> tuple[Any, Any]:
+    """Batching of an op that leaves a leading axis of its one input alone."""
+    assert axes[0] is not None
+    out = call(op, (move_batch_axis(args[0], axes[0]),), params)
+    return out, 0 if op.outputs == 1 else (0,) * op.outputs
+
+
+def move_batch_axis(arg: Any, axis: int, to: int = 0) -> Any:
+    """`arg` with its batch axis at position `to`."""
+    return arg if axis == to else functions["moveaxis"](arg, axis, to)
+
+
+def install_operator(operator: str, op: Op) -> None:
+    """Make `op` a tensor's operator, with its reflected and augmented forms."""
+    if len(op.partials) == 1:
+        setattr(Tensor, f"__{operator}__", fast_unary(op))
+        return
+
+    def augmented(x: Tensor, y: Any) -> Tensor:
+        return x.augment(op.name, y)
+
+    setattr(Tensor, f"__{operator}__", fast_binary(op, call_operator))
+    setattr(Tensor, f"__r{operator}__", fast_reflected(op))
+    setattr(Tensor, f"__i{operator}__", augmented)
+
+
+# ---- other classes of op ------------------------------------------------------------------------
+
+
+def linear(
+    name: str,
+    evaluate: Callable[..., Any],
+    transpose: Rule,
+    *,
+    infer: Callable[..., Any],
+    batch: Callable[..., Any],
+    kind: str = "linear",
+    aliases: bool = False,
+    outputs: int = 1,
+) -> Callable[..., Any]:
+    """Define an op linear in its one input by its transpose `transpose(ct, _out, _x, **params)`."""
+
+    def jvp(tangents: Sequence[Any], _out: Any, _x: Any, **params: Any) -> Any:
+        return function(tangents[0], **params)
+
+    op = registry.add(
+        Op(
+            name=name,
+            evaluate=evaluate,
+            infer=infer,
+            vjps=(transpose,),
+            jvp=jvp,
+            batch=batch,
+            kind=kind,
+            aliases=aliases,
+            outputs=outputs,
+        )
+    )
+    function = fast_params(op)
+    function.op = op  # type: ignore[attr-defined]
+    return function
+
+
+def sharing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make the results of an op that does not copy handles on their input, as NumPy's views are."""
+
+    def shared(x: Any, /, **params: Any) -> Any:
+        if not isinstance(x, Tensor):
+            return function(x, **params)
+
+        def again() -> Any:
+            return function(x.fresh(), **params)
+
+        return Alias(x, again, again().fresh())
+
+    shared.op = function.op  # type: ignore[attr-defined]
+    return shared
+
+
+def general(
+    name: str,
+    evaluate: Callable[..., Any],
+    *,
+    infer: Callable[..., Any],
+    vjps: Sequence[Rule] = (),
+    vjp_each: Rule | None = None,
+    jvp: Rule | None = None,
+    batch: Callable[..., Any],
+    kind: str = "general",
+    outputs: int = 1,
+    aliases: bool = False,
+    effect: str | None = None,
+) -> Callable[..., Any]:
+    """Define an op by all of its rules; without `vjps` and `vjp_each` its result is untracked."""
+    op = registry.add(
+        Op(
+            name=name,
+            evaluate=evaluate,
+            infer=infer,
+            vjps=tuple(vjps),
+            vjp_each=vjp_each,
+            jvp=jvp,
+            batch=batch,
+            kind=kind,
+            outputs=outputs,
+            aliases=aliases,
+            effect=effect,
+        )
+    )
+    function: Callable[..., Any]
+    if len(vjps) == 1:
+        function = fast_params(op)
+    else:
+
+        def function(*args: Any, **params: Any) -> Any:
+            return call(op, args, params)
+
+    function.op = op  # type: ignore[attr-defined]
+    return function

@@ -1,0 +1,232 @@
+"""The straight lines: ops on tensors that hold raw real arrays, with no mode on.
+
+Each function built here checks that it is in the common case, computes, wraps and records, and
+leaves everything else to `call`. They are written flat, as they are what an eager op costs. The
+conditions of a record made here: every input is a raw float32 or float64 array of the shape and
+dtype of the result, or a Python number; then the bare rules `op.flat_vjps` hold in the walk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call, call_operator, explain, recording_segment
+from gradtape.core.nested import Handle
+from gradtape.core.op import Op
+from gradtape.core.record import LEAVES, Binary, Unary
+from gradtape.core.state import CONTEXT_LEVEL, STATE
+from gradtape.core.tensor import Tensor
+
+F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
+ndarray, generic = np.ndarray, np.generic
+Function = Callable[..., Any]
+
+
+def fast_unary(op: Op) -> Function:
+    """`function(x)` for an elementwise op of one input."""
+    compute = op.fast
+    assert compute is not None
+    keep_out, keep_x = op.keeps((True,))
+
+    def function(x: Any, /) -> Any:
+        if type(x) is Tensor:
+            value = x.value
+            state = STATE.get()
+            dtype = value.dtype
+            if (dtype is F64 or dtype is F32) and state.plain:
+                try:
+                    out = compute(value)
+                except Exception as error:
+                    raise explain(op, error, (value,)) from error
+                parent = x.record
+                if parent is None:
+                    return Tensor(out)
+                segment = parent.segment
+                if segment is not state.recorder.segment:
+                    segment = recording_segment(segment, op)
+                    if segment is None:
+                        return Tensor(out)
+                kept, kept_out = value if keep_x else None, out if keep_out else None
+                return Tensor(out, Unary(op, segment, parent, kept, kept_out))
+        elif type(x) is ndarray:
+            try:
+                return compute(x)
+            except Exception as error:
+                raise explain(op, error, (x,)) from error
+        elif isinstance(x, Handle):
+            return function(x.fresh())
+        return call(op, (x,), {})
+
+    return function
+
+
+def fast_binary(op: Op, otherwise: Function = call) -> Function:
+    """`function(x, y)` for an elementwise op of two inputs."""
+    compute = op.fast
+    assert compute is not None
+    both, left, right = op.keeps((True, True)), op.keeps((True, False)), op.keeps((False, True))
+    with_number = _with_number(op, reflected=False)
+
+    def function(x: Any, y: Any, /) -> Any:
+        kind = type(x)
+        if kind is Tensor:
+            value, parent = x.value, x.record
+        elif kind is ndarray:
+            value, parent = x, None
+        elif issubclass(kind, Handle):
+            return function(x.fresh(), y)
+        else:
+            return otherwise(op, (x, y), {})
+        kind2 = type(y)
+        if kind2 is Tensor:
+            value2, parent2 = y.value, y.record
+        elif kind2 is ndarray:
+            value2, parent2 = y, None
+        elif (kind2 is float or kind2 is int) and kind is Tensor:
+            return with_number(x, y)
+        elif issubclass(kind2, Handle):
+            return function(x, y.fresh())
+        else:
+            return otherwise(op, (x, y), {})
+        state = STATE.get()
+        if parent is None and parent2 is None and state.plain:
+            try:
+                out = compute(value, value2)
+            except Exception as error:
+                raise explain(op, error, (value, value2)) from error
+            return Tensor(out) if kind is Tensor or kind2 is Tensor else out
+        dtype = value.dtype
+        if not (
+            dtype is value2.dtype
+            and (dtype is F64 or dtype is F32)
+            and value.shape == value2.shape
+            and state.plain
+        ):
+            return otherwise(op, (x, y), {})
+        out = compute(value, value2)
+        if parent is None:
+            segment = parent2.segment
+            keep_out, keep, keep2 = right
+        elif parent2 is None:
+            segment = parent.segment
+            keep_out, keep, keep2 = left
+        else:
+            segment = parent.segment
+            keep_out, keep, keep2 = both
+            segment2 = parent2.segment
+            if segment is not segment2:
+                # A leaf goes with whatever the active context recorded; else levels differ.
+                if segment is LEAVES:
+                    segment, segment2 = segment2, segment
+                if segment2 is not LEAVES or segment.number != CONTEXT_LEVEL:
+                    return otherwise(op, (x, y), {})
+        if segment is not state.recorder.segment:
+            segment = recording_segment(segment, op)
+            if segment is None:
+                return Tensor(out)
+        return Tensor(
+            out,
+            Binary(
+                op,
+                segment,
+                parent,
+                parent2,
+                value if keep else None,
+                value2 if keep2 else None,
+                out if keep_out else None,
+            ),
+        )
+
+    return function
+
+
+def fast_reflected(op: Op) -> Function:
+    """`tensor.__rop__(number)`: the same op with the tensor on the right."""
+    with_number = _with_number(op, reflected=True)
+
+    def reflected(x: Any, y: Any, /) -> Any:
+        if type(x) is Tensor and (type(y) is float or type(y) is int):
+            return with_number(x, y)
+        if isinstance(x, Handle):
+            return reflected(x.fresh(), y)
+        return call_operator(op, (y, x), {})
+
+    return reflected
+
+
+def _with_number(op: Op, *, reflected: bool) -> Function:
+    """`function(tensor, number)` for a binary op; the number stands on the left if reflected."""
+    compute = op.fast
+    assert compute is not None
+    keep_out, keep_left, keep_right = op.keeps((not reflected, reflected))
+    keep = keep_right if reflected else keep_left
+
+    def function(x: Tensor, number: Any) -> Any:
+        value = x.value
+        state = STATE.get()
+        dtype = value.dtype
+        if not ((dtype is F64 or dtype is F32) and state.plain):
+            return call(op, (number, x) if reflected else (x, number), {})
+        try:
+            out = compute(number, value) if reflected else compute(value, number)
+        except Exception as error:
+            raise explain(op, error, (value,)) from error
+        parent = x.record
+        if parent is None:
+            return Tensor(out)
+        segment = parent.segment
+        if segment is not state.recorder.segment:
+            segment = recording_segment(segment, op)
+            if segment is None:
+                return Tensor(out)
+        kept, kept_out = value if keep else None, out if keep_out else None
+        if reflected:
+            return Tensor(out, Binary(op, segment, None, parent, number, kept, kept_out))
+        return Tensor(out, Binary(op, segment, parent, None, kept, number, kept_out))
+
+    return function
+
+
+def fast_params(op: Op) -> Function:
+    """`function(x, **params)` for an op of one input whose rule takes parameters."""
+    evaluate = op.evaluate
+    flat = op.outputs == 1 and op.tracked
+    keep_out, keep_x = op.keeps((True,)) if flat else (False, False)
+
+    def function(x: Any, /, **params: Any) -> Any:
+        if type(x) is Tensor:
+            value = x.value
+            dtype = value.dtype
+            state = STATE.get()
+            if flat and (dtype is F64 or dtype is F32) and type(value) is ndarray and state.plain:
+                try:
+                    out = evaluate(np, value, **params)
+                except Exception as error:
+                    raise explain(op, error, (value,)) from error
+                parent = x.record
+                if parent is None:
+                    return Tensor(out)
+                if out.dtype is not dtype:
+                    return call(op, (x,), params)
+                segment = parent.segment
+                if segment is not state.recorder.segment:
+                    segment = recording_segment(segment, op)
+                    if segment is None:
+                        return Tensor(out)
+                kept = value if keep_x else Aval(value.shape, dtype)
+                kept_out = out if keep_out else None
+                return Tensor(out, Unary(op, segment, parent, kept, kept_out, params))
+        elif type(x) is ndarray or isinstance(x, generic):
+            try:
+                return evaluate(np, x, **params)
+            except Exception as error:
+                raise explain(op, error, (x,)) from error
+        elif isinstance(x, Handle):
+            return function(x.fresh(), **params)
+        return call(op, (x,), params)
+
+    return function

@@ -1,0 +1,176 @@
+"""The op record: everything gradtape knows about one operation, in one place.
+
+An op is defined once, in a file of `ops/`, by a constructor for its class (`core.define`). What a
+derivative rule reads is told by the names of its parameters: rules are called
+`rule(ct, out, *inputs, **params)`, and a parameter whose name starts with an underscore is not
+read. Records keep only what is read; an unread value arrives as its `Aval` (shape and dtype).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradtape.core.aval import Aval
+from gradtape.errors import GradtapeError, NotDifferentiableError
+
+Rule = Callable[..., Any]
+
+
+class Zero:
+    """A rule for a derivative that is zero wherever it exists (floor, sign)."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def __call__(self, ct: Any, _out: Any, *_inputs: Any, **_params: Any) -> None:
+        """Nothing flows back: the walk takes None for a zero cotangent."""
+
+
+class NotDifferentiable:
+    """A rule for a derivative that does not exist: raises as soon as it is reached."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def __call__(self, ct: Any, _out: Any, *_inputs: Any, **_params: Any) -> None:
+        raise NotDifferentiableError(f"{self.why}; detach() the argument if no gradient is meant")
+
+
+@dataclass(eq=False, slots=True)
+class Op:
+    """One operation with its forward, its shape rule and its derivative rules.
+
+    Attributes:
+        name: The name users know it by.
+        evaluate: `evaluate(xp, *arrays, **params)`, the forward on raw arrays of module `xp`.
+        infer: `infer(*avals, **params)`, the abstract result, with symbolic sizes allowed.
+        vjps: One rule per input, `rule(ct, out, *inputs, **params)`; empty if nothing is tracked.
+        vjp_each: For a variable number of inputs: `rule(i, ct, out, *inputs, **params)`.
+        vjp_all: A rule that gives the cotangents of all inputs at once, as a sequence.
+        jvp: `jvp(tangents, out, *inputs, **params)`; an input without tangent has None.
+        batch: `batch(op, axes, args, params)` with one batch axis or None per argument, returning
+            the batched result and its batch axis (or a tuple of each).
+        kind: The class of op: elementwise, reduction, linear, contraction, general.
+        outputs: Number of results; more than one gives a tuple.
+        aliases: Whether a result may share memory with the first input.
+        effect: What it does besides computing ("random", "assertion"), or None.
+        lower: How the compiler generates code for it; None runs `evaluate`.
+        fast: The forward without `xp`, for the fast path of elementwise ops.
+        partials: Of elementwise ops: per input the linear map from its change to the result's.
+        flat_vjps: The rules the walk uses for records of the fast path, where all inputs have the
+            shape and the real dtype of the result: the partials if there are any.
+    """
+
+    name: str
+    evaluate: Callable[..., Any]
+    infer: Callable[..., Any]
+    vjps: tuple[Rule, ...] = ()
+    vjp_each: Rule | None = None
+    vjp_all: Rule | None = None
+    jvp: Rule | None = None
+    batch: Callable[..., Any] | None = None
+    kind: str = "general"
+    outputs: int = 1
+    aliases: bool = False
+    effect: str | None = None
+    lower: Any = None
+    fast: Callable[..., Any] | None = None
+    partials: tuple[Rule, ...] = ()
+    flat_vjps: tuple[Rule, ...] = field(init=False)
+    _kept: dict[tuple[bool, ...], tuple[bool, ...]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.flat_vjps = self.partials or self.vjps
+
+    @property
+    def tracked(self) -> bool:
+        """Whether results carry derivatives at all (comparisons and argmax do not)."""
+        return bool(self.vjps or self.vjp_each or self.vjp_all)
+
+    def keeps(self, wanted: tuple[bool, ...]) -> tuple[bool, ...]:
+        """Which of (out, *inputs) a record keeps, given which inputs are tracked."""
+        kept = self._kept.get(wanted)
+        if kept is None:
+            if self.vjp_all is not None:
+                reads = set(rule_reads(self.vjp_all))
+            elif self.vjp_each is not None:
+                reads = set(rule_reads(self.vjp_each, skip=2))
+            else:
+                rules = zip(self.vjps, wanted, strict=True)
+                reads = {i for rule, tracked in rules if tracked for i in rule_reads(rule)}
+            # Partials serve both directions; other ops may read other values going forward.
+            if self.jvp is not None and not self.partials:
+                reads |= rule_reads(self.jvp)
+            starts = [-i for i in reads if i < 0]
+            kept = tuple(
+                i in reads or any(i >= start for start in starts) for i in range(len(wanted) + 1)
+            )
+            self._kept[wanted] = kept
+        return kept
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+
+def rule_reads(rule: Rule, skip: int = 1) -> frozenset[int]:
+    """Positions among (out, *inputs) that `rule` reads, told by the names of its parameters.
+
+    A starred parameter at position n reads all inputs from there on, which is given as -n. A rule
+    can say otherwise with an attribute `reads`: where it reads an input only for a tangent that is
+    there, as a product does, the rules of the tracked inputs keep what it needs.
+    """
+    if isinstance(rule, Zero | NotDifferentiable):
+        return frozenset()
+    declared: frozenset[int] | None = getattr(rule, "reads", None)
+    if declared is not None:
+        return declared
+    found: set[int] = set()
+    for position, parameter in enumerate(list(inspect.signature(rule).parameters.values())[skip:]):
+        if parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD):
+            break
+        if parameter.name.startswith("_"):
+            continue
+        found.add(-position if parameter.kind is parameter.VAR_POSITIONAL else position)
+    return frozenset(found)
+
+
+class Registry:
+    """All ops by name, and the functions that answer for NumPy's; closed once `ops` is imported."""
+
+    def __init__(self) -> None:
+        self._ops: dict[str, Op] = {}
+        self._closed = False
+        # Public gradtape functions by name: what tensor methods call.
+        self.functions: dict[str, Callable[..., Any]] = {}
+        # NumPy or SciPy function -> gradtape function.
+        self.replacements: dict[Any, Callable[..., Any]] = {}
+
+    def add(self, op: Op) -> Op:
+        """Register an op under its name."""
+        if self._closed:
+            raise GradtapeError(f"{op.name}: the op registry is closed; use gt.custom_vjp")
+        if op.name in self._ops:
+            raise GradtapeError(f"{op.name}: there is an op of this name already")
+        self._ops[op.name] = op
+        return op
+
+    def close(self) -> None:
+        """Refuse further ops."""
+        self._closed = True
+
+    def __iter__(self) -> Iterator[Op]:
+        return iter(self._ops.values())
+
+    def __getitem__(self, name: str) -> Op:
+        return self._ops[name]
+
+
+registry = Registry()
+
+
+def infer_like(aval: Aval, **_params: Any) -> Aval:
+    """Shape rule of ops whose result has the shape and dtype of their input."""
+    return aval

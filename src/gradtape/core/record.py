@@ -1,0 +1,242 @@
+"""Records: what a reverse-mode level remembers of the ops it saw.
+
+A record is owned by the tensors that came out of it and never refers to them, so history dies with
+the results that need it. It knows its parents (the records of its inputs) and the values its rules
+read. A tensor is just a value with a record, so an input can be rebuilt as `Tensor(value, parent)`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import Any
+
+from gradtape.core.aval import Aval
+from gradtape.core.op import Op
+
+
+class Level:
+    """One transformation in progress. An op is handled by the highest level among its operands."""
+
+    __slots__ = ("active", "label", "number")
+
+    def __init__(self, number: int, label: str) -> None:
+        self.number = number
+        self.label = label
+        self.active = True
+
+    def process(self, op: Op, args: list[Any], params: dict[str, Any]) -> Any:
+        """Run `op` on operands of which at least one belongs to this level."""
+        raise NotImplementedError(self.label)
+
+    def read(self, tensor: Any) -> None:
+        """Raise if the value of a tensor of this level cannot be read as one array."""
+
+
+class Segment(Level):
+    """A stretch of reverse-mode recording: one generation of a context's tape, a tape, a `grad`.
+
+    Attributes:
+        active: Whether ops on its tensors are recorded.
+        walkable: Whether gradients can still be asked for.
+        strict: Whether using one of its tensors afterwards is an error (a transform's tensor that
+            leaked), as opposed to computing without recording (a tape whose `with` block ended).
+        lock: Held by the walk that keeps cotangents in the records; others use a dict.
+        next_sequence: Numbers its records in the order they are made.
+    """
+
+    __slots__ = ("_peeks", "lock", "next_sequence", "strict", "walkable")
+
+    def __init__(self, number: int, label: str, *, strict: bool = False) -> None:
+        super().__init__(number, label)
+        self.walkable = True
+        self.strict = strict
+        self.lock = threading.Lock()
+        self.next_sequence = itertools.count(1).__next__
+        self._peeks = 0
+
+    def count(self) -> int:
+        """The number of records made. Counting is free: it is read off the next number."""
+        self._peeks += 1
+        return self.next_sequence() - self._peeks
+
+
+# All leaves of gradient contexts carry this segment: a leaf takes part in every context.
+LEAVES = Segment(0, "leaf")
+
+
+class Node:
+    """What leaves and records have in common: a segment, and a number greater than its parents'."""
+
+    __slots__ = ("__weakref__", "segment", "sequence")
+    segment: Any
+    sequence: int
+
+    def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape users see, given that of the value (a batched tensor hides an axis)."""
+        return shape
+
+
+class Leaf(Node):
+    """A tensor that gradients are taken for: `requires_grad`, or an argument of a transform."""
+
+    __slots__ = ("grad", "lock")
+
+    def __init__(self, segment: Segment = LEAVES) -> None:
+        self.segment = segment
+        self.sequence = 0
+        self.grad: Any = None
+        self.lock = threading.Lock()
+
+
+class Record(Node):
+    """A record whose cotangent the walk keeps in `ct` until it gets there."""
+
+    __slots__ = ("ct", "op", "out", "owned")
+    op: Op
+    out: Any
+    ct: Any
+    owned: bool
+
+
+class Unary(Record):
+    """One input; `x` and `out` are kept if a rule reads them."""
+
+    __slots__ = ("params", "parent", "x")
+
+    def __init__(
+        self, op: Op, segment: Segment, parent: Node | None, x: Any, out: Any, params: Any = None
+    ) -> None:
+        self.op = op
+        self.segment = segment
+        self.sequence = segment.next_sequence()
+        self.parent = parent
+        self.x = x
+        self.out = out
+        self.params = params
+        self.ct = None
+        self.owned = False
+
+
+class Binary(Record):
+    """Two inputs of which at least one is tracked, without parameters."""
+
+    __slots__ = ("parent", "parent2", "x", "y")
+
+    def __init__(
+        self,
+        op: Op,
+        segment: Segment,
+        parent: Node | None,
+        parent2: Node | None,
+        x: Any,
+        y: Any,
+        out: Any,
+    ) -> None:
+        self.op = op
+        self.segment = segment
+        self.sequence = segment.next_sequence()
+        self.parent = parent
+        self.parent2 = parent2
+        self.x = x
+        self.y = y
+        self.out = out
+        self.ct = None
+        self.owned = False
+
+
+class General(Record):
+    """Any number of inputs, outputs and parameters. With several outputs `ct` is a list."""
+
+    __slots__ = ("avals", "inputs", "params", "parents")
+
+    def __init__(
+        self,
+        op: Op,
+        segment: Segment,
+        parents: tuple[Node | None, ...],
+        inputs: tuple[Any, ...],
+        out: Any,
+        params: dict[str, Any],
+        avals: Any,
+    ) -> None:
+        self.op = op
+        self.segment = segment
+        self.sequence = segment.next_sequence()
+        self.parents = parents
+        self.inputs = inputs
+        self.out = out
+        self.params = params
+        self.avals = avals
+        self.ct = None
+        self.owned = False
+
+
+class Output(Record):
+    """Output number `index` of the record of an op with several outputs."""
+
+    __slots__ = ("index", "parent")
+
+    def __init__(self, parent: General, index: int) -> None:
+        self.op = parent.op
+        self.segment = parent.segment
+        self.sequence = parent.segment.next_sequence()
+        self.parent = parent
+        self.index = index
+        self.out = None
+        self.ct = None
+        self.owned = False
+
+
+class Indexing(Record):
+    """`x[index]`: its cotangent is added into that part of the cotangent of `x`, in place."""
+
+    __slots__ = ("index", "parent", "x")
+
+    def __init__(self, op: Op, segment: Segment, parent: Node, x: Aval, index: Any) -> None:
+        self.op = op
+        self.segment = segment
+        self.sequence = segment.next_sequence()
+        self.parent = parent
+        self.x = x
+        self.index = index
+        self.out = None
+        self.ct = None
+        self.owned = False
+
+
+class Constant(Record):
+    """A value lifted to a level where it depends on nothing: its gradient is 0 there."""
+
+    __slots__ = ()
+
+    def __init__(self, segment: Segment) -> None:
+        self.segment = segment
+        self.sequence = segment.next_sequence()
+        self.out = None
+        self.ct = None
+        self.owned = False
+
+
+def parents_of(node: Node) -> tuple[Node | None, ...]:
+    """The nodes a node was computed from."""
+    if isinstance(node, Unary | Output | Indexing):
+        return (node.parent,)
+    if isinstance(node, Binary):
+        return (node.parent, node.parent2)
+    if isinstance(node, General):
+        return node.parents
+    return ()
+
+
+def free(record: Record) -> None:
+    """Let go of everything a record holds; it can no longer be walked."""
+    record.out = None
+    if isinstance(record, Unary | Indexing):
+        record.parent = record.x = None
+    elif isinstance(record, Binary):
+        record.parent = record.parent2 = record.x = record.y = None
+    elif isinstance(record, General):
+        record.parents = record.inputs = ()
+    elif isinstance(record, Output):
+        free(record.parent)

@@ -1,0 +1,354 @@
+"""Who records: gradient contexts, `no_grad`, modes. One context variable, changed only by `with`.
+
+A `State` says which gradient context is active, which levels record (`floor`) and which modes wrap
+op calls. It is immutable; a `Scope` (`no_grad()`, a gradient context, a profiler) derives a new one
+on entry. On exit it removes *its own* change from wherever it now is in the chain of states:
+generators may leave their `with` blocks in another order than they were entered, and every block
+must undo itself and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+import weakref
+from collections.abc import Callable
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, Protocol
+
+from gradtape.core.op import Op
+from gradtape.core.record import Record, Segment, free
+from gradtape.errors import ContextError
+
+# Levels of transforms and tapes are numbered in order of creation. Below them all lie the leaves
+# of gradient contexts (0) and what contexts record (1).
+LEAF_LEVEL, CONTEXT_LEVEL = 0, 1
+_EVERYTHING_RECORDS = -1
+_numbers = itertools.count(CONTEXT_LEVEL + 1)
+
+
+def next_level() -> int:
+    """A number greater than that of every level made before."""
+    return next(_numbers)
+
+
+Proceed = Callable[[Op, tuple[Any, ...], dict[str, Any]], Any]
+
+
+class Mode(Protocol):
+    """Something that sees every op call of a block: a profiler, autocast, determinism."""
+
+    def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
+        """Handle one op call; `proceed(op, args, params)` runs it as if the mode were off."""
+        ...
+
+
+class Recorder(Protocol):
+    """What the fast path asks where to record."""
+
+    segment: Segment
+
+
+class _NoRecorder:
+    """The recorder where the active context does not record: no record has its segment."""
+
+    segment = Segment(CONTEXT_LEVEL, "nothing")
+    segment.active = False
+
+
+class State:
+    """What is switched on; see the module's docstring. Treat as immutable."""
+
+    __slots__ = ("context", "floor", "modes", "outer", "plain", "recorder", "scope")
+
+    def __init__(
+        self,
+        context: GradientContext | None,
+        floor: int = _EVERYTHING_RECORDS,
+        modes: tuple[Mode, ...] = (),
+        outer: State | None = None,
+        scope: Scope | None = None,
+    ) -> None:
+        self.context = context
+        self.floor = floor
+        self.modes = modes
+        self.outer = outer
+        self.scope = scope
+        # Derived for the fast path of every op, which must not ask more than once.
+        self.plain = context is not None and not modes
+        recording = context is not None and floor < LEAF_LEVEL
+        self.recorder: Recorder = context.tape if recording and context else _NoRecorder
+
+    def derive(self, scope: Scope, **changes: Any) -> State:
+        """This state with some fields changed, to be undone by `scope`."""
+        fields = {"context": self.context, "floor": self.floor, "modes": self.modes, **changes}
+        return State(**fields, outer=self, scope=scope)
+
+
+# A thread or task that has not used gradtape yet finds UNSET: not plain, so that the fast paths
+# leave it alone and `current()` gives it the default context of its thread first.
+UNSET = State(None)
+STATE: ContextVar[State] = ContextVar("gradtape_state", default=UNSET)
+
+
+def current() -> State:
+    """The state of this thread or task."""
+    state = STATE.get()
+    if state is UNSET:
+        state = State(_thread.context)
+        STATE.set(state)
+    return state
+
+
+class Scope(contextlib.ContextDecorator):
+    """Base of everything that changes the state for the length of a `with` block."""
+
+    def change(self, state: State) -> State:
+        """The state inside the block, derived from the one outside."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Any:
+        STATE.set(self.change(current()))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        STATE.set(_without(current(), self))
+
+
+def _without(state: State, scope: Scope) -> State:
+    """`state` with the innermost change of `scope` undone and the changes above it kept."""
+    above: list[Scope] = []
+    inner = state
+    while inner.scope is not scope:
+        if inner.outer is None or inner.scope is None:
+            raise ContextError(
+                f"{type(scope).__name__}: this `with` block was entered in another thread or "
+                "task; leave it where it was entered"
+            )
+        above.append(inner.scope)
+        inner = inner.outer
+    assert inner.outer is not None  # a state made by a scope has one outside it
+    result = inner.outer
+    for kept in reversed(above):
+        result = kept.change(result)
+    return result
+
+
+class no_grad(Scope):  # noqa: N801 - used like a function, as in PyTorch
+    """Stop recording in a block: nothing opened outside it records the ops inside.
+
+    Transforms started inside (`gt.grad` in the block) work, and forward-mode tangents pass.
+
+    >>> x = gt.ones(3, requires_grad=True)
+    >>> with gt.no_grad():
+    ...     (x * 2).requires_grad
+    False
+    """
+
+    def change(self, state: State) -> State:
+        return state.derive(self, floor=next_level())
+
+
+class enable_grad(Scope):  # noqa: N801
+    """Record again in a block inside `no_grad`.
+
+    >>> x = gt.ones(3, requires_grad=True)
+    >>> with gt.no_grad(), gt.enable_grad():
+    ...     (x * 2).requires_grad
+    True
+    """
+
+    def change(self, state: State) -> State:
+        return state.derive(self, floor=_EVERYTHING_RECORDS)
+
+
+class using_mode(Scope):  # noqa: N801
+    """Let `mode` see every op call of a block; inner modes see a call first.
+
+    >>> class Count:
+    ...     calls = 0
+    ...
+    ...     def run(self, op, args, params, proceed):
+    ...         self.calls += 1
+    ...         return proceed(op, args, params)
+    >>> count = Count()
+    >>> with gt.using_mode(count):
+    ...     _ = gt.exp(gt.ones(3)) + 1.0
+    >>> count.calls
+    2
+    """
+
+    def __init__(self, mode: Mode) -> None:
+        self.mode = mode
+
+    def change(self, state: State) -> State:
+        return state.derive(self, modes=(self.mode, *state.modes))
+
+
+class ContextTape:
+    """The tape of a gradient context; `len(tape)` is the number of records since it was cleared.
+
+    It does not hold the records. They belong to the tensors that came out of them, so forgetting to
+    clear does not leak; clearing makes every record made so far refuse to be walked.
+    """
+
+    __slots__ = ("_label", "_walked", "segment")
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        # Roots that were walked: clearing cuts the history of those a user still holds.
+        self._walked: weakref.WeakSet[Record] = weakref.WeakSet()
+        self.segment = Segment(CONTEXT_LEVEL, label)
+
+    def __len__(self) -> int:
+        return self.segment.count()
+
+    def __repr__(self) -> str:
+        return f"<tape of {self._label}, {len(self)} records>"
+
+    def remember(self, root: Record) -> None:
+        """Note that `root` was walked, to be cut when the tape is cleared."""
+        self._walked.add(root)
+
+    def clear(self) -> None:
+        """Start anew: records made so far can no longer be walked or built upon."""
+        self.end("cleared")
+        self.segment = Segment(CONTEXT_LEVEL, self._label)
+
+    def end(self, why: str) -> None:
+        """Close the current segment for good; `why` is for the errors of its tensors."""
+        # A loss kept for its number must not keep its history.
+        self.segment.active = self.segment.walkable = False
+        self.segment.label = f"{self._label} ({why})"
+        for root in self._walked:
+            free(root)
+        self._walked.clear()
+
+
+_context_ids = itertools.count(1)
+
+
+class GradientContext(Scope):
+    """An independent tape: what is recorded in its `with` block belongs to it and ends with it.
+
+    Entering makes it the active context; entering it again (`with ctx:`) from inside another one
+    returns to it. Leaving its outermost block, also by an exception, deletes it.
+
+    >>> x = gt.ones(3, requires_grad=True)
+    >>> with gt.GradientContext():
+    ...     gt.compute_gradients(gt.sum(x * 3.0))
+    >>> x.grad
+    tensor([3., 3., 3.])
+    """
+
+    def __init__(self) -> None:
+        self.id = self._new_id()
+        self.tape = ContextTape(f"context {self.id}")
+        self._depth = 0
+        self._deleted = False
+
+    @staticmethod
+    def _new_id() -> int:
+        return next(_context_ids)
+
+    def change(self, state: State) -> State:
+        return state.derive(self, context=self)
+
+    def __enter__(self) -> GradientContext:
+        if self._deleted:
+            raise ContextError(
+                f"context {self.id} was deleted when its `with` block ended; "
+                "open a new gt.GradientContext()"
+            )
+        super().__enter__()
+        self._depth += 1
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, traceback)
+        self._depth -= 1
+        if self._depth == 0:
+            self._delete()
+
+    def _delete(self) -> None:
+        self._deleted = True
+        self.tape.end("exited")
+
+    def __repr__(self) -> str:
+        return f"<gradient context {self.id}, {len(self.tape)} records>"
+
+
+class _DefaultContext(GradientContext):
+    """Context 0, there from the start and never deleted."""
+
+    @staticmethod
+    def _new_id() -> int:
+        return 0
+
+    def _delete(self) -> None:
+        """Only its tape can be cleared."""
+
+
+class _Thread(threading.local):
+    """The default context of each thread, which the tasks of the thread share."""
+
+    def __init__(self) -> None:
+        self.context = _DefaultContext()
+
+
+_thread = _Thread()
+
+
+def default_context() -> GradientContext:
+    """Return context 0 of this thread; `with gt.default_context():` re-enters it.
+
+    >>> gt.default_context().id
+    0
+    """
+    return _thread.context
+
+
+def current_context() -> GradientContext:
+    """Return the active gradient context.
+
+    >>> with gt.GradientContext() as ctx:
+    ...     gt.current_context() is ctx
+    True
+    """
+    context = current().context
+    assert context is not None  # only UNSET has none
+    return context
+
+
+def clear_tape() -> None:
+    """Clear the tape of the active context.
+
+    >>> x = gt.ones(3, requires_grad=True)
+    >>> y = x * 2.0
+    >>> gt.clear_tape()
+    >>> len(gt.current_context().tape)
+    0
+    """
+    current_context().tape.clear()
+
+
+def clear_default_context_tape() -> None:
+    """Clear the tape of context 0 of this thread, whichever context is active.
+
+    >>> gt.clear_default_context_tape()
+    >>> len(gt.default_context().tape)
+    0
+    """
+    _thread.context.tape.clear()

@@ -1,0 +1,351 @@
+"""The tensor: a value with a record.
+
+The exact class `Tensor` holds a raw array and a reverse-mode record (or none): that is what the
+fast paths test for; `core.nested` has the other kinds. All of them are handles: item assignment,
+`+=` and optimizer steps give the handle a new value, and never write into an array that a record
+may hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradtape.backends import is_raw
+from gradtape.core.op import registry
+from gradtape.core.record import LEAVES, Leaf, Node
+from gradtape.core.state import current
+from gradtape.errors import ConversionError, DTypeError, GradtapeError, ShapeError
+
+functions = registry.functions
+
+
+class Tensor:
+    """An n-dimensional array that records what is done with it; made by `gt.tensor`.
+
+    It has NumPy's operators, indexing and methods, and NumPy's own functions work on it.
+
+    Attributes:
+        value: What it holds: an array, or a tensor of an outer level. Treat as read-only.
+        record: Where it comes from, or None if nothing is recorded.
+
+    >>> x = gt.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    __slots__ = ("__weakref__", "record", "value")
+
+    def __init__(self, value: Any, record: Node | None = None) -> None:
+        self.value = value
+        self.record = record
+
+    # ---- what it is ------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return self.value.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements."""
+        return self.value.dtype  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        size = 1
+        for n in self.shape:
+            size *= n
+        return size
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether ops on it are recorded: a leaf set so, or the result of a recorded op."""
+        return self.record is not None
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it is not the result of a recorded op."""
+        return self.record is None or isinstance(self.record, Leaf)
+
+    # ---- gradients -------------------------------------------------------------------------
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The accumulated gradient of a leaf; None before the first backward pass."""
+        record = self.record
+        return record.grad if isinstance(record, Leaf) else None
+
+    @grad.setter
+    def grad(self, gradient: Tensor | None) -> None:
+        record = self.record
+        if not isinstance(record, Leaf):
+            raise GradtapeError(
+                "grad: only a leaf that requires a gradient has one; detach() first"
+            )
+        if gradient is not None and (gradient.shape, gradient.dtype) != (self.shape, self.dtype):
+            raise ShapeError(
+                f"grad: came {gradient.dtype}{list(gradient.shape)}; needed "
+                f"{self.dtype}{list(self.shape)}, as the tensor has"
+            )
+        record.grad = gradient
+
+    def set_requires_grad(self, requires_grad: bool = True) -> Tensor:
+        """Make this tensor a leaf that gradients are taken for (or stop that); returns itself.
+
+        >>> gt.ones(2).set_requires_grad(True).requires_grad
+        True
+        """
+        if not requires_grad:
+            if not self.is_leaf:
+                raise GradtapeError(
+                    "set_requires_grad(False): this is the result of a recorded op; use detach()"
+                )
+            self.record = None
+        elif self.record is None:
+            if self.dtype.kind not in "fc" and not is_extended_float(self.dtype):
+                raise DTypeError(
+                    f"set_requires_grad: came {self.dtype}; needed a floating or complex dtype; "
+                    "use astype(gt.float64)"
+                )
+            self.record = Leaf(LEAVES)
+        return self
+
+    def zero_grad(self) -> None:
+        """Set the gradient to zeros (a gradient that was never computed stays None)."""
+        if isinstance(self.record, Leaf) and self.record.grad is not None:
+            self.record.grad = Tensor(np.zeros(self.shape, self.dtype))
+
+    def backward(self, gradient: Any = None, **options: Any) -> None:
+        """Add the gradients of this tensor to `.grad` of the leaves; see `compute_gradients`."""
+        functions["compute_gradients"](self, gradient, **options)
+
+    def detach(self) -> Tensor:
+        """The same value without history, at every level.
+
+        >>> x = gt.ones(2, requires_grad=True)
+        >>> (x * 2).detach().requires_grad
+        False
+        """
+        return functions["stop_gradient"](self)  # type: ignore[no-any-return]
+
+    # ---- reading the value -----------------------------------------------------------------
+
+    def item(self) -> Any:
+        """The single element as a Python number; also while being recorded."""
+        value = innermost(self)
+        if value.size != 1:
+            raise ShapeError(f"item: came shape {self.shape}; needed exactly one element")
+        return value.item()
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers; also while being recorded."""
+        return innermost(self).tolist()
+
+    def numpy(self) -> Any:
+        """The value as a read-only NumPy array; raises while it is being recorded."""
+        return read_only(np.asarray(concrete(self, "numpy()")))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        array = np.asarray(concrete(self, "np.asarray(tensor)"))
+        if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise ConversionError(f"np.asarray: {array.dtype} to {dtype} needs a copy")
+            return array.astype(dtype)
+        return array.copy() if copy else read_only(array)
+
+    def __float__(self) -> float:
+        return float(concrete(self, "float(tensor)"))
+
+    def __int__(self) -> int:
+        return int(concrete(self, "int(tensor)"))
+
+    def __complex__(self) -> complex:
+        return complex(concrete(self, "complex(tensor)"))
+
+    def __index__(self) -> int:
+        return concrete(self, "operator.index(tensor)").__index__()  # type: ignore[no-any-return]
+
+    def __bool__(self) -> bool:
+        return bool(innermost(self))
+
+    def __format__(self, spec: str) -> str:
+        if spec and self.ndim == 0:
+            return format(innermost(self).item(), spec)
+        return format(repr(self), spec)
+
+    def __repr__(self) -> str:
+        body = np.array2string(
+            np.asarray(innermost(self, show=True)),
+            separator=", ",
+            prefix="tensor(",
+            floatmode="maxprec",
+        )
+        notes = [] if self.dtype in (np.float64, np.int64, np.bool_) else [f"dtype={self.dtype}"]
+        if self.record is not None:
+            leaf = self.record.segment is LEAVES
+            notes.append(
+                "requires_grad=True" if leaf else f"recorded by {self.record.segment.label}"
+            )
+        return f"tensor({', '.join([body, *notes])})"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise DTypeError("len: came a 0-d tensor; needed at least one axis")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[i] for i in range(len(self)))
+
+    __hash__ = object.__hash__
+
+    def __copy__(self) -> Tensor:
+        return functions["copy"](self)  # type: ignore[no-any-return]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if not self.is_leaf:
+            raise ConversionError("deepcopy: this tensor is being recorded; detach() it first")
+        return Tensor(np.array(concrete(self.detach(), "deepcopy"))).set_requires_grad(
+            self.requires_grad
+        )
+
+    def __reduce__(self) -> Any:
+        raise ConversionError(
+            "pickle: tensors are not pickled; save np.asarray(t.detach()) with np.save"
+        )
+
+    # ---- writing ---------------------------------------------------------------------------
+
+    def fresh(self) -> Tensor:
+        """This tensor, up to date; a view looks whether its base has changed."""
+        return self
+
+    def rebind(self, other: Tensor) -> None:
+        """Give this handle the value and history of `other`."""
+        other = other.fresh()
+        leaf = self.record if isinstance(self.record, Leaf) else None
+        self.__class__ = type(other)
+        self.value = other.value
+        # A leaf that is given a new value under no_grad stays a leaf.
+        self.record = leaf if other.record is None else other.record
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return functions["getitem"](self, index)  # type: ignore[no-any-return]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.check_writable("item assignment")
+        self.rebind(functions["setitem"](self, value, index))
+
+    def check_writable(self, what: str) -> None:
+        """Refuse a write that would lose history."""
+        record = self.record
+        if record is not None and record.segment is LEAVES and current().floor < 0:
+            raise GradtapeError(
+                f"{what}: came a leaf that requires a gradient; its old value would be lost to "
+                "the tape. Write to a copy (x * 1), or inside gt.no_grad()"
+            )
+
+    def augment(self, name: str, other: Any) -> Tensor:
+        """`self <op>= other`: keeps shape and dtype, as NumPy does."""
+        self.check_writable("augmented assignment")
+        result = functions[name](self, other)
+        if result.shape != self.shape:
+            raise ShapeError(
+                f"{name}: augmented assignment would change shape {self.shape} to {result.shape}"
+            )
+        if result.dtype != self.dtype:
+            if not np.can_cast(result.dtype, self.dtype, "same_kind"):
+                raise DTypeError(
+                    f"{name}: augmented assignment cannot turn {result.dtype} into {self.dtype}"
+                )
+            result = functions["astype"](result, self.dtype)
+        self.rebind(result)
+        return self
+
+    if TYPE_CHECKING:
+        # Operators, NumPy protocols and array methods are installed by `ops` (see `ops.methods`).
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __rmatmul__(self, other: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __getattr__(self, name: str) -> Callable[..., Any]: ...
+
+
+def innermost(tensor: Tensor, *, show: bool = False) -> Any:
+    """The raw array below all levels; to `show` it, also of a batch."""
+    value: Any = tensor
+    while isinstance(value, Tensor):
+        value = value.fresh()
+        if value.record is not None and not show:
+            value.record.segment.read(value)
+        value = value.value
+    return value
+
+
+def concrete(tensor: Tensor, what: str) -> Any:
+    """The raw array of a tensor that is not being recorded; raises where history would be lost."""
+    value: Any = tensor
+    floor = current().floor
+    while isinstance(value, Tensor):
+        value = value.fresh()
+        if value.record is not None:
+            segment = value.record.segment
+            segment.read(value)
+            if segment.active and segment.number > floor:
+                raise ConversionError(
+                    f"{what}: this tensor is recorded by {segment.label}, and its history would "
+                    "be lost. Read the value with t.item() or t.detach(); fill a buffer made by "
+                    "np.zeros_like(x, shape=n) instead of np.zeros(n); join tensors with np.stack "
+                    "instead of np.array; use np.sin instead of math.sin"
+                )
+        value = value.value
+    return value
+
+
+def read_only(array: Any) -> Any:
+    """A view of `array` that refuses writes: records may hold the array."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def is_extended_float(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is one of ml_dtypes' floats (bfloat16, float8), whose kind is 'V'."""
+    return dtype.kind == "V" and dtype.name.startswith(("bfloat", "float"))
+
+
+def as_value(value: Any, dtype: Any = None) -> Any:
+    """An operand as ops take it: tensors, arrays and numbers as they are, lists as arrays."""
+    if isinstance(value, Tensor) or (is_raw(value) and dtype is None):
+        return value
+    if isinstance(value, Sequence) and any(isinstance(item, Tensor) for item in value):
+        raise ConversionError("a list of tensors is not an array; use gt.stack")
+    return np.asarray(value, dtype)

@@ -1,0 +1,317 @@
+"""The backward walk: from targets to leaves, newest record first.
+
+Two walks do the same. `_walk_in_records` is the straight line for the common case: cotangents of
+records wait in the records themselves. `_walk_apart` keeps them in a dict and can do more: rebuild
+tensors so that the backward pass is itself recorded (`create_graph`), free records as it goes, or
+share records with another walk in progress (a rule that differentiates, another thread).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from gradtape.backends import array_module
+from gradtape.core.nested import wrap
+from gradtape.core.op import registry
+from gradtape.core.record import (
+    Binary,
+    Constant,
+    General,
+    Indexing,
+    Leaf,
+    Node,
+    Output,
+    Record,
+    Segment,
+    Unary,
+    free,
+)
+from gradtape.core.tensor import Tensor
+
+Cotangents = dict[Node, Any]
+Roots = Sequence[tuple[Node, Any]]
+ndarray = np.ndarray
+_NONE: frozenset[Node] = frozenset()
+
+
+def walk(
+    segment: Segment,
+    roots: Roots,
+    *,
+    sources: Iterable[Node] = (),
+    create_graph: bool = False,
+    release: bool = False,
+) -> Cotangents:
+    """Pull cotangents back from `roots` to every leaf they reach.
+
+    Args:
+        segment: The segment all records belong to.
+        roots: Nodes with their cotangents; a node may appear several times.
+        sources: Records (besides leaves) whose cotangents are wanted as well.
+        create_graph: Whether the rules run on recorded tensors, so that the result can be
+            differentiated again in the active context.
+        release: Whether to free what each record holds once it was visited.
+
+    Returns:
+        A dict from leaf (or source) to its cotangent: an array no one else holds, or a tensor.
+    """
+    wanted = frozenset(node for node in sources if type(node) is not Leaf) if sources else _NONE
+    found: Cotangents = {}
+    fresh: set[Node] = set()
+    # Rules divide by zero and take logarithms of it where the derivative is infinite or the
+    # branch was not taken; the conventions at such points are in the rules, not in warnings.
+    with np.errstate(all="ignore"):
+        if create_graph or release or not segment.lock.acquire(blocking=False):
+            _walk_apart(roots, wanted, found, create_graph, release)
+        else:
+            try:
+                _walk_in_records(roots, wanted, found, fresh)
+            finally:
+                segment.lock.release()
+    _own(found, fresh, roots)
+    return found
+
+
+def _walk_in_records(
+    roots: Roots, wanted: frozenset[Node], found: Cotangents, fresh: set[Node]
+) -> None:
+    """The common case, written flat: this loop is most of what a backward pass costs."""
+    heap: list[tuple[int, Any]] = []
+
+    def give(node: Any, ct: Any) -> None:
+        """Add `ct` to the cotangent of `node`, in place where nobody else holds the array."""
+        if type(node) is Leaf:
+            old = found.get(node)
+            if old is None:
+                found[node] = ct
+            elif type(ct) is ndarray and node in fresh:
+                old += ct
+            else:
+                found[node] = new = old + ct
+                if type(new) is ndarray:
+                    fresh.add(node)
+        elif node.ct is None:
+            node.ct = ct
+            heappush(heap, (-node.sequence, node))
+        elif node.owned and type(ct) is ndarray:
+            node.ct += ct
+        else:
+            node.ct = new = node.ct + ct
+            node.owned = type(new) is ndarray
+
+    try:
+        for node, ct in roots:
+            give(node, ct)
+        while heap:
+            record = heappop(heap)[1]
+            ct = record.ct
+            record.ct = None
+            record.owned = False
+            if wanted and record in wanted:
+                found[record] = ct
+            kind = type(record)
+            if kind is Binary:
+                out, x, y = record.out, record.x, record.y
+                rule, rule2 = record.op.flat_vjps
+                if record.parent is not None:
+                    result = rule(ct, out, x, y)
+                    if result is not None:
+                        give(record.parent, result)
+                if record.parent2 is not None:
+                    result = rule2(ct, out, x, y)
+                    if result is not None:
+                        give(record.parent2, result)
+            elif kind is Unary:
+                params = record.params
+                rule = record.op.flat_vjps[0]
+                if params is None:
+                    result = rule(ct, record.out, record.x)
+                else:
+                    result = rule(ct, record.out, record.x, **params)
+                if result is not None:
+                    give(record.parent, result)
+            elif kind is Indexing:
+                if not _add_part(record, ct, found, fresh, heap):
+                    give(record.parent, _whole(record, ct))
+            elif kind is Output:
+                parts = record.parent.ct
+                if parts is None:
+                    record.parent.ct = parts = [None] * record.op.outputs
+                    heappush(heap, (-record.parent.sequence, record.parent))
+                _add_output(parts, record.index, ct)
+            elif kind is General:
+                for node, result in _pull(record, ct):
+                    give(node, result)
+    finally:
+        # After an error in a rule: no cotangent may stay behind for the next walk to add to.
+        for _, record in heap:
+            record.ct = None
+            record.owned = False
+
+
+def _add_part(
+    record: Indexing, ct: Any, found: Cotangents, fresh: set[Node], heap: list[tuple[int, Any]]
+) -> bool:
+    """Add a cotangent into its part of that of the indexed tensor: O(part), not O(whole).
+
+    Returns False if the arrays are not raw or not ours to write to.
+    """
+    node: Any = record.parent
+    leaf = type(node) is Leaf
+    whole = found.get(node) if leaf else node.ct
+    if type(ct) is not ndarray and not isinstance(ct, np.generic):
+        return False
+    if whole is None:
+        whole = np.zeros(record.x.shape, record.x.dtype)
+        if leaf:
+            found[node] = whole
+            fresh.add(node)
+        else:
+            node.ct = whole
+            node.owned = True
+            heappush(heap, (-node.sequence, node))
+    elif not (node in fresh if leaf else node.owned):
+        return False
+    registry.functions["add_at"](whole, record.index, ct)
+    return True
+
+
+def _add_output(parts: list[Any], index: int, ct: Any) -> None:
+    """Add to the cotangent of one output of an op; several nodes may stand for the same output."""
+    parts[index] = ct if parts[index] is None else parts[index] + ct
+
+
+def _whole(record: Indexing, ct: Any) -> Any:
+    """The cotangent of the indexed tensor, as an array or tensor of its own."""
+    return record.op.flat_vjps[0](ct, None, record.x, index=record.index)
+
+
+def _pull(record: General, ct: Any, *, rebuild: bool = False) -> list[tuple[Node, Any]]:
+    """The cotangents a general record gives to its parents."""
+    op = record.op
+    out, inputs = record.out, record.inputs
+    if rebuild:
+        inputs = tuple(
+            _rebuilt(value, parent) for value, parent in zip(inputs, record.parents, strict=True)
+        )
+        if op.outputs == 1:
+            out = _rebuilt(out, record)
+        else:
+            out = tuple(_rebuilt(value, Output(record, i)) for i, value in enumerate(out))
+    if op.outputs != 1:
+        ct = tuple(
+            np.zeros(aval.shape, aval.dtype) if part is None else part
+            for part, aval in zip(ct, record.avals, strict=True)
+        )
+    results: list[tuple[Node, Any]] = []
+    given = None if op.vjp_all is None else op.vjp_all(ct, out, *inputs, **record.params)
+    for i, parent in enumerate(record.parents):
+        if parent is None:
+            continue
+        if given is not None:
+            result = given[i]
+        elif op.vjp_each is not None:
+            result = op.vjp_each(i, ct, out, *inputs, **record.params)
+        else:
+            result = op.vjps[i](ct, out, *inputs, **record.params)
+        if result is not None:
+            results.append((parent, fit(result, inputs[i])))
+    return results
+
+
+def fit(cotangent: Any, primal: Any) -> Any:
+    """A cotangent in the dtype of its primal: real for a real primal, and cast if need be."""
+    dtype = primal.dtype if hasattr(primal, "dtype") else np.float64
+    if cotangent.dtype == dtype:
+        return cotangent
+    if cotangent.dtype.kind == "c" and np.dtype(dtype).kind != "c":
+        cotangent = registry.functions["real"](cotangent)
+    return registry.functions["astype"](cotangent, dtype)
+
+
+def _rebuilt(value: Any, node: Node | None) -> Any:
+    """The tensor a kept value was: a tensor is a value with a record."""
+    return value if node is None or not hasattr(value, "size") else wrap(value, node)
+
+
+# ---- the walk that can do everything ------------------------------------------------------------
+
+
+def _walk_apart(
+    roots: Roots, wanted: frozenset[Node], found: Cotangents, create_graph: bool, release: bool
+) -> None:
+    """The same walk with cotangents in a dict, on rebuilt tensors if `create_graph`."""
+    heap: list[tuple[int, Any]] = []
+    waiting: dict[Node, Any] = {}
+
+    def give(node: Node, ct: Any) -> None:
+        if isinstance(node, Leaf):
+            found[node] = ct if node not in found else found[node] + ct
+        elif node in waiting:
+            waiting[node] = waiting[node] + ct
+        else:
+            waiting[node] = ct
+            heappush(heap, (-node.sequence, node))
+
+    for node, ct in roots:
+        give(node, ct)
+    while heap:
+        record: Record = heappop(heap)[1]
+        ct = waiting.pop(record)
+        if record in wanted:
+            found[record] = ct
+        if isinstance(record, Output):
+            parts = waiting.get(record.parent)
+            if parts is None:
+                parts = waiting[record.parent] = [None] * record.op.outputs
+                heappush(heap, (-record.parent.sequence, record.parent))
+            _add_output(parts, record.index, ct)
+        else:
+            for node, result in pull(record, ct, rebuild=create_graph):
+                give(node, result)
+        if release:
+            free(record)
+
+
+def pull(record: Record, ct: Any, *, rebuild: bool) -> list[tuple[Node, Any]]:
+    """The cotangents any record gives to its parents."""
+    if isinstance(record, General):
+        return _pull(record, ct, rebuild=rebuild)
+    if isinstance(record, Constant):
+        return []
+    inputs: list[Any]
+    parents: list[Node | None]
+    params: dict[str, Any] = {}
+    if isinstance(record, Binary):
+        inputs, parents = [record.x, record.y], [record.parent, record.parent2]
+    elif isinstance(record, Indexing):
+        inputs, parents, params = [record.x], [record.parent], {"index": record.index}
+    else:
+        assert isinstance(record, Unary)
+        inputs, parents, params = [record.x], [record.parent], record.params or {}
+    out = record.out
+    if rebuild:
+        inputs = [_rebuilt(value, parent) for value, parent in zip(inputs, parents, strict=True)]
+        out = _rebuilt(out, record)
+    results = []
+    for rule, parent in zip(record.op.flat_vjps, parents, strict=True):
+        result = None if parent is None else rule(ct, out, *inputs, **params)
+        if parent is not None and result is not None:
+            results.append((parent, result))
+    return results
+
+
+def _own(found: Cotangents, fresh: set[Node], roots: Roots) -> None:
+    """Make the results arrays of their own: writeable, contiguous, sharing memory with nothing."""
+    taken = {id(ct) for _, ct in roots}
+    for node, ct in found.items():
+        if type(ct) is ndarray and node not in fresh:
+            if ct.base is not None or id(ct) in taken or not ct.flags.carray:
+                found[node] = ct = ct.copy()
+            taken.add(id(ct))
+        elif not isinstance(ct, ndarray | np.generic | Tensor):
+            found[node] = array_module(ct).array(ct)

@@ -1,0 +1,73 @@
+"""Every error gradtape raises, one class per kind.
+
+Each class is also the built-in (or NumPy) exception people already catch, so `except ValueError`
+around a shape mistake keeps working. Messages read `op: what came; what was needed; what to do`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class GradtapeError(Exception):
+    """Base class of all errors of gradtape."""
+
+
+class ShapeError(GradtapeError, ValueError):
+    """Shapes that do not fit: `gt.ones(3) + gt.ones(4)`. Reshape or broadcast one of them."""
+
+
+class AxisError(GradtapeError, ValueError, IndexError):
+    """An axis the array does not have: `gt.sum(gt.ones(3), axis=1)`."""
+
+
+class IndexingError(GradtapeError, IndexError):
+    """An index out of bounds or of a kind arrays do not take: `gt.ones(3)[5]`."""
+
+
+class LinAlgError(GradtapeError, np.linalg.LinAlgError):
+    """A matrix the algorithm cannot handle: `gt.solve` with a singular matrix."""
+
+
+class DTypeError(GradtapeError, TypeError):
+    """A dtype the operation cannot use: `gt.grad(f)(np.arange(3))`; integers have no gradient."""
+
+
+class ArgumentError(GradtapeError, ValueError):
+    """An argument with a value that has no meaning here: `gt.clip(x)` without any bound."""
+
+
+class ConversionError(GradtapeError, TypeError):
+    """Turning a recorded tensor into a number or array would lose its history: `float(x * 2)`.
+
+    Read the value with `t.item()` or `t.detach()`; keep the history with `np.zeros_like(x)` buffers
+    and `np.stack`.
+    """
+
+
+class UnsupportedError(GradtapeError, NotImplementedError, TypeError):
+    """A NumPy function gradtape does not have yet, called on a tensor."""
+
+
+class NotDifferentiableError(GradtapeError, TypeError):
+    """A derivative was asked for that does not exist; `detach()` the argument if that is meant."""
+
+
+class TapeError(GradtapeError, RuntimeError):
+    """A tape that cannot answer: used twice, cleared, or asked about a tensor it never saw."""
+
+
+class ContextError(TapeError):
+    """A tensor recorded in one gradient context was used in another; `detach()` it to carry it."""
+
+
+class LeakedTensorError(GradtapeError, RuntimeError):
+    """A tensor of a transform was used after the transform returned; return it instead."""
+
+
+class MissingDependencyError(GradtapeError, ImportError):
+    """An optional package is not installed; the message names the extra to install."""
+
+
+class GradientCheckError(GradtapeError, AssertionError):
+    """A derivative disagrees with differences of the function: a rule is wrong."""

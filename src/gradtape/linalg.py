@@ -1,0 +1,18 @@
+"""Linear algebra, under the names of `numpy.linalg`."""
+
+from gradtape.ops.contract import tensordot as tensordot
+from gradtape.ops.linalg import (
+    SlogdetResult as SlogdetResult,
+    cholesky as cholesky,
+    det as det,
+    inv as inv,
+    slogdet as slogdet,
+    solve as solve,
+)
+from gradtape.ops.matmul import matmul as matmul, outer as outer
+from gradtape.ops.norm import (
+    matrix_norm as matrix_norm,
+    norm as norm,
+    vector_norm as vector_norm,
+)
+from gradtape.ops.shape import matrix_transpose as matrix_transpose

@@ -1,0 +1,247 @@
+"""Activation functions of neural networks: each one op with a rule that does not overflow."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import elementwise, public
+from gradtape.errors import ArgumentError
+from gradtape.ops.exponential import exp, expm1
+from gradtape.ops.parametric import parametric
+from gradtape.ops.select import clip, mask, where
+from gradtape.ops.special import ndtr, scipy_special
+from gradtape.ops.trigonometric import tanh
+from gradtape.typing import Array, ArrayLike
+
+_F64, _F32 = np.dtype(np.float64), np.dtype(np.float32)
+
+# Beyond this, products of x with a vanishing tail are 0 in every dtype; infinities are brought
+# back to it first, so that they do not make NaN of the product.
+_FAR = 1000.0
+
+
+# ---- sigmoid and softplus -----------------------------------------------------------------------
+
+
+def _sigmoid_forward(xp: Any, x: Any) -> Any:
+    # NumPy's exponential is vectorized, but four calls are slower than one on small arrays.
+    if type(x) is np.ndarray and x.size > 512 and (x.dtype is _F64 or x.dtype is _F32):
+        with np.errstate(over="ignore"):
+            return 1 / (1 + np.exp(-x))
+    return scipy_special(xp).expit(x)
+
+
+# d σ(x) = σ·(1 − σ)·dx
+@elementwise(
+    _sigmoid_forward,
+    lambda ct, out, _x: ct * (out - out * out),
+    replaces=("scipy.special.expit",),
+)
+def sigmoid(x: ArrayLike, /) -> Array:
+    """The logistic function, 1/(1 + exp(-x)).
+
+    >>> gt.sigmoid(np.array([-1000.0, 0.0, 1.0]))
+    array([0.        , 0.5       , 0.73105858])
+    """
+
+
+def _softplus_forward(xp: Any, x: Any, beta: float) -> Any:
+    scaled = x if beta == 1 else x * beta
+    result = xp.maximum(scaled, 0) + xp.log1p(xp.exp(-xp.abs(scaled)))
+    return result if beta == 1 else result / beta
+
+
+# d log(1 + exp(βx))/β = σ(βx)·dx
+_softplus = parametric(
+    "softplus",
+    _softplus_forward,
+    lambda ct, _out, x, beta: ct * sigmoid(x if beta == 1 else x * beta),
+)
+
+
+@public()
+def softplus(x: ArrayLike, /, beta: float = 1.0) -> Array:
+    """A smooth relu, log(1 + exp(beta·x))/beta.
+
+    Args:
+        x: Where to evaluate it.
+        beta: How sharp the bend is.
+
+    Raises:
+        ArgumentError: `beta` is not a positive number.
+
+    >>> gt.softplus(np.array([-1000.0, 0.0, 1000.0]))
+    array([0.00000000e+00, 6.93147181e-01, 1.00000000e+03])
+    """
+    if not beta > 0:
+        raise ArgumentError(f"softplus: came beta={beta}; needed a positive number")
+    return _softplus(x, beta=float(beta))
+
+
+# y = log σ(x): dy = (1 − σ)·dx = (1 − eʸ)·dx
+@elementwise(
+    lambda xp, x: xp.minimum(x, 0) - xp.log1p(xp.exp(-xp.abs(x))),
+    lambda ct, out, _x: -ct * expm1(out),
+    replaces=("scipy.special.log_expit",),
+)
+def log_sigmoid(x: ArrayLike, /) -> Array:
+    """Logarithm of the logistic function, exact in both tails.
+
+    >>> gt.log_sigmoid(np.array([-1000.0, 0.0]))
+    array([-1.00000000e+03, -6.93147181e-01])
+    """
+
+
+# ---- relu and relatives -------------------------------------------------------------------------
+
+
+# d relu(x) = [x > 0]·dx
+@elementwise(
+    lambda xp, x: xp.maximum(x, 0),
+    lambda ct, out, _x: mask(ct, out > 0),
+    fast=lambda x: np.maximum(x, 0),
+)
+def relu(x: ArrayLike, /) -> Array:
+    """The array with its negative elements set to 0; the gradient at 0 is 0.
+
+    >>> gt.relu(np.array([-1.0, 2.0]))
+    array([0., 2.])
+    """
+
+
+# d relu6(x) = [0 < x < 6]·dx
+@elementwise(
+    lambda xp, x: xp.minimum(xp.maximum(x, 0), 6),
+    lambda ct, out, _x: mask(ct, (out > 0) & (out < 6)),
+)
+def relu6(x: ArrayLike, /) -> Array:
+    """The array clipped to the interval from 0 to 6; the gradient is 0 at both ends.
+
+    >>> gt.relu6(np.array([-1.0, 2.0, 9.0]))
+    array([0., 2., 6.])
+    """
+
+
+# d leaky(x) = dx for x > 0, slope·dx else
+_leaky_relu = parametric(
+    "leaky_relu",
+    lambda xp, x, slope: xp.where(x > 0, x, slope * x),
+    lambda ct, _out, x, slope: where(x > 0, ct, slope * ct),
+)
+
+
+@public()
+def leaky_relu(x: ArrayLike, /, negative_slope: float = 0.01) -> Array:
+    """The array with its negative elements multiplied by a slope.
+
+    Args:
+        x: Where to evaluate it.
+        negative_slope: The slope below and at 0.
+
+    >>> gt.leaky_relu(np.array([-1.0, 2.0]))
+    array([-0.01,  2.  ])
+    """
+    return _leaky_relu(x, slope=float(negative_slope))
+
+
+# d elu(x) = dx for x > 0, α·eˣ·dx = (out + α)·dx else
+_elu = parametric(
+    "elu",
+    lambda xp, x, alpha: xp.maximum(x, 0) + alpha * xp.expm1(xp.minimum(x, 0)),
+    lambda ct, out, x, alpha: where(x > 0, ct, ct * (out + alpha)),
+)
+
+
+@public()
+def elu(x: ArrayLike, /, alpha: float = 1.0) -> Array:
+    """The array with its negative elements bent to alpha·(exp(x) - 1).
+
+    Args:
+        x: Where to evaluate it.
+        alpha: What it falls to, with opposite sign.
+
+    >>> gt.elu(np.array([-1.0, 2.0]))
+    array([-0.63212056,  2.        ])
+    """
+    return _elu(x, alpha=float(alpha))
+
+
+# ---- silu, gelu, softsign -----------------------------------------------------------------------
+
+
+def _silu_partial(ct: Any, _out: Any, x: Any) -> Any:
+    s = sigmoid(x)
+    return ct * (s + clip(x, -_FAR, _FAR) * (s - s * s))
+
+
+# d x·σ(x) = (σ + x·σ·(1 − σ))·dx
+@elementwise(lambda xp, x: xp.maximum(x, -_FAR) * _sigmoid_forward(xp, x), _silu_partial)
+def silu(x: ArrayLike, /) -> Array:
+    """The array times its logistic function.
+
+    >>> gt.silu(np.array([-np.inf, 0.0, 1.0]))
+    array([-0.        ,  0.        ,  0.73105858])
+    """
+
+
+_BEND = math.sqrt(2.0 / math.pi)
+_CUBIC = 0.044715
+
+
+def _gelu_forward(xp: Any, x: Any, approximate: str) -> Any:
+    bounded = xp.maximum(x, -_FAR)
+    if approximate == "none":
+        return bounded * scipy_special(xp).ndtr(x)
+    near = xp.minimum(bounded, _FAR)
+    return bounded * (0.5 + 0.5 * xp.tanh(_BEND * (near + _CUBIC * (near * near * near))))
+
+
+def _gelu_partial(ct: Any, _out: Any, x: Any, approximate: str) -> Any:
+    near = clip(x, -_FAR, _FAR)
+    square = near * near
+    if approximate == "none":
+        return ct * (ndtr(x) + near * exp(-0.5 * square) / math.sqrt(2.0 * math.pi))
+    t = tanh(_BEND * near * (1 + _CUBIC * square))
+    slope = _BEND * (1 + 3.0 * _CUBIC * square)
+    return ct * (0.5 + 0.5 * (t + near * (1 - t * t) * slope))
+
+
+# d x·Φ(x) = (Φ(x) + x·φ(x))·dx; or with (1 + tanh u)/2 for Φ, u = √(2/π)·(x + 0.044715·x³)
+_gelu = parametric("gelu", _gelu_forward, _gelu_partial)
+
+
+@public()
+def gelu(x: ArrayLike, /, *, approximate: str = "none") -> Array:
+    """The array times the normal distribution function of it.
+
+    Args:
+        x: Where to evaluate it.
+        approximate: "none", or "tanh" for a cheaper approximation of the distribution function.
+
+    Raises:
+        ArgumentError: `approximate` is something else.
+
+    >>> gt.gelu(np.array([-np.inf, 0.0, 1.0]))
+    array([-0.        ,  0.        ,  0.84134475])
+    """
+    if approximate not in ("none", "tanh"):
+        raise ArgumentError(f'gelu: came approximate={approximate!r}; needed "none" or "tanh"')
+    return _gelu(x, approximate=approximate)
+
+
+# d x/(1 + |x|) = (1 − |out|)²·dx
+def _softsign_partial(ct: Any, out: Any, _x: Any) -> Any:
+    rest = 1 - abs(out)
+    return ct * (rest * rest)
+
+
+@elementwise(lambda xp, x: x / (1 + xp.abs(x)), _softsign_partial)
+def softsign(x: ArrayLike, /) -> Array:
+    """The array divided by one plus its absolute value.
+
+    >>> gt.softsign(np.array([-1.0, 3.0]))
+    array([-0.5 ,  0.75])
+    """

@@ -1,0 +1,223 @@
+"""Writing parts of arrays: `x[index] = value`, as a function that gives a new array.
+
+With a basic index the part is written as it stands. An index with arrays is turned into positions
+in the flattened array: one op on flat arrays does it, and a batch of them is again a flat array.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import broadcast_sizes, functions, general, move_batch_axis, public
+from gradtape.core.nested import View
+from gradtape.core.op import NotDifferentiable, Op
+from gradtape.core.tensor import as_value
+from gradtape.errors import DTypeError, ShapeError
+from gradtape.ops.cast import astype
+from gradtape.ops.gather import gather_leading, scatter
+from gradtape.ops.index import (
+    FULL,
+    Index,
+    basic_index,
+    getitem_basic,
+    part_shape,
+    put,
+    read_parts,
+    split_index,
+)
+from gradtape.ops.shape import as_array, broadcast_to, reshape
+from gradtape.typing import Array, ArrayLike
+
+Batch = tuple[Any, int]
+
+
+def _at_front(arg: Any, axis: int | None, size: int) -> Any:
+    """`arg` with its batch axis first, repeated if it has none; a bare number stays one."""
+    if axis is not None:
+        return move_batch_axis(arg, axis)
+    return broadcast_to(arg, (size, *arg.shape)) if hasattr(arg, "shape") else arg
+
+
+def _batch_size(args: Sequence[Any], axes: Sequence[int | None]) -> int:
+    sizes = (arg.shape[axis] for arg, axis in zip(args, axes, strict=True) if axis is not None)
+    return next(sizes)  # type: ignore[no-any-return]
+
+
+# ---- basic indices ------------------------------------------------------------------------------
+
+
+def _assign_forward(xp: Any, x: Any, value: Any, index: Index) -> Any:
+    out = xp.array(x)
+    out[index] = value
+    return out
+
+
+def _assign_jvp(tangents: Sequence[Any], _out: Any, _x: Any, _value: Any, index: Index) -> Any:
+    dx, dvalue = tangents
+    if dx is None:
+        return put(dvalue, shape=_x.shape, index=index)
+    return assign(dx, 0.0 if dvalue is None else dvalue, index=index)
+
+
+def _batch_assign(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    size = _batch_size(args, axes)
+    x, value = (_at_front(arg, axis, size) for arg, axis in zip(args, axes, strict=True))
+    return call(op, (x, value), {"index": (FULL, *params["index"])}), 0
+
+
+# The part that is written passes nothing to x, and all of its cotangent to the value. The value has
+# the shape of the part, or is a bare number.
+assign: Callable[..., Any] = general(
+    "setitem",
+    _assign_forward,
+    infer=lambda x, value, index: x,
+    vjps=(
+        lambda ct, _out, _x, _value, index: assign(ct, 0.0, index=index),
+        lambda ct, _out, _x, _value, index: getitem_basic(ct, index=index),
+    ),
+    jvp=_assign_jvp,
+    batch=_batch_assign,
+)
+
+
+# ---- positions in a flat array ------------------------------------------------------------------
+
+
+def _last_writes_forward(xp: Any, positions: Any, size: int) -> Any:
+    order = xp.arange(positions.size)
+    writer = xp.empty(size, order.dtype)
+    writer[positions] = order
+    return writer[positions] == order
+
+
+def _batch_last_writes(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    positions, n = move_batch_axis(args[0], axes[0]), params["size"]
+    out = call(op, (_flat_positions(positions, n),), {"size": n * positions.shape[0]})
+    return reshape(out, positions.shape), 0
+
+
+def _flat_positions(positions: Any, n: int) -> Any:
+    """Positions in each of a batch of arrays of `n` elements as positions in all of them."""
+    return reshape(positions + n * np.arange(positions.shape[0])[:, None], -1)
+
+
+# Which of the values written to `positions` remain: those no later one overwrites.
+last_writes = general(
+    "last_writes",
+    _last_writes_forward,
+    infer=lambda positions, size: Aval(positions.shape, np.dtype(np.bool_)),
+    batch=_batch_last_writes,
+)
+
+
+def _assign_at_by_value(ct: Any, _out: Any, _x: Any, _value: Any, positions: Any) -> Any:
+    remains = last_writes(positions, size=ct.shape[0])
+    return functions["where"](remains, gather_leading(ct, positions), 0.0)
+
+
+def _assign_at_jvp(tangents: Sequence[Any], _out: Any, _x: Any, _value: Any, positions: Any) -> Any:
+    dx, dvalue, _ = tangents
+    if dx is None:
+        remains = last_writes(positions, size=_x.shape[0])
+        return scatter(functions["where"](remains, dvalue, 0.0), positions, shape=_x.shape)
+    return assign_at(dx, 0.0 if dvalue is None else dvalue, positions)
+
+
+def _batch_assign_at(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    size = _batch_size(args, axes)
+    x, value, positions = (_at_front(arg, axis, size) for arg, axis in zip(args, axes, strict=True))
+    if hasattr(value, "shape"):
+        value = reshape(value, -1)
+    flat = call(op, (reshape(x, -1), value, _flat_positions(positions, x.shape[1])), params)
+    return reshape(flat, x.shape), 0
+
+
+assign_at: Callable[..., Any] = general(
+    "setitem_at",
+    lambda xp, x, value, positions: _assign_forward(xp, x, value, positions),
+    infer=lambda x, value, positions: x,
+    vjps=(
+        lambda ct, _out, _x, _value, positions: assign_at(ct, 0.0, positions),
+        _assign_at_by_value,
+        NotDifferentiable("setitem: an index has no derivative"),
+    ),
+    jvp=_assign_at_jvp,
+    batch=_batch_assign_at,
+)
+
+
+# ---- x[index] = value ---------------------------------------------------------------------------
+
+
+@public()
+def setitem(x: ArrayLike, value: ArrayLike, /, index: Any) -> Array:
+    """The array with `x[index] = value` done, as a new array; differentiable in `x` and `value`.
+
+    Args:
+        x: What to write into; it is not changed.
+        value: What to write, broadcast to the part and cast to the dtype of `x`. Where an index
+            repeats, the last one remains.
+        index: What stands in the brackets, as for reading.
+
+    Raises:
+        IndexingError: The index is out of bounds, or of a kind arrays do not take.
+        ShapeError: The value does not broadcast to the part.
+        DTypeError: The value is of another kind than `x`, floating instead of integer.
+
+    >>> gt.setitem(np.zeros(3), 1.0, slice(1, None))
+    array([0., 1., 1.])
+    """
+    if type(value) is View and value.base is x and value.index == basic_index(index):
+        return x  # the second half of x[index] += y, of which the first has written through a view
+    x = as_array(x)
+    shape = x.shape
+    basic, arrays, at = split_index(index, shape, "setitem")
+    value = _cast(value, x.dtype)
+    if not arrays:
+        return assign(x, _spread(value, part_shape(basic, shape)), index=basic)
+    numbers = np.arange(math.prod(shape)).reshape(shape)
+    positions = read_parts(numbers, basic, arrays, at)
+    value = _spread(value, positions.shape)
+    if hasattr(value, "shape"):
+        value = reshape(value, -1)
+    return reshape(assign_at(reshape(x, -1), value, reshape(positions, -1)), shape)
+
+
+def _cast(value: Any, dtype: Any) -> Any:
+    """The value in the dtype of what it is written to; raises if that is of another kind."""
+    value = as_value(value)
+    weak = isinstance(value, bool | int | float | complex)  # Python numbers have no dtype
+    own = np.result_type(value, dtype) if weak else value.dtype
+    if not np.can_cast(own, dtype, "same_kind"):
+        raise DTypeError(
+            f"setitem: came a value of dtype {own}; needed {dtype}, as the array has; "
+            "use astype on one of them"
+        )
+    return value if weak or own == dtype else astype(value, dtype)
+
+
+def _spread(value: Any, shape: tuple[int, ...]) -> Any:
+    """The value broadcast to the shape of the part it is written to; a number stays one."""
+    if not hasattr(value, "shape") or value.shape == shape:
+        return value
+    own = value.shape
+    extra = max(len(own) - len(shape), 0)  # NumPy drops leading axes of size 1
+    if own[:extra] != (1,) * extra or not _broadcasts(own[extra:], shape):
+        raise ShapeError(
+            f"setitem: came a value of shape {own}; needed one that broadcasts to {shape}, as "
+            "the part has"
+        )
+    return broadcast_to(reshape(value, own[extra:]) if extra else value, shape)
+
+
+def _broadcasts(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    try:
+        return broadcast_sizes(own, shape) == shape
+    except ShapeError:
+        return False

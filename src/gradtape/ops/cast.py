@@ -1,0 +1,125 @@
+"""Changes of dtype, complex parts, copies, and cutting history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.define import batch_in_place, elementwise, functions, general, linear, public
+from gradtape.core.op import infer_like
+from gradtape.typing import Array, ArrayLike
+
+# A cast is the identity as far as derivatives go; the walk gives cotangents the dtype of their
+# primal, and drops the imaginary part for a real one.
+_astype = linear(
+    "astype",
+    lambda xp, x, dtype: xp.asarray(x).astype(dtype),
+    lambda ct, _out, _x, dtype: ct,
+    infer=lambda x, dtype: Aval(x.shape, np.dtype(dtype)),
+    batch=batch_in_place,
+)
+
+
+@public(np.astype)
+def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True) -> Array:
+    """The array converted to another dtype; differentiable between floating dtypes.
+
+    Args:
+        x: What to convert.
+        dtype: The dtype to convert to.
+        copy: Whether an array that has the dtype already is copied.
+
+    >>> gt.astype(np.array([1.0, 2.0]), np.float32)
+    array([1., 2.], dtype=float32)
+    """
+    dtype = np.dtype(dtype)
+    return x if not copy and x.dtype == dtype else _astype(x, dtype=dtype)
+
+
+# d copy(x) = dx
+_copy = linear(
+    "copy",
+    lambda xp, x: xp.array(x),
+    lambda ct, _out, _x: ct,
+    infer=infer_like,
+    batch=batch_in_place,
+)
+
+
+@public(np.copy)
+def copy(x: ArrayLike, /) -> Array:
+    """A copy with memory of its own, still differentiable.
+
+    >>> gt.copy(np.array([1.0, 2.0]))
+    array([1., 2.])
+    """
+    return _copy(x)
+
+
+# Untracked at every level: reverse mode does not record it, forward mode drops the tangent.
+_stop_gradient = general(
+    "stop_gradient",
+    lambda xp, x: x,
+    infer=infer_like,
+    batch=batch_in_place,
+)
+
+
+@public()
+def stop_gradient(x: ArrayLike, /) -> Array:
+    """The same value without history: derivatives of every kind and level stop here.
+
+    >>> gt.grad(lambda x: x * gt.stop_gradient(x))(3.0)
+    np.float64(3.0)
+    """
+    return _stop_gradient(x)
+
+
+# d conj(x) = conj(dx); real-linear, so its adjoint is conj again
+@elementwise(
+    np.conjugate,
+    lambda ct, _out, _x: functions["conj"](ct),
+    vjps=(lambda ct, _out, _x: functions["conj"](ct),),
+)
+def conj(x: ArrayLike, /) -> Array:
+    """Complex conjugate, element by element.
+
+    >>> gt.conj(np.array([1.0 + 2.0j]))
+    array([1.-2.j])
+    """
+
+
+def _real_forward(xp: Any, x: Any) -> Any:
+    return xp.real(x) + 0  # np.real of a complex array is a view of it
+
+
+# d Re(x) = Re(dx); the adjoint takes a real cotangent into the complex plane as it is
+@elementwise(
+    _real_forward,
+    lambda ct, _out, _x: functions["real"](ct),
+    vjps=(lambda ct, _out, _x: ct,),
+    replaces=(np.real,),
+)
+def real(x: ArrayLike, /) -> Array:
+    """Real part, element by element.
+
+    >>> gt.real(np.array([1.0 + 2.0j]))
+    array([1.])
+    """
+
+
+# d Im(x) = Im(dx); adjoint: ct ↦ i·ct
+@elementwise(
+    lambda xp, x: xp.imag(x) + 0,
+    lambda ct, _out, _x: functions["imag"](ct),
+    vjps=(lambda ct, _out, _x: ct * 1j,),
+    replaces=(np.imag,),
+)
+def imag(x: ArrayLike, /) -> Array:
+    """Imaginary part, element by element; zeros for a real array.
+
+    >>> gt.imag(np.array([1.0 + 2.0j]))
+    array([2.])
+    """

@@ -1,0 +1,151 @@
+"""Cumulative sums and products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import functions, general, linear, move_batch_axis, public
+from gradtape.core.op import Op
+from gradtape.ops.cast import astype
+from gradtape.ops.join import concatenate
+from gradtape.ops.pad import pad_constant
+from gradtape.ops.shape import Batch, as_array, normalize_axis, ravel, refuse, swapaxes
+from gradtape.typing import Array, ArrayLike
+
+
+def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    x = move_batch_axis(args[0], axes[0])
+    return call(op, (x,), {**params, "axis": params["axis"] + 1}), 0
+
+
+def _infer(x: Aval, axis: int, **_params: Any) -> Aval:
+    return Aval(x.shape, np.cumsum(np.empty(0, x.dtype)).dtype)
+
+
+def _prepared(
+    name: str, x: ArrayLike, axis: int | None, dtype: Any, unsupported: dict[str, Any]
+) -> tuple[Array, int]:
+    refuse(name, unsupported)
+    x = as_array(x)
+    if dtype is not None:
+        x = astype(x, dtype, copy=False)
+    if axis is None:
+        return ravel(x), 0
+    return x, normalize_axis(axis, len(x.shape), name)
+
+
+# ---- cumsum -------------------------------------------------------------------------------------
+
+
+def _cumsum_forward(xp: Any, x: Any, axis: int, reverse: bool) -> Any:
+    if not reverse:
+        return x.cumsum(axis)
+    backwards = (slice(None),) * axis + (slice(None, None, -1),)
+    return x[backwards].cumsum(axis)[backwards]
+
+
+# d cumsum(x) = cumsum(dx); transpose: sum from the other end
+_cumsum: Callable[..., Any] = linear(
+    "cumsum",
+    _cumsum_forward,
+    lambda ct, _out, _x, axis, reverse: _cumsum(ct, axis=axis, reverse=not reverse),
+    infer=_infer,
+    batch=_batch,
+)
+
+
+@public(np.cumsum)
+def cumsum(
+    x: ArrayLike, /, axis: int | None = None, dtype: Any = None, **unsupported: Any
+) -> Array:
+    """Sums of the elements up to each place along an axis.
+
+    Args:
+        x: What to sum.
+        axis: Along which axis; None sums along the flattened array.
+        dtype: The dtype to sum in.
+        **unsupported: Further options of NumPy, which raise.
+
+    Raises:
+        AxisError: There is no such axis.
+
+    >>> gt.cumsum(np.array([1.0, 2.0, 3.0]))
+    array([1., 3., 6.])
+    """
+    x, axis = _prepared("cumsum", x, axis, dtype, unsupported)
+    return _cumsum(x, axis=axis, reverse=False)
+
+
+# ---- cumprod ------------------------------------------------------------------------------------
+
+
+def _part(x: Any, start: int, stop: int) -> Any:
+    return functions["getitem"](x, (Ellipsis, slice(start, stop)))
+
+
+def _steps(x: Any) -> list[tuple[int, Any]]:
+    """The steps of a cumulative product along the last axis by doubling, without division.
+
+    In a step of width w each element is multiplied by the one w places before it; after steps of
+    1, 2, 4, … each has met all before it.
+    """
+    size, width = x.shape[-1], 1
+    steps = []
+    while width < size:
+        steps.append((width, x))
+        met = _part(x, width, size) * _part(x, 0, size - width)
+        x = concatenate([_part(x, 0, width), met], -1)
+        width *= 2
+    return steps
+
+
+def _cumprod_vjp(ct: Any, _out: Any, x: Any, axis: int) -> Any:
+    is_complex = x.dtype.kind == "c"
+    if is_complex:
+        ct = functions["conj"](ct)
+    ct, size = swapaxes(ct, axis, -1), x.shape[axis]
+    for width, c in reversed(_steps(swapaxes(x, axis, -1))):
+        later = _part(ct, width, size)
+        ahead = concatenate([_part(ct, 0, width), later * _part(c, 0, size - width)], -1)
+        none = ((0, 0),) * (len(ct.shape) - 1)
+        ct = ahead + pad_constant(later * _part(c, width, size), widths=(*none, (0, width)), fill=0)
+    ct = swapaxes(ct, axis, -1)
+    return functions["conj"](ct) if is_complex else ct
+
+
+def _cumprod_jvp(tangents: Any, _out: Any, x: Any, axis: int) -> Any:
+    tangent, size = swapaxes(tangents[0], axis, -1), x.shape[axis]
+    for width, c in _steps(swapaxes(x, axis, -1)):
+        met = _part(tangent, width, size) * _part(c, 0, size - width)
+        met = met + _part(c, width, size) * _part(tangent, 0, size - width)
+        tangent = concatenate([_part(tangent, 0, width), met], -1)
+    return swapaxes(tangent, axis, -1)
+
+
+# By the product rule through the steps above; zeros are elements like any other.
+_cumprod = general(
+    "cumprod",
+    lambda xp, x, axis: x.cumprod(axis),
+    infer=_infer,
+    vjps=(_cumprod_vjp,),
+    jvp=_cumprod_jvp,
+    batch=_batch,
+)
+
+
+@public(np.cumprod)
+def cumprod(
+    x: ArrayLike, /, axis: int | None = None, dtype: Any = None, **unsupported: Any
+) -> Array:
+    """Products of the elements up to each place along an axis; options as of `cumsum`.
+
+    >>> gt.cumprod(np.array([1.0, 2.0, 3.0]))
+    array([1., 2., 6.])
+    """
+    x, axis = _prepared("cumprod", x, axis, dtype, unsupported)
+    return _cumprod(x, axis=axis)

@@ -1,0 +1,188 @@
+"""Diagonals and triangles of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import functions, linear, move_batch_axis, public, sharing
+from gradtape.core.op import Op, infer_like
+from gradtape.errors import AxisError, ShapeError
+from gradtape.ops.shape import Batch, as_array, broadcast_to, normalize_axis
+from gradtape.typing import Array, ArrayLike
+
+
+def _length(rows: int, columns: int, offset: int) -> int:
+    """How many elements a diagonal has."""
+    return max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+
+
+def _infer_diagonal(x: Aval, offset: int, axis1: int, axis2: int) -> Aval:
+    rest = tuple(n for a, n in enumerate(x.shape) if a not in (axis1, axis2))
+    return Aval((*rest, _length(x.shape[axis1], x.shape[axis2], offset)), x.dtype)
+
+
+def _batch_diagonal(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    x = move_batch_axis(args[0], axes[0])
+    inner = {"axis1": params["axis1"] + 1, "axis2": params["axis2"] + 1}
+    return call(op, (x,), {**params, **inner}), 0
+
+
+# d diagonal(x) = diagonal(dx); transpose: a zero array with ct on the diagonal
+_diagonal = sharing(
+    linear(
+        "diagonal",
+        lambda xp, x, offset, axis1, axis2: x.diagonal(offset, axis1, axis2),
+        lambda ct, _out, _x, offset, axis1, axis2: _embed(
+            ct, shape=_x.shape, offset=offset, axis1=axis1, axis2=axis2
+        ),
+        infer=_infer_diagonal,
+        batch=_batch_diagonal,
+        aliases=True,
+    )
+)
+
+
+def _embed_forward(
+    xp: Any, x: Any, shape: tuple[int, ...], offset: int, axis1: int, axis2: int
+) -> Any:
+    out = xp.zeros(shape, x.dtype)
+    steps = np.arange(x.shape[-1])
+    matrices = xp.moveaxis(out, (axis1, axis2), (-2, -1))
+    matrices[..., steps - min(offset, 0), steps + max(offset, 0)] = x
+    return out
+
+
+def _batch_embed(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    x = move_batch_axis(args[0], axes[0])
+    inner = {"axis1": params["axis1"] + 1, "axis2": params["axis2"] + 1}
+    return call(op, (x,), {**params, **inner, "shape": (x.shape[0], *params["shape"])}), 0
+
+
+_embed: Callable[..., Any] = linear(
+    "diagonal_embed",
+    _embed_forward,
+    lambda ct, _out, _x, shape, offset, axis1, axis2: _diagonal(
+        ct, offset=offset, axis1=axis1, axis2=axis2
+    ),
+    infer=lambda x, shape, offset, axis1, axis2: Aval(shape, x.dtype),
+    batch=_batch_embed,
+)
+
+
+@public(np.diagonal)
+def diagonal(x: ArrayLike, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """The elements on a diagonal of two axes, along a new last axis.
+
+    Args:
+        x: An array of at least two axes.
+        offset: Which diagonal: 0 is the main one, positive ones lie above it.
+        axis1: The axis of the rows.
+        axis2: The axis of the columns.
+
+    Raises:
+        AxisError: There is no such axis, or both are the same.
+
+    >>> gt.diagonal(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([1., 4.])
+    """
+    x = as_array(x)
+    ndim = len(x.shape)
+    if ndim < 2:
+        raise AxisError(f"diagonal: came shape {x.shape}; needed at least two axes")
+    rows = normalize_axis(axis1, ndim, "diagonal")
+    columns = normalize_axis(axis2, ndim, "diagonal")
+    if rows == columns:
+        raise AxisError(f"diagonal: came axis {rows} twice; needed two different ones")
+    return _diagonal(x, offset=int(offset), axis1=rows, axis2=columns)
+
+
+@public(np.diag)
+def diag(x: ArrayLike, /, k: int = 0) -> Array:
+    """A diagonal of a matrix, or the matrix with a vector on its diagonal.
+
+    Args:
+        x: A matrix or a vector.
+        k: Which diagonal: 0 is the main one, positive ones lie above it.
+
+    Raises:
+        ShapeError: The array has neither one nor two axes.
+
+    >>> gt.diag(np.array([1.0, 2.0]))
+    array([[1., 0.],
+           [0., 2.]])
+    """
+    x = as_array(x)
+    if len(x.shape) == 2:
+        return diagonal(x, k)
+    if len(x.shape) != 1:
+        raise ShapeError(f"diag: came shape {x.shape}; needed one or two axes; use diagonal")
+    size = x.shape[0] + abs(k)
+    return _embed(x, shape=(size, size), offset=int(k), axis1=0, axis2=1)
+
+
+@public(np.trace)
+def trace(
+    x: ArrayLike, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None
+) -> Array:
+    """Sum of a diagonal; the arguments are those of `diagonal`.
+
+    >>> gt.trace(np.eye(3))
+    np.float64(3.0)
+    """
+    return functions["sum"](diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
+def _batch_triangle(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    return call(op, (move_batch_axis(args[0], axes[0]),), params), 0
+
+
+# d tril(x) = tril(dx); a projection along the axes is its own transpose
+_tril: Callable[..., Any] = linear(
+    "tril",
+    lambda xp, x, k: xp.tril(x, k),
+    lambda ct, _out, _x, k: _tril(ct, k=k),
+    infer=infer_like,
+    batch=_batch_triangle,
+)
+_triu: Callable[..., Any] = linear(
+    "triu",
+    lambda xp, x, k: xp.triu(x, k),
+    lambda ct, _out, _x, k: _triu(ct, k=k),
+    infer=infer_like,
+    batch=_batch_triangle,
+)
+
+
+def _matrices(x: ArrayLike, name: str) -> Array:
+    """The array if it holds matrices; a vector is repeated as the rows of one, as NumPy does."""
+    x = as_array(x)
+    if not x.shape:
+        raise ShapeError(f"{name}: came a 0-d array; needed matrices, in the last two axes")
+    return x if len(x.shape) > 1 else broadcast_to(x, (x.shape[0], x.shape[0]))
+
+
+@public(np.tril)
+def tril(x: ArrayLike, /, k: int = 0) -> Array:
+    """The lower triangles of matrices, with zeros above diagonal `k`.
+
+    >>> gt.tril(np.ones((2, 2)))
+    array([[1., 0.],
+           [1., 1.]])
+    """
+    return _tril(_matrices(x, "tril"), k=int(k))
+
+
+@public(np.triu)
+def triu(x: ArrayLike, /, k: int = 0) -> Array:
+    """The upper triangles of matrices, with zeros below diagonal `k`.
+
+    >>> gt.triu(np.ones((2, 2)))
+    array([[1., 1.],
+           [0., 1.]])
+    """
+    return _triu(_matrices(x, "triu"), k=int(k))

@@ -1,0 +1,135 @@
+"""Generators: a key and a position in the stream of words that the key selects.
+
+The stream is that of the Philox counter in NumPy. Any stretch of it can be had directly, so what is
+drawn depends on nothing but key and offset.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import public
+from gradtape.errors import ArgumentError
+
+Key = tuple[int, int]
+_WORD = 2**64
+# One step of the Philox counter gives four words; a draw begins at a step.
+_WORDS_PER_STEP = 4
+
+
+class Generator:
+    """A key and a position in its stream of random numbers; may be shared by threads.
+
+    Args:
+        seed: A non-negative integer or a sequence of them; drawn from the operating system if not
+            given.
+
+    >>> first, second = gt.random.Generator(7), gt.random.Generator(7)
+    >>> bool(gt.all(gt.rand(3, generator=first) == gt.rand(3, generator=second)))
+    True
+    """
+
+    def __init__(self, seed: int | Sequence[int] | None = None) -> None:
+        self._lock = threading.Lock()
+        # Without a seed the key is made at the first draw: NumPy's generators take time to load.
+        self._key: Key | None = None if seed is None else _key_of(seed)
+        self._offset = 0
+
+    def manual_seed(self, seed: int | Sequence[int]) -> Generator:
+        """Start anew from a seed; returns itself."""
+        self.state = (_key_of(seed), 0)
+        return self
+
+    @property
+    def state(self) -> tuple[Key, int]:
+        """Key and offset: all there is to it. Setting it goes back there."""
+        with self._lock:
+            if self._key is None:
+                self._key = _key_of(None)
+            return self._key, self._offset
+
+    @state.setter
+    def state(self, state: tuple[Key, int]) -> None:
+        with self._lock:
+            self._key, self._offset = state
+
+    def take(self, count: int) -> dict[str, Any]:
+        """Reserve `count` words; returns key and offset as parameters of a random op."""
+        with self._lock:
+            if self._key is None:
+                self._key = _key_of(None)
+            offset = self._offset
+            self._offset += -(-count // _WORDS_PER_STEP)
+            return {"key": self._key, "offset": offset}
+
+    def __repr__(self) -> str:
+        return f"<random.Generator at offset {self._offset}>"
+
+
+def _key_of(seed: int | Sequence[int] | None) -> Key:
+    try:
+        low, high = np.random.SeedSequence(seed).generate_state(2, np.uint64)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"random seed: came {seed!r}; needed a non-negative integer or a sequence of them"
+        ) from error
+    return int(low), int(high)
+
+
+_default = Generator()
+
+
+def default_generator() -> Generator:
+    """Return the generator that draws use if none is given.
+
+    >>> gt.random.default_generator() is gt.random.default_generator()
+    True
+    """
+    return _default
+
+
+@public()
+def manual_seed(seed: int | Sequence[int]) -> Generator:
+    """Start the default generator anew from a seed; returns it.
+
+    >>> _ = gt.manual_seed(0)
+    >>> x = gt.randn(3)
+    >>> _ = gt.manual_seed(0)
+    >>> bool(gt.all(x == gt.randn(3)))
+    True
+    """
+    return _default.manual_seed(seed)
+
+
+class _Engine(threading.local):
+    """One bit generator per thread: setting its state costs less than making another."""
+
+    def __init__(self) -> None:
+        self._philox: Any = None  # made at first use, as NumPy's generators take time to load
+        self._counter = np.zeros(_WORDS_PER_STEP, np.uint64)
+        self._key = np.zeros(2, np.uint64)
+        self._state = {
+            "bit_generator": "Philox",
+            "state": {"counter": self._counter, "key": self._key},
+            "buffer": np.zeros(_WORDS_PER_STEP, np.uint64),
+            "buffer_pos": _WORDS_PER_STEP,
+            "has_uint32": 0,
+            "uinteger": 0,
+        }
+
+    def words(self, key: Key, offset: int) -> Callable[[int], Any]:
+        """The function that returns the next so many words of a stream."""
+        if self._philox is None:
+            self._philox = np.random.Philox(key=0)
+        self._counter[1], self._counter[0] = divmod(offset, _WORD)
+        self._key[0], self._key[1] = key
+        self._philox.state = self._state
+        return self._philox.random_raw  # type: ignore[no-any-return]
+
+
+_engine = _Engine()
+words = _engine.words

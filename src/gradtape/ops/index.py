@@ -1,0 +1,310 @@
+"""Reading parts of arrays: `x[index]`, basic and with arrays.
+
+A basic index (integers, slices, None, Ellipsis) gives a view. An index with arrays is split in two:
+a basic index, and an array for some of the axes that are left, which `gather` does. Boolean masks
+become integer arrays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Callable
+from types import EllipsisType, NoneType
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call, recording_segment
+from gradtape.core.define import linear, move_batch_axis, public
+from gradtape.core.nested import View, unshell
+from gradtape.core.op import Op
+from gradtape.core.record import Indexing
+from gradtape.core.state import STATE
+from gradtape.core.tensor import Tensor, as_value, innermost
+from gradtape.errors import GradtapeError, IndexingError
+from gradtape.ops.gather import as_indices, gather_axes, gather_leading
+from gradtape.ops.shape import as_array
+from gradtape.typing import Array, ArrayLike
+
+F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
+ndarray = np.ndarray
+FULL = slice(None)
+Index = tuple[Any, ...]
+
+# Items that can be kept as they are: immutable, and neither arrays nor booleans.
+_BOUNDS = frozenset({int, NoneType, np.int64, np.int32})
+_ITEMS = _BOUNDS | {EllipsisType}
+
+
+# ---- basic indices ------------------------------------------------------------------------------
+
+
+def basic_index(index: Any) -> Index | None:
+    """`index` as a tuple if it is a basic one in plain form, else None."""
+    items = index if type(index) is tuple else (index,)
+    for item in items:
+        kind = type(item)
+        if kind is slice:
+            if (
+                type(item.start) not in _BOUNDS
+                or type(item.stop) not in _BOUNDS
+                or type(item.step) not in _BOUNDS
+            ):
+                return None
+        elif kind not in _ITEMS:
+            return None
+    return items
+
+
+def part_shape(index: Index, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the part that a basic index selects."""
+    sizes: list[int] = []
+    axis = 0
+    for place, item in enumerate(index):
+        if item is None:
+            sizes.append(1)
+        elif item is Ellipsis:
+            end = len(shape) - sum(later is not None for later in index[place + 1 :])
+            sizes += shape[axis:end]
+            axis = end
+        else:
+            if isinstance(item, slice):
+                sizes.append(len(range(*item.indices(shape[axis]))))
+            axis += 1
+    return (*sizes, *shape[axis:])
+
+
+def _batch_getitem(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
+    x = move_batch_axis(args[0], axes[0])
+    return call(op, (x,), {"index": (FULL, *params["index"])}), 0
+
+
+# d x[i] = dx[i]; transpose: zeros with ct at i
+getitem_basic = linear(
+    "getitem",
+    lambda xp, x, index: x[index],
+    lambda ct, _out, _x, index: put(ct, shape=_x.shape, index=index),
+    infer=lambda x, index: Aval(part_shape(index, x.shape), x.dtype),
+    batch=_batch_getitem,
+    aliases=True,
+)
+
+
+def _put_forward(xp: Any, x: Any, shape: tuple[int, ...], index: Index) -> Any:
+    out = xp.zeros(shape, x.dtype)
+    out[index] = x
+    return out
+
+
+def _batch_put(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
+    x = move_batch_axis(args[0], axes[0])
+    shape, index = (x.shape[0], *params["shape"]), (FULL, *params["index"])
+    return call(op, (x,), {"shape": shape, "index": index}), 0
+
+
+put: Callable[..., Any] = linear(
+    "put",
+    _put_forward,
+    lambda ct, _out, _x, shape, index: getitem_basic(ct, index=index),
+    infer=lambda x, shape, index: Aval(shape, x.dtype),
+    batch=_batch_put,
+)
+
+
+@public()
+def add_at(whole: Any, index: Index, ct: Any) -> None:
+    """Add a cotangent into part of a raw array, in place: what the walk does for `x[index]`."""
+    whole[index] += ct
+
+
+# ---- any index ----------------------------------------------------------------------------------
+
+
+def split_index(index: Any, shape: tuple[int, ...], name: str) -> tuple[Index, list[Any], int]:
+    """An index as a basic one, and arrays to index what that gives with.
+
+    Args:
+        index: Whatever stands in the brackets.
+        shape: The shape of what is indexed.
+        name: The function, for errors.
+
+    Returns:
+        The basic index, without Ellipsis; an array or None per axis it leaves (empty if there is no
+        array); the axis where NumPy puts what the arrays give: that of the first array, or 0 if
+        something stands between the arrays.
+    """
+    items = [_item(item, name) for item in (index if isinstance(index, tuple) else (index,))]
+    at = 0
+    if any(isinstance(item, ndarray | Tensor) for item in items):
+        # Next to an array, a number acts as an array as well.
+        items = [np.asarray(item) if isinstance(item, int) else item for item in items]
+        places = [i for i, item in enumerate(items) if isinstance(item, ndarray | Tensor)]
+        at = -1 if places[-1] - places[0] == len(places) - 1 else 0
+    basic: list[Any] = []
+    arrays: list[Any] = []
+    axis = 0
+    for item in _without_ellipsis(items, shape, name):
+        consumed = _axes_of(item)
+        if isinstance(item, int):
+            _check_bounds(item, axis, shape, name)
+            basic.append(item)
+        elif item is None or isinstance(item, slice):
+            basic.append(item)
+            arrays.append(None)
+        else:
+            at = len(arrays) if at < 0 else at
+            found = _places(item, shape[axis : axis + consumed], name)
+            basic += [FULL if consumed else None] * len(found)
+            arrays += found
+        axis += consumed
+    return tuple(basic), arrays if any(a is not None for a in arrays) else [], at
+
+
+def _item(item: Any, name: str) -> Any:
+    """An item as None, Ellipsis, int, a slice of ints, an array of integers or of booleans."""
+    if item is None or item is Ellipsis:
+        return item
+    if isinstance(item, slice):
+        return _slice(item, name)
+    if type(item) is int:
+        return item
+    array = as_value(unshell(item))
+    if isinstance(array, bool) or getattr(array, "dtype", None) == np.bool_:
+        return np.asarray(innermost(array) if isinstance(array, Tensor) else array)
+    array = as_indices(array if isinstance(item, Tensor) else item, name)
+    return array if array.shape or isinstance(array, Tensor) else int(array)
+
+
+def _slice(item: slice, name: str) -> slice:
+    """A slice whose bounds are int or None: they may be given as arrays, which can change."""
+    bounds = (item.start, item.stop, item.step)
+    try:
+        start, stop, step = (None if b is None else operator.index(b) for b in bounds)
+    except GradtapeError:
+        raise
+    except TypeError as error:
+        raise IndexingError(f"{name}: came {item}; needed integers or None in a slice") from error
+    if step == 0:
+        raise IndexingError(f"{name}: came {item}; needed a step that is not zero")
+    return slice(start, stop, step)
+
+
+def _axes_of(item: Any) -> int:
+    """How many axes of the array an item stands for."""
+    if item is None or item is Ellipsis:
+        return 0
+    return item.ndim if isinstance(item, ndarray) and item.dtype == np.bool_ else 1
+
+
+def _without_ellipsis(items: list[Any], shape: tuple[int, ...], name: str) -> list[Any]:
+    """The items with slices in place of the Ellipsis, one for each axis."""
+    used = sum(_axes_of(item) for item in items)
+    if used > len(shape):
+        raise IndexingError(
+            f"{name}: came indices for {used} axes; needed at most {len(shape)}, as the shape is "
+            f"{shape}"
+        )
+    rest = [FULL] * (len(shape) - used)
+    places = [i for i, item in enumerate(items) if item is Ellipsis]
+    if len(places) > 1:
+        raise IndexingError(f"{name}: came {len(places)} Ellipsis (...); needed at most one")
+    at = places[0] if places else len(items)
+    return items[:at] + rest + items[at + 1 :]
+
+
+def _check_bounds(item: int, axis: int, shape: tuple[int, ...], name: str) -> None:
+    n = shape[axis]
+    if not -n <= item < n:
+        raise IndexingError(
+            f"{name}: came index {item} on axis {axis} of shape {shape}; needed one from {-n} to "
+            f"{n - 1}"
+        )
+
+
+def _places(array: Any, sizes: tuple[int, ...], name: str) -> list[Any]:
+    """An index array as integer arrays, one for each axis; a mask is where it is true."""
+    if array.dtype != np.bool_:
+        return [array]
+    if array.shape != sizes:
+        raise IndexingError(
+            f"{name}: came a mask of shape {array.shape} for axes of sizes {sizes}; needed the "
+            "same shape"
+        )
+    return list(np.nonzero(np.atleast_1d(array)))
+
+
+def read_parts(x: Any, basic: Index, arrays: list[Any], at: int) -> Any:
+    """`x` indexed with what `split_index` gave."""
+    if not arrays:
+        return getitem_basic(x, index=basic)
+    part = x if basic == (FULL,) * len(basic) else getitem_basic(x, index=basic)
+    return gather_axes(part, arrays, at)
+
+
+# ---- x[index] -----------------------------------------------------------------------------------
+
+_GETITEM: Op = getitem_basic.op  # type: ignore[attr-defined]
+
+
+@public()
+def getitem(x: ArrayLike, /, index: Any) -> Array:
+    """`x[index]`, differentiable; a basic index of a tensor gives a view of it, as in NumPy.
+
+    Args:
+        x: What to read from.
+        index: What stands in the brackets: integers, slices, None, Ellipsis, arrays or tensors of
+            integers or booleans, or a tuple of them.
+
+    Raises:
+        IndexingError: The index is out of bounds, or of a kind arrays do not take.
+
+    >>> gt.grad(lambda x: x[1] * x[-1])(np.array([1.0, 2.0, 3.0]))
+    array([0., 3., 2.])
+    """
+    base = x
+    if type(x) is View:
+        x = x.fresh()
+    items = basic_index(index)
+    if type(x) is not Tensor or items is None:
+        return _getitem_any(base, x, index, items)
+    value, parent = x.value, x.record
+    dtype = value.dtype
+    state = STATE.get()
+    if not ((dtype is F64 or dtype is F32) and type(value) is ndarray and state.plain):
+        return _getitem_any(base, x, index, items)
+    try:
+        out = value[items]
+    except (IndexError, ValueError) as error:  # ValueError: a step of zero
+        raise _explained(index, value.shape, error) from error
+    record = None
+    if parent is not None:
+        segment = parent.segment
+        if segment is not state.recorder.segment:
+            segment = recording_segment(segment, _GETITEM)
+        if segment is not None:
+            record = Indexing(_GETITEM, segment, parent, Aval(value.shape, dtype), items)
+    target = Tensor(out, record)
+    return View(base, items, target) if out.shape else target
+
+
+def _explained(index: Any, shape: tuple[int, ...], error: Exception) -> Exception:
+    """The error of `split_index` for an index that NumPy refused."""
+    split_index(index, shape, "getitem")
+    return error
+
+
+def _getitem_any(base: Any, x: Any, index: Any, items: Index | None) -> Any:
+    """`getitem` of anything but a plain tensor with a plain basic index."""
+    if type(x) is ndarray and items is not None:
+        with contextlib.suppress(IndexError, ValueError):  # explained below
+            return x[items]
+    x = as_array(x)
+    if type(index) is ndarray and index.ndim and x.shape and index.dtype.kind in "iu":
+        return gather_leading(x, index)
+    basic, arrays, at = split_index(index, x.shape, "getitem")
+    out = read_parts(x, basic, arrays, at)
+    if arrays or not isinstance(base, Tensor) or not out.shape:
+        return out
+    return View(base, basic, out)

@@ -1,0 +1,260 @@
+"""Joining arrays: concatenate, stack and their relatives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import general, move_batch_axis, public
+from gradtape.core.op import Op
+from gradtape.errors import ShapeError
+from gradtape.ops.cast import astype
+from gradtape.ops.pad import crop
+from gradtape.ops.shape import (
+    Batch,
+    as_array,
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    broadcast_to,
+    normalize_axis,
+    ravel,
+    refuse,
+    reshape,
+)
+from gradtape.typing import Array, ArrayLike
+
+
+def _sequence(arrays: Any, name: str) -> list[Array]:
+    """The arrays to join; an array stands for the sequence along its first axis."""
+    inputs = [as_array(x) for x in arrays]
+    if not inputs:
+        raise ShapeError(f"{name}: came no arrays; needed at least one")
+    return inputs
+
+
+# Every input's rule is called with all inputs: so many are joined at a time, which keeps the
+# backward pass of a long list linear.
+_AT_ONCE = 128
+
+
+def _groups(inputs: list[Array]) -> list[list[Array]]:
+    return [inputs[i : i + _AT_ONCE] for i in range(0, len(inputs), _AT_ONCE)]
+
+
+def _raw(xp: Any, arrays: Sequence[Any]) -> Sequence[Any]:
+    """Arrays of one module: constants of rules are NumPy's."""
+    return arrays if xp is np else [xp.asarray(x) for x in arrays]
+
+
+def _zeros_for(tangents: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+    return [
+        np.zeros(x.shape, x.dtype) if tangent is None else tangent
+        for tangent, x in zip(tangents, inputs, strict=True)
+    ]
+
+
+def _batch_joined(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    size = next(x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None)
+    fronted = [
+        broadcast_to(x, (size, *x.shape)) if axis is None else move_batch_axis(x, axis)
+        for x, axis in zip(args, axes, strict=True)
+    ]
+    return call(op, fronted, {**params, "axis": params["axis"] + 1}), 0
+
+
+# ---- concatenate --------------------------------------------------------------------------------
+
+
+def _infer_concatenate(*inputs: Aval, axis: int, bounds: tuple[int, ...]) -> Aval:
+    first = inputs[0].shape
+    for x in inputs:
+        if x.shape[:axis] != first[:axis] or x.shape[axis + 1 :] != first[axis + 1 :]:
+            raise ShapeError(
+                f"concatenate: came {', '.join(map(str, inputs))}; needed the same sizes along "
+                f"all axes but {axis}"
+            )
+    dtype = np.result_type(*(x.dtype for x in inputs))
+    return Aval((*first[:axis], bounds[-1], *first[axis + 1 :]), dtype)
+
+
+def _part(i: int, ct: Any, _out: Any, *_inputs: Any, axis: int, bounds: tuple[int, ...]) -> Any:
+    cut = [(0, 0)] * len(ct.shape)
+    cut[axis] = (bounds[i], bounds[-1] - bounds[i + 1])
+    return crop(ct, widths=tuple(cut))
+
+
+# Linear in all inputs together; transpose: each takes its part of ct. `bounds` are the places
+# along `axis` where inputs begin and end, so that a rule need not add up the sizes before it.
+concatenate_at: Callable[..., Any] = general(
+    "concatenate",
+    lambda xp, *arrays, axis, bounds: xp.concatenate(_raw(xp, arrays), axis=axis),
+    infer=_infer_concatenate,
+    vjp_each=_part,
+    jvp=lambda tangents, _out, *_inputs, axis, bounds: concatenate_at(
+        *_zeros_for(tangents, _inputs), axis=axis, bounds=bounds
+    ),
+    batch=_batch_joined,
+)
+
+
+@public(np.concatenate)
+def concatenate(
+    arrays: Sequence[ArrayLike],
+    /,
+    axis: int | None = 0,
+    *,
+    dtype: Any = None,
+    **unsupported: Any,
+) -> Array:
+    """The arrays one after the other along an axis they have.
+
+    Args:
+        arrays: What to join; of the same shape but for `axis`.
+        axis: Along which to join; None flattens the arrays first.
+        dtype: The dtype of the result, if not the one the arrays promote to.
+        **unsupported: Further options of NumPy, which raise.
+
+    Raises:
+        ShapeError: The shapes differ elsewhere, or there is nothing to join.
+        AxisError: The arrays have no such axis.
+
+    >>> gt.concatenate([np.ones(2), np.zeros(1)])
+    array([1., 1., 0.])
+    """
+    refuse("concatenate", unsupported)
+    inputs = _sequence(arrays, "concatenate")
+    if axis is None:
+        inputs, axis = [ravel(x) for x in inputs], 0
+    if len(inputs) > _AT_ONCE:
+        inputs = [concatenate(group, axis) for group in _groups(inputs)]
+        return concatenate(inputs, axis, dtype=dtype)
+    ndim = len(inputs[0].shape)
+    axis = normalize_axis(axis, ndim, "concatenate")
+    bounds = [0]
+    for x in inputs:
+        shape = x.shape
+        if len(shape) != ndim:
+            raise ShapeError(
+                f"concatenate: came shapes {', '.join(str(x.shape) for x in inputs)}; needed the "
+                "same number of axes; use reshape, or stack for arrays without the axis"
+            )
+        bounds.append(bounds[-1] + shape[axis])
+    out = concatenate_at(*inputs, axis=axis, bounds=tuple(bounds))
+    return out if dtype is None else astype(out, dtype, copy=False)
+
+
+public(name="concat")(concatenate)
+concat = concatenate
+
+
+# ---- stack --------------------------------------------------------------------------------------
+
+
+def _infer_stack(*inputs: Aval, axis: int) -> Aval:
+    shape = inputs[0].shape
+    if any(x.shape != shape for x in inputs):
+        raise ShapeError(f"stack: came {', '.join(map(str, inputs))}; needed equal shapes")
+    dtype = np.result_type(*(x.dtype for x in inputs))
+    return Aval((*shape[:axis], len(inputs), *shape[axis:]), dtype)
+
+
+def _stack_forward(xp: Any, *arrays: Any, axis: int) -> Any:
+    grown = (*(slice(None),) * axis, None)
+    return xp.concatenate([x[grown] for x in _raw(xp, arrays)], axis=axis)
+
+
+def _entry(i: int, ct: Any, _out: Any, *_inputs: Any, axis: int) -> Any:
+    cut = [(0, 0)] * len(ct.shape)
+    cut[axis] = (i, len(_inputs) - i - 1)
+    return reshape(crop(ct, widths=tuple(cut)), _inputs[i].shape)
+
+
+# Linear in all inputs together; transpose: each takes its entry of ct
+_stack: Callable[..., Any] = general(
+    "stack",
+    _stack_forward,
+    infer=_infer_stack,
+    vjp_each=_entry,
+    jvp=lambda tangents, _out, *_inputs, axis: _stack(*_zeros_for(tangents, _inputs), axis=axis),
+    batch=_batch_joined,
+)
+
+
+@public(np.stack)
+def stack(
+    arrays: Sequence[ArrayLike], /, axis: int = 0, *, dtype: Any = None, **unsupported: Any
+) -> Array:
+    """The arrays one after the other along a new axis.
+
+    Args:
+        arrays: What to join; all of one shape.
+        axis: Where the new axis is in the result.
+        dtype: The dtype of the result, if not the one the arrays promote to.
+        **unsupported: Further options of NumPy, which raise.
+
+    Raises:
+        ShapeError: The shapes differ, or there is nothing to join.
+        AxisError: The result has no such axis.
+
+    >>> gt.stack([np.ones(2), np.zeros(2)], axis=1)
+    array([[1., 0.],
+           [1., 0.]])
+    """
+    refuse("stack", unsupported)
+    inputs = _sequence(arrays, "stack")
+    axis = normalize_axis(axis, len(inputs[0].shape) + 1, "stack")
+    if len(inputs) > _AT_ONCE:
+        return concatenate([stack(group, axis) for group in _groups(inputs)], axis, dtype=dtype)
+    out = _stack(*inputs, axis=axis)
+    return out if dtype is None else astype(out, dtype, copy=False)
+
+
+@public(np.vstack)
+def vstack(arrays: Sequence[ArrayLike], /, *, dtype: Any = None, **unsupported: Any) -> Array:
+    """The arrays below one another: along the first axis, vectors as rows.
+
+    >>> gt.vstack([np.ones(2), np.zeros((2, 2))]).shape
+    (3, 2)
+    """
+    rows = [atleast_2d(x) for x in _sequence(arrays, "vstack")]
+    return concatenate(rows, 0, dtype=dtype, **unsupported)
+
+
+@public(np.hstack)
+def hstack(arrays: Sequence[ArrayLike], /, *, dtype: Any = None, **unsupported: Any) -> Array:
+    """The arrays beside one another: along the second axis, vectors along their only one.
+
+    >>> gt.hstack([np.ones(2), 0.0])
+    array([1., 1., 0.])
+    """
+    inputs = [atleast_1d(x) for x in _sequence(arrays, "hstack")]
+    axis = 0 if len(inputs[0].shape) == 1 else 1
+    return concatenate(inputs, axis, dtype=dtype, **unsupported)
+
+
+@public(np.dstack)
+def dstack(arrays: Sequence[ArrayLike], /) -> Array:
+    """The arrays behind one another: along the third axis.
+
+    >>> gt.dstack([np.ones(2), np.zeros(2)]).shape
+    (1, 2, 2)
+    """
+    return concatenate([atleast_3d(x) for x in _sequence(arrays, "dstack")], 2)
+
+
+@public(np.column_stack)
+def column_stack(arrays: Sequence[ArrayLike], /) -> Array:
+    """Vectors and matrices beside one another, vectors as columns.
+
+    >>> gt.column_stack([np.ones(2), np.zeros((2, 2))]).shape
+    (2, 3)
+    """
+    inputs = _sequence(arrays, "column_stack")
+    columns = [reshape(x, (math.prod(x.shape), 1)) if len(x.shape) < 2 else x for x in inputs]
+    return concatenate(columns, 1)

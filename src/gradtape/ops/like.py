@@ -1,0 +1,127 @@
+"""What depends only on the form of an array: its shape, and arrays of the same shape and dtype.
+
+A buffer made by `zeros_like` of a tensor is itself a tensor: recorded ones can be put into it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradtape.backends import array_module
+from gradtape.core.define import public
+from gradtape.core.tensor import Tensor, innermost
+from gradtape.ops.cast import astype
+from gradtape.ops.shape import as_array, as_shape, broadcast_to, normalize_axes, refuse
+from gradtape.typing import Array, ArrayLike, Axis, Shape
+
+
+@public(np.shape)
+def shape(x: ArrayLike, /) -> tuple[int, ...]:
+    """The sizes of the axes.
+
+    >>> gt.shape(np.ones((2, 3)))
+    (2, 3)
+    """
+    return tuple(as_array(x).shape)
+
+
+@public(np.ndim)
+def ndim(x: ArrayLike, /) -> int:
+    """The number of axes.
+
+    >>> gt.ndim(np.ones((2, 3)))
+    2
+    """
+    return len(as_array(x).shape)
+
+
+@public(np.size)
+def size(x: ArrayLike, /, axis: Axis = None) -> int:
+    """The number of elements, or the number of places along the given axes.
+
+    >>> gt.size(np.ones((2, 3)))
+    6
+    """
+    sizes = as_array(x).shape
+    return math.prod(sizes[a] for a in normalize_axes(axis, len(sizes), "size"))
+
+
+def _make(maker: str, x: ArrayLike, dtype: Any, shape: Shape | None, unsupported: Any) -> Array:
+    """A new array of the form of `x`, made by the function `maker` of its array module."""
+    unsupported.pop("order", None), unsupported.pop("subok", None)  # nothing here depends on them
+    refuse(f"{maker}_like", unsupported)
+    x = as_array(x)
+    sizes = x.shape if shape is None else as_shape(shape)
+    module = array_module(innermost(x, show=True) if isinstance(x, Tensor) else x)
+    made = getattr(module, maker)(sizes, x.dtype if dtype is None else dtype)
+    return Tensor(made) if isinstance(x, Tensor) else made
+
+
+@public(np.zeros_like)
+def zeros_like(
+    x: ArrayLike, /, dtype: Any = None, *, shape: Shape | None = None, **unsupported: Any
+) -> Array:
+    """Zeros of the same shape and dtype; a tensor of its own, which can be assigned to.
+
+    Args:
+        x: What to take shape and dtype from; a tensor gives a tensor.
+        dtype: Another dtype.
+        shape: Another shape.
+        **unsupported: Further options of NumPy, which raise.
+
+    >>> gt.zeros_like(np.ones(2))
+    array([0., 0.])
+    """
+    return _make("zeros", x, dtype, shape, unsupported)
+
+
+@public(np.ones_like)
+def ones_like(
+    x: ArrayLike, /, dtype: Any = None, *, shape: Shape | None = None, **unsupported: Any
+) -> Array:
+    """Ones of the same shape and dtype; the options are those of `zeros_like`.
+
+    >>> gt.ones_like(np.zeros(2))
+    array([1., 1.])
+    """
+    return _make("ones", x, dtype, shape, unsupported)
+
+
+@public(np.empty_like)
+def empty_like(
+    x: ArrayLike, /, dtype: Any = None, *, shape: Shape | None = None, **unsupported: Any
+) -> Array:
+    """An array of the same shape and dtype with any elements; options as of `zeros_like`.
+
+    >>> gt.empty_like(np.zeros(2)).shape
+    (2,)
+    """
+    return _make("empty", x, dtype, shape, unsupported)
+
+
+@public(np.full_like)
+def full_like(
+    x: ArrayLike,
+    /,
+    fill_value: ArrayLike,
+    dtype: Any = None,
+    *,
+    shape: Shape | None = None,
+    **unsupported: Any,
+) -> Array:
+    """The fill value repeated to the same shape and dtype; options as of `zeros_like`.
+
+    Only the fill value is differentiated.
+
+    >>> gt.full_like(np.zeros(2), 3.0)
+    array([3., 3.])
+    """
+    buffer = _make("zeros", x, dtype, shape, unsupported)
+    if isinstance(fill_value, Tensor):
+        return broadcast_to(astype(fill_value, buffer.dtype, copy=False), buffer.shape)
+    array = buffer.value if isinstance(buffer, Tensor) else buffer
+    array[...] = fill_value
+    return buffer

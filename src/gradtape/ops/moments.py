@@ -1,0 +1,197 @@
+"""Variance and standard deviation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.define import elementwise, functions, general, public
+from gradtape.errors import ArgumentError
+from gradtape.ops.reduce import (
+    Axes,
+    batch_reduction,
+    beside,
+    count_over,
+    mean_over,
+    prepared,
+    reduced_shape,
+    sum_forward,
+    sum_over,
+)
+from gradtape.typing import Array, ArrayLike, Axis
+
+
+def _divisor(shape: tuple[int, ...], axis: Axes, correction: float) -> float:
+    """What the sum of squares is divided by; 0, which gives NaN, if there are too few elements."""
+    n = count_over(shape, axis) - correction
+    return n if n > 0 else 0
+
+
+def _var_forward(xp: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
+    if xp is not np or x.dtype.char not in "fd":
+        return xp.var(x, axis=axis, ddof=correction, keepdims=keepdims)
+    # What np.var does, at less cost: around the mean, never by the difference of squares.
+    around = x - sum_forward(np, x, axis, True) / count_over(x.shape, axis)
+    squares = sum_forward(np, around * around, axis, keepdims)
+    return squares / _divisor(x.shape, axis, correction)
+
+
+def _infer(x: Aval, axis: Axes, keepdims: bool, correction: float) -> Aval:
+    dtype = np.var(np.ones(1, x.dtype)).dtype
+    return Aval(reduced_shape(x.shape, axis, keepdims), dtype)
+
+
+def _around(x: Any, axis: Axes) -> Any:
+    return x - mean_over(x, axis=axis, keepdims=True)
+
+
+def _covary(tangent: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
+    """Sum of Re(conj(x − mean)·dx): the change of half the sum of squares around the mean."""
+    around = _around(x, axis)
+    if x.dtype.kind == "c":
+        product = functions["real"](functions["conj"](around) * tangent)
+    else:
+        product = around * tangent
+    return sum_over(product, axis=axis, keepdims=keepdims)
+
+
+# ---- var ----------------------------------------------------------------------------------------
+
+
+def _var_vjp(ct: Any, _out: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
+    scaled = ct * 2 / _divisor(x.shape, axis, correction)
+    return beside(scaled, x.shape, axis, keepdims) * _around(x, axis)
+
+
+def _var_jvp(
+    tangents: Any, _out: Any, x: Any, axis: Axes, keepdims: bool, correction: float
+) -> Any:
+    return _covary(tangents[0], x, axis, keepdims) * 2 / _divisor(x.shape, axis, correction)
+
+
+# d var(x) = 2/(n − correction) · Σ (x − mean)·dx
+_var = general(
+    "var",
+    _var_forward,
+    infer=_infer,
+    vjps=(_var_vjp,),
+    jvp=_var_jvp,
+    batch=batch_reduction,
+    kind="reduction",
+)
+
+
+@public(np.var)
+def var(
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    dtype: Any = None,
+    *,
+    ddof: float = 0,
+    correction: float | None = None,
+    keepdims: bool = False,
+    **unsupported: Any,
+) -> Array:
+    """Variance: the mean squared distance from the mean, over all or the given axes.
+
+    Args:
+        x: The samples.
+        axis: One or several axes; None takes all of them.
+        dtype: The dtype to compute in.
+        ddof: The squares are divided by their number less this; 1 is the unbiased estimate.
+        correction: Another name of `ddof`.
+        keepdims: Whether the reduced axes stay, with size 1.
+        **unsupported: Further options of NumPy, which raise.
+
+    Raises:
+        AxisError: There is no such axis.
+
+    >>> gt.var(np.array([1.0, 2.0, 3.0]), ddof=1)
+    np.float64(1.0)
+    """
+    x, axes = prepared("var", x, axis, dtype, unsupported)
+    less = _correction("var", ddof, correction)
+    return _var(x, axis=axes, keepdims=bool(keepdims), correction=less)
+
+
+def _correction(name: str, ddof: float, correction: float | None) -> float:
+    if correction is None:
+        return ddof
+    if ddof != 0:
+        raise ArgumentError(f"{name}: came ddof= and correction=; needed one of them")
+    return correction
+
+
+# ---- std ----------------------------------------------------------------------------------------
+
+
+def _divide_forward(xp: Any, x: Any, y: Any) -> Any:
+    zero = y == 0
+    return xp.where(zero, 0, x / xp.where(zero, 1, y))
+
+
+def _divide_by_x(ct: Any, _out: Any, _x: Any, y: Any) -> Any:
+    return divide_or_zero(ct, y)
+
+
+def _divide_by_y(ct: Any, out: Any, _x: Any, y: Any) -> Any:
+    return -divide_or_zero(ct * out, y)
+
+
+# d(x/y) = dx/y − (x/y)·dy/y, and all of it 0 where y = 0
+@elementwise(_divide_forward, _divide_by_x, _divide_by_y)
+def divide_or_zero(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Quotient of two arrays, and 0 with derivatives 0 where the second one is 0."""
+
+
+def _std_forward(xp: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
+    return xp.sqrt(_var_forward(xp, x, axis, keepdims, correction))
+
+
+def _std_vjp(ct: Any, out: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
+    scaled = divide_or_zero(ct, out * _divisor(x.shape, axis, correction))
+    return beside(scaled, x.shape, axis, keepdims) * _around(x, axis)
+
+
+def _std_jvp(tangents: Any, out: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
+    change = _covary(tangents[0], x, axis, keepdims)
+    return divide_or_zero(change, out * _divisor(x.shape, axis, correction))
+
+
+# d std(x) = 1/((n − correction)·std) · Σ (x − mean)·dx, and 0 where all elements are equal
+_std = general(
+    "std",
+    _std_forward,
+    infer=_infer,
+    vjps=(_std_vjp,),
+    jvp=_std_jvp,
+    batch=batch_reduction,
+    kind="reduction",
+)
+
+
+@public(np.std)
+def std(
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    dtype: Any = None,
+    *,
+    ddof: float = 0,
+    correction: float | None = None,
+    keepdims: bool = False,
+    **unsupported: Any,
+) -> Array:
+    """Standard deviation: the root of the variance; options as of `var`.
+
+    Where all elements are equal it has a kink; the gradient is taken as 0 there, as in PyTorch.
+
+    >>> gt.std(np.array([1.0, 2.0, 3.0]), ddof=1)
+    np.float64(1.0)
+    """
+    x, axes = prepared("std", x, axis, dtype, unsupported)
+    less = _correction("std", ddof, correction)
+    return _std(x, axis=axes, keepdims=bool(keepdims), correction=less)

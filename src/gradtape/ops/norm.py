@@ -1,0 +1,210 @@
+"""Norms of vectors and matrices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.define import general, public
+from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
+from gradtape.ops.arithmetic import abs as abs_of, sign
+from gradtape.ops.cast import astype, conj, real
+from gradtape.ops.comparison import equal, logical_or
+from gradtape.ops.reduce import (
+    Axes,
+    batch_reduction,
+    max as max_of,
+    min as min_of,
+    reduced_shape,
+    spread,
+    sum as sum_of,
+)
+from gradtape.ops.select import where
+from gradtape.ops.shape import as_array, normalize_axes
+from gradtape.typing import Array, ArrayLike, Axis
+
+# ---- the norm Σ(|x|^p)^(1/p) of all elements over some axes -------------------------------------
+
+
+def _forward(xp: Any, x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
+    if ord == 2:
+        squares = x * x if x.dtype.kind != "c" else x.real**2 + x.imag**2
+        return xp.sqrt(squares.sum(axis=axis, keepdims=keepdims, dtype=squares.dtype))
+    powers = xp.abs(x) ** ord
+    return powers.sum(axis=axis, keepdims=keepdims, dtype=powers.dtype) ** (1 / ord)
+
+
+def _over(ct: Any, norm: Any) -> Any:
+    """`ct / norm`, and 0 where the norm is 0: there is no direction to go in."""
+    zero = equal(norm, 0)
+    return where(zero, 0.0, ct / where(zero, 1.0, norm))
+
+
+def _direction(norm: Any, x: Any, ord: float) -> Any:
+    """∂norm/∂x = x/|x|·(|x|/norm)^(p−1), and 0 where `x` or the norm is 0."""
+    zero = logical_or(equal(x, 0), equal(norm, 0))
+    x, norm = where(zero, 1.0, x), where(zero, 1.0, norm)
+    size = abs_of(x)
+    return where(zero, 0.0, x / size * (size / norm) ** (ord - 1))
+
+
+def _vjp(ct: Any, out: Any, x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
+    whole = {"shape": x.shape, "axis": axis, "keepdims": keepdims}
+    if ord == 2:
+        return spread(_over(ct, out), **whole) * x
+    return spread(ct, **whole) * _direction(spread(out, **whole), x, ord)
+
+
+def _jvp(tangents: Sequence[Any], out: Any, x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
+    dx = tangents[0]
+    if ord == 2:
+        return _over(sum_of(_along(x, dx), axis, keepdims=keepdims), out)
+    whole = {"shape": x.shape, "axis": axis, "keepdims": keepdims}
+    return sum_of(_along(_direction(spread(out, **whole), x, ord), dx), axis, keepdims=keepdims)
+
+
+def _along(x: Any, dx: Any) -> Any:
+    """Re(x̄·dx), the part of a change that lies along x."""
+    return real(conj(x) * dx) if x.dtype.kind == "c" else x * dx
+
+
+def _infer(x: Aval, ord: float, axis: Axes, keepdims: bool) -> Aval:
+    dtype = np.empty(0, x.dtype).real.dtype
+    return Aval(reduced_shape(x.shape, axis, keepdims), dtype)
+
+
+_vector_norm = general(
+    "vector_norm",
+    _forward,
+    infer=_infer,
+    vjps=(_vjp,),
+    jvp=_jvp,
+    batch=batch_reduction,
+    kind="reduction",
+)
+
+
+# ---- which norm ---------------------------------------------------------------------------------
+
+
+def _of_vectors(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
+    if not isinstance(ord, int | float | np.number):
+        raise ArgumentError(f"norm: came ord={ord!r} for vectors; needed a number, inf or -inf")
+    ord = float(ord)
+    empty = any(x.shape[a] == 0 for a in axes)
+    if ord == 0:
+        # The number of elements that are not 0; piecewise constant, as sign is.
+        return sum_of(sign(abs_of(x)), axes, keepdims=keepdims)
+    if ord == 1 or (ord == math.inf and empty):
+        return sum_of(abs_of(x), axes, keepdims=keepdims)
+    if math.isinf(ord):
+        extreme = max_of if ord > 0 else min_of
+        return extreme(abs_of(x), axes, keepdims=keepdims)
+    return _vector_norm(x, ord=ord, axis=axes, keepdims=keepdims)
+
+
+def _of_matrices(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
+    rows, columns = axes
+    if ord in (None, "fro"):
+        return _vector_norm(x, ord=2.0, axis=axes, keepdims=keepdims)
+    if ord in (2, -2, "nuc"):
+        raise UnsupportedError(
+            f"norm: came ord={ord!r} for matrices, which needs singular values; gradtape has no "
+            "svd yet; use 'fro', 1 or inf"
+        )
+    if ord not in (1, -1, math.inf, -math.inf):
+        raise ArgumentError(
+            f"norm: came ord={ord!r} for matrices; needed 'fro', 1, -1, inf or -inf"
+        )
+    summed, compared = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    sums = sum_of(abs_of(x), summed, keepdims=keepdims)
+    if not keepdims and compared > summed:
+        compared -= 1
+    return (max_of if ord > 0 else min_of)(sums, compared, keepdims=keepdims)
+
+
+def _inexact(x: ArrayLike) -> Any:
+    x = as_array(x)
+    return astype(x, np.float64) if x.dtype.kind in "iub" else x
+
+
+@public(np.linalg.norm)
+def norm(x: ArrayLike, /, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Norm of vectors or matrices; its gradient at 0 is 0.
+
+    Args:
+        x: The vectors or matrices.
+        ord: Which norm: None is the square root of the sum of squares; for vectors a number p,
+            inf or -inf; for matrices "fro", 1, -1, inf or -inf.
+        axis: One axis for vectors, two for matrices; None takes the whole array: all elements
+            if `ord` is None, else a vector or a matrix by its number of axes.
+        keepdims: Whether the reduced axes stay, with size 1.
+
+    Raises:
+        ShapeError: `ord` is given for an array of more than two axes, and no axis.
+        ArgumentError: There is no such norm.
+        UnsupportedError: A norm of matrices by singular values: 2, -2, "nuc".
+
+    >>> gt.norm(np.array([[3.0, 4.0], [6.0, 8.0]]), axis=1)
+    array([ 5., 10.])
+    """
+    x = _inexact(x)
+    axes = normalize_axes(axis, len(x.shape), "norm")
+    if axis is None and ord is None:
+        return _vector_norm(x, ord=2.0, axis=axes, keepdims=bool(keepdims))
+    if len(axes) not in (1, 2):
+        raise ShapeError(
+            f"norm: came shape {x.shape} with ord={ord!r} and axis={axis!r}; needed one axis for "
+            "vectors or two for matrices"
+        )
+    if len(axes) == 1:
+        return _of_vectors(x, 2 if ord is None else ord, axes, bool(keepdims))
+    return _of_matrices(x, ord, axes, bool(keepdims))
+
+
+@public(np.linalg.vector_norm)
+def vector_norm(
+    x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2
+) -> Array:
+    """Norm of vectors along any number of axes.
+
+    Args:
+        x: The vectors.
+        axis: The axes whose elements make up a vector; None: all of them.
+        keepdims: Whether these axes stay, with size 1.
+        ord: Which norm: a number p, inf or -inf.
+
+    Raises:
+        ArgumentError: There is no such norm.
+
+    >>> gt.linalg.vector_norm(np.array([3.0, -4.0]), ord=1)
+    np.float64(7.0)
+    """
+    x = _inexact(x)
+    return _of_vectors(x, ord, normalize_axes(axis, len(x.shape), "vector_norm"), bool(keepdims))
+
+
+@public(np.linalg.matrix_norm)
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+    """Norm of the matrices in the last two axes.
+
+    Args:
+        x: The matrices.
+        keepdims: Whether the last two axes stay, with size 1.
+        ord: Which norm: "fro", 1, -1, inf or -inf.
+
+    Raises:
+        ArgumentError: There is no such norm.
+        UnsupportedError: A norm by singular values: 2, -2, "nuc".
+
+    >>> gt.linalg.matrix_norm(np.array([[1.0, -2.0], [3.0, 4.0]]), ord=1)
+    np.float64(6.0)
+    """
+    x = _inexact(x)
+    if len(x.shape) < 2:
+        raise ShapeError(f"matrix_norm: came shape {x.shape}; needed at least two axes")
+    return _of_matrices(x, ord, (len(x.shape) - 2, len(x.shape) - 1), bool(keepdims))

@@ -1,0 +1,52 @@
+"""Elementwise ops of one array whose rule takes parameters (clip's bounds, the slope of a relu)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.define import batch_in_place, functions, general
+from gradtape.core.op import Rule, rule_reads
+
+
+def parametric(name: str, evaluate: Callable[..., Any], partial: Rule) -> Callable[..., Any]:
+    """Define such an op by its one partial; returns `function(x, **params)`.
+
+    Args:
+        name: The name of the op.
+        evaluate: `evaluate(xp, x, **params)`.
+        partial: `partial(ct, out, x, **params)`, linear in `ct`: `ct` times the derivative.
+    """
+
+    def vjp(ct: Any, out: Any, x: Any, **params: Any) -> Any:
+        if ct.dtype.kind != "c":
+            return partial(ct, out, x, **params)
+        conj = functions["conj"]
+        result = partial(conj(ct), out, x, **params)
+        return None if result is None else conj(result)
+
+    def jvp(tangents: Sequence[Any], out: Any, x: Any, **params: Any) -> Any:
+        return partial(tangents[0], out, x, **params)
+
+    def infer(x: Aval, **params: Any) -> Aval:
+        return Aval(x.shape, _result_dtype(evaluate, x.dtype, tuple(params.items())))
+
+    vjp.reads = jvp.reads = rule_reads(partial)  # type: ignore[attr-defined]
+    return general(
+        name,
+        evaluate,
+        infer=infer,
+        vjps=(vjp,),
+        jvp=jvp,
+        batch=batch_in_place,
+        kind="elementwise",
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def _result_dtype(evaluate: Callable[..., Any], dtype: Any, params: Any) -> Any:
+    return evaluate(np, np.empty(0, dtype), **dict(params)).dtype

@@ -1,0 +1,146 @@
+"""Products. Their rules never divide by an element, so zeros are elements like any other."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import functions, general, public
+from gradtape.core.op import infer_like
+from gradtape.ops.join import concatenate, stack
+from gradtape.ops.reduce import (
+    Axes,
+    batch_reduction,
+    beside,
+    infer_reduction,
+    prepared,
+    reducer,
+    sum_over,
+)
+from gradtape.ops.shape import moveaxis, reshape
+from gradtape.typing import Array, ArrayLike, Axis
+
+
+def _lanes(x: Any, axis: Axes) -> Any:
+    """The axes of the product as one last axis."""
+    if axis == (len(x.shape) - 1,):
+        return x
+    kept = [n for a, n in enumerate(x.shape) if a not in axis]
+    moved = moveaxis(x, axis, tuple(range(-len(axis), 0)))
+    return reshape(moved, (*kept, math.prod(x.shape[a] for a in axis)))
+
+
+def _unlanes(lanes: Any, shape: tuple[int, ...], axis: Axes) -> Any:
+    """The inverse of `_lanes` for an array of `shape`."""
+    if axis == (len(shape) - 1,):
+        return lanes
+    unfolded = reshape(lanes, (*lanes.shape[:-1], *(shape[a] for a in axis)))
+    return moveaxis(unfolded, tuple(range(-len(axis), 0)), axis)
+
+
+def _others_forward(xp: Any, x: Any, axis: Axes) -> Any:
+    lanes = _lanes(x, axis)
+    before, after = xp.ones_like(lanes), xp.ones_like(lanes)
+    before[..., 1:] = lanes[..., :-1].cumprod(-1)
+    after[..., :-1] = lanes[..., :0:-1].cumprod(-1)[..., ::-1]
+    return _unlanes(before * after, x.shape, axis)
+
+
+def _part(x: Any, start: int, stop: int | None = None, step: int = 1) -> Any:
+    return functions["getitem"](x, (Ellipsis, slice(start, stop, step)))
+
+
+def _pair_up(even: Any, odd: Any, rest: Any) -> Any:
+    """`even` and `odd` in turns along the last axis, then `rest`."""
+    both = stack([even, odd], -1)
+    return concatenate([reshape(both, (*even.shape[:-1], 2 * even.shape[-1])), rest], -1)
+
+
+def _second(change: Any, x: Any) -> Any:
+    """Along the last axis, element i: Σₖ changeₖ · Π xⱼ over the j that are neither i nor k.
+
+    With p = even·odd the products of pairs, the others of an even element are the others of its
+    pair times the odd one. So the change of the others is that of half as many elements.
+    """
+    size = x.shape[-1]
+    if size < 2:
+        return np.zeros(x.shape, x.dtype)
+    paired = size // 2 * 2
+    even, odd, rest = _part(x, 0, paired, 2), _part(x, 1, paired, 2), _part(x, paired)
+    d_even, d_odd = _part(change, 0, paired, 2), _part(change, 1, paired, 2)
+    halved = concatenate([even * odd, rest], -1)
+    d_halved = concatenate([d_even * odd + even * d_odd, _part(change, paired)], -1)
+    d_others = _second(d_halved, halved)
+    others = _part(_others(halved, axis=(len(x.shape) - 1,)), 0, size // 2)
+    d_pairs, d_rest = _part(d_others, 0, size // 2), _part(d_others, size // 2)
+    return _pair_up(d_pairs * odd + others * d_odd, d_pairs * even + others * d_even, d_rest)
+
+
+def _others_rule(change: Any, x: Any, axis: Axes) -> Any:
+    return _unlanes(_second(_lanes(change, axis), _lanes(x, axis)), x.shape, axis)
+
+
+def _conj(x: Any) -> Any:
+    return functions["conj"](x) if x.dtype.kind == "c" else x
+
+
+# For each element the product of the others: the gradient of the product. The derivative is a
+# symmetric matrix, so that it serves both ways.
+_others = general(
+    "product_of_others",
+    _others_forward,
+    infer=infer_like,
+    vjps=(lambda ct, _out, x, axis: _conj(_others_rule(_conj(ct), x, axis)),),
+    jvp=lambda tangents, _out, x, axis: _others_rule(tangents[0], x, axis),
+    batch=batch_reduction,
+)
+
+_prod_forward = reducer(np.multiply, "prod")
+
+# d prod(x) = Σ dx · (product of the others)
+_prod = general(
+    "prod",
+    _prod_forward,
+    infer=infer_reduction(_prod_forward),
+    vjps=(
+        lambda ct, _out, x, axis, keepdims: (
+            beside(ct, x.shape, axis, keepdims) * _conj(_others(x, axis=axis))
+        ),
+    ),
+    jvp=lambda tangents, _out, x, axis, keepdims: sum_over(
+        tangents[0] * _others(x, axis=axis), axis=axis, keepdims=keepdims
+    ),
+    batch=batch_reduction,
+    kind="reduction",
+)
+
+
+@public(np.prod)
+def prod(
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    **unsupported: Any,
+) -> Array:
+    """Product of the elements, over all or the given axes; differentiable at zeros as well.
+
+    Args:
+        x: What to multiply.
+        axis: One or several axes; None takes all of them.
+        dtype: The dtype to multiply in.
+        keepdims: Whether the reduced axes stay, with size 1.
+        **unsupported: Further options of NumPy, which raise.
+
+    Raises:
+        AxisError: There is no such axis.
+
+    >>> gt.prod(np.array([2.0, 3.0, 4.0]))
+    np.float64(24.0)
+    """
+    x, axes = prepared("prod", x, axis, dtype, unsupported)
+    return _prod(x, axis=axes, keepdims=bool(keepdims))

@@ -1,0 +1,276 @@
+"""Random numbers that are pure functions of (key, offset, shape).
+
+A draw takes a stretch of the stream of a generator; the op only gets key and offset, so evaluating
+it again gives the same bits, on any thread and whatever else was drawn. Element i uses words of its
+own, so the first n numbers of a longer draw are those of a shorter one.
+
+The draws do not depend on operands: under `vmap` every element of the batch gets the same numbers.
+Draw outside `vmap` and pass the numbers in to have different ones.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval, aval_of
+from gradtape.core.define import broadcast_sizes, general, public
+from gradtape.core.op import Op
+from gradtape.core.tensor import Tensor
+from gradtape.errors import DTypeError, ShapeError
+from gradtape.ops.cast import astype
+from gradtape.ops.creation import as_dtype, as_shape
+from gradtape.ops.generator import Generator, Key, default_generator, words
+from gradtape.ops.shape import as_array
+from gradtape.typing import ArrayLike, Shape
+
+# ---- ops: numbers from words --------------------------------------------------------------------
+
+_BITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
+# Numbers are made in stretches that stay in the cache; even, as normal numbers come in pairs.
+_STRETCH = 1 << 14
+
+
+@functools.cache
+def _bits(dtype: np.dtype[Any]) -> int:
+    """Significant bits; 0 for dtypes there are no random numbers of."""
+    return _BITS.get(dtype.name, 0)
+
+
+def _stretches(out: Any) -> Iterator[Any]:
+    """Views of a flat array, one after the other."""
+    return (out[start : start + _STRETCH] for start in range(0, out.size, _STRETCH))
+
+
+def _halves(whole: Any) -> Any:
+    """Words as twice as many 32-bit ones, the low half first on every machine."""
+    return whole.astype("<u8", copy=False).view("<u4")
+
+
+def uniform_numbers(
+    _xp: Any, *, shape: tuple[int, ...], dtype: np.dtype[Any], key: Key, offset: int
+) -> Any:
+    """The top bits of a word (float64) or half a word as a fraction: all below 1."""
+    out = np.empty(math.prod(shape), dtype)
+    draw, bits = words(key, offset), _bits(dtype)
+    for part in _stretches(out):
+        if bits > 32:
+            part[...] = (draw(part.size) >> (64 - bits)) * 0.5**bits
+        else:
+            halves = _halves(draw(-(-part.size // 2)))[: part.size]
+            part[...] = (halves >> (32 - bits)).astype(np.float32) * 0.5**bits
+    return out.reshape(shape)
+
+
+def _normal_numbers(
+    _xp: Any, *, shape: tuple[int, ...], dtype: np.dtype[Any], key: Key, offset: int
+) -> Any:
+    """Box and Muller: two uniform numbers make the pair of elements (2j, 2j + 1)."""
+    out = np.empty(math.prod(shape), dtype)
+    draw, double = words(key, offset), dtype == np.float64
+    for part in _stretches(out):
+        pairs = -(-part.size // 2)
+        if double:
+            fractions = (draw(2 * pairs) >> 11) * 0.5**53
+            radius, angle = 1.0 - fractions[0::2], fractions[1::2] * (2 * math.pi)
+        else:
+            halves = _halves(draw(pairs)).astype(np.float32)
+            # The half step keeps the logarithm finite.
+            radius = halves[0::2] * 0.5**32 + 0.5**33
+            angle = halves[1::2] * (2 * math.pi * 0.5**32)
+        np.log(radius, out=radius)
+        radius *= -2
+        np.sqrt(radius, out=radius)
+        part[0::2] = radius * np.cos(angle)
+        part[1::2] = (radius * np.sin(angle))[: part.size // 2]
+    return out.reshape(shape)
+
+
+def no_operands(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
+    raise AssertionError(f"{op.name}: has no operands that could be batched")
+
+
+random_uniform = general(
+    "random_uniform",
+    uniform_numbers,
+    infer=lambda shape, dtype, key, offset: Aval(shape, dtype),
+    batch=no_operands,
+    effect="random",
+)
+random_normal = general(
+    "random_normal",
+    _normal_numbers,
+    infer=lambda shape, dtype, key, offset: Aval(shape, dtype),
+    batch=no_operands,
+    effect="random",
+)
+
+
+# ---- what users call ----------------------------------------------------------------------------
+
+
+def _draw(
+    op: Callable[..., Any],
+    shape: tuple[int, ...],
+    dtype: Any,
+    generator: Generator | None,
+    name: str,
+) -> Tensor:
+    """A tensor of `shape` drawn by `op`."""
+    dtype = as_dtype(dtype, name)
+    if not _bits(dtype):
+        raise DTypeError(f"{name}: came dtype {dtype}; needed one of {', '.join(_BITS)}")
+    source = generator or default_generator()
+    return as_tensor(op(shape=shape, dtype=dtype, **source.take(math.prod(shape))))
+
+
+def as_tensor(value: Any) -> Tensor:
+    return value if isinstance(value, Tensor) else Tensor(value)
+
+
+def _sizes(shape: tuple[Any, ...], name: str) -> tuple[int, ...]:
+    """`rand((2, 3))` and `rand(2, 3)` mean the same."""
+    return as_shape(shape[0] if len(shape) == 1 else shape, name)
+
+
+@public()
+def rand(
+    *shape: Shape,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Draw numbers uniformly from [0, 1).
+
+    Args:
+        *shape: The sizes, as one tuple or one by one.
+        dtype: Its dtype; float64 if not given.
+        requires_grad: Whether gradients are to be taken for it.
+        generator: Where to draw from; the default generator if not given.
+
+    >>> gt.rand((2, 3), dtype=gt.float32).shape
+    (2, 3)
+    """
+    drawn = _draw(random_uniform, _sizes(shape, "rand"), dtype, generator, "rand")
+    return drawn.set_requires_grad(requires_grad)
+
+
+@public()
+def randn(
+    *shape: Shape,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Draw numbers from the normal distribution with mean 0 and variance 1.
+
+    Args:
+        *shape: The sizes, as one tuple or one by one.
+        dtype: Its dtype; float64 if not given.
+        requires_grad: Whether gradients are to be taken for it.
+        generator: Where to draw from; the default generator if not given.
+
+    >>> gt.randn((2, 3), dtype=gt.float32).shape
+    (2, 3)
+    """
+    drawn = _draw(random_normal, _sizes(shape, "randn"), dtype, generator, "randn")
+    return drawn.set_requires_grad(requires_grad)
+
+
+def drawn_shape(shape: Shape | None, name: str, *parameters: Any) -> tuple[int, ...]:
+    """The shape to draw: that of the parameters unless given, and then they must fit into it."""
+    own = broadcast_sizes(*(aval_of(parameter).shape for parameter in parameters))
+    if shape is None:
+        return own
+    wanted = as_shape(shape, name)
+    fits = all(size in (1, n) for size, n in zip(own[::-1], wanted[::-1], strict=False))
+    if len(own) > len(wanted) or not fits:
+        raise ShapeError(
+            f"{name}: came parameters of shape {own}; needed what broadcasts to shape {wanted}"
+        )
+    return wanted
+
+
+def _numbers(value: ArrayLike) -> Any:
+    """Lists as arrays; Python numbers stay, as they do not decide the dtype."""
+    return value if isinstance(value, int | float) else as_array(value)
+
+
+def drawn_dtype(dtype: Any, *parameters: Any) -> Any:
+    """The dtype to draw in: that of the parameters unless given."""
+    own = [parameter.dtype for parameter in parameters if hasattr(parameter, "dtype")]
+    return np.result_type(*own, 0.0) if dtype is None and own else dtype
+
+
+@public()
+def uniform(
+    low: ArrayLike = 0.0,
+    high: ArrayLike = 1.0,
+    shape: Shape | None = None,
+    *,
+    dtype: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Draw numbers uniformly from [low, high); differentiable in both.
+
+    Args:
+        low: The lower bound or bounds.
+        high: The upper bound or bounds.
+        shape: The sizes; those of the bounds together if not given.
+        dtype: Its dtype; the floating dtype of the bounds if not given.
+        generator: Where to draw from; the default generator if not given.
+
+    Raises:
+        ShapeError: The bounds do not broadcast to the shape.
+
+    >>> gt.uniform(2.0, 3.0, (2, 3)).shape
+    (2, 3)
+    """
+    low, high = _numbers(low), _numbers(high)
+    drawn = _draw(
+        random_uniform,
+        drawn_shape(shape, "uniform", low, high),
+        drawn_dtype(dtype, low, high),
+        generator,
+        "uniform",
+    )
+    return astype(low + (high - low) * drawn, drawn.dtype, copy=False)  # type: ignore[no-any-return]
+
+
+@public()
+def normal(
+    loc: ArrayLike = 0.0,
+    scale: ArrayLike = 1.0,
+    shape: Shape | None = None,
+    *,
+    dtype: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Draw numbers from normal distributions; differentiable in mean and standard deviation.
+
+    Args:
+        loc: The mean or means.
+        scale: The standard deviation or deviations.
+        shape: The sizes; those of the parameters together if not given.
+        dtype: Its dtype; the floating dtype of the parameters if not given.
+        generator: Where to draw from; the default generator if not given.
+
+    Raises:
+        ShapeError: The parameters do not broadcast to the shape.
+
+    >>> gt.normal(np.zeros(3), 0.1).shape
+    (3,)
+    """
+    loc, scale = _numbers(loc), _numbers(scale)
+    drawn = _draw(
+        random_normal,
+        drawn_shape(shape, "normal", loc, scale),
+        drawn_dtype(dtype, loc, scale),
+        generator,
+        "normal",
+    )
+    return astype(loc + scale * drawn, drawn.dtype, copy=False)  # type: ignore[no-any-return]

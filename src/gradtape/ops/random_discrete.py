@@ -1,0 +1,183 @@
+"""Random integers, permutations and coins; see `ops.random` for how numbers are drawn."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import broadcast_sizes, functions, general, move_batch_axis, public
+from gradtape.core.op import NotDifferentiable, Op
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.ops.creation import as_dtype, as_shape
+from gradtape.ops.generator import Generator, Key, default_generator, words
+from gradtape.ops.random import as_tensor, drawn_dtype, drawn_shape, no_operands, uniform_numbers
+from gradtape.ops.shape import as_array, reshape
+from gradtape.typing import Array, ArrayLike, Shape
+
+_F64 = np.dtype(np.float64)
+
+
+def _integer_numbers(
+    _xp: Any,
+    *,
+    low: int,
+    high: int,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    key: Key,
+    offset: int,
+) -> Any:
+    """A word modulo the number of integers, so that the bias is below high − low in 2⁶⁴."""
+    numbers = words(key, offset)(math.prod(shape))
+    if high - low < 2**64:
+        numbers %= np.uint64(high - low)
+    numbers += np.uint64(low % 2**64)  # wraps round as two's complement does
+    return numbers.view(np.int64).astype(dtype).reshape(shape)
+
+
+def _permuted_numbers(_xp: Any, *, count: int, key: Key, offset: int) -> Any:
+    return np.argsort(words(key, offset)(count), kind="stable")
+
+
+def _coins(xp: Any, p: Any, *, shape: Any, dtype: Any, key: Key, offset: int) -> Any:
+    if not xp.all((p >= 0) & (p <= 1)):
+        raise ArgumentError("bernoulli: came a probability that is not in [0, 1]")
+    fractions = uniform_numbers(np, shape=shape, dtype=_F64, key=key, offset=offset)
+    return xp.asarray(xp.asarray(fractions) < p).astype(dtype)
+
+
+def _batch_coins(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
+    p = move_batch_axis(args[0], axes[0])
+    size, *own = p.shape
+    return call(
+        op, (reshape(p, (size, *(1,) * (len(params["shape"]) - len(own)), *own)),), params
+    ), 0
+
+
+random_integers = general(
+    "random_integers",
+    _integer_numbers,
+    infer=lambda low, high, shape, dtype, key, offset: Aval(shape, dtype),
+    batch=no_operands,
+    effect="random",
+)
+random_permutation = general(
+    "random_permutation",
+    _permuted_numbers,
+    infer=lambda count, key, offset: Aval((count,), np.dtype(np.intp)),
+    batch=no_operands,
+    effect="random",
+)
+# The result jumps between 0 and 1: its derivative says nothing about the mean's.
+_DISCRETE = NotDifferentiable(
+    "bernoulli: a draw of 0 or 1 has no derivative with respect to its probability"
+)
+random_bernoulli = general(
+    "random_bernoulli",
+    _coins,
+    infer=lambda p, shape, dtype, key, offset: Aval(broadcast_sizes(p.shape, shape), dtype),
+    vjps=(_DISCRETE,),
+    jvp=_DISCRETE,
+    batch=_batch_coins,
+    effect="random",
+)
+
+
+@public()
+def bernoulli(
+    p: ArrayLike,
+    shape: Shape | None = None,
+    *,
+    dtype: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Draw 1 with probability p and 0 otherwise.
+
+    Args:
+        p: The probability or probabilities.
+        shape: The sizes; those of `p` if not given.
+        dtype: Its dtype; the floating dtype of `p` if not given.
+        generator: Where to draw from; the default generator if not given.
+
+    Raises:
+        ArgumentError: A probability is not in [0, 1].
+        NotDifferentiableError: A derivative with respect to `p` was asked for.
+        ShapeError: `p` does not broadcast to the shape.
+
+    >>> gt.bernoulli(np.array([0.0, 1.0]))
+    tensor([0., 1.])
+    """
+    p = as_array(p)
+    sizes = drawn_shape(shape, "bernoulli", p)
+    dtype = as_dtype(drawn_dtype(dtype, p), "bernoulli")
+    taken = (generator or default_generator()).take(math.prod(sizes))
+    return as_tensor(random_bernoulli(p, shape=sizes, dtype=dtype, **taken))
+
+
+@public()
+def randint(
+    low: int,
+    high: int | None = None,
+    shape: Shape = (),
+    *,
+    dtype: Any = np.int64,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Draw integers uniformly from low, low + 1, …, high - 1.
+
+    Args:
+        low: The least integer; if `high` is None, integers are drawn from 0 up to `low`.
+        high: One more than the greatest integer.
+        shape: The sizes.
+        dtype: An integer dtype that can hold them.
+        generator: Where to draw from; the default generator if not given.
+
+    Raises:
+        ArgumentError: There are no such integers, or the dtype cannot hold them.
+
+    >>> gt.randint(0, 10, (2, 3)).shape
+    (2, 3)
+    """
+    low, high = (
+        (0, operator.index(low)) if high is None else (operator.index(low), operator.index(high))
+    )
+    kind = as_dtype(dtype, "randint")
+    if kind.kind not in "iu":
+        raise DTypeError(f"randint: came dtype {kind}; needed an integer dtype")
+    limits = np.iinfo(kind)
+    if not limits.min <= low < high <= limits.max + 1:
+        raise ArgumentError(
+            f"randint: came low={low}, high={high}, dtype {kind}; needed low < high within "
+            f"{limits.min} and {limits.max + 1}"
+        )
+    sizes = as_shape(shape, "randint")
+    taken = (generator or default_generator()).take(math.prod(sizes))
+    return as_tensor(random_integers(low=low, high=high, shape=sizes, dtype=kind, **taken))
+
+
+@public()
+def permutation(x: ArrayLike, *, generator: Generator | None = None) -> Array:
+    """Put the integers below a number, or an array along its first axis, in random order.
+
+    Args:
+        x: A number, or what to reorder; differentiable in that.
+        generator: Where to draw from; the default generator if not given.
+
+    >>> gt.sum(gt.permutation(5))
+    tensor(10)
+    """
+    source = generator or default_generator()
+    if isinstance(x, int | np.integer):
+        (count,) = as_shape((int(x),), "permutation")
+        return as_tensor(random_permutation(count=count, **source.take(count)))
+    x = as_array(x)
+    if not x.shape:
+        raise ShapeError("permutation: came a 0-d array; needed an integer or at least one axis")
+    count = x.shape[0]
+    return functions["getitem"](as_tensor(x), random_permutation(count=count, **source.take(count)))

@@ -1,0 +1,256 @@
+"""Elements in another order or repeated: flip, roll, rotate, tile, repeat."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import functions, linear, move_batch_axis, public, sharing
+from gradtape.core.op import Op, infer_like
+from gradtape.errors import ArgumentError, AxisError, ShapeError
+from gradtape.ops.shape import (
+    INTEGER,
+    Batch,
+    as_array,
+    as_shape,
+    normalize_axes,
+    normalize_axis,
+    ravel,
+    reshape,
+    swapaxes,
+)
+from gradtape.typing import Array, ArrayLike, Axis
+
+
+def _batch_axes(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    x = move_batch_axis(args[0], axes[0])
+    return call(op, (x,), {**params, "axis": tuple(a + 1 for a in params["axis"])}), 0
+
+
+# ---- flip ---------------------------------------------------------------------------------------
+
+
+def _flip_forward(xp: Any, x: Any, axis: tuple[int, ...]) -> Any:
+    return x[tuple(slice(None, None, -1 if a in axis else 1) for a in range(x.ndim))]
+
+
+# d flip(x) = flip(dx); flipping twice changes nothing, so it is its own transpose
+_flip: Callable[..., Any] = sharing(
+    linear(
+        "flip",
+        _flip_forward,
+        lambda ct, _out, _x, axis: _flip(ct, axis=axis),
+        infer=infer_like,
+        batch=_batch_axes,
+        aliases=True,
+    )
+)
+
+
+@public(np.flip)
+def flip(x: ArrayLike, /, axis: Axis = None) -> Array:
+    """The elements in reverse order along all or the given axes.
+
+    Raises:
+        AxisError: There is no such axis.
+
+    >>> gt.flip(np.array([1.0, 2.0, 3.0]))
+    array([3., 2., 1.])
+    """
+    x = as_array(x)
+    return _flip(x, axis=normalize_axes(axis, len(x.shape), "flip"))
+
+
+@public(np.flipud)
+def flipud(x: ArrayLike, /) -> Array:
+    """The rows in reverse order: `flip` along the first axis.
+
+    >>> gt.flipud(np.array([[1.0], [2.0]]))
+    array([[2.],
+           [1.]])
+    """
+    return flip(x, 0)
+
+
+@public(np.fliplr)
+def fliplr(x: ArrayLike, /) -> Array:
+    """The columns in reverse order: `flip` along the second axis.
+
+    >>> gt.fliplr(np.array([[1.0, 2.0]]))
+    array([[2., 1.]])
+    """
+    return flip(x, 1)
+
+
+@public(np.rot90)
+def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
+    """The array turned by `k` right angles, from the first of two axes towards the second.
+
+    >>> gt.rot90(np.array([[1.0, 2.0]]))
+    array([[2.],
+           [1.]])
+    """
+    x = as_array(x)
+    plane = normalize_axes(tuple(axes), len(x.shape), "rot90")
+    if len(plane) != 2:
+        raise AxisError(f"rot90: came axes {tuple(axes)}; needed two")
+    first, second = plane
+    turns = k % 4
+    if turns == 2:
+        return _flip(x, axis=plane)
+    if turns == 1:
+        return swapaxes(_flip(x, axis=(second,)), first, second)
+    return x if turns == 0 else _flip(swapaxes(x, first, second), axis=(second,))
+
+
+# ---- roll ---------------------------------------------------------------------------------------
+
+
+def _roll_forward(xp: Any, x: Any, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
+    for by, a in zip(shift, axis, strict=True):
+        cut = x.shape[a] - by % x.shape[a] if x.shape[a] else 0
+        before = (slice(None),) * a
+        parts = x[(*before, slice(cut, None))], x[(*before, slice(None, cut))]
+        x = xp.concatenate(parts, axis=a)
+    return x
+
+
+# d roll(x) = roll(dx); transpose: roll back
+_roll: Callable[..., Any] = linear(
+    "roll",
+    _roll_forward,
+    lambda ct, _out, _x, shift, axis: _roll(ct, shift=tuple(-by for by in shift), axis=axis),
+    infer=infer_like,
+    batch=_batch_axes,
+)
+
+
+@public(np.roll)
+def roll(x: ArrayLike, /, shift: int | Sequence[int], axis: Axis = None) -> Array:
+    """The elements moved along axes; those that leave at one end come in at the other.
+
+    Args:
+        x: What to roll.
+        shift: How far, for each axis.
+        axis: Along which axes; None rolls the flattened array.
+
+    Raises:
+        AxisError: There is no such axis.
+
+    >>> gt.roll(np.array([1.0, 2.0, 3.0]), 1)
+    array([3., 1., 2.])
+    """
+    x = as_array(x)
+    if axis is None:
+        return (
+            roll(x, shift, 0) if len(x.shape) == 1 else reshape(roll(ravel(x), shift, 0), x.shape)
+        )
+    if isinstance(shift, INTEGER) and isinstance(axis, INTEGER):
+        return _roll(x, shift=(int(shift),), axis=(normalize_axis(axis, len(x.shape), "roll"),))
+    given = np.broadcast(shift, axis)
+    if given.ndim > 1:
+        raise ArgumentError(f"roll: came shift {shift} with axis {axis}; needed numbers or tuples")
+    pairs = [(int(by), normalize_axis(a, len(x.shape), "roll")) for by, a in given]
+    return _roll(x, shift=tuple(by for by, _ in pairs), axis=tuple(a for _, a in pairs))
+
+
+# ---- tile and repeat ----------------------------------------------------------------------------
+
+
+def _batch_tile(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    return call(op, (move_batch_axis(args[0], axes[0]),), {"reps": (1, *params["reps"])}), 0
+
+
+def _untile(ct: Any, _out: Any, _x: Any, reps: tuple[int, ...]) -> Any:
+    sizes = [n for pair in zip(reps, _x.shape, strict=True) for n in pair]
+    return functions["sum"](reshape(ct, sizes), axis=tuple(range(0, len(sizes), 2)))
+
+
+# d tile(x) = tile(dx); transpose: sum over the copies
+_tile = linear(
+    "tile",
+    lambda xp, x, reps: xp.tile(x, reps),
+    _untile,
+    infer=lambda x, reps: Aval(
+        tuple(n * times for n, times in zip(x.shape, reps, strict=True)), x.dtype
+    ),
+    batch=_batch_tile,
+)
+
+
+@public(np.tile)
+def tile(x: ArrayLike, /, reps: int | Sequence[int]) -> Array:
+    """The array repeated as a whole, `reps` times along each axis.
+
+    >>> gt.tile(np.array([1.0, 2.0]), 2)
+    array([1., 2., 1., 2.])
+    """
+    x = as_array(x)
+    times = as_shape(reps)
+    ndim = max(len(times), len(x.shape))
+    if len(x.shape) < ndim:
+        x = reshape(x, (1,) * (ndim - len(x.shape)) + x.shape)
+    return _tile(x, reps=(1,) * (ndim - len(times)) + times)
+
+
+def _batch_repeat(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    x = move_batch_axis(args[0], axes[0])
+    return call(op, (x,), {**params, "axis": params["axis"] + 1}), 0
+
+
+def _unrepeat(ct: Any, _out: Any, _x: Any, repeats: int, axis: int) -> Any:
+    shape = (*_x.shape[: axis + 1], repeats, *_x.shape[axis + 1 :])
+    return functions["sum"](reshape(ct, shape), axis=axis + 1)
+
+
+# d repeat(x) = repeat(dx); transpose: sum over the copies of each element
+_repeat = linear(
+    "repeat",
+    lambda xp, x, repeats, axis: xp.repeat(x, repeats, axis),
+    _unrepeat,
+    infer=lambda x, repeats, axis: Aval(
+        (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]), x.dtype
+    ),
+    batch=_batch_repeat,
+)
+
+
+@public(np.repeat)
+def repeat(x: ArrayLike, /, repeats: int | Sequence[int], axis: int | None = None) -> Array:
+    """Each element repeated, next to itself.
+
+    Args:
+        x: What to repeat.
+        repeats: How many times: one number, or one for each place along the axis.
+        axis: Along which axis; None repeats the elements of the flattened array.
+
+    Raises:
+        ShapeError: There are not as many `repeats` as places along the axis.
+
+    >>> gt.repeat(np.array([1.0, 2.0]), 2)
+    array([1., 1., 2., 2.])
+    """
+    x = as_array(x)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = normalize_axis(axis, len(x.shape), "repeat")
+    if not isinstance(repeats, INTEGER):
+        counts = np.asarray(repeats)
+        if math.prod(counts.shape) == 1:
+            repeats = int(counts.reshape(()))
+        elif counts.shape != (x.shape[axis],):
+            raise ShapeError(
+                f"repeat: came {counts.shape} repeats for shape {x.shape} along axis {axis}; "
+                f"needed one number or {x.shape[axis]} of them"
+            )
+        else:
+            places = np.repeat(np.arange(x.shape[axis]), counts)
+            return functions["take"](x, places, axis=axis)
+    if repeats < 0:
+        raise ArgumentError(f"repeat: came repeats {repeats}; needed none below 0")
+    return _repeat(x, repeats=int(repeats), axis=axis)

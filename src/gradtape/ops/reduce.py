@@ -1,0 +1,290 @@
+"""Reductions: sums, means, extremes, and what tells where they are."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import general, linear, move_batch_axis, public
+from gradtape.core.op import Op, Zero
+from gradtape.ops.cast import astype
+from gradtape.ops.shape import ARRAYS, EVERY_AXIS, Batch, as_array, normalize_axes, refuse, reshape
+from gradtape.typing import Array, ArrayLike, Axis
+
+Axes = tuple[int, ...]
+
+# A repeated value is written out up to this many elements; above, a view without memory of its own
+# costs less than it does to make.
+_WRITE_OUT = 4096
+
+
+def keep_axes(shape: tuple[int, ...], axis: Axes) -> tuple[int, ...]:
+    """A shape with the reduced axes kept at size 1."""
+    return tuple(1 if i in axis else n for i, n in enumerate(shape))
+
+
+def reduced_shape(shape: tuple[int, ...], axis: Axes, keepdims: bool) -> tuple[int, ...]:
+    """A shape after reducing over `axis`."""
+    if keepdims:
+        return keep_axes(shape, axis)
+    return tuple(n for i, n in enumerate(shape) if i not in axis)
+
+
+def count_over(shape: tuple[int, ...], axis: Axes) -> int:
+    """How many elements are reduced to one."""
+    return math.prod(shape[a] for a in axis)
+
+
+def batch_reduction(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    """Batching of a reduction: the batch axis goes to the front and is left alone."""
+    x = move_batch_axis(args[0], axes[0])
+    return call(op, (x,), {**params, "axis": tuple(a + 1 for a in params["axis"])}), 0
+
+
+def reducer(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
+    """`evaluate` of a reduction; NumPy's `reduce` costs less than half of its function `name`."""
+    reduce = ufunc.reduce
+
+    def evaluate(xp: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
+        if xp is np:
+            return reduce(x, axis=axis, keepdims=keepdims)
+        return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
+
+    return evaluate
+
+
+def infer_reduction(evaluate: Callable[..., Any]) -> Callable[..., Aval]:
+    """Shape rule of a reduction, with the dtype `evaluate` gives."""
+
+    @functools.cache
+    def result_dtype(dtype: Any) -> Any:
+        return evaluate(np, np.ones(1, dtype), axis=(0,), keepdims=False).dtype
+
+    def infer(x: Aval, axis: Axes, keepdims: bool) -> Aval:
+        return Aval(reduced_shape(x.shape, axis, keepdims), result_dtype(x.dtype))
+
+    return infer
+
+
+def beside(reduced: Any, shape: tuple[int, ...], axis: Axes, keepdims: bool) -> Any:
+    """A reduced value in the form that broadcasts against what it was reduced from."""
+    if keepdims or len(axis) == len(shape):
+        return reduced
+    return reshape(reduced, keep_axes(shape, axis))
+
+
+# ---- sum ----------------------------------------------------------------------------------------
+
+
+def _spread_forward(xp: Any, x: Any, shape: tuple[int, ...], axis: Axes, keepdims: bool) -> Any:
+    if x.shape and not keepdims:
+        x = x.reshape(keep_axes(shape, axis))
+    if math.prod(shape) > _WRITE_OUT:
+        return xp.broadcast_to(x, shape)
+    out = xp.empty(shape, x.dtype)
+    out[...] = x
+    return out
+
+
+def _batch_spread(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    x = move_batch_axis(args[0], axes[0])
+    axis = tuple(a + 1 for a in params["axis"])
+    return call(op, (x,), {**params, "shape": (x.shape[0], *params["shape"]), "axis": axis}), 0
+
+
+# Repeats a reduced value along the axes of `shape` it was reduced over; transpose: sum
+spread = linear(
+    "spread",
+    _spread_forward,
+    lambda ct, _out, _x, shape, axis, keepdims: sum_over(ct, axis=axis, keepdims=keepdims),
+    infer=lambda x, shape, axis, keepdims: Aval(shape, x.dtype),
+    batch=_batch_spread,
+    aliases=True,
+)
+
+sum_forward = reducer(np.add, "sum")
+
+# d sum(x) = sum(dx); transpose: repeat
+sum_over: Callable[..., Any] = linear(
+    "sum",
+    sum_forward,
+    lambda ct, _out, _x, axis, keepdims: spread(ct, shape=_x.shape, axis=axis, keepdims=keepdims),
+    infer=infer_reduction(sum_forward),
+    batch=batch_reduction,
+    kind="reduction",
+)
+
+
+@public(np.sum)
+def sum(
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    **unsupported: Any,
+) -> Array:
+    """Sum of the elements, over all or the given axes.
+
+    Args:
+        x: What to sum.
+        axis: One or several axes; None sums over all of them.
+        dtype: The dtype to sum in.
+        keepdims: Whether the reduced axes stay, with size 1.
+        **unsupported: Further options of NumPy, which raise.
+
+    Raises:
+        AxisError: There is no such axis.
+
+    >>> gt.sum(np.ones((2, 3)), axis=0)
+    array([2., 2., 2.])
+    """
+    x, axes = prepared("sum", x, axis, dtype, unsupported)
+    return sum_over(x, axis=axes, keepdims=bool(keepdims))
+
+
+def prepared(
+    name: str, x: ArrayLike, axis: Axis, dtype: Any, unsupported: dict[str, Any]
+) -> tuple[Array, Axes]:
+    """The array a reduction is to run on, and its axes as a tuple."""
+    if unsupported:
+        refuse(name, unsupported)
+    if not isinstance(x, ARRAYS):
+        x = as_array(x)
+    if dtype is not None:
+        x = astype(x, dtype, copy=False)
+    ndim = len(x.shape)
+    return x, EVERY_AXIS[ndim] if axis is None else normalize_axes(axis, ndim, name)
+
+
+# ---- mean ---------------------------------------------------------------------------------------
+
+
+def _mean_forward(xp: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
+    if xp is np and x.dtype.char in "fdFD":
+        return sum_forward(np, x, axis, keepdims) / count_over(x.shape, axis)
+    return xp.mean(x, axis=axis, keepdims=keepdims)
+
+
+# d mean(x) = mean(dx); transpose: repeat ct/n
+mean_over = linear(
+    "mean",
+    _mean_forward,
+    lambda ct, _out, _x, axis, keepdims: spread(
+        ct / count_over(_x.shape, axis), shape=_x.shape, axis=axis, keepdims=keepdims
+    ),
+    infer=infer_reduction(_mean_forward),
+    batch=batch_reduction,
+    kind="reduction",
+)
+
+
+@public(np.mean)
+def mean(
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    **unsupported: Any,
+) -> Array:
+    """Arithmetic mean of the elements, over all or the given axes; options as of `sum`.
+
+    >>> gt.mean(np.array([1.0, 2.0, 6.0]))
+    np.float64(3.0)
+    """
+    x, axes = prepared("mean", x, axis, dtype, unsupported)
+    return mean_over(x, axis=axes, keepdims=bool(keepdims))
+
+
+# ---- extremes -----------------------------------------------------------------------------------
+
+_max_forward, _min_forward = reducer(np.maximum, "max"), reducer(np.minimum, "min")
+
+
+def _shares_forward(xp: Any, x: Any, axis: Axes, largest: bool) -> Any:
+    extreme = (_max_forward if largest else _min_forward)(xp, x, axis, True)
+    hits = (x == extreme).astype(x.dtype)
+    return hits / sum_forward(xp, hits, axis, True)
+
+
+# How much each element takes part in the extreme: equal shares if there are several. Piecewise
+# constant, so its derivative is zero.
+_shares = general(
+    "extreme_shares",
+    _shares_forward,
+    infer=lambda x, axis, largest: x,
+    vjps=(Zero("extreme_shares: piecewise constant"),),
+    jvp=lambda tangents, _out, _x, axis, largest: None,
+    batch=batch_reduction,
+)
+
+
+def _extreme(name: str, evaluate: Callable[..., Any], largest: bool) -> Callable[..., Any]:
+    """D max(x) = Σ share·dx: a maximum that several elements reach is shared among them."""
+
+    def vjp(ct: Any, _out: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
+        return beside(ct, x.shape, axis, keepdims) * _shares(x, axis=axis, largest=largest)
+
+    def jvp(tangents: Any, _out: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
+        shares = _shares(x, axis=axis, largest=largest)
+        return sum_over(tangents[0] * shares, axis=axis, keepdims=keepdims)
+
+    return general(
+        name,
+        evaluate,
+        infer=infer_reduction(evaluate),
+        vjps=(vjp,),
+        jvp=jvp,
+        batch=batch_reduction,
+        kind="reduction",
+    )
+
+
+_max = _extreme("max", _max_forward, largest=True)
+_min = _extreme("min", _min_forward, largest=False)
+
+
+@public(np.max)
+def max(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsupported: Any) -> Array:
+    """The largest element, over all or the given axes; several largest share the gradient.
+
+    Args:
+        x: Where to look.
+        axis: One or several axes; None looks over all of them.
+        keepdims: Whether the reduced axes stay, with size 1.
+        **unsupported: Further options of NumPy, which raise.
+
+    Raises:
+        AxisError: There is no such axis.
+        ShapeError: There are no elements.
+
+    >>> gt.max(np.array([[1.0, 4.0], [3.0, 2.0]]), axis=0)
+    array([3., 4.])
+    """
+    x, axes = prepared("max", x, axis, None, unsupported)
+    return _max(x, axis=axes, keepdims=bool(keepdims))
+
+
+@public(np.min)
+def min(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsupported: Any) -> Array:
+    """The smallest element, over all or the given axes; otherwise as `max`.
+
+    >>> gt.min(np.array([[1.0, 4.0], [3.0, 2.0]]), axis=0)
+    array([1., 2.])
+    """
+    x, axes = prepared("min", x, axis, None, unsupported)
+    return _min(x, axis=axes, keepdims=bool(keepdims))
+
+
+public(np.amax, name="amax")(max)
+public(np.amin, name="amin")(min)
+amax, amin = max, min

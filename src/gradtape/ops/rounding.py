@@ -1,0 +1,81 @@
+"""Rounding: piecewise constant, so that derivatives are zero wherever they exist."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradtape.core.define import elementwise, public
+from gradtape.core.op import Zero
+from gradtape.ops.comparison import signbit
+from gradtape.ops.parametric import parametric
+from gradtape.ops.select import mask, where
+from gradtape.typing import Array, ArrayLike
+
+_A_E = Zero("piecewise constant")
+
+
+@elementwise(np.floor, _A_E)
+def floor(x: ArrayLike, /) -> Array:
+    """The largest integers not above the elements.
+
+    >>> gt.floor(np.array([1.5, -1.5]))
+    array([ 1., -2.])
+    """
+
+
+@elementwise(np.ceil, _A_E)
+def ceil(x: ArrayLike, /) -> Array:
+    """The smallest integers not below the elements.
+
+    >>> gt.ceil(np.array([1.5, -1.5]))
+    array([ 2., -1.])
+    """
+
+
+@elementwise(np.trunc, _A_E, replaces=(np.fix,))
+def trunc(x: ArrayLike, /) -> Array:
+    """The elements without what stands behind the point.
+
+    >>> gt.trunc(np.array([1.5, -1.5]))
+    array([ 1., -1.])
+    """
+
+
+@elementwise(np.rint, _A_E)
+def rint(x: ArrayLike, /) -> Array:
+    """The nearest integers; the even one of two.
+
+    >>> gt.rint(np.array([1.5, 2.5]))
+    array([2., 2.])
+    """
+
+
+_round = parametric("round", lambda xp, x, decimals: xp.round(x, decimals), _A_E)
+
+
+@public(np.round, np.around)
+def round(x: ArrayLike, /, decimals: int = 0) -> Array:
+    """The elements rounded to decimals; the even one of two equally near.
+
+    Args:
+        x: What to round.
+        decimals: How many places behind the point; negative ones stand before it.
+
+    >>> gt.round(np.array([1.25, -3.75]), 1)
+    array([ 1.2, -3.8])
+    """
+    return _round(x, decimals=decimals)
+
+
+# |x| with the sign of y: dx where it keeps its sign, −dx where it changes, 0 at 0; constant in y
+@elementwise(
+    np.copysign,
+    lambda ct, out, x, _y: mask(where(signbit(x) == signbit(out), ct, -ct), x != 0),
+    _A_E,
+)
+def copysign(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """The first array with the signs of the second.
+
+    >>> gt.copysign(np.array([1.0, -2.0]), -1.0)
+    array([-1., -2.])
+    """

@@ -1,0 +1,394 @@
+"""The same elements seen in another shape: reshape, transpose, broadcast and what is made of them.
+
+All of them are linear: an op states its transpose, forward mode is the op itself. The helpers that
+every function with axes uses stand here as well.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import (
+    broadcast_sizes,
+    linear,
+    move_batch_axis,
+    public,
+    sharing,
+    unbroadcast,
+)
+from gradtape.core.op import Op
+from gradtape.core.tensor import Tensor, as_value
+from gradtape.errors import ArgumentError, AxisError, ShapeError, UnsupportedError
+from gradtape.typing import Array, ArrayLike, Axis, Shape
+
+Batch = tuple[Any, int]
+INTEGER = (int, np.integer)
+ARRAYS = (Tensor, np.ndarray)
+EVERY_AXIS = tuple(tuple(range(ndim)) for ndim in range(65))  # NumPy allows 64 axes
+
+
+def as_array(x: ArrayLike) -> Array:
+    """`x` if it has a shape, else (numbers, lists) an array of it."""
+    return x if isinstance(x, ARRAYS) or hasattr(x, "shape") else np.asarray(as_value(x))
+
+
+def normalize_axis(axis: int, ndim: int, name: str) -> int:
+    """An axis counted from the front, checked."""
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise AxisError(
+            f"{name}: came axis {axis} for an array of {ndim} axes; needed one from "
+            f"{-ndim} to {ndim - 1}"
+        )
+    return axis % ndim
+
+
+def normalize_axes(axis: Axis, ndim: int, name: str) -> tuple[int, ...]:
+    """One or several axes (None: all) as a tuple counted from the front, checked."""
+    if axis is None:
+        return EVERY_AXIS[ndim]
+    if type(axis) is int or not isinstance(axis, Sequence):
+        return (normalize_axis(axis, ndim, name),)
+    axes = tuple(normalize_axis(a, ndim, name) for a in axis)
+    if len(set(axes)) != len(axes):
+        raise AxisError(f"{name}: came axis {tuple(axis)}; an axis was named twice")
+    return axes
+
+
+def as_shape(shape: Shape) -> tuple[int, ...]:
+    """A shape as a tuple; one number stands for one axis."""
+    return (int(shape),) if isinstance(shape, INTEGER) else tuple(shape)
+
+
+def refuse(name: str, options: dict[str, Any]) -> None:
+    """Raise for options NumPy has and gradtape has not, unless they were left at None."""
+    for option, value in options.items():
+        if value is not None and value is not np._NoValue:
+            raise UnsupportedError(
+                f"{name}: came {option}=; gradtape does not take it; leave it out and apply it to "
+                "the argument or to the result"
+            )
+
+
+# ---- reshape ------------------------------------------------------------------------------------
+
+
+def _batch_reshape(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    x = move_batch_axis(args[0], axes[0])
+    return call(op, (x,), {"shape": (x.shape[0], *params["shape"])}), 0
+
+
+def _infer_reshape(x: Aval, shape: tuple[int, ...]) -> Aval:
+    if math.prod(shape) != math.prod(x.shape):
+        raise ShapeError(f"reshape: came {x} for {shape}; needed the same number of elements")
+    return Aval(shape, x.dtype)
+
+
+# d reshape(x) = reshape(dx); transpose: reshape back
+_reshape: Callable[..., Any] = sharing(
+    linear(
+        "reshape",
+        lambda xp, x, shape: x.reshape(shape),
+        lambda ct, _out, _x, shape: _reshape(ct, shape=_x.shape),
+        infer=_infer_reshape,
+        batch=_batch_reshape,
+        aliases=True,
+    )
+)
+
+
+@public(np.reshape)
+def reshape(x: ArrayLike, /, shape: Shape, order: str = "C", *, copy: bool | None = None) -> Array:
+    """The same elements in another shape.
+
+    Args:
+        x: What to reshape.
+        shape: The new sizes; one of them may be -1, meaning whatever is left.
+        order: "C" reads and writes the last axis fastest, "F" the first.
+        copy: Accepted for NumPy's sake: tensors never share what is written into them.
+
+    Raises:
+        ShapeError: The number of elements differs.
+
+    >>> gt.reshape(np.arange(4.0), (2, -1))
+    array([[0., 1.],
+           [2., 3.]])
+    """
+    x = as_array(x)
+    new = (shape,) if isinstance(shape, INTEGER) else tuple(shape)
+    if new and (low := min(new)) < 0:
+        new = _fill_in(new, x.shape, low)
+    if order == "C":
+        return _reshape(x, shape=new)
+    if order != "F":
+        raise ArgumentError(f'reshape: came order={order!r}; needed "C" or "F"')
+    return transpose(_reshape(transpose(x), shape=new[::-1]))
+
+
+def _fill_in(shape: tuple[Any, ...], old: tuple[int, ...], low: int) -> tuple[int, ...]:
+    """`shape` with its one -1 replaced by what is left."""
+    size, rest = math.prod(old), -math.prod(shape)
+    if low < -1 or shape.count(-1) != 1 or not rest or size % rest:
+        raise ShapeError(
+            f"reshape: came {old} for {shape}; needed a shape of {size} elements, with at most "
+            "one -1 that is determined by the rest"
+        )
+    place = shape.index(-1)
+    return (*shape[:place], size // rest, *shape[place + 1 :])
+
+
+@public(np.ravel)
+def ravel(x: ArrayLike, /, order: str = "C") -> Array:
+    """The elements along one axis.
+
+    >>> gt.ravel(np.ones((2, 3))).shape
+    (6,)
+    """
+    x = as_array(x)
+    return reshape(x, math.prod(x.shape), order)
+
+
+@public()
+def flatten(x: ArrayLike, /, order: str = "C") -> Array:
+    """The elements along one axis; the same as `ravel`.
+
+    >>> gt.flatten(np.ones((2, 3))).shape
+    (6,)
+    """
+    return ravel(x, order)
+
+
+@public(np.expand_dims)
+def expand_dims(x: ArrayLike, /, axis: int | Sequence[int]) -> Array:
+    """The array with new axes of size 1.
+
+    Args:
+        x: What to expand.
+        axis: Where the new axes are in the result.
+
+    Raises:
+        AxisError: The result has no such axis, or one was named twice.
+
+    >>> gt.expand_dims(np.ones(3), (0, -1)).shape
+    (1, 3, 1)
+    """
+    x = as_array(x)
+    count = len(axis) if isinstance(axis, Sequence) else 1
+    added = normalize_axes(axis, len(x.shape) + count, "expand_dims")
+    shape = list(x.shape)
+    for place in sorted(added):
+        shape.insert(place, 1)
+    return _reshape(x, shape=tuple(shape))
+
+
+public(name="unsqueeze")(expand_dims)
+unsqueeze = expand_dims
+
+
+@public(np.squeeze)
+def squeeze(x: ArrayLike, /, axis: Axis = None) -> Array:
+    """The array without axes of size 1: all of them, or the given ones.
+
+    Raises:
+        ShapeError: A given axis is not of size 1.
+
+    >>> gt.squeeze(np.ones((1, 3, 1)), axis=0).shape
+    (3, 1)
+    """
+    x = as_array(x)
+    old = x.shape
+    if axis is None:
+        return _reshape(x, shape=tuple(n for n in old if n != 1))
+    removed = normalize_axes(axis, len(old), "squeeze")
+    if any(old[a] != 1 for a in removed):
+        raise ShapeError(f"squeeze: came shape {old} with axis {axis}; needed size 1 there")
+    return _reshape(x, shape=tuple(n for a, n in enumerate(old) if a not in removed))
+
+
+def _at_least(ndim: int, arrays: Sequence[ArrayLike], shapes: Callable[..., Any]) -> Array:
+    """Each of the arrays that has less than `ndim` axes in the shape that `shapes` makes of its."""
+    grown = tuple(
+        _reshape(x, shape=shapes(*x.shape)) if len(x.shape) < ndim else x
+        for x in map(as_array, arrays)
+    )
+    return grown[0] if len(grown) == 1 else grown
+
+
+@public(np.atleast_1d)
+def atleast_1d(*arrays: ArrayLike) -> Array:
+    """Each array with at least one axis; a tuple of them if several are given.
+
+    >>> gt.atleast_1d(1.0)
+    array([1.])
+    """
+    return _at_least(1, arrays, lambda: (1,))
+
+
+@public(np.atleast_2d)
+def atleast_2d(*arrays: ArrayLike) -> Array:
+    """Each array with at least two axes, new ones in front; a tuple of them if several are given.
+
+    >>> gt.atleast_2d(np.ones(3)).shape
+    (1, 3)
+    """
+    return _at_least(2, arrays, lambda n=1: (1, n))
+
+
+@public(np.atleast_3d)
+def atleast_3d(*arrays: ArrayLike) -> Array:
+    """Each array with at least three axes, placed as NumPy does; a tuple if several are given.
+
+    >>> gt.atleast_3d(np.ones(3)).shape
+    (1, 3, 1)
+    """
+    return _at_least(3, arrays, lambda m=1, n=None: (1, m, 1) if n is None else (m, n, 1))
+
+
+# ---- transpose ----------------------------------------------------------------------------------
+
+
+def _batch_transpose(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    x = move_batch_axis(args[0], axes[0])
+    return call(op, (x,), {"axes": (0, *(a + 1 for a in params["axes"]))}), 0
+
+
+# Transposing back is transposing by the inverse permutation.
+_transpose: Callable[..., Any] = sharing(
+    linear(
+        "transpose",
+        lambda xp, x, axes: x.transpose(axes),
+        lambda ct, _out, _x, axes: _transpose(
+            ct, axes=tuple(sorted(range(len(axes)), key=axes.__getitem__))
+        ),
+        infer=lambda x, axes: Aval(tuple(x.shape[a] for a in axes), x.dtype),
+        batch=_batch_transpose,
+        aliases=True,
+    )
+)
+
+
+@public(np.transpose, np.permute_dims)
+def transpose(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Array:
+    """The array with its axes permuted; reversed if no order is given.
+
+    Args:
+        x: What to transpose.
+        axes: The old axis that each new axis is.
+
+    Raises:
+        AxisError: `axes` is not a permutation of the axes.
+
+    >>> gt.transpose(np.ones((2, 3))).shape
+    (3, 2)
+    """
+    x = as_array(x)
+    ndim = len(x.shape)
+    if axes is None:
+        return _transpose(x, axes=tuple(range(ndim))[::-1])
+    order = normalize_axes(tuple(axes), ndim, "transpose")
+    if len(order) != ndim:
+        raise AxisError(f"transpose: came axes {tuple(axes)}; needed all {ndim} of them once")
+    return _transpose(x, axes=order)
+
+
+@public(np.moveaxis)
+def moveaxis(x: ArrayLike, /, source: Axis, destination: Axis) -> Array:
+    """The array with axes moved to new positions, the others in their order.
+
+    >>> gt.moveaxis(np.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+    x = as_array(x)
+    ndim = len(x.shape)
+    moved = normalize_axes(source, ndim, "moveaxis")
+    places = normalize_axes(destination, ndim, "moveaxis")
+    if len(moved) != len(places):
+        raise AxisError(f"moveaxis: came {len(moved)} sources and {len(places)} destinations")
+    order = [a for a in range(ndim) if a not in moved]
+    for place, axis in sorted(zip(places, moved, strict=True)):
+        order.insert(place, axis)
+    return _transpose(x, axes=tuple(order))
+
+
+@public(np.swapaxes)
+def swapaxes(x: ArrayLike, /, axis1: int, axis2: int) -> Array:
+    """The array with two axes exchanged.
+
+    >>> gt.swapaxes(np.ones((2, 3, 4)), 0, -1).shape
+    (4, 3, 2)
+    """
+    x = as_array(x)
+    order = list(range(len(x.shape)))
+    a = normalize_axis(axis1, len(order), "swapaxes")
+    b = normalize_axis(axis2, len(order), "swapaxes")
+    order[a], order[b] = b, a
+    return _transpose(x, axes=tuple(order))
+
+
+@public(np.matrix_transpose)
+def matrix_transpose(x: ArrayLike, /) -> Array:
+    """The array with its last two axes exchanged.
+
+    >>> gt.matrix_transpose(np.ones((5, 2, 3))).shape
+    (5, 3, 2)
+    """
+    return swapaxes(x, -1, -2)
+
+
+# ---- broadcast ----------------------------------------------------------------------------------
+
+
+def _batch_broadcast(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    x, shape = move_batch_axis(args[0], axes[0]), params["shape"]
+    size, *own = x.shape
+    x = _reshape(x, shape=(size, *(1,) * (len(shape) - len(own)), *own))
+    return call(op, (x,), {"shape": (size, *shape)}), 0
+
+
+# Repeating is undone by summing.
+_broadcast_to = sharing(
+    linear(
+        "broadcast_to",
+        lambda xp, x, shape: xp.broadcast_to(x, shape),
+        lambda ct, _out, _x, shape: unbroadcast(ct, _x.shape),
+        infer=lambda x, shape: Aval(broadcast_sizes(x.shape, shape), x.dtype),
+        batch=_batch_broadcast,
+        aliases=True,
+    )
+)
+
+
+@public(np.broadcast_to)
+def broadcast_to(x: ArrayLike, /, shape: Shape) -> Array:
+    """The array repeated to a shape, by NumPy's broadcasting.
+
+    Raises:
+        ShapeError: The array does not broadcast to the shape.
+
+    >>> gt.broadcast_to(np.array([1.0, 2.0]), (2, 2))
+    array([[1., 2.],
+           [1., 2.]])
+    """
+    return _broadcast_to(as_array(x), shape=as_shape(shape))
+
+
+@public(np.broadcast_arrays)
+def broadcast_arrays(*arrays: ArrayLike) -> tuple[Array, ...]:
+    """The arrays repeated to the shape they broadcast to together.
+
+    Raises:
+        ShapeError: They do not broadcast.
+
+    >>> [x.shape for x in gt.broadcast_arrays(np.ones((2, 1)), np.ones(3))]
+    [(2, 3), (2, 3)]
+    """
+    inputs = [as_array(x) for x in arrays]
+    shape = broadcast_sizes(*(x.shape for x in inputs))
+    return tuple(x if x.shape == shape else _broadcast_to(x, shape=shape) for x in inputs)

@@ -1,0 +1,155 @@
+"""Taking arrays apart: one op with as many outputs as there are parts."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import linear, move_batch_axis, public
+from gradtape.core.nested import Alias
+from gradtape.core.op import Op
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.join import concatenate_at
+from gradtape.ops.pad import crop
+from gradtape.ops.shape import INTEGER, as_array, normalize_axis
+from gradtape.typing import Array, ArrayLike
+
+
+def _between(bounds: Sequence[int], axis: int) -> list[tuple[slice, ...]]:
+    before = (slice(None),) * axis
+    return [(*before, slice(start, stop)) for start, stop in itertools.pairwise(bounds)]
+
+
+def _infer_split(x: Aval, axis: int, bounds: tuple[int, ...]) -> tuple[Aval, ...]:
+    return tuple(
+        Aval((*x.shape[:axis], stop - start, *x.shape[axis + 1 :]), x.dtype)
+        for start, stop in itertools.pairwise(bounds)
+    )
+
+
+def _batch_split(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, Any]:
+    x = move_batch_axis(args[0], axes[0])
+    return call(op, (x,), {**params, "axis": params["axis"] + 1}), (0,) * op.outputs
+
+
+# d split(x) = split(dx); transpose: concatenate
+_two = linear(
+    "split",
+    lambda xp, x, axis, bounds: tuple(x[index] for index in _between(bounds, axis)),
+    lambda ct, _out, _x, axis, bounds: concatenate_at(*ct, axis=axis, bounds=bounds),
+    infer=_infer_split,
+    batch=_batch_split,
+    aliases=True,
+    outputs=2,
+)
+
+
+@functools.cache
+def _into(count: int) -> Op:
+    """The op that splits into `count` parts: the number of outputs belongs to the op."""
+    op: Op = _two.op  # type: ignore[attr-defined]
+    return dataclasses.replace(
+        op,
+        outputs=count,
+        jvp=lambda tangents, _out, _x, axis, bounds: _split(tangents[0], axis, bounds),
+    )
+
+
+def _split(x: Any, axis: int, bounds: tuple[int, ...]) -> Any:
+    return call(_into(len(bounds) - 1), (x,), {"axis": axis, "bounds": bounds})
+
+
+def split_at(x: Array, axis: int, bounds: Sequence[int]) -> list[Array]:
+    """The parts of `x` between `bounds` (the first is 0, the last the size of the axis)."""
+    if len(bounds) == 2:
+        return [crop(x, widths=((0, 0),) * len(x.shape))]
+    parts = list(_split(x, axis, tuple(bounds)))
+    if not isinstance(x, Tensor):
+        return parts
+
+    def again(i: int) -> Any:
+        return _split(x, axis, tuple(bounds))[i]
+
+    return [Alias(x, functools.partial(again, i), part) for i, part in enumerate(parts)]
+
+
+@public(np.split)
+def split(x: ArrayLike, /, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """The array cut into several along an axis.
+
+    Args:
+        x: What to cut.
+        indices_or_sections: How many equal parts, or the places where to cut.
+        axis: Along which to cut.
+
+    Raises:
+        ShapeError: The axis does not divide into that many equal parts.
+        AxisError: There is no such axis.
+
+    >>> gt.split(np.arange(4.0), 2)
+    [array([0., 1.]), array([2., 3.])]
+    """
+    x = as_array(x)
+    if isinstance(indices_or_sections, INTEGER):
+        axis = normalize_axis(axis, len(x.shape), "split")
+        size = x.shape[axis]
+        if indices_or_sections > 0 and size % indices_or_sections:
+            raise ShapeError(
+                f"split: came shape {x.shape} to split axis {axis} into {indices_or_sections}; "
+                f"needed a divisor of {size}; use array_split for unequal parts"
+            )
+    return array_split(x, indices_or_sections, axis)
+
+
+@public(np.array_split)
+def array_split(x: ArrayLike, /, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """The array cut into several along an axis, into parts as equal as possible.
+
+    >>> gt.array_split(np.arange(3.0), 2)
+    [array([0., 1.]), array([2.])]
+    """
+    x = as_array(x)
+    axis = normalize_axis(axis, len(x.shape), "split")
+    size = x.shape[axis]
+    if not isinstance(indices_or_sections, INTEGER):
+        # As slices do: places count from the end if negative, and stop at the end.
+        cuts = [slice(int(i)).indices(size)[1] for i in indices_or_sections]
+        starts, stops = [0, *cuts], [*cuts, size]
+        if any(start > stop for start, stop in zip(starts, stops, strict=True)):
+            return [_slice(x, axis, i, j) for i, j in zip(starts, stops, strict=True)]
+        return split_at(x, axis, [0, *cuts, size])
+    if indices_or_sections <= 0:
+        raise ArgumentError(f"split: came {indices_or_sections} parts; needed at least one")
+    each, extra = divmod(size, int(indices_or_sections))
+    sizes = [each + 1] * extra + [each] * (int(indices_or_sections) - extra)
+    return split_at(x, axis, list(itertools.accumulate(sizes, initial=0)))
+
+
+def _slice(x: Array, axis: int, start: int, stop: int) -> Array:
+    cut = [(0, 0)] * len(x.shape)
+    cut[axis] = (start, x.shape[axis] - max(start, stop))
+    return crop(x, widths=tuple(cut))
+
+
+@public()
+def chunk(x: ArrayLike, /, chunks: int, axis: int = 0) -> list[Array]:
+    """The array cut into at most `chunks` parts of one size, the last one smaller if need be.
+
+    >>> [part.shape for part in gt.chunk(np.ones(5), 3)]
+    [(2,), (2,), (1,)]
+    """
+    x = as_array(x)
+    axis = normalize_axis(axis, len(x.shape), "chunk")
+    if chunks <= 0:
+        raise ArgumentError(f"chunk: came {chunks} parts; needed at least one")
+    size = x.shape[axis]
+    each = max(-(-size // chunks), 1)
+    return split_at(x, axis, [*range(0, size, each), size] if size else [0, 0])

@@ -1,0 +1,145 @@
+"""Reductions that tell which or how many: argmax, argmin, any, all, count_nonzero; untracked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import functions, general, move_batch_axis, public
+from gradtape.core.op import Op
+from gradtape.ops.reduce import (
+    batch_reduction,
+    reduced_shape,
+    reducer,
+    sum as sum_of,
+)
+from gradtape.ops.shape import (
+    Batch,
+    as_array,
+    normalize_axes,
+    normalize_axis,
+    ravel,
+    refuse,
+    reshape,
+)
+from gradtape.typing import Array, ArrayLike, Axis
+
+
+def _batch_arg(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    x = move_batch_axis(args[0], axes[0])
+    return call(op, (x,), {"axis": params["axis"] + 1}), 0
+
+
+def _arg(name: str) -> Callable[..., Any]:
+    return general(
+        name,
+        lambda xp, x, axis: getattr(x, name)(axis),
+        infer=lambda x, axis: Aval(reduced_shape(x.shape, (axis,), False), np.dtype(np.intp)),
+        batch=_batch_arg,
+        kind="reduction",
+    )
+
+
+_argmax, _argmin = _arg("argmax"), _arg("argmin")
+
+
+def _position(
+    op: Callable[..., Any], name: str, x: ArrayLike, axis: int | None, keepdims: bool
+) -> Array:
+    x = as_array(x)
+    shape = x.shape
+    if axis is None:
+        out = op(ravel(x), axis=0)
+        return reshape(out, (1,) * len(shape)) if keepdims else out
+    axis = normalize_axis(axis, len(shape), name)
+    out = op(x, axis=axis)
+    return reshape(out, (*shape[:axis], 1, *shape[axis + 1 :])) if keepdims else out
+
+
+@public(np.argmax)
+def argmax(
+    x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False, **unsupported: Any
+) -> Array:
+    """Where the largest element is, the first one if there are several; has no derivative.
+
+    Args:
+        x: Where to look.
+        axis: Along which axis; None looks in the flattened array.
+        keepdims: Whether the reduced axis stays, with size 1.
+        **unsupported: Further options of NumPy, which raise.
+
+    Raises:
+        AxisError: There is no such axis.
+        ShapeError: There are no elements.
+
+    >>> gt.argmax(np.array([[1.0, 4.0], [3.0, 2.0]]), axis=0)
+    array([1, 0])
+    """
+    refuse("argmax", unsupported)
+    return _position(_argmax, "argmax", x, axis, keepdims)
+
+
+@public(np.argmin)
+def argmin(
+    x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False, **unsupported: Any
+) -> Array:
+    """Where the smallest element is; otherwise as `argmax`.
+
+    >>> gt.argmin(np.array([[1.0, 4.0], [3.0, 2.0]]), axis=0)
+    array([0, 1])
+    """
+    refuse("argmin", unsupported)
+    return _position(_argmin, "argmin", x, axis, keepdims)
+
+
+def _test(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
+    return general(
+        name,
+        reducer(ufunc, name),
+        infer=lambda x, axis, keepdims: Aval(
+            reduced_shape(x.shape, axis, keepdims), np.dtype(np.bool_)
+        ),
+        batch=batch_reduction,
+        kind="reduction",
+    )
+
+
+_any, _all = _test(np.logical_or, "any"), _test(np.logical_and, "all")
+
+
+@public(np.any)
+def any(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsupported: Any) -> Array:
+    """Whether any element is true, over all or the given axes.
+
+    >>> gt.any(np.array([[True, False], [False, False]]), axis=1)
+    array([ True, False])
+    """
+    refuse("any", unsupported)
+    x = as_array(x)
+    return _any(x, axis=normalize_axes(axis, len(x.shape), "any"), keepdims=bool(keepdims))
+
+
+@public(np.all)
+def all(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsupported: Any) -> Array:
+    """Whether all elements are true, over all or the given axes.
+
+    >>> gt.all(np.array([[True, True], [False, True]]), axis=1)
+    array([ True, False])
+    """
+    refuse("all", unsupported)
+    x = as_array(x)
+    return _all(x, axis=normalize_axes(axis, len(x.shape), "all"), keepdims=bool(keepdims))
+
+
+@public(np.count_nonzero)
+def count_nonzero(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
+    """How many elements are not zero, over all or the given axes.
+
+    >>> gt.count_nonzero(np.array([0.0, 2.0, 3.0]))
+    np.int64(2)
+    """
+    return sum_of(functions["not_equal"](as_array(x), 0), axis, keepdims=keepdims)

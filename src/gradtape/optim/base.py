@@ -1,0 +1,230 @@
+"""What optimizers have in common: parameters, their state, and what is done with the tape.
+
+A step gives a parameter a new array and never writes into the old one, which records may hold.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gradtape import tree
+from gradtape.core.record import LEAVES, Leaf
+from gradtape.core.state import clear_default_context_tape
+from gradtape.core.tensor import Tensor, innermost
+from gradtape.errors import ArgumentError, DTypeError, GradtapeError, ShapeError
+
+# What an optimizer remembers of one parameter, by name: arrays of its shape, and a step count.
+State = dict[str, Any]
+
+
+class Optimizer:
+    """Base class of optimizers; a subclass says in `update` how one array changes.
+
+    There are two ways to use one. Made with its parameters, `step()` and `zero_grad()` are for
+    those. Made without, `step(params)` and `zero_grad(params)` say each time which ones are meant,
+    and `zero_grad(params)` also clears the tape of the default context.
+
+    Args:
+        params: Leaf tensors that require a gradient, in a sequence, a dict or nested ones.
+        lr: The learning rate.
+
+    Raises:
+        ArgumentError: The learning rate is not a positive number.
+        DTypeError: A parameter is not a tensor.
+        GradtapeError: A parameter is no leaf that requires a gradient.
+    """
+
+    def __init__(self, params: Any = None, *, lr: float) -> None:
+        self._name = type(self).__name__
+        self.lr = lr
+        self.params: list[Tensor] | None = None if params is None else self._checked(params)
+        self._states = _States()
+
+    @property
+    def lr(self) -> float:
+        """The learning rate; may be set between steps."""
+        return self._lr
+
+    @lr.setter
+    def lr(self, lr: float) -> None:
+        if not (lr > 0 and math.isfinite(lr)):
+            raise ArgumentError(f"{self._name}: came lr={lr}; needed a positive number")
+        self._lr = float(lr)  # a NumPy number would decide the dtype of the parameters
+
+    def update(self, value: Any, gradient: Any, state: State) -> Any:
+        """Return the new value of a parameter.
+
+        Args:
+            value: The array it holds; not to be written to.
+            gradient: An array of the same shape and dtype; not to be written to.
+            state: What is remembered of this parameter; empty at first.
+        """
+        raise NotImplementedError
+
+    def step(self, params: Any = None) -> None:
+        """Give every parameter that has a gradient its next value.
+
+        Args:
+            params: The parameters; those the optimizer was made with if not given.
+
+        Raises:
+            ArgumentError: No parameters were given, neither now nor before.
+            ShapeError: A parameter has changed its shape since the last step.
+        """
+        for param in self._meant(params, "step"):
+            record = param.record
+            gradient = record.grad if type(record) is Leaf else None
+            if gradient is None:
+                continue
+            value, ct = param.value, gradient.value
+            if type(ct) is not np.ndarray:
+                ct = np.asarray(innermost(gradient))
+            if ct.shape != value.shape:
+                raise ShapeError(
+                    f"{self._name}: came a gradient of shape {ct.shape} for a parameter of shape "
+                    f"{value.shape}; zero_grad() after changing the shape of a parameter"
+                )
+            param.value = self.update(value, ct, self._states.of(param, value.shape, self._name))
+
+    def zero_grad(self, params: Any = None) -> None:
+        """Set the gradients of the parameters to zeros.
+
+        Args:
+            params: The parameters. If they are given, the tape of the default context is cleared
+                as well; otherwise those the optimizer was made with are meant, and tapes are left
+                alone.
+
+        Raises:
+            ArgumentError: No parameters were given, neither now nor before.
+        """
+        for param in self._meant(params, "zero_grad"):
+            param.zero_grad()
+        if params is not None:
+            clear_default_context_tape()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Copies of all state as arrays, by position of the parameter: `{"0.momentum": array}`.
+
+        Raises:
+            ArgumentError: The optimizer was made without parameters, so that they have no order.
+        """
+        return {
+            f"{position}.{name}": np.array(value)
+            for position, param in enumerate(self._meant(None, "state_dict"))
+            for name, value in self._states.of(param, param.shape, self._name).items()
+        }
+
+    def load_state_dict(self, states: Mapping[str, Any]) -> None:
+        """Take over what `state_dict` gave.
+
+        Raises:
+            ArgumentError: There is no parameter of a position.
+            ShapeError: A state does not have the shape of its parameter.
+        """
+        params = self._meant(None, "load_state_dict")
+        loaded: list[State] = [{} for _ in params]
+        for entry, value in states.items():
+            position, _, name = entry.partition(".")
+            if not (position.isdecimal() and name and int(position) < len(params)):
+                raise ArgumentError(
+                    f"{self._name}: came state {entry!r}; needed names such as '0.momentum' with "
+                    f"the position of one of {len(params)} parameters"
+                )
+            array, shape = np.array(value), params[int(position)].shape
+            if array.shape != shape and name != "step":
+                raise ShapeError(
+                    f"{self._name}: came state {entry!r} of shape {array.shape}; needed {shape}"
+                )
+            loaded[int(position)][name] = int(array) if name == "step" else array
+        for param, state in zip(params, loaded, strict=True):
+            own = self._states.of(param, param.shape, self._name)
+            own.clear()
+            own.update(state)
+
+    def __repr__(self) -> str:
+        count = "no" if self.params is None else len(self.params)
+        return f"<{self._name}, lr={self.lr}, {count} parameters of its own>"
+
+    def _meant(self, params: Any, method: str) -> list[Tensor]:
+        if params is not None:
+            return self._checked(params)
+        if self.params is None:
+            raise ArgumentError(
+                f"{self._name}.{method}: came no parameters; give them here, or make the "
+                f"optimizer with them: {self._name}(params, lr=...)"
+            )
+        return self.params
+
+    def _checked(self, params: Any) -> list[Tensor]:
+        """The parameters as a list, each a leaf that requires a gradient."""
+        if isinstance(params, Tensor) or not isinstance(params, Iterable):
+            raise DTypeError(
+                f"{self._name}: came a {type(params).__name__} as parameters; needed a sequence "
+                "or dict of tensors: [w, b]"
+            )
+        known = isinstance(params, list | tuple | dict)
+        result: list[Tensor] = tree.flatten(params if known else list(params))[0]
+        for param in result:
+            if not isinstance(param, Tensor):
+                raise DTypeError(
+                    f"{self._name}: came a parameter of type {type(param).__name__}; needed "
+                    "tensors: gt.tensor(array, requires_grad=True)"
+                )
+            record = param.record
+            if record is None or record.segment is not LEAVES:
+                what = "does not require a gradient" if record is None else "is a recorded result"
+                raise GradtapeError(
+                    f"{self._name}: came a parameter of shape {param.shape} that {what}; needed a "
+                    "leaf: x.set_requires_grad(True), after detach() if need be"
+                )
+        return result
+
+
+def decayed(gradient: Any, value: Any, weight_decay: float) -> Any:
+    """The gradient with `weight_decay` times the parameter added."""
+    if not weight_decay:
+        return gradient
+    # Into an array of the same dtype: bfloat16 times a Python number would be float32.
+    result = np.empty_like(gradient)
+    np.multiply(value, weight_decay, out=result)
+    return np.add(result, gradient, out=result)
+
+
+class _States:
+    """The state of each parameter, for as long as the parameter lives.
+
+    Tensors compare element by element, so they are told apart by `id`; the weak reference beside
+    the state takes it away before another object can have that number.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[int, tuple[weakref.ref[Tensor], State, tuple[int, ...]]] = {}
+
+    def of(self, param: Tensor, shape: tuple[int, ...], name: str) -> State:
+        """The state of a parameter; empty if it has none yet."""
+        entry = self._entries.get(id(param))
+        if entry is None:
+            number = id(param)
+            forget = _forget(self._entries, number)
+            self._entries[number] = entry = (weakref.ref(param, forget), {}, shape)
+        elif entry[2] != shape:
+            raise ShapeError(
+                f"{name}: came a parameter of shape {shape}; at its first step it had shape "
+                f"{entry[2]}; make a new optimizer"
+            )
+        return entry[1]
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def _forget(entries: dict[int, Any], number: int) -> Callable[[object], None]:
+    def forget(_reference: object) -> None:
+        entries.pop(number, None)
+
+    return forget

@@ -1,0 +1,151 @@
+"""Checking derivatives: `check_grads` compares them with differences, and with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradtape.errors import ArgumentError, GradientCheckError
+from gradtape.tools.differences import Vector, compare, directional, jacobian
+from gradtape.tools.flat import FlatFunction, flatten
+
+__all__ = ["check_grads"]
+
+# A Jacobian of up to so many entries is compared in full, a larger one along random directions.
+_FULL = 256
+_DIRECTIONS = 2
+# How well <u, Jv> = <Jᵀu, v> holds: both sides are exact but for rounding.
+_ADJOINT = 1e-12
+_MODES = ("forward", "reverse")
+
+
+def check_grads(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    *,
+    order: int = 2,
+    modes: Sequence[str] = _MODES,
+    rtol: float = 1e-7,
+    atol: float = 1e-7,
+    step: float | None = None,
+) -> None:
+    """Check the derivatives of a function at a point, in double precision.
+
+    Forward and reverse mode are compared with central differences of the function, and with each
+    other by <u, J·v> = <Jᵀ·u, v>. The derivatives of order n are compared with differences of those
+    of order n − 1, in every mix of modes, also with respect to tangents and cotangents.
+
+    Args:
+        function: A function of arrays or nested containers of them, returning the same.
+        args: The point: its positional arguments. Floating and complex leaves are differentiated
+            (in double precision, whatever they come in), all others are constant.
+        order: The highest order that is checked.
+        modes: Which modes to check and to mix: "forward", "reverse".
+        rtol: Tolerance relative to the derivative.
+        atol: Tolerance added to that.
+        step: Relative step of the differences; the cube root of the machine's precision if None.
+
+    Raises:
+        GradientCheckError: A derivative is wrong; says in which mode, with respect to which
+            element of which argument, what came and what differences give.
+
+    >>> gt.testing.check_grads(lambda x, y: x * x / y, (np.ones(3), np.array([1.0, 2.0, 3.0])))
+    >>> gt.testing.check_grads(lambda x: gt.stop_gradient(x) * x, (np.array([3.0]),))
+    Traceback (most recent call last):
+    ...
+    gradtape.errors.GradientCheckError: forward: d output 0[0] / d argument 0[0] is 3.0; ...
+    """
+    for mode in modes:
+        if mode not in _MODES:
+            raise ArgumentError(f"check_grads: came mode {mode!r}; needed forward or reverse")
+    flat = flatten(function, tuple(args) if isinstance(args, tuple | list) else (args,))
+    if not flat.inputs.sizes or not flat.outputs.sizes:
+        what = "argument" if not flat.inputs.sizes else "output"
+        raise ArgumentError(f"check_grads: no {what} is floating or complex: nothing to check")
+    check = _Check(tuple(modes), rtol, atol, step, np.random.default_rng(0))
+    check.run(flat, order, "")
+
+
+@dataclass(frozen=True)
+class _Check:
+    """The settings of a check, and its steps."""
+
+    modes: tuple[str, ...]
+    rtol: float
+    atol: float
+    step: float | None
+    rng: np.random.Generator
+
+    def run(self, flat: FlatFunction, order: int, over: str) -> None:
+        """Check derivatives up to `order`; `over` says what `flat` is itself a derivative of."""
+        if flat.inputs.size * flat.outputs.size <= _FULL:
+            self._in_full(flat, over)
+        else:
+            self._along_directions(flat, over)
+        if set(self.modes) == set(_MODES):
+            self._adjoint(flat, over)
+        if order > 1:
+            for mode in self.modes:
+                layout = flat.inputs if mode == "forward" else flat.outputs
+                derivative = flat.derivative(mode, self.rng.standard_normal(layout.size))
+                self.run(derivative, order - 1, f" over {mode}{over}")
+
+    def _in_full(self, flat: FlatFunction, over: str) -> None:
+        """Every entry of the Jacobian against central differences."""
+        expected = jacobian(flat, flat.point, "central", self.step)
+        for mode in self.modes:
+            got = flat.forward_jacobian() if mode == "forward" else flat.reverse_jacobian()
+            result = compare(got, expected, self.rtol, self.atol)
+            if not result.close:
+                assert result.worst_index is not None
+                row, column = result.worst_index
+                what = f"d {flat.outputs.name(row)} / d {flat.inputs.name(column)}"
+                self._fail(f"{mode}{over}: {what}", got[row, column], expected[row, column])
+
+    def _along_directions(self, flat: FlatFunction, over: str) -> None:
+        """J·v in forward mode and <Jᵀ·u, v> in reverse mode, for random u and v."""
+        for _ in range(_DIRECTIONS):
+            u, v = self._random(flat)
+            expected = directional(flat, flat.point, v, "central", self.step)
+            if "forward" in self.modes:
+                got = flat.push(v)
+                result = compare(got, expected, self.rtol, self.atol)
+                if not result.close:
+                    assert result.worst_index is not None
+                    (row,) = result.worst_index
+                    what = f"d {flat.outputs.name(row)} along a random direction"
+                    self._fail(f"forward{over}: {what}", got[row], expected[row])
+            if "reverse" in self.modes:
+                projection, terms = flat.puller()(u) @ v, u * expected
+                # The sum of many terms is as wrong as they are together.
+                if not compare(projection, terms.sum(), 0.0, self._sum_tolerance(terms)).close:
+                    what = "<u, d output> along a random direction"
+                    self._fail(f"reverse{over}: {what}", projection, terms.sum())
+
+    def _sum_tolerance(self, terms: Vector) -> float:
+        return self.atol + self.rtol * float(np.linalg.norm(terms))
+
+    def _adjoint(self, flat: FlatFunction, over: str) -> None:
+        """<u, J·v> = <Jᵀ·u, v>: forward and reverse mode state the same Jacobian."""
+        u, v = self._random(flat)
+        tangent, cotangent = flat.push(v), flat.puller()(u)
+        size = np.linalg.norm(u) * np.linalg.norm(tangent)
+        size += np.linalg.norm(cotangent) * np.linalg.norm(v)
+        if not abs(u @ tangent - cotangent @ v) <= _ADJOINT * size:
+            raise GradientCheckError(
+                f"forward and reverse{over}: <u, Jv> is {u @ tangent} and <Jᵀu, v> is "
+                f"{cotangent @ v}; needed equal: the two modes have different rules"
+            )
+
+    def _random(self, flat: FlatFunction) -> tuple[Vector, Vector]:
+        rng = self.rng
+        return rng.standard_normal(flat.outputs.size), rng.standard_normal(flat.inputs.size)
+
+    def _fail(self, what: str, got: float, expected: float) -> None:
+        raise GradientCheckError(
+            f"{what} is {got}; central differences give {expected} (error "
+            f"{abs(got - expected):.1e}, tolerance {self.atol + self.rtol * abs(expected):.1e})"
+        )

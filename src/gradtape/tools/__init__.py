@@ -1,0 +1,1 @@
+"""Tools to check and watch what a computation does."""

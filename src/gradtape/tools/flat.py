@@ -1,0 +1,172 @@
+"""Functions of nested containers as functions of one real vector, in float64."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape import tree
+from gradtape.autodiff.reverse import vjp
+from gradtape.autodiff.transforms import jvp
+from gradtape.core.call import is_differentiable
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ArgumentError, GradientCheckError
+from gradtape.tools.differences import Vector
+
+Leaves = Sequence[Any]
+
+
+class Layout:
+    """Where arrays lie in a flat vector; a complex number takes two places."""
+
+    def __init__(self, leaves: Leaves, names: Sequence[str]) -> None:
+        self.names = list(names)
+        self.shapes = [np.shape(leaf) for leaf in leaves]
+        self.complex = [np.iscomplexobj(leaf) for leaf in leaves]
+        self.sizes = [
+            math.prod(shape) * (2 if pair else 1)
+            for shape, pair in zip(self.shapes, self.complex, strict=True)
+        ]
+        self.size = sum(self.sizes)
+
+    def pack(self, leaves: Leaves) -> Vector:
+        """The elements of the arrays one after another."""
+        parts = [np.zeros(0)]
+        for leaf, name, shape, pair in zip(
+            leaves, self.names, self.shapes, self.complex, strict=True
+        ):
+            if np.shape(leaf) != shape:
+                raise GradientCheckError(
+                    f"a derivative has shape {np.shape(leaf)}; needed {shape}, as {name} has"
+                )
+            if pair:
+                parts.append(np.array(leaf, np.complex128).ravel().view(np.float64))
+            else:
+                parts.append(np.asarray(leaf).ravel())
+        return np.concatenate(parts)
+
+    def unpack(self, vector: Vector) -> list[Any]:
+        """The inverse of `pack`; a complex vector gives complex arrays in place of real ones."""
+        leaves = []
+        start = 0
+        for shape, size, pair in zip(self.shapes, self.sizes, self.complex, strict=True):
+            part = vector[start : start + size]
+            if pair and np.iscomplexobj(part):
+                raise ArgumentError("complex_step: came a complex argument; needed real ones")
+            leaves.append((part.view(np.complex128) if pair else part.copy()).reshape(shape))
+            start += size
+        return leaves
+
+    def name(self, position: int) -> str:
+        """What users call an element of the vector: `argument 0[1, 2]`."""
+        for name, shape, size, pair in zip(
+            self.names, self.shapes, self.sizes, self.complex, strict=True
+        ):
+            if position < size:
+                index = np.unravel_index(position // 2 if pair else position, shape)
+                place = f"[{', '.join(str(i) for i in index)}]" if index else ""
+                return name + place + (f" ({('real', 'imaginary')[position % 2]})" if pair else "")
+            position -= size
+        raise IndexError(position)
+
+
+class FlatFunction:
+    """A function at a point, with the differentiable leaves of its arguments in one vector.
+
+    Attributes:
+        function: Takes those leaves and returns the list of differentiable leaves of the result.
+        inputs: Where the leaves of the arguments are in `point`.
+        outputs: Where the leaves of the result are in `value`.
+    """
+
+    def __init__(self, function: Callable[..., list[Any]], leaves: Leaves, names: Sequence[str]):
+        self.function = function
+        self.inputs = Layout(leaves, names)
+        self.point = self.inputs.pack(leaves)
+        results = function(*leaves)
+        self.outputs = Layout(results, [f"output {i}" for i in range(len(results))])
+        self.value = self.outputs.pack(results)
+
+    def __call__(self, vector: Vector) -> Vector:
+        return self.outputs.pack(self.function(*self.inputs.unpack(vector)))
+
+    def push(self, tangent: Vector) -> Vector:
+        """The derivative along a tangent, by forward mode."""
+        primals, tangents = self.inputs.unpack(self.point), self.inputs.unpack(tangent)
+        return self.outputs.pack(jvp(self.function, tuple(primals), tuple(tangents))[1])
+
+    def puller(self) -> Callable[[Vector], Vector]:
+        """The map from cotangents of the result to those of the arguments, by reverse mode."""
+        _, pullback = vjp(self.function, *self.inputs.unpack(self.point))
+        return lambda cotangent: self.inputs.pack(pullback(self.outputs.unpack(cotangent)))
+
+    def forward_jacobian(self) -> Vector:
+        """The Jacobian matrix column by column."""
+        columns = [self.push(basis) for basis in np.eye(self.inputs.size)]
+        return np.stack(columns, axis=-1) if columns else np.zeros((self.outputs.size, 0))
+
+    def reverse_jacobian(self) -> Vector:
+        """The Jacobian matrix row by row."""
+        pull = self.puller()
+        rows = [pull(basis) for basis in np.eye(self.outputs.size)]
+        return np.stack(rows) if rows else np.zeros((0, self.inputs.size))
+
+    def derivative(self, mode: str, seed: Vector) -> FlatFunction:
+        """The function `(x, v) ↦ J(x)·v` in forward mode, `(x, u) ↦ J(x)ᵀ·u` in reverse mode.
+
+        It is a function of both at the point (self.point, seed): rules must be differentiable in
+        the cotangent as well.
+        """
+        count = len(self.inputs.sizes)
+        leaves = self.inputs.unpack(self.point)
+        names = list(self.inputs.names)
+        if mode == "forward":
+            leaves += self.inputs.unpack(seed)
+            names += [f"tangent of {name}" for name in self.inputs.names]
+
+            def derivative(*leaves: Any) -> list[Any]:
+                return list(jvp(self.function, leaves[:count], leaves[count:])[1])
+
+        else:
+            leaves += self.outputs.unpack(seed)
+            names += [f"cotangent of {name}" for name in self.outputs.names]
+
+            def derivative(*leaves: Any) -> list[Any]:
+                _, pullback = vjp(self.function, *leaves[:count])
+                return list(pullback(list(leaves[count:])))
+
+        return FlatFunction(derivative, leaves, names)
+
+
+def flatten(function: Callable[..., Any], args: Sequence[Any]) -> FlatFunction:
+    """A user's function as a flat one: floating leaves in float64, all other leaves constant."""
+    leaves, structure = tree.flatten(tuple(args))
+    values = [_in_double(leaf) for leaf in leaves]
+    variable = [i for i, value in enumerate(values) if value is not None]
+
+    def flat(*chosen: Any) -> list[Any]:
+        full = list(leaves)
+        for i, leaf in zip(variable, chosen, strict=True):
+            full[i] = leaf
+        results, _ = tree.flatten(function(*tree.unflatten(structure, full)))
+        return [result for result in results if is_differentiable(result)]
+
+    paths = structure.paths()
+    names = [_argument_name(paths[i]) for i in variable]
+    return FlatFunction(flat, [values[i] for i in variable], names)
+
+
+def _in_double(leaf: Any) -> Any:
+    """A floating leaf as an array in double precision; None for any other."""
+    if not is_differentiable(leaf):
+        return None
+    array = np.asarray(leaf.detach() if isinstance(leaf, Tensor) else leaf)
+    return np.array(array, np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def _argument_name(path: tuple[Any, ...]) -> str:
+    first, *rest = path
+    return f"argument {first}" + "".join(f"[{key!r}]" for key in rest)

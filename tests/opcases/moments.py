@@ -1,0 +1,71 @@
+"""Samples of variance and standard deviation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import gradtape as gt
+from gradtape.errors import ArgumentError, AxisError, UnsupportedError
+from opcases.case import At, OpCase, Raises, draw
+
+DTYPES = (np.float64, np.float32, np.float16, np.int8, np.complex128)
+FAR = draw(5) + 100
+
+
+def cases(function: Any, ref: Any) -> list[OpCase]:
+    """What both are tried on."""
+    name = function.__name__
+    return [
+        OpCase(function, (draw(2, 3), 0), ref, label="axis"),
+        OpCase(function, (draw(2, 3, 2), (0, -1)), ref, {"keepdims": True}, label="axes"),
+        OpCase(function, (draw(2, 3), -1), ref, {"ddof": 1}, label="ddof"),
+        OpCase(function, (draw(4),), ref, {"correction": 0.5}, label="correction"),
+        OpCase(function, (draw(3, 2).T, 1), ref, label="strided"),
+        OpCase(
+            function,
+            (FAR,),
+            ref,
+            label="far-from-zero",
+            rtol=64,
+            raises=[
+                Raises((FAR, 1), AxisError, f"{name}: came axis 1"),
+                Raises((FAR,), UnsupportedError, f"{name}: came mean=", {"mean": FAR}),
+                Raises((FAR,), ArgumentError, f"{name}: came ddof", {"ddof": 1, "correction": 1}),
+            ],
+        ),
+    ]
+
+
+CASES = [
+    OpCase(
+        gt.var,
+        (draw(2, 3),),
+        np.var,
+        dtypes=DTYPES,
+        at=[
+            At((np.array([2.0, 2.0, 2.0]),), (np.array([0.0, 0.0, 0.0]),)),
+            At((5.0,), (0.0,)),
+            At((np.array([1.0]),), (np.array([np.nan]),), {"ddof": 1}),
+        ],
+    ),
+    *cases(gt.var, np.var),
+    OpCase(
+        gt.std,
+        (draw(2, 3),),
+        np.std,
+        ops=("std", "divide_or_zero"),
+        dtypes=DTYPES,
+        at=[
+            At((np.array([2.0, 2.0, 2.0]),), (np.array([0.0, 0.0, 0.0]),)),
+            At(
+                (np.array([[2.0, 2.0], [0.0, 2.0]]),),
+                (np.array([[0.0, 0.0], [-0.5, 0.5]]),),
+                {"axis": 1},
+            ),
+            At((5.0,), (0.0,)),
+        ],
+    ),
+    *cases(gt.std, np.std),
+]
