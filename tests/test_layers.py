@@ -37,7 +37,8 @@ LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in name
 # Slow to import or not installed everywhere: loaded at first use, inside the function that needs
 # them. Only what a user starts by name may load them at once.
 HEAVY = frozenset(
-    {"scipy", "opt_einsum", "cupy", "llvmlite", "rich", "threadpoolctl", "mpi4py", "matplotlib"}
+    {"scipy", "opt_einsum", "ml_dtypes", "cupy", "llvmlite", "rich", "threadpoolctl", "mpi4py"}
+    | {"matplotlib"}
 )
 MAY_LOAD_HEAVY = frozenset({"cli", "demo", "tools"})
 

@@ -14,7 +14,7 @@ MAX_FUNCTION = 60
 
 # "path" or "path::Class.function" -> why it is better long than split.
 ALLOWED: dict[str, str] = {
-    "src/gradtape/core/fast.py::fast_binary": "the straight line of an op, flat because a call costs",
+    "src/gradtape/core/fast.py::fast_binary": "the straight line of an op: a call costs",
     "src/gradtape/core/fast.py::fast_binary.function": "the same",
     "src/gradtape/core/walk.py::_walk_in_records": "the loop of the backward pass, flat likewise",
 }

@@ -35,5 +35,15 @@ def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
 
 
 def broadcast_prefix(prefix: Any, tree: Any) -> list[Any]:
-    """The leaf of `prefix` that applies to each leaf of `tree`."""
-    return optree.broadcast_prefix(prefix, tree, none_is_leaf=True)
+    """The leaf of `prefix` that applies to each leaf of `tree`; None is a leaf of the prefix only.
+
+    Raises:
+        ValueError: The containers of the prefix are not those of the tree.
+    """
+    if prefix is None or isinstance(prefix, int):
+        return [prefix] * len(flatten(tree)[0])
+    parts, kind, *_ = optree.tree_flatten_one_level(prefix)
+    children, tree_kind, *_ = optree.tree_flatten_one_level(tree)
+    if type(prefix) is not type(tree) or kind != tree_kind or len(parts) != len(children):
+        raise ValueError(f"{prefix} is not a prefix of {flatten(tree)[1]}")
+    return [leaf for p, t in zip(parts, children, strict=True) for leaf in broadcast_prefix(p, t)]

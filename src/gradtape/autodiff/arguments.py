@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape import tree
 from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of
 from gradtape.core.call import is_differentiable
@@ -17,16 +18,22 @@ from gradtape.errors import ArgumentError, DTypeError, GradtapeError
 def run(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Call a user's function; an error of ours that NumPy wrapped comes out as ours.
 
+    Views among its results are read while the levels they were recorded at are active.
     `array[i] = tracked` reaches us as `float(tracked)`, and NumPy turns what that raises into a
     ValueError of its own that hides the advice.
     """
     try:
-        return function(*args, **kwargs)
+        out = function(*args, **kwargs)
+        return out if type(out) is Tensor else tree.map_leaves(_fresh, out)
     except (TypeError, ValueError) as error:
         cause = error.__cause__ or error.__context__
         if isinstance(cause, GradtapeError) and not isinstance(error, GradtapeError):
             raise cause from None
         raise
+
+
+def _fresh(value: Any) -> Any:
+    return value.fresh() if isinstance(value, Tensor) else value
 
 
 def primal(value: Any, transform: str, where: str) -> Any:
@@ -52,6 +59,18 @@ def deliver(value: Any, *, tensors: bool) -> Any:
     return Tensor(value) if tensors and not isinstance(value, Tensor) else value
 
 
+def own(value: Any, taken: set[int]) -> Any:
+    """A result that shares memory with nothing: writeable, contiguous.
+
+    `taken` holds the identities of arrays that are somebody's already, and gets this one's.
+    """
+    if type(value) is np.ndarray:
+        if value.base is not None or id(value) in taken or not value.flags.carray:
+            value = np.array(value, order="C")
+        taken.add(id(value))
+    return value
+
+
 def like_argument(result: Any, argument: Any) -> Any:
     """A derivative in the form of its argument: an array for an array, a scalar for a number."""
     if isinstance(argument, np.ndarray):
@@ -70,7 +89,10 @@ def selected(argnums: int | Sequence[int], count: int, transform: str) -> tuple[
                 f"{transform}: argnums={argnums} with {count} positional argument(s); needed "
                 f"positions from 0 to {count - 1}"
             )
-    return tuple(n % count for n in chosen)
+    positions = tuple(n % count for n in chosen)
+    if len(set(positions)) != len(positions):
+        raise ArgumentError(f"{transform}: argnums={argnums} names an argument twice")
+    return positions
 
 
 def has_tensors(leaves: Sequence[Any]) -> bool:

@@ -10,7 +10,7 @@ from gradtape.autodiff.reverse import checked
 from gradtape.core.call import is_differentiable
 from gradtape.core.define import public
 from gradtape.core.nested import unshell
-from gradtape.core.record import LEAVES, Leaf, Node, Record
+from gradtape.core.record import LEAVES, Leaf, Node, Record, Segment
 from gradtape.core.state import CONTEXT_LEVEL, current_context
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import walk
@@ -58,19 +58,30 @@ def compute_gradients(
         tape.remember(record)
     for leaf, ct in found.items():
         if isinstance(leaf, Leaf):
-            _accumulate(leaf, ct)
+            _accumulate(leaf, ct, tape.segment if create_graph else None)
 
 
-def _accumulate(leaf: Leaf, ct: Any) -> None:
-    """Add to the gradient of a leaf, which several threads may share."""
-    new = ct if isinstance(ct, Tensor) else Tensor(np.asarray(ct))
+def _accumulate(leaf: Leaf, ct: Any, segment: Segment | None) -> None:
+    """Add to the gradient of a leaf, which several threads may share.
+
+    The sum is recorded in `segment`; a gradient that was recorded elsewhere counts as a number.
+    """
+    new = ct.fresh() if isinstance(ct, Tensor) else Tensor(np.asarray(ct))
     with leaf.lock:
-        leaf.grad = new if leaf.grad is None else leaf.grad + new
+        old = leaf.grad
+        if old is not None:
+            if old.record is not None and old.record.segment is not segment:
+                old = old.detach()
+            new = old + new
+        leaf.grad = new
 
 
 def _on_active_tape(target: Any) -> tuple[Tensor, Node]:
     """The target and its node, if the active context can differentiate it."""
     target = unshell(target) if isinstance(target, Tensor) else target
+    # Tapes and transforms above the contexts record the same computation at their own levels.
+    while isinstance(target, Tensor) and isinstance(target.value, Tensor):
+        target = unshell(target.value)
     if not isinstance(target, Tensor) or target.record is None:
         raise TapeError(
             "compute_gradients: the target does not depend on any tensor that requires a "

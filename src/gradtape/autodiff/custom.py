@@ -17,7 +17,7 @@ from gradtape.autodiff.forward import zeros_like
 from gradtape.autodiff.reverse import vjp
 from gradtape.autodiff.transforms import vmap
 from gradtape.core.aval import aval_of
-from gradtape.core.call import call
+from gradtape.core.call import call, is_differentiable
 from gradtape.core.define import functions
 from gradtape.core.nested import unshell
 from gradtape.core.op import NotDifferentiable, Op
@@ -140,24 +140,41 @@ class _Run:
             )
         cts: list[Any] = []
         for ct, arg in zip(returned, args, strict=True):
-            leaves = tree.flatten(arg)[0]
-            cts += [None] * len(leaves) if ct is None else tree.flatten(ct)[0]
-        for ct, value in zip(cts, inputs, strict=True):
-            if ct is not None and aval_of(ct).shape != aval_of(value).shape:
+            leaves, structure = tree.flatten(arg)
+            parts, own = ([None] * len(leaves), structure) if ct is None else tree.flatten(ct)
+            if own != structure:
                 raise ShapeError(
-                    f"{self.name}: the vjp rule returned a cotangent of shape "
-                    f"{aval_of(ct).shape}; needed {aval_of(value).shape}, as the argument has"
+                    f"{self.name}: the vjp rule returned a cotangent of structure {own}; needed "
+                    f"{structure}, as the argument has"
                 )
+            cts += parts
+        for ct, value in zip(cts, inputs, strict=True):
+            if ct is not None:
+                self._check_shape(ct, value, "vjp rule returned a cotangent", "argument")
         return cts
+
+    def _check_shape(self, derivative: Any, value: Any, what: str, of: str) -> None:
+        came, needed = aval_of(derivative).shape, aval_of(value).shape
+        if came != needed:
+            raise ShapeError(
+                f"{self.name}: the {what} of shape {came}; needed {needed}, as the {of} has"
+            )
 
     def _transposed(self, ct: Any, out: Any, inputs: Sequence[Any]) -> Any:
         """Cotangents from the forward rule: it is linear in the tangents, so transpose it."""
+        varied = [i for i, value in enumerate(inputs) if is_differentiable(value)]
 
-        def push(*tangents: Any) -> Any:
+        def push(*some: Any) -> Any:
+            tangents: list[Any] = [None] * len(inputs)
+            for i, tangent in zip(varied, some, strict=True):
+                tangents[i] = tangent
             return self._push(tangents, out, *inputs)
 
-        _, pullback = vjp(push, *(zeros_like(value) for value in inputs))
-        return pullback(ct)
+        _, pullback = vjp(push, *(zeros_like(inputs[i]) for i in varied))
+        cts: list[Any] = [None] * len(inputs)
+        for i, part in zip(varied, pullback(ct), strict=True):
+            cts[i] = part
+        return cts
 
     def _push(self, tangents: Sequence[Any], out: Any, *inputs: Any) -> Any:
         if self.jvp_rule is None:
@@ -170,6 +187,14 @@ class _Run:
         ]
         result = self.jvp_rule(self._args(filled), self._outs(out), *self._args(inputs))
         pushed = tree.flatten(result)[0]
+        outs = (out,) if self.op.outputs == 1 else out
+        if len(pushed) != len(outs):
+            raise ShapeError(
+                f"{self.name}: the jvp rule returned {len(pushed)} tangents; needed {len(outs)}, "
+                "one per output"
+            )
+        for tangent, value in zip(pushed, outs, strict=True):
+            self._check_shape(tangent, value, "jvp rule returned a tangent", "output")
         return pushed[0] if self.op.outputs == 1 else tuple(pushed)
 
     def _batch(self, _op: Op, axes: Sequence[Any], args: Any, _params: Any) -> Any:
@@ -179,17 +204,7 @@ class _Run:
         def vjp_rule(ct: Any, out: Any, *inputs: Any) -> Any:
             assert self.vjp_rule is not None
             cts = vmap(self.vjp_rule, in_axes=(0, 0, *in_axes))(ct, out, *inputs)
-            # What is the same for the whole batch gets the sum over the batch.
-            leaves, structure = tree.flatten(cts)
-            return tree.unflatten(
-                structure,
-                [
-                    functions["sum"](leaf, axis=0)
-                    if axis is None
-                    else functions["moveaxis"](leaf, 0, axis)
-                    for leaf, axis in zip(leaves, axes, strict=True)
-                ],
-            )
+            return tuple(map(_per_argument, cts, in_axes))
 
         def jvp_rule(tangents: Any, out: Any, *inputs: Any) -> Any:
             assert self.jvp_rule is not None
@@ -208,6 +223,18 @@ class _Run:
         out = call(batched.op, args, {})
         self.out_structure, self.op.outputs = batched.out_structure, batched.op.outputs
         return out, 0 if self.op.outputs == 1 else (0,) * self.op.outputs
+
+
+def _per_argument(ct: Any, axes: Any) -> Any:
+    """A batch of cotangents of one argument: summed where it is the same for the whole batch."""
+    if ct is None:
+        return None
+    leaves, structure = tree.flatten(ct)
+    placed = [
+        functions["sum"](leaf, axis=0) if axis is None else functions["moveaxis"](leaf, 0, axis)
+        for leaf, axis in zip(leaves, tree.broadcast_prefix(axes, ct), strict=True)
+    ]
+    return tree.unflatten(structure, placed)
 
 
 def _described(value: Any) -> str:

@@ -73,4 +73,5 @@ def zeros_like(value: Any) -> Any:
     """An array of zeros with the shape and dtype of a value of any level."""
     aval = aval_of(value)
     raw = innermost(value, show=True) if isinstance(value, Tensor) else value
-    return array_module(raw).zeros(aval.shape, aval.dtype)
+    zeros = array_module(raw).zeros(aval.shape, aval.dtype)
+    return zeros if aval.shape else zeros[()]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import tree
-from gradtape.autodiff.arguments import primal, selected
+from gradtape.autodiff.arguments import deliver, has_tensors, own, primal, selected
 from gradtape.autodiff.reverse import Pullback, grad, record
 from gradtape.autodiff.transforms import jvp, vmap
 from gradtape.core.aval import Aval, aval_of
@@ -66,7 +66,7 @@ def _rows(run: Pullback, single: bool) -> Any:
         aval = avals[position]
         rows = vmap(pull)(_basis(aval))
         return tree.map_leaves(
-            lambda leaf: functions["reshape"](leaf, aval.shape + leaf.shape[1:]), rows
+            lambda leaf: _shaped(leaf, aval.shape + leaf.shape[1:], run.tensors), rows
         )
 
     return run.unflatten([jacobian_of(i) for i in range(len(avals))])
@@ -125,9 +125,15 @@ def _columns(function: Callable[..., Any], values: list[Any], position: int) -> 
         return jvp(of_one, (values[position],), (tangent,))[1]
 
     columns = vmap(push, out_axes=-1)(_basis(aval))
+    tensors = has_tensors(values)
     return tree.map_leaves(
-        lambda leaf: functions["reshape"](leaf, leaf.shape[:-1] + aval.shape), columns
+        lambda leaf: _shaped(leaf, leaf.shape[:-1] + aval.shape, tensors), columns
     )
+
+
+def _shaped(leaf: Any, shape: tuple[int, ...], tensors: bool) -> Any:
+    """A Jacobian in its final shape, as users get it."""
+    return deliver(own(functions["reshape"](leaf, shape), set()), tensors=tensors)
 
 
 def jacobian(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:

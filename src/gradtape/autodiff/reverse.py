@@ -13,11 +13,12 @@ from gradtape.autodiff.arguments import (
     deliver,
     has_tensors,
     like_argument,
+    own,
     primal,
     run,
     selected,
 )
-from gradtape.backends import array_module
+from gradtape.autodiff.forward import zeros_like
 from gradtape.core.aval import aval_of
 from gradtape.core.call import is_differentiable, lift
 from gradtape.core.nested import unshell, wrap
@@ -68,10 +69,12 @@ class Pullback:
             below = below.value if below.record.segment is self._segment else below
         return deliver(below, tensors=self.tensors) if isinstance(value, Tensor) else value
 
-    @property
-    def value(self) -> Any:
-        """The result of the function."""
-        return self.unflatten([self._plain(out) for out in self.outs])
+    def value(self, *, copy: bool = False) -> Any:
+        """The result of the function; as a copy if the records it is part of live on."""
+        taken = {id(argument) for argument in self._arguments}
+        if copy:
+            taken.update(id(self._plain(out)) for out in self.outs)
+        return self.unflatten([own(self._plain(out), taken) for out in self.outs])
 
     def unflatten(self, leaves: list[Any]) -> Any:
         """Values, one per output, in the structure of the output."""
@@ -110,10 +113,8 @@ class Pullback:
         results = []
         for argument, node in zip(self._arguments, self._nodes, strict=True):
             ct = found.get(node)
-            if ct is None:
-                aval = aval_of(argument)
-                ct = array_module(unshell(argument)).zeros(aval.shape, aval.dtype)
-            ct = like_argument(lift(ct, argument), argument)
+            ct = lift(zeros_like(argument) if ct is None else ct, argument)
+            ct = like_argument(ct, argument)
             results.append(deliver(ct, tensors=tensors))
         parts = []
         for structure in self._structures:
@@ -153,14 +154,14 @@ def record(
     structures = []
     for n in argnums:
         leaves, structure = tree.flatten(args[n])
-        own = [Leaf(segment) for _ in leaves]
+        own_nodes = [Leaf(segment) for _ in leaves]
         watched = [
             wrap(primal(leaf, name, f"argument {n}"), node)
-            for leaf, node in zip(leaves, own, strict=True)
+            for leaf, node in zip(leaves, own_nodes, strict=True)
         ]
         full[n] = tree.unflatten(structure, watched)
         arguments += leaves
-        nodes += own
+        nodes += own_nodes
         structures.append(structure)
     try:
         out = run(function, full, kwargs)
@@ -218,7 +219,8 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
     def pullback(cotangent: Any) -> tuple[Any, ...]:
         return run.pull(run.seed(cotangent))
 
-    return (run.value, pullback, run.aux) if has_aux else (run.value, pullback)
+    value = run.value(copy=True)
+    return (value, pullback, run.aux) if has_aux else (value, pullback)
 
 
 def value_and_grad(
@@ -261,7 +263,7 @@ def _of_run(run: Pullback, *, single: bool, has_aux: bool) -> Any:
     """Value and gradient of a recorded run."""
     out = run.scalar()
     grads = run.pull([aval_of(out).dtype.type(1)])
-    return (run.value, run.aux) if has_aux else run.value, grads[0] if single else grads
+    return (run.value(), run.aux) if has_aux else run.value(), grads[0] if single else grads
 
 
 def _of_array(

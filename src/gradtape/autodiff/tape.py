@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.autodiff.arguments import primal
+from gradtape.autodiff.arguments import own, primal
+from gradtape.autodiff.forward import zeros_like
 from gradtape.autodiff.pushforward import push
 from gradtape.autodiff.reverse import checked
-from gradtape.backends import array_module
 from gradtape.core.aval import aval_of
 from gradtape.core.call import lift
 from gradtape.core.nested import unshell, wrap
@@ -115,40 +115,22 @@ class GradientTape:
                 never on this tape.
         """
         self._check_use("gradient")
-        many = isinstance(sources, Sequence)
-        source_nodes = [self._node(s, "source") for s in (sources if many else [sources])]
-        target_list = list(targets) if isinstance(targets, Sequence) else [targets]
-        if output_gradients is None:
-            seeds = [None] * len(target_list)
-        elif isinstance(targets, Sequence):
-            seeds = list(output_gradients)
-        else:
-            seeds = [output_gradients]
-        if len(seeds) != len(target_list):
-            raise ShapeError(
-                f"gradient: came {len(seeds)} output_gradients for {len(target_list)} targets"
-            )
-        roots = []
-        for target, seed in zip(target_list, seeds, strict=True):
-            node = self._node(target, "target")
-            if seed is None:
-                aval = aval_of(target)
-                seed = np.ones(aval.shape, aval.dtype)[()]
-            else:
-                seed = unshell(checked(seed, target, "gradient", "output gradient", "target"))
-            roots.append((node, seed))
+        several = isinstance(sources, Sequence)
+        origins = [self._on_tape(s, "source") for s in (sources if several else [sources])]
+        ends = [
+            self._on_tape(t, "target")
+            for t in (targets if isinstance(targets, Sequence) else [targets])
+        ]
+        seeds = _seeds([end for end, _ in ends], output_gradients, isinstance(targets, Sequence))
         self._finish()
-        found = walk(self._level(), roots, sources=source_nodes)
+        roots = [(node, seed) for (_, node), seed in zip(ends, seeds, strict=True)]
+        found = walk(self._level(), roots, sources=[node for _, node in origins])
         results = []
-        for source, node in zip(sources if many else [sources], source_nodes, strict=True):
-            below = unshell(source).value
+        for origin, node in origins:
             ct = found.get(node)
-            if ct is None:
-                aval = aval_of(source)
-                ct = array_module(below).zeros(aval.shape, aval.dtype)
-            ct = lift(ct, below)
+            ct = lift(zeros_like(origin) if ct is None else ct, origin.value)
             results.append(ct if isinstance(ct, Tensor) else Tensor(ct))
-        return results if many else results[0]
+        return results if several else results[0]
 
     def forward_gradient(self, source: Tensor, target: Tensor, tangent: Any = None) -> Tensor:
         """Differentiate a target by pushing a tangent of the source forward along the records.
@@ -166,7 +148,8 @@ class GradientTape:
             ShapeError: The source is not a scalar and no tangent was given.
         """
         self._check_use("forward_gradient")
-        node, end = self._node(source, "source"), self._node(target, "target")
+        origin, start = self._on_tape(source, "source")
+        end, node = self._on_tape(target, "target")
         if tangent is None:
             if source.shape != ():
                 raise ShapeError(
@@ -175,10 +158,10 @@ class GradientTape:
                 )
             tangent = np.ones((), source.dtype)[()]
         else:
-            tangent = checked(tangent, source, "forward_gradient", "tangent", "source")
+            tangent = checked(tangent, origin, "forward_gradient", "tangent", "source")
         self._finish()
-        result = push({node: unshell(tangent)}, end, aval_of(target))
-        result = lift(result, unshell(target).value)
+        result = push({start: unshell(tangent)}, node, aval_of(end))
+        result = lift(own(result, {id(tangent)}), end.value)
         return result if isinstance(result, Tensor) else Tensor(result)
 
     def _check_use(self, what: str) -> None:
@@ -193,15 +176,30 @@ class GradientTape:
         if not self.persistent:
             self.stop()
 
-    def _node(self, tensor: Any, what: str) -> Node:
-        """The node of a tensor of this tape."""
-        if isinstance(tensor, Tensor):
-            node = tensor.record
-            if node is not None and node.segment is self._segment:
-                return node
+    def _on_tape(self, tensor: Any, what: str) -> tuple[Tensor, Node]:
+        """The part of a tensor that is of this tape's level; levels above it are passed by."""
+        inner = tensor
+        while isinstance(inner, Tensor):
+            inner = inner.fresh()
+            if inner.record is not None and inner.record.segment is self._segment:
+                return inner, inner.record
+            inner = inner.value
         advice = (
             "use the tensor watch returned, not the one given to it"
             if what == "source"
             else "compute it from watched tensors, before the `with` block ends"
         )
         raise TapeError(f"gradient: the {what} is not on this tape; {advice}")
+
+
+def _seeds(targets: list[Tensor], given: Any, several: bool) -> list[Any]:
+    """A cotangent per target: ones, or what the user gave."""
+    if given is None:
+        return [np.ones(target.shape, target.dtype)[()] for target in targets]
+    seeds = list(given) if several else [given]
+    if len(seeds) != len(targets):
+        raise ShapeError(f"gradient: came {len(seeds)} output_gradients for {len(targets)} targets")
+    return [
+        unshell(checked(seed, target, "gradient", "output gradient", "target"))
+        for seed, target in zip(seeds, targets, strict=True)
+    ]

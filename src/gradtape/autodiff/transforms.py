@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape import tree
-from gradtape.autodiff.arguments import deliver, has_tensors, primal, run
+from gradtape.autodiff.arguments import deliver, has_tensors, own, primal, run
 from gradtape.autodiff.batch import BatchLevel
 from gradtape.autodiff.forward import ForwardLevel, zeros_like
 from gradtape.autodiff.reverse import checked, output_and_aux
 from gradtape.core.aval import aval_of
-from gradtape.core.call import is_differentiable, lift
+from gradtape.core.call import lift
 from gradtape.errors import ArgumentError, AxisError, ShapeError
 
 
@@ -62,20 +62,16 @@ def jvp(
         level.active = False
     out, aux = output_and_aux(out, "jvp") if has_aux else (out, None)
 
+    taken = {id(value) for value in (*leaves, *directions)}
+
     def value_of(leaf: Any) -> Any:
-        return deliver(level.split(leaf)[0], tensors=tensors)
+        return deliver(own(level.split(leaf)[0], taken), tensors=tensors)
 
     def tangent_of(leaf: Any) -> Any:
         value, tangent = level.split(leaf)
         if tangent is None:
-            if not is_differentiable(value):
-                value = (
-                    primal(float(value), "jvp", "the output")
-                    if aval_of(value).shape == ()
-                    else value
-                )
             tangent = zeros_like(value)
-        return deliver(lift(tangent, value), tensors=tensors)
+        return deliver(own(lift(tangent, value), taken), tensors=tensors)
 
     values, pushed = tree.map_leaves(value_of, out), tree.map_leaves(tangent_of, out)
     return (values, pushed, tree.map_leaves(value_of, aux)) if has_aux else (values, pushed)
@@ -116,8 +112,9 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
             out = run(function, tree.unflatten(structure, full), kwargs)
             outs, out_structure = tree.flatten(out)
             places = tree.broadcast_prefix(out_axes, out)
+            taken = {id(leaf) for leaf in leaves}
             results = [
-                deliver(level.unbatch(o, place), tensors=tensors)
+                deliver(own(level.unbatch(o, place), taken), tensors=tensors)
                 for o, place in zip(outs, places, strict=True)
             ]
         finally:

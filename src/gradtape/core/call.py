@@ -15,7 +15,7 @@ from gradtape.backends import array_module, is_raw
 from gradtape.core.aval import aval_of
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.op import Op
-from gradtape.core.record import LEAVES, Constant, General, Level, Output, Segment
+from gradtape.core.record import LEAVES, Constant, General, Level, Node, Output, Segment
 from gradtape.core.state import CONTEXT_LEVEL, Mode, current, current_context
 from gradtape.core.tensor import Tensor, as_value, is_extended_float
 from gradtape.errors import (
@@ -129,23 +129,33 @@ def explain(op: Op, error: Exception, operands: Sequence[Any]) -> Exception:
 
 def _reverse(segment: Segment, op: Op, operands: list[Any], params: dict[str, Any]) -> Any:
     """Run an op one level down and record it in `segment`."""
-    recording = recording_segment(segment, op)
-    below, parents = [], []
+    if op.tracked:
+        recording = recording_segment(segment, op)
+    elif segment.strict and not segment.active:
+        raise leaked(op, segment)
+    else:
+        recording = None
+    below: list[Any] = []
+    parents: list[Node | None] = []
     for operand in operands:
         node = operand.record if isinstance(operand, Tensor) else None
-        level = None if node is None else node.segment
-        if level is segment or (level is LEAVES and segment.number == CONTEXT_LEVEL):
-            below.append(operand.value)
-            parents.append(node)
-        else:
-            if recording and level is not None and level.number == segment.number:
-                raise _foreign(op, level)
-            below.append(operand.value if level is not None and not recording else operand)
+        if node is None or _lower(node.segment, segment):
+            below.append(operand)
             parents.append(None)
+            continue
+        if recording is not None and node.segment not in (segment, LEAVES):
+            raise _foreign(op, node.segment)
+        below.append(operand.value)
+        parents.append(node)
     out = dispatch(op, below, params)
-    if recording is None or not op.tracked:
+    if recording is None:
         return out
     return record(recording, op, parents, below, out, params)
+
+
+def _lower(level: Level, than: Level) -> bool:
+    """Whether a level is below another; leaves are on the level of what contexts record."""
+    return max(level.number, CONTEXT_LEVEL) < max(than.number, CONTEXT_LEVEL)
 
 
 def recording_segment(segment: Segment, op: Op) -> Segment | None:
@@ -220,9 +230,8 @@ def lift(value: Any, like: Any) -> Any:
         return value
     level = like.record.segment
     own = value.record if isinstance(value, Tensor) else None
-    if own is not None and own.segment.number >= level.number:
-        below = like.value if own.segment.number == level.number else like
-        return wrap(lift(value.value, below), own)
+    if own is not None and not _lower(own.segment, level):
+        return wrap(lift(value.value, like if _lower(level, own.segment) else like.value), own)
     value = lift(value, like.value)
     if not level.active or not isinstance(level, Segment):
         return value

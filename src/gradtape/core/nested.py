@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gradtape.core.record import Node, Segment
+from gradtape.core.state import no_grad
 from gradtape.core.tensor import Tensor, functions
-from gradtape.errors import GradtapeError
+from gradtape.errors import GradtapeError, LeakedTensorError, TapeError
 
 
 class Nested(Tensor):
@@ -30,26 +31,40 @@ class Nested(Tensor):
 class Handle(Tensor):
     """A tensor whose elements are those of another one, its base.
 
-    It remembers the value of the base it saw, and reads again when the base has another one:
-    comparing identity replaces version numbers.
+    The base may be a handle itself; `_root` is the tensor they all come from. A handle remembers
+    the value of the root it saw, and reads again when the root has another one: comparing identity
+    replaces version numbers.
     """
 
-    __slots__ = ("_seen", "_target", "base")
+    __slots__ = ("_root", "_seen", "_target", "base")
 
     def __init__(self, base: Tensor, target: Tensor) -> None:
         self.base = base
-        self._seen = base.value
+        self._root: Tensor = base._root if isinstance(base, Handle) else base
+        self._seen = self._root.value
         self._target = target
 
     def fresh(self) -> Tensor:
-        base = self.base
-        if base.value is not self._seen:
-            target = self.read()
-            if target.record is None and base.record is not None:
-                return target  # read under no_grad: not to be kept
-            self._target = target
-            self._seen = base.value
+        if self._root.value is not self._seen and self._root is not self._target:
+            stale: list[Handle] = []
+            handle: Tensor = self
+            while isinstance(handle, Handle) and handle._root.value is not handle._seen:
+                stale.append(handle)
+                handle = handle.base
+            for handle in reversed(stale):
+                target = handle.read()
+                # What is read under no_grad has no history, and is not to be kept.
+                if target.record is None and handle._root.record is not None:
+                    return self.read() if handle is not self else target
+                handle._target, handle._seen = target, handle._root.value
         return self._target
+
+    def peek(self) -> Tensor:
+        try:
+            return self.fresh()
+        except (TapeError, LeakedTensorError):
+            with no_grad():
+                return self.read()
 
     def read(self) -> Tensor:
         """What the base gives now."""
@@ -60,21 +75,32 @@ class Handle(Tensor):
         """What the elements are now."""
         return self.fresh().value
 
+    @value.setter
+    def value(self, value: Any) -> None:
+        self._own().value = value
+
     @property
-    def record(self) -> Node | None:  # type: ignore[override]
+    def record(self) -> Node | None:
         """Where they come from."""
         return self.fresh().record
+
+    @record.setter
+    def record(self, record: Node | None) -> None:
+        self._own().record = record
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the axes."""
         return self._target.shape
 
-    def set_requires_grad(self, requires_grad: bool = True) -> Tensor:
-        """Refused: a view is part of its base, and cannot have a history of its own."""
-        raise GradtapeError(
-            "set_requires_grad: came a view of another tensor; use it on that one, or on a copy()"
-        )
+    def _own(self) -> Tensor:
+        """A tensor of its own in place of the part of the base, which it leaves alone from now."""
+        target = self.fresh()
+        if self._root is not target:
+            target = Tensor(target.value, target.record)
+            self.base = self._root = self._target = target
+            self._seen = target.value
+        return target
 
 
 class View(Handle):
@@ -90,7 +116,10 @@ class View(Handle):
         return functions["getitem"](self.base, self.index).fresh()  # type: ignore[no-any-return]
 
     def rebind(self, other: Tensor) -> None:
-        self.base[self.index] = other
+        if self.base is self._target:
+            self._target.rebind(other)
+        else:
+            self.base[self.index] = other
 
     def check_writable(self, what: str) -> None:
         self.base.check_writable(what)
@@ -111,7 +140,13 @@ class Alias(Handle):
     def read(self) -> Tensor:
         return self._again().fresh()
 
+    def rebind(self, other: Tensor) -> None:
+        self._own().rebind(other)
+
     def check_writable(self, what: str) -> None:
+        if self.base is self._target:
+            self.base.check_writable(what)
+            return
         raise GradtapeError(
             f"{what}: came the result of a reshape, transpose or broadcast, which shares its "
             "elements with another tensor; write to that one, or to a copy()"

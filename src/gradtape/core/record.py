@@ -13,6 +13,7 @@ from typing import Any
 
 from gradtape.core.aval import Aval
 from gradtape.core.op import Op
+from gradtape.errors import TapeError
 
 
 class Level:
@@ -229,9 +230,25 @@ def parents_of(node: Node) -> tuple[Node | None, ...]:
     return ()
 
 
+class _Released:
+    """Stands for the op of a record that was freed: whoever walks to it is told."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise TapeError(
+            "gradient: this part of the tape was released by a backward pass with release=True; "
+            "leave that out to walk it again"
+        )
+
+
+_RELEASED: Any = _Released()
+
+
 def free(record: Record) -> None:
     """Let go of everything a record holds; it can no longer be walked."""
     record.out = None
+    record.op = _RELEASED
     if isinstance(record, Unary | Indexing):
         record.parent = record.x = None
     elif isinstance(record, Binary):

@@ -105,8 +105,11 @@ def current() -> State:
 class Scope(contextlib.ContextDecorator):
     """Base of everything that changes the state for the length of a `with` block."""
 
-    def change(self, state: State) -> State:
-        """The state inside the block, derived from the one outside."""
+    def change(self, state: State, before: State | None = None) -> State:
+        """The state inside the block, derived from the one outside.
+
+        `before` is what it was, if a block further out has ended and this one goes on.
+        """
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -124,20 +127,21 @@ class Scope(contextlib.ContextDecorator):
 
 def _without(state: State, scope: Scope) -> State:
     """`state` with the innermost change of `scope` undone and the changes above it kept."""
-    above: list[Scope] = []
+    above: list[State] = []
     inner = state
     while inner.scope is not scope:
-        if inner.outer is None or inner.scope is None:
+        if inner.outer is None:
             raise ContextError(
                 f"{type(scope).__name__}: this `with` block was entered in another thread or "
                 "task; leave it where it was entered"
             )
-        above.append(inner.scope)
+        above.append(inner)
         inner = inner.outer
     assert inner.outer is not None  # a state made by a scope has one outside it
     result = inner.outer
     for kept in reversed(above):
-        result = kept.change(result)
+        assert kept.scope is not None  # likewise
+        result = kept.scope.change(result, kept)
     return result
 
 
@@ -152,8 +156,8 @@ class no_grad(Scope):  # noqa: N801 - used like a function, as in PyTorch
     False
     """
 
-    def change(self, state: State) -> State:
-        return state.derive(self, floor=next_level())
+    def change(self, state: State, before: State | None = None) -> State:
+        return state.derive(self, floor=next_level() if before is None else before.floor)
 
 
 class enable_grad(Scope):  # noqa: N801
@@ -165,7 +169,7 @@ class enable_grad(Scope):  # noqa: N801
     True
     """
 
-    def change(self, state: State) -> State:
+    def change(self, state: State, before: State | None = None) -> State:
         return state.derive(self, floor=_EVERYTHING_RECORDS)
 
 
@@ -188,7 +192,7 @@ class using_mode(Scope):  # noqa: N801
     def __init__(self, mode: Mode) -> None:
         self.mode = mode
 
-    def change(self, state: State) -> State:
+    def change(self, state: State, before: State | None = None) -> State:
         return state.derive(self, modes=(self.mode, *state.modes))
 
 
@@ -258,7 +262,7 @@ class GradientContext(Scope):
     def _new_id() -> int:
         return next(_context_ids)
 
-    def change(self, state: State) -> State:
+    def change(self, state: State, before: State | None = None) -> State:
         return state.derive(self, context=self)
 
     def __enter__(self) -> GradientContext:

@@ -15,9 +15,9 @@ import numpy as np
 
 from gradtape.backends import is_raw
 from gradtape.core.op import registry
-from gradtape.core.record import LEAVES, Leaf, Node
+from gradtape.core.record import LEAVES, Leaf, Node, Segment
 from gradtape.core.state import current
-from gradtape.errors import ConversionError, DTypeError, GradtapeError, ShapeError
+from gradtape.errors import ArgumentError, ConversionError, DTypeError, GradtapeError, ShapeError
 
 functions = registry.functions
 
@@ -170,7 +170,7 @@ class Tensor:
         array = np.asarray(concrete(self, "np.asarray(tensor)"))
         if dtype is not None and array.dtype != dtype:
             if copy is False:
-                raise ConversionError(f"np.asarray: {array.dtype} to {dtype} needs a copy")
+                raise ArgumentError(f"np.asarray: copy=False, but {array.dtype} to {dtype} copies")
             return array.astype(dtype)
         return array.copy() if copy else read_only(array)
 
@@ -240,6 +240,10 @@ class Tensor:
         """This tensor, up to date; a view looks whether its base has changed."""
         return self
 
+    def peek(self) -> Tensor:
+        """This tensor, up to date, to read its value: also when its history has ended."""
+        return self
+
     def rebind(self, other: Tensor) -> None:
         """Give this handle the value and history of `other`."""
         other = other.fresh()
@@ -303,7 +307,7 @@ def innermost(tensor: Tensor, *, show: bool = False) -> Any:
     """The raw array below all levels; to `show` it, also of a batch."""
     value: Any = tensor
     while isinstance(value, Tensor):
-        value = value.fresh()
+        value = value.peek()
         if value.record is not None and not show:
             value.record.segment.read(value)
         value = value.value
@@ -315,11 +319,12 @@ def concrete(tensor: Tensor, what: str) -> Any:
     value: Any = tensor
     floor = current().floor
     while isinstance(value, Tensor):
-        value = value.fresh()
+        value = value.peek()
         if value.record is not None:
             segment = value.record.segment
             segment.read(value)
-            if segment.active and segment.number > floor:
+            # no_grad stops recording, not tangents.
+            if segment.active and (segment.number > floor or not isinstance(segment, Segment)):
                 raise ConversionError(
                     f"{what}: this tensor is recorded by {segment.label}, and its history would "
                     "be lost. Read the value with t.item() or t.detach(); fill a buffer made by "

@@ -135,8 +135,9 @@ def _walk_in_records(
                 if result is not None:
                     give(record.parent, result)
             elif kind is Indexing:
+                rule = record.op.flat_vjps[0]
                 if not _add_part(record, ct, found, fresh, heap):
-                    give(record.parent, _whole(record, ct))
+                    give(record.parent, rule(ct, None, record.x, index=record.index))
             elif kind is Output:
                 parts = record.parent.ct
                 if parts is None:
@@ -183,11 +184,6 @@ def _add_part(
 def _add_output(parts: list[Any], index: int, ct: Any) -> None:
     """Add to the cotangent of one output of an op; several nodes may stand for the same output."""
     parts[index] = ct if parts[index] is None else parts[index] + ct
-
-
-def _whole(record: Indexing, ct: Any) -> Any:
-    """The cotangent of the indexed tensor, as an array or tensor of its own."""
-    return record.op.flat_vjps[0](ct, None, record.x, index=record.index)
 
 
 def _pull(record: General, ct: Any, *, rebuild: bool = False) -> list[tuple[Node, Any]]:
@@ -283,6 +279,7 @@ def pull(record: Record, ct: Any, *, rebuild: bool) -> list[tuple[Node, Any]]:
         return _pull(record, ct, rebuild=rebuild)
     if isinstance(record, Constant):
         return []
+    rules = record.op.flat_vjps
     inputs: list[Any]
     parents: list[Node | None]
     params: dict[str, Any] = {}
@@ -298,7 +295,7 @@ def pull(record: Record, ct: Any, *, rebuild: bool) -> list[tuple[Node, Any]]:
         inputs = [_rebuilt(value, parent) for value, parent in zip(inputs, parents, strict=True)]
         out = _rebuilt(out, record)
     results = []
-    for rule, parent in zip(record.op.flat_vjps, parents, strict=True):
+    for rule, parent in zip(rules, parents, strict=True):
         result = None if parent is None else rule(ct, out, *inputs, **params)
         if parent is not None and result is not None:
             results.append((parent, result))

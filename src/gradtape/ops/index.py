@@ -18,7 +18,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.call import call, recording_segment
 from gradtape.core.define import linear, move_batch_axis, public
-from gradtape.core.nested import View, unshell
+from gradtape.core.nested import Handle, View, unshell
 from gradtape.core.op import Op
 from gradtape.core.record import Indexing
 from gradtape.core.state import STATE
@@ -264,7 +264,7 @@ def getitem(x: ArrayLike, /, index: Any) -> Array:
     array([0., 3., 2.])
     """
     base = x
-    if type(x) is View:
+    if isinstance(x, Handle):
         x = x.fresh()
     items = basic_index(index)
     if type(x) is not Tensor or items is None:

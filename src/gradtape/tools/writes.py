@@ -36,7 +36,7 @@ class detect_writes(Scope):  # noqa: N801 - used like a function, as no_grad is
     def __init__(self) -> None:
         self._seen: list[tuple[str, Any, int]] = []
 
-    def change(self, state: State) -> State:
+    def change(self, state: State, before: State | None = None) -> State:
         return state.derive(self, modes=(self, *state.modes))
 
     def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:

@@ -1,0 +1,132 @@
+"""Interleaved timing: contenders take turns in short blocks of one process, ratios are per block.
+
+Machines drift (frequency, neighbours), so a time on its own says little. In each block every
+contender has one turn of about `Settings.turn_seconds`, the order alternating from block to block;
+a ratio is formed inside a block, where both sides met the same machine. The median over the blocks
+is reported, with the 10th and 90th percentile as spread. All calls of a turn count: taking the
+fastest of several short runs would favour the side whose single call is short.
+
+The clock is the processor time of this process. Every side computes in one thread and waits for
+nothing, so on an idle machine that is the time on the wall; on a shared one it leaves out what
+other processes took.
+
+The cyclic garbage collector stays on during timing, on every side: what it costs is part of what a
+library costs. It is run to its end before each measurement, so that no side pays for the garbage
+of another.
+"""
+
+import gc
+import time
+import timeit
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Samples = dict[str, list[float]]
+CLOCK = time.process_time
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How long to measure: blocks per comparison, seconds per turn."""
+
+    blocks: int = 41
+    turn_seconds: float = 0.02
+    rounds: int = 7
+    """Rounds of what is timed call by call: slow work, and work with a set-up of its own."""
+
+    @classmethod
+    def quick(cls) -> "Settings":
+        """Enough to see that everything runs; the figures are rough."""
+        return cls(blocks=5, turn_seconds=0.005, rounds=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One side of a comparison: its name and the work of one call.
+
+    `work` is a function or, for work below a microsecond, a statement (no function call is added
+    to it) whose names are looked up in `names`.
+    """
+
+    name: str
+    work: str | Callable[[], object]
+    names: Mapping[str, object] = field(default_factory=dict)
+
+    def timer(self) -> timeit.Timer:
+        """Return a timer that leaves the garbage collector on, unlike timeit's default."""
+        names = {**self.names, "gc": gc}
+        return timeit.Timer(self.work, "gc.enable()", timer=CLOCK, globals=names)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Median, 10th and 90th percentile of a sample."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, sample: Sequence[float]) -> "Spread":
+        """Summarise a sample."""
+        low, median, high = np.percentile(np.asarray(sample, float), (10, 50, 90))
+        return cls(float(median), float(low), float(high))
+
+    @classmethod
+    def of_ratio(cls, ours: Sequence[float], theirs: Sequence[float]) -> "Spread":
+        """Summarise the ratios of two samples taken block by block."""
+        return cls.of([a / b for a, b in zip(ours, theirs, strict=True)])
+
+
+def measure(contenders: Sequence[Contender], settings: Settings) -> Samples:
+    """Time contenders in interleaved blocks.
+
+    Args:
+        contenders: The sides, each with a name of its own.
+        settings: How long to measure.
+
+    Returns:
+        For each contender the seconds per call, one figure per block.
+    """
+    timers = {c.name: c.timer() for c in contenders}
+    calls = {name: _autorange(timer, settings.turn_seconds) for name, timer in timers.items()}
+    samples: Samples = {name: [] for name in timers}
+    order = list(timers)
+    for _ in range(settings.blocks):
+        for name in order:
+            gc.collect()
+            samples[name].append(timers[name].timeit(calls[name]) / calls[name])
+        order.reverse()
+    return samples
+
+
+def _autorange(timer: timeit.Timer, seconds: float) -> int:
+    """Return how many calls fill `seconds`; running them is the warm-up."""
+    calls = 1
+    while True:
+        spent = timer.timeit(calls)
+        if spent >= 0.5 * seconds:
+            return max(1, round(calls * seconds / spent))
+        calls = max(2 * calls, min(10 * calls, int(calls * seconds / max(spent, 1e-9))))
+
+
+def time_once(work: Callable[[], object]) -> float:
+    """Time one call, the collector on and run beforehand."""
+    gc.collect()
+    start = CLOCK()
+    work()
+    return CLOCK() - start
+
+
+def assert_agree(what: str, ours: Any, theirs: Any, *, rtol: float = 1e-10) -> None:
+    """Raise AssertionError unless two results agree to `rtol`, relative to the largest entry."""
+    a, b = np.asarray(ours), np.asarray(theirs)
+    if a.shape != b.shape:
+        raise AssertionError(f"{what}: shape {a.shape} against the peer's {b.shape}")
+    scale = max(1.0, float(np.abs(b).max(initial=0.0)))
+    error = float(np.abs(a - b).max(initial=0.0)) / scale
+    if not error <= rtol:
+        raise AssertionError(f"{what}: differs from the peer's by {error:.1e}, allowed {rtol:.0e}")

@@ -1,0 +1,131 @@
+"""What the tests of ops are made of: calls seen as functions of arrays, and modes that look on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import gradtape as gt
+from gradtape import tree
+from gradtape.core.aval import Aval, aval_of
+from gradtape.core.op import Op
+from gradtape.core.record import Binary, General, Node, Record, Unary, parents_of
+from gradtape.core.state import Proceed
+
+
+class Call:
+    """A function as a function of the arrays among its arguments, with a flat list of results."""
+
+    def __init__(self, function: Any, args: Sequence[Any], params: dict[str, Any]) -> None:
+        self._function, self._params = function, params
+        self._leaves, self._structure = tree.flatten(tuple(args))
+        self._places = [i for i, x in enumerate(self._leaves) if isinstance(x, np.ndarray)]
+        self.arrays = [self._leaves[i] for i in self._places]
+
+    def __call__(self, *arrays: Any) -> list[Any]:
+        leaves = list(self._leaves)
+        for i, array in zip(self._places, arrays, strict=True):
+            leaves[i] = array
+        result = self._function(*tree.unflatten(self._structure, leaves), **self._params)
+        return tree.flatten(result)[0]
+
+    def differentiable(self) -> tuple[Callable[..., list[Any]], list[Any]]:
+        """The function of the floating arrays only, with floating results, and those arrays."""
+        chosen = [i for i, x in enumerate(self.arrays) if is_floating(x)]
+
+        def function(*floats: Any) -> list[Any]:
+            arrays = list(self.arrays)
+            for i, x in zip(chosen, floats, strict=True):
+                arrays[i] = x
+            return [out for out in self(*arrays) if is_floating(out)]
+
+        return function, [self.arrays[i] for i in chosen]
+
+
+def is_floating(value: Any) -> bool:
+    return aval_of(value).dtype.kind in "fc"
+
+
+def as_tensors(arrays: Sequence[Any], requires_grad: bool = False) -> list[Any]:
+    tensors = [gt.Tensor(array) for array in arrays]
+    for tensor in tensors:
+        if requires_grad and is_floating(tensor):
+            tensor.set_requires_grad(True)
+    return tensors
+
+
+def resolution(dtype: Any) -> float:
+    """The spacing of a dtype's numbers at 1; 0 for those that are exact."""
+    return float(ml_dtypes.finfo(dtype).eps) if dtype.kind in "fcV" else 0.0
+
+
+def assert_same(got: Any, expected: Any, ulps: float) -> None:
+    """Same number, shapes and dtypes of results; values equal to so many units of resolution."""
+    assert len(got) == len(expected)
+    for one, other in zip(got, expected, strict=True):
+        one, other = np.asarray(one), np.asarray(other)
+        assert (one.shape, one.dtype) == (other.shape, other.dtype)
+        tolerance = ulps * resolution(other.dtype)
+        if other.dtype.kind == "V":
+            one, other = one.astype(np.float64), other.astype(np.float64)
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
+
+
+class CheckInfer:
+    """A mode that compares the shape rule of every op with what comes out of it."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+
+    def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
+        self.seen.add(op.name)
+        out = proceed(op, args, params)
+        inferred = op.infer(*self._avals(args), **params)
+        for one, other in zip(
+            *(x if op.outputs != 1 else (x,) for x in (out, inferred)), strict=True
+        ):
+            assert aval_of(one) == other, f"{op.name}: infer says {other}, came {aval_of(one)}"
+        return out
+
+    def _avals(self, args: tuple[Any, ...]) -> list[Aval]:
+        # Python's numbers are weak: they take the dtype that comes of the other operands.
+        known = [aval_of(arg).dtype for arg in args if hasattr(arg, "dtype")]
+        return [
+            aval_of(arg)
+            if hasattr(arg, "dtype")
+            else Aval((), np.result_type(arg, *known))
+            if isinstance(arg, int | float | complex)
+            else aval_of(np.asarray(arg))
+            for arg in args
+        ]
+
+
+class PassOn:
+    """A mode that does nothing; where one is on, ops leave the fast path."""
+
+    def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
+        return proceed(op, args, params)
+
+
+def check_kept(record: Node | None) -> None:
+    """All records from here on hold no values but those their rules read."""
+    if isinstance(record, Unary | Binary | General):
+        parents = parents_of(record)
+        keep_out, *keep = record.op.keeps(tuple(parent is not None for parent in parents))
+        for value, kept in zip(held_inputs(record), keep, strict=True):
+            number = isinstance(record, Binary) and isinstance(value, int | float)
+            assert kept or number or value is None or isinstance(value, Aval), record.op
+        outs = record.out if isinstance(record, General) and record.avals else [record.out]
+        assert keep_out or all(out is None or isinstance(out, Aval) for out in outs), record.op
+    if isinstance(record, Record):
+        for parent in parents_of(record):
+            check_kept(parent)
+
+
+def held_inputs(record: Record) -> Sequence[Any]:
+    if isinstance(record, General):
+        return record.inputs
+    return (record.x, record.y) if isinstance(record, Binary) else (record.x,)

@@ -1,0 +1,296 @@
+"""Every op, by the cases in `opcases`: values, shape rules, derivatives, batching, errors.
+
+A case only states arguments and a reference; what is tested of every op stands here, once.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+import opcases
+from gradtape import tree
+from gradtape.core.op import registry
+from gradtape.core.state import current
+from gradtape.errors import GradtapeError
+from gradtape.testing import check_grads
+from opcall import Call, CheckInfer, PassOn, as_tensors, assert_same, check_kept, is_floating
+from opcases.case import At, OpCase, Raises
+
+MODULES = sorted(module.name for module in pkgutil.iter_modules(opcases.__path__))
+CASES: list[OpCase] = [
+    case
+    for name in MODULES
+    if name != "case"
+    for case in importlib.import_module(f"opcases.{name}").CASES
+]
+
+
+def each(wanted: Callable[[OpCase], Any] = lambda case: True) -> pytest.MarkDecorator:
+    """Run a test for every case, or for those that are wanted."""
+    chosen = [case for case in CASES if wanted(case)]
+    return pytest.mark.parametrize("case", chosen, ids=[case.id for case in chosen])
+
+
+def call_of(case: OpCase) -> Call:
+    return Call(case.function, case.args, case.params)
+
+
+# ---- values -------------------------------------------------------------------------------------
+
+
+def check_values(case: OpCase, args: Sequence[Any]) -> None:
+    """Arrays in, arrays out; tensors in, tensors out; both as the reference has it."""
+    call = Call(case.function, args, case.params)
+    from_arrays = call(*call.arrays)
+    assert_same(from_arrays, Call(case.ref, args, case.params)(*call.arrays), case.rtol)
+    assert not any(isinstance(out, gt.Tensor) for out in from_arrays)
+    from_tensors = call(*as_tensors(call.arrays))
+    with gt.using_mode(CheckInfer()):
+        from_general = call(*as_tensors(call.arrays))
+    for results in (from_tensors, from_general) if call.arrays else ():
+        assert all(isinstance(out, gt.Tensor) for out in results)
+        assert_same(results, from_arrays, 0)
+
+
+def cast(args: Any, dtype: Any) -> Any:
+    """The arguments with another dtype in place of float64."""
+    with np.errstate(invalid="ignore"):  # NaN as an integer is some number
+        return tree.map_leaves(
+            lambda x: x.astype(dtype) if isinstance(x, np.ndarray) and x.dtype == np.float64 else x,
+            tuple(args),
+        )
+
+
+@each()
+def test_value(case: OpCase) -> None:
+    for dtype in case.dtypes:
+        check_values(case, cast(case.args, dtype))
+
+
+@each(lambda case: case.ref in registry.replacements)
+def test_numpy_function_on_tensors(case: OpCase) -> None:
+    call, reference = call_of(case), Call(case.ref, case.args, case.params)
+    results = reference(*as_tensors(call.arrays))
+    assert not call.arrays or all(isinstance(out, gt.Tensor) for out in results)
+    assert_same(results, call(*call.arrays), 0)
+
+
+def variants(args: Sequence[Any]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Other forms of the arguments of an elementwise function."""
+    flat = [np.ravel(arg)[:4] for arg in np.broadcast_arrays(*args)]
+    yield "0-d", tuple(array[:1].reshape(()) for array in flat)
+    yield "empty", tuple(array[:0].reshape(0, 3) for array in flat)
+    yield "strided", tuple(np.repeat(array, 2)[::2] for array in flat)
+    yield "transposed", tuple(np.stack([array, array]).T for array in flat)
+    for i in range(len(flat) if len(flat) > 1 else 0):
+        yield f"column {i}", tuple(x[:3, None] if i == j else x[:2] for j, x in enumerate(flat))
+        yield f"scalar {i}", tuple(x[0] if i == j else x[:3] for j, x in enumerate(flat))
+        if flat[i].dtype == np.float64:
+            yield f"number {i}", tuple(x[0].item() if i == j else x for j, x in enumerate(flat))
+
+
+@each(lambda case: case.elementwise)
+def test_elementwise_variants(case: OpCase) -> None:
+    for label, args in variants(case.args):
+        try:
+            for dtype in case.dtypes:
+                check_values(case, cast(args, dtype))
+            if case.differentiable and case.differences:
+                check_derivatives(case, args)
+        except Exception as error:
+            error.add_note(f"with {label} arguments")
+            raise
+
+
+# ---- derivatives --------------------------------------------------------------------------------
+
+
+def check_derivatives(case: OpCase, args: Sequence[Any]) -> None:
+    """All floating arguments together to second order, and each of them alone."""
+    function, floats = Call(case.function, args, case.params).differentiable()
+    if floats:
+        check_grads(function, floats, order=2 if case.second_order else 1)
+    for i in range(len(floats) if len(floats) > 1 else 0):
+        check_grads(alone(function, floats, i), (floats[i],), order=1)
+
+
+def alone(function: Callable[..., Any], args: Sequence[Any], i: int) -> Callable[[Any], Any]:
+    """The function of argument i only."""
+    return lambda x: function(*args[:i], x, *args[i + 1 :])
+
+
+@each(lambda case: case.differentiable and case.differences)
+def test_derivatives(case: OpCase) -> None:
+    check_derivatives(case, case.args)
+
+
+@each()
+def test_case_reaches_the_ops_it_names(case: OpCase) -> None:
+    call = call_of(case)
+    function, floats = call.differentiable()
+    mode = CheckInfer()
+    with gt.using_mode(mode):
+        call(*as_tensors(call.arrays))
+        if case.differentiable:  # rules go through ops as well; on raw arrays modes do not see it
+            once = functools.partial(pulled, function)
+            gt.jvp(lambda *xs: once(xs), floats, floats)
+            if case.second_order:
+                gt.jvp(lambda *xs: pulled(lambda *ys: once(ys), xs), floats, floats)
+    assert set(case.names) <= mode.seen
+
+
+def pulled(function: Callable[..., Any], floats: Sequence[Any]) -> list[Any]:
+    """The gradient of the sum of squares of all results, which depends on everything."""
+    out, pullback = gt.vjp(function, *floats)
+    return list(pullback(out))
+
+
+@each()
+def test_tracked_or_not(case: OpCase) -> None:
+    call = call_of(case)
+    results = call(*as_tensors(call.arrays, requires_grad=True))
+    tracked = [out for out in results if isinstance(out, gt.Tensor) and out.requires_grad]
+    assert bool(tracked) == case.differentiable
+
+
+@each(lambda case: case.differentiable)
+def test_records_keep_what_rules_read(case: OpCase) -> None:
+    call = call_of(case)
+    for out in call(*as_tensors(call.arrays, requires_grad=True)):
+        check_kept(out.record)
+    with gt.using_mode(PassOn()):
+        for out in call(*as_tensors(call.arrays, requires_grad=True)):
+            check_kept(out.record)
+    function, floats = call.differentiable()
+    fast = pulled(function, floats)
+    with gt.using_mode(PassOn()):
+        general = pulled(function, floats)
+    assert_same(fast, general, 64)
+
+
+# ---- batching -----------------------------------------------------------------------------------
+
+BATCH = 3
+
+
+def batch_of(array: Any, axis: int) -> Any:
+    """Some arrays like the given one, along a new axis."""
+    if is_floating(array):
+        elements = [array * factor for factor in (1, 0.99, 1.01)]
+    else:
+        elements = [array, np.flip(array), array]
+    return np.stack(elements, axis=axis)
+
+
+def check_batched(
+    function: Callable[..., Any], arrays: Sequence[Any], on: set[int], axis: int
+) -> None:
+    """`vmap` over some of the arguments equals a loop, with the batch first or last."""
+    batches = [batch_of(x, axis) if i in on else x for i, x in enumerate(arrays)]
+    in_axes = tuple(axis if i in on else None for i in range(len(arrays)))
+    got = gt.vmap(function, in_axes=in_axes, out_axes=axis)(*batches)
+    rows = [
+        function(*(np.take(x, n, axis) if i in on else x for i, x in enumerate(batches)))
+        for n in range(BATCH)
+    ]
+    expected = [np.stack(results, axis=axis) for results in zip(*rows, strict=True)]
+    assert_same(got, expected, 4096)
+
+
+@each(lambda case: case.batched)
+def test_vmap_equals_loop(case: OpCase) -> None:
+    call = call_of(case)
+    possible = {i for i in range(len(call.arrays)) if i not in case.fixed}
+    for on in [{i} for i in possible] + [possible] * (len(possible) > 1):
+        for axis in (0, -1):
+            check_batched(call, call.arrays, on, axis)
+
+
+@each(lambda case: case.batched and case.differentiable)
+def test_vmap_of_derivatives_equals_loop(case: OpCase) -> None:
+    function, floats = call_of(case).differentiable()
+
+    def pull(*floats: Any) -> list[Any]:
+        return pulled(function, floats)
+
+    def push(*floats: Any) -> list[Any]:
+        return list(gt.jvp(function, floats, floats)[1])
+
+    for on in [{i} for i in range(len(floats))] + [set(range(len(floats)))]:
+        check_batched(pull, floats, on, 0)
+        check_batched(push, floats, on, 0)
+
+
+# ---- special points and errors ------------------------------------------------------------------
+
+POINTS = [(case, at) for case in CASES for at in case.at]
+ERRORS = [(case, bad) for case in CASES for bad in case.raises]
+
+
+def ids(rows: Sequence[tuple[OpCase, Any]]) -> list[str]:
+    return [f"{case.id}-{i}" for i, (case, _) in enumerate(rows)]
+
+
+def with_arrays(args: Any) -> Any:
+    """The arguments of a special point with floats and lists of them made arrays."""
+    if isinstance(args, list | float):
+        leaves = tree.flatten(args)[0]
+        if any(isinstance(x, float) for x in leaves) and not any(np.ndim(x) for x in leaves):
+            return np.array(args)
+    return type(args)(map(with_arrays, args)) if isinstance(args, tuple | list) else args
+
+
+@pytest.mark.parametrize(("case", "at"), POINTS, ids=ids(POINTS))
+def test_special_point(case: OpCase, at: At) -> None:
+    function, floats = Call(case.function, with_arrays(at.args), at.params).differentiable()
+    expected = tree.flatten(with_arrays(at.grads))[0]
+
+    def total(*floats: Any) -> Any:
+        return functools.reduce(gt.add, [gt.sum(out) for out in function(*floats)])
+
+    with np.errstate(all="ignore"):
+        got = gt.grad(total, tuple(range(len(floats))))(*floats)
+        for one, other in zip(got, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+        for i, grad in enumerate(expected):
+            if np.isfinite(grad).all():  # else zeros of the tangent would meet infinities
+                forward = pushed(alone(total, floats, i), floats[i])
+                np.testing.assert_allclose(forward, grad, rtol=1e-12, atol=1e-12)
+
+
+def pushed(function: Callable[..., Any], x: Any) -> Any:
+    """A gradient by forward mode, element by element."""
+    basis = np.eye(x.size).reshape(-1, *x.shape)
+    return np.reshape([gt.jvp(function, (x,), (e,))[1] for e in basis], x.shape)
+
+
+@pytest.mark.parametrize(("case", "bad"), ERRORS, ids=ids(ERRORS))
+def test_bad_input(case: OpCase, bad: Raises) -> None:
+    call = Call(case.function, bad.args, bad.params)
+    for arrays in (call.arrays, as_tensors(call.arrays, requires_grad=True)):
+        before = current()
+        with pytest.raises(bad.error, match=bad.match) as caught:
+            call(*arrays)
+        assert isinstance(caught.value, GradtapeError)
+        assert current() is before
+
+
+# ---- completeness -------------------------------------------------------------------------------
+
+
+def test_every_op_has_a_case() -> None:
+    named = {name for case in CASES for name in case.names}
+    assert {op.name for op in registry} == named
+
+
+def test_case_names_are_unique() -> None:
+    names = [case.id for case in CASES]
+    assert sorted({name for name in names if names.count(name) > 1}) == []
