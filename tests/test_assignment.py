@@ -354,28 +354,6 @@ def test_a_view_whose_base_has_changed_can_be_read_after_recording(end):
     assert np.asarray(v).tolist() == v.tolist() == [2, 1, 4]
 
 
-def test_a_view_made_a_leaf_leaves_its_base_alone():
-    base = gt.tensor(X)
-    v = base[1:].set_requires_grad(True)
-    gt.compute_gradients(v * 2.0)
-    assert np.asarray(v.grad).tolist() == [2, 2, 2]
-    gt.optim.SGD(lr=0.5).step([v])
-    with gt.no_grad():
-        v[0] = 9.0
-    assert v.is_leaf
-    assert v.tolist() == [9.0, X[2] - 1, X[3] - 1]
-    assert base.tolist() == X.tolist()
-    assert not base.requires_grad
-
-
-@pytest.mark.parametrize("form", [lambda t: t.reshape(2, 2), lambda t: t.T, gt.ravel])
-def test_a_rearranged_array_can_be_made_a_leaf(form):
-    w = form(gt.tensor(X)).set_requires_grad(True)
-    gt.compute_gradients(w * 2.0)
-    assert w.is_leaf
-    np.testing.assert_array_equal(np.asarray(w.grad), np.full(w.shape, 2.0))
-
-
 ALIASES = {
     "reshape": lambda t: t.reshape(2, 2),
     "np.reshape": lambda t: np.reshape(t, (4, 1)),

@@ -38,7 +38,7 @@ LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in name
 # them. Only what a user starts by name may load them at once.
 HEAVY = frozenset(
     {"scipy", "opt_einsum", "ml_dtypes", "cupy", "llvmlite", "rich", "threadpoolctl", "mpi4py"}
-    | {"matplotlib"}
+    | {"matplotlib", "optree"}
 )
 MAY_LOAD_HEAVY = frozenset({"cli", "demo", "tools"})
 

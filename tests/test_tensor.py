@@ -13,6 +13,7 @@ import gradtape as gt
 from gradtape.errors import ConversionError, GradtapeError, IndexingError
 
 X = np.array([0.5, 1.0, 2.0])
+Y = np.arange(4.0)
 
 
 @pytest.fixture
@@ -214,3 +215,25 @@ def test_no_reference_cycles_per_op():
         assert gc.collect() < 50
     finally:
         gc.enable()
+
+
+def test_a_view_made_a_leaf_leaves_its_base_alone():
+    base = gt.tensor(Y)
+    v = base[1:].set_requires_grad(True)
+    gt.compute_gradients(v * 2.0)
+    assert np.asarray(v.grad).tolist() == [2, 2, 2]
+    gt.optim.SGD(lr=0.5).step([v])
+    with gt.no_grad():
+        v[0] = 9.0
+    assert v.is_leaf
+    assert v.tolist() == [9.0, Y[2] - 1, Y[3] - 1]
+    assert base.tolist() == Y.tolist()
+    assert not base.requires_grad
+
+
+@pytest.mark.parametrize("form", [lambda t: t.reshape(2, 2), lambda t: t.T, gt.ravel])
+def test_a_rearranged_array_can_be_made_a_leaf(form):
+    w = form(gt.tensor(Y)).set_requires_grad(True)
+    gt.compute_gradients(w * 2.0)
+    assert w.is_leaf
+    np.testing.assert_array_equal(np.asarray(w.grad), np.full(w.shape, 2.0))

@@ -1,12 +1,14 @@
 """gradtape: automatic differentiation for people who write NumPy."""
 
+import importlib
+from typing import TYPE_CHECKING
+
 from gradtape import (
     dtypes as dtypes,
     linalg as linalg,
     ops as ops,
     optim as optim,
     random as random,
-    testing as testing,
 )
 from gradtape.autodiff.context import compute_gradients as compute_gradients
 from gradtape.autodiff.custom import custom_jvp as custom_jvp, custom_vjp as custom_vjp
@@ -316,15 +318,33 @@ from gradtape.ops.which import (
     argmin as argmin,
     count_nonzero as count_nonzero,
 )
-from gradtape.tools.check import (
-    GradientReport as GradientReport,
-    NumericalChecker as NumericalChecker,
-)
-from gradtape.tools.writes import detect_writes as detect_writes
+
+if TYPE_CHECKING:
+    from gradtape import testing as testing
+    from gradtape.dtypes import bfloat16 as bfloat16
+    from gradtape.tools.check import (
+        GradientReport as GradientReport,
+        NumericalChecker as NumericalChecker,
+    )
+    from gradtape.tools.writes import detect_writes as detect_writes
+
+# Loaded at first use: checking tools and ml_dtypes cost as much as everything else together, and
+# most programs use neither.
+_LAZY = {
+    "GradientReport": "gradtape.tools.check",
+    "NumericalChecker": "gradtape.tools.check",
+    "bfloat16": "gradtape.dtypes",
+    "detect_writes": "gradtape.tools.writes",
+}
 
 
 def __getattr__(name: str) -> object:
-    # ml_dtypes is only loaded for those who use it.
-    if name == "bfloat16":
-        return dtypes.bfloat16
+    if name == "testing":
+        return importlib.import_module("gradtape.testing")
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'gradtape' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, "testing"})

@@ -1,37 +1,55 @@
-"""Nested containers of arrays: the small part of optree that gradtape uses."""
+"""Nested containers of arrays: the small part of optree that gradtape uses.
+
+optree is loaded when the first container comes: most arguments are a single array, which is known
+without asking, and the import of gradtape is the cheaper for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-import optree
 
-Structure = optree.PyTreeSpec
+# An optree.PyTreeSpec, or SINGLE.
+Structure = Any
 
-# Most trees are a single leaf; knowing so without asking optree makes small transforms cheap.
-SINGLE: Structure = optree.tree_structure(cast(Any, 0))
+
+class _Single:
+    """The structure of a value that is a leaf itself."""
+
+    num_leaves = 1
+
+    def __repr__(self) -> str:
+        return "PyTreeSpec(*)"
+
+
+SINGLE = _Single()
+
+
+def _optree() -> Any:
+    import optree
+
+    return optree
 
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
-    """The leaves of nested lists, tuples, dicts and dataclass-like nodes, and their structure."""
+    """The leaves of nested lists, tuples, dicts and registered nodes, and their structure."""
     if type(tree) is np.ndarray or type(tree) is float or hasattr(tree, "__array_ufunc__"):
         return [tree], SINGLE
-    return optree.tree_flatten(tree)
+    leaves, structure = _optree().tree_flatten(tree)
+    return leaves, SINGLE if structure.is_leaf() else structure
 
 
 def unflatten(structure: Structure, leaves: list[Any]) -> Any:
     """The inverse of `flatten`."""
-    return leaves[0] if structure is SINGLE else optree.tree_unflatten(structure, leaves)
+    return leaves[0] if structure is SINGLE else _optree().tree_unflatten(structure, leaves)
 
 
-def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
-    """`tree` with `function` applied to its leaves (and the matching leaves of `others`)."""
-    if not others:
-        leaves, structure = flatten(tree)
-        return unflatten(structure, [function(leaf) for leaf in leaves])
-    return optree.tree_map(function, tree, *others)
+def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
+    """`tree` with `function` applied to its leaves."""
+    leaves, structure = flatten(tree)
+    return unflatten(structure, [function(leaf) for leaf in leaves])
 
 
 def broadcast_prefix(prefix: Any, tree: Any) -> list[Any]:
@@ -42,8 +60,8 @@ def broadcast_prefix(prefix: Any, tree: Any) -> list[Any]:
     """
     if prefix is None or isinstance(prefix, int):
         return [prefix] * len(flatten(tree)[0])
-    parts, kind, *_ = optree.tree_flatten_one_level(prefix)
-    children, tree_kind, *_ = optree.tree_flatten_one_level(tree)
+    parts, kind, *_ = _optree().tree_flatten_one_level(prefix)
+    children, tree_kind, *_ = _optree().tree_flatten_one_level(tree)
     if type(prefix) is not type(tree) or kind != tree_kind or len(parts) != len(children):
         raise ValueError(f"{prefix} is not a prefix of {flatten(tree)[1]}")
     return [leaf for p, t in zip(parts, children, strict=True) for leaf in broadcast_prefix(p, t)]

@@ -86,45 +86,43 @@ class _Run:
             vjp_all=rule,
             jvp=self._push,
             batch=self._batch,
+            outputs=None,
         )
 
     def call(self, leaves: Sequence[Any]) -> Any:
         """Run it as an op; the containers of the result are known afterwards."""
         out = call(self.op, leaves, {})
         assert self.out_structure is not None
-        return tree.unflatten(self.out_structure, list(out) if self.op.outputs != 1 else [out])
+        return tree.unflatten(self.out_structure, list(out))
 
     def _args(self, leaves: Sequence[Any]) -> Any:
         return tree.unflatten(self.structure, list(leaves))
 
     def _outs(self, leaves: Any) -> Any:
         assert self.out_structure is not None
-        parts = list(leaves) if self.op.outputs != 1 else [leaves]
-        return tree.unflatten(self.out_structure, parts)
+        return tree.unflatten(self.out_structure, list(leaves))
 
     def _evaluate(self, _xp: Any, *leaves: Any) -> Any:
         outs, self.out_structure = tree.flatten(self.function(*self._args(leaves)))
-        self.op.outputs = len(outs)
         outs = [unshell(out) for out in outs]
         if any(isinstance(out, Tensor) for out in outs):
             raise GradtapeError(
                 f"{self.name}: the function uses a recorded tensor that is not an argument, whose "
                 "gradient the rule cannot give; pass it as an argument, or detach() it"
             )
-        outs = [out if hasattr(out, "dtype") else np.asarray(out) for out in outs]
-        return outs[0] if len(outs) == 1 else tuple(outs)
+        return tuple(out if hasattr(out, "dtype") else np.asarray(out) for out in outs)
 
     def _infer(self, *avals: Any) -> Any:
         outs = self._evaluate(np, *(np.zeros(aval.shape, aval.dtype) for aval in avals))
-        return aval_of(outs) if self.op.outputs == 1 else tuple(aval_of(out) for out in outs)
+        return tuple(aval_of(out) for out in outs)
 
-    def _pull(self, ct: Any, out: Any, *inputs: Any) -> list[Any]:
+    def _pull(self, _wanted: Any, ct: Any, out: Any, *inputs: Any) -> list[Any]:
         """The cotangents of all inputs."""
         if self.vjp_rule is None:
             return list(self._transposed(ct, out, inputs))
         returned = self.vjp_rule(self._outs(ct), self._outs(out), *self._args(inputs))
         # A rule may return what it was given; results of the walk share memory with nothing.
-        given = {id(value) for value in (ct, out, *inputs)}
+        given = {id(value) for value in (*ct, *out, *inputs)}
         return [
             ct.copy() if isinstance(ct, np.ndarray) and id(ct) in given else ct
             for ct in self._checked(returned, inputs)
@@ -187,15 +185,14 @@ class _Run:
         ]
         result = self.jvp_rule(self._args(filled), self._outs(out), *self._args(inputs))
         pushed = tree.flatten(result)[0]
-        outs = (out,) if self.op.outputs == 1 else out
-        if len(pushed) != len(outs):
+        if len(pushed) != len(out):
             raise ShapeError(
-                f"{self.name}: the jvp rule returned {len(pushed)} tangents; needed {len(outs)}, "
+                f"{self.name}: the jvp rule returned {len(pushed)} tangents; needed {len(out)}, "
                 "one per output"
             )
-        for tangent, value in zip(pushed, outs, strict=True):
+        for tangent, value in zip(pushed, out, strict=True):
             self._check_shape(tangent, value, "jvp rule returned a tangent", "output")
-        return pushed[0] if self.op.outputs == 1 else tuple(pushed)
+        return tuple(pushed)
 
     def _batch(self, _op: Op, axes: Sequence[Any], args: Any, _params: Any) -> Any:
         """The same function, and the same rules, on every element of the batch."""
@@ -221,8 +218,8 @@ class _Run:
             {},
         )
         out = call(batched.op, args, {})
-        self.out_structure, self.op.outputs = batched.out_structure, batched.op.outputs
-        return out, 0 if self.op.outputs == 1 else (0,) * self.op.outputs
+        self.out_structure = batched.out_structure
+        return out, (0,) * len(out)
 
 
 def _per_argument(ct: Any, axes: Any) -> Any:

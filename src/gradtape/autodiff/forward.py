@@ -60,7 +60,7 @@ class ForwardLevel(Level):
             tangent = op.jvp(tangents, out, *primals, **params)
         if op.outputs == 1:
             return self._pair(out, tangent)
-        tangent = (None,) * op.outputs if tangent is None else tangent
+        tangent = (None,) * len(out) if tangent is None else tangent
         return tuple(self._pair(o, t) for o, t in zip(out, tangent, strict=True))
 
     def _pair(self, out: Any, tangent: Any) -> Any:

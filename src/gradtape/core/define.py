@@ -227,7 +227,7 @@ def batch_at_front(
     """Batching of an op that leaves a leading axis of its one input alone."""
     assert axes[0] is not None
     out = call(op, (move_batch_axis(args[0], axes[0]),), params)
-    return out, 0 if op.outputs == 1 else (0,) * op.outputs
+    return out, 0 if op.outputs == 1 else (0,) * len(out)
 
 
 def move_batch_axis(arg: Any, axis: int, to: int = 0) -> Any:
@@ -261,7 +261,7 @@ def linear(
     batch: Callable[..., Any],
     kind: str = "linear",
     aliases: bool = False,
-    outputs: int = 1,
+    outputs: int | None = 1,
 ) -> Callable[..., Any]:
     """Define an op linear in its one input by its transpose `transpose(ct, _out, _x, **params)`."""
 
@@ -309,14 +309,15 @@ def general(
     infer: Callable[..., Any],
     vjps: Sequence[Rule] = (),
     vjp_each: Rule | None = None,
+    vjp_all: Rule | None = None,
     jvp: Rule | None = None,
     batch: Callable[..., Any],
     kind: str = "general",
-    outputs: int = 1,
+    outputs: int | None = 1,
     aliases: bool = False,
     effect: str | None = None,
 ) -> Callable[..., Any]:
-    """Define an op by all of its rules; without `vjps` and `vjp_each` its result is untracked."""
+    """Define an op by all of its rules; without a VJP its result is untracked."""
     op = registry.add(
         Op(
             name=name,
@@ -324,6 +325,7 @@ def general(
             infer=infer,
             vjps=tuple(vjps),
             vjp_each=vjp_each,
+            vjp_all=vjp_all,
             jvp=jvp,
             batch=batch,
             kind=kind,

@@ -141,7 +141,7 @@ def _walk_in_records(
             elif kind is Output:
                 parts = record.parent.ct
                 if parts is None:
-                    record.parent.ct = parts = [None] * record.op.outputs
+                    record.parent.ct = parts = [None] * len(record.parent.avals)
                     heappush(heap, (-record.parent.sequence, record.parent))
                 _add_output(parts, record.index, ct)
             elif kind is General:
@@ -204,7 +204,10 @@ def _pull(record: General, ct: Any, *, rebuild: bool = False) -> list[tuple[Node
             for part, aval in zip(ct, record.avals, strict=True)
         )
     results: list[tuple[Node, Any]] = []
-    given = None if op.vjp_all is None else op.vjp_all(ct, out, *inputs, **record.params)
+    given = None
+    if op.vjp_all is not None:
+        wanted = tuple(parent is not None for parent in record.parents)
+        given = op.vjp_all(wanted, ct, out, *inputs, **record.params)
     for i, parent in enumerate(record.parents):
         if parent is None:
             continue
@@ -263,7 +266,7 @@ def _walk_apart(
         if isinstance(record, Output):
             parts = waiting.get(record.parent)
             if parts is None:
-                parts = waiting[record.parent] = [None] * record.op.outputs
+                parts = waiting[record.parent] = [None] * len(record.parent.avals)
                 heappush(heap, (-record.parent.sequence, record.parent))
             _add_output(parts, record.index, ct)
         else:

@@ -10,8 +10,7 @@ import functools
 import math
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +24,7 @@ from gradtape.ops.shape import as_array, normalize_axis
 from gradtape.typing import Array, ArrayLike
 
 
-@dataclass(frozen=True)
-class _Pair:
+class _Pair(NamedTuple):
     """How a contraction becomes one matrix product.
 
     Attributes:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import functools
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,8 +28,7 @@ Shapes = tuple[tuple[int, ...], ...]
 _LABELS = string.ascii_uppercase + string.ascii_lowercase
 
 
-@dataclass(frozen=True)
-class _Operand:
+class _Operand(NamedTuple):
     """What is done to one array beforehand."""
 
     diagonals: tuple[tuple[int, int], ...]  # pairs of axes with the same letter
@@ -38,8 +36,7 @@ class _Operand:
     summed: tuple[int, ...]  # axes whose letter stands nowhere else
 
 
-@dataclass(frozen=True)
-class _Plan:
+class _Plan(NamedTuple):
     """An einsum as ops; contractions take positions in a list the result is appended to."""
 
     operands: tuple[_Operand, ...]

@@ -93,16 +93,16 @@ def default_generator() -> Generator:
 
 
 @public()
-def manual_seed(seed: int | Sequence[int]) -> Generator:
-    """Start the default generator anew from a seed; returns it.
+def manual_seed(seed: int | Sequence[int]) -> None:
+    """Start the default generator anew from a seed.
 
-    >>> _ = gt.manual_seed(0)
+    >>> gt.manual_seed(0)
     >>> x = gt.randn(3)
-    >>> _ = gt.manual_seed(0)
+    >>> gt.manual_seed(0)
     >>> bool(gt.all(x == gt.randn(3)))
     True
     """
-    return _default.manual_seed(seed)
+    _default.manual_seed(seed)
 
 
 class _Engine(threading.local):

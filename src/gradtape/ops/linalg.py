@@ -84,13 +84,13 @@ def _infer_solve(a: Aval, b: Aval) -> Aval:
     return Aval((*batch, *b.shape[-2:]), _dtype("solve", a.dtype, b.dtype))
 
 
-def _by_matrix(ct: Any, out: Any, a: Any, _b: Any) -> Any:
-    # Both rules solve with Aᴴ; a record that kept the factors of A would save most of that.
-    return -by_left(_solve(adjoint(a), ct), None, a, out)
-
-
-def _by_right_side(ct: Any, _out: Any, a: Any, _b: Any) -> Any:
-    return unbroadcast(_solve(adjoint(a), ct), _b.shape)
+def _solve_vjp(wanted: tuple[bool, bool], ct: Any, out: Any, a: Any, _b: Any) -> Any:
+    # A record that kept the factors of A would save most of this.
+    back = _solve(adjoint(a), ct)
+    return (
+        by_left(-back, None, a, out) if wanted[0] else None,
+        unbroadcast(back, _b.shape) if wanted[1] else None,
+    )
 
 
 def _solve_jvp(tangents: Sequence[Any], out: Any, a: Any, _b: Any) -> Any:
@@ -125,7 +125,7 @@ _solve = general(
     "solve",
     _checked("solve", "solve", _SINGULAR),
     infer=_infer_solve,
-    vjps=(_by_matrix, _by_right_side),
+    vjp_all=_solve_vjp,
     jvp=_solve_jvp,
     batch=_solve_batch,
 )

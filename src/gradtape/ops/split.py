@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,46 +36,32 @@ def _infer_split(x: Aval, axis: int, bounds: tuple[int, ...]) -> tuple[Aval, ...
 
 def _batch_split(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, Any]:
     x = move_batch_axis(args[0], axes[0])
-    return call(op, (x,), {**params, "axis": params["axis"] + 1}), (0,) * op.outputs
+    out = call(op, (x,), {**params, "axis": params["axis"] + 1})
+    return out, (0,) * len(out)
 
 
 # d split(x) = split(dx); transpose: concatenate
-_two = linear(
+_split: Callable[..., Any] = linear(
     "split",
     lambda xp, x, axis, bounds: tuple(x[index] for index in _between(bounds, axis)),
     lambda ct, _out, _x, axis, bounds: concatenate_at(*ct, axis=axis, bounds=bounds),
     infer=_infer_split,
     batch=_batch_split,
     aliases=True,
-    outputs=2,
+    outputs=None,
 )
-
-
-@functools.cache
-def _into(count: int) -> Op:
-    """The op that splits into `count` parts: the number of outputs belongs to the op."""
-    op: Op = _two.op  # type: ignore[attr-defined]
-    return dataclasses.replace(
-        op,
-        outputs=count,
-        jvp=lambda tangents, _out, _x, axis, bounds: _split(tangents[0], axis, bounds),
-    )
-
-
-def _split(x: Any, axis: int, bounds: tuple[int, ...]) -> Any:
-    return call(_into(len(bounds) - 1), (x,), {"axis": axis, "bounds": bounds})
 
 
 def split_at(x: Array, axis: int, bounds: Sequence[int]) -> list[Array]:
     """The parts of `x` between `bounds` (the first is 0, the last the size of the axis)."""
     if len(bounds) == 2:
         return [crop(x, widths=((0, 0),) * len(x.shape))]
-    parts = list(_split(x, axis, tuple(bounds)))
+    parts = list(_split(x, axis=axis, bounds=tuple(bounds)))
     if not isinstance(x, Tensor):
         return parts
 
     def again(i: int) -> Any:
-        return _split(x, axis, tuple(bounds))[i]
+        return _split(x, axis=axis, bounds=tuple(bounds))[i]
 
     return [Alias(x, functools.partial(again, i), part) for i, part in enumerate(parts)]
 
