@@ -286,3 +286,14 @@ def test_what_a_tape_returns_shares_memory_with_nothing():
     for i, a in enumerate(arrays):
         for b in arrays[i + 1 :]:
             assert not np.shares_memory(a, b)
+
+
+def test_an_interior_source_that_collects_twice_shares_nothing_with_a_leaf():
+    tape = gt.GradientTape()
+    x, y = tape.watch(X.copy()), tape.watch(X.copy())
+    total = x + y
+    grads = tape.gradient(gt.sum(total * 2.0 + total * 3.0), [total, x, y])
+    for i, a in enumerate(grads):
+        assert a.tolist() == [5, 5, 5]
+        for b in grads[i + 1 :]:
+            assert not np.shares_memory(a.value, b.value)

@@ -190,6 +190,8 @@ def unbroadcast(ct: Any, shape: tuple[int, ...]) -> Any:
     axes = tuple(range(extra)) + tuple(
         axis + extra for axis, size in enumerate(shape) if size == 1 and ct.shape[axis + extra] != 1
     )
+    if type(ct) is np.ndarray:
+        return np.add.reduce(ct, axis=axes).reshape(shape)
     summed = functions["sum"](ct, axis=axes, keepdims=False) if axes else ct
     return functions["reshape"](summed, shape)
 

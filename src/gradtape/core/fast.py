@@ -2,8 +2,9 @@
 
 Each function built here checks that it is in the common case, computes, wraps and records, and
 leaves everything else to `call`. They are written flat, as they are what an eager op costs. The
-conditions of a record made here: every input is a raw float32 or float64 array of the shape and
-dtype of the result, or a Python number; then the bare rules `op.flat_vjps` hold in the walk.
+conditions of a `Unary` or `Binary` record made here: every input is a raw float32 or float64 array
+of the shape and dtype of the result, or a Python number; then the bare rules `op.flat_vjps` hold in
+the walk.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from gradtape.core.aval import Aval
 from gradtape.core.call import call, call_operator, explain, recording_segment
 from gradtape.core.nested import Handle
 from gradtape.core.op import Op
-from gradtape.core.record import LEAVES, Binary, Unary
+from gradtape.core.record import LEAVES, Binary, General, Unary
 from gradtape.core.state import CONTEXT_LEVEL, STATE
 from gradtape.core.tensor import Tensor
 
@@ -100,14 +101,12 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
                 raise explain(op, error, (value, value2)) from error
             return Tensor(out) if kind is Tensor or kind2 is Tensor else out
         dtype = value.dtype
-        if not (
-            dtype is value2.dtype
-            and (dtype is F64 or dtype is F32)
-            and value.shape == value2.shape
-            and state.plain
-        ):
+        if not (dtype is value2.dtype and (dtype is F64 or dtype is F32) and state.plain):
             return otherwise(op, (x, y), {})
-        out = compute(value, value2)
+        try:
+            out = compute(value, value2)
+        except Exception as error:
+            raise explain(op, error, (value, value2)) from error
         if parent is None:
             segment = parent2.segment
             keep_out, keep, keep2 = right
@@ -128,6 +127,13 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
             segment = recording_segment(segment, op)
             if segment is None:
                 return Tensor(out)
+        if value.shape != value2.shape:
+            kept = value if keep else Aval(value.shape, dtype)
+            kept2 = value2 if keep2 else Aval(value2.shape, dtype)
+            kept_out = out if keep_out else Aval(out.shape, dtype)
+            return Tensor(
+                out, General(op, segment, (parent, parent2), (kept, kept2), kept_out, {}, None)
+            )
         return Tensor(
             out,
             Binary(

@@ -93,11 +93,10 @@ class Leaf(Node):
 class Record(Node):
     """A record whose cotangent the walk keeps in `ct` until it gets there."""
 
-    __slots__ = ("ct", "op", "out", "owned")
+    __slots__ = ("ct", "op", "out")
     op: Op
     out: Any
     ct: Any
-    owned: bool
 
 
 class Unary(Record):
@@ -116,7 +115,6 @@ class Unary(Record):
         self.out = out
         self.params = params
         self.ct = None
-        self.owned = False
 
 
 class Binary(Record):
@@ -143,7 +141,6 @@ class Binary(Record):
         self.y = y
         self.out = out
         self.ct = None
-        self.owned = False
 
 
 class General(Record):
@@ -170,7 +167,6 @@ class General(Record):
         self.params = params
         self.avals = avals
         self.ct = None
-        self.owned = False
 
 
 class Output(Record):
@@ -186,7 +182,6 @@ class Output(Record):
         self.index = index
         self.out = None
         self.ct = None
-        self.owned = False
 
 
 class Indexing(Record):
@@ -203,7 +198,6 @@ class Indexing(Record):
         self.index = index
         self.out = None
         self.ct = None
-        self.owned = False
 
 
 class Constant(Record):
@@ -216,7 +210,6 @@ class Constant(Record):
         self.sequence = segment.next_sequence()
         self.out = None
         self.ct = None
-        self.owned = False
 
 
 def parents_of(node: Node) -> tuple[Node | None, ...]:

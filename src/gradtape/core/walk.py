@@ -83,7 +83,7 @@ def _walk_in_records(
     heap: list[tuple[int, Any]] = []
 
     def give(node: Any, ct: Any) -> None:
-        """Add `ct` to the cotangent of `node`, in place where nobody else holds the array."""
+        """Add `ct` to the cotangent of `node`, in place where the walk made the array itself."""
         if type(node) is Leaf:
             old = found.get(node)
             if old is None:
@@ -97,11 +97,12 @@ def _walk_in_records(
         elif node.ct is None:
             node.ct = ct
             heappush(heap, (-node.sequence, node))
-        elif node.owned and type(ct) is ndarray:
+        elif type(ct) is ndarray and node in fresh:
             node.ct += ct
         else:
             node.ct = new = node.ct + ct
-            node.owned = type(new) is ndarray
+            if type(new) is ndarray:
+                fresh.add(node)
 
     try:
         for node, ct in roots:
@@ -110,7 +111,6 @@ def _walk_in_records(
             record = heappop(heap)[1]
             ct = record.ct
             record.ct = None
-            record.owned = False
             if wanted and record in wanted:
                 found[record] = ct
             kind = type(record)
@@ -151,7 +151,6 @@ def _walk_in_records(
         # After an error in a rule: no cotangent may stay behind for the next walk to add to.
         for _, record in heap:
             record.ct = None
-            record.owned = False
 
 
 def _add_part(
@@ -168,14 +167,13 @@ def _add_part(
         return False
     if whole is None:
         whole = np.zeros(record.x.shape, record.x.dtype)
+        fresh.add(node)
         if leaf:
             found[node] = whole
-            fresh.add(node)
         else:
             node.ct = whole
-            node.owned = True
             heappush(heap, (-node.sequence, node))
-    elif not (node in fresh if leaf else node.owned):
+    elif node not in fresh:
         return False
     registry.functions["add_at"](whole, record.index, ct)
     return True
@@ -308,10 +306,12 @@ def pull(record: Record, ct: Any, *, rebuild: bool) -> list[tuple[Node, Any]]:
 def _own(found: Cotangents, fresh: set[Node], roots: Roots) -> None:
     """Make the results arrays of their own: writeable, contiguous, sharing memory with nothing."""
     taken = {id(ct) for _, ct in roots}
+    # What the walk made is nobody else's, unless an identity passed it on to another result.
+    taken.update(id(found[node]) for node in fresh if node in found)
     for node, ct in found.items():
         if type(ct) is ndarray and node not in fresh:
             if ct.base is not None or id(ct) in taken or not ct.flags.carray:
-                found[node] = ct = ct.copy()
+                found[node] = ct = np.array(ct, order="C")
             taken.add(id(ct))
         elif not isinstance(ct, ndarray | np.generic | Tensor):
             found[node] = array_module(ct).array(ct)

@@ -295,14 +295,19 @@ def _explained(index: Any, shape: tuple[int, ...], error: Exception) -> Exceptio
     return error
 
 
+def _is_integer_array(item: Any) -> bool:
+    return type(item) is ndarray and item.ndim > 0 and item.dtype.kind in "iu"
+
+
 def _getitem_any(base: Any, x: Any, index: Any, items: Index | None) -> Any:
     """`getitem` of anything but a plain tensor with a plain basic index."""
     if type(x) is ndarray and items is not None:
         with contextlib.suppress(IndexError, ValueError):  # explained below
             return x[items]
     x = as_array(x)
-    if type(index) is ndarray and index.ndim and x.shape and index.dtype.kind in "iu":
-        return gather_leading(x, index)
+    arrays = index if type(index) is tuple else (index,)
+    if 0 < len(arrays) <= len(x.shape) and all(_is_integer_array(array) for array in arrays):
+        return gather_leading(x, *arrays)
     basic, arrays, at = split_index(index, x.shape, "getitem")
     out = read_parts(x, basic, arrays, at)
     if arrays or not isinstance(base, Tensor) or not out.shape:
