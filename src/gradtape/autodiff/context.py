@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from gradtape.autodiff.reverse import checked
+from gradtape.backends import array_module
 from gradtape.core.call import is_differentiable
 from gradtape.core.define import public
 from gradtape.core.nested import unshell
@@ -48,7 +47,7 @@ def compute_gradients(
     tape = current_context().tape
     if gradient is None:
         value = target.value
-        gradient = np.ones(value.shape, value.dtype) if value.shape else value.dtype.type(1)
+        gradient = array_module(value).ones(value.shape, value.dtype)[()]
     else:
         gradient = unshell(checked(gradient, target, "compute_gradients", "gradient", "target"))
     if create_graph:
@@ -66,7 +65,7 @@ def _accumulate(leaf: Leaf, ct: Any, segment: Segment | None) -> None:
 
     The sum is recorded in `segment`; a gradient that was recorded elsewhere counts as a number.
     """
-    new = ct.fresh() if isinstance(ct, Tensor) else Tensor(np.asarray(ct))
+    new = ct.fresh() if isinstance(ct, Tensor) else Tensor(array_module(ct).asarray(ct))
     with leaf.lock:
         old = leaf.grad
         if old is not None:

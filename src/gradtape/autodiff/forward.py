@@ -70,8 +70,17 @@ class ForwardLevel(Level):
 
 
 def zeros_like(value: Any) -> Any:
-    """An array of zeros with the shape and dtype of a value of any level."""
+    """Zeros with the shape, dtype and device of a value of any level; a number for a number."""
+    return _filled(value, "zeros")
+
+
+def ones_like(value: Any) -> Any:
+    """Ones, likewise."""
+    return _filled(value, "ones")
+
+
+def _filled(value: Any, maker: str) -> Any:
     aval = aval_of(value)
     raw = innermost(value, show=True) if isinstance(value, Tensor) else value
-    zeros = array_module(raw).zeros(aval.shape, aval.dtype)
-    return zeros if aval.shape else zeros[()]
+    filled = getattr(array_module(raw), maker)(aval.shape, aval.dtype)
+    return filled if aval.shape else filled[()]

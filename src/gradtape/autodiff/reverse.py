@@ -18,7 +18,7 @@ from gradtape.autodiff.arguments import (
     run,
     selected,
 )
-from gradtape.autodiff.forward import zeros_like
+from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.core.aval import aval_of
 from gradtape.core.call import is_differentiable, lift
 from gradtape.core.nested import unshell, wrap
@@ -173,7 +173,7 @@ def record(
 def checked(value: Any, like: Any, transform: str, what: str, of: str) -> Any:
     """A tangent or cotangent with the shape of what it belongs to, cast to its dtype."""
     aval = aval_of(like)
-    if not isinstance(value, Tensor):
+    if not isinstance(value, Tensor) and not hasattr(value, "dtype"):
         value = np.asarray(value)
     if value.shape != aval.shape:
         raise ShapeError(
@@ -262,7 +262,7 @@ def value_and_grad(
 def _of_run(run: Pullback, *, single: bool, has_aux: bool) -> Any:
     """Value and gradient of a recorded run."""
     out = run.scalar()
-    grads = run.pull([aval_of(out).dtype.type(1)])
+    grads = run.pull([ones_like(out)])
     return (run.value(), run.aux) if has_aux else run.value(), grads[0] if single else grads
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from gradtape.autodiff.arguments import own, primal
-from gradtape.autodiff.forward import zeros_like
+from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.autodiff.pushforward import push
 from gradtape.autodiff.reverse import checked
 from gradtape.core.aval import aval_of
@@ -46,12 +43,7 @@ class GradientTape:
     def __enter__(self) -> GradientTape:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     def stop(self) -> None:
@@ -156,7 +148,7 @@ class GradientTape:
                     f"forward_gradient: the source has shape {source.shape}; needed tangent=, the "
                     "direction to vary it in, as it is not a scalar"
                 )
-            tangent = np.ones((), source.dtype)[()]
+            tangent = ones_like(origin)
         else:
             tangent = checked(tangent, origin, "forward_gradient", "tangent", "source")
         self._finish()
@@ -195,7 +187,7 @@ class GradientTape:
 def _seeds(targets: list[Tensor], given: Any, several: bool) -> list[Any]:
     """A cotangent per target: ones, or what the user gave."""
     if given is None:
-        return [np.ones(target.shape, target.dtype)[()] for target in targets]
+        return [ones_like(target) for target in targets]
     seeds = list(given) if several else [given]
     if len(seeds) != len(targets):
         raise ShapeError(f"gradient: came {len(seeds)} output_gradients for {len(targets)} targets")

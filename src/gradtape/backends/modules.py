@@ -22,6 +22,11 @@ def array_module(*values: Any) -> Any:
     return np
 
 
+def to_numpy(value: Any) -> Any:
+    """A raw value as a NumPy array; one of another device is copied from there."""
+    return value.get() if hasattr(value, "get") else np.asarray(value)
+
+
 def is_raw(value: Any) -> bool:
     """Whether `value` is an array or number of a backend, as opposed to a tensor or a container."""
     return isinstance(value, _NUMPY_TYPES) or type(value).__module__.partition(".")[0] == "cupy"

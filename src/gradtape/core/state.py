@@ -15,7 +15,6 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
-from types import TracebackType
 from typing import Any, Protocol
 
 from gradtape.core.op import Op
@@ -116,12 +115,7 @@ class Scope(contextlib.ContextDecorator):
         STATE.set(self.change(current()))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         STATE.set(_without(current(), self))
 
 
@@ -275,13 +269,8 @@ class GradientContext(Scope):
         self._depth += 1
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        super().__exit__(kind, error, traceback)
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
         self._depth -= 1
         if self._depth == 0:
             self._delete()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradtape.backends import is_raw
+from gradtape.backends import array_module, is_raw, to_numpy
 from gradtape.core.op import registry
 from gradtape.core.record import LEAVES, Leaf, Node, Segment
 from gradtape.core.state import current
@@ -134,7 +134,7 @@ class Tensor:
     def zero_grad(self) -> None:
         """Set the gradient to zeros (a gradient that was never computed stays None)."""
         if isinstance(self.record, Leaf) and self.record.grad is not None:
-            self.record.grad = Tensor(np.zeros(self.shape, self.dtype))
+            self.record.grad = Tensor(array_module(self.value).zeros(self.shape, self.dtype))
 
     def backward(self, gradient: Any = None, **options: Any) -> None:
         """Add the gradients of this tensor to `.grad` of the leaves; see `compute_gradients`."""
@@ -164,10 +164,10 @@ class Tensor:
 
     def numpy(self) -> Any:
         """The value as a read-only NumPy array; raises while it is being recorded."""
-        return read_only(np.asarray(concrete(self, "numpy()")))
+        return read_only(to_numpy(concrete(self, "numpy()")))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        array = np.asarray(concrete(self, "np.asarray(tensor)"))
+        array = to_numpy(concrete(self, "np.asarray(tensor)"))
         if dtype is not None and array.dtype != dtype:
             if copy is False:
                 raise ArgumentError(f"np.asarray: copy=False, but {array.dtype} to {dtype} copies")
@@ -196,7 +196,7 @@ class Tensor:
 
     def __repr__(self) -> str:
         body = np.array2string(
-            np.asarray(innermost(self, show=True)),
+            to_numpy(innermost(self, show=True)),
             separator=", ",
             prefix="tensor(",
             floatmode="maxprec",

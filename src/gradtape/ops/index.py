@@ -305,9 +305,9 @@ def _getitem_any(base: Any, x: Any, index: Any, items: Index | None) -> Any:
         with contextlib.suppress(IndexError, ValueError):  # explained below
             return x[items]
     x = as_array(x)
-    arrays = index if type(index) is tuple else (index,)
-    if 0 < len(arrays) <= len(x.shape) and all(_is_integer_array(array) for array in arrays):
-        return gather_leading(x, *arrays)
+    items = index if type(index) is tuple else (index,)
+    if 0 < len(items) <= len(x.shape) and all(_is_integer_array(item) for item in items):
+        return gather_leading(x, *items)
     basic, arrays, at = split_index(index, x.shape, "getitem")
     out = read_parts(x, basic, arrays, at)
     if arrays or not isinstance(base, Tensor) or not out.shape:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -49,15 +48,10 @@ class detect_writes(Scope):  # noqa: N801 - used like a function, as no_grad is
                 self._seen.append((label, array, _checksum(array)))
         return out
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        super().__exit__(kind, error, traceback)
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
         seen, self._seen = self._seen, []
-        if error is not None:
+        if error[0] is not None:
             return
         for label, array, checksum in seen:
             if _checksum(array) != checksum:
