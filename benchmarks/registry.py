@@ -8,7 +8,7 @@ from benchmarks import (
     digits,
     imports,
     indexed_loop,
-    small_ops,
+    single_ops,
     transform,
     untracked,
 )
@@ -20,7 +20,8 @@ Benchmark = Callable[[Settings], Iterator[Row]]
 BENCHMARKS: dict[str, Benchmark] = {
     "chain": chain.run,
     "untracked": untracked.run,
-    "small-ops": small_ops.run,
+    "small-ops": single_ops.run_small,
+    "large-ops": single_ops.run_large,
     "transform": transform.run,
     "indexed-loop": indexed_loop.run,
     "cheap-gradient": cheap_gradient.run,

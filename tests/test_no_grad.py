@@ -166,3 +166,10 @@ def test_backward_inside_no_grad_works():
     with gt.no_grad():
         loss.backward()
     np.testing.assert_array_equal(np.asarray(x.grad), [2, 4])
+
+
+def test_a_derivative_is_not_put_on_a_tape_under_no_grad():
+    w = gt.ones(2, requires_grad=True)
+    with gt.no_grad():
+        slope = gt.grad(lambda x: gt.sum(x * 2.0))(w)
+    assert not slope.requires_grad

@@ -233,6 +233,6 @@ def lift(value: Any, like: Any) -> Any:
     if own is not None and not _lower(own.segment, level):
         return wrap(lift(value.value, like if _lower(level, own.segment) else like.value), own)
     value = lift(value, like.value)
-    if not level.active or not isinstance(level, Segment):
+    if not (level.active and isinstance(level, Segment) and level.number > current().floor):
         return value
     return wrap(value, Constant(current_context().tape.segment if level is LEAVES else level))

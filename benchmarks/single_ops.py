@@ -1,4 +1,4 @@
-"""Single operations of each kind on small arrays, forward and backward."""
+"""Single operations of each kind on small and on large arrays, forward and backward."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -10,8 +10,6 @@ import gradtape as gt
 from benchmarks.harness import Contender, Settings, assert_agree
 from benchmarks.result import OURS, Row, compare
 
-BAR = 0.7
-
 
 class Case(NamedTuple):
     """One operation: as text, the shapes of its arguments, our form and PyTorch's."""
@@ -22,28 +20,51 @@ class Case(NamedTuple):
     pytorch: Callable[..., Any]
 
 
-CASES = (
+SMALL_BAR = 0.7
+SMALL = (
     Case("gt.sum(x)", ((10,),), gt.sum, torch.sum),
     Case("a @ b", ((4, 4), (4, 4)), lambda a, b: a @ b, lambda a, b: a @ b),
     Case("x[1:]", ((10,),), lambda x: x[1:], lambda x: x[1:]),
     Case("x.reshape(2, 5)", ((10,),), lambda x: x.reshape(2, 5), lambda x: x.reshape(2, 5)),
     Case("np.tanh(x)", ((10,),), np.tanh, torch.tanh),
 )
+# For information: here both sides are as fast as their kernels.
+LARGE = (
+    Case("x * x", ((1_000_000,),), lambda x: x * x, lambda x: x * x),
+    Case("exp(x)", ((1_000_000,),), gt.exp, torch.exp),
+    Case("tanh(x)", ((1_000_000,),), gt.tanh, torch.tanh),
+    Case("erf(x)", ((1_000_000,),), gt.erf, torch.erf),
+    Case("relu(x)", ((1_000_000,),), gt.relu, torch.relu),
+    Case("gelu(x)", ((1_000_000,),), gt.gelu, torch.nn.functional.gelu),
+    Case("a @ b", ((500, 500), (500, 500)), lambda a, b: a @ b, lambda a, b: a @ b),
+)
 
 
-def run(settings: Settings) -> Iterator[Row]:
+def run_small(settings: Settings) -> Iterator[Row]:
+    """Time small arrays, where the cost of recording counts."""
+    return _run(SMALL, SMALL_BAR, settings)
+
+
+def run_large(settings: Settings) -> Iterator[Row]:
+    """Time large arrays, where NumPy's kernels count."""
+    return _run(LARGE, None, settings)
+
+
+def _run(cases: tuple[Case, ...], bar: float | None, settings: Settings) -> Iterator[Row]:
     """Time `op(*leaves).backward()` for each case, gradients dropped before each call.
 
     A result that is not a scalar is seeded with ones: gradtape's backward() does so by itself,
     PyTorch is given a seed made beforehand, which spares it the making.
     """
     rng = np.random.default_rng(0)
-    for case in CASES:
+    for case in cases:
         arrays = [rng.normal(size=shape) for shape in case.shapes]
-        yield from _run_case(case, arrays, settings)
+        yield from _run_case(case, arrays, bar, settings)
 
 
-def _run_case(case: Case, arrays: list[np.ndarray], settings: Settings) -> list[Row]:
+def _run_case(
+    case: Case, arrays: list[np.ndarray], bar: float | None, settings: Settings
+) -> list[Row]:
     leaves = [gt.tensor(a, requires_grad=True) for a in arrays]
     ours = _unary(case.ours, leaves[0]) if len(leaves) == 1 else _binary(case.ours, *leaves)
 
@@ -64,7 +85,7 @@ def _run_case(case: Case, arrays: list[np.ndarray], settings: Settings) -> list[
         case.text,
         f"`{case.text}`, {shape} elements, forward + backward",
         Contender(OURS, ours),
-        [(Contender("PyTorch eager", pytorch), BAR)],
+        [(Contender("PyTorch eager", pytorch), bar)],
         settings,
     )
 
