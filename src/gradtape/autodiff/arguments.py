@@ -28,7 +28,7 @@ def run(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any
     except (TypeError, ValueError) as error:
         cause = error.__cause__ or error.__context__
         if isinstance(cause, GradtapeError) and not isinstance(error, GradtapeError):
-            raise cause from None
+            raise cause.with_traceback(error.__traceback__) from None
         raise
 
 
@@ -40,8 +40,8 @@ def primal(value: Any, transform: str, where: str) -> Any:
     """An argument to be differentiated: a tensor, or an array made of what came."""
     if not isinstance(value, Tensor) and not is_raw(value):
         raise DTypeError(
-            f"{transform}: {where} is a {type(value).__name__}; needed an array, a tensor, a "
-            "float, or nested lists, tuples and dicts of them"
+            f"{transform}: {where} is a {type(value).__name__}; needed an array, a tensor or a "
+            "float" + ("; use np.array" if transform == "watch" else " (or containers of them)")
         )
     if isinstance(value, bool | int | float | complex):
         value = np.asarray(value)[()]  # a NumPy scalar: faster than a 0-d array

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from gradtape.autodiff.reverse import Pullback, grad, record
 from gradtape.autodiff.transforms import jvp, vmap
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.define import functions
-from gradtape.errors import ShapeError
+from gradtape.errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError
 
 Argnums = int | Sequence[int]
 
@@ -24,6 +25,16 @@ def _basis(aval: Aval) -> Any:
     """All unit vectors of a space, stacked along a new first axis."""
     size = math.prod(aval.shape)
     return np.eye(size, dtype=aval.dtype).reshape(size, *aval.shape)
+
+
+def _refuse_complex(transform: str, values: Sequence[Any]) -> None:
+    """Raise for complex numbers: one number cannot hold the derivative by both of their parts."""
+    for value in values:
+        if aval_of(value).dtype.kind == "c":
+            raise DTypeError(
+                f"{transform}: came {aval_of(value)}; needed real arguments and results. Split "
+                "complex ones into real and imaginary parts, or use gt.jvp and gt.vjp"
+            )
 
 
 def jacrev(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
@@ -47,7 +58,9 @@ def jacrev(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., 
     @functools.wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = selected(argnums, len(args), "jacrev")
+        _refuse_complex("jacrev", [leaf for n in chosen for leaf in tree.flatten(args[n])[0]])
         run = record(function, args, kwargs, chosen, "jacrev")
+        _refuse_complex("jacrev", run.outs)
         return _rows(run, isinstance(argnums, int))
 
     return jacobian
@@ -94,6 +107,7 @@ def jacfwd(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., 
         chosen = selected(argnums, len(args), "jacfwd")
         leaves, structure = tree.flatten([args[n] for n in chosen])
         values = [primal(leaf, "jacfwd", "an argument") for leaf in leaves]
+        _refuse_complex("jacfwd", values)
 
         def of_leaves(*changed: Any) -> Any:
             full = list(args)
@@ -104,6 +118,7 @@ def jacfwd(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., 
         columns = [_columns(of_leaves, values, i) for i in range(len(values))]
         # Columns nest as argument, then output; users get output, then argument.
         outs, out_structure = tree.flatten(columns[0])
+        _refuse_complex("jacfwd", outs)
         flat = [tree.flatten(column)[0] for column in columns]
         per_output = []
         for i in range(len(outs)):
@@ -155,13 +170,17 @@ def jacobian(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[...
     @functools.wraps(function)
     def choose(*args: Any, **kwargs: Any) -> Any:
         chosen = selected(argnums, len(args), "jacobian")
+        _refuse_complex("jacobian", [leaf for n in chosen for leaf in tree.flatten(args[n])[0]])
         run = record(function, args, kwargs, chosen, "jacobian")
+        _refuse_complex("jacobian", run.outs)
         rows = sum(math.prod(aval_of(out).shape) for out in run.outs)
         columns = sum(
             math.prod(aval_of(leaf).shape) for n in chosen for leaf in tree.flatten(args[n])[0]
         )
         if columns < rows:
-            return forward(*args, **kwargs)
+            # A function with only a custom_vjp in it has no forward mode.
+            with contextlib.suppress(NotDifferentiableError):
+                return forward(*args, **kwargs)
         return _rows(run, isinstance(argnums, int))
 
     return choose
@@ -182,7 +201,16 @@ def hessian(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[...,
     array([[4., 2.],
            [2., 0.]])
     """
-    return jacfwd(grad(function, argnums), argnums)
+    gradient = grad(function, argnums)
+    forward, reverse = jacfwd(gradient, argnums), jacrev(gradient, argnums)
+
+    @functools.wraps(function)
+    def second(*args: Any, **kwargs: Any) -> Any:
+        with contextlib.suppress(NotDifferentiableError):  # as in `jacobian`
+            return forward(*args, **kwargs)
+        return reverse(*args, **kwargs)
+
+    return second
 
 
 def hvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -199,6 +227,8 @@ def hvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     >>> gt.hvp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
     array([6., 0.])
     """
+    if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
+        raise ArgumentError("hvp: needed tuples, one entry per argument: hvp(f, (x,), (v,))")
     if len(primals) != len(tangents):
         raise ShapeError(f"hvp: came {len(primals)} primals and {len(tangents)} tangents")
     argnums: Argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))

@@ -35,12 +35,19 @@ def jvp(
         `(output, output_tangent)`, with `aux` as third if asked for.
 
     Raises:
+        ArgumentError: The primals or tangents are not a tuple.
         ShapeError: A tangent does not have the shape of its primal.
         DTypeError: A primal is not floating or complex.
 
     >>> gt.jvp(lambda x: x * x, (3.0,), (1.0,))
     (np.float64(9.0), np.float64(6.0))
     """
+    for given, what in ((primals, "primals"), (tangents, "tangents")):
+        if not isinstance(given, tuple | list):
+            raise ArgumentError(
+                f"jvp: came {what} as a {type(given).__name__}; needed a tuple with one entry per "
+                f"argument: jvp(f, (x,), (dx,))"
+            )
     leaves, structure = tree.flatten(tuple(primals))
     directions, directions_structure = tree.flatten(tuple(tangents))
     if structure != directions_structure:

@@ -13,8 +13,9 @@ import numpy as np
 
 from gradtape.core.define import elementwise, functions
 from gradtape.core.op import Zero
+from gradtape.ops.comparison import isfinite
 from gradtape.ops.rounding import rint
-from gradtape.ops.select import mask, where
+from gradtape.ops.select import divide_or_zero, mask, settle, where
 from gradtape.typing import Array, ArrayLike
 
 _A_E = Zero("piecewise constant")
@@ -68,11 +69,16 @@ def multiply(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
+def _over(numerator: Any, ct: Any, y: Any) -> Any:
+    slope = numerator / y
+    return slope if isinstance(y, int | float) and y else settle(slope, ct, lambda: y != 0)
+
+
 # d(x/y) = dx/y − (x/y)·dy/y
 @elementwise(
     np.true_divide,
-    lambda ct, _out, _x, y: ct / y,
-    lambda ct, out, _x, y: -ct * out / y,
+    lambda ct, _out, _x, y: _over(ct, ct, y),
+    lambda ct, out, _x, y: _over(-ct * out, ct, y),
     operator="truediv",
     fast=operator.truediv,
 )
@@ -148,9 +154,14 @@ def _power_by_base(ct: Any, _out: Any, x: Any, y: Any) -> Any:
             return ct * (x + x)
         if y == 1:
             return ct
-        return None if y == 0 else ct * (y * _raised(x, y - 1))
+        if y == 0:
+            return None
+        slope = ct * (y * _raised(x, y - 1))
+        defined = not isinstance(y, complex) and y > 0 and y == int(y)
+        return slope if defined else settle(slope, ct, lambda: isfinite(x**y))
     zero = y == 0
-    return mask(ct * y * x ** where(zero, 1, y - 1), zero ^ True)
+    slope = mask(ct * y * x ** where(zero, 1, y - 1), zero ^ True)
+    return settle(slope, ct, lambda: isfinite(x**y))
 
 
 def _power_by_exponent(ct: Any, out: Any, x: Any, y: Any) -> Any:
@@ -160,7 +171,8 @@ def _power_by_exponent(ct: Any, out: Any, x: Any, y: Any) -> Any:
             return mask(ct * out * -math.inf, y < 0)
         return ct * out * (math.log(x) if x > 0 else math.nan)
     flat = (x == 0) & (y >= 0)
-    return mask(ct * out * functions["log"](where(flat, 1, x)), flat ^ True)
+    slope = mask(ct * out * functions["log"](where(flat, 1, x)), flat ^ True)
+    return settle(slope, ct, lambda: isfinite(out))
 
 
 # d(x^y) = y·x^(y−1)·dx + x^y·log(x)·dy
@@ -211,7 +223,9 @@ def square(x: ArrayLike, /) -> Array:
 
 
 # d(1/x) = −dx/x²
-@elementwise(np.reciprocal, lambda ct, out, _x: -ct * (out * out))
+@elementwise(
+    np.reciprocal, lambda ct, out, _x: settle(-ct * (out * out), ct, lambda: isfinite(out))
+)
 def reciprocal(x: ArrayLike, /) -> Array:
     """One divided by the array, element by element.
 
@@ -223,8 +237,8 @@ def reciprocal(x: ArrayLike, /) -> Array:
 # d √(x² + y²) = (x·dx + y·dy)/√(x² + y²), taken as 0 at the origin like that of a norm
 @elementwise(
     np.hypot,
-    lambda ct, out, x, _y: ct * (x / where(out == 0, 1, out)),
-    lambda ct, out, _x, y: ct * (y / where(out == 0, 1, out)),
+    lambda ct, out, x, _y: ct * divide_or_zero(x, out),
+    lambda ct, out, _x, y: ct * divide_or_zero(y, out),
 )
 def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Length of the hypotenuse, without overflow on the way.

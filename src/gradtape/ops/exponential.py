@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import elementwise, functions
-from gradtape.ops.comparison import isinf
-from gradtape.ops.select import where
+from gradtape.ops.comparison import isfinite, isinf
+from gradtape.ops.select import settle, where
 from gradtape.typing import Array, ArrayLike
 
 LN_2 = math.log(2.0)
@@ -17,7 +17,7 @@ LN_10 = math.log(10.0)
 
 
 # d eˣ = eˣ·dx
-@elementwise(np.exp, lambda ct, out, _x: ct * out)
+@elementwise(np.exp, lambda ct, out, _x: settle(ct * out, ct, lambda: isfinite(out)))
 def exp(x: ArrayLike, /) -> Array:
     """Exponential, element by element.
 
@@ -27,7 +27,11 @@ def exp(x: ArrayLike, /) -> Array:
 
 
 # d 2ˣ = log 2·2ˣ·dx
-@elementwise(np.exp2, lambda ct, out, _x: ct * (LN_2 * out), replaces=("scipy.special.exp2",))
+@elementwise(
+    np.exp2,
+    lambda ct, out, _x: settle(ct * (LN_2 * out), ct, lambda: isfinite(out)),
+    replaces=("scipy.special.exp2",),
+)
 def exp2(x: ArrayLike, /) -> Array:
     """Two to the power of the elements.
 
@@ -39,7 +43,7 @@ def exp2(x: ArrayLike, /) -> Array:
 # d 10ˣ = log 10·10ˣ·dx
 @elementwise(
     lambda xp, x: xp.power(10.0, x),
-    lambda ct, out, _x: ct * (LN_10 * out),
+    lambda ct, out, _x: settle(ct * (LN_10 * out), ct, lambda: isfinite(out)),
     replaces=("scipy.special.exp10",),
 )
 def exp10(x: ArrayLike, /) -> Array:
@@ -51,7 +55,11 @@ def exp10(x: ArrayLike, /) -> Array:
 
 
 # d(eˣ − 1) = eˣ·dx
-@elementwise(np.expm1, lambda ct, out, _x: ct * (out + 1), replaces=("scipy.special.expm1",))
+@elementwise(
+    np.expm1,
+    lambda ct, out, _x: settle(ct * (out + 1), ct, lambda: isfinite(out)),
+    replaces=("scipy.special.expm1",),
+)
 def expm1(x: ArrayLike, /) -> Array:
     """Exponential minus one, exact for small arguments too.
 
@@ -61,7 +69,7 @@ def expm1(x: ArrayLike, /) -> Array:
 
 
 # d log x = dx/x
-@elementwise(np.log, lambda ct, _out, x: ct / x)
+@elementwise(np.log, lambda ct, _out, x: settle(ct / x, ct, lambda: x != 0))
 def log(x: ArrayLike, /) -> Array:
     """Natural logarithm, element by element.
 
@@ -71,7 +79,7 @@ def log(x: ArrayLike, /) -> Array:
 
 
 # d log₂ x = dx/(x·log 2)
-@elementwise(np.log2, lambda ct, _out, x: ct / (LN_2 * x))
+@elementwise(np.log2, lambda ct, _out, x: settle(ct / (LN_2 * x), ct, lambda: x != 0))
 def log2(x: ArrayLike, /) -> Array:
     """Logarithm to base 2, element by element.
 
@@ -81,7 +89,7 @@ def log2(x: ArrayLike, /) -> Array:
 
 
 # d log₁₀ x = dx/(x·log 10)
-@elementwise(np.log10, lambda ct, _out, x: ct / (LN_10 * x))
+@elementwise(np.log10, lambda ct, _out, x: settle(ct / (LN_10 * x), ct, lambda: x != 0))
 def log10(x: ArrayLike, /) -> Array:
     """Logarithm to base 10, element by element.
 
@@ -91,7 +99,11 @@ def log10(x: ArrayLike, /) -> Array:
 
 
 # d log(1 + x) = dx/(1 + x)
-@elementwise(np.log1p, lambda ct, _out, x: ct / (x + 1), replaces=("scipy.special.log1p",))
+@elementwise(
+    np.log1p,
+    lambda ct, _out, x: settle(ct / (x + 1), ct, lambda: x != -1),
+    replaces=("scipy.special.log1p",),
+)
 def log1p(x: ArrayLike, /) -> Array:
     """Logarithm of one plus the elements, exact for small arguments too.
 
@@ -101,7 +113,7 @@ def log1p(x: ArrayLike, /) -> Array:
 
 
 # d √x = dx/(2·√x)
-@elementwise(np.sqrt, lambda ct, out, _x: ct / (out + out))
+@elementwise(np.sqrt, lambda ct, out, _x: settle(ct / (out + out), ct, lambda: isfinite(out)))
 def sqrt(x: ArrayLike, /) -> Array:
     """Square root, element by element; the derivative at 0 is infinite.
 

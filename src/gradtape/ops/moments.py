@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import elementwise, functions, general, public
+from gradtape.core.define import functions, general, public
 from gradtape.errors import ArgumentError
 from gradtape.ops.reduce import (
     Axes,
@@ -20,6 +20,7 @@ from gradtape.ops.reduce import (
     sum_forward,
     sum_over,
 )
+from gradtape.ops.select import divide_or_zero
 from gradtape.typing import Array, ArrayLike, Axis
 
 
@@ -126,25 +127,6 @@ def _correction(name: str, ddof: float, correction: float | None) -> float:
 
 
 # ---- std ----------------------------------------------------------------------------------------
-
-
-def _divide_forward(xp: Any, x: Any, y: Any) -> Any:
-    zero = y == 0
-    return xp.where(zero, 0, x / xp.where(zero, 1, y))
-
-
-def _divide_by_x(ct: Any, _out: Any, _x: Any, y: Any) -> Any:
-    return divide_or_zero(ct, y)
-
-
-def _divide_by_y(ct: Any, out: Any, _x: Any, y: Any) -> Any:
-    return -divide_or_zero(ct * out, y)
-
-
-# d(x/y) = dx/y − (x/y)·dy/y, and all of it 0 where y = 0
-@elementwise(_divide_forward, _divide_by_x, _divide_by_y)
-def divide_or_zero(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Quotient of two arrays, and 0 with derivatives 0 where the second one is 0."""
 
 
 def _std_forward(xp: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:

@@ -23,7 +23,7 @@ from gradtape.ops.reduce import (
     spread,
     sum as sum_of,
 )
-from gradtape.ops.select import where
+from gradtape.ops.select import divide_or_zero, where
 from gradtape.ops.shape import as_array, normalize_axes
 from gradtape.typing import Array, ArrayLike, Axis
 
@@ -40,8 +40,7 @@ def _forward(xp: Any, x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
 
 def _over(ct: Any, norm: Any) -> Any:
     """`ct / norm`, and 0 where the norm is 0: there is no direction to go in."""
-    zero = equal(norm, 0)
-    return where(zero, 0.0, ct / where(zero, 1.0, norm))
+    return divide_or_zero(ct, norm)
 
 
 def _direction(norm: Any, x: Any, ord: float) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 
 from gradtape.core.define import elementwise, functions, public
 from gradtape.core.op import Zero
+from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import ArgumentError
 from gradtape.ops.comparison import isfinite, logical_not
 from gradtape.ops.parametric import parametric
@@ -47,6 +48,37 @@ def mask(x: ArrayLike, condition: ArrayLike, /) -> Array:
 
     >>> gt.ops.select.mask(np.array([1.0, np.nan]), np.array([True, False]))
     array([1., 0.])
+    """
+
+
+def settle(slope: Any, ct: Any, finite: Callable[[], Any]) -> Any:
+    """`slope`, and 0 where `ct` is 0 and the function had no finite value.
+
+    A branch that `where` did not take gets a cotangent of exactly 0. If the function is not defined
+    there, its derivative is infinite or NaN, and 0·∞ would spoil the gradient of what was taken.
+
+    Args:
+        slope: `ct` times the derivative.
+        ct: The cotangent, or tangent.
+        finite: Gives where the value of the function is finite; asked only if it matters.
+    """
+    raw = innermost(slope, show=True) if isinstance(slope, Tensor) else slope
+    if isinstance(raw, np.ndarray | np.generic) and np.isfinite(np.add.reduce(raw, axis=None)):
+        return slope
+    return mask(slope, (ct != 0) | finite())
+
+
+# d(x/y) = dx/y − (x/y)·dy/y, where 1/0 is taken as 0; as a function of y it has no slope there
+@elementwise(
+    lambda xp, x, y: xp.where(y == 0, 0, x / xp.where(y == 0, 1, y)),
+    lambda ct, _out, _x, y: divide_or_zero(ct, y),  # type: ignore[has-type]
+    lambda ct, out, _x, y: functions["divide"](-ct * out, y),
+)
+def divide_or_zero(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Quotient of two arrays, and 0 where the second one is 0: the slope of a norm at its kink.
+
+    >>> gt.ops.select.divide_or_zero(np.array([1.0, 1.0]), np.array([2.0, 0.0]))
+    array([0.5, 0. ])
     """
 
 

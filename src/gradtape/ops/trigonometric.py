@@ -11,7 +11,7 @@ import numpy as np
 from gradtape.core.define import elementwise, public
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.parametric import parametric
-from gradtape.ops.select import where
+from gradtape.ops.select import settle, where
 from gradtape.typing import Array, ArrayLike
 
 # ---- circular functions -------------------------------------------------------------------------
@@ -48,7 +48,10 @@ def tan(x: ArrayLike, /) -> Array:
 
 
 # d arcsin x = dx/√(1 − x²)
-@elementwise(np.arcsin, lambda ct, _out, x: ct / sqrt((1 - x) * (1 + x)))
+@elementwise(
+    np.arcsin,
+    lambda ct, _out, x: settle(ct / sqrt((1 - x) * (1 + x)), ct, lambda: x * x <= 1),
+)
 def arcsin(x: ArrayLike, /) -> Array:
     """Angle of a sine, from -π/2 to π/2.
 
@@ -58,7 +61,10 @@ def arcsin(x: ArrayLike, /) -> Array:
 
 
 # d arccos x = −dx/√(1 − x²)
-@elementwise(np.arccos, lambda ct, _out, x: -ct / sqrt((1 - x) * (1 + x)))
+@elementwise(
+    np.arccos,
+    lambda ct, _out, x: settle(-ct / sqrt((1 - x) * (1 + x)), ct, lambda: x * x <= 1),
+)
 def arccos(x: ArrayLike, /) -> Array:
     """Angle of a cosine, from 0 to π.
 
@@ -202,7 +208,10 @@ def arcsinh(x: ArrayLike, /) -> Array:
 
 
 # d arccosh x = dx/(√(x − 1)·√(x + 1)); two roots, as one has the wrong sign in half the plane
-@elementwise(np.arccosh, lambda ct, _out, x: ct / (sqrt(x - 1) * sqrt(x + 1)))
+@elementwise(
+    np.arccosh,
+    lambda ct, _out, x: settle(ct / (sqrt(x - 1) * sqrt(x + 1)), ct, lambda: x >= 1),
+)
 def arccosh(x: ArrayLike, /) -> Array:
     """Inverse of the hyperbolic cosine, for arguments from 1.
 
@@ -212,7 +221,10 @@ def arccosh(x: ArrayLike, /) -> Array:
 
 
 # d arctanh x = dx/(1 − x²)
-@elementwise(np.arctanh, lambda ct, _out, x: ct / ((1 - x) * (1 + x)))
+@elementwise(
+    np.arctanh,
+    lambda ct, _out, x: settle(ct / ((1 - x) * (1 + x)), ct, lambda: x * x < 1),
+)
 def arctanh(x: ArrayLike, /) -> Array:
     """Inverse of the hyperbolic tangent, for arguments from -1 to 1.
 
