@@ -352,29 +352,3 @@ def test_a_view_whose_base_has_changed_can_be_read_after_recording(end):
         v = changed_after(gt.tensor(X, requires_grad=True))
         end()
     assert np.asarray(v).tolist() == v.tolist() == [2, 1, 4]
-
-
-ALIASES = {
-    "reshape": lambda t: t.reshape(2, 2),
-    "np.reshape": lambda t: np.reshape(t, (4, 1)),
-    "ravel": lambda t: gt.ravel(t),
-    "T": lambda t: t.T,
-    "transpose": lambda t: np.transpose(t),
-    "swapaxes": lambda t: gt.expand_dims(t, 0).swapaxes(0, 1),
-    "expand_dims": lambda t: gt.expand_dims(t, 0),
-    "squeeze": lambda t: gt.squeeze(t[None]),
-    "broadcast_to": lambda t: gt.broadcast_to(t, (2, 4)),
-}
-
-
-@pytest.mark.parametrize("alias", ALIASES.values(), ids=ALIASES.keys())
-@pytest.mark.parametrize("requires_grad", [False, True])
-def test_writing_into_another_form_of_the_same_array_raises(alias, requires_grad):
-    t = gt.tensor(X, requires_grad=requires_grad) * 1.0
-    with pytest.raises(GradtapeError):
-        alias(t)[0] = 9.0
-    with pytest.raises(GradtapeError):
-        operator.iadd(alias(t), 1.0)
-    copied = alias(t).copy()
-    copied[0] = 9.0
-    assert t.detach().tolist() == X.tolist()

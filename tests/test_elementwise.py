@@ -196,6 +196,33 @@ def test_complex_derivatives_of_two(name: str):
     check_grads(function, (Z, np.array([0.5, 1.5, 2.5])), order=2)
 
 
+# ---- half precision --------------------------------------------------------------------------------
+
+HALF = (
+    "sigmoid silu gelu erf erfc lgamma digamma ndtr erfinv softplus log_sigmoid xlogy logaddexp "
+    "tanh relu elu"
+).split()
+
+
+@pytest.mark.parametrize("name", HALF)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("shape", [(3,), ()])
+def test_small_floats_stay_small(name: str, dtype: Any, shape: tuple[int, ...]):
+    function = getattr(gt, name)
+    args = [np.full(shape, 0.5, dtype)] * (2 if name in ("xlogy", "logaddexp") else 1)
+    out = function(*args)
+    assert out.dtype == dtype
+    wide = function(*(x.astype(np.float64) for x in args))
+    np.testing.assert_allclose(out, wide, rtol=4 * np.finfo(dtype).eps)
+    slopes = gt.grad(lambda *xs: gt.sum(function(*xs)), tuple(range(len(args))))(*args)
+    assert {slope.dtype for slope in slopes} == {np.dtype(dtype)}
+
+
+def test_polygamma_and_tanh_gelu_in_half_precision():
+    x = np.full(3, 0.5, np.float16)
+    assert gt.polygamma(1, x).dtype == gt.gelu(x, approximate="tanh").dtype == np.float16
+
+
 # ---- sinc ---------------------------------------------------------------------------------------
 
 

@@ -146,12 +146,13 @@ def test_many_targets_and_sources_in_one_pass():
     x, y, z = tape.watch(2.0), tape.watch(X), tape.watch(5.0)
     one, two = x * x * gt.sum(y), x * y
     grads = tape.gradient([one, two], (x, y, z))
-    assert isinstance(grads, list)
+    assert isinstance(grads, tuple)
     # one + sum(two): 4x + 6 by x wherever sum(y) = 6; x² + x by y
     assert grads[0].item() == 2 * 2.0 * 6 + 6
     assert value(grads[1]).tolist() == [6, 6, 6]
     assert grads[2].item() == 0.0
     assert isinstance(tape.gradient((one,), [x]), list)
+    assert tape.gradient(one, {"x": x})["x"].item() == 24.0
     assert isinstance(tape.gradient([one, one], x), gt.Tensor)
     assert tape.gradient([one, one], x).item() == 2 * 24.0
 

@@ -44,7 +44,7 @@ def test_argnums(argnums, expected):
 @pytest.mark.parametrize("argnums", [2, -3, (0, 2)])
 @pytest.mark.parametrize("transform", [gt.grad, gt.value_and_grad, gt.jacrev, gt.jacfwd])
 def test_argnums_out_of_range(transform, argnums):
-    with pytest.raises(ArgumentError, match=r"2 positional argument.*0 to 1"):
+    with pytest.raises(ArgumentError, match=r"2 positional argument.*by position"):
         transform(polynomial, argnums)(2.0, 3.0)
 
 

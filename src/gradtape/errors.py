@@ -37,6 +37,10 @@ class ArgumentError(GradtapeError, ValueError):
     """An argument with a value that has no meaning here: `gt.clip(x)` without any bound."""
 
 
+class WriteError(GradtapeError, ValueError):
+    """A write that would lose history or go astray: `w[0] = 1.0` on a leaf outside `no_grad`."""
+
+
 class ConversionError(GradtapeError, TypeError):
     """Turning a recorded tensor into a number or array would lose its history: `float(x * 2)`.
 
@@ -63,10 +67,6 @@ class ContextError(TapeError):
 
 class LeakedTensorError(GradtapeError, RuntimeError):
     """A tensor of a transform was used after the transform returned; return it instead."""
-
-
-class MissingDependencyError(GradtapeError, ImportError):
-    """An optional package is not installed; the message names the extra to install."""
 
 
 class GradientCheckError(GradtapeError, AssertionError):

@@ -82,13 +82,13 @@ CASES: list[OpCase] = [
         gt.relu,
         lambda x: np.maximum(x, 0),
         dtypes=(np.float64, np.float32, np.float16, np.int8),
-        at=[At((FAR,), (STEP,)), At((np.array([0.0, nan]),), (np.zeros(2),))],
+        at=[At((FAR,), (STEP,)), At((np.array([0.0, nan]),), (np.array([0.0, 1.0]),))],
     ),
     case(
         gt.relu6,
         relu6,
         4 * X,
-        at=[At((np.array([0.0, 1.0, 6.0, inf]),), (np.array([0, 1, 0, 0]),))],
+        at=[At((np.array([0.0, 1.0, 6.0, inf, nan]),), (np.array([0, 1, 0, 0, 1]),))],
     ),
     case(
         gt.leaky_relu,
@@ -96,7 +96,7 @@ CASES: list[OpCase] = [
         at=[At((np.array([-1.0, 0.0, 2.0]),), (np.array([0.01, 0.01, 1]),))],
     ),
     case(gt.leaky_relu, leaky_relu, params={"negative_slope": 0.5}, label="slope"),
-    case(gt.elu, elu, at=[At((FAR,), (STEP,)), At((0.0,), (1.0,))]),
+    case(gt.elu, elu, at=[At((FAR,), (STEP,)), At((0.0,), (1.0,)), At((nan,), (1.0,))]),
     case(
         gt.elu, elu, params={"alpha": 2.0}, label="alpha", at=[At((0.0,), (2.0,), {"alpha": 2.0})]
     ),

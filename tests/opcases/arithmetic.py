@@ -89,6 +89,15 @@ POWERS = [
     ),
     *(infix("power", lambda x, n=n: x**n, P, label=f"x**{n}") for n in (0.5, -0.5, 2.5)),
     *(OpCase(gt.power, (X, n), np.power, label=f"{n}", rtol=64) for n in (2, 3, 3.0)),
+    infix(
+        "power",
+        lambda x: x**inf,
+        P + 1,
+        label="x**inf",
+        differences=False,
+        second_order=False,
+        at=[At((2.0,), (inf,)), At((0.5,), (nan,))],
+    ),
     infix("power", lambda x: 2**x, X, label="2**x"),
     infix("power", lambda x: 0.5**x, X, label="0.5**x"),
 ]

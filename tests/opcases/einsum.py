@@ -96,6 +96,8 @@ CASES = [
     # Axes of size 1 broadcast, named or not.
     einsum("ij,jk->ik", (3, 1), (4, 2), label="size-1"),
     einsum("ij,ij->ij", (3, 1), (1, 2), label="size-1-both"),
+    einsum("i,i->i", (1,), (3,), label="size-1-single"),
+    einsum("i,i,i", (1,), (3,), (3,), label="size-1-of-three"),
     einsum("ij,ij->i", (3, 1), (3, 1), label="size-1-everywhere"),
     einsum("ij,jk->ik", (3, 0), (0, 2), label="empty-contraction"),
     einsum("bij,bjk->bik", (0, 3, 4), (0, 4, 2), label="empty-batch"),

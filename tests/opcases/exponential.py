@@ -34,7 +34,7 @@ def infinities(big: Any) -> list[At]:
         At((1.0, inf), (0.0, 1.0)),
         At((inf, -inf), (1.0, 0.0)),
         At((inf, inf), (0.5, 0.5)),
-        At((-inf, -inf), (0.5, 0.5)),
+        At((-inf, -inf), (0.0, 0.0)),
         At((nan, 1.0), (nan, nan)),
     ]
 

@@ -46,7 +46,27 @@ def index_add(x: Any, index: Any, src: Any, axis: int) -> Any:
     return out
 
 
+SMALL = [  # integers that cannot hold the size of the axis
+    *(
+        reading(f"{kind}", draw(3, 300), (np.array([1, 0]), np.array([5, top], kind)))
+        for kind, top in (("int8", -2), ("uint8", 255))
+    ),
+    reading("rows-int8", draw(300, 33), np.array([3, -1], np.int8), second_order=False),
+    *(
+        OpCase(
+            gt.take,
+            (draw(300, 1), np.array([5, 127, -128], np.int8), 0),
+            np.take,
+            params={"mode": mode},
+            ops=PAIR,
+            label=f"int8-{mode}",
+        )
+        for mode in ("wrap", "clip", "raise")
+    ),
+]
+
 CASES: list[OpCase] = [
+    *SMALL,
     reading(
         "repeated",
         draw(3),

@@ -31,6 +31,12 @@ def xlogy(x: Any, y: Any) -> Any:
     return scipy.special.xlogy(np.asarray(x, dtype), np.asarray(y, dtype))
 
 
+def slope_of_xlogy(x: Any, y: Any) -> Any:
+    """The sum of both derivatives, to see the second ones at special points."""
+    by_x, by_y = gt.grad(lambda x, y: gt.sum(gt.xlogy(x, y)), (0, 1))(x, y)
+    return by_x + by_y
+
+
 def through_scipy(ufunc: Any, op: str, x: Any) -> OpCase:
     """A function of SciPy, called on tensors."""
     return OpCase(ufunc, (x,), ufunc, ops=(op,), label="scipy", rtol=64)
@@ -77,8 +83,26 @@ CASES: list[OpCase] = [
         xlogy,
         X,
         POSITIVE,
-        at=[At((0.0, 0.0), (0.0, 0.0)), At((1.0, 0.0), (-inf, inf)), At((2.0, 1.0), (0.0, 2.0))],
+        at=[
+            At((0.0, 0.0), (0.0, 0.0)),
+            At((0.0, 2.0), (np.log(2.0), 0.0)),
+            At((0.0, -1.0), (0.0, 0.0)),
+            At((0.0, nan), (nan, nan)),
+            At((0.0, 2), (np.log(2.0),)),
+            At((0.0, 0), (0.0,)),
+            At((np.array([0.0, 0.0]), np.array([2, 0])), (np.array([np.log(2.0), 0.0]),)),
+            At((1.0, 0.0), (-inf, inf)),
+            At((2.0, 1.0), (0.0, 2.0)),
+        ],
         raises=[Raises((draw(2), draw(3)), ShapeError, "xlogy: came")],
+    ),
+    OpCase(
+        slope_of_xlogy,
+        (X, POSITIVE),
+        lambda x, y: x / y + np.log(y),
+        ops=("xlogy",),
+        label="second-order",
+        at=[At((0.0, 2.0), (0.5, 0.5)), At((0.0, 0.0), (0.0, 0.0))],
     ),
     through_scipy(scipy.special.erf, "erf", X),
     through_scipy(scipy.special.gammaln, "lgamma", POSITIVE),

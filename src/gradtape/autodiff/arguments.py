@@ -11,7 +11,7 @@ from gradtape import tree
 from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of
 from gradtape.core.call import is_differentiable
-from gradtape.core.tensor import Tensor
+from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import ArgumentError, DTypeError, GradtapeError
 
 
@@ -43,6 +43,7 @@ def primal(value: Any, transform: str, where: str) -> Any:
             f"{transform}: {where} is a {type(value).__name__}; needed an array, a tensor or a "
             "float" + ("; use np.array" if transform == "watch" else " (or containers of them)")
         )
+    value = as_value(value)
     if isinstance(value, bool | int | float | complex):
         value = np.asarray(value)[()]  # a NumPy scalar: faster than a 0-d array
     if not is_differentiable(value):
@@ -86,8 +87,8 @@ def selected(argnums: int | Sequence[int], count: int, transform: str) -> tuple[
     for n in chosen:
         if not -count <= n < count:
             raise ArgumentError(
-                f"{transform}: argnums={argnums} with {count} positional argument(s); needed "
-                f"positions from 0 to {count - 1}"
+                f"{transform}: argnums={argnums} with {count} positional argument(s); give the "
+                "argument to differentiate by position"
             )
     positions = tuple(n % count for n in chosen)
     if len(set(positions)) != len(positions):

@@ -10,7 +10,7 @@ from gradtape.core.call import is_differentiable
 from gradtape.core.define import public
 from gradtape.core.nested import unshell
 from gradtape.core.record import LEAVES, Leaf, Node, Record, Segment
-from gradtape.core.state import CONTEXT_LEVEL, current_context
+from gradtape.core.state import CONTEXT_LEVEL, current, current_context
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import walk
 from gradtape.errors import ContextError, DTypeError, TapeError
@@ -49,8 +49,16 @@ def compute_gradients(
         value = target.value
         gradient = array_module(value).ones(value.shape, value.dtype)[()]
     else:
-        gradient = unshell(checked(gradient, target, "compute_gradients", "gradient", "target"))
+        gradient = checked(gradient, target, "compute_gradients", "gradient", "target")
+        if not create_graph and isinstance(gradient, Tensor):
+            gradient = gradient.detach()  # or the backward pass would be recorded by it
+        gradient = unshell(gradient)
     if create_graph:
+        if current().floor >= CONTEXT_LEVEL:
+            raise TapeError(
+                "compute_gradients: create_graph=True records the backward pass, and no_grad is "
+                "on; leave one of them out"
+            )
         gradient = gradient if isinstance(gradient, Tensor) else Tensor(gradient)
     found = walk(tape.segment, [(record, gradient)], create_graph=create_graph, release=release)
     if isinstance(record, Record):
@@ -97,8 +105,12 @@ def _on_active_tape(target: Any) -> tuple[Tensor, Node]:
             f"compute_gradients: the target belongs to a {segment.label}, not to a gradient "
             "context; ask that tape, or return the value from the transform"
         )
+    advice = (
+        "re-enter it with `with ctx:`"
+        if segment.walkable
+        else "compute the gradients before that, or compute the target anew"
+    )
     raise ContextError(
         f"compute_gradients: the target was recorded by {segment.label}, and context {active.id} "
-        "is active; compute the gradients before its tape is cleared, or re-enter it with "
-        "`with ctx:`"
+        f"is active; {advice}"
     )

@@ -21,7 +21,7 @@ from gradtape.core.call import call, is_differentiable
 from gradtape.core.define import functions
 from gradtape.core.nested import unshell
 from gradtape.core.op import NotDifferentiable, Op
-from gradtape.core.tensor import Tensor
+from gradtape.core.tensor import Tensor, read_only
 from gradtape.errors import GradtapeError, NotDifferentiableError, ShapeError
 
 Rule = Callable[..., Any]
@@ -75,23 +75,28 @@ class _Run:
         self.jvp_rule = jvp_rule
         self.structure = structure
         self.out_structure: tree.Structure | None = None
-        if vjp_rule is None and jvp_rule is None:
-            rule: Rule = NotDifferentiable(f"{name}: has no rule; add one with @{name}.defvjp")
-        else:
-            rule = self._pull
-        self.op = Op(
-            name=name,
+
+    def run(self, leaves: Sequence[Any]) -> Any:
+        """Run it as an op; the containers of the result are known afterwards."""
+        rule: Rule = self._pull
+        if self.vjp_rule is None and self.jvp_rule is None:
+            rule = NotDifferentiable(f"{self.name}: has no rule; add one with @{self.name}.defvjp")
+        # The op refers to this object and not the other way round: no cycle for the collector.
+        op = Op(
+            name=self.name,
             evaluate=self._evaluate,
             infer=self._infer,
             vjp_all=rule,
             jvp=self._push,
             batch=self._batch,
+            kind="custom",
             outputs=None,
         )
+        return call(op, leaves, {})
 
     def call(self, leaves: Sequence[Any]) -> Any:
-        """Run it as an op; the containers of the result are known afterwards."""
-        out = call(self.op, leaves, {})
+        """Run it as an op, and put the results into their containers."""
+        out = self.run(leaves)
         assert self.out_structure is not None
         return tree.unflatten(self.out_structure, list(out))
 
@@ -103,14 +108,18 @@ class _Run:
         return tree.unflatten(self.out_structure, list(leaves))
 
     def _evaluate(self, _xp: Any, *leaves: Any) -> Any:
-        outs, self.out_structure = tree.flatten(self.function(*self._args(leaves)))
+        # Read-only: a function or rule that writes into its arguments would change the user's.
+        result = self.function(*self._args(_frozen(leaves)))
+        outs, self.out_structure = tree.flatten(result)
         outs = [unshell(out) for out in outs]
         if any(isinstance(out, Tensor) for out in outs):
             raise GradtapeError(
                 f"{self.name}: the function uses a recorded tensor that is not an argument, whose "
                 "gradient the rule cannot give; pass it as an argument, or detach() it"
             )
-        return tuple(out if hasattr(out, "dtype") else np.asarray(out) for out in outs)
+        return tuple(
+            np.array(out) if isinstance(out, np.ndarray) else np.asarray(out) for out in outs
+        )
 
     def _infer(self, *avals: Any) -> Any:
         outs = self._evaluate(np, *(np.zeros(aval.shape, aval.dtype) for aval in avals))
@@ -120,11 +129,11 @@ class _Run:
         """The cotangents of all inputs."""
         if self.vjp_rule is None:
             return list(self._transposed(ct, out, inputs))
-        returned = self.vjp_rule(self._outs(ct), self._outs(out), *self._args(inputs))
-        # A rule may return what it was given; results of the walk share memory with nothing.
-        given = {id(value) for value in (*ct, *out, *inputs)}
+        outs, args = self._outs(_frozen(out)), self._args(_frozen(inputs))
+        returned = self.vjp_rule(self._outs(_frozen(ct)), outs, *args)
+        # A rule may return anything; results of the walk share memory with nothing.
         return [
-            ct.copy() if isinstance(ct, np.ndarray) and id(ct) in given else ct
+            np.array(ct) if isinstance(ct, np.ndarray | float | int) else ct
             for ct in self._checked(returned, inputs)
         ]
 
@@ -183,8 +192,12 @@ class _Run:
             zeros_like(value) if tangent is None else tangent
             for tangent, value in zip(tangents, inputs, strict=True)
         ]
-        result = self.jvp_rule(self._args(filled), self._outs(out), *self._args(inputs))
-        pushed = tree.flatten(result)[0]
+        outs, args = self._outs(_frozen(out)), self._args(_frozen(inputs))
+        result = self.jvp_rule(self._args(_frozen(filled)), outs, *args)
+        pushed = [
+            np.asarray(part) if isinstance(part, float | int) else part
+            for part in tree.flatten(result)[0]
+        ]
         if len(pushed) != len(out):
             raise ShapeError(
                 f"{self.name}: the jvp rule returned {len(pushed)} tangents; needed {len(out)}, "
@@ -217,7 +230,7 @@ class _Run:
             self.structure,
             {},
         )
-        out = call(batched.op, args, {})
+        out = batched.run(args)
         self.out_structure = batched.out_structure
         return out, (0,) * len(out)
 
@@ -232,6 +245,16 @@ def _per_argument(ct: Any, axes: Any) -> Any:
         for leaf, axis in zip(leaves, tree.broadcast_prefix(axes, ct), strict=True)
     ]
     return tree.unflatten(structure, placed)
+
+
+def _is_foreign(value: Any) -> bool:
+    """Whether a value is an array of another module than NumPy."""
+    return hasattr(value, "dtype") and not isinstance(value, np.ndarray)
+
+
+def _frozen(values: Sequence[Any]) -> list[Any]:
+    """Values of which the arrays refuse writes."""
+    return [read_only(value) if isinstance(value, np.ndarray) else value for value in values]
 
 
 def _described(value: Any) -> str:

@@ -281,7 +281,7 @@ def _of_array(
         if value.shape == () and value.dtype.kind == "f":
             found = walk(segment, ((out.record, value.dtype.type(1)),)).get(node)
             if type(found) is ndarray:
-                return value, found
+                return value[()], found
     pullback = Pullback("grad", segment, [args[n]], [node], [tree.SINGLE], out, False)
     return _of_run(pullback, single=True, has_aux=False)
 

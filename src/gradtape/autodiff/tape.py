@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
+from gradtape import tree
 from gradtape.autodiff.arguments import own, primal
 from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.autodiff.pushforward import push
@@ -88,18 +88,16 @@ class GradientTape:
             )
         return wrap(below, Leaf(segment))
 
-    def gradient(
-        self, targets: Any, sources: Any, *, output_gradients: Any = None
-    ) -> Tensor | list[Tensor]:
+    def gradient(self, targets: Any, sources: Any, *, output_gradients: Any = None) -> Any:
         """Differentiate targets with respect to sources in one backward pass.
 
         Args:
-            targets: One tensor or a sequence; several are summed. A non-scalar is summed as well.
-            sources: One tensor or a sequence: what `watch` returned, or anything recorded.
+            targets: One tensor or a container; several are summed. A non-scalar is summed as well.
+            sources: One tensor or a container: what `watch` returned, or anything recorded.
             output_gradients: A cotangent per target, instead of ones.
 
         Returns:
-            One gradient per source (a list for a sequence), zeros where the target does not depend
+            One gradient per source, in the same container; zeros where the target does not depend
             on a source.
 
         Raises:
@@ -107,13 +105,12 @@ class GradientTape:
                 never on this tape.
         """
         self._check_use("gradient")
-        several = isinstance(sources, Sequence)
-        origins = [self._on_tape(s, "source") for s in (sources if several else [sources])]
-        ends = [
-            self._on_tape(t, "target")
-            for t in (targets if isinstance(targets, Sequence) else [targets])
-        ]
-        seeds = _seeds([end for end, _ in ends], output_gradients, isinstance(targets, Sequence))
+        leaves, structure = tree.flatten(sources)
+        origins = [self._on_tape(source, "source") for source in leaves]
+        ends = [self._on_tape(target, "target") for target in tree.flatten(targets)[0]]
+        seeds = _seeds([end for end, _ in ends], output_gradients)
+        for _, node in origins:
+            _check_order(node, [end for _, end in ends])
         self._finish()
         roots = [(node, seed) for (_, node), seed in zip(ends, seeds, strict=True)]
         found = walk(self._level(), roots, sources=[node for _, node in origins])
@@ -122,7 +119,7 @@ class GradientTape:
             ct = found.get(node)
             ct = lift(zeros_like(origin) if ct is None else ct, origin.value)
             results.append(ct if isinstance(ct, Tensor) else Tensor(ct))
-        return results if several else results[0]
+        return tree.unflatten(structure, results)
 
     def forward_gradient(self, source: Tensor, target: Tensor, tangent: Any = None) -> Tensor:
         """Differentiate a target by pushing a tangent of the source forward along the records.
@@ -142,6 +139,7 @@ class GradientTape:
         self._check_use("forward_gradient")
         origin, start = self._on_tape(source, "source")
         end, node = self._on_tape(target, "target")
+        _check_order(start, [node])
         if tangent is None:
             if source.shape != ():
                 raise ShapeError(
@@ -184,11 +182,20 @@ class GradientTape:
         raise TapeError(f"gradient: the {what} is not on this tape; {advice}")
 
 
-def _seeds(targets: list[Tensor], given: Any, several: bool) -> list[Any]:
+def _check_order(source: Node, targets: list[Node]) -> None:
+    """Raise for a source that was made after every target: most likely they were swapped."""
+    if all(source.sequence > target.sequence for target in targets):
+        raise TapeError(
+            "gradient: the source was computed after the target and cannot influence it; the "
+            "order is gradient(targets, sources) and forward_gradient(source, target)"
+        )
+
+
+def _seeds(targets: list[Tensor], given: Any) -> list[Any]:
     """A cotangent per target: ones, or what the user gave."""
     if given is None:
         return [ones_like(target) for target in targets]
-    seeds = list(given) if several else [given]
+    seeds = tree.flatten(given)[0]
     if len(seeds) != len(targets):
         raise ShapeError(f"gradient: came {len(seeds)} output_gradients for {len(targets)} targets")
     return [

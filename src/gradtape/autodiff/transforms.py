@@ -118,7 +118,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
         try:
             out = run(function, tree.unflatten(structure, full), kwargs)
             outs, out_structure = tree.flatten(out)
-            places = tree.broadcast_prefix(out_axes, out)
+            places = _places(out_axes, out)
             taken = {id(leaf) for leaf in leaves}
             results = [
                 deliver(own(level.unbatch(o, place), taken), tensors=tensors)
@@ -129,6 +129,17 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
         return tree.unflatten(out_structure, results)
 
     return batched
+
+
+def _places(out_axes: Any, out: Any) -> list[int]:
+    """Where the batch axis goes in every leaf of the results."""
+    try:
+        places = tree.broadcast_prefix(out_axes, out)
+    except ValueError as error:
+        raise ArgumentError(f"vmap: out_axes does not match the results: {error}") from None
+    if any(place is None for place in places):
+        raise ArgumentError("vmap: out_axes is None for a result; needed an axis for each")
+    return places
 
 
 def _axes_for(in_axes: Any, args: tuple[Any, ...]) -> list[int | None]:
@@ -142,7 +153,7 @@ def _axes_for(in_axes: Any, args: tuple[Any, ...]) -> list[int | None]:
     try:
         return tree.broadcast_prefix(in_axes, args)
     except ValueError as error:
-        raise ArgumentError(f"vmap: in_axes does not match the arguments: {error}") from error
+        raise ArgumentError(f"vmap: in_axes does not match the arguments: {error}") from None
 
 
 def _batch_size(leaves: list[Any], axes: list[int | None]) -> int:

@@ -101,7 +101,9 @@ def evaluate(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
     try:
         return op.evaluate(array_module(*operands), *operands, **params)
     except Exception as error:
-        raise explain(op, error, operands) from error
+        if op.kind == "custom":
+            raise  # what a user's function raises is the user's
+        raise explain(op, error, operands) from None
 
 
 _KINDS: tuple[tuple[type[Exception], type[GradtapeError]], ...] = (

@@ -24,7 +24,7 @@ from gradtape.core.call import call, call_operator
 from gradtape.core.fast import fast_binary, fast_params, fast_reflected, fast_unary
 from gradtape.core.nested import Alias
 from gradtape.core.op import Op, Rule, registry, rule_reads
-from gradtape.core.tensor import Tensor
+from gradtape.core.tensor import Tensor, innermost
 from gradtape.core.walk import fit
 from gradtape.errors import ShapeError
 
@@ -288,8 +288,13 @@ def linear(
     return function
 
 
-def sharing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make the results of an op that does not copy handles on their input, as NumPy's views are."""
+def sharing(function: Callable[..., Any], *, permutes: bool = False) -> Callable[..., Any]:
+    """Make the results of an op that does not copy handles on their input, as NumPy's views are.
+
+    Args:
+        function: The function of an op of one input.
+        permutes: Whether the op only rearranges, so that its transpose is its inverse.
+    """
 
     def shared(x: Any, /, **params: Any) -> Any:
         if not isinstance(x, Tensor):
@@ -298,10 +303,24 @@ def sharing(function: Callable[..., Any]) -> Callable[..., Any]:
         def again() -> Any:
             return function(x.fresh(), **params)
 
-        return Alias(x, again, again().fresh())
+        target = again().fresh()
+        if not permutes:
+            return Alias(x, again, target)
+        if not _shares(innermost(target, show=True), innermost(x, show=True)):
+            return target  # a copy after all, as reshaping a transposed array makes
+        like = Aval(x.shape, x.dtype)
+        return Alias(x, again, target, lambda new: op.vjps[0](new, None, like, **params))
+
+    op: Op = function.op  # type: ignore[attr-defined]
 
     shared.op = function.op  # type: ignore[attr-defined]
     return shared
+
+
+def _shares(view: Any, array: Any) -> bool:
+    """Whether one raw array is a view of another, or both are of a third."""
+    owner = getattr(view, "base", None)
+    return owner is not None and (owner is array or owner is getattr(array, "base", None))
 
 
 def general(

@@ -42,7 +42,7 @@ def fast_unary(op: Op) -> Function:
                 try:
                     out = compute(value)
                 except Exception as error:
-                    raise explain(op, error, (value,)) from error
+                    raise explain(op, error, (value,)) from None
                 parent = x.record
                 if parent is None:
                     return Tensor(out)
@@ -57,7 +57,7 @@ def fast_unary(op: Op) -> Function:
             try:
                 return compute(x)
             except Exception as error:
-                raise explain(op, error, (x,)) from error
+                raise explain(op, error, (x,)) from None
         elif isinstance(x, Handle):
             return function(x.fresh())
         return call(op, (x,), {})
@@ -98,7 +98,7 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
             try:
                 out = compute(value, value2)
             except Exception as error:
-                raise explain(op, error, (value, value2)) from error
+                raise explain(op, error, (value, value2)) from None
             return Tensor(out) if kind is Tensor or kind2 is Tensor else out
         dtype = value.dtype
         if not (dtype is value2.dtype and (dtype is F64 or dtype is F32) and state.plain):
@@ -106,7 +106,7 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
         try:
             out = compute(value, value2)
         except Exception as error:
-            raise explain(op, error, (value, value2)) from error
+            raise explain(op, error, (value, value2)) from None
         if parent is None:
             segment = parent2.segment
             keep_out, keep, keep2 = right
@@ -180,7 +180,7 @@ def _with_number(op: Op, *, reflected: bool) -> Function:
         try:
             out = compute(number, value) if reflected else compute(value, number)
         except Exception as error:
-            raise explain(op, error, (value,)) from error
+            raise explain(op, error, (value,)) from None
         parent = x.record
         if parent is None:
             return Tensor(out)
@@ -212,7 +212,7 @@ def fast_params(op: Op) -> Function:
                 try:
                     out = evaluate(np, value, **params)
                 except Exception as error:
-                    raise explain(op, error, (value,)) from error
+                    raise explain(op, error, (value,)) from None
                 parent = x.record
                 if parent is None:
                     return Tensor(out)
@@ -230,7 +230,7 @@ def fast_params(op: Op) -> Function:
             try:
                 return evaluate(np, x, **params)
             except Exception as error:
-                raise explain(op, error, (x,)) from error
+                raise explain(op, error, (x,)) from None
         elif isinstance(x, Handle):
             return function(x.fresh(), **params)
         return call(op, (x,), params)

@@ -12,7 +12,7 @@ from typing import Any
 from gradtape.core.record import Node, Segment
 from gradtape.core.state import no_grad
 from gradtape.core.tensor import Tensor, functions
-from gradtape.errors import GradtapeError, LeakedTensorError, TapeError
+from gradtape.errors import LeakedTensorError, TapeError, WriteError
 
 
 class Nested(Tensor):
@@ -126,31 +126,42 @@ class View(Handle):
 
 
 class Alias(Handle):
-    """The result of an op that rearranges its input without copying (reshape, transpose).
+    """The result of an op that rearranges its input without copying.
 
-    NumPy would carry a write to it on to the input; here it is refused.
+    Where each element of the base stands in it once (reshape, transpose, flip), `back` puts new
+    elements in their places in the base, as NumPy's views do. Elsewhere (broadcast) it is None, and
+    writes are refused.
     """
 
-    __slots__ = ("_again",)
+    __slots__ = ("_again", "_back")
 
-    def __init__(self, base: Tensor, again: Callable[[], Tensor], target: Tensor) -> None:
+    def __init__(
+        self,
+        base: Tensor,
+        again: Callable[[], Tensor],
+        target: Tensor,
+        back: Callable[[Any], Any] | None = None,
+    ) -> None:
         super().__init__(base, target)
         self._again = again
+        self._back = back
 
     def read(self) -> Tensor:
         return self._again().fresh()
 
     def rebind(self, other: Tensor) -> None:
-        self._own().rebind(other)
+        if self.base is self._target or self._back is None:
+            self._own().rebind(other)
+        else:
+            self.base.rebind(self._back(other.fresh()))
 
     def check_writable(self, what: str) -> None:
-        if self.base is self._target:
-            self.base.check_writable(what)
-            return
-        raise GradtapeError(
-            f"{what}: came the result of a reshape, transpose or broadcast, which shares its "
-            "elements with another tensor; write to that one, or to a copy()"
-        )
+        if self._back is None and self.base is not self._target:
+            raise WriteError(
+                f"{what}: came a part or rearrangement that shares its elements with another "
+                "tensor in a way that cannot be written through; write to a copy()"
+            )
+        self.base.check_writable(what)
 
 
 def wrap(value: Any, record: Node | None) -> Tensor:
@@ -162,9 +173,12 @@ def wrap(value: Any, record: Node | None) -> Tensor:
 
 
 def unshell(value: Any) -> Any:
-    """The raw array of an untracked tensor, which is only a shell; views brought up to date."""
+    """What a tensor is now: the array of an untracked one, a snapshot of a recorded one.
+
+    An untracked tensor is only a shell around its array. A recorded one is a handle its owner may
+    give another value later, which records must not see.
+    """
     if isinstance(value, Tensor):
         value = value.fresh()
-        if value.record is None:
-            return value.value
+        return value.value if value.record is None else type(value)(value.value, value.record)
     return value

@@ -59,11 +59,11 @@ class Segment(Level):
     def count(self) -> int:
         """The number of records made. Counting is free: it is read off the next number."""
         self._peeks += 1
-        return self.next_sequence() - self._peeks
+        return max(0, self.next_sequence() - self._peeks)  # threads may count at once
 
 
 # All leaves of gradient contexts carry this segment: a leaf takes part in every context.
-LEAVES = Segment(0, "leaf")
+LEAVES = Segment(0, "a gradient context")
 
 
 class Node:
@@ -248,5 +248,3 @@ def free(record: Record) -> None:
         record.parent = record.parent2 = record.x = record.y = None
     elif isinstance(record, General):
         record.parents = record.inputs = ()
-    elif isinstance(record, Output):
-        free(record.parent)

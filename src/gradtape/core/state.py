@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from gradtape.core.op import Op
-from gradtape.core.record import Record, Segment, free
+from gradtape.core.record import Output, Record, Segment, free
 from gradtape.errors import ContextError
 
 # Levels of transforms and tapes are numbered in order of creation. Below them all lie the leaves
@@ -168,7 +168,10 @@ class enable_grad(Scope):  # noqa: N801
 
 
 class using_mode(Scope):  # noqa: N801
-    """Let `mode` see every op call of a block; inner modes see a call first.
+    """Let `mode` see every op on tensors in a block; inner modes see a call first.
+
+    Args:
+        mode: An object with `run(op, args, params, proceed)`; see `gt.core.state.Mode`.
 
     >>> class Count:
     ...     calls = 0
@@ -209,7 +212,7 @@ class ContextTape:
         return self.segment.count()
 
     def __repr__(self) -> str:
-        return f"<tape of {self._label}, {len(self)} records>"
+        return f"<tape of {self._label}, {len(self)} ops recorded since it was cleared>"
 
     def remember(self, root: Record) -> None:
         """Note that `root` was walked, to be cut when the tape is cleared."""
@@ -226,7 +229,7 @@ class ContextTape:
         self.segment.active = self.segment.walkable = False
         self.segment.label = f"{self._label} ({why})"
         for root in self._walked:
-            free(root)
+            free(root.parent if isinstance(root, Output) else root)
         self._walked.clear()
 
 
@@ -248,7 +251,9 @@ class GradientContext(Scope):
 
     def __init__(self) -> None:
         self.id = self._new_id()
-        self.tape = ContextTape(f"context {self.id}")
+        thread = threading.current_thread()
+        where = "" if thread is threading.main_thread() else f" of thread {thread.name}"
+        self.tape = ContextTape(f"context {self.id}{where}")
         self._depth = 0
         self._deleted = False
 
@@ -280,7 +285,7 @@ class GradientContext(Scope):
         self.tape.end("exited")
 
     def __repr__(self) -> str:
-        return f"<gradient context {self.id}, {len(self.tape)} records>"
+        return f"<gradient context {self.id}, {len(self.tape)} ops recorded since cleared>"
 
 
 class _DefaultContext(GradientContext):

@@ -17,7 +17,7 @@ from gradtape.backends import array_module, is_raw, to_numpy
 from gradtape.core.op import registry
 from gradtape.core.record import LEAVES, Leaf, Node, Segment
 from gradtape.core.state import current
-from gradtape.errors import ArgumentError, ConversionError, DTypeError, GradtapeError, ShapeError
+from gradtape.errors import ArgumentError, ConversionError, DTypeError, ShapeError, WriteError
 
 functions = registry.functions
 
@@ -83,6 +83,10 @@ class Tensor:
         """Whether ops on it are recorded: a leaf set so, or the result of a recorded op."""
         return self.record is not None
 
+    @requires_grad.setter
+    def requires_grad(self, requires_grad: bool) -> None:
+        self.set_requires_grad(requires_grad)
+
     @property
     def is_leaf(self) -> bool:
         """Whether it is not the result of a recorded op."""
@@ -100,9 +104,9 @@ class Tensor:
     def grad(self, gradient: Tensor | None) -> None:
         record = self.record
         if not isinstance(record, Leaf):
-            raise GradtapeError(
-                "grad: only a leaf that requires a gradient has one; detach() first"
-            )
+            raise WriteError("grad: only a leaf that requires a gradient has one; detach() first")
+        if gradient is not None and not isinstance(gradient, Tensor):
+            gradient = Tensor(np.asarray(gradient))
         if gradient is not None and (gradient.shape, gradient.dtype) != (self.shape, self.dtype):
             raise ShapeError(
                 f"grad: came {gradient.dtype}{list(gradient.shape)}; needed "
@@ -118,7 +122,7 @@ class Tensor:
         """
         if not requires_grad:
             if not self.is_leaf:
-                raise GradtapeError(
+                raise WriteError(
                     "set_requires_grad(False): this is the result of a recorded op; use detach()"
                 )
             self.record = None
@@ -136,9 +140,24 @@ class Tensor:
         if isinstance(self.record, Leaf) and self.record.grad is not None:
             self.record.grad = Tensor(array_module(self.value).zeros(self.shape, self.dtype))
 
-    def backward(self, gradient: Any = None, **options: Any) -> None:
-        """Add the gradients of this tensor to `.grad` of the leaves; see `compute_gradients`."""
-        functions["compute_gradients"](self, gradient, **options)
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: bool = True,
+        create_graph: bool = False,
+        *,
+        release: bool = False,
+    ) -> None:
+        """Add the gradients of this tensor to `.grad` of the leaves; see `compute_gradients`.
+
+        Args:
+            gradient: The cotangent to start from; ones if not given.
+            retain_graph: Whether it can be walked again; False is `release`.
+            create_graph: Whether the backward pass is itself recorded.
+            release: Whether to free the records on the way.
+        """
+        release = release or not retain_graph
+        functions["compute_gradients"](self, gradient, create_graph=create_graph, release=release)
 
     def detach(self) -> Tensor:
         """The same value without history, at every level.
@@ -223,8 +242,8 @@ class Tensor:
         return functions["copy"](self)  # type: ignore[no-any-return]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        if not self.is_leaf:
-            raise ConversionError("deepcopy: this tensor is being recorded; detach() it first")
+        if self.record is not None and self.record.segment is not LEAVES:
+            raise ConversionError("deepcopy: this tensor is being recorded; use copy() instead")
         return Tensor(np.array(concrete(self.detach(), "deepcopy"))).set_requires_grad(
             self.requires_grad
         )
@@ -262,11 +281,19 @@ class Tensor:
 
     def check_writable(self, what: str) -> None:
         """Refuse a write that would lose history."""
-        record = self.record
-        if record is not None and record.segment is LEAVES and current().floor < 0:
-            raise GradtapeError(
-                f"{what}: came a leaf that requires a gradient; its old value would be lost to "
-                "the tape. Write to a copy (x * 1), or inside gt.no_grad()"
+        record, floor = self.record, current().floor
+        if record is None or not isinstance(record.segment, Segment):
+            return
+        if record.segment is LEAVES:
+            if floor < 0:
+                raise WriteError(
+                    f"{what}: came a leaf that requires a gradient; its old value would be lost "
+                    "to the tape. Write to a copy (x * 1), or inside gt.no_grad()"
+                )
+        elif record.segment.number <= floor:
+            raise WriteError(
+                f"{what}: came a recorded result inside no_grad, which would cut it from its "
+                "history; write outside of no_grad, or to its detach()"
             )
 
     def augment(self, name: str, other: Any) -> Tensor:
@@ -327,8 +354,8 @@ def concrete(tensor: Tensor, what: str) -> Any:
             if segment.active and (segment.number > floor or not isinstance(segment, Segment)):
                 raise ConversionError(
                     f"{what}: this tensor is recorded by {segment.label}, and its history would "
-                    "be lost. Read the value with t.item() or t.detach(); fill a buffer made by "
-                    "np.zeros_like(x, shape=n) instead of np.zeros(n); join tensors with np.stack "
+                    "be lost. Read the value with t.item() or t.detach().numpy(); fill a buffer "
+                    "of np.zeros_like(x, shape=n) instead of np.zeros(n); join with np.stack "
                     "instead of np.array; use np.sin instead of math.sin"
                 )
         value = value.value
@@ -349,8 +376,13 @@ def is_extended_float(dtype: np.dtype[Any]) -> bool:
 
 def as_value(value: Any, dtype: Any = None) -> Any:
     """An operand as ops take it: tensors, arrays and numbers as they are, lists as arrays."""
-    if isinstance(value, Tensor) or (is_raw(value) and dtype is None):
+    if isinstance(value, Tensor):
         return value
+    if is_raw(value) and dtype is None:
+        # Subclasses with an arithmetic of their own would follow other rules than ours.
+        if isinstance(value, np.ma.MaskedArray):
+            raise DTypeError("a masked array has no derivatives; use np.where with filled values")
+        return np.asarray(value) if isinstance(value, np.matrix) else value
     if isinstance(value, Sequence) and any(isinstance(item, Tensor) for item in value):
         raise ConversionError("a list of tensors is not an array; use gt.stack")
     return np.asarray(value, dtype)

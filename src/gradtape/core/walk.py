@@ -82,6 +82,13 @@ def _walk_in_records(
     """The common case, written flat: this loop is most of what a backward pass costs."""
     heap: list[tuple[int, Any]] = []
 
+    def note(node: Node, new: Any) -> None:
+        """Remember whether the walk may write into the cotangent of `node`: it made the array."""
+        if type(new) is ndarray:
+            fresh.add(node)
+        else:
+            fresh.discard(node)
+
     def give(node: Any, ct: Any) -> None:
         """Add `ct` to the cotangent of `node`, in place where the walk made the array itself."""
         if type(node) is Leaf:
@@ -92,8 +99,7 @@ def _walk_in_records(
                 old += ct
             else:
                 found[node] = new = old + ct
-                if type(new) is ndarray:
-                    fresh.add(node)
+                note(node, new)
         elif node.ct is None:
             node.ct = ct
             heappush(heap, (-node.sequence, node))
@@ -101,8 +107,7 @@ def _walk_in_records(
             node.ct += ct
         else:
             node.ct = new = node.ct + ct
-            if type(new) is ndarray:
-                fresh.add(node)
+            note(node, new)
 
     try:
         for node, ct in roots:
@@ -313,5 +318,7 @@ def _own(found: Cotangents, fresh: set[Node], roots: Roots) -> None:
             if ct.base is not None or id(ct) in taken or not ct.flags.carray:
                 found[node] = ct = np.array(ct, order="C")
             taken.add(id(ct))
-        elif not isinstance(ct, ndarray | np.generic | Tensor):
+        elif isinstance(ct, Tensor):
+            found[node] = type(ct.fresh())(ct.value, ct.record)  # a handle of its own
+        elif not isinstance(ct, ndarray | np.generic):
             found[node] = array_module(ct).array(ct)

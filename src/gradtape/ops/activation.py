@@ -12,7 +12,7 @@ from gradtape.errors import ArgumentError
 from gradtape.ops.exponential import exp, expm1
 from gradtape.ops.parametric import parametric
 from gradtape.ops.select import clip, mask, where
-from gradtape.ops.special import ndtr, scipy_special
+from gradtape.ops.special import ndtr, special
 from gradtape.ops.trigonometric import tanh
 from gradtape.typing import Array, ArrayLike
 
@@ -21,6 +21,8 @@ _F64, _F32 = np.dtype(np.float64), np.dtype(np.float32)
 # Beyond this, products of x with a vanishing tail are 0 in every dtype; infinities are brought
 # back to it first, so that they do not make NaN of the product.
 _FAR = 1000.0
+
+_expit, _ndtr = special("expit"), special("ndtr")
 
 
 # ---- sigmoid and softplus -----------------------------------------------------------------------
@@ -31,7 +33,7 @@ def _sigmoid_forward(xp: Any, x: Any) -> Any:
     if type(x) is np.ndarray and x.size > 512 and (x.dtype is _F64 or x.dtype is _F32):
         with np.errstate(over="ignore"):
             return 1 / (1 + np.exp(-x))
-    return scipy_special(xp).expit(x)
+    return _expit(xp, x)
 
 
 # d σ(x) = σ·(1 − σ)·dx
@@ -98,10 +100,10 @@ def log_sigmoid(x: ArrayLike, /) -> Array:
 # ---- relu and relatives -------------------------------------------------------------------------
 
 
-# d relu(x) = [x > 0]·dx
+# d relu(x) = [x > 0]·dx; it passes at NaN, as in PyTorch
 @elementwise(
     lambda xp, x: xp.maximum(x, 0),
-    lambda ct, out, _x: mask(ct, out > 0),
+    lambda ct, out, _x: mask(ct, out != 0),
     fast=lambda x: np.maximum(x, 0),
 )
 def relu(x: ArrayLike, /) -> Array:
@@ -112,10 +114,10 @@ def relu(x: ArrayLike, /) -> Array:
     """
 
 
-# d relu6(x) = [0 < x < 6]·dx
+# d relu6(x) = [0 < x < 6]·dx; it passes at NaN
 @elementwise(
     lambda xp, x: xp.minimum(xp.maximum(x, 0), 6),
-    lambda ct, out, _x: mask(ct, (out > 0) & (out < 6)),
+    lambda ct, out, _x: mask(ct, (out != 0) & (out != 6)),
 )
 def relu6(x: ArrayLike, /) -> Array:
     """The array clipped to the interval from 0 to 6; the gradient is 0 at both ends.
@@ -147,11 +149,11 @@ def leaky_relu(x: ArrayLike, /, negative_slope: float = 0.01) -> Array:
     return _leaky_relu(x, slope=float(negative_slope))
 
 
-# d elu(x) = dx for x > 0, α·eˣ·dx = (out + α)·dx else
+# d elu(x) = (out + α)·dx = α·eˣ·dx for x ≤ 0, dx else
 _elu = parametric(
     "elu",
     lambda xp, x, alpha: xp.maximum(x, 0) + alpha * xp.expm1(xp.minimum(x, 0)),
-    lambda ct, out, x, alpha: where(x > 0, ct, ct * (out + alpha)),
+    lambda ct, out, x, alpha: where(x <= 0, ct * (out + alpha), ct),
 )
 
 
@@ -194,7 +196,7 @@ _CUBIC = 0.044715
 def _gelu_forward(xp: Any, x: Any, approximate: str) -> Any:
     bounded = xp.maximum(x, -_FAR)
     if approximate == "none":
-        return bounded * scipy_special(xp).ndtr(x)
+        return bounded * _ndtr(xp, x)
     near = xp.minimum(bounded, _FAR)
     return bounded * (0.5 + 0.5 * xp.tanh(_BEND * (near + _CUBIC * (near * near * near))))
 

@@ -5,6 +5,7 @@ Each partial is the linear map `ct ↦ ct·∂`, with its maths in one line abov
 
 from __future__ import annotations
 
+import cmath
 import math
 import operator
 from typing import Any
@@ -157,7 +158,7 @@ def _power_by_base(ct: Any, _out: Any, x: Any, y: Any) -> Any:
         if y == 0:
             return None
         slope = ct * (y * _raised(x, y - 1))
-        defined = not isinstance(y, complex) and y > 0 and y == int(y)
+        defined = not isinstance(y, complex) and y > 0 and float(y).is_integer()
         return slope if defined else settle(slope, ct, lambda: isfinite(x**y))
     zero = y == 0
     slope = mask(ct * y * x ** where(zero, 1, y - 1), zero ^ True)
@@ -169,9 +170,14 @@ def _power_by_exponent(ct: Any, out: Any, x: Any, y: Any) -> Any:
     if isinstance(x, int | float):
         if x == 0:
             return mask(ct * out * -math.inf, y < 0)
+        if out.dtype.kind == "c":
+            return ct * out * cmath.log(x)
         return ct * out * (math.log(x) if x > 0 else math.nan)
     flat = (x == 0) & (y >= 0)
-    slope = mask(ct * out * functions["log"](where(flat, 1, x)), flat ^ True)
+    base = where(flat, 1, x)
+    if out.dtype.kind == "c" and base.dtype.kind != "c":
+        base = base + 0j  # negative numbers have a complex logarithm
+    slope = mask(ct * out * functions["log"](base), flat ^ True)
     return settle(slope, ct, lambda: isfinite(out))
 
 

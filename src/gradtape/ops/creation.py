@@ -125,7 +125,16 @@ def asarray(data: ArrayLike, /, dtype: Any = None, *, copy: bool | None = None) 
 
 @public()
 def zeros(shape: Shape, dtype: Any = None, *, requires_grad: bool = False) -> Tensor:
-    """Make a tensor of zeros, float64 unless a dtype is given.
+    """Make a tensor of zeros.
+
+    Args:
+        shape: The size or sizes.
+        dtype: Its dtype; float64 if not given.
+        requires_grad: Whether gradients are to be taken for it.
+
+    Raises:
+        DTypeError: There is no such dtype; or a gradient is required of integers.
+        ShapeError: The sizes are not integers from 0.
 
     >>> gt.zeros((2, 2), dtype=gt.float32)
     tensor([[0., 0.],
@@ -137,7 +146,7 @@ def zeros(shape: Shape, dtype: Any = None, *, requires_grad: bool = False) -> Te
 
 @public()
 def ones(shape: Shape, dtype: Any = None, *, requires_grad: bool = False) -> Tensor:
-    """Make a tensor of ones, float64 unless a dtype is given.
+    """Make a tensor of ones; options as of `zeros`.
 
     >>> gt.ones(3, requires_grad=True)
     tensor([1., 1., 1.], requires_grad=True)
@@ -148,7 +157,7 @@ def ones(shape: Shape, dtype: Any = None, *, requires_grad: bool = False) -> Ten
 
 @public()
 def empty(shape: Shape, dtype: Any = None, *, requires_grad: bool = False) -> Tensor:
-    """Make a tensor without setting its elements, float64 unless a dtype is given.
+    """Make a tensor without setting its elements; options as of `zeros`.
 
     >>> gt.empty((2, 3)).shape
     (2, 3)
@@ -193,6 +202,9 @@ def eye(
         dtype: Its dtype; float64 if not given.
         requires_grad: Whether gradients are to be taken for it.
 
+    Raises:
+        ShapeError: A number of rows or columns is negative.
+
     >>> gt.eye(2)
     tensor([[1., 0.],
             [0., 1.]])
@@ -203,7 +215,7 @@ def eye(
 
 @public()
 def identity(n: int, dtype: Any = None, *, requires_grad: bool = False) -> Tensor:
-    """Make the identity matrix.
+    """Make the identity matrix with `n` rows; options as of `zeros`.
 
     >>> gt.identity(2, gt.int64)
     tensor([[1, 0],
@@ -279,8 +291,12 @@ def linspace(
         axis: The axis of the result along which the numbers run.
         requires_grad: Whether gradients are to be taken for it.
 
+    Returns:
+        The tensor; with `retstep` a tuple of it and the distance.
+
     Raises:
         ArgumentError: `num` is negative.
+        ShapeError: The bounds do not broadcast together.
 
     >>> gt.linspace(0, 1, 5)
     tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
@@ -316,6 +332,9 @@ def meshgrid(
         copy: Whether results have memory of their own.
         sparse: Whether results have size 1 along the axes on which they do not depend.
         indexing: "xy" has the first two axes of the results swapped, "ij" has them in order.
+
+    Returns:
+        A tuple of as many arrays as there are axes.
 
     Raises:
         ArgumentError: `indexing` is something else.

@@ -142,7 +142,16 @@ _cumprod = general(
 def cumprod(
     x: ArrayLike, /, axis: int | None = None, dtype: Any = None, **unsupported: Any
 ) -> Array:
-    """Products of the elements up to each place along an axis; options as of `cumsum`.
+    """Products of the elements up to each place along an axis.
+
+    Args:
+        x: What to multiply.
+        axis: Along which axis; None multiplies along the flattened array.
+        dtype: The dtype to multiply in.
+        **unsupported: Further options of NumPy, which raise.
+
+    Raises:
+        AxisError: There is no such axis.
 
     >>> gt.cumprod(np.array([1.0, 2.0, 3.0]))
     array([1., 2., 6.])

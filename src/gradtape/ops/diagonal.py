@@ -129,7 +129,17 @@ def diag(x: ArrayLike, /, k: int = 0) -> Array:
 def trace(
     x: ArrayLike, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None
 ) -> Array:
-    """Sum of a diagonal; the arguments are those of `diagonal`.
+    """Sum of the elements on a diagonal of two axes.
+
+    Args:
+        x: An array of at least two axes.
+        offset: Which diagonal: 0 is the main one, positive ones lie above it.
+        axis1: The axis of the rows.
+        axis2: The axis of the columns.
+        dtype: The dtype to sum in.
+
+    Raises:
+        AxisError: There is no such axis, or both are the same.
 
     >>> gt.trace(np.eye(3))
     np.float64(3.0)
@@ -170,6 +180,13 @@ def _matrices(x: ArrayLike, name: str) -> Array:
 def tril(x: ArrayLike, /, k: int = 0) -> Array:
     """The lower triangles of matrices, with zeros above diagonal `k`.
 
+    Args:
+        x: The matrices, in the last two axes; a vector stands for rows that are all equal to it.
+        k: Which diagonal: 0 is the main one, positive ones lie above it.
+
+    Raises:
+        ShapeError: The array has no axes.
+
     >>> gt.tril(np.ones((2, 2)))
     array([[1., 0.],
            [1., 1.]])
@@ -180,6 +197,13 @@ def tril(x: ArrayLike, /, k: int = 0) -> Array:
 @public(np.triu)
 def triu(x: ArrayLike, /, k: int = 0) -> Array:
     """The upper triangles of matrices, with zeros below diagonal `k`.
+
+    Args:
+        x: The matrices, in the last two axes; a vector stands for rows that are all equal to it.
+        k: Which diagonal: 0 is the main one, positive ones lie above it.
+
+    Raises:
+        ShapeError: The array has no axes.
 
     >>> gt.triu(np.ones((2, 2)))
     array([[1., 1.],

@@ -115,15 +115,15 @@ def _sizes(subscripts: str, terms: list[str], shapes: Shapes) -> dict[str, int]:
     """The size of every letter; an axis of size 1 goes with any, unless its array repeats it."""
     sizes: dict[str, int] = {}
     where = [
-        (letter, size, term)
-        for term, shape in zip(terms, shapes, strict=True)
+        (letter, size, operand)
+        for operand, (term, shape) in enumerate(zip(terms, shapes, strict=True))
         for letter, size in zip(term, shape, strict=True)
     ]
     for letter, size, _ in where:
         if sizes.get(letter, 1) == 1:
             sizes[letter] = size
-    for letter, size, term in where:
-        own = {n for c, n, other in where if c == letter and other is term}
+    for letter, size, operand in where:
+        own = {n for c, n, other in where if c == letter and other == operand}
         if size not in (1, sizes[letter]) or len(own) > 1:
             raise ShapeError(
                 f"einsum: came shapes {', '.join(map(str, shapes))} for {subscripts!r}; needed "

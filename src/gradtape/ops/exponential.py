@@ -133,8 +133,9 @@ def cbrt(x: ArrayLike, /) -> Array:
 
 
 def _share(x: Any, y: Any, scale: float = 1.0) -> Any:
-    """Share of x in eˣ + eʸ: σ(x − y), and one half where both are the same infinity."""
-    gap = where((x == y) & isinf(x), 0, x - y)
+    """Share of x in eˣ + eʸ: σ(x − y); where both are +inf one half, where both are −inf none."""
+    same = (x == y) & isinf(x)
+    gap = where(same & (x > 0), 0, where(same & (x < 0), -math.inf, x - y))
     return functions["sigmoid"](gap if scale == 1.0 else gap * scale)
 
 

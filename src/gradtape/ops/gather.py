@@ -19,6 +19,7 @@ from gradtape.core.define import broadcast_sizes, functions, general, move_batch
 from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import ArgumentError, IndexingError, ShapeError
+from gradtape.ops.cast import astype
 from gradtape.ops.shape import (
     as_array,
     broadcast_to,
@@ -74,8 +75,9 @@ def _scatter_forward(xp: Any, x: Any, *arrays: Any, shape: tuple[int, ...]) -> A
 def _flat_places(xp: Any, arrays: Sequence[Any], shape: tuple[int, ...]) -> Any:
     """Where in the flattened array the elements lie that `arrays` select, rest axes included."""
     count = len(arrays)
+    wide = (xp.asarray(array, np.intp) for array in arrays)  # int8 could not hold the positions
     counted = tuple(
-        xp.where(array < 0, array + n, array) for array, n in zip(arrays, shape, strict=False)
+        xp.where(array < 0, array + n, array) for array, n in zip(wide, shape, strict=False)
     )
     first = xp.ravel_multi_index(counted, shape[:count])
     rest = math.prod(shape[count:])
@@ -222,6 +224,7 @@ def take(
     Raises:
         IndexingError: An index is out of bounds, or not an integer.
         AxisError: There is no such axis.
+        ArgumentError: `mode` is something else.
 
     >>> gt.take(np.array([1.0, 2.0, 3.0]), [2, 0])
     array([3., 1.])
@@ -234,6 +237,7 @@ def take(
         raise ArgumentError(f'take: came mode={mode!r}; needed "raise", "wrap" or "clip"')
     n = x.shape[axis]
     if mode != "raise" and n:
+        indices = astype(indices, np.intp, copy=False)
         indices = indices % n if mode == "wrap" else functions["clip"](indices, 0, n - 1)
     arrays: list[Any] = [None] * len(x.shape)
     arrays[axis] = indices
@@ -262,6 +266,7 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int | None = -1) 
     Raises:
         IndexingError: An index is out of bounds, or not an integer.
         ShapeError: The number of axes differs.
+        AxisError: There is no such axis.
 
     >>> x = np.array([[3.0, 1.0], [2.0, 4.0]])
     >>> gt.take_along_axis(x, np.argsort(x, axis=1), axis=1)
@@ -310,6 +315,7 @@ def gather(x: ArrayLike, index: ArrayLike, /, axis: int) -> Array:
     Raises:
         IndexingError: An index is out of bounds, or not an integer.
         ShapeError: The number of axes differs, or `index` is longer along another axis.
+        AxisError: There is no such axis.
 
     >>> gt.gather(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1, 0]]), axis=0)
     array([[3., 2.]])
@@ -336,6 +342,7 @@ def scatter_add(x: ArrayLike, index: ArrayLike, src: ArrayLike, /, axis: int) ->
     Raises:
         IndexingError: An index is out of bounds, or not an integer.
         ShapeError: The numbers of axes differ, or `index` is too long along one.
+        AxisError: There is no such axis.
 
     >>> gt.scatter_add(np.zeros(3), np.array([0, 0, 2]), np.array([1.0, 2.0, 3.0]), axis=0)
     array([3., 0., 3.])
@@ -362,6 +369,7 @@ def index_add(x: ArrayLike, index: ArrayLike, src: ArrayLike, /, axis: int) -> A
     Raises:
         IndexingError: An index is out of bounds, or not an integer.
         ShapeError: The shapes do not fit.
+        AxisError: There is no such axis.
 
     >>> gt.index_add(np.zeros((2, 2)), [1, 1], np.ones((2, 2)), axis=0)
     array([[0., 0.],

@@ -28,6 +28,9 @@ class Generator:
         seed: A non-negative integer or a sequence of them; drawn from the operating system if not
             given.
 
+    Raises:
+        ArgumentError: The seed is something else.
+
     >>> first, second = gt.random.Generator(7), gt.random.Generator(7)
     >>> bool(gt.all(gt.rand(3, generator=first) == gt.rand(3, generator=second)))
     True
@@ -40,7 +43,21 @@ class Generator:
         self._offset = 0
 
     def manual_seed(self, seed: int | Sequence[int]) -> Generator:
-        """Start anew from a seed; returns itself."""
+        """Start anew from a seed.
+
+        Args:
+            seed: A non-negative integer or a sequence of them.
+
+        Returns:
+            The generator itself.
+
+        Raises:
+            ArgumentError: The seed is something else.
+
+        >>> x = gt.rand(generator=gt.random.Generator().manual_seed(7))
+        >>> bool(x == gt.rand(generator=gt.random.Generator(7)))
+        True
+        """
         self.state = (_key_of(seed), 0)
         return self
 
@@ -58,7 +75,14 @@ class Generator:
             self._key, self._offset = state
 
     def take(self, count: int) -> dict[str, Any]:
-        """Reserve `count` words; returns key and offset as parameters of a random op."""
+        """Reserve words of the stream, so that no other draw can have them.
+
+        Args:
+            count: How many words.
+
+        Returns:
+            Key and offset, as parameters of a random op.
+        """
         with self._lock:
             if self._key is None:
                 self._key = _key_of(None)
@@ -95,6 +119,12 @@ def default_generator() -> Generator:
 @public()
 def manual_seed(seed: int | Sequence[int]) -> None:
     """Start the default generator anew from a seed.
+
+    Args:
+        seed: A non-negative integer or a sequence of them.
+
+    Raises:
+        ArgumentError: The seed is something else.
 
     >>> gt.manual_seed(0)
     >>> x = gt.randn(3)

@@ -219,6 +219,14 @@ def stack(
 def vstack(arrays: Sequence[ArrayLike], /, *, dtype: Any = None, **unsupported: Any) -> Array:
     """The arrays below one another: along the first axis, vectors as rows.
 
+    Args:
+        arrays: What to join; of the same shape but for the first axis.
+        dtype: The dtype of the result, if not the one the arrays promote to.
+        **unsupported: Further options of NumPy, which raise.
+
+    Raises:
+        ShapeError: The shapes do not fit, or there is nothing to join.
+
     >>> gt.vstack([np.ones(2), np.zeros((2, 2))]).shape
     (3, 2)
     """
@@ -229,6 +237,14 @@ def vstack(arrays: Sequence[ArrayLike], /, *, dtype: Any = None, **unsupported: 
 @public(np.hstack)
 def hstack(arrays: Sequence[ArrayLike], /, *, dtype: Any = None, **unsupported: Any) -> Array:
     """The arrays beside one another: along the second axis, vectors along their only one.
+
+    Args:
+        arrays: What to join; of the same shape but for the axis they are joined along.
+        dtype: The dtype of the result, if not the one the arrays promote to.
+        **unsupported: Further options of NumPy, which raise.
+
+    Raises:
+        ShapeError: The shapes do not fit, or there is nothing to join.
 
     >>> gt.hstack([np.ones(2), 0.0])
     array([1., 1., 0.])
@@ -242,6 +258,9 @@ def hstack(arrays: Sequence[ArrayLike], /, *, dtype: Any = None, **unsupported: 
 def dstack(arrays: Sequence[ArrayLike], /) -> Array:
     """The arrays behind one another: along the third axis.
 
+    Raises:
+        ShapeError: The shapes do not fit, or there is nothing to join.
+
     >>> gt.dstack([np.ones(2), np.zeros(2)]).shape
     (1, 2, 2)
     """
@@ -251,6 +270,9 @@ def dstack(arrays: Sequence[ArrayLike], /) -> Array:
 @public(np.column_stack)
 def column_stack(arrays: Sequence[ArrayLike], /) -> Array:
     """Vectors and matrices beside one another, vectors as columns.
+
+    Raises:
+        ShapeError: The shapes do not fit, or there is nothing to join.
 
     >>> gt.column_stack([np.ones(2), np.zeros((2, 2))]).shape
     (2, 3)

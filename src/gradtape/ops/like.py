@@ -22,6 +22,9 @@ from gradtape.typing import Array, ArrayLike, Axis, Shape
 def shape(x: ArrayLike, /) -> tuple[int, ...]:
     """The sizes of the axes.
 
+    Returns:
+        A tuple with one integer for each axis.
+
     >>> gt.shape(np.ones((2, 3)))
     (2, 3)
     """
@@ -41,6 +44,13 @@ def ndim(x: ArrayLike, /) -> int:
 @public(np.size)
 def size(x: ArrayLike, /, axis: Axis = None) -> int:
     """The number of elements, or the number of places along the given axes.
+
+    Args:
+        x: What to measure.
+        axis: One or several axes; None counts all elements.
+
+    Raises:
+        AxisError: There is no such axis.
 
     >>> gt.size(np.ones((2, 3)))
     6
@@ -82,7 +92,13 @@ def zeros_like(
 def ones_like(
     x: ArrayLike, /, dtype: Any = None, *, shape: Shape | None = None, **unsupported: Any
 ) -> Array:
-    """Ones of the same shape and dtype; the options are those of `zeros_like`.
+    """Ones of the same shape and dtype; a tensor of its own, which can be assigned to.
+
+    Args:
+        x: What to take shape and dtype from; a tensor gives a tensor.
+        dtype: Another dtype.
+        shape: Another shape.
+        **unsupported: Further options of NumPy, which raise.
 
     >>> gt.ones_like(np.zeros(2))
     array([1., 1.])
@@ -94,7 +110,13 @@ def ones_like(
 def empty_like(
     x: ArrayLike, /, dtype: Any = None, *, shape: Shape | None = None, **unsupported: Any
 ) -> Array:
-    """An array of the same shape and dtype with any elements; options as of `zeros_like`.
+    """An array of the same shape and dtype, its elements not set.
+
+    Args:
+        x: What to take shape and dtype from; a tensor gives a tensor.
+        dtype: Another dtype.
+        shape: Another shape.
+        **unsupported: Further options of NumPy, which raise.
 
     >>> gt.empty_like(np.zeros(2)).shape
     (2,)
@@ -112,9 +134,16 @@ def full_like(
     shape: Shape | None = None,
     **unsupported: Any,
 ) -> Array:
-    """The fill value repeated to the same shape and dtype; options as of `zeros_like`.
+    """The fill value repeated to the same shape and dtype.
 
     Only the fill value is differentiated.
+
+    Args:
+        x: What to take shape and dtype from; a tensor gives a tensor.
+        fill_value: A number, or an array that broadcasts to the shape.
+        dtype: Another dtype.
+        shape: Another shape.
+        **unsupported: Further options of NumPy, which raise.
 
     >>> gt.full_like(np.zeros(2), 3.0)
     array([3., 3.])

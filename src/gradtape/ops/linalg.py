@@ -257,7 +257,12 @@ def det(x: ArrayLike, /) -> Array:
 
 
 class SlogdetResult(NamedTuple):
-    """Sign and logarithm of the absolute value of a determinant."""
+    """Sign and logarithm of the absolute value of a determinant.
+
+    >>> sign, logabsdet = gt.linalg.slogdet(np.diag([-1.0, 1.0]))
+    >>> sign * gt.exp(logabsdet)
+    np.float64(-1.0)
+    """
 
     sign: Array
     logabsdet: Array
@@ -298,6 +303,9 @@ _slogdet = general(
 @public(np.linalg.slogdet)
 def slogdet(x: ArrayLike, /) -> SlogdetResult:
     """Sign and logarithm of the determinant of a square matrix, or of each in a stack.
+
+    Returns:
+        A named tuple: `sign`, which is 0 if the matrix is singular, and `logabsdet`.
 
     Raises:
         LinAlgError: A matrix is not square; or, for derivatives, it is singular.

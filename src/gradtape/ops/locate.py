@@ -65,6 +65,9 @@ def _read(x: Any) -> Any:
 def nonzero(x: ArrayLike, /) -> tuple[Array, ...]:
     """One array of indices per axis: where the elements are that are not zero.
 
+    Returns:
+        A tuple of integer arrays of one length, fit to be used as an index.
+
     Raises:
         ConversionError: `x` is batched by `vmap`, where the number of them would differ.
 
@@ -79,6 +82,9 @@ def nonzero(x: ArrayLike, /) -> tuple[Array, ...]:
 def flatnonzero(x: ArrayLike, /) -> Array:
     """The positions in the flattened array of the elements that are not zero.
 
+    Raises:
+        ConversionError: `x` is batched by `vmap`, where the number of them would differ.
+
     >>> gt.flatnonzero(np.array([[0.0, 2.0], [3.0, 0.0]]))
     array([1, 2])
     """
@@ -89,6 +95,9 @@ def flatnonzero(x: ArrayLike, /) -> Array:
 @public(np.argwhere)
 def argwhere(x: ArrayLike, /) -> Array:
     """The indices of the elements that are not zero, one row for each.
+
+    Raises:
+        ConversionError: `x` is batched by `vmap`, where the number of them would differ.
 
     >>> gt.argwhere(np.array([[0.0, 2.0], [3.0, 0.0]]))
     array([[0, 1],

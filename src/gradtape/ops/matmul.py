@@ -282,8 +282,14 @@ def dot(x: ArrayLike, y: ArrayLike, /, out: None = None) -> Array:
 
     Numbers are multiplied, vectors and matrices as by `matmul`.
 
+    Args:
+        x: The first array.
+        y: The second array.
+        out: Only None: arrays are not written to.
+
     Raises:
         ShapeError: The axes that meet differ in size.
+        UnsupportedError: `out` was given.
 
     >>> gt.dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     np.float64(11.0)
@@ -341,6 +347,14 @@ def inner(x: ArrayLike, y: ArrayLike, /) -> Array:
 @public(np.outer, np.linalg.outer)
 def outer(x: ArrayLike, y: ArrayLike, /, out: None = None) -> Array:
     """Products of each element of `x` with each of `y`, both taken as vectors.
+
+    Args:
+        x: The first array.
+        y: The second array.
+        out: Only None: arrays are not written to.
+
+    Raises:
+        UnsupportedError: `out` was given.
 
     >>> gt.outer(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     array([[3., 4.],

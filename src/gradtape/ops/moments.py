@@ -109,6 +109,7 @@ def var(
 
     Raises:
         AxisError: There is no such axis.
+        ArgumentError: Both `ddof` and `correction` were given.
 
     >>> gt.var(np.array([1.0, 2.0, 3.0]), ddof=1)
     np.float64(1.0)
@@ -167,9 +168,22 @@ def std(
     keepdims: bool = False,
     **unsupported: Any,
 ) -> Array:
-    """Standard deviation: the root of the variance; options as of `var`.
+    """Standard deviation: the root of the variance, over all or the given axes.
 
     Where all elements are equal it has a kink; the gradient is taken as 0 there, as in PyTorch.
+
+    Args:
+        x: The samples.
+        axis: One or several axes; None takes all of them.
+        dtype: The dtype to compute in.
+        ddof: The squares are divided by their number less this; 1 is usual for samples.
+        correction: Another name of `ddof`.
+        keepdims: Whether the reduced axes stay, with size 1.
+        **unsupported: Further options of NumPy, which raise.
+
+    Raises:
+        AxisError: There is no such axis.
+        ArgumentError: Both `ddof` and `correction` were given.
 
     >>> gt.std(np.array([1.0, 2.0, 3.0]), ddof=1)
     np.float64(1.0)

@@ -147,6 +147,7 @@ def norm(x: ArrayLike, /, ord: Any = None, axis: Axis = None, keepdims: bool = F
         ShapeError: `ord` is given for an array of more than two axes, and no axis.
         ArgumentError: There is no such norm.
         UnsupportedError: A norm of matrices by singular values: 2, -2, "nuc".
+        AxisError: There is no such axis.
 
     >>> gt.norm(np.array([[3.0, 4.0], [6.0, 8.0]]), axis=1)
     array([ 5., 10.])
@@ -179,6 +180,7 @@ def vector_norm(
 
     Raises:
         ArgumentError: There is no such norm.
+        AxisError: There is no such axis.
 
     >>> gt.linalg.vector_norm(np.array([3.0, -4.0]), ord=1)
     np.float64(7.0)
@@ -199,6 +201,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") ->
     Raises:
         ArgumentError: There is no such norm.
         UnsupportedError: A norm by singular values: 2, -2, "nuc".
+        ShapeError: There are less than two axes.
 
     >>> gt.linalg.matrix_norm(np.array([[1.0, -2.0], [3.0, 4.0]]), ord=1)
     np.float64(6.0)

@@ -97,6 +97,7 @@ def pad(
     Raises:
         ShapeError: `pad_width` does not fit the array.
         UnsupportedError: The mode or an option is not one of those above.
+        ArgumentError: A number in `pad_width` is negative.
 
     >>> gt.pad(np.array([1.0, 2.0]), (1, 2))
     array([0., 1., 2., 0., 0.])

@@ -152,6 +152,10 @@ def rand(
         requires_grad: Whether gradients are to be taken for it.
         generator: Where to draw from; the default generator if not given.
 
+    Raises:
+        DTypeError: The dtype is not floating.
+        ShapeError: The sizes are not integers from 0.
+
     >>> gt.rand((2, 3), dtype=gt.float32).shape
     (2, 3)
     """
@@ -173,6 +177,10 @@ def randn(
         dtype: Its dtype; float64 if not given.
         requires_grad: Whether gradients are to be taken for it.
         generator: Where to draw from; the default generator if not given.
+
+    Raises:
+        DTypeError: The dtype is not floating.
+        ShapeError: The sizes are not integers from 0.
 
     >>> gt.randn((2, 3), dtype=gt.float32).shape
     (2, 3)
@@ -226,6 +234,7 @@ def uniform(
 
     Raises:
         ShapeError: The bounds do not broadcast to the shape.
+        DTypeError: The dtype is not floating.
 
     >>> gt.uniform(2.0, 3.0, (2, 3)).shape
     (2, 3)
@@ -261,6 +270,7 @@ def normal(
 
     Raises:
         ShapeError: The parameters do not broadcast to the shape.
+        DTypeError: The dtype is not floating.
 
     >>> gt.normal(np.zeros(3), 0.1).shape
     (3,)

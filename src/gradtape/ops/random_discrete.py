@@ -140,6 +140,8 @@ def randint(
 
     Raises:
         ArgumentError: There are no such integers, or the dtype cannot hold them.
+        DTypeError: The dtype is not an integer one.
+        ShapeError: The sizes are not integers from 0.
 
     >>> gt.randint(0, 10, (2, 3)).shape
     (2, 3)
@@ -168,6 +170,9 @@ def permutation(x: ArrayLike, *, generator: Generator | None = None) -> Array:
     Args:
         x: A number, or what to reorder; differentiable in that.
         generator: Where to draw from; the default generator if not given.
+
+    Raises:
+        ShapeError: A number is negative, or an array has no axes.
 
     >>> gt.sum(gt.permutation(5))
     tensor(10)

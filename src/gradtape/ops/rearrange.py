@@ -48,13 +48,18 @@ _flip: Callable[..., Any] = sharing(
         infer=infer_like,
         batch=_batch_axes,
         aliases=True,
-    )
+    ),
+    permutes=True,
 )
 
 
 @public(np.flip)
 def flip(x: ArrayLike, /, axis: Axis = None) -> Array:
     """The elements in reverse order along all or the given axes.
+
+    Args:
+        x: What to reverse.
+        axis: One or several axes; None reverses along all of them.
 
     Raises:
         AxisError: There is no such axis.
@@ -70,6 +75,9 @@ def flip(x: ArrayLike, /, axis: Axis = None) -> Array:
 def flipud(x: ArrayLike, /) -> Array:
     """The rows in reverse order: `flip` along the first axis.
 
+    Raises:
+        AxisError: There are no axes.
+
     >>> gt.flipud(np.array([[1.0], [2.0]]))
     array([[2.],
            [1.]])
@@ -81,6 +89,9 @@ def flipud(x: ArrayLike, /) -> Array:
 def fliplr(x: ArrayLike, /) -> Array:
     """The columns in reverse order: `flip` along the second axis.
 
+    Raises:
+        AxisError: There are less than two axes.
+
     >>> gt.fliplr(np.array([[1.0, 2.0]]))
     array([[2., 1.]])
     """
@@ -90,6 +101,14 @@ def fliplr(x: ArrayLike, /) -> Array:
 @public(np.rot90)
 def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
     """The array turned by `k` right angles, from the first of two axes towards the second.
+
+    Args:
+        x: What to turn.
+        k: How many right angles; negative ones turn back.
+        axes: The two axes of the plane in which to turn.
+
+    Raises:
+        AxisError: There is no such axis, or there are not two different ones.
 
     >>> gt.rot90(np.array([[1.0, 2.0]]))
     array([[2.],
@@ -141,6 +160,7 @@ def roll(x: ArrayLike, /, shift: int | Sequence[int], axis: Axis = None) -> Arra
 
     Raises:
         AxisError: There is no such axis.
+        ArgumentError: `shift` and `axis` are neither numbers nor tuples.
 
     >>> gt.roll(np.array([1.0, 2.0, 3.0]), 1)
     array([3., 1., 2.])
@@ -187,6 +207,13 @@ _tile = linear(
 def tile(x: ArrayLike, /, reps: int | Sequence[int]) -> Array:
     """The array repeated as a whole, `reps` times along each axis.
 
+    Args:
+        x: What to repeat.
+        reps: How many times, for each axis; more numbers than axes add axes in front.
+
+    Raises:
+        ShapeError: A number of repeats is negative.
+
     >>> gt.tile(np.array([1.0, 2.0]), 2)
     array([1., 2., 1., 2.])
     """
@@ -231,6 +258,8 @@ def repeat(x: ArrayLike, /, repeats: int | Sequence[int], axis: int | None = Non
 
     Raises:
         ShapeError: There are not as many `repeats` as places along the axis.
+        ArgumentError: A number of repeats is negative.
+        AxisError: There is no such axis.
 
     >>> gt.repeat(np.array([1.0, 2.0]), 2)
     array([1., 1., 2., 2.])

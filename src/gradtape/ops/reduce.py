@@ -196,7 +196,17 @@ def mean(
     keepdims: bool = False,
     **unsupported: Any,
 ) -> Array:
-    """Arithmetic mean of the elements, over all or the given axes; options as of `sum`.
+    """Arithmetic mean of the elements, over all or the given axes.
+
+    Args:
+        x: What to average.
+        axis: One or several axes; None takes all of them.
+        dtype: The dtype to compute in.
+        keepdims: Whether the reduced axes stay, with size 1.
+        **unsupported: Further options of NumPy, which raise.
+
+    Raises:
+        AxisError: There is no such axis.
 
     >>> gt.mean(np.array([1.0, 2.0, 6.0]))
     np.float64(3.0)
@@ -277,6 +287,16 @@ def max(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsuppo
 @public(np.min)
 def min(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsupported: Any) -> Array:
     """The smallest element, over all or the given axes; otherwise as `max`.
+
+    Args:
+        x: Where to look.
+        axis: One or several axes; None looks over all of them.
+        keepdims: Whether the reduced axes stay, with size 1.
+        **unsupported: Further options of NumPy, which raise.
+
+    Raises:
+        AxisError: There is no such axis.
+        ShapeError: There are no elements.
 
     >>> gt.min(np.array([[1.0, 4.0], [3.0, 2.0]]), axis=0)
     array([1., 2.])

@@ -61,6 +61,9 @@ def round(x: ArrayLike, /, decimals: int = 0) -> Array:
         x: What to round.
         decimals: How many places behind the point; negative ones stand before it.
 
+    Raises:
+        DTypeError: `decimals` is not an integer.
+
     >>> gt.round(np.array([1.25, -3.75]), 1)
     array([ 1.2, -3.8])
     """

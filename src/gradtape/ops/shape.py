@@ -100,7 +100,8 @@ _reshape: Callable[..., Any] = sharing(
         infer=_infer_reshape,
         batch=_batch_reshape,
         aliases=True,
-    )
+    ),
+    permutes=True,
 )
 
 
@@ -146,7 +147,7 @@ def _fill_in(shape: tuple[Any, ...], old: tuple[int, ...], low: int) -> tuple[in
 
 @public(np.ravel)
 def ravel(x: ArrayLike, /, order: str = "C") -> Array:
-    """The elements along one axis.
+    """The elements along one axis; options as of `reshape`.
 
     >>> gt.ravel(np.ones((2, 3))).shape
     (6,)
@@ -157,7 +158,7 @@ def ravel(x: ArrayLike, /, order: str = "C") -> Array:
 
 @public()
 def flatten(x: ArrayLike, /, order: str = "C") -> Array:
-    """The elements along one axis; the same as `ravel`.
+    """The elements along one axis, as `ravel`; options as of `reshape`.
 
     >>> gt.flatten(np.ones((2, 3))).shape
     (6,)
@@ -194,7 +195,7 @@ unsqueeze = expand_dims
 
 @public(np.squeeze)
 def squeeze(x: ArrayLike, /, axis: Axis = None) -> Array:
-    """The array without axes of size 1: all of them, or the given ones.
+    """The array without axes of size 1: all of them, or those given as `axis`.
 
     Raises:
         ShapeError: A given axis is not of size 1.
@@ -270,7 +271,8 @@ _transpose: Callable[..., Any] = sharing(
         infer=lambda x, axes: Aval(tuple(x.shape[a] for a in axes), x.dtype),
         batch=_batch_transpose,
         aliases=True,
-    )
+    ),
+    permutes=True,
 )
 
 
@@ -300,7 +302,10 @@ def transpose(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Array:
 
 @public(np.moveaxis)
 def moveaxis(x: ArrayLike, /, source: Axis, destination: Axis) -> Array:
-    """The array with axes moved to new positions, the others in their order.
+    """The array with the axes `source` moved to the places `destination`, the others in order.
+
+    Raises:
+        AxisError: There is no such axis, or there are not as many places as axes.
 
     >>> gt.moveaxis(np.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
@@ -319,7 +324,7 @@ def moveaxis(x: ArrayLike, /, source: Axis, destination: Axis) -> Array:
 
 @public(np.swapaxes)
 def swapaxes(x: ArrayLike, /, axis1: int, axis2: int) -> Array:
-    """The array with two axes exchanged.
+    """The array with the axes `axis1` and `axis2` exchanged; an AxisError if it lacks one.
 
     >>> gt.swapaxes(np.ones((2, 3, 4)), 0, -1).shape
     (4, 3, 2)
@@ -334,7 +339,7 @@ def swapaxes(x: ArrayLike, /, axis1: int, axis2: int) -> Array:
 
 @public(np.matrix_transpose)
 def matrix_transpose(x: ArrayLike, /) -> Array:
-    """The array with its last two axes exchanged.
+    """The array with its last two axes exchanged; an AxisError if it has less than two.
 
     >>> gt.matrix_transpose(np.ones((5, 2, 3))).shape
     (5, 3, 2)
@@ -367,7 +372,7 @@ _broadcast_to = sharing(
 
 @public(np.broadcast_to)
 def broadcast_to(x: ArrayLike, /, shape: Shape) -> Array:
-    """The array repeated to a shape, by NumPy's broadcasting.
+    """The array repeated to the given `shape`, by NumPy's broadcasting.
 
     Raises:
         ShapeError: The array does not broadcast to the shape.
@@ -381,7 +386,7 @@ def broadcast_to(x: ArrayLike, /, shape: Shape) -> Array:
 
 @public(np.broadcast_arrays)
 def broadcast_arrays(*arrays: ArrayLike) -> tuple[Array, ...]:
-    """The arrays repeated to the shape they broadcast to together.
+    """A tuple of the arrays, each repeated to the shape they broadcast to together.
 
     Raises:
         ShapeError: They do not broadcast.

@@ -106,15 +106,6 @@ def _log_softmax_forward(xp: Any, x: Any, axis: Axes) -> Any:
     return down - xp.log(sum_forward(xp, xp.exp(down), axis, True))
 
 
-def _log_softmax_vjp(ct: Any, out: Any, _x: Any, axis: Axes) -> Any:
-    return ct - functions["exp"](out) * sum_over(ct, axis=axis, keepdims=True)
-
-
-def _log_softmax_jvp(tangents: Any, out: Any, _x: Any, axis: Axes) -> Any:
-    (tangent,) = tangents
-    return tangent - sum_over(functions["exp"](out) * tangent, axis=axis, keepdims=True)
-
-
 # With p = exp(out): d out = dx − Σ p·dx; transpose: ct − p·Σ ct
 _log_softmax = general(
     "log_softmax",
@@ -135,6 +126,13 @@ _log_softmax = general(
 @public()
 def log_softmax(x: ArrayLike, /, axis: Axis = -1) -> Array:
     """Logarithm of `softmax`, exact where softmax itself would underflow to 0.
+
+    Args:
+        x: The logits.
+        axis: Along which axis (or axes) the exponentials add up to 1.
+
+    Raises:
+        AxisError: There is no such axis.
 
     >>> gt.log_softmax(np.array([0.0, -1000.0]))
     array([    0., -1000.])

@@ -31,9 +31,19 @@ def scipy_special(xp: Any) -> Any:
     return scipy.special
 
 
+def special(name: str) -> Callable[[Any, Any], Any]:
+    """The forward of a special function of one array."""
+    return lambda xp, x: narrowed(getattr(scipy_special(xp), name)(x), x)
+
+
+def narrowed(out: Any, *args: Any) -> Any:
+    """A result of SciPy, which has no float16, in the dtype that NumPy's functions would give."""
+    return out.astype(np.float16) if np.result_type(*args) == np.float16 else out
+
+
 # d erf x = 2/√π·exp(−x²)·dx
 @elementwise(
-    lambda xp, x: scipy_special(xp).erf(x),
+    special("erf"),
     lambda ct, _out, x: ct * (2.0 / _ROOT_PI * exp(-x * x)),
     replaces=("scipy.special.erf",),
 )
@@ -47,7 +57,7 @@ def erf(x: ArrayLike, /) -> Array:
 
 # d erfc x = −2/√π·exp(−x²)·dx
 @elementwise(
-    lambda xp, x: scipy_special(xp).erfc(x),
+    special("erfc"),
     lambda ct, _out, x: ct * (-2.0 / _ROOT_PI * exp(-x * x)),
     replaces=("scipy.special.erfc",),
 )
@@ -61,7 +71,7 @@ def erfc(x: ArrayLike, /) -> Array:
 
 # y = erf⁻¹(x): dy = √π/2·exp(y²)·dx
 @elementwise(
-    lambda xp, x: scipy_special(xp).erfinv(x),
+    special("erfinv"),
     lambda ct, out, _x: ct * (_ROOT_PI / 2.0 * exp(out * out)),
     replaces=("scipy.special.erfinv",),
 )
@@ -75,7 +85,7 @@ def erfinv(x: ArrayLike, /) -> Array:
 
 # d Φ(x) = exp(−x²/2)/√(2π)·dx
 @elementwise(
-    lambda xp, x: scipy_special(xp).ndtr(x),
+    special("ndtr"),
     lambda ct, _out, x: ct * (exp(-0.5 * x * x) / _ROOT_2_PI),
     replaces=("scipy.special.ndtr",),
 )
@@ -90,7 +100,7 @@ def ndtr(x: ArrayLike, /) -> Array:
 def _polygamma_forward(xp: Any, x: Any, order: int) -> Any:
     # ψ⁽ⁿ⁾(x) = (−1)ⁿ⁺¹·n!·ζ(n + 1, x)
     sign = 1.0 if order % 2 else -1.0
-    return sign * math.factorial(order) * scipy_special(xp).zeta(order + 1, x)
+    return narrowed(sign * math.factorial(order) * scipy_special(xp).zeta(order + 1, x), x)
 
 
 # d ψ⁽ⁿ⁾(x) = ψ⁽ⁿ⁺¹⁾(x)·dx
@@ -103,7 +113,7 @@ _polygamma: Callable[..., Any] = parametric(
 
 # d ψ(x) = ψ⁽¹⁾(x)·dx
 @elementwise(
-    lambda xp, x: scipy_special(xp).digamma(x),
+    special("digamma"),
     lambda ct, _out, x: ct * _polygamma(x, order=1),
     replaces=("scipy.special.psi",),
 )
@@ -136,7 +146,7 @@ def polygamma(n: int, x: ArrayLike, /) -> Array:
 
 # d log Γ(x) = ψ(x)·dx
 @elementwise(
-    lambda xp, x: scipy_special(xp).gammaln(x),
+    special("gammaln"),
     lambda ct, _out, x: ct * digamma(x),
     replaces=("scipy.special.gammaln",),
 )
@@ -152,19 +162,24 @@ def _xlogy_forward(xp: Any, x: Any, y: Any) -> Any:
     # SciPy's ufuncs take Python's numbers for float64; here they are as weak as everywhere.
     dtype = xp.result_type(x, y)
     x, y = (v if hasattr(v, "dtype") else xp.asarray(v, dtype) for v in (x, y))
-    return scipy_special(xp).xlogy(x, y)
+    return narrowed(scipy_special(xp).xlogy(x, y), x, y)
 
 
 def _xlogy_by_x(ct: Any, _out: Any, x: Any, y: Any) -> Any:
-    safe = y if isinstance(y, int | float) else where(x == 0, 1, y)
-    return mask(xlogy(ct, safe), x != 0)
+    flat = (x == 0) & (y <= 0)
+    return mask(xlogy(ct, y if isinstance(y, int | float) else where(flat, 1, y)), flat ^ True)
 
 
-# d x·log y = log y·dx + x/y·dy; where x = 0 the function is 0, and so are both
+def _xlogy_by_y(ct: Any, _out: Any, x: Any, y: Any) -> Any:
+    flat = (x == 0) & (y <= 0)
+    return mask(ct * (x / where(flat, 1, y)), flat ^ True)
+
+
+# d x·log y = log y·dx + x/y·dy; both 0 where log y does not exist and x = 0 makes the function 0
 @elementwise(
     _xlogy_forward,
     _xlogy_by_x,
-    lambda ct, _out, x, y: mask(ct * (x / y), x != 0),
+    _xlogy_by_y,
     replaces=("scipy.special.xlogy",),
 )
 def xlogy(x: ArrayLike, y: ArrayLike, /) -> Array:

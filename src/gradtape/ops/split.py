@@ -55,15 +55,14 @@ _split: Callable[..., Any] = linear(
 def split_at(x: Array, axis: int, bounds: Sequence[int]) -> list[Array]:
     """The parts of `x` between `bounds` (the first is 0, the last the size of the axis)."""
     if len(bounds) == 2:
-        return [crop(x, widths=((0, 0),) * len(x.shape))]
+        return [_slice(x, axis, *bounds)]
     parts = list(_split(x, axis=axis, bounds=tuple(bounds)))
     if not isinstance(x, Tensor):
         return parts
-
-    def again(i: int) -> Any:
-        return _split(x, axis=axis, bounds=tuple(bounds))[i]
-
-    return [Alias(x, functools.partial(again, i), part) for i, part in enumerate(parts)]
+    return [
+        Alias(x, functools.partial(_cut, x, axis, *ends), part)
+        for ends, part in zip(itertools.pairwise(bounds), parts, strict=True)
+    ]
 
 
 @public(np.split)
@@ -75,9 +74,13 @@ def split(x: ArrayLike, /, indices_or_sections: Any, axis: int = 0) -> list[Arra
         indices_or_sections: How many equal parts, or the places where to cut.
         axis: Along which to cut.
 
+    Returns:
+        A list of the parts, in order.
+
     Raises:
         ShapeError: The axis does not divide into that many equal parts.
         AxisError: There is no such axis.
+        ArgumentError: The number of parts is not positive.
 
     >>> gt.split(np.arange(4.0), 2)
     [array([0., 1.]), array([2., 3.])]
@@ -97,6 +100,18 @@ def split(x: ArrayLike, /, indices_or_sections: Any, axis: int = 0) -> list[Arra
 @public(np.array_split)
 def array_split(x: ArrayLike, /, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """The array cut into several along an axis, into parts as equal as possible.
+
+    Args:
+        x: What to cut.
+        indices_or_sections: How many parts, the first ones longer if need be; or where to cut.
+        axis: Along which to cut.
+
+    Returns:
+        A list of the parts, in order.
+
+    Raises:
+        ArgumentError: The number of parts is not positive.
+        AxisError: There is no such axis.
 
     >>> gt.array_split(np.arange(3.0), 2)
     [array([0., 1.]), array([2.])]
@@ -119,6 +134,14 @@ def array_split(x: ArrayLike, /, indices_or_sections: Any, axis: int = 0) -> lis
 
 
 def _slice(x: Array, axis: int, start: int, stop: int) -> Array:
+    """One part by itself, which follows writes to `x` as those of a split do."""
+    part = _cut(x, axis, start, stop)
+    if not isinstance(x, Tensor):
+        return part
+    return Alias(x, functools.partial(_cut, x, axis, start, stop), part)
+
+
+def _cut(x: Array, axis: int, start: int, stop: int) -> Array:
     cut = [(0, 0)] * len(x.shape)
     cut[axis] = (start, x.shape[axis] - max(start, stop))
     return crop(x, widths=tuple(cut))
@@ -127,6 +150,18 @@ def _slice(x: Array, axis: int, start: int, stop: int) -> Array:
 @public()
 def chunk(x: ArrayLike, /, chunks: int, axis: int = 0) -> list[Array]:
     """The array cut into at most `chunks` parts of one size, the last one smaller if need be.
+
+    Args:
+        x: What to cut.
+        chunks: How many parts at most; an axis that is too short gives fewer.
+        axis: Along which to cut.
+
+    Returns:
+        A list of the parts, in order.
+
+    Raises:
+        ArgumentError: The number of parts is not positive.
+        AxisError: There is no such axis.
 
     >>> [part.shape for part in gt.chunk(np.ones(5), 3)]
     [(2,), (2,), (1,)]

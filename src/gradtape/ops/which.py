@@ -89,6 +89,16 @@ def argmin(
 ) -> Array:
     """Where the smallest element is; otherwise as `argmax`.
 
+    Args:
+        x: Where to look.
+        axis: Along which axis; None looks in the flattened array.
+        keepdims: Whether the reduced axis stays, with size 1.
+        **unsupported: Further options of NumPy, which raise.
+
+    Raises:
+        AxisError: There is no such axis.
+        ShapeError: There are no elements.
+
     >>> gt.argmin(np.array([[1.0, 4.0], [3.0, 2.0]]), axis=0)
     array([0, 1])
     """
@@ -115,6 +125,15 @@ _any, _all = _test(np.logical_or, "any"), _test(np.logical_and, "all")
 def any(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsupported: Any) -> Array:
     """Whether any element is true, over all or the given axes.
 
+    Args:
+        x: The truth values; numbers count as true if they are not 0.
+        axis: One or several axes; None takes all of them.
+        keepdims: Whether the reduced axes stay, with size 1.
+        **unsupported: Further options of NumPy, which raise.
+
+    Raises:
+        AxisError: There is no such axis.
+
     >>> gt.any(np.array([[True, False], [False, False]]), axis=1)
     array([ True, False])
     """
@@ -127,6 +146,15 @@ def any(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsuppo
 def all(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsupported: Any) -> Array:
     """Whether all elements are true, over all or the given axes.
 
+    Args:
+        x: The truth values; numbers count as true if they are not 0.
+        axis: One or several axes; None takes all of them.
+        keepdims: Whether the reduced axes stay, with size 1.
+        **unsupported: Further options of NumPy, which raise.
+
+    Raises:
+        AxisError: There is no such axis.
+
     >>> gt.all(np.array([[True, True], [False, True]]), axis=1)
     array([ True, False])
     """
@@ -138,6 +166,14 @@ def all(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsuppo
 @public(np.count_nonzero)
 def count_nonzero(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """How many elements are not zero, over all or the given axes.
+
+    Args:
+        x: Where to count.
+        axis: One or several axes; None counts over all of them.
+        keepdims: Whether the reduced axes stay, with size 1.
+
+    Raises:
+        AxisError: There is no such axis.
 
     >>> gt.count_nonzero(np.array([0.0, 2.0, 3.0]))
     np.int64(2)

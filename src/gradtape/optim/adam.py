@@ -53,11 +53,12 @@ class Adam(Optimizer):
         self.weight_decay = float(weight_decay)
 
     def update(self, value: Any, gradient: Any, state: State) -> Any:
-        """With means m and v of g and g², without bias: x ← x − lr·m/(√v + eps)."""
+        """With means m and v of g and |g|², without bias: x ← x − lr·m/(√v + eps)."""
         gradient = decayed(gradient, value, self.weight_decay)
         if not state:
             state["step"] = 0
-            state["sum"], state["square"] = np.zeros_like(gradient), np.zeros_like(gradient)
+            state["sum"] = np.zeros_like(gradient)
+            state["square"] = np.zeros_like(gradient.real)
         state["step"] = count = state["step"] + 1
         (beta, beta2), total, square = self.betas, state["sum"], state["square"]
         # total = Σ βⁿ·g is m without its factor 1 − β, which goes into a number below; the same
@@ -66,9 +67,12 @@ class Adam(Optimizer):
         np.add(total, gradient, out=total)
         scratch = np.empty_like(gradient)
         np.multiply(gradient, math.sqrt(1 - beta2), out=scratch)
-        np.multiply(scratch, scratch, out=scratch)
+        if scratch.dtype.kind == "c":
+            np.multiply(scratch, scratch.conj(), out=scratch)
+        else:
+            np.multiply(scratch, scratch, out=scratch)
         np.multiply(square, beta2, out=square)
-        np.add(square, scratch, out=square)
+        np.add(square, scratch.real, out=square)
         mean, root = (1 - beta) / (1 - beta**count), math.sqrt(1 - beta2**count)
         np.sqrt(square, out=scratch)
         np.add(scratch, self.eps * root, out=scratch)

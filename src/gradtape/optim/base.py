@@ -6,6 +6,7 @@ A step gives a parameter a new array and never writes into the old one, which re
 from __future__ import annotations
 
 import math
+import numbers
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -16,7 +17,7 @@ from gradtape import tree
 from gradtape.core.record import LEAVES, Leaf
 from gradtape.core.state import clear_default_context_tape
 from gradtape.core.tensor import Tensor, innermost
-from gradtape.errors import ArgumentError, DTypeError, GradtapeError, ShapeError
+from gradtape.errors import ArgumentError, DTypeError, ShapeError
 
 # What an optimizer remembers of one parameter, by name: arrays of its shape, and a step count.
 State = dict[str, Any]
@@ -30,17 +31,34 @@ class Optimizer:
     and `zero_grad(params)` also clears the tape of the default context.
 
     Args:
-        params: Leaf tensors that require a gradient, in a sequence, a dict or nested ones.
+        params: Leaf tensors that require a gradient, in a sequence, a dict or nested ones; one
+            that is there twice counts once.
         lr: The learning rate.
 
     Raises:
-        ArgumentError: The learning rate is not a positive number.
+        ArgumentError: The learning rate is not a positive number, or a parameter is no leaf that
+            requires a gradient.
         DTypeError: A parameter is not a tensor.
-        GradtapeError: A parameter is no leaf that requires a gradient.
+
+    >>> class Descent(gt.optim.Optimizer):
+    ...     def update(self, value, gradient, state):
+    ...         return value - self.lr * gradient
+    >>> w = gt.tensor([1.0], requires_grad=True)
+    >>> gt.sum(w * w).backward()
+    >>> Descent([w], lr=0.1).step()
+    >>> w
+    tensor([0.8], requires_grad=True)
     """
 
-    def __init__(self, params: Any = None, *, lr: float) -> None:
+    def __init__(self, params: Any = None, *, lr: float | None = None) -> None:
         self._name = type(self).__name__
+        if isinstance(params, numbers.Number):
+            raise ArgumentError(
+                f"{self._name}: came the number {params} as parameters; needed a sequence or dict "
+                f"of tensors; a learning rate is given by its name, lr={params}"
+            )
+        if lr is None:
+            raise ArgumentError(f"{self._name}: came no learning rate; give it as lr=0.1")
         self.lr = lr
         self.params: list[Tensor] | None = None if params is None else self._checked(params)
         self._states = _States()
@@ -63,6 +81,9 @@ class Optimizer:
             value: The array it holds; not to be written to.
             gradient: An array of the same shape and dtype; not to be written to.
             state: What is remembered of this parameter; empty at first.
+
+        Returns:
+            A new array of the same shape and dtype.
         """
         raise NotImplementedError
 
@@ -110,6 +131,9 @@ class Optimizer:
     def state_dict(self) -> dict[str, Any]:
         """Copies of all state as arrays, by position of the parameter: `{"0.momentum": array}`.
 
+        Returns:
+            New arrays, which `np.savez` can keep.
+
         Raises:
             ArgumentError: The optimizer was made without parameters, so that they have no order.
         """
@@ -121,6 +145,9 @@ class Optimizer:
 
     def load_state_dict(self, states: Mapping[str, Any]) -> None:
         """Take over what `state_dict` gave.
+
+        Args:
+            states: Arrays by name, as it gave them, for parameters in the same order.
 
         Raises:
             ArgumentError: There is no parameter of a position.
@@ -178,11 +205,11 @@ class Optimizer:
             record = param.record
             if record is None or record.segment is not LEAVES:
                 what = "does not require a gradient" if record is None else "is a recorded result"
-                raise GradtapeError(
+                raise ArgumentError(
                     f"{self._name}: came a parameter of shape {param.shape} that {what}; needed a "
                     "leaf: x.set_requires_grad(True), after detach() if need be"
                 )
-        return result
+        return list({id(param): param for param in result}.values())
 
 
 def decayed(gradient: Any, value: Any, weight_decay: float) -> Any:

@@ -21,7 +21,8 @@ class SGD(Optimizer):
         nesterov: Whether the gradient is taken where the momentum will lead.
 
     Raises:
-        ArgumentError: A number is out of its range, or Nesterov's form has no momentum.
+        ArgumentError: A number is out of its range, the learning rate is missing, or Nesterov's
+            form has no momentum.
 
     >>> w = gt.tensor([1.0], requires_grad=True)
     >>> optimizer = gt.optim.SGD(lr=0.1)
@@ -35,7 +36,7 @@ class SGD(Optimizer):
         self,
         params: Any = None,
         *,
-        lr: float,
+        lr: float | None = None,
         momentum: float = 0.0,
         weight_decay: float = 0.0,
         nesterov: bool = False,
