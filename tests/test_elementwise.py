@@ -139,7 +139,7 @@ def test_scipy_ufunc_of_two_arrays_records():
 
 def test_other_ufuncs_are_refused_by_name():
     t = gt.tensor([1.0])
-    with pytest.raises(UnsupportedError, match=r"ufunc\.gamma is not differentiable"):
+    with pytest.raises(UnsupportedError, match=r"scipy\.special\.gamma is not differentiable"):
         scipy.special.gamma(t)
     with pytest.raises(UnsupportedError, match=r"np\.spacing is not differentiable"):
         np.spacing(t)
@@ -196,15 +196,12 @@ def test_complex_derivatives_of_two(name: str):
     check_grads(function, (Z, np.array([0.5, 1.5, 2.5])), order=2)
 
 
-# ---- half precision --------------------------------------------------------------------------------
+# ---- half precision -----------------------------------------------------------------------------
 
-HALF = (
-    "sigmoid silu gelu erf erfc lgamma digamma ndtr erfinv softplus log_sigmoid xlogy logaddexp "
-    "tanh relu elu"
-).split()
+HALF = "sigmoid silu gelu erf erfc lgamma digamma ndtr erfinv softplus log_sigmoid xlogy logaddexp"
 
 
-@pytest.mark.parametrize("name", HALF)
+@pytest.mark.parametrize("name", HALF.split())
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 @pytest.mark.parametrize("shape", [(3,), ()])
 def test_small_floats_stay_small(name: str, dtype: Any, shape: tuple[int, ...]):

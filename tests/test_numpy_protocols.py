@@ -2,6 +2,7 @@
 
 import math
 import operator
+import re
 
 import numpy as np
 import pytest
@@ -95,16 +96,16 @@ def test_a_nested_list_of_tensors_reaches_functions_that_take_sequences():
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        (lambda t: np.nextafter(t, 1.0), "nextafter"),
-        (lambda t: np.spacing(t), "spacing"),
-        (lambda t: np.convolve(t, t), "convolve"),
-        (lambda t: np.interp(0.5, t, t), "interp"),
-        (lambda t: np.histogram(t), "histogram"),
-        (lambda t: np.fft.fft(t), "fft"),
-        (lambda t: np.add.outer(t, t), "add.outer"),
-        (lambda t: np.multiply.at(t, 0, 2.0), "multiply.at"),
-        (lambda t: scipy.special.jv(1.0, t), "jv"),
-        (lambda t: np.modf(t), "modf"),
+        (lambda t: np.nextafter(t, 1.0), "np.nextafter"),
+        (lambda t: np.spacing(t), "np.spacing"),
+        (lambda t: np.convolve(t, t), "np.convolve"),
+        (lambda t: np.interp(0.5, t, t), "np.interp"),
+        (lambda t: np.histogram(t), "np.histogram"),
+        (lambda t: np.fft.fft(t), "np.fft.fft"),
+        (lambda t: np.linalg.eigh(t[:, None] * t), "np.linalg.eigh"),
+        (lambda t: np.add.outer(t, t), "np.add.outer"),
+        (lambda t: scipy.special.jv(1.0, t), "scipy.special.jv"),
+        (lambda t: np.modf(t), "np.modf"),
     ],
 )
 @pytest.mark.parametrize("requires_grad", [False, True])
@@ -112,6 +113,13 @@ def test_what_gradtape_does_not_have_is_named(call, name, requires_grad):
     with pytest.raises(UnsupportedError, match=name.replace(".", r"\.")) as caught:
         call(gt.tensor(X, requires_grad=requires_grad))
     assert isinstance(caught.value, TypeError)
+    assert "without gradient use t.detach().numpy()" in str(caught.value)
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply])
+def test_ufunc_at_names_what_to_use(ufunc):
+    with pytest.raises(UnsupportedError, match=rf"np\.{ufunc.__name__}\.at .*gt\.index_add"):
+        ufunc.at(gt.tensor(X), 0, 2.0)
 
 
 # ---- operators with arrays and numbers ----------------------------------------------------------
@@ -287,9 +295,25 @@ def test_writing_into_an_ndarray_raises(index, make):
 @pytest.mark.parametrize("op", [operator.iadd, operator.imul, operator.isub, operator.itruediv])
 def test_augmented_assignment_to_an_ndarray_raises(op):
     buffer = X.copy()
-    with pytest.raises(UnsupportedError, match="out="):
+    symbol = {"iadd": "+", "imul": "*", "isub": "-", "itruediv": "/"}[op.__name__]
+    advice = f"an ndarray cannot hold the history of a tensor; write w = w {symbol} t instead of w"
+    with pytest.raises(UnsupportedError, match=re.escape(advice)):
         op(buffer, vector())
     np.testing.assert_array_equal(buffer, X)
+
+
+@pytest.mark.parametrize("op", [operator.iadd, operator.imul, operator.isub, operator.itruediv])
+def test_augmented_assignment_of_an_untracked_tensor_to_an_ndarray(op):
+    buffer, expected = X.copy(), op(X.copy(), X + 1)
+    same = buffer
+    assert op(buffer, gt.tensor(X + 1)) is same
+    np.testing.assert_array_equal(buffer, expected)
+    out = np.zeros(3)
+    assert np.exp(gt.tensor(X), out=out) is out
+    np.testing.assert_array_equal(out, np.exp(X))
+    with gt.no_grad():
+        np.subtract(X, gt.tensor(X, requires_grad=True), out)
+    assert not out.any()
 
 
 @pytest.mark.parametrize(
@@ -308,3 +332,12 @@ def test_out_is_refused(call):
     with pytest.raises(GradtapeError, match="out"):
         call(out)
     assert not out.any()
+
+
+def test_a_method_of_a_ufunc_does_not_write_to_a_tensor():
+    target = gt.zeros(3)
+    with pytest.raises(UnsupportedError, match="out="):
+        np.add.reduce(gt.tensor(M), out=target)
+    assert not np.asarray(target).any()
+    np.add(gt.tensor(X), 1.0, out=target)
+    np.testing.assert_array_equal(np.asarray(target), X + 1)

@@ -1,4 +1,4 @@
-"""Parts and copies of tensors, as NumPy has them: split, flatten, real and imag."""
+"""What arrays have as views, copies and methods: split, flatten, real, imag, divmod and others."""
 
 from typing import Any
 

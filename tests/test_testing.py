@@ -12,7 +12,7 @@ import gradtape as gt
 from gradtape.core.call import call
 from gradtape.core.define import batch_elementwise
 from gradtape.core.op import Op, infer_like
-from gradtape.errors import ArgumentError, GradientCheckError
+from gradtape.errors import ArgumentError, DTypeError, GradientCheckError
 from gradtape.testing import check_grads
 from gradtape.tools.differences import METHODS, jacobian
 
@@ -196,3 +196,13 @@ def test_checker_refuses_unknown_settings():
         gt.NumericalChecker("exact")
     with pytest.raises(ArgumentError, match="came mode"):
         gt.NumericalChecker(mode="backward")
+
+
+@pytest.mark.parametrize("x", [np.arange(3), 3, [np.arange(2), True], []], ids=str)
+def test_numerical_checker_refuses_arguments_without_a_gradient(x):
+    with pytest.raises(DTypeError, match="check_gradient: came an argument of"):
+        gt.NumericalChecker().check_gradient(lambda x: x, x)
+
+
+def test_numerical_checker_takes_empty_arrays():
+    assert gt.NumericalChecker().check_gradient(lambda x: x * 2.0, np.ones(0)).is_valid

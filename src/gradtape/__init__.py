@@ -93,6 +93,12 @@ from gradtape.ops.cast import (
     real as real,
     stop_gradient as stop_gradient,
 )
+from gradtape.ops.close import (
+    allclose as allclose,
+    array_equal as array_equal,
+    array_equiv as array_equiv,
+    isclose as isclose,
+)
 from gradtape.ops.comparison import (
     bitwise_and as bitwise_and,
     bitwise_invert as bitwise_invert,

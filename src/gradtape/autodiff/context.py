@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gradtape.autodiff.reverse import checked
 from gradtape.backends import array_module
 from gradtape.core.call import is_differentiable
@@ -46,8 +48,7 @@ def compute_gradients(
     target, record = _on_active_tape(target)
     tape = current_context().tape
     if gradient is None:
-        value = target.value
-        gradient = array_module(value).ones(value.shape, value.dtype)[()]
+        gradient = _ones(target.value)
     else:
         gradient = checked(gradient, target, "compute_gradients", "gradient", "target")
         if not create_graph and isinstance(gradient, Tensor):
@@ -68,12 +69,24 @@ def compute_gradients(
             _accumulate(leaf, ct, tape.segment if create_graph else None)
 
 
+def _ones(value: Any) -> Any:
+    """The cotangent to start from: an array of ones, or 1 for a scalar."""
+    if isinstance(value, np.generic):
+        return value.dtype.type(1)
+    ones = array_module(value).empty(value.shape, value.dtype)
+    ones.fill(1)
+    return ones
+
+
 def _accumulate(leaf: Leaf, ct: Any, segment: Segment | None) -> None:
     """Add to the gradient of a leaf, which several threads may share.
 
     The sum is recorded in `segment`; a gradient that was recorded elsewhere counts as a number.
     """
-    new = ct.fresh() if isinstance(ct, Tensor) else Tensor(array_module(ct).asarray(ct))
+    if type(ct) is np.ndarray:
+        new = Tensor(ct)
+    else:
+        new = ct.fresh() if isinstance(ct, Tensor) else Tensor(array_module(ct).asarray(ct))
     with leaf.lock:
         old = leaf.grad
         if old is not None:
@@ -85,6 +98,11 @@ def _accumulate(leaf: Leaf, ct: Any, segment: Segment | None) -> None:
 
 def _on_active_tape(target: Any) -> tuple[Tensor, Node]:
     """The target and its node, if the active context can differentiate it."""
+    active = current_context()
+    target = target.fresh() if isinstance(target, Tensor) else target
+    node = target.record if type(target) is Tensor else None
+    if node is not None and node.segment is active.tape.segment:
+        return target, node
     target = unshell(target) if isinstance(target, Tensor) else target
     # Tapes and transforms above the contexts record the same computation at their own levels.
     while isinstance(target, Tensor) and isinstance(target.value, Tensor):
@@ -95,7 +113,6 @@ def _on_active_tape(target: Any) -> tuple[Tensor, Node]:
             "gradient, or was computed under no_grad; use x.set_requires_grad(True) before"
         )
     segment = target.record.segment
-    active = current_context()
     if segment is LEAVES or segment is active.tape.segment:
         if not is_differentiable(target):
             raise DTypeError(f"compute_gradients: {target.dtype} has no derivatives")

@@ -17,7 +17,7 @@ _NUMPY_TYPES = (np.ndarray, np.generic, bool, int, float, complex)
 def array_module(*values: Any) -> Any:
     """Return the module (`numpy` or `cupy`) that computes on these raw values."""
     for value in values:
-        if type(value).__module__.partition(".")[0] == "cupy":
+        if type(value) is not np.ndarray and type(value).__module__.partition(".")[0] == "cupy":
             return sys.modules["cupy"]
     return np
 

@@ -303,13 +303,15 @@ def sharing(function: Callable[..., Any], *, permutes: bool = False) -> Callable
         def again() -> Any:
             return function(x.fresh(), **params)
 
-        target = again().fresh()
+        def back(new: Any) -> Any:
+            return op.vjps[0](new, None, Aval(x.shape, x.dtype), **params)
+
+        target = function(x, **params).fresh()
         if not permutes:
             return Alias(x, again, target)
-        if not _shares(innermost(target, show=True), innermost(x, show=True)):
+        if not _shares(target, x):
             return target  # a copy after all, as reshaping a transposed array makes
-        like = Aval(x.shape, x.dtype)
-        return Alias(x, again, target, lambda new: op.vjps[0](new, None, like, **params))
+        return Alias(x, again, target, back)
 
     op: Op = function.op  # type: ignore[attr-defined]
 
@@ -317,9 +319,11 @@ def sharing(function: Callable[..., Any], *, permutes: bool = False) -> Callable
     return shared
 
 
-def _shares(view: Any, array: Any) -> bool:
-    """Whether one raw array is a view of another, or both are of a third."""
-    owner = getattr(view, "base", None)
+def _shares(view: Tensor, tensor: Tensor) -> bool:
+    """Whether the array of one tensor is a view of that of another, or both are of a third."""
+    array = tensor.value if type(tensor) is Tensor else innermost(tensor, show=True)
+    part = view.value if type(view) is Tensor else innermost(view, show=True)
+    owner = getattr(part, "base", None)
     return owner is not None and (owner is array or owner is getattr(array, "base", None))
 
 

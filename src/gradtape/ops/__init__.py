@@ -10,6 +10,7 @@ from gradtape.ops import (
     arithmetic as arithmetic,
     assign as assign,
     cast as cast,
+    close as close,
     comparison as comparison,
     contract as contract,
     creation as creation,

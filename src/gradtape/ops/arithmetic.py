@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import elementwise, functions
+from gradtape.core.define import elementwise, functions, public
 from gradtape.core.op import Zero
+from gradtape.core.tensor import as_value
+from gradtape.errors import DTypeError
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.rounding import rint
 from gradtape.ops.select import divide_or_zero, mask, settle, where
@@ -301,3 +303,29 @@ def abs(x: ArrayLike, /) -> Array:
 
 
 absolute = abs
+
+
+@public(np.fabs)
+def fabs(x: ArrayLike, /) -> Array:
+    """Absolute value of real numbers, floating also for integers: what `np.fabs` answers.
+
+    Raises:
+        DTypeError: The array is complex.
+    """
+    x = _floating(x)
+    if x.dtype.kind == "c":
+        raise DTypeError(f"fabs: came {x.dtype}; needed real numbers; use abs")
+    return abs(x)
+
+
+@public(np.float_power)
+def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Powers in double precision at least: what `np.float_power` answers."""
+    x = _floating(x)
+    return power(functions["astype"](x, np.result_type(x.dtype, np.float64), copy=False), y)
+
+
+def _floating(x: Any) -> Any:
+    """An operand as an array or tensor of floating numbers."""
+    x = x if hasattr(x, "dtype") else np.asarray(as_value(x))
+    return functions["astype"](x, np.float64) if x.dtype.kind in "biu" else x

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gradtape.core.nested import Alias
 from gradtape.core.op import registry
 from gradtape.core.tensor import Tensor
 
@@ -21,6 +22,11 @@ _SAME_NAME = [
     "any",
     "all",
     "cumsum",
+    "cumprod",
+    "nonzero",
+    "trace",
+    "diagonal",
+    "norm",
     "clip",
     "round",
     "squeeze",
@@ -28,7 +34,9 @@ _SAME_NAME = [
     "flatten",
     "swapaxes",
     "take",
+    "repeat",
     "dot",
+    "matmul",
     "conj",
     "copy",
     "exp",
@@ -90,14 +98,33 @@ def _mt(self: Tensor) -> Any:
     return registry.functions["swapaxes"](self, -1, -2)
 
 
-def _real(self: Tensor) -> Any:
-    """The real part."""
-    return registry.functions["real"](self)
+def _part(name: str, doc: str) -> Callable[[Tensor], Any]:
+    """A part of complex numbers: it follows the tensor as a view does, and refuses writes."""
+    functions = registry.functions
+
+    def part(self: Tensor) -> Any:
+        def again() -> Any:
+            return functions[name](self)
+
+        return Alias(self, again, again().fresh())
+
+    part.__doc__ = doc
+    return part
 
 
-def _imag(self: Tensor) -> Any:
-    """The imaginary part."""
-    return registry.functions["imag"](self)
+def _round(self: Tensor, ndigits: int | None = None) -> Any:
+    """`round(t)` and `round(t, 2)`: see `gt.round`."""
+    return registry.functions["round"](self, ndigits or 0)
+
+
+def _divmod(self: Any, other: Any) -> Any:
+    """`divmod(t, other)`: the rounded quotient and what is left."""
+    return self // other, self % other
+
+
+def _rdivmod(self: Any, other: Any) -> Any:
+    """`divmod(other, t)`."""
+    return other // self, other % self
 
 
 def install() -> None:
@@ -114,8 +141,17 @@ def install() -> None:
         "conjugate": _method("conj"),
         "clone": _method("copy"),
         "expand_dims": _method("expand_dims"),
+        "__round__": _round,
+        "__divmod__": _divmod,
+        "__rdivmod__": _rdivmod,
     }
     for name, method in methods.items():
         setattr(Tensor, name, method)
-    for name, getter in {"T": _t, "mT": _mt, "real": _real, "imag": _imag}.items():
+    properties: dict[str, Callable[[Tensor], Any]] = {
+        "T": _t,
+        "mT": _mt,
+        "real": _part("real", "The real part."),
+        "imag": _part("imag", "The imaginary part."),
+    }
+    for name, getter in properties.items():
         setattr(Tensor, name, property(getter))

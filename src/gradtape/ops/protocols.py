@@ -13,10 +13,21 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.op import registry
-from gradtape.core.tensor import Tensor
-from gradtape.errors import UnsupportedError
+from gradtape.core.tensor import Tensor, concrete
+from gradtape.errors import ConversionError, UnsupportedError
+from gradtape.ops.adapt import Adapter, qualified_name
 
 _replacements = registry.replacements
+# NumPy function -> what gives its calls to the gradtape function; filled at the first call.
+_adapters: dict[Any, Adapter] = {}
+
+_INSTEAD = (
+    "write it with other functions, or give it a rule with gt.custom_vjp; to compute without "
+    "gradient use t.detach().numpy()"
+)
+
+
+# ---- ufuncs -------------------------------------------------------------------------------------
 
 
 def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
@@ -39,25 +50,36 @@ def _scipy_replacement(ufunc: np.ufunc) -> Callable[..., Any] | None:
     return function
 
 
+# Options of ufuncs that say no more than leaving them out.
+_DEFAULTS = {"where": True, "casting": "same_kind", "order": "K", "dtype": None, "subok": True}
+
+
 def _ufunc_otherwise(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
-    module = "np" if getattr(np, ufunc.__name__, None) is ufunc else "ufunc"
-    name = f"{module}.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    name = qualified_name(ufunc) + ("" if method == "__call__" else f".{method}")
     out = kwargs.pop("out", None)
+    for option, default in _DEFAULTS.items():
+        if option in kwargs and kwargs[option] is default:
+            del kwargs[option]
     if out is not None:
-        return _augmented(ufunc, name, out, inputs, kwargs)
+        return _into(ufunc, method, name, out, inputs, kwargs)
     reduction = _REDUCTIONS.get((ufunc, method))
     if reduction is not None:
         kwargs.setdefault("axis", 0)
         return registry.functions[reduction](*inputs, **kwargs)
-    if kwargs:
+    function = _replacements.get(ufunc) or _scipy_replacement(ufunc)
+    if method == "__call__" and function is not None and not kwargs:
+        return function(*inputs)
+    if method == "at":
+        raise UnsupportedError(
+            f"{name} writes into a tensor; use gt.index_add(t, index, values, axis=0) to add at "
+            "places that may repeat, t[index] = ... for others"
+        )
+    if kwargs and function is not None:
         raise UnsupportedError(
             f"{name}: came {', '.join(kwargs)}=; gradtape takes none of these on a tensor; "
             "use gt.where for where=, astype for dtype="
         )
-    raise UnsupportedError(
-        f"{name} is not differentiable by gradtape yet; write it with other functions, or "
-        "give it a rule with gt.custom_vjp"
-    )
+    raise UnsupportedError(f"{name} is not differentiable by gradtape yet; {_INSTEAD}")
 
 
 _REDUCTIONS: dict[tuple[Any, str], str] = {
@@ -68,30 +90,63 @@ _REDUCTIONS: dict[tuple[Any, str], str] = {
     (np.add, "accumulate"): "cumsum",
 }
 
+_SYMBOLS: dict[Any, str] = {
+    np.add: "+",
+    np.subtract: "-",
+    np.multiply: "*",
+    np.true_divide: "/",
+    np.floor_divide: "//",
+    np.remainder: "%",
+    np.power: "**",
+    np.matmul: "@",
+}
 
-def _augmented(ufunc: Any, name: str, out: Any, inputs: tuple[Any, ...], kwargs: Any) -> Any:
-    (target,) = out
-    function = _replacements.get(ufunc) or _scipy_replacement(ufunc)
-    if isinstance(target, Tensor) and function is not None and not kwargs:
-        target[...] = function(*inputs)
-        return target
-    raise UnsupportedError(
-        f"{name}: came out= with an ndarray, which cannot hold the history of a tensor; "
-        "drop out= and use the result"
-    )
+
+def _into(
+    ufunc: Any, method: str, name: str, out: Any, inputs: tuple[Any, ...], kwargs: Any
+) -> Any:
+    """A ufunc with `out=`: assign to a tensor; write to an ndarray what has no history."""
+    if any(isinstance(target, Tensor) for target in out):
+        function = _replacements.get(ufunc) or _scipy_replacement(ufunc)
+        if len(out) != 1 or method != "__call__" or function is None or kwargs:
+            raise UnsupportedError(f"{name}: came out= with a tensor; drop it and use the result")
+        out[0][...] = function(*inputs)
+        return out[0]
+    try:
+        arrays = [concrete(x, name) if isinstance(x, Tensor) else x for x in inputs]
+    except ConversionError:
+        symbol = _SYMBOLS.get(ufunc)
+        augmented = symbol and len(inputs) == 2 and inputs[0] is out[0]
+        raise UnsupportedError(
+            f"{name}: an ndarray cannot hold the history of a tensor; "
+            + (
+                f"write w = w {symbol} t instead of w {symbol}= t"
+                if augmented
+                else "drop out= and use the result"
+            )
+        ) from None
+    return getattr(ufunc, method)(*arrays, out=out if len(out) > 1 else out[0], **kwargs)
+
+
+# ---- functions ----------------------------------------------------------------------------------
 
 
 def _array_function(
     self: Tensor, function: Callable[..., Any], types: Any, args: Any, kwargs: Any
 ) -> Any:
     """Answer a NumPy function called on a tensor."""
-    replacement = _replacements.get(function)
-    if replacement is None:
-        raise UnsupportedError(
-            f"np.{function.__name__} has no counterpart in gradtape yet; write it with other "
-            "functions, or give it a rule with gt.custom_vjp"
-        )
-    return replacement(*args, **kwargs)
+    adapter = _adapters.get(function)
+    if adapter is not None:
+        if not kwargs and len(args) <= adapter.positions:
+            return adapter.function(*args)
+    else:
+        replacement = _replacements.get(function)
+        if replacement is None:
+            raise UnsupportedError(
+                f"{qualified_name(function)} has no counterpart in gradtape yet; {_INSTEAD}"
+            )
+        adapter = _adapters[function] = Adapter(function, replacement)
+    return adapter(args, kwargs)
 
 
 def install() -> None:

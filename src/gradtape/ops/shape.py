@@ -26,6 +26,7 @@ from gradtape.core.define import (
 from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import ArgumentError, AxisError, ShapeError, UnsupportedError
+from gradtape.ops.cast import copy as copy_of
 from gradtape.typing import Array, ArrayLike, Axis, Shape
 
 Batch = tuple[Any, int]
@@ -158,12 +159,12 @@ def ravel(x: ArrayLike, /, order: str = "C") -> Array:
 
 @public()
 def flatten(x: ArrayLike, /, order: str = "C") -> Array:
-    """The elements along one axis, as `ravel`; options as of `reshape`.
+    """A copy of the elements along one axis; options as of `reshape`.
 
     >>> gt.flatten(np.ones((2, 3))).shape
     (6,)
     """
-    return ravel(x, order)
+    return copy_of(ravel(x, order))
 
 
 @public(np.expand_dims)

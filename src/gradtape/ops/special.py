@@ -17,6 +17,7 @@ from gradtape.ops.parametric import parametric
 from gradtape.ops.select import mask, where
 from gradtape.typing import Array, ArrayLike
 
+_F16 = np.dtype(np.float16)
 _ROOT_PI = math.sqrt(math.pi)
 _ROOT_2_PI = math.sqrt(2.0 * math.pi)
 
@@ -33,12 +34,12 @@ def scipy_special(xp: Any) -> Any:
 
 def special(name: str) -> Callable[[Any, Any], Any]:
     """The forward of a special function of one array."""
-    return lambda xp, x: narrowed(getattr(scipy_special(xp), name)(x), x)
+    return lambda xp, x: _narrowed(getattr(scipy_special(xp), name)(x), x)
 
 
-def narrowed(out: Any, *args: Any) -> Any:
-    """A result of SciPy, which has no float16, in the dtype that NumPy's functions would give."""
-    return out.astype(np.float16) if np.result_type(*args) == np.float16 else out
+def _narrowed(out: Any, x: Any) -> Any:
+    """A result of SciPy, which has no float16, in float16 if the argument was."""
+    return out.astype(_F16) if getattr(x, "dtype", None) is _F16 else out
 
 
 # d erf x = 2/√π·exp(−x²)·dx
@@ -100,7 +101,7 @@ def ndtr(x: ArrayLike, /) -> Array:
 def _polygamma_forward(xp: Any, x: Any, order: int) -> Any:
     # ψ⁽ⁿ⁾(x) = (−1)ⁿ⁺¹·n!·ζ(n + 1, x)
     sign = 1.0 if order % 2 else -1.0
-    return narrowed(sign * math.factorial(order) * scipy_special(xp).zeta(order + 1, x), x)
+    return _narrowed(sign * math.factorial(order) * scipy_special(xp).zeta(order + 1, x), x)
 
 
 # d ψ⁽ⁿ⁾(x) = ψ⁽ⁿ⁺¹⁾(x)·dx
@@ -162,7 +163,8 @@ def _xlogy_forward(xp: Any, x: Any, y: Any) -> Any:
     # SciPy's ufuncs take Python's numbers for float64; here they are as weak as everywhere.
     dtype = xp.result_type(x, y)
     x, y = (v if hasattr(v, "dtype") else xp.asarray(v, dtype) for v in (x, y))
-    return narrowed(scipy_special(xp).xlogy(x, y), x, y)
+    out = scipy_special(xp).xlogy(x, y)
+    return out.astype(_F16) if dtype == _F16 else out
 
 
 def _xlogy_by_x(ct: Any, _out: Any, x: Any, y: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import linear, move_batch_axis, public
-from gradtape.core.nested import Alias
+from gradtape.core.nested import View
 from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
@@ -59,10 +58,7 @@ def split_at(x: Array, axis: int, bounds: Sequence[int]) -> list[Array]:
     parts = list(_split(x, axis=axis, bounds=tuple(bounds)))
     if not isinstance(x, Tensor):
         return parts
-    return [
-        Alias(x, functools.partial(_cut, x, axis, *ends), part)
-        for ends, part in zip(itertools.pairwise(bounds), parts, strict=True)
-    ]
+    return [View(x, *pair) for pair in zip(_between(bounds, axis), parts, strict=True)]
 
 
 @public(np.split)
@@ -134,17 +130,13 @@ def array_split(x: ArrayLike, /, indices_or_sections: Any, axis: int = 0) -> lis
 
 
 def _slice(x: Array, axis: int, start: int, stop: int) -> Array:
-    """One part by itself, which follows writes to `x` as those of a split do."""
-    part = _cut(x, axis, start, stop)
-    if not isinstance(x, Tensor):
-        return part
-    return Alias(x, functools.partial(_cut, x, axis, start, stop), part)
-
-
-def _cut(x: Array, axis: int, start: int, stop: int) -> Array:
+    """One part by itself."""
+    stop = max(start, stop)
     cut = [(0, 0)] * len(x.shape)
-    cut[axis] = (start, x.shape[axis] - max(start, stop))
-    return crop(x, widths=tuple(cut))
+    cut[axis] = (start, x.shape[axis] - stop)
+    part = crop(x, widths=tuple(cut))
+    (index,) = _between((start, stop), axis)
+    return View(x, index, part) if isinstance(x, Tensor) else part
 
 
 @public()

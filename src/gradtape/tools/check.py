@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.errors import ArgumentError
+from gradtape import tree
+from gradtape.errors import ArgumentError, DTypeError
 from gradtape.tools.differences import compare, directional, jacobian, method_named
 from gradtape.tools.flat import FlatFunction, flatten
 
@@ -135,6 +136,11 @@ class NumericalChecker:
 
     def _check(self, function: Callable[[Any], Any], x: Any, method: str) -> GradientReport:
         flat = flatten(function, (x,))
+        if not flat.inputs.names:
+            raise DTypeError(
+                f"check_gradient: came {_dtypes(x)}, which have no gradient; needed floating or "
+                "complex numbers: use astype(float)"
+            )
         difference = method_named(method)
         step = self.step if self.step is not None and method == self.method else difference.step
         rtol = difference.tolerance if self.rtol is None else self.rtol
@@ -172,6 +178,12 @@ class NumericalChecker:
             analytic.append(u @ flat.push(v) if pull is None else pull(u) @ v)
             numeric.append(u @ directional(flat, flat.point, v, method, step))
         return np.array(analytic), np.array(numeric)
+
+
+def _dtypes(x: Any) -> str:
+    """The dtypes of all leaves of an argument, for an error."""
+    names = {str(getattr(leaf, "dtype", type(leaf).__name__)) for leaf in tree.flatten(x)[0]}
+    return f"an argument of {', '.join(sorted(names)) or 'no arrays'}"
 
 
 def _axes(layout: Any) -> tuple[int, ...]:

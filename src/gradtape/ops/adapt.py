@@ -1,0 +1,120 @@
+"""Calls written for a NumPy function, given to the gradtape function that answers for it.
+
+gradtape's functions take what people pass by position at NumPy's positions, and the rest by NumPy's
+names. So nearly every call fits as it stands, which is decided by counting. A call that does not,
+as `np.sum(a=t)` or `np.max(t, 0, None, True)`, is bound to NumPy's signature first.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape.errors import UnsupportedError
+
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_NO_VALUE = np._NoValue
+
+
+class Adapter:
+    """A NumPy function and the one that answers for it.
+
+    Attributes:
+        function: The gradtape function.
+        positions: How many arguments it takes by position as NumPy's does.
+    """
+
+    __slots__ = ("_keywords", "_name", "_open", "_signature", "_takes_all", "function", "positions")
+
+    def __init__(self, original: Callable[..., Any], function: Callable[..., Any]) -> None:
+        self.function = function
+        self._name = qualified_name(original)
+        own = inspect.signature(function).parameters.values()
+        kinds = {parameter.kind for parameter in own}
+        self._keywords = frozenset(p.name for p in own if p.kind in _BY_NAME)
+        # A function that takes anything by name decides itself what it refuses.
+        self._open = inspect.Parameter.VAR_KEYWORD in kinds
+        self._takes_all = self._open and inspect.Parameter.VAR_POSITIONAL in kinds
+        try:
+            self._signature: inspect.Signature | None = inspect.signature(original)
+        except ValueError:  # some functions written in C do not tell theirs
+            self._signature = None
+        if inspect.Parameter.VAR_POSITIONAL in kinds or self._signature is None:
+            self.positions = sys.maxsize
+        else:
+            self.positions = _common(list(self._signature.parameters.values()), list(own))
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Answer a call of the NumPy function."""
+        fits = len(args) <= self.positions
+        for name, value in kwargs.items():
+            fits &= value is not _NO_VALUE and (name in self._keywords or self._takes_all)
+        if not fits and self._signature is not None:
+            args, kwargs = self._bound(self._signature, args, kwargs)
+        return self.function(*args, **kwargs)
+
+    def _bound(
+        self, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments as the gradtape function takes them."""
+        by_position: list[Any] = []
+        by_name: dict[str, Any] = {}
+        given = signature.bind(*args, **kwargs).arguments
+        for place, parameter in enumerate(signature.parameters.values()):
+            name = parameter.name
+            if name not in given or given[name] is _NO_VALUE:
+                continue
+            value = given[name]
+            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                by_position += value
+            elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                by_name |= value
+            elif place == len(by_position) < self.positions:
+                by_position.append(value)
+            elif name in self._keywords or not _is_default(value, parameter.default):
+                by_name[name] = value
+        refused = [f"{name}=" for name in by_name if name not in self._keywords]
+        if refused and not self._open:
+            raise UnsupportedError(
+                f"{self._name}: came {', '.join(refused)}; gradtape does not take it on a tensor; "
+                "leave it out and apply it to the argument or to the result"
+            )
+        return tuple(by_position), by_name
+
+
+def _common(theirs: list[inspect.Parameter], ours: list[inspect.Parameter]) -> int:
+    """How many leading arguments mean the same by position in both signatures."""
+    count = 0
+    for one, other in zip(theirs, ours, strict=False):
+        if one.kind not in _BY_POSITION or other.kind not in _BY_POSITION:
+            break
+        if other.kind is not inspect.Parameter.POSITIONAL_ONLY and one.name != other.name:
+            break
+        count += 1
+    return count
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    """Whether an argument says no more than leaving it out would."""
+    if value is None or value is default:
+        return True
+    return isinstance(value, str | bool) and type(value) is type(default) and value == default
+
+
+def qualified_name(function: Any) -> str:
+    """What people call a function of NumPy or SciPy: np.linalg.eigh, scipy.special.j0."""
+    name: str = function.__name__
+    if isinstance(function, np.ufunc):
+        if getattr(np, name, None) is function:
+            return f"np.{name}"
+        special = sys.modules.get("scipy.special")
+        return f"scipy.special.{name}" if getattr(special, name, None) is function else name
+    module = str(getattr(function, "__module__", None) or "numpy")
+    if getattr(np, name, None) is function or "._" in module:
+        module = "numpy"
+    return f"{module.replace('numpy', 'np', 1)}.{name}"

@@ -1,0 +1,115 @@
+"""Comparing whole arrays: isclose element by element, and answers that are one truth value.
+
+They look at values only, so that tracked tensors may be compared as well.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.define import batch_elementwise, broadcast_sizes, functions, general, public
+from gradtape.errors import ShapeError
+from gradtape.ops.comparison import equal, isnan
+from gradtape.ops.shape import as_array
+from gradtape.typing import Array, ArrayLike
+
+_isclose = general(
+    "isclose",
+    lambda xp, x, y, rtol, atol, equal_nan: xp.isclose(x, y, rtol, atol, equal_nan),
+    infer=lambda x, y, **_params: Aval(broadcast_sizes(x.shape, y.shape), np.dtype(np.bool_)),
+    batch=batch_elementwise,
+)
+
+
+@public(np.isclose)
+def isclose(
+    x: ArrayLike,
+    y: ArrayLike,
+    /,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
+    """Whether elements are equal up to a tolerance: |x - y| <= atol + rtol·|y|.
+
+    Args:
+        x: What to compare.
+        y: What to compare it with.
+        rtol: The tolerance relative to `y`.
+        atol: The tolerance added to that.
+        equal_nan: Whether NaN is close to NaN.
+
+    Returns:
+        An array of booleans.
+
+    >>> gt.isclose(np.array([1.0, 2.0]), np.array([1.0 + 1e-9, 2.1]))
+    array([ True, False])
+    """
+    return _isclose(x, y, rtol=float(rtol), atol=float(atol), equal_nan=bool(equal_nan))
+
+
+@public(np.allclose)
+def allclose(
+    x: ArrayLike,
+    y: ArrayLike,
+    /,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+) -> bool:
+    """Whether all elements are equal up to a tolerance; options as of `isclose`.
+
+    Returns:
+        One truth value, also for tensors.
+
+    >>> gt.allclose(gt.ones(2, requires_grad=True), np.array([1.0, 1.0 + 1e-9]))
+    True
+    """
+    return _all(isclose(x, y, rtol, atol, equal_nan))
+
+
+@public(np.array_equal)
+def array_equal(x: ArrayLike, y: ArrayLike, /, equal_nan: bool = False) -> bool:
+    """Whether two arrays have the same shape and elements.
+
+    Args:
+        x: What to compare.
+        y: What to compare it with.
+        equal_nan: Whether NaN equals NaN.
+
+    Returns:
+        One truth value, also for tensors.
+
+    >>> gt.array_equal(gt.ones(2), [1.0, 1.0])
+    True
+    """
+    x, y = as_array(x), as_array(y)
+    if x.shape != y.shape:
+        return False
+    same = equal(x, y)
+    return _all(same | (isnan(x) & isnan(y)) if equal_nan else same)
+
+
+@public(np.array_equiv)
+def array_equiv(x: ArrayLike, y: ArrayLike, /) -> bool:
+    """Whether two arrays broadcast to the same elements.
+
+    Returns:
+        One truth value, also for tensors.
+
+    >>> gt.array_equiv(gt.ones((2, 2)), [1.0, 1.0])
+    True
+    """
+    x, y = as_array(x), as_array(y)
+    try:
+        broadcast_sizes(x.shape, y.shape)
+    except ShapeError:
+        return False
+    return _all(equal(x, y))
+
+
+def _all(truths: Any) -> bool:
+    return bool(functions["all"](truths))
