@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import elementwise, public
+from gradtape.core.fast import F32, F64
 from gradtape.errors import ArgumentError
 from gradtape.ops.exponential import exp, expm1
 from gradtape.ops.parametric import parametric
@@ -15,8 +16,6 @@ from gradtape.ops.select import clip, mask, where
 from gradtape.ops.special import ndtr, special
 from gradtape.ops.trigonometric import tanh
 from gradtape.typing import Array, ArrayLike
-
-_F64, _F32 = np.dtype(np.float64), np.dtype(np.float32)
 
 # Beyond this, products of x with a vanishing tail are 0 in every dtype; infinities are brought
 # back to it first, so that they do not make NaN of the product.
@@ -30,7 +29,7 @@ _expit, _ndtr = special("expit"), special("ndtr")
 
 def _sigmoid_forward(xp: Any, x: Any) -> Any:
     # NumPy's exponential is vectorized, but four calls are slower than one on small arrays.
-    if type(x) is np.ndarray and x.size > 512 and (x.dtype is _F64 or x.dtype is _F32):
+    if type(x) is np.ndarray and x.size > 512 and (x.dtype is F64 or x.dtype is F32):
         with np.errstate(over="ignore"):
             return 1 / (1 + np.exp(-x))
     return _expit(xp, x)

@@ -19,6 +19,7 @@ from gradtape.core.nested import View
 from gradtape.core.op import NotDifferentiable, Op
 from gradtape.core.tensor import as_value
 from gradtape.errors import DTypeError, ShapeError
+from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype
 from gradtape.ops.gather import gather_leading, scatter
 from gradtape.ops.index import (
@@ -31,7 +32,7 @@ from gradtape.ops.index import (
     read_parts,
     split_index,
 )
-from gradtape.ops.shape import as_array, broadcast_to, reshape
+from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.typing import Array, ArrayLike
 
 Batch = tuple[Any, int]

@@ -91,6 +91,11 @@ def conj(x: ArrayLike, /) -> Array:
     """
 
 
+def conj_if_complex(x: Any) -> Any:
+    """The conjugate of a complex array, and a real one as it is: for adjoints of products."""
+    return conj(x) if x.dtype.kind == "c" else x
+
+
 def _real_forward(xp: Any, x: Any) -> Any:
     return xp.real(x) + 0  # np.real of a complex array is a view of it
 

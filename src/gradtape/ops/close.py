@@ -12,8 +12,8 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.define import batch_elementwise, broadcast_sizes, functions, general, public
 from gradtape.errors import ShapeError
+from gradtape.ops.arguments import as_array
 from gradtape.ops.comparison import equal, isnan
-from gradtape.ops.shape import as_array
 from gradtape.typing import Array, ArrayLike
 
 _isclose = general(

@@ -19,8 +19,8 @@ from gradtape.core.call import call
 from gradtape.core.define import general, public
 from gradtape.core.op import Op
 from gradtape.errors import AxisError, ShapeError
-from gradtape.ops.cast import conj
-from gradtape.ops.shape import as_array, normalize_axis
+from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.cast import conj_if_complex
 from gradtape.typing import Array, ArrayLike
 
 
@@ -105,16 +105,12 @@ def _infer(x: Aval, y: Aval, subscripts: str) -> Aval:
 
 def _by_first(ct: Any, _out: Any, _x: Any, y: Any, subscripts: str) -> Any:
     letters_x, letters_y, out = split(subscripts)
-    return contract(ct, _conj(y), subscripts=f"{out},{letters_y}->{letters_x}")
+    return contract(ct, conj_if_complex(y), subscripts=f"{out},{letters_y}->{letters_x}")
 
 
 def _by_second(ct: Any, _out: Any, x: Any, _y: Any, subscripts: str) -> Any:
     letters_x, letters_y, out = split(subscripts)
-    return contract(_conj(x), ct, subscripts=f"{letters_x},{out}->{letters_y}")
-
-
-def _conj(x: Any) -> Any:
-    return conj(x) if x.dtype.kind == "c" else x
+    return contract(conj_if_complex(x), ct, subscripts=f"{letters_x},{out}->{letters_y}")
 
 
 def _jvp(tangents: Sequence[Any], _out: Any, x: Any, y: Any, subscripts: str) -> Any:

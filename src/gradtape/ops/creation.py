@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,35 +14,10 @@ from gradtape.core.define import broadcast_sizes, functions, public
 from gradtape.core.op import registry
 from gradtape.core.tensor import Tensor, concrete, is_extended_float
 from gradtape.errors import ArgumentError, ConversionError, DTypeError, ShapeError
+from gradtape.ops.arguments import as_array, as_dtype, as_shape, normalize_axis
 from gradtape.ops.cast import astype, copy as copy_of
-from gradtape.ops.shape import as_array, broadcast_to, moveaxis, normalize_axis, reshape
+from gradtape.ops.shape import broadcast_to, moveaxis, reshape
 from gradtape.typing import Array, ArrayLike, Shape
-
-
-def as_shape(shape: Shape, name: str) -> tuple[int, ...]:
-    """A size or a sequence of sizes as a tuple, checked."""
-    sizes = shape if isinstance(shape, Sequence | np.ndarray) else (shape,)
-    try:
-        result = tuple(operator.index(size) for size in sizes)
-    except TypeError as error:
-        raise ShapeError(
-            f"{name}: came shape {shape!r}; needed an integer or a tuple of integers"
-        ) from error
-    if any(size < 0 for size in result):
-        raise ShapeError(f"{name}: came shape {result}; a size cannot be negative")
-    return result
-
-
-def as_dtype(dtype: Any, name: str) -> np.dtype[Any]:
-    """What was given as dtype (None: float64), checked."""
-    try:
-        return np.dtype(np.float64 if dtype is None else dtype)
-    except TypeError as error:
-        raise DTypeError(
-            f"{name}: came dtype {dtype!r}; needed a dtype such as gt.float32; several sizes go "
-            "into one tuple: (2, 3)"
-        ) from error
-
 
 # ---- from data ----------------------------------------------------------------------------------
 

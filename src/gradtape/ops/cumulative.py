@@ -11,10 +11,11 @@ from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import functions, general, linear, move_batch_axis, public
 from gradtape.core.op import Op
+from gradtape.ops.arguments import Batch, as_array, normalize_axis, refuse
 from gradtape.ops.cast import astype
 from gradtape.ops.join import concatenate
 from gradtape.ops.pad import pad_constant
-from gradtape.ops.shape import Batch, as_array, normalize_axis, ravel, refuse, swapaxes
+from gradtape.ops.shape import ravel, swapaxes
 from gradtape.typing import Array, ArrayLike
 
 

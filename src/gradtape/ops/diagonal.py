@@ -12,7 +12,8 @@ from gradtape.core.call import call
 from gradtape.core.define import functions, linear, move_batch_axis, public, sharing
 from gradtape.core.op import Op, infer_like
 from gradtape.errors import AxisError, ShapeError
-from gradtape.ops.shape import Batch, as_array, broadcast_to, normalize_axis
+from gradtape.ops.arguments import Batch, as_array, normalize_axis
+from gradtape.ops.shape import broadcast_to
 from gradtape.typing import Array, ArrayLike
 
 

@@ -16,11 +16,12 @@ import numpy as np
 
 from gradtape.core.define import public
 from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.arguments import as_array, refuse
 from gradtape.ops.cast import astype
 from gradtape.ops.contract import contract, fresh_letters
 from gradtape.ops.diagonal import diagonal
 from gradtape.ops.reduce import sum as sum_of
-from gradtape.ops.shape import as_array, refuse, reshape, transpose
+from gradtape.ops.shape import reshape, transpose
 from gradtape.typing import Array, ArrayLike
 
 Shapes = tuple[tuple[int, ...], ...]

@@ -19,15 +19,9 @@ from gradtape.core.define import broadcast_sizes, functions, general, move_batch
 from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import ArgumentError, IndexingError, ShapeError
+from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
-from gradtape.ops.shape import (
-    as_array,
-    broadcast_to,
-    moveaxis,
-    normalize_axis,
-    reshape,
-    transpose,
-)
+from gradtape.ops.shape import broadcast_to, moveaxis, reshape, transpose
 from gradtape.typing import Array, ArrayLike
 
 

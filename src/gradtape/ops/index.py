@@ -18,17 +18,17 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.call import call, recording_segment
 from gradtape.core.define import linear, move_batch_axis, public
+from gradtape.core.fast import F32, F64
 from gradtape.core.nested import Handle, View, unshell
 from gradtape.core.op import Op
 from gradtape.core.record import Indexing
 from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor, as_value, innermost
 from gradtape.errors import GradtapeError, IndexingError
+from gradtape.ops.arguments import as_array
 from gradtape.ops.gather import as_indices, gather_axes, gather_leading
-from gradtape.ops.shape import as_array
 from gradtape.typing import Array, ArrayLike
 
-F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
 ndarray = np.ndarray
 FULL = slice(None)
 Index = tuple[Any, ...]

@@ -13,20 +13,10 @@ from gradtape.core.call import call
 from gradtape.core.define import general, move_batch_axis, public
 from gradtape.core.op import Op
 from gradtape.errors import ShapeError
+from gradtape.ops.arguments import Batch, as_array, normalize_axis, refuse
 from gradtape.ops.cast import astype
 from gradtape.ops.pad import crop
-from gradtape.ops.shape import (
-    Batch,
-    as_array,
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    broadcast_to,
-    normalize_axis,
-    ravel,
-    refuse,
-    reshape,
-)
+from gradtape.ops.shape import atleast_1d, atleast_2d, atleast_3d, broadcast_to, ravel, reshape
 from gradtape.typing import Array, ArrayLike
 
 

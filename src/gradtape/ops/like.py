@@ -13,8 +13,9 @@ import numpy as np
 from gradtape.backends import array_module
 from gradtape.core.define import public
 from gradtape.core.tensor import Tensor, innermost
+from gradtape.ops.arguments import as_array, as_shape, normalize_axes, refuse
 from gradtape.ops.cast import astype
-from gradtape.ops.shape import as_array, as_shape, broadcast_to, normalize_axes, refuse
+from gradtape.ops.shape import broadcast_to
 from gradtape.typing import Array, ArrayLike, Axis, Shape
 
 
@@ -64,7 +65,7 @@ def _make(maker: str, x: ArrayLike, dtype: Any, shape: Shape | None, unsupported
     unsupported.pop("order", None), unsupported.pop("subok", None)  # nothing here depends on them
     refuse(f"{maker}_like", unsupported)
     x = as_array(x)
-    sizes = x.shape if shape is None else as_shape(shape)
+    sizes = x.shape if shape is None else as_shape(shape, f"{maker}_like")
     module = array_module(innermost(x, show=True) if isinstance(x, Tensor) else x)
     made = getattr(module, maker)(sizes, x.dtype if dtype is None else dtype)
     return Tensor(made) if isinstance(x, Tensor) else made

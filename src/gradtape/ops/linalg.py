@@ -20,10 +20,11 @@ from gradtape.core.define import (
 )
 from gradtape.core.op import Op
 from gradtape.errors import LinAlgError, ShapeError
+from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import conj, imag, real
 from gradtape.ops.matmul import by_left
 from gradtape.ops.reduce import sum as sum_of
-from gradtape.ops.shape import as_array, reshape
+from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike
 
 _MATRIX = (-2, -1)

@@ -10,8 +10,8 @@ from gradtape.core.aval import Aval
 from gradtape.core.define import batch_in_place, general, public
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import IndexingError
+from gradtape.ops.arguments import as_array
 from gradtape.ops.gather import as_indices
-from gradtape.ops.shape import as_array
 from gradtape.typing import Array, ArrayLike
 
 

@@ -13,14 +13,16 @@ from gradtape.core.aval import Aval
 from gradtape.core.call import call, call_operator, recording_segment
 from gradtape.core.define import broadcast_sizes, general, move_batch_axis, public, unbroadcast
 from gradtape.core.fast import F32, F64
+from gradtape.core.nested import Handle
 from gradtape.core.op import Op
 from gradtape.core.record import LEAVES, Binary, Segment
 from gradtape.core.state import CONTEXT_LEVEL, STATE
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ShapeError
-from gradtape.ops.cast import conj
+from gradtape.ops.arguments import as_array, refuse
+from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.contract import tensordot
-from gradtape.ops.shape import as_array, ravel, refuse, reshape
+from gradtape.ops.shape import ravel, reshape
 from gradtape.typing import Array, ArrayLike
 
 ndarray = np.ndarray
@@ -99,7 +101,7 @@ def _outer(x: Any, y: Any) -> Any:
 
 def by_left(ct: Any, _out: Any, _x: Any, y: Any) -> Any:
     """ct·yᴴ, summed where `_x` was broadcast: the cotangent of the left factor."""
-    y, shape = _conj(y), _x.shape
+    y, shape = conj_if_complex(y), _x.shape
     ndim, ndim2 = len(shape), y.ndim
     if ndim <= 2 and ndim2 <= 2:
         return _by_flat_left(ct, _out, _x, y)
@@ -114,7 +116,7 @@ def by_left(ct: Any, _out: Any, _x: Any, y: Any) -> Any:
 
 def _by_right(ct: Any, _out: Any, x: Any, _y: Any) -> Any:
     """xᴴ·ct, summed where `_y` was broadcast: the cotangent of the right factor."""
-    x, shape = _conj(x), _y.shape
+    x, shape = conj_if_complex(x), _y.shape
     ndim, ndim2 = x.ndim, len(shape)
     if ndim <= 2 and ndim2 <= 2:
         return _by_flat_right(ct, _out, x, _y)
@@ -125,10 +127,6 @@ def _by_right(ct: Any, _out: Any, x: Any, _y: Any) -> Any:
         others = tuple(range(ndim - 1))
         return tensordot(x, ct, (others, others))
     return unbroadcast(x.mT @ ct, shape)
-
-
-def _conj(x: Any) -> Any:
-    return conj(x) if x.dtype.kind == "c" else x
 
 
 def _jvp(tangents: Sequence[Any], _out: Any, x: Any, y: Any) -> Any:
@@ -201,6 +199,8 @@ def _fast(otherwise: Callable[..., Any]) -> Callable[..., Any]:
         value, parent = (x.value, x.record) if kind is Tensor else (x, None)
         value2, parent2 = (y.value, y.record) if kind2 is Tensor else (y, None)
         if not (type(value) is ndarray and type(value2) is ndarray):
+            if isinstance(x, Handle) or isinstance(y, Handle):
+                return function(*(v.fresh() if isinstance(v, Handle) else v for v in (x, y)))
             return otherwise(op, (x, y), {})
         state = STATE.get()
         dtype = value.dtype
@@ -324,7 +324,7 @@ def vdot(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
     x, y = ravel(x), ravel(y)
     _meet("vdot", x, y, -1)
-    return matmul(_conj(x), y)
+    return matmul(conj_if_complex(x), y)
 
 
 @public(np.inner)

@@ -11,6 +11,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.define import general, public
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
+from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.arithmetic import abs as abs_of, sign
 from gradtape.ops.cast import astype, conj, real
 from gradtape.ops.comparison import equal, logical_or
@@ -24,7 +25,6 @@ from gradtape.ops.reduce import (
     sum as sum_of,
 )
 from gradtape.ops.select import divide_or_zero, where
-from gradtape.ops.shape import as_array, normalize_axes
 from gradtape.typing import Array, ArrayLike, Axis
 
 # ---- the norm Σ(|x|^p)^(1/p) of all elements over some axes -------------------------------------

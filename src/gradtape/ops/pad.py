@@ -12,7 +12,7 @@ from gradtape.core.call import call
 from gradtape.core.define import functions, general, linear, move_batch_axis, public
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
-from gradtape.ops.shape import Batch, as_array, refuse
+from gradtape.ops.arguments import Batch, as_array, refuse
 from gradtape.typing import Array, ArrayLike
 
 # Sizes to add or cut off, (before, after) for each axis.

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape.core.define import functions, general, public
 from gradtape.core.op import infer_like
+from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.join import concatenate, stack
 from gradtape.ops.reduce import (
     Axes,
@@ -82,17 +83,13 @@ def _others_rule(change: Any, x: Any, axis: Axes) -> Any:
     return _unlanes(_second(_lanes(change, axis), _lanes(x, axis)), x.shape, axis)
 
 
-def _conj(x: Any) -> Any:
-    return functions["conj"](x) if x.dtype.kind == "c" else x
-
-
 # For each element the product of the others: the gradient of the product. The derivative is a
 # symmetric matrix, so that it serves both ways.
 _others = general(
     "product_of_others",
     _others_forward,
     infer=infer_like,
-    vjps=(lambda ct, _out, x, axis: _conj(_others_rule(_conj(ct), x, axis)),),
+    vjps=(lambda ct, _out, x, axis: conj_if_complex(_others_rule(conj_if_complex(ct), x, axis)),),
     jvp=lambda tangents, _out, x, axis: _others_rule(tangents[0], x, axis),
     batch=batch_reduction,
 )
@@ -106,7 +103,7 @@ _prod = general(
     infer=infer_reduction(_prod_forward),
     vjps=(
         lambda ct, _out, x, axis, keepdims: (
-            beside(ct, x.shape, axis, keepdims) * _conj(_others(x, axis=axis))
+            beside(ct, x.shape, axis, keepdims) * conj_if_complex(_others(x, axis=axis))
         ),
     ),
     jvp=lambda tangents, _out, x, axis, keepdims: sum_over(

@@ -22,10 +22,9 @@ from gradtape.core.define import broadcast_sizes, general, public
 from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import DTypeError, ShapeError
+from gradtape.ops.arguments import as_array, as_dtype, as_shape
 from gradtape.ops.cast import astype
-from gradtape.ops.creation import as_dtype, as_shape
 from gradtape.ops.generator import Generator, Key, default_generator, words
-from gradtape.ops.shape import as_array
 from gradtape.typing import ArrayLike, Shape
 
 # ---- ops: numbers from words --------------------------------------------------------------------

@@ -14,10 +14,10 @@ from gradtape.core.define import broadcast_sizes, functions, general, move_batch
 from gradtape.core.op import NotDifferentiable, Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
-from gradtape.ops.creation import as_dtype, as_shape
+from gradtape.ops.arguments import as_array, as_dtype, as_shape
 from gradtape.ops.generator import Generator, Key, default_generator, words
 from gradtape.ops.random import as_tensor, drawn_dtype, drawn_shape, no_operands, uniform_numbers
-from gradtape.ops.shape import as_array, reshape
+from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike, Shape
 
 _F64 = np.dtype(np.float64)

@@ -13,17 +13,15 @@ from gradtape.core.call import call
 from gradtape.core.define import functions, linear, move_batch_axis, public, sharing
 from gradtape.core.op import Op, infer_like
 from gradtape.errors import ArgumentError, AxisError, ShapeError
-from gradtape.ops.shape import (
+from gradtape.ops.arguments import (
     INTEGER,
     Batch,
     as_array,
     as_shape,
     normalize_axes,
     normalize_axis,
-    ravel,
-    reshape,
-    swapaxes,
 )
+from gradtape.ops.shape import ravel, reshape, swapaxes
 from gradtape.typing import Array, ArrayLike, Axis
 
 
@@ -218,7 +216,7 @@ def tile(x: ArrayLike, /, reps: int | Sequence[int]) -> Array:
     array([1., 2., 1., 2.])
     """
     x = as_array(x)
-    times = as_shape(reps)
+    times = as_shape(reps, "tile")
     ndim = max(len(times), len(x.shape))
     if len(x.shape) < ndim:
         x = reshape(x, (1,) * (ndim - len(x.shape)) + x.shape)

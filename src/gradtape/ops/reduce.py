@@ -13,8 +13,9 @@ from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import general, linear, move_batch_axis, public
 from gradtape.core.op import Op, Zero
+from gradtape.ops.arguments import ARRAYS, EVERY_AXIS, Batch, as_array, normalize_axes, refuse
 from gradtape.ops.cast import astype
-from gradtape.ops.shape import ARRAYS, EVERY_AXIS, Batch, as_array, normalize_axes, refuse, reshape
+from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike, Axis
 
 Axes = tuple[int, ...]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import elementwise, functions, public
+from gradtape.core.fast import F32, F64
 from gradtape.core.op import Zero
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import ArgumentError
@@ -19,7 +20,7 @@ from gradtape.ops.comparison import isfinite, logical_not
 from gradtape.ops.parametric import parametric
 from gradtape.typing import Array, ArrayLike
 
-_F64, _F32, _BOOL = np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.bool_)
+_BOOL = np.dtype(np.bool_)
 _CONDITION = Zero("only whether the condition is true matters")
 
 
@@ -29,10 +30,10 @@ _CONDITION = Zero("only whether the condition is true matters")
 def _mask(x: Any, condition: Any) -> Any:
     # The bits of a number times 0 or 1: several times faster than a branch for each element.
     if type(x) is type(condition) is np.ndarray and condition.dtype is _BOOL:
-        if x.dtype is _F64:
-            return (x.view(np.int64) * condition).view(_F64)
-        if x.dtype is _F32:
-            return (x.view(np.int32) * condition).view(_F32)
+        if x.dtype is F64:
+            return (x.view(np.int64) * condition).view(F64)
+        if x.dtype is F32:
+            return (x.view(np.int32) * condition).view(F32)
     return np.where(condition, x, 0)
 
 

@@ -1,13 +1,11 @@
 """The same elements seen in another shape: reshape, transpose, broadcast and what is made of them.
 
-All of them are linear: an op states its transpose, forward mode is the op itself. The helpers that
-every function with axes uses stand here as well.
+All of them are linear: an op states its transpose, forward mode is the op itself.
 """
 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,59 +22,17 @@ from gradtape.core.define import (
     unbroadcast,
 )
 from gradtape.core.op import Op
-from gradtape.core.tensor import Tensor, as_value
-from gradtape.errors import ArgumentError, AxisError, ShapeError, UnsupportedError
+from gradtape.errors import ArgumentError, AxisError, ShapeError
+from gradtape.ops.arguments import (
+    INTEGER,
+    Batch,
+    as_array,
+    as_shape,
+    normalize_axes,
+    normalize_axis,
+)
 from gradtape.ops.cast import copy as copy_of
 from gradtape.typing import Array, ArrayLike, Axis, Shape
-
-Batch = tuple[Any, int]
-INTEGER = (int, np.integer)
-ARRAYS = (Tensor, np.ndarray)
-EVERY_AXIS = tuple(tuple(range(ndim)) for ndim in range(65))  # NumPy allows 64 axes
-
-
-def as_array(x: ArrayLike) -> Array:
-    """`x` if it has a shape, else (numbers, lists) an array of it."""
-    return x if isinstance(x, ARRAYS) or hasattr(x, "shape") else np.asarray(as_value(x))
-
-
-def normalize_axis(axis: int, ndim: int, name: str) -> int:
-    """An axis counted from the front, checked."""
-    axis = operator.index(axis)
-    if not -ndim <= axis < ndim:
-        raise AxisError(
-            f"{name}: came axis {axis} for an array of {ndim} axes; needed one from "
-            f"{-ndim} to {ndim - 1}"
-        )
-    return axis % ndim
-
-
-def normalize_axes(axis: Axis, ndim: int, name: str) -> tuple[int, ...]:
-    """One or several axes (None: all) as a tuple counted from the front, checked."""
-    if axis is None:
-        return EVERY_AXIS[ndim]
-    if type(axis) is int or not isinstance(axis, Sequence):
-        return (normalize_axis(axis, ndim, name),)
-    axes = tuple(normalize_axis(a, ndim, name) for a in axis)
-    if len(set(axes)) != len(axes):
-        raise AxisError(f"{name}: came axis {tuple(axis)}; an axis was named twice")
-    return axes
-
-
-def as_shape(shape: Shape) -> tuple[int, ...]:
-    """A shape as a tuple; one number stands for one axis."""
-    return (int(shape),) if isinstance(shape, INTEGER) else tuple(shape)
-
-
-def refuse(name: str, options: dict[str, Any]) -> None:
-    """Raise for options NumPy has and gradtape has not, unless they were left at None."""
-    for option, value in options.items():
-        if value is not None and value is not np._NoValue:
-            raise UnsupportedError(
-                f"{name}: came {option}=; gradtape does not take it; leave it out and apply it to "
-                "the argument or to the result"
-            )
-
 
 # ---- reshape ------------------------------------------------------------------------------------
 
@@ -382,7 +338,7 @@ def broadcast_to(x: ArrayLike, /, shape: Shape) -> Array:
     array([[1., 2.],
            [1., 2.]])
     """
-    return _broadcast_to(as_array(x), shape=as_shape(shape))
+    return _broadcast_to(as_array(x), shape=as_shape(shape, "broadcast_to"))
 
 
 @public(np.broadcast_arrays)

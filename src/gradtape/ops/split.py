@@ -15,9 +15,9 @@ from gradtape.core.nested import View
 from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.arguments import INTEGER, as_array, normalize_axis
 from gradtape.ops.join import concatenate_at
 from gradtape.ops.pad import crop
-from gradtape.ops.shape import INTEGER, as_array, normalize_axis
 from gradtape.typing import Array, ArrayLike
 
 

@@ -11,21 +11,14 @@ from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import functions, general, move_batch_axis, public
 from gradtape.core.op import Op
+from gradtape.ops.arguments import Batch, as_array, normalize_axes, normalize_axis, refuse
 from gradtape.ops.reduce import (
     batch_reduction,
     reduced_shape,
     reducer,
     sum as sum_of,
 )
-from gradtape.ops.shape import (
-    Batch,
-    as_array,
-    normalize_axes,
-    normalize_axis,
-    ravel,
-    refuse,
-    reshape,
-)
+from gradtape.ops.shape import ravel, reshape
 from gradtape.typing import Array, ArrayLike, Axis
 
 
