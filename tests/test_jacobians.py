@@ -191,3 +191,19 @@ def test_hvp_returns_tensors_for_tensors():
     out = gt.hvp(lambda x: gt.sum(x**3), (gt.tensor(A[0]),), (gt.ones(3),))
     assert isinstance(out, gt.Tensor)
     np.testing.assert_allclose(np.asarray(out), 6 * A[0])
+
+
+@each
+def test_complex_numbers_are_refused(jac):
+    with pytest.raises(gt.errors.DTypeError, match="complex128"):
+        jac(lambda x: x * 1j)(A[0])
+    with pytest.raises(gt.errors.DTypeError, match="complex128"):
+        jac(lambda z: z * z)(A[0] * 1j)
+
+
+def test_a_function_without_forward_mode_is_differentiated_in_reverse():
+    f = gt.custom_vjp(lambda x: x * x)
+    f.defvjp(lambda ct, out, x: (2 * x * ct,))
+    np.testing.assert_allclose(gt.hessian(lambda x: gt.sum(f(x) * x))(A[0]), np.diag(6 * A[0]))
+    tall = gt.jacobian(lambda x: gt.concatenate([f(x), f(x)]))(A[0])
+    np.testing.assert_allclose(tall, np.concatenate([np.diag(2 * A[0])] * 2))

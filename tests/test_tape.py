@@ -298,3 +298,13 @@ def test_an_interior_source_that_collects_twice_shares_nothing_with_a_leaf():
         assert a.tolist() == [5, 5, 5]
         for b in grads[i + 1 :]:
             assert not np.shares_memory(a.value, b.value)
+
+
+def test_swapped_arguments_are_refused():
+    tape = gt.GradientTape(persistent=True)
+    x = tape.watch(2.0)
+    y = x * x
+    with pytest.raises(TapeError, match=r"gradient\(targets, sources\)"):
+        tape.gradient(x, y)
+    with pytest.raises(TapeError, match=r"forward_gradient\(source, target\)"):
+        tape.forward_gradient(y, x)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.errors import ConversionError, GradtapeError, IndexingError
+from gradtape.errors import ConversionError, GradtapeError, IndexingError, TapeError
 
 X = np.array([0.5, 1.0, 2.0])
 Y = np.arange(4.0)
@@ -237,3 +237,16 @@ def test_a_rearranged_array_can_be_made_a_leaf(form):
     gt.compute_gradients(w * 2.0)
     assert w.is_leaf
     np.testing.assert_array_equal(np.asarray(w.grad), np.full(w.shape, 2.0))
+
+
+def test_the_names_of_pytorch():
+    x = gt.tensor([1.0, 2.0])
+    x.requires_grad = True
+    y = x * x
+    y.backward(retain_graph=True)
+    y.backward(retain_graph=False)
+    assert x.grad.tolist() == [4, 8]
+    with pytest.raises(TapeError, match="released"):
+        y.backward()
+    x.grad = np.zeros(2)
+    assert isinstance(x.grad, gt.Tensor)

@@ -368,3 +368,9 @@ def test_our_error_inside_numpys_comes_out_as_ours():
         with pytest.raises(GradtapeError, match=r"zeros_like|where") as caught:
             transform(fills)(np.ones((3, 3)) if transform is gt.vmap else X)
         assert isinstance(caught.value, ConversionError)
+
+
+@pytest.mark.parametrize("transform", [gt.jvp, gt.hvp])
+def test_primals_and_tangents_come_in_tuples(transform):
+    with pytest.raises(ArgumentError, match="tuple"):
+        transform(np.sin, np.ones(2), np.ones(2))

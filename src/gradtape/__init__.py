@@ -325,6 +325,8 @@ from gradtape.ops.which import (
     count_nonzero as count_nonzero,
 )
 
+__version__ = "0.1.0"
+
 if TYPE_CHECKING:
     from gradtape import testing as testing
     from gradtape.dtypes import bfloat16 as bfloat16
