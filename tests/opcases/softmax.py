@@ -24,6 +24,12 @@ def untracked(x: Any, axis: int) -> Any:
     return gt.logsumexp(gt.stop_gradient(x), axis)
 
 
+def logsumexp_of_infinities(x: Any, axis: int) -> Any:
+    """SciPy's, which warned of the overflow before 1.16."""
+    with np.errstate(over="ignore"):
+        return scipy.special.logsumexp(x, axis)
+
+
 LOGSUMEXP = [
     OpCase(
         gt.logsumexp,
@@ -58,7 +64,7 @@ LOGSUMEXP = [
     OpCase(
         untracked,
         (np.array([[INF, 1.0, 900.0], [-INF, -INF, -INF], [1.0, -INF, 1.0]]), 1),
-        scipy.special.logsumexp,
+        logsumexp_of_infinities,
         ops=("logsumexp",),
         differentiable=False,
         batched=False,

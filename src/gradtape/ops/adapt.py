@@ -19,6 +19,8 @@ from gradtape.errors import UnsupportedError
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _NO_VALUE = np._NoValue
+# What parameters were called in NumPy 2.0.
+_OLD_NAMES = {"newshape": "shape"}
 
 
 class Adapter:
@@ -93,7 +95,8 @@ def _common(theirs: list[inspect.Parameter], ours: list[inspect.Parameter]) -> i
     for one, other in zip(theirs, ours, strict=False):
         if one.kind not in _BY_POSITION or other.kind not in _BY_POSITION:
             break
-        if other.kind is not inspect.Parameter.POSITIONAL_ONLY and one.name != other.name:
+        name = _OLD_NAMES.get(one.name, one.name)
+        if other.kind is not inspect.Parameter.POSITIONAL_ONLY and name != other.name:
             break
         count += 1
     return count
