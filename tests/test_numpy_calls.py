@@ -1,5 +1,7 @@
 """NumPy's functions on tensors in every form in which NumPy lets them be called."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -54,6 +56,14 @@ CALLS = {
     "float_power of number": lambda m: np.float_power(2, m),
     "float_power of float32": lambda m: np.float_power(m.astype(np.float32), 2),
 }
+
+
+if np.lib.NumpyVersion(np.__version__) < "2.1.0":
+    del CALLS["clip max"], CALLS["reshape"]  # NumPy itself did not take these names
+try:
+    inspect.signature(np.dot)
+except ValueError:  # before functions written in C told their signatures
+    del CALLS["dot"], CALLS["concatenate"]
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
