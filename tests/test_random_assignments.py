@@ -9,8 +9,9 @@ import gradtape as gt
 
 X = np.arange(1.0, 7.0)
 
-KINDS = ["view", "reverse", "element", "add to element", "fill", "copy", "scale", "subtract", "new",
-         "array index"]  # fmt: skip
+VIEWS = ["view", "reverse", "flip", "column", "odd", "transposed"]
+WRITES = ["element", "add to element", "fill", "copy", "scale", "subtract", "array index"]
+KINDS = [*VIEWS, *WRITES, "new"]
 number = st.integers(0, 11)
 programs = st.lists(
     st.tuples(st.sampled_from(KINDS), number, number, number), min_size=2, max_size=9
@@ -28,6 +29,14 @@ def run(program: list[tuple[str, int, int, int]], x: Any) -> list[Any]:
             made.append(a[start : start + 1 + j % n : 1 + j % 2])
         elif kind == "reverse":
             made.append(a[::-1])
+        elif kind == "flip":
+            made.append(np.flip(a))
+        elif kind == "column":
+            made.append(a.reshape(-1, 1)[:, 0])
+        elif kind == "odd" and n % 2 == 0:
+            made.append(a.reshape(-1, 2).T[1])
+        elif kind == "transposed" and n % 2 == 0:
+            made.append(a.reshape(2, -1).T.reshape(-1))  # a copy, unless a row is all there is
         elif kind == "element":
             a[i % n] = b[i % len(b)] * 0.5
         elif kind == "add to element":
@@ -36,14 +45,14 @@ def run(program: list[tuple[str, int, int, int]], x: Any) -> list[Any]:
             a[i % n :] = b[-1]
         elif kind == "copy":
             m = min(n, len(b))
-            a[:m] = b[:m]
+            a[:m] = b[:m].copy()  # NumPy does not look out for overlaps of different steps
         elif kind == "scale":
             a *= 0.5
         elif kind == "subtract":
             a -= b[0] * 0.25
         elif kind == "new":
             made.append(a * 2.0)
-        else:
+        elif kind == "array index":
             index = np.array([i % n, j % n])
             a[index] = a[index[::-1]] * 0.5
     return made
