@@ -91,16 +91,8 @@ class CheckInfer:
         return out
 
     def _avals(self, args: tuple[Any, ...]) -> list[Aval]:
-        # Python's numbers are weak: they take the dtype that comes of the other operands.
-        known = [aval_of(arg).dtype for arg in args if hasattr(arg, "dtype")]
-        return [
-            aval_of(arg)
-            if hasattr(arg, "dtype")
-            else Aval((), np.result_type(arg, *known))
-            if isinstance(arg, int | float | complex)
-            else aval_of(np.asarray(arg))
-            for arg in args
-        ]
+        known = (int, float, complex, np.generic, np.ndarray, gt.Tensor)
+        return [aval_of(arg if isinstance(arg, known) else np.asarray(arg)) for arg in args]
 
 
 class PassOn:

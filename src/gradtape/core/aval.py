@@ -6,28 +6,35 @@ from typing import Any
 
 import numpy as np
 
+_WEAK = (int, float, complex)
+
 
 class Aval:
     """Shape and dtype of a value; stands in for one whose elements are not needed.
 
-    Sizes are integers, or symbolic sizes that compare and multiply like integers.
+    Sizes are integers, or symbolic sizes that compare and multiply like integers. Python's numbers
+    are weak: they take the dtype that comes of the other operands.
     """
 
-    __slots__ = ("dtype", "shape")
+    __slots__ = ("dtype", "shape", "weak")
 
-    def __init__(self, shape: tuple[Any, ...], dtype: np.dtype[Any]) -> None:
+    def __init__(self, shape: tuple[Any, ...], dtype: np.dtype[Any], *, weak: bool = False) -> None:
         self.shape = shape
         self.dtype = dtype
+        self.weak = weak
 
     @property
     def ndim(self) -> int:
         return len(self.shape)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Aval) and self.shape == other.shape and self.dtype == other.dtype
+        return isinstance(other, Aval) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash((self.shape, self.dtype))
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.shape, self.dtype, self.weak
 
     def __repr__(self) -> str:
         return f"{self.dtype}{list(self.shape)}"
@@ -39,4 +46,4 @@ def aval_of(value: Any) -> Aval:
         return value
     if hasattr(value, "dtype"):
         return Aval(value.shape, value.dtype)
-    return Aval((), np.asarray(value).dtype)
+    return Aval((), np.asarray(value).dtype, weak=type(value) in _WEAK)

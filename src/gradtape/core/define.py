@@ -121,15 +121,19 @@ def _plain_function(op: Op) -> Callable[..., Any]:
 def _infer_elementwise(evaluate: Callable[..., Any], *avals: Aval) -> Aval:
     return Aval(
         broadcast_sizes(*(aval.shape for aval in avals)),
-        _result_dtype(evaluate, tuple(aval.dtype for aval in avals)),
+        _result_dtype(evaluate, tuple((aval.dtype, aval.weak) for aval in avals)),
     )
 
 
 @functools.cache
-def _result_dtype(evaluate: Callable[..., Any], dtypes: tuple[Any, ...]) -> np.dtype[Any]:
-    """What NumPy gives on empty arrays of these dtypes: its promotion, not a copy of it."""
-    result = evaluate(np, *(np.empty(0, dtype) for dtype in dtypes))
-    return result.dtype  # type: ignore[no-any-return]
+def _result_dtype(evaluate: Callable[..., Any], kinds: tuple[Any, ...]) -> np.dtype[Any]:
+    """What NumPy gives on empty arrays of these dtypes, and numbers: its promotion, not a copy."""
+    numbers = all(weak for _, weak in kinds)
+    samples = (
+        dtype.type(1).item() if weak and not numbers else np.empty(0, dtype)
+        for dtype, weak in kinds
+    )
+    return evaluate(np, *samples).dtype  # type: ignore[no-any-return]
 
 
 def broadcast_sizes(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
