@@ -152,3 +152,16 @@ def test_subclasses_of_arrays_follow_the_rules_of_arrays():
     np.testing.assert_array_equal(slope, np.asarray(matrix))
     with pytest.raises(gt.errors.DTypeError, match="masked"):
         gt.grad(lambda x: gt.sum(x * np.ma.masked_array(X, X > 2)))(X)
+
+
+def test_a_scalar_value_is_not_a_view_of_the_argument():
+    a = np.array([3.0])
+    value, _ = gt.value_and_grad(lambda x: x.reshape(()))(a)
+    assert not np.shares_memory(value, a)
+    assert value == 3.0
+
+
+def test_parts_of_complex_numbers_refuse_writes():
+    z = gt.tensor(X) * (1 + 1j)
+    with pytest.raises(WriteError):
+        z.imag[:] = 0.0
