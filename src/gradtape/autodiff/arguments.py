@@ -60,18 +60,6 @@ def deliver(value: Any, *, tensors: bool) -> Any:
     return Tensor(value) if tensors and not isinstance(value, Tensor) else value
 
 
-def own(value: Any, taken: set[int]) -> Any:
-    """A result that shares memory with nothing: writeable, contiguous.
-
-    `taken` holds the identities of arrays that are somebody's already, and gets this one's.
-    """
-    if type(value) is np.ndarray:
-        if value.base is not None or id(value) in taken or not value.flags.carray:
-            value = np.array(value, order="C")
-        taken.add(id(value))
-    return value
-
-
 def like_argument(result: Any, argument: Any) -> Any:
     """A derivative in the form of its argument: an array for an array, a scalar for a number."""
     if isinstance(argument, np.ndarray):

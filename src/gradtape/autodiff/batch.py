@@ -53,12 +53,7 @@ class BatchLevel(Level):
         value, own = self.split(value)
         if own is None:
             shape = tuple(value.shape) if hasattr(value, "shape") else ()
-            spread = registry.functions["broadcast_to"](value, (self.size, *shape))
-            return (
-                registry.functions["moveaxis"](spread, 0, axis)
-                if axis % (len(shape) + 1)
-                else spread
-            )
+            value, own = registry.functions["broadcast_to"](value, (self.size, *shape)), 0
         return value if own == axis else registry.functions["moveaxis"](value, own, axis)
 
     def process(self, op: Op, args: list[Any], params: dict[str, Any]) -> Any:

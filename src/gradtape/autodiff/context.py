@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.autodiff.forward import ones_like
 from gradtape.autodiff.reverse import checked
 from gradtape.backends import array_module
-from gradtape.core.call import is_differentiable
 from gradtape.core.define import public
 from gradtape.core.nested import unshell
 from gradtape.core.record import LEAVES, Leaf, Node, Record, Segment
 from gradtape.core.state import CONTEXT_LEVEL, current, current_context
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import walk
-from gradtape.errors import ContextError, DTypeError, TapeError
+from gradtape.errors import ContextError, TapeError
 
 
 @public()
@@ -48,7 +48,7 @@ def compute_gradients(
     target, record = _on_active_tape(target)
     tape = current_context().tape
     if gradient is None:
-        gradient = _ones(target.value)
+        gradient = ones_like(target.value)
     else:
         gradient = checked(gradient, target, "compute_gradients", "gradient", "target")
         if not create_graph and isinstance(gradient, Tensor):
@@ -67,15 +67,6 @@ def compute_gradients(
     for leaf, ct in found.items():
         if isinstance(leaf, Leaf):
             _accumulate(leaf, ct, tape.segment if create_graph else None)
-
-
-def _ones(value: Any) -> Any:
-    """The cotangent to start from: an array of ones, or 1 for a scalar."""
-    if isinstance(value, np.generic):
-        return value.dtype.type(1)
-    ones = array_module(value).empty(value.shape, value.dtype)
-    ones.fill(1)
-    return ones
 
 
 def _accumulate(leaf: Leaf, ct: Any, segment: Segment | None) -> None:
@@ -114,8 +105,6 @@ def _on_active_tape(target: Any) -> tuple[Tensor, Node]:
         )
     segment = target.record.segment
     if segment is LEAVES or segment is active.tape.segment:
-        if not is_differentiable(target):
-            raise DTypeError(f"compute_gradients: {target.dtype} has no derivatives")
         return target, target.record
     if segment.number > CONTEXT_LEVEL:
         raise TapeError(

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.backends import array_module
-from gradtape.core.aval import aval_of
 from gradtape.core.call import dispatch, is_differentiable
 from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import Op
@@ -71,16 +70,17 @@ class ForwardLevel(Level):
 
 def zeros_like(value: Any) -> Any:
     """Zeros with the shape, dtype and device of a value of any level; a number for a number."""
-    return _filled(value, "zeros")
+    return _filled(value, 0)
 
 
 def ones_like(value: Any) -> Any:
     """Ones, likewise."""
-    return _filled(value, "ones")
+    return _filled(value, 1)
 
 
-def _filled(value: Any, maker: str) -> Any:
-    aval = aval_of(value)
+def _filled(value: Any, number: int) -> Any:
     raw = innermost(value, show=True) if isinstance(value, Tensor) else value
-    filled = getattr(array_module(raw), maker)(aval.shape, aval.dtype)
-    return filled if aval.shape else filled[()]
+    like = value if hasattr(value, "dtype") else np.asarray(value)
+    filled = array_module(raw).empty(like.shape, like.dtype)
+    filled.fill(number)
+    return filled if like.shape else filled[()]

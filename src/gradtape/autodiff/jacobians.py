@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from gradtape import tree
-from gradtape.autodiff.arguments import deliver, has_tensors, own, primal, selected
+from gradtape.autodiff.arguments import deliver, has_tensors, primal, selected
 from gradtape.autodiff.reverse import Pullback, grad, record
 from gradtape.autodiff.transforms import jvp, vmap
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.define import functions
+from gradtape.core.walk import own
 from gradtape.errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError
 
 Argnums = int | Sequence[int]

@@ -9,15 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import tree
-from gradtape.autodiff.arguments import (
-    deliver,
-    has_tensors,
-    like_argument,
-    own,
-    primal,
-    run,
-    selected,
-)
+from gradtape.autodiff.arguments import deliver, has_tensors, like_argument, primal, run, selected
 from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.core.aval import aval_of
 from gradtape.core.call import is_differentiable, lift
@@ -25,7 +17,7 @@ from gradtape.core.nested import unshell, wrap
 from gradtape.core.record import Leaf, Segment
 from gradtape.core.state import next_level
 from gradtape.core.tensor import Tensor
-from gradtape.core.walk import walk
+from gradtape.core.walk import own, walk
 from gradtape.errors import DTypeError, ShapeError
 
 ndarray = np.ndarray

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradtape import tree
-from gradtape.autodiff.arguments import own, primal
+from gradtape.autodiff.arguments import primal
 from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.autodiff.pushforward import push
 from gradtape.autodiff.reverse import checked
@@ -15,7 +15,7 @@ from gradtape.core.nested import unshell, wrap
 from gradtape.core.record import Leaf, Node, Segment
 from gradtape.core.state import next_level
 from gradtape.core.tensor import Tensor
-from gradtape.core.walk import walk
+from gradtape.core.walk import own, walk
 from gradtape.errors import ShapeError, TapeError
 
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape import tree
-from gradtape.autodiff.arguments import deliver, has_tensors, own, primal, run
+from gradtape.autodiff.arguments import deliver, has_tensors, primal, run
 from gradtape.autodiff.batch import BatchLevel
 from gradtape.autodiff.forward import ForwardLevel, zeros_like
 from gradtape.autodiff.reverse import checked, output_and_aux
 from gradtape.core.aval import aval_of
 from gradtape.core.call import lift
+from gradtape.core.walk import own
 from gradtape.errors import ArgumentError, AxisError, ShapeError
 
 

@@ -81,7 +81,7 @@ def elementwise(
                 name=name,
                 evaluate=evaluate,
                 infer=functools.partial(_infer_elementwise, evaluate),
-                vjps=tuple(vjps) or tuple(_vjp(partial, i) for i, partial in enumerate(partials)),
+                vjps=tuple(vjps) or tuple(map(vjp_of_partial, partials, range(len(partials)))),
                 jvp=jvp or (_jvp(partials) if partials else None),
                 batch=batch_elementwise,
                 kind="elementwise",
@@ -149,15 +149,15 @@ def broadcast_sizes(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(result)
 
 
-def _vjp(partial: Rule, argument: int) -> Rule:
+def vjp_of_partial(partial: Rule, argument: int = 0) -> Rule:
     """The full rule of one argument: conjugated for complex numbers, summed where broadcast."""
 
-    def vjp(ct: Any, out: Any, *inputs: Any) -> Any:
+    def vjp(ct: Any, out: Any, *inputs: Any, **params: Any) -> Any:
         if ct.dtype.kind == "c":
-            result = partial(functions["conj"](ct), out, *inputs)
+            result = partial(functions["conj"](ct), out, *inputs, **params)
             result = None if result is None else functions["conj"](result)
         else:
-            result = partial(ct, out, *inputs)
+            result = partial(ct, out, *inputs, **params)
         return None if result is None else unbroadcast(result, inputs[argument].shape)
 
     vjp.reads = rule_reads(partial)  # type: ignore[attr-defined]
@@ -173,13 +173,13 @@ def _jvp(partials: Sequence[Rule]) -> Rule:
             term = None if tangent is None else partial(tangent, out, *inputs)
             if term is not None:
                 total = term if total is None else total + term
-        return total if total is None else spread(total, out)
+        return total if total is None else broadcast_tangent(total, out)
 
     jvp.reads = frozenset().union(*(rule_reads(p) for p in partials))  # type: ignore[attr-defined]
     return jvp
 
 
-def spread(tangent: Any, out: Any) -> Any:
+def broadcast_tangent(tangent: Any, out: Any) -> Any:
     """A tangent broadcast and cast to the shape and dtype of its primal."""
     if tangent.shape != out.shape:
         tangent = functions["broadcast_to"](tangent, out.shape)
@@ -318,8 +318,8 @@ def sharing(function: Callable[..., Any], *, permutes: bool = False) -> Callable
         return Alias(x, again, target, back)
 
     op: Op = function.op  # type: ignore[attr-defined]
-
-    shared.op = function.op  # type: ignore[attr-defined]
+    op.aliases = True
+    shared.op = op  # type: ignore[attr-defined]
     return shared
 
 
@@ -343,7 +343,6 @@ def general(
     batch: Callable[..., Any],
     kind: str = "general",
     outputs: int | None = 1,
-    aliases: bool = False,
     effect: str | None = None,
 ) -> Callable[..., Any]:
     """Define an op by all of its rules; without a VJP its result is untracked."""
@@ -359,7 +358,6 @@ def general(
             batch=batch,
             kind=kind,
             outputs=outputs,
-            aliases=aliases,
             effect=effect,
         )
     )

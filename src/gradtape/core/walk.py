@@ -150,7 +150,7 @@ def _walk_in_records(
                     heappush(heap, (-record.parent.sequence, record.parent))
                 _add_output(parts, record.index, ct)
             elif kind is General:
-                for node, result in _pull(record, ct):
+                for node, result in _pull_general(record, ct):
                     give(node, result)
     finally:
         # After an error in a rule: no cotangent may stay behind for the next walk to add to.
@@ -189,7 +189,7 @@ def _add_output(parts: list[Any], index: int, ct: Any) -> None:
     parts[index] = ct if parts[index] is None else parts[index] + ct
 
 
-def _pull(record: General, ct: Any, *, rebuild: bool = False) -> list[tuple[Node, Any]]:
+def _pull_general(record: General, ct: Any, *, rebuild: bool = False) -> list[tuple[Node, Any]]:
     """The cotangents a general record gives to its parents."""
     op = record.op
     out, inputs = record.out, record.inputs
@@ -273,16 +273,16 @@ def _walk_apart(
                 heappush(heap, (-record.parent.sequence, record.parent))
             _add_output(parts, record.index, ct)
         else:
-            for node, result in pull(record, ct, rebuild=create_graph):
+            for node, result in _pull(record, ct, rebuild=create_graph):
                 give(node, result)
         if release:
             free(record)
 
 
-def pull(record: Record, ct: Any, *, rebuild: bool) -> list[tuple[Node, Any]]:
+def _pull(record: Record, ct: Any, *, rebuild: bool) -> list[tuple[Node, Any]]:
     """The cotangents any record gives to its parents."""
     if isinstance(record, General):
-        return _pull(record, ct, rebuild=rebuild)
+        return _pull_general(record, ct, rebuild=rebuild)
     if isinstance(record, Constant):
         return []
     rules = record.op.flat_vjps
@@ -314,11 +314,22 @@ def _own(found: Cotangents, fresh: set[Node], roots: Roots) -> None:
     # What the walk made is nobody else's, unless an identity passed it on to another result.
     taken.update(id(found[node]) for node in fresh if node in found)
     for node, ct in found.items():
-        if type(ct) is ndarray and node not in fresh:
-            if ct.base is not None or id(ct) in taken or not ct.flags.carray:
-                found[node] = ct = np.array(ct, order="C")
-            taken.add(id(ct))
+        if type(ct) is ndarray:
+            if node not in fresh:
+                found[node] = own(ct, taken)
         elif isinstance(ct, Tensor):
             found[node] = type(ct.fresh())(ct.value, ct.record)  # a handle of its own
-        elif not isinstance(ct, ndarray | np.generic):
+        elif not isinstance(ct, np.generic):
             found[node] = array_module(ct).array(ct)
+
+
+def own(value: Any, taken: set[int]) -> Any:
+    """A result that shares memory with nothing: writeable, contiguous.
+
+    `taken` holds the identities of arrays that are somebody's already, and gets this one's.
+    """
+    if type(value) is ndarray:
+        if value.base is not None or id(value) in taken or not value.flags.carray:
+            value = np.array(value, order="C")
+        taken.add(id(value))
+    return value

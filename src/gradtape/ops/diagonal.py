@@ -43,7 +43,6 @@ _diagonal = sharing(
         ),
         infer=_infer_diagonal,
         batch=_batch_diagonal,
-        aliases=True,
     )
 )
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import batch_in_place, functions, general
+from gradtape.core.define import batch_in_place, general, vjp_of_partial
 from gradtape.core.op import Rule, rule_reads
 
 
@@ -22,25 +22,18 @@ def parametric(name: str, evaluate: Callable[..., Any], partial: Rule) -> Callab
         partial: `partial(ct, out, x, **params)`, linear in `ct`: `ct` times the derivative.
     """
 
-    def vjp(ct: Any, out: Any, x: Any, **params: Any) -> Any:
-        if ct.dtype.kind != "c":
-            return partial(ct, out, x, **params)
-        conj = functions["conj"]
-        result = partial(conj(ct), out, x, **params)
-        return None if result is None else conj(result)
-
     def jvp(tangents: Sequence[Any], out: Any, x: Any, **params: Any) -> Any:
         return partial(tangents[0], out, x, **params)
 
     def infer(x: Aval, **params: Any) -> Aval:
         return Aval(x.shape, _result_dtype(evaluate, x.dtype, tuple(params.items())))
 
-    vjp.reads = jvp.reads = rule_reads(partial)  # type: ignore[attr-defined]
+    jvp.reads = rule_reads(partial)  # type: ignore[attr-defined]
     return general(
         name,
         evaluate,
         infer=infer,
-        vjps=(vjp,),
+        vjps=(vjp_of_partial(partial),),
         jvp=jvp,
         batch=batch_in_place,
         kind="elementwise",

@@ -45,7 +45,6 @@ _flip: Callable[..., Any] = sharing(
         lambda ct, _out, _x, axis: _flip(ct, axis=axis),
         infer=infer_like,
         batch=_batch_axes,
-        aliases=True,
     ),
     permutes=True,
 )

@@ -56,7 +56,6 @@ _reshape: Callable[..., Any] = sharing(
         lambda ct, _out, _x, shape: _reshape(ct, shape=_x.shape),
         infer=_infer_reshape,
         batch=_batch_reshape,
-        aliases=True,
     ),
     permutes=True,
 )
@@ -227,7 +226,6 @@ _transpose: Callable[..., Any] = sharing(
         ),
         infer=lambda x, axes: Aval(tuple(x.shape[a] for a in axes), x.dtype),
         batch=_batch_transpose,
-        aliases=True,
     ),
     permutes=True,
 )
@@ -322,7 +320,6 @@ _broadcast_to = sharing(
         lambda ct, _out, _x, shape: unbroadcast(ct, _x.shape),
         infer=lambda x, shape: Aval(broadcast_sizes(x.shape, shape), x.dtype),
         batch=_batch_broadcast,
-        aliases=True,
     )
 )
 
