@@ -81,6 +81,9 @@ def ones_like(value: Any) -> Any:
 def _filled(value: Any, number: int) -> Any:
     raw = innermost(value, show=True) if isinstance(value, Tensor) else value
     like = value if hasattr(value, "dtype") else np.asarray(value)
-    filled = array_module(raw).empty(like.shape, like.dtype)
+    module = array_module(raw)
+    if not like.shape and module is np:
+        return like.dtype.type(number)
+    filled = module.empty(like.shape, like.dtype)
     filled.fill(number)
-    return filled if like.shape else filled[()]
+    return filled
