@@ -10,8 +10,9 @@ PEERS := .venv-peers
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 TORCH := torch==2.13.0
 AUTOGRAD := autograd==1.9.1
+JAX := jax==0.10.2 jaxlib==0.10.2
 
-# Extra arguments of pytest: make test ARGS="-k matmul".
+# Extra arguments: make test ARGS="-k matmul", make bench ARGS="--quick --only compiled-small".
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -22,7 +23,7 @@ help:
 	@echo "make test    run the tests and every example in the documentation"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  let ruff rewrite the files"
-	@echo "make bench   measure against PyTorch and autograd"
+	@echo "make bench   measure against NumPy, PyTorch, JAX and autograd"
 	@echo "make clean   remove what these targets made"
 
 # The stamp is touched last, so an interrupted install is done again.
@@ -33,12 +34,14 @@ $(VENV)/.stamp: pyproject.toml
 	@touch $@
 
 # Peers have an environment of their own, so that none of them can become a dependency by accident.
-$(PEERS)/.stamp: pyproject.toml
+# Their versions stand in this file. torch.compile needs a C++ compiler; without one it is left out.
+$(PEERS)/.stamp: pyproject.toml Makefile
 	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer found; make PYTHON=/path/to/python" >&2; exit 1; }
 	$(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python $(PIP_INSTALL) --editable .
 	$(PEERS)/bin/python $(PIP_INSTALL) $(TORCH)
 	$(PEERS)/bin/python $(PIP_INSTALL) $(AUTOGRAD)
+	$(PEERS)/bin/python $(PIP_INSTALL) $(JAX)
 	@touch $@
 
 demo: $(VENV)/.stamp
@@ -57,8 +60,9 @@ format: $(VENV)/.stamp
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
+# Takes about eight minutes; two threads against two need an idle machine.
 bench: $(PEERS)/.stamp
-	$(PEERS)/bin/python -m benchmarks
+	$(PEERS)/bin/python -m benchmarks $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(PEERS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

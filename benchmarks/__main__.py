@@ -11,7 +11,7 @@ import torch
 from benchmarks import THREADS, machine, report
 from benchmarks.harness import Settings
 from benchmarks.registry import BENCHMARKS
-from benchmarks.result import Row
+from benchmarks.result import NotRun, Row
 
 
 def main() -> int:
@@ -24,20 +24,26 @@ def main() -> int:
     args = _arguments()
     settings = Settings.quick() if args.quick else Settings()
     torch.set_num_threads(THREADS)
+    facts = machine.describe()
     gc.collect()
     gc.freeze()  # what the imports made is left out of every later collection, on every side
     rows: list[Row] = []
+    not_run: list[NotRun] = []
     failures: dict[str, str] = {}
     for name in args.only or BENCHMARKS:
         try:
-            for row in BENCHMARKS[name](settings):
-                rows.append(row)
-                if not row.detail:
-                    print(report.line(row), flush=True)
+            for result in BENCHMARKS[name](settings):
+                if isinstance(result, NotRun):
+                    not_run.append(result)
+                    print(f"{result.name}: {result.side} not run: {result.why}", flush=True)
+                    continue
+                rows.append(result)
+                if not result.detail:
+                    print(report.line(result), flush=True)
         except Exception as error:
             traceback.print_exc()
             failures[name] = f"{type(error).__name__}: {error}"
-    report.write(args.out, rows, failures, machine.describe(), settings)
+    report.write(args.out, rows, not_run, failures, facts, settings)
     judged = [row for row in rows if row.met is not None and not row.detail]
     print(f"{sum(row.met is True for row in judged)} of {len(judged)} bars met; see {args.out}")
     return 1 if failures else 0

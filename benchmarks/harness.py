@@ -36,11 +36,16 @@ class Settings:
     turn_seconds: float = 0.02
     rounds: int = 7
     """Rounds of what is timed call by call: slow work, and work with a set-up of its own."""
+    processes: Mapping[int, int] = field(default_factory=lambda: {2: 3, 1: 2})
+    """For each number of threads of the compiled benchmarks, how many fresh processes every side
+    gets, one after the other. With one thread they hardly differ."""
+    turns: int = 4
+    """Turns of each of these processes."""
 
     @classmethod
     def quick(cls) -> "Settings":
         """Enough to see that everything runs; the figures are rough."""
-        return cls(blocks=5, turn_seconds=0.005, rounds=2)
+        return cls(blocks=5, turn_seconds=0.005, rounds=2, processes={2: 1}, turns=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +126,22 @@ def time_once(work: Callable[[], object]) -> float:
     return CLOCK() - start
 
 
-def assert_agree(what: str, ours: Any, theirs: Any, *, rtol: float = 1e-10) -> None:
-    """Raise AssertionError unless two results agree to `rtol`, relative to the largest entry."""
+def assert_agree(
+    what: str, ours: Any, theirs: Any, *, rtol: float = 1e-10, floor: float = 1.0
+) -> None:
+    """Raise AssertionError unless two results agree to `rtol`, relative to the largest entry.
+
+    Args:
+        what: What was computed, for the message.
+        ours: One result.
+        theirs: The other.
+        rtol: The largest error that is allowed.
+        floor: Entries smaller than this are compared as if they were this large.
+    """
     a, b = np.asarray(ours), np.asarray(theirs)
     if a.shape != b.shape:
         raise AssertionError(f"{what}: shape {a.shape} against the peer's {b.shape}")
-    scale = max(1.0, float(np.abs(b).max(initial=0.0)))
+    scale = max(floor, float(np.abs(b).max(initial=0.0)), np.finfo(float).tiny)
     error = float(np.abs(a - b).max(initial=0.0)) / scale
     if not error <= rtol:
         raise AssertionError(f"{what}: differs from the peer's by {error:.1e}, allowed {rtol:.0e}")

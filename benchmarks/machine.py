@@ -9,17 +9,22 @@ import torch
 
 from benchmarks import THREADS
 
-PACKAGES = ("gradtape", "numpy", "torch", "autograd", "optree", "ml_dtypes")
+PACKAGES = (
+    *("gradtape", "numpy", "scipy", "llvmlite", "optree", "ml_dtypes"),
+    *("torch", "jax", "jaxlib", "autograd"),
+)
 
 
 def describe() -> dict[str, str]:
     """Describe processor, system, interpreter and the versions that were compared."""
+    blas, pytorch = THREADS, torch.get_num_threads()
     facts = {
         "processor": _processor(),
         "cores": str(os.cpu_count()),
+        "load": f"{os.getloadavg()[0]:.1f} processes in the minute before this run",
         "system": f"{platform.system()} {platform.machine()}",
         "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "threads": f"{THREADS} for NumPy's BLAS, {torch.get_num_threads()} for PyTorch",
+        "threads": f"eager benchmarks: {blas} for NumPy's BLAS, {pytorch} for PyTorch",
     }
     return facts | {name: _version(name) for name in PACKAGES}
 
@@ -39,4 +44,4 @@ def _version(package: str) -> str:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        return "not installed: run from source"
+        return "not installed"

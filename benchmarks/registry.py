@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from benchmarks import (
     chain,
     cheap_gradient,
+    compiled,
     digits,
     imports,
     indexed_loop,
@@ -13,9 +14,9 @@ from benchmarks import (
     untracked,
 )
 from benchmarks.harness import Settings
-from benchmarks.result import Row
+from benchmarks.result import NotRun, Row
 
-Benchmark = Callable[[Settings], Iterator[Row]]
+Benchmark = Callable[[Settings], Iterator[Row | NotRun]]
 
 BENCHMARKS: dict[str, Benchmark] = {
     "chain": chain.run,
@@ -27,4 +28,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "cheap-gradient": cheap_gradient.run,
     "digits": digits.run,
     "import": imports.run,
+    "compiled-chain": compiled.run_chain,
+    "compiled-small": compiled.run_small,
+    "compiled-rows": compiled.run_row_wise,
+    "compiled-training": compiled.run_training,
+    "compile-time": compiled.run_compile_time,
 }

@@ -10,7 +10,11 @@ OURS = "gradtape"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A figure of ours, the same of a peer, their ratio, and the bar the ratio is held against."""
+    """A figure of ours, the same of a peer, their ratio, and the bar the ratio is held against.
+
+    The ratio is ours / peer and must not exceed the bar; a `speedup` is peer / ours and must reach
+    it.
+    """
 
     name: str
     what: str
@@ -19,15 +23,28 @@ class Row:
     peer: float
     ratio: Spread
     bar: float | None = None
-    """The largest ratio that meets the goal; None where the peer is shown for information."""
+    """The worst ratio that meets the goal; None where the peer is shown for information."""
     unit: str = "s"
     detail: bool = False
     """Whether the row only explains another one; it then goes to a table of its own."""
+    speedup: bool = False
+    threads: int = 1
 
     @property
     def met(self) -> bool | None:
-        """Whether the median ratio is within the bar."""
-        return None if self.bar is None else self.ratio.median <= self.bar
+        """Whether the median ratio is on the right side of the bar."""
+        if self.bar is None:
+            return None
+        return self.ratio.median >= self.bar if self.speedup else self.ratio.median <= self.bar
+
+
+@dataclass(frozen=True, slots=True)
+class NotRun:
+    """A comparison that could not be made on this machine, and why."""
+
+    name: str
+    side: str
+    why: str
 
 
 def compare(

@@ -343,6 +343,9 @@ _LAZY = {
     "NumericalChecker": "gradtape.tools.check",
     "bfloat16": "gradtape.dtypes",
     "detect_writes": "gradtape.tools.writes",
+    "get_num_threads": "gradtape.compiler.runtime.pool",
+    "jit": "gradtape.compiler.jit",
+    "set_num_threads": "gradtape.compiler.runtime.pool",
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.backends import array_module
+from gradtape.core.aval import Abstract
 from gradtape.core.call import dispatch, is_differentiable
 from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import Op
@@ -80,6 +81,8 @@ def ones_like(value: Any) -> Any:
 
 def _filled(value: Any, number: int) -> Any:
     raw = innermost(value, show=True) if isinstance(value, Tensor) else value
+    if isinstance(raw, Abstract):
+        return raw.filled(number, value.shape, value.dtype)
     like = value if hasattr(value, "dtype") else np.asarray(value)
     module = array_module(raw)
     if not like.shape and module is np:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,47 @@ class Aval:
 
     def __repr__(self) -> str:
         return f"{self.dtype}{list(self.shape)}"
+
+
+class Abstract(Aval):
+    """What a traced tensor holds in place of an array: its elements are known when it runs.
+
+    Attributes:
+        base: What its elements are a view of, as `base` of a NumPy array is; None for its own.
+        strides: Steps along the axes in bytes, as NumPy's.
+    """
+
+    __slots__ = ("base", "strides")
+
+    def __init__(
+        self,
+        shape: tuple[Any, ...],
+        dtype: np.dtype[Any],
+        *,
+        weak: bool = False,
+        base: Abstract | None = None,
+        strides: tuple[int, ...] | None = None,
+    ) -> None:
+        super().__init__(shape, dtype, weak=weak)
+        self.base = base
+        self.strides = contiguous_strides(shape, dtype.itemsize) if strides is None else strides
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def filled(self, number: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        """A tensor of the same trace with a number everywhere."""
+        raise NotImplementedError
+
+
+def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Steps in bytes along the axes of an array whose elements lie in order."""
+    strides = []
+    for size in reversed(shape):
+        strides.append(itemsize)
+        itemsize *= max(size, 1)
+    return tuple(reversed(strides))
 
 
 def aval_of(value: Any) -> Aval:

@@ -22,6 +22,7 @@ import numpy as np
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.call import call, call_operator
 from gradtape.core.fast import fast_binary, fast_params, fast_reflected, fast_unary
+from gradtape.core.lowering import Lowering, Pointwise
 from gradtape.core.nested import Alias
 from gradtape.core.op import Op, Rule, registry, rule_reads
 from gradtape.core.tensor import Tensor, innermost
@@ -55,7 +56,7 @@ def elementwise(
     fast: Callable[..., Any] | None = None,
     vjps: Sequence[Rule] = (),
     jvp: Rule | None = None,
-    lower: Any = None,
+    lower: Callable[..., Any] | Lowering | None = None,
 ) -> Callable[[F], F]:
     """Define an elementwise op from the declaration of its public function.
 
@@ -68,7 +69,7 @@ def elementwise(
         fast: What computes it on raw arrays, if there is something faster than `forward`.
         vjps: Rules where the op is not complex-linear, so that they differ from the partials.
         jvp: The same for forward mode.
-        lower: The compiler's scalar expression.
+        lower: The expression for one element (see `core.scalar`), or another form of lowering.
     """
     ufunc = isinstance(forward, np.ufunc)
     evaluate = functools.partial(_run_ufunc, forward) if ufunc else forward
@@ -85,7 +86,7 @@ def elementwise(
                 jvp=jvp or (_jvp(partials) if partials else None),
                 batch=batch_elementwise,
                 kind="elementwise",
-                lower=lower,
+                lower=pointwise(lower),
                 fast=compute,
                 partials=partials,
             )
@@ -104,6 +105,11 @@ def elementwise(
         return function  # type: ignore[return-value]
 
     return define
+
+
+def pointwise(lower: Callable[..., Any] | Lowering | None) -> Lowering | None:
+    """The lowering of an elementwise op: a plain function is the expression for one element."""
+    return lower if lower is None or isinstance(lower, Lowering) else Pointwise(lower)
 
 
 def _run_ufunc(ufunc: Callable[..., Any], _xp: Any, *arrays: Any) -> Any:
@@ -268,6 +274,7 @@ def linear(
     kind: str = "linear",
     aliases: bool = False,
     outputs: int | None = 1,
+    lower: Lowering | None = None,
 ) -> Callable[..., Any]:
     """Define an op linear in its one input by its transpose `transpose(ct, _out, _x, **params)`."""
 
@@ -285,6 +292,7 @@ def linear(
             kind=kind,
             aliases=aliases,
             outputs=outputs,
+            lower=lower,
         )
     )
     function = fast_params(op)
@@ -344,6 +352,7 @@ def general(
     kind: str = "general",
     outputs: int | None = 1,
     effect: str | None = None,
+    lower: Lowering | None = None,
 ) -> Callable[..., Any]:
     """Define an op by all of its rules; without a VJP its result is untracked."""
     op = registry.add(
@@ -359,6 +368,7 @@ def general(
             kind=kind,
             outputs=outputs,
             effect=effect,
+            lower=lower,
         )
     )
     function: Callable[..., Any]

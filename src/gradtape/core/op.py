@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradtape.core.aval import Aval
+from gradtape.core.lowering import Lowering
 from gradtape.errors import GradtapeError, NotDifferentiableError
 
 Rule = Callable[..., Any]
@@ -57,7 +58,7 @@ class Op:
             length the arguments decide.
         aliases: Whether a result may share memory with the first input.
         effect: What it does besides computing ("random", "assertion"), or None.
-        lower: How the compiler generates code for it; None runs `evaluate`.
+        lower: How the compiler generates code for it (see `core.lowering`); None runs `evaluate`.
         fast: The forward without `xp`, for the fast path of elementwise ops.
         partials: Of elementwise ops: per input the linear map from its change to the result's.
         flat_vjps: The rules the walk uses for records of the fast path, where all inputs have the
@@ -84,7 +85,7 @@ class Op:
         outputs: int | None = 1,
         aliases: bool = False,
         effect: str | None = None,
-        lower: Any = None,
+        lower: Lowering | None = None,
         fast: Callable[..., Any] | None = None,
         partials: tuple[Rule, ...] = (),
     ) -> None:

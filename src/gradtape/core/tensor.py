@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape.backends import array_module, is_raw, to_numpy
+from gradtape.core.aval import Abstract
 from gradtape.core.op import registry
 from gradtape.core.record import LEAVES, Leaf, Node, Segment
 from gradtape.core.state import current
@@ -214,13 +215,16 @@ class Tensor:
         return format(repr(self), spec)
 
     def __repr__(self) -> str:
-        body = np.array2string(
-            to_numpy(innermost(self, show=True)),
-            separator=", ",
-            prefix="tensor(",
-            floatmode="maxprec",
-        )
-        notes = [] if self.dtype in (np.float64, np.int64, np.bool_) else [f"dtype={self.dtype}"]
+        raw = innermost(self, show=True)
+        notes = []
+        if isinstance(raw, Abstract):
+            body = str(raw)
+        else:
+            body = np.array2string(
+                to_numpy(raw), separator=", ", prefix="tensor(", floatmode="maxprec"
+            )
+            if self.dtype not in (np.float64, np.int64, np.bool_):
+                notes.append(f"dtype={self.dtype}")
         if self.record is not None:
             leaf = self.record.segment is LEAVES
             notes.append(

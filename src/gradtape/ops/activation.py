@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
+from gradtape.core import scalar
 from gradtape.core.define import elementwise, public
 from gradtape.core.fast import F32, F64
 from gradtape.errors import ArgumentError
+from gradtape.ops import lowered
 from gradtape.ops.exponential import exp, expm1
 from gradtape.ops.parametric import parametric
 from gradtape.ops.select import clip, mask, where
@@ -40,6 +43,7 @@ def _sigmoid_forward(xp: Any, x: Any) -> Any:
     _sigmoid_forward,
     lambda ct, out, _x: ct * (out - out * out),
     replaces=("scipy.special.expit",),
+    lower=scalar.sigmoid,
 )
 def sigmoid(x: ArrayLike, /) -> Array:
     """The logistic function, 1/(1 + exp(-x)).
@@ -60,6 +64,7 @@ _softplus = parametric(
     "softplus",
     _softplus_forward,
     lambda ct, _out, x, beta: ct * sigmoid(x if beta == 1 else x * beta),
+    lower=functools.partial(_softplus_forward, scalar),
 )
 
 
@@ -82,11 +87,16 @@ def softplus(x: ArrayLike, /, beta: float = 1.0) -> Array:
     return _softplus(x, beta=float(beta))
 
 
+def _log_sigmoid_forward(xp: Any, x: Any) -> Any:
+    return xp.minimum(x, 0) - xp.log1p(xp.exp(-xp.abs(x)))
+
+
 # y = log σ(x): dy = (1 − σ)·dx = (1 − eʸ)·dx
 @elementwise(
-    lambda xp, x: xp.minimum(x, 0) - xp.log1p(xp.exp(-xp.abs(x))),
+    _log_sigmoid_forward,
     lambda ct, out, _x: -ct * expm1(out),
     replaces=("scipy.special.log_expit",),
+    lower=functools.partial(_log_sigmoid_forward, scalar),
 )
 def log_sigmoid(x: ArrayLike, /) -> Array:
     """Logarithm of the logistic function, exact in both tails.
@@ -104,6 +114,7 @@ def log_sigmoid(x: ArrayLike, /) -> Array:
     lambda xp, x: xp.maximum(x, 0),
     lambda ct, out, _x: mask(ct, out != 0),
     fast=lambda x: np.maximum(x, 0),
+    lower=lambda x: scalar.maximum(x, 0),
 )
 def relu(x: ArrayLike, /) -> Array:
     """The array with its negative elements set to 0; the gradient at 0 is 0.
@@ -117,6 +128,7 @@ def relu(x: ArrayLike, /) -> Array:
 @elementwise(
     lambda xp, x: xp.minimum(xp.maximum(x, 0), 6),
     lambda ct, out, _x: mask(ct, (out != 0) & (out != 6)),
+    lower=lambda x: scalar.minimum(scalar.maximum(x, 0), 6),
 )
 def relu6(x: ArrayLike, /) -> Array:
     """The array clipped to the interval from 0 to 6; the gradient is 0 at both ends.
@@ -131,6 +143,7 @@ _leaky_relu = parametric(
     "leaky_relu",
     lambda xp, x, slope: xp.where(x > 0, x, slope * x),
     lambda ct, _out, x, slope: where(x > 0, ct, slope * ct),
+    lower=lambda x, slope: scalar.where(x > 0, x, slope * x),
 )
 
 
@@ -148,11 +161,16 @@ def leaky_relu(x: ArrayLike, /, negative_slope: float = 0.01) -> Array:
     return _leaky_relu(x, slope=float(negative_slope))
 
 
+def _elu_forward(xp: Any, x: Any, alpha: float) -> Any:
+    return xp.maximum(x, 0) + alpha * xp.expm1(xp.minimum(x, 0))
+
+
 # d elu(x) = (out + α)·dx = α·eˣ·dx for x ≤ 0, dx else
 _elu = parametric(
     "elu",
-    lambda xp, x, alpha: xp.maximum(x, 0) + alpha * xp.expm1(xp.minimum(x, 0)),
+    _elu_forward,
     lambda ct, out, x, alpha: where(x <= 0, ct * (out + alpha), ct),
+    lower=functools.partial(_elu_forward, scalar),
 )
 
 
@@ -179,7 +197,11 @@ def _silu_partial(ct: Any, _out: Any, x: Any) -> Any:
 
 
 # d x·σ(x) = (σ + x·σ·(1 − σ))·dx
-@elementwise(lambda xp, x: xp.maximum(x, -_FAR) * _sigmoid_forward(xp, x), _silu_partial)
+@elementwise(
+    lambda xp, x: xp.maximum(x, -_FAR) * _sigmoid_forward(xp, x),
+    _silu_partial,
+    lower=lambda x: scalar.maximum(x, -_FAR) * scalar.sigmoid(x),
+)
 def silu(x: ArrayLike, /) -> Array:
     """The array times its logistic function.
 
@@ -195,7 +217,7 @@ _CUBIC = 0.044715
 def _gelu_forward(xp: Any, x: Any, approximate: str) -> Any:
     bounded = xp.maximum(x, -_FAR)
     if approximate == "none":
-        return bounded * _ndtr(xp, x)
+        return bounded * (lowered.ndtr(x) if xp is scalar else _ndtr(xp, x))
     near = xp.minimum(bounded, _FAR)
     return bounded * (0.5 + 0.5 * xp.tanh(_BEND * (near + _CUBIC * (near * near * near))))
 
@@ -211,7 +233,9 @@ def _gelu_partial(ct: Any, _out: Any, x: Any, approximate: str) -> Any:
 
 
 # d x·Φ(x) = (Φ(x) + x·φ(x))·dx; or with (1 + tanh u)/2 for Φ, u = √(2/π)·(x + 0.044715·x³)
-_gelu = parametric("gelu", _gelu_forward, _gelu_partial)
+_gelu = parametric(
+    "gelu", _gelu_forward, _gelu_partial, lower=functools.partial(_gelu_forward, scalar)
+)
 
 
 @public()
@@ -239,7 +263,11 @@ def _softsign_partial(ct: Any, out: Any, _x: Any) -> Any:
     return ct * (rest * rest)
 
 
-@elementwise(lambda xp, x: x / (1 + xp.abs(x)), _softsign_partial)
+@elementwise(
+    lambda xp, x: x / (1 + xp.abs(x)),
+    _softsign_partial,
+    lower=lambda x: x / (1 + scalar.absolute(x)),
+)
 def softsign(x: ArrayLike, /) -> Array:
     """The array divided by one plus its absolute value.
 

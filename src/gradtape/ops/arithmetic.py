@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core import scalar
 from gradtape.core.define import elementwise, functions, public
 from gradtape.core.op import Zero
 from gradtape.core.tensor import as_value
 from gradtape.errors import DTypeError
+from gradtape.ops import lowered
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.rounding import rint
 from gradtape.ops.select import divide_or_zero, mask, settle, where
@@ -31,6 +33,7 @@ _A_E = Zero("piecewise constant")
     lambda ct, _out, _x, _y: ct,
     operator="add",
     fast=operator.add,
+    lower=scalar.add,
 )
 def add(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Sum of two arrays, element by element.
@@ -47,6 +50,7 @@ def add(x: ArrayLike, y: ArrayLike, /) -> Array:
     lambda ct, _out, _x, _y: -ct,
     operator="sub",
     fast=operator.sub,
+    lower=scalar.subtract,
 )
 def subtract(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Difference of two arrays, element by element.
@@ -63,6 +67,7 @@ def subtract(x: ArrayLike, y: ArrayLike, /) -> Array:
     lambda ct, _out, x, _y: ct * x,
     operator="mul",
     fast=operator.mul,
+    lower=scalar.multiply,
 )
 def multiply(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Product of two arrays, element by element.
@@ -84,6 +89,7 @@ def _over(numerator: Any, ct: Any, y: Any) -> Any:
     lambda ct, out, _x, y: _over(-ct * out, ct, y),
     operator="truediv",
     fast=operator.truediv,
+    lower=scalar.divide,
 )
 def divide(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Quotient of two arrays, element by element.
@@ -94,7 +100,14 @@ def divide(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 # floor(x/y) is piecewise constant
-@elementwise(np.floor_divide, _A_E, _A_E, operator="floordiv", fast=operator.floordiv)
+@elementwise(
+    np.floor_divide,
+    _A_E,
+    _A_E,
+    operator="floordiv",
+    fast=operator.floordiv,
+    lower=lowered.floor_divide,
+)
 def floor_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Quotient rounded towards minus infinity.
 
@@ -110,6 +123,7 @@ def floor_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
     lambda ct, _out, x, y: -ct * floor_divide(x, y),
     operator="mod",
     fast=operator.mod,
+    lower=lowered.remainder,
 )
 def remainder(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Remainder of division with the sign of the divisor.
@@ -124,6 +138,7 @@ def remainder(x: ArrayLike, y: ArrayLike, /) -> Array:
     np.fmod,
     lambda ct, _out, _x, _y: ct,
     lambda ct, out, x, y: -ct * rint((x - out) / y),
+    lower=lowered.fmod,
 )
 def fmod(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Remainder of division with the sign of the dividend.
@@ -143,7 +158,8 @@ def _raised(x: Any, n: Any) -> Any:
 
 
 def _power(x: Any, y: Any) -> Any:
-    return x * x * x if (type(y) is int or type(y) is float) and y == 3 else x**y
+    cube = (type(y) is int or type(y) is float) and y == 3 and x.dtype.kind in "fc"
+    return x * x * x if cube else x**y
 
 
 def _power_forward(xp: Any, x: Any, y: Any) -> Any:
@@ -191,6 +207,7 @@ def _power_by_exponent(ct: Any, out: Any, x: Any, y: Any) -> Any:
     operator="pow",
     fast=_power,
     replaces=(np.power,),
+    lower=lowered.power,
 )
 def power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The first array raised to the powers of the second.
@@ -201,7 +218,13 @@ def power(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 # d(−x) = −dx
-@elementwise(np.negative, lambda ct, _out, _x: -ct, operator="neg", fast=operator.neg)
+@elementwise(
+    np.negative,
+    lambda ct, _out, _x: -ct,
+    operator="neg",
+    fast=operator.neg,
+    lower=scalar.negative,
+)
 def negative(x: ArrayLike, /) -> Array:
     """The array with opposite sign.
 
@@ -211,7 +234,13 @@ def negative(x: ArrayLike, /) -> Array:
 
 
 # d(+x) = dx
-@elementwise(np.positive, lambda ct, _out, _x: ct, operator="pos", fast=operator.pos)
+@elementwise(
+    np.positive,
+    lambda ct, _out, _x: ct,
+    operator="pos",
+    fast=operator.pos,
+    lower=scalar.positive,
+)
 def positive(x: ArrayLike, /) -> Array:
     """The array with the same sign.
 
@@ -221,7 +250,11 @@ def positive(x: ArrayLike, /) -> Array:
 
 
 # d x² = 2x·dx
-@elementwise(np.square, lambda ct, _out, x: ct * (x + x))
+@elementwise(
+    np.square,
+    lambda ct, _out, x: ct * (x + x),
+    lower=lowered.square,
+)
 def square(x: ArrayLike, /) -> Array:
     """The array times itself, element by element.
 
@@ -232,7 +265,9 @@ def square(x: ArrayLike, /) -> Array:
 
 # d(1/x) = −dx/x²
 @elementwise(
-    np.reciprocal, lambda ct, out, _x: settle(-ct * (out * out), ct, lambda: isfinite(out))
+    np.reciprocal,
+    lambda ct, out, _x: settle(-ct * (out * out), ct, lambda: isfinite(out)),
+    lower=lowered.reciprocal,
 )
 def reciprocal(x: ArrayLike, /) -> Array:
     """One divided by the array, element by element.
@@ -247,6 +282,7 @@ def reciprocal(x: ArrayLike, /) -> Array:
     np.hypot,
     lambda ct, out, x, _y: ct * divide_or_zero(x, out),
     lambda ct, out, _x, y: ct * divide_or_zero(y, out),
+    lower=scalar.hypot,
 )
 def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Length of the hypotenuse, without overflow on the way.
@@ -271,6 +307,7 @@ def _sign_change(ct: Any, out: Any, x: Any) -> Any:
     _A_E,
     vjps=(_sign_change,),
     jvp=lambda tangents, out, x: _sign_change(tangents[0], out, x),
+    lower=lowered.sign,
 )
 def sign(x: ArrayLike, /) -> Array:
     """-1, 0 or 1 by the sign of each element; x/|x| of a complex one.
@@ -293,6 +330,7 @@ def _abs_jvp(tangents: Any, _out: Any, x: Any) -> Any:
     operator="abs",
     vjps=(lambda ct, _out, x: ct * sign(x),),
     jvp=_abs_jvp,
+    lower=scalar.absolute,
 )
 def abs(x: ArrayLike, /) -> Array:
     """Absolute value, element by element; 0 has gradient 0.

@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import broadcast_sizes, functions, general, move_batch_axis, public
+from gradtape.core.lowering import Elements, Reader
 from gradtape.core.nested import View
 from gradtape.core.op import NotDifferentiable, Op
+from gradtape.core.scalar import Scalar
 from gradtape.core.tensor import as_value
 from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_array
@@ -28,6 +31,7 @@ from gradtape.ops.index import (
     basic_index,
     getitem_basic,
     part_shape,
+    place_in_part,
     put,
     read_parts,
     split_index,
@@ -72,6 +76,13 @@ def _batch_assign(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch
     return call(op, (x, value), {"index": (FULL, *params["index"])}), 0
 
 
+def _assign_element(i: Sequence[Scalar], x: Reader, value: Reader, index: Index) -> Scalar:
+    place, inside = place_in_part(i, index, x.aval.shape)
+    new = value(*place, inside=inside) if value.aval.shape else value()
+    new = scalar.fit(new, x.aval.dtype)
+    return new if inside is None else scalar.where(inside, new, x(*i))
+
+
 # The part that is written passes nothing to x, and all of its cotangent to the value. The value has
 # the shape of the part, or is a bare number.
 assign: Callable[..., Any] = general(
@@ -84,6 +95,7 @@ assign: Callable[..., Any] = general(
     ),
     jvp=_assign_jvp,
     batch=_batch_assign,
+    lower=Elements(_assign_element),
 )
 
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.define import batch_in_place, elementwise, functions, general, linear, public
+from gradtape.core.lowering import Pointwise, Relabel
 from gradtape.core.op import infer_like
 from gradtape.typing import Array, ArrayLike
 
@@ -19,6 +21,7 @@ _astype = linear(
     lambda ct, _out, _x, dtype: ct,
     infer=lambda x, dtype: Aval(x.shape, np.dtype(dtype)),
     batch=batch_in_place,
+    lower=Pointwise(scalar.convert),
 )
 
 
@@ -45,6 +48,7 @@ _copy = linear(
     lambda ct, _out, _x: ct,
     infer=infer_like,
     batch=batch_in_place,
+    lower=Relabel(),
 )
 
 
@@ -64,6 +68,7 @@ _stop_gradient = general(
     lambda xp, x: x,
     infer=infer_like,
     batch=batch_in_place,
+    lower=Pointwise(scalar.positive),
 )
 
 
@@ -82,6 +87,7 @@ def stop_gradient(x: ArrayLike, /) -> Array:
     np.conjugate,
     lambda ct, _out, _x: functions["conj"](ct),
     vjps=(lambda ct, _out, _x: functions["conj"](ct),),
+    lower=lambda x: scalar.promoted(x, like="conjugate")[0],
 )
 def conj(x: ArrayLike, /) -> Array:
     """Complex conjugate, element by element.
@@ -106,6 +112,7 @@ def _real_forward(xp: Any, x: Any) -> Any:
     lambda ct, _out, _x: functions["real"](ct),
     vjps=(lambda ct, _out, _x: ct,),
     replaces=(np.real,),
+    lower=lambda x: x + 0,
 )
 def real(x: ArrayLike, /) -> Array:
     """Real part, element by element.
@@ -121,6 +128,7 @@ def real(x: ArrayLike, /) -> Array:
     lambda ct, _out, _x: functions["imag"](ct),
     vjps=(lambda ct, _out, _x: ct * 1j,),
     replaces=(np.imag,),
+    lower=lambda x: scalar.constant(0, (x + 0).dtype),
 )
 def imag(x: ArrayLike, /) -> Array:
     """Imaginary part, element by element; zeros for a real array.

@@ -11,7 +11,9 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import batch_elementwise, broadcast_sizes, functions, general, public
+from gradtape.core.lowering import Pointwise
 from gradtape.errors import ShapeError
+from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array
 from gradtape.ops.comparison import equal, isnan
 from gradtape.typing import Array, ArrayLike
@@ -21,6 +23,7 @@ _isclose = general(
     lambda xp, x, y, rtol, atol, equal_nan: xp.isclose(x, y, rtol, atol, equal_nan),
     infer=lambda x, y, **_params: Aval(broadcast_sizes(x.shape, y.shape), np.dtype(np.bool_)),
     batch=batch_elementwise,
+    lower=Pointwise(lowered.isclose),
 )
 
 

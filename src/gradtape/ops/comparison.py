@@ -6,15 +6,18 @@ The operators answer as NumPy's do; operands of foreign classes are left to Pyth
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gradtape.core import scalar
 from gradtape.core.call import call_operator, explain
 from gradtape.core.define import elementwise
 from gradtape.core.op import Op
+from gradtape.core.scalar import truth
 from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor
 from gradtape.typing import Array, ArrayLike
@@ -22,7 +25,7 @@ from gradtape.typing import Array, ArrayLike
 # ---- comparisons --------------------------------------------------------------------------------
 
 
-@elementwise(np.equal)
+@elementwise(np.equal, lower=scalar.equal)
 def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether elements are equal.
 
@@ -31,7 +34,7 @@ def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.not_equal)
+@elementwise(np.not_equal, lower=scalar.not_equal)
 def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether elements differ.
 
@@ -40,7 +43,7 @@ def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.less)
+@elementwise(np.less, lower=scalar.less)
 def less(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether elements of the first array are smaller.
 
@@ -49,7 +52,7 @@ def less(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.less_equal)
+@elementwise(np.less_equal, lower=scalar.less_equal)
 def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether elements of the first array are smaller or equal.
 
@@ -58,7 +61,7 @@ def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.greater)
+@elementwise(np.greater, lower=scalar.greater)
 def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether elements of the first array are larger.
 
@@ -67,7 +70,7 @@ def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.greater_equal)
+@elementwise(np.greater_equal, lower=scalar.greater_equal)
 def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether elements of the first array are larger or equal.
 
@@ -76,7 +79,7 @@ def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.isnan)
+@elementwise(np.isnan, lower=scalar.isnan)
 def isnan(x: ArrayLike, /) -> Array:
     """Whether elements are NaN.
 
@@ -85,7 +88,7 @@ def isnan(x: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.isinf)
+@elementwise(np.isinf, lower=lambda x: scalar.absolute(x) == math.inf)
 def isinf(x: ArrayLike, /) -> Array:
     """Whether elements are infinite.
 
@@ -94,7 +97,7 @@ def isinf(x: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.isfinite)
+@elementwise(np.isfinite, lower=scalar.isfinite)
 def isfinite(x: ArrayLike, /) -> Array:
     """Whether elements are neither infinite nor NaN.
 
@@ -103,7 +106,7 @@ def isfinite(x: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.signbit)
+@elementwise(np.signbit, lower=scalar.signbit)
 def signbit(x: ArrayLike, /) -> Array:
     """Whether elements have a minus sign, zeros included.
 
@@ -115,7 +118,7 @@ def signbit(x: ArrayLike, /) -> Array:
 # ---- logic --------------------------------------------------------------------------------------
 
 
-@elementwise(np.logical_and)
+@elementwise(np.logical_and, lower=lambda x, y: truth(x) & truth(y))
 def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether both elements are true (not zero).
 
@@ -124,7 +127,7 @@ def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.logical_or)
+@elementwise(np.logical_or, lower=lambda x, y: truth(x) | truth(y))
 def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether at least one of the elements is true (not zero).
 
@@ -133,7 +136,7 @@ def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.logical_xor)
+@elementwise(np.logical_xor, lower=lambda x, y: truth(x) ^ truth(y))
 def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether exactly one of the elements is true (not zero).
 
@@ -142,7 +145,7 @@ def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.logical_not)
+@elementwise(np.logical_not, lower=lambda x: ~truth(x))
 def logical_not(x: ArrayLike, /) -> Array:
     """Whether elements are false (zero).
 
@@ -154,7 +157,7 @@ def logical_not(x: ArrayLike, /) -> Array:
 # ---- bits ---------------------------------------------------------------------------------------
 
 
-@elementwise(np.bitwise_and)
+@elementwise(np.bitwise_and, lower=scalar.bitwise_and)
 def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Bits set in both elements; of booleans, whether both are true.
 
@@ -163,7 +166,7 @@ def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.bitwise_or)
+@elementwise(np.bitwise_or, lower=scalar.bitwise_or)
 def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Bits set in one of the elements at least; of booleans, whether one is true.
 
@@ -172,7 +175,7 @@ def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.bitwise_xor)
+@elementwise(np.bitwise_xor, lower=scalar.bitwise_xor)
 def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Bits set in exactly one of the elements; of booleans, whether they differ.
 
@@ -181,7 +184,7 @@ def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.invert)
+@elementwise(np.invert, lower=scalar.bitwise_invert)
 def bitwise_invert(x: ArrayLike, /) -> Array:
     """All bits inverted; of booleans, the opposite.
 

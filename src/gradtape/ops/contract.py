@@ -19,6 +19,7 @@ from gradtape.core.call import call
 from gradtape.core.define import general, public
 from gradtape.core.op import Op
 from gradtape.errors import AxisError, ShapeError
+from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import conj_if_complex
 from gradtape.typing import Array, ArrayLike
@@ -145,6 +146,7 @@ contract = general(
     jvp=_jvp,
     batch=_batch,
     kind="contraction",
+    lower=lowered.composite(functools.partial(_evaluate, None)),
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,11 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import functions, linear, move_batch_axis, public, sharing
+from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op, infer_like
+from gradtape.core.scalar import Scalar
 from gradtape.errors import AxisError, ShapeError
+from gradtape.ops import lowered
 from gradtape.ops.arguments import Batch, as_array, normalize_axis
 from gradtape.ops.shape import broadcast_to
 from gradtape.typing import Array, ArrayLike
@@ -33,6 +36,16 @@ def _batch_diagonal(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Bat
     return call(op, (x,), {**params, **inner}), 0
 
 
+def _diagonal_element(
+    i: Sequence[Scalar], x: Reader, offset: int, axis1: int, axis2: int
+) -> Scalar:
+    *rest, step = i
+    index: list[Any] = list(rest)
+    for axis, at in sorted(((axis1, step - min(offset, 0)), (axis2, step + max(offset, 0)))):
+        index.insert(axis, at)
+    return x(*index)
+
+
 # d diagonal(x) = diagonal(dx); transpose: a zero array with ct on the diagonal
 _diagonal = sharing(
     linear(
@@ -43,6 +56,7 @@ _diagonal = sharing(
         ),
         infer=_infer_diagonal,
         batch=_batch_diagonal,
+        lower=Elements(_diagonal_element),
     )
 )
 
@@ -63,6 +77,14 @@ def _batch_embed(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
     return call(op, (x,), {**params, **inner, "shape": (x.shape[0], *params["shape"])}), 0
 
 
+def _embed_element(
+    i: Sequence[Scalar], x: Reader, shape: tuple[int, ...], offset: int, axis1: int, axis2: int
+) -> Scalar:
+    rest = [k for a, k in enumerate(i) if a not in (axis1, axis2)]
+    step = i[axis1] if offset >= 0 else i[axis2]
+    return lowered.read_or(0, x, [*rest, step], i[axis2] - i[axis1] == offset)
+
+
 _embed: Callable[..., Any] = linear(
     "diagonal_embed",
     _embed_forward,
@@ -71,6 +93,7 @@ _embed: Callable[..., Any] = linear(
     ),
     infer=lambda x, shape, offset, axis1, axis2: Aval(shape, x.dtype),
     batch=_batch_embed,
+    lower=Elements(_embed_element),
 )
 
 
@@ -158,6 +181,7 @@ _tril: Callable[..., Any] = linear(
     lambda ct, _out, _x, k: _tril(ct, k=k),
     infer=infer_like,
     batch=_batch_triangle,
+    lower=Elements(lambda i, x, k: lowered.read_or(0, x, i, i[-1] - i[-2] <= k)),
 )
 _triu: Callable[..., Any] = linear(
     "triu",
@@ -165,6 +189,7 @@ _triu: Callable[..., Any] = linear(
     lambda ct, _out, _x, k: _triu(ct, k=k),
     infer=infer_like,
     batch=_batch_triangle,
+    lower=Elements(lambda i, x, k: lowered.read_or(0, x, i, i[-1] - i[-2] >= k)),
 )
 
 

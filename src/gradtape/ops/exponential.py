@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core import scalar
 from gradtape.core.define import elementwise, functions
+from gradtape.ops import lowered
 from gradtape.ops.comparison import isfinite, isinf
 from gradtape.ops.select import settle, where
 from gradtape.typing import Array, ArrayLike
@@ -17,7 +19,9 @@ LN_10 = math.log(10.0)
 
 
 # d eˣ = eˣ·dx
-@elementwise(np.exp, lambda ct, out, _x: settle(ct * out, ct, lambda: isfinite(out)))
+@elementwise(
+    np.exp, lambda ct, out, _x: settle(ct * out, ct, lambda: isfinite(out)), lower=scalar.exp
+)
 def exp(x: ArrayLike, /) -> Array:
     """Exponential, element by element.
 
@@ -31,6 +35,7 @@ def exp(x: ArrayLike, /) -> Array:
     np.exp2,
     lambda ct, out, _x: settle(ct * (LN_2 * out), ct, lambda: isfinite(out)),
     replaces=("scipy.special.exp2",),
+    lower=scalar.exp2,
 )
 def exp2(x: ArrayLike, /) -> Array:
     """Two to the power of the elements.
@@ -45,6 +50,7 @@ def exp2(x: ArrayLike, /) -> Array:
     lambda xp, x: xp.power(10.0, x),
     lambda ct, out, _x: settle(ct * (LN_10 * out), ct, lambda: isfinite(out)),
     replaces=("scipy.special.exp10",),
+    lower=lambda x: scalar.power(10.0, x),
 )
 def exp10(x: ArrayLike, /) -> Array:
     """Ten to the power of the elements.
@@ -59,6 +65,7 @@ def exp10(x: ArrayLike, /) -> Array:
     np.expm1,
     lambda ct, out, _x: settle(ct * (out + 1), ct, lambda: isfinite(out)),
     replaces=("scipy.special.expm1",),
+    lower=scalar.expm1,
 )
 def expm1(x: ArrayLike, /) -> Array:
     """Exponential minus one, exact for small arguments too.
@@ -69,7 +76,7 @@ def expm1(x: ArrayLike, /) -> Array:
 
 
 # d log x = dx/x
-@elementwise(np.log, lambda ct, _out, x: settle(ct / x, ct, lambda: x != 0))
+@elementwise(np.log, lambda ct, _out, x: settle(ct / x, ct, lambda: x != 0), lower=scalar.log)
 def log(x: ArrayLike, /) -> Array:
     """Natural logarithm, element by element.
 
@@ -79,7 +86,9 @@ def log(x: ArrayLike, /) -> Array:
 
 
 # d log₂ x = dx/(x·log 2)
-@elementwise(np.log2, lambda ct, _out, x: settle(ct / (LN_2 * x), ct, lambda: x != 0))
+@elementwise(
+    np.log2, lambda ct, _out, x: settle(ct / (LN_2 * x), ct, lambda: x != 0), lower=scalar.log2
+)
 def log2(x: ArrayLike, /) -> Array:
     """Logarithm to base 2, element by element.
 
@@ -89,7 +98,9 @@ def log2(x: ArrayLike, /) -> Array:
 
 
 # d log₁₀ x = dx/(x·log 10)
-@elementwise(np.log10, lambda ct, _out, x: settle(ct / (LN_10 * x), ct, lambda: x != 0))
+@elementwise(
+    np.log10, lambda ct, _out, x: settle(ct / (LN_10 * x), ct, lambda: x != 0), lower=scalar.log10
+)
 def log10(x: ArrayLike, /) -> Array:
     """Logarithm to base 10, element by element.
 
@@ -103,6 +114,7 @@ def log10(x: ArrayLike, /) -> Array:
     np.log1p,
     lambda ct, _out, x: settle(ct / (x + 1), ct, lambda: x != -1),
     replaces=("scipy.special.log1p",),
+    lower=scalar.log1p,
 )
 def log1p(x: ArrayLike, /) -> Array:
     """Logarithm of one plus the elements, exact for small arguments too.
@@ -113,7 +125,11 @@ def log1p(x: ArrayLike, /) -> Array:
 
 
 # d √x = dx/(2·√x)
-@elementwise(np.sqrt, lambda ct, out, _x: settle(ct / (out + out), ct, lambda: isfinite(out)))
+@elementwise(
+    np.sqrt,
+    lambda ct, out, _x: settle(ct / (out + out), ct, lambda: isfinite(out)),
+    lower=scalar.sqrt,
+)
 def sqrt(x: ArrayLike, /) -> Array:
     """Square root, element by element; the derivative at 0 is infinite.
 
@@ -123,7 +139,12 @@ def sqrt(x: ArrayLike, /) -> Array:
 
 
 # d ∛x = dx/(3·∛x²)
-@elementwise(np.cbrt, lambda ct, out, _x: ct / (3 * (out * out)), replaces=("scipy.special.cbrt",))
+@elementwise(
+    np.cbrt,
+    lambda ct, out, _x: ct / (3 * (out * out)),
+    replaces=("scipy.special.cbrt",),
+    lower=scalar.cbrt,
+)
 def cbrt(x: ArrayLike, /) -> Array:
     """Cube root, element by element, also of negative numbers.
 
@@ -144,6 +165,7 @@ def _share(x: Any, y: Any, scale: float = 1.0) -> Any:
     np.logaddexp,
     lambda ct, _out, x, y: ct * _share(x, y),
     lambda ct, _out, x, y: ct * _share(y, x),
+    lower=lambda x, y: lowered.log_of_sum(x, y, lambda d: scalar.log1p(scalar.exp(d)), LN_2),
 )
 def logaddexp(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Logarithm of the sum of two exponentials, without overflow.
@@ -158,6 +180,7 @@ def logaddexp(x: ArrayLike, y: ArrayLike, /) -> Array:
     np.logaddexp2,
     lambda ct, _out, x, y: ct * _share(x, y, LN_2),
     lambda ct, _out, x, y: ct * _share(y, x, LN_2),
+    lower=lambda x, y: lowered.log_of_sum(x, y, lambda d: scalar.log1p(scalar.exp2(d)) / LN_2, 1.0),
 )
 def logaddexp2(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Logarithm to base 2 of the sum of two powers of 2, without overflow.

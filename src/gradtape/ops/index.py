@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import EllipsisType, NoneType
 from typing import Any
 
@@ -19,12 +19,15 @@ from gradtape.core.aval import Aval
 from gradtape.core.call import call, recording_segment
 from gradtape.core.define import linear, move_batch_axis, public
 from gradtape.core.fast import F32, F64
+from gradtape.core.lowering import Elements, Reader
 from gradtape.core.nested import Handle, View, unshell
 from gradtape.core.op import Op
 from gradtape.core.record import Indexing
+from gradtape.core.scalar import Scalar
 from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor, as_value, innermost
 from gradtape.errors import GradtapeError, IndexingError
+from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array
 from gradtape.ops.gather import as_indices, gather_axes, gather_leading
 from gradtape.typing import Array, ArrayLike
@@ -76,6 +79,50 @@ def part_shape(index: Index, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (*sizes, *shape[axis:])
 
 
+def _taken(index: Index, shape: tuple[int, ...]) -> list[tuple[range, int | None]]:
+    """Per axis what a basic index takes, and the axis of the part it becomes (None: a number)."""
+    taken: list[tuple[range, int | None]] = []
+    place = 0
+    for at, item in enumerate(index):
+        if item is Ellipsis:
+            end = len(shape) - sum(later is not None for later in index[at + 1 :])
+            items = [FULL] * (end - len(taken))
+        else:
+            items = [item]
+        for one in items:
+            if isinstance(one, slice):
+                taken.append((range(*one.indices(shape[len(taken)])), place))
+            elif one is not None:
+                taken.append((range(shape[len(taken)])[one : one + 1 or None], None))
+            place += one is None or isinstance(one, slice)
+    rest = shape[len(taken) :]
+    return taken + [(range(n), place + i) for i, n in enumerate(rest)]
+
+
+def _getitem_element(i: Sequence[Scalar], x: Reader, index: Index) -> Scalar:
+    taken = _taken(index, x.aval.shape)
+    return x(*(r.start if to is None else i[to] * r.step + r.start for r, to in taken))
+
+
+def place_in_part(
+    i: Sequence[Scalar], index: Index, shape: tuple[int, ...]
+) -> tuple[list[Any], Scalar | None]:
+    """Where in the part that a basic index takes an element lies, and whether it does at all."""
+    place: list[Any] = [0] * len(part_shape(index, shape))
+    inside = None
+    for k, size, (taken, to) in zip(i, shape, _taken(index, shape), strict=True):
+        forward = taken if taken.step > 0 else taken[::-1]
+        inside = lowered.both(
+            inside, lowered.between(k, forward.start, max(forward[-1:], default=-1) + 1, size)
+        )
+        if forward.step > 1 and len(forward) > 1:
+            inside = lowered.both(inside, (k - forward.start) % forward.step == 0)
+        if to is not None:
+            steps = k - forward.start if taken.step > 0 else taken.start - k
+            place[to] = steps // forward.step if forward.step > 1 else steps
+    return place, inside
+
+
 def _batch_getitem(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
     x = move_batch_axis(args[0], axes[0])
     return call(op, (x,), {"index": (FULL, *params["index"])}), 0
@@ -89,6 +136,7 @@ getitem_basic = linear(
     infer=lambda x, index: Aval(part_shape(index, x.shape), x.dtype),
     batch=_batch_getitem,
     aliases=True,
+    lower=Elements(_getitem_element),
 )
 
 
@@ -110,6 +158,9 @@ put: Callable[..., Any] = linear(
     lambda ct, _out, _x, shape, index: getitem_basic(ct, index=index),
     infer=lambda x, shape, index: Aval(shape, x.dtype),
     batch=_batch_put,
+    lower=Elements(
+        lambda i, x, shape, index: lowered.read_or(0, x, *place_in_part(i, index, shape))
+    ),
 )
 
 

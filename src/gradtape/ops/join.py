@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import general, move_batch_axis, public
+from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op
-from gradtape.errors import ShapeError
+from gradtape.core.scalar import Scalar
+from gradtape.errors import ShapeError, UnsupportedError
+from gradtape.ops import lowered
 from gradtape.ops.arguments import Batch, as_array, normalize_axis, refuse
 from gradtape.ops.cast import astype
 from gradtape.ops.pad import crop
@@ -58,6 +62,16 @@ def _batch_joined(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch
     return call(op, fronted, {**params, "axis": params["axis"] + 1}), 0
 
 
+# In compiled code an element is chosen among all inputs; beyond this, copying each is faster.
+_CHOICES = 32
+
+
+def _common(inputs: Sequence[Reader]) -> Any:
+    if len(inputs) > _CHOICES:
+        raise UnsupportedError(f"no native code to join {len(inputs)} arrays")
+    return np.result_type(*(x.aval.dtype for x in inputs))
+
+
 # ---- concatenate --------------------------------------------------------------------------------
 
 
@@ -79,6 +93,21 @@ def _part(i: int, ct: Any, _out: Any, *_inputs: Any, axis: int, bounds: tuple[in
     return crop(ct, widths=tuple(cut))
 
 
+def _concatenate_element(
+    i: Sequence[Scalar], *inputs: Reader, axis: int, bounds: tuple[int, ...]
+) -> Scalar:
+    dtype, k = _common(inputs), i[axis]
+    element = scalar.constant(0, dtype)
+    for x, start, stop in zip(inputs, bounds[:-1], bounds[1:], strict=True):
+        if start == stop:
+            continue
+        inside = lowered.between(k, start, stop, bounds[-1])
+        part = x(*i[:axis], k - start, *i[axis + 1 :], inside=inside)
+        part = scalar.convert(part, dtype)
+        element = part if start == 0 else scalar.where(k < start, element, part)
+    return element
+
+
 # Linear in all inputs together; transpose: each takes its part of ct. `bounds` are the places
 # along `axis` where inputs begin and end, so that a rule need not add up the sizes before it.
 concatenate_at: Callable[..., Any] = general(
@@ -90,6 +119,7 @@ concatenate_at: Callable[..., Any] = general(
         *_zeros_for(tangents, _inputs), axis=axis, bounds=bounds
     ),
     batch=_batch_joined,
+    lower=Elements(_concatenate_element),
 )
 
 
@@ -159,6 +189,15 @@ def _stack_forward(xp: Any, *arrays: Any, axis: int) -> Any:
     return xp.concatenate([x[grown] for x in _raw(xp, arrays)], axis=axis)
 
 
+def _stack_element(i: Sequence[Scalar], *inputs: Reader, axis: int) -> Scalar:
+    dtype = _common(inputs)
+    entries = [scalar.convert(x(*i[:axis], *i[axis + 1 :]), dtype) for x in inputs]
+    element = entries.pop()
+    for number, entry in enumerate(entries):
+        element = scalar.where(i[axis] == number, entry, element)
+    return element
+
+
 def _entry(i: int, ct: Any, _out: Any, *_inputs: Any, axis: int) -> Any:
     cut = [(0, 0)] * len(ct.shape)
     cut[axis] = (i, len(_inputs) - i - 1)
@@ -173,6 +212,7 @@ _stack: Callable[..., Any] = general(
     vjp_each=_entry,
     jvp=lambda tangents, _out, *_inputs, axis: _stack(*_zeros_for(tangents, _inputs), axis=axis),
     batch=_batch_joined,
+    lower=Elements(_stack_element),
 )
 
 

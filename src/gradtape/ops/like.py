@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.backends import array_module
+from gradtape.core.aval import Abstract
 from gradtape.core.define import public
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.ops.arguments import as_array, as_shape, normalize_axes, refuse
@@ -66,8 +67,11 @@ def _make(maker: str, x: ArrayLike, dtype: Any, shape: Shape | None, unsupported
     refuse(f"{maker}_like", unsupported)
     x = as_array(x)
     sizes = x.shape if shape is None else as_shape(shape, f"{maker}_like")
-    module = array_module(innermost(x, show=True) if isinstance(x, Tensor) else x)
-    made = getattr(module, maker)(sizes, x.dtype if dtype is None else dtype)
+    raw = innermost(x, show=True) if isinstance(x, Tensor) else x
+    kind = x.dtype if dtype is None else np.dtype(dtype)
+    if isinstance(raw, Abstract):
+        return raw.filled(1 if maker == "ones" else 0, sizes, kind)
+    made = getattr(array_module(raw), maker)(sizes, kind)
     return Tensor(made) if isinstance(x, Tensor) else made
 
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.define import batch_in_place, general, public
+from gradtape.core.lowering import Elements
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import IndexingError
 from gradtape.ops.arguments import as_array
@@ -30,6 +32,9 @@ _one_hot = general(
     _one_hot_forward,
     infer=lambda indices, num_classes, dtype: Aval((*indices.shape, num_classes), dtype),
     batch=batch_in_place,
+    lower=Elements(
+        lambda i, indices, num_classes, dtype: scalar.convert(indices(*i[:-1]) == i[-1], dtype)
+    ),
 )
 
 
@@ -43,7 +48,8 @@ def one_hot(indices: ArrayLike, /, num_classes: int, *, dtype: Any = np.float64)
         dtype: The dtype of the result.
 
     Raises:
-        IndexingError: An index is out of bounds, or not an integer.
+        IndexingError: An index is out of bounds, or not an integer. Compiled functions do not look
+            at the numbers: there the vector of one that is out of bounds is 0.
 
     >>> gt.one_hot([2, 0], 3)
     array([[0., 0., 1.],

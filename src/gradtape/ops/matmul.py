@@ -13,6 +13,7 @@ from gradtape.core.aval import Aval
 from gradtape.core.call import call, call_operator, recording_segment
 from gradtape.core.define import broadcast_sizes, general, move_batch_axis, public, unbroadcast
 from gradtape.core.fast import F32, F64
+from gradtape.core.lowering import Contraction
 from gradtape.core.nested import Handle
 from gradtape.core.op import Op
 from gradtape.core.record import LEAVES, Binary, Segment
@@ -177,6 +178,7 @@ _general = general(
     jvp=_jvp,
     batch=_batch,
     kind="contraction",
+    lower=Contraction(),
 )
 _OP: Op = _general.op  # type: ignore[attr-defined]
 _OP.flat_vjps = (_by_flat_left, _by_flat_right)

@@ -9,11 +9,14 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.define import functions, general, public
 from gradtape.errors import ArgumentError
+from gradtape.ops import lowered
+from gradtape.ops.exponential import sqrt
 from gradtape.ops.reduce import (
     Axes,
     batch_reduction,
     beside,
     count_over,
+    floats,
     mean_over,
     prepared,
     reduced_shape,
@@ -36,6 +39,12 @@ def _var_forward(xp: Any, x: Any, axis: Axes, keepdims: bool, correction: float)
     # What np.var does, at less cost: around the mean, never by the difference of squares.
     around = x - sum_forward(np, x, axis, True) / count_over(x.shape, axis)
     squares = sum_forward(np, around * around, axis, keepdims)
+    return squares / _divisor(x.shape, axis, correction)
+
+
+def _var_composition(x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
+    around = _around(floats(x), axis)
+    squares = sum_over(around * around, axis=axis, keepdims=keepdims)
     return squares / _divisor(x.shape, axis, correction)
 
 
@@ -81,6 +90,7 @@ _var = general(
     jvp=_var_jvp,
     batch=batch_reduction,
     kind="reduction",
+    lower=lowered.composite(_var_composition),
 )
 
 
@@ -153,6 +163,7 @@ _std = general(
     jvp=_std_jvp,
     batch=batch_reduction,
     kind="reduction",
+    lower=lowered.composite(lambda x, **params: sqrt(_var_composition(x, **params))),
 )
 
 

@@ -11,10 +11,12 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.define import general, public
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
+from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.arithmetic import abs as abs_of, sign
 from gradtape.ops.cast import astype, conj, real
 from gradtape.ops.comparison import equal, logical_or
+from gradtape.ops.exponential import sqrt
 from gradtape.ops.reduce import (
     Axes,
     batch_reduction,
@@ -36,6 +38,12 @@ def _forward(xp: Any, x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
         return xp.sqrt(squares.sum(axis=axis, keepdims=keepdims, dtype=squares.dtype))
     powers = xp.abs(x) ** ord
     return powers.sum(axis=axis, keepdims=keepdims, dtype=powers.dtype) ** (1 / ord)
+
+
+def _composition(x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
+    powers = x * x if ord == 2 else abs_of(x) ** ord
+    total = sum_of(powers, axis, keepdims=keepdims)
+    return sqrt(total) if ord == 2 else total ** (1 / ord)
 
 
 def _over(ct: Any, norm: Any) -> Any:
@@ -84,6 +92,7 @@ _vector_norm = general(
     jvp=_jvp,
     batch=batch_reduction,
     kind="reduction",
+    lower=lowered.composite(_composition),
 )
 
 

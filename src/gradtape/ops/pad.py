@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import functions, general, linear, move_batch_axis, public
+from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op
+from gradtape.core.scalar import Scalar
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
+from gradtape.ops import lowered
 from gradtape.ops.arguments import Batch, as_array, refuse
 from gradtape.typing import Array, ArrayLike
 
@@ -41,6 +45,7 @@ crop = linear(
     infer=_infer_crop,
     batch=_batch_widths,
     aliases=True,
+    lower=Elements(lambda i, x, widths: x(*(k + b for k, (b, _) in zip(i, widths, strict=True)))),
 )
 
 
@@ -50,6 +55,17 @@ def _pad(xp: Any, x: Any, widths: Widths, fill: Any) -> Any:
     out.fill(fill)
     out[_inner(shape, widths)] = x
     return out
+
+
+def _pad_element(i: Sequence[Scalar], x: Reader, widths: Widths, fill: Any) -> Scalar:
+    inner = [k - before for k, (before, _) in zip(i, widths, strict=True)]
+    inside = lowered.both(
+        *(
+            lowered.between(k, before, before + n, before + n + after)
+            for k, n, (before, after) in zip(i, x.aval.shape, widths, strict=True)
+        )
+    )
+    return lowered.read_or(scalar.constant(fill, x.aval.dtype), x, inner, inside)
 
 
 # pad(x + dx) = pad(x) + pad(dx) with zeros around dx; transpose: crop
@@ -62,6 +78,7 @@ pad_constant: Callable[..., Any] = general(
     vjps=(lambda ct, _out, _x, widths, fill: crop(ct, widths=widths),),
     jvp=lambda tangents, _out, _x, widths, fill: pad_constant(tangents[0], widths=widths, fill=0),
     batch=_batch_widths,
+    lower=Elements(_pad_element),
 )
 
 _MODES = {

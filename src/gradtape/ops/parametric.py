@@ -9,17 +9,23 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import batch_in_place, general, vjp_of_partial
+from gradtape.core.define import batch_in_place, general, pointwise, vjp_of_partial
 from gradtape.core.op import Rule, rule_reads
 
 
-def parametric(name: str, evaluate: Callable[..., Any], partial: Rule) -> Callable[..., Any]:
+def parametric(
+    name: str,
+    evaluate: Callable[..., Any],
+    partial: Rule,
+    lower: Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
     """Define such an op by its one partial; returns `function(x, **params)`.
 
     Args:
         name: The name of the op.
         evaluate: `evaluate(xp, x, **params)`.
         partial: `partial(ct, out, x, **params)`, linear in `ct`: `ct` times the derivative.
+        lower: `lower(x, **params)`, the expression for one element (see `core.scalar`).
     """
 
     def jvp(tangents: Sequence[Any], out: Any, x: Any, **params: Any) -> Any:
@@ -37,6 +43,7 @@ def parametric(name: str, evaluate: Callable[..., Any], partial: Rule) -> Callab
         jvp=jvp,
         batch=batch_in_place,
         kind="elementwise",
+        lower=pointwise(lower),
     )
 
 

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import functions, general, public
+from gradtape.core.lowering import Reduction
 from gradtape.core.op import infer_like
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.join import concatenate, stack
 from gradtape.ops.reduce import (
     Axes,
+    accumulated,
     batch_reduction,
     beside,
     infer_reduction,
@@ -111,6 +113,7 @@ _prod = general(
     ),
     batch=batch_reduction,
     kind="reduction",
+    lower=Reduction("multiply", accumulated),
 )
 
 

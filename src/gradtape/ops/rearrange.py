@@ -11,8 +11,11 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import functions, linear, move_batch_axis, public, sharing
+from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op, infer_like
+from gradtape.core.scalar import Scalar
 from gradtape.errors import ArgumentError, AxisError, ShapeError
+from gradtape.ops import lowered
 from gradtape.ops.arguments import (
     INTEGER,
     Batch,
@@ -37,6 +40,11 @@ def _flip_forward(xp: Any, x: Any, axis: tuple[int, ...]) -> Any:
     return x[tuple(slice(None, None, -1 if a in axis else 1) for a in range(x.ndim))]
 
 
+def _flip_element(i: Sequence[Scalar], x: Reader, axis: tuple[int, ...]) -> Scalar:
+    sizes = enumerate(x.aval.shape)
+    return x(*(n - 1 - i[a] if a in axis else i[a] for a, n in sizes))
+
+
 # d flip(x) = flip(dx); flipping twice changes nothing, so it is its own transpose
 _flip: Callable[..., Any] = sharing(
     linear(
@@ -45,6 +53,7 @@ _flip: Callable[..., Any] = sharing(
         lambda ct, _out, _x, axis: _flip(ct, axis=axis),
         infer=infer_like,
         batch=_batch_axes,
+        lower=Elements(_flip_element),
     ),
     permutes=True,
 )
@@ -136,6 +145,27 @@ def _roll_forward(xp: Any, x: Any, shift: tuple[int, ...], axis: tuple[int, ...]
     return x
 
 
+def _roll_element(
+    i: Sequence[Scalar], x: Reader, shift: tuple[int, ...], axis: tuple[int, ...]
+) -> Scalar:
+    # Per axis two reads, one shifted back and one shifted on, rather than one at a remainder.
+    reads: list[tuple[Scalar | None, list[Any]]] = [(None, list(i))]
+    for a in dict.fromkeys(axis):
+        n, k = x.aval.shape[a], i[a]
+        by = sum(s for s, other in zip(shift, axis, strict=True) if other == a) % n if n else 0
+        if by:
+            reads = [
+                (lowered.both(inside, here), [*index[:a], k + move, *index[a + 1 :]])
+                for inside, index in reads
+                for here, move in ((k >= by, -by), (k < by, n - by))
+            ]
+    inside, index = reads.pop()
+    element = x(*index, inside=inside)
+    for inside, index in reads:
+        element = lowered.read_or(element, x, index, inside)
+    return element
+
+
 # d roll(x) = roll(dx); transpose: roll back
 _roll: Callable[..., Any] = linear(
     "roll",
@@ -143,6 +173,7 @@ _roll: Callable[..., Any] = linear(
     lambda ct, _out, _x, shift, axis: _roll(ct, shift=tuple(-by for by in shift), axis=axis),
     infer=infer_like,
     batch=_batch_axes,
+    lower=Elements(_roll_element),
 )
 
 
@@ -188,6 +219,11 @@ def _untile(ct: Any, _out: Any, _x: Any, reps: tuple[int, ...]) -> Any:
     return functions["sum"](reshape(ct, sizes), axis=tuple(range(0, len(sizes), 2)))
 
 
+def _tile_element(i: Sequence[Scalar], x: Reader, reps: tuple[int, ...]) -> Scalar:
+    sizes = zip(i, x.aval.shape, reps, strict=True)
+    return x(*(0 if n == 1 else k % n if times > 1 and n else k for k, n, times in sizes))
+
+
 # d tile(x) = tile(dx); transpose: sum over the copies
 _tile = linear(
     "tile",
@@ -197,6 +233,7 @@ _tile = linear(
         tuple(n * times for n, times in zip(x.shape, reps, strict=True)), x.dtype
     ),
     batch=_batch_tile,
+    lower=Elements(_tile_element),
 )
 
 
@@ -232,6 +269,10 @@ def _unrepeat(ct: Any, _out: Any, _x: Any, repeats: int, axis: int) -> Any:
     return functions["sum"](reshape(ct, shape), axis=axis + 1)
 
 
+def _repeat_element(i: Sequence[Scalar], x: Reader, repeats: int, axis: int) -> Scalar:
+    return x(*i[:axis], i[axis] // repeats if repeats > 1 else i[axis], *i[axis + 1 :])
+
+
 # d repeat(x) = repeat(dx); transpose: sum over the copies of each element
 _repeat = linear(
     "repeat",
@@ -241,6 +282,7 @@ _repeat = linear(
         (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]), x.dtype
     ),
     batch=_batch_repeat,
+    lower=Elements(_repeat_element),
 )
 
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import general, linear, move_batch_axis, public
+from gradtape.core.lowering import Elements, Reader, Reduction
 from gradtape.core.op import Op, Zero
+from gradtape.core.scalar import Scalar
+from gradtape.errors import ShapeError
+from gradtape.ops import lowered
 from gradtape.ops.arguments import ARRAYS, EVERY_AXIS, Batch, as_array, normalize_axes, refuse
 from gradtape.ops.cast import astype
 from gradtape.ops.shape import reshape
@@ -73,6 +78,11 @@ def infer_reduction(evaluate: Callable[..., Any]) -> Callable[..., Aval]:
     return infer
 
 
+def accumulated(x: Scalar) -> Scalar:
+    """An element in the dtype sums and products are computed in: 64 bits for integers."""
+    return scalar.convert(x, np.add.reduce(np.empty(0, x.dtype)).dtype)
+
+
 def beside(reduced: Any, shape: tuple[int, ...], axis: Axes, keepdims: bool) -> Any:
     """A reduced value in the form that broadcasts against what it was reduced from."""
     if keepdims or len(axis) == len(shape):
@@ -99,6 +109,15 @@ def _batch_spread(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch
     return call(op, (x,), {**params, "shape": (x.shape[0], *params["shape"]), "axis": axis}), 0
 
 
+def _spread_element(
+    i: Sequence[Scalar], x: Reader, shape: tuple[int, ...], axis: Axes, keepdims: bool
+) -> Scalar:
+    if not x.aval.shape:
+        return x()
+    kept = [k for a, k in enumerate(i) if a not in axis]
+    return x(*((0 if a in axis else k for a, k in enumerate(i)) if keepdims else kept))
+
+
 # Repeats a reduced value along the axes of `shape` it was reduced over; transpose: sum
 spread = linear(
     "spread",
@@ -107,6 +126,7 @@ spread = linear(
     infer=lambda x, shape, axis, keepdims: Aval(shape, x.dtype),
     batch=_batch_spread,
     aliases=True,
+    lower=Elements(_spread_element),
 )
 
 sum_forward = reducer(np.add, "sum")
@@ -119,6 +139,7 @@ sum_over: Callable[..., Any] = linear(
     infer=infer_reduction(sum_forward),
     batch=batch_reduction,
     kind="reduction",
+    lower=Reduction("add", accumulated),
 )
 
 
@@ -174,6 +195,15 @@ def _mean_forward(xp: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
     return xp.mean(x, axis=axis, keepdims=keepdims)
 
 
+def floats(x: Any) -> Any:
+    """Integers and truth values as the floats NumPy computes means and exponentials of them in."""
+    return astype(x, np.float64) if x.dtype.kind in "biu" else x
+
+
+def _mean_composition(x: Any, axis: Axes, keepdims: bool) -> Any:
+    return sum_over(floats(x), axis=axis, keepdims=keepdims) / count_over(x.shape, axis)
+
+
 # d mean(x) = mean(dx); transpose: repeat ct/n
 mean_over = linear(
     "mean",
@@ -184,6 +214,7 @@ mean_over = linear(
     infer=infer_reduction(_mean_forward),
     batch=batch_reduction,
     kind="reduction",
+    lower=lowered.composite(_mean_composition),
 )
 
 
@@ -227,6 +258,11 @@ def _shares_forward(xp: Any, x: Any, axis: Axes, largest: bool) -> Any:
     return hits / sum_forward(xp, hits, axis, True)
 
 
+def _shares_composition(x: Any, axis: Axes, largest: bool) -> Any:
+    hits = astype(x == (max_over if largest else min_over)(x, axis=axis, keepdims=True), x.dtype)
+    return hits / sum_over(hits, axis=axis, keepdims=True)
+
+
 # How much each element takes part in the extreme: equal shares if there are several. Piecewise
 # constant, so its derivative is zero.
 _shares = general(
@@ -236,6 +272,7 @@ _shares = general(
     vjps=(Zero("extreme_shares: piecewise constant"),),
     jvp=lambda tangents, _out, _x, axis, largest: None,
     batch=batch_reduction,
+    lower=lowered.composite(_shares_composition),
 )
 
 
@@ -249,19 +286,26 @@ def _extreme(name: str, evaluate: Callable[..., Any], largest: bool) -> Callable
         shares = _shares(x, axis=axis, largest=largest)
         return sum_over(tangents[0] * shares, axis=axis, keepdims=keepdims)
 
+    def infer(x: Aval, axis: Axes, keepdims: bool) -> Aval:
+        if count_over(x.shape, axis) == 0:
+            raise ShapeError(f"{name}: came {x}; needed at least one element along axes {axis}")
+        return of_any(x, axis, keepdims)
+
+    of_any = infer_reduction(evaluate)
     return general(
         name,
         evaluate,
-        infer=infer_reduction(evaluate),
+        infer=infer,
         vjps=(vjp,),
         jvp=jvp,
         batch=batch_reduction,
         kind="reduction",
+        lower=Reduction("maximum" if largest else "minimum"),
     )
 
 
-_max = _extreme("max", _max_forward, largest=True)
-_min = _extreme("min", _min_forward, largest=False)
+max_over = _extreme("max", _max_forward, largest=True)
+min_over = _extreme("min", _min_forward, largest=False)
 
 
 @public(np.max)
@@ -282,7 +326,7 @@ def max(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsuppo
     array([3., 4.])
     """
     x, axes = prepared("max", x, axis, None, unsupported)
-    return _max(x, axis=axes, keepdims=bool(keepdims))
+    return max_over(x, axis=axes, keepdims=bool(keepdims))
 
 
 @public(np.min)
@@ -303,7 +347,7 @@ def min(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsuppo
     array([1., 2.])
     """
     x, axes = prepared("min", x, axis, None, unsupported)
-    return _min(x, axis=axes, keepdims=bool(keepdims))
+    return min_over(x, axis=axes, keepdims=bool(keepdims))
 
 
 public(np.amax, name="amax")(max)

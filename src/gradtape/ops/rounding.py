@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradtape.core import scalar
 from gradtape.core.define import elementwise, public
 from gradtape.core.op import Zero
+from gradtape.ops import lowered
 from gradtape.ops.comparison import signbit
 from gradtape.ops.parametric import parametric
 from gradtape.ops.select import mask, where
@@ -14,7 +16,7 @@ from gradtape.typing import Array, ArrayLike
 _A_E = Zero("piecewise constant")
 
 
-@elementwise(np.floor, _A_E)
+@elementwise(np.floor, _A_E, lower=scalar.floor)
 def floor(x: ArrayLike, /) -> Array:
     """The largest integers not above the elements.
 
@@ -23,7 +25,7 @@ def floor(x: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.ceil, _A_E)
+@elementwise(np.ceil, _A_E, lower=scalar.ceil)
 def ceil(x: ArrayLike, /) -> Array:
     """The smallest integers not below the elements.
 
@@ -32,7 +34,7 @@ def ceil(x: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.trunc, _A_E, replaces=(np.fix,))
+@elementwise(np.trunc, _A_E, replaces=(np.fix,), lower=scalar.trunc)
 def trunc(x: ArrayLike, /) -> Array:
     """The elements without what stands behind the point.
 
@@ -41,7 +43,7 @@ def trunc(x: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.rint, _A_E)
+@elementwise(np.rint, _A_E, lower=scalar.rint)
 def rint(x: ArrayLike, /) -> Array:
     """The nearest integers; the even one of two.
 
@@ -50,7 +52,9 @@ def rint(x: ArrayLike, /) -> Array:
     """
 
 
-_round = parametric("round", lambda xp, x, decimals: xp.round(x, decimals), _A_E)
+_round = parametric(
+    "round", lambda xp, x, decimals: xp.round(x, decimals), _A_E, lower=lowered.round
+)
 
 
 @public(np.round, np.around)
@@ -75,6 +79,7 @@ def round(x: ArrayLike, /, decimals: int = 0) -> Array:
     np.copysign,
     lambda ct, out, x, _y: mask(where(signbit(x) == signbit(out), ct, -ct), x != 0),
     _A_E,
+    lower=scalar.copysign,
 )
 def copysign(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The first array with the signs of the second.

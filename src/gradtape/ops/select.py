@@ -6,16 +6,19 @@ that by `mask`, not by multiplying with zeros, which would turn an infinite cota
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gradtape.core import scalar
 from gradtape.core.define import elementwise, functions, public
 from gradtape.core.fast import F32, F64
 from gradtape.core.op import Zero
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import ArgumentError
+from gradtape.ops import lowered
 from gradtape.ops.comparison import isfinite, logical_not
 from gradtape.ops.parametric import parametric
 from gradtape.typing import Array, ArrayLike
@@ -43,6 +46,7 @@ def _mask(x: Any, condition: Any) -> Any:
     lambda ct, _out, _x, condition: mask(ct, condition),  # type: ignore[has-type]
     _CONDITION,
     fast=_mask,
+    lower=lambda x, condition: scalar.where(condition, x, 0),
 )
 def mask(x: ArrayLike, condition: ArrayLike, /) -> Array:
     """The array with zeros where the boolean condition is false, also for infinities and NaN.
@@ -69,11 +73,16 @@ def settle(slope: Any, ct: Any, finite: Callable[[], Any]) -> Any:
     return mask(slope, (ct != 0) | finite())
 
 
+def _divide_or_zero_forward(xp: Any, x: Any, y: Any) -> Any:
+    return xp.where(y == 0, 0, x / xp.where(y == 0, 1, y))
+
+
 # d(x/y) = dx/y − (x/y)·dy/y, where 1/0 is taken as 0; as a function of y it has no slope there
 @elementwise(
-    lambda xp, x, y: xp.where(y == 0, 0, x / xp.where(y == 0, 1, y)),
+    _divide_or_zero_forward,
     lambda ct, _out, _x, y: divide_or_zero(ct, y),  # type: ignore[has-type]
     lambda ct, out, _x, y: functions["divide"](-ct * out, y),
+    lower=functools.partial(_divide_or_zero_forward, scalar),
 )
 def divide_or_zero(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Quotient of two arrays, and 0 where the second one is 0: the slope of a norm at its kink.
@@ -90,6 +99,7 @@ def _define_where() -> Callable[..., Any]:
         _CONDITION,
         lambda ct, _out, condition, _x, _y: mask(ct, condition),
         lambda ct, _out, condition, _x, _y: mask(ct, logical_not(condition)),
+        lower=scalar.where,
     )
     def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
 
@@ -134,7 +144,12 @@ def _larger(ct: Any, _out: Any, x: Any, y: Any) -> Any:
 
 
 # d max(x, y) = [x > y]·dx + [x < y]·dy, half each where x = y
-@elementwise(np.maximum, _larger, lambda ct, _out, x, y: _larger(ct, None, y, x))
+@elementwise(
+    np.maximum,
+    _larger,
+    lambda ct, _out, x, y: _larger(ct, None, y, x),
+    lower=scalar.maximum,
+)
 def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The larger of two elements, NaN if one of them is; a tie shares the gradient.
 
@@ -148,6 +163,7 @@ def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
     np.minimum,
     lambda ct, _out, x, y: _larger(ct, None, y, x),
     lambda ct, _out, x, y: _larger(ct, None, x, y),
+    lower=scalar.minimum,
 )
 def minimum(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The smaller of two elements, NaN if one of them is; a tie shares the gradient.
@@ -162,6 +178,7 @@ def minimum(x: ArrayLike, y: ArrayLike, /) -> Array:
     np.fmax,
     lambda ct, _out, x, y: mask(ct, (x >= y) | (y != y)),
     lambda ct, _out, x, y: mask(ct, ((x >= y) | (y != y)) ^ True),
+    lower=lambda x, y: scalar.where((x >= y) | scalar.isnan(y), x, y),
 )
 def fmax(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The larger of two elements, the other one if one is NaN; at a tie the first is taken.
@@ -176,6 +193,7 @@ def fmax(x: ArrayLike, y: ArrayLike, /) -> Array:
     np.fmin,
     lambda ct, _out, x, y: mask(ct, (x <= y) | (y != y)),
     lambda ct, _out, x, y: mask(ct, ((x <= y) | (y != y)) ^ True),
+    lower=lambda x, y: scalar.where((x <= y) | scalar.isnan(y), x, y),
 )
 def fmin(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The smaller of two elements, the other one if one is NaN; at a tie the first is taken.
@@ -195,7 +213,9 @@ def _inside(ct: Any, _out: Any, x: Any, *, low: Any, high: Any) -> Any:
 
 
 # d clip(x) = [low ≤ x ≤ high]·dx: the gradient passes at the bounds, as in PyTorch
-_clip = parametric("clip", lambda xp, x, low, high: xp.clip(x, low, high), _inside)
+_clip = parametric(
+    "clip", lambda xp, x, low, high: xp.clip(x, low, high), _inside, lower=lowered.clip
+)
 
 
 # The same for a bound that is an array: it has what x does not have
@@ -203,6 +223,7 @@ _clip = parametric("clip", lambda xp, x, low, high: xp.clip(x, low, high), _insi
     lambda xp, x, low: xp.maximum(x, low),
     lambda ct, _out, x, low: mask(ct, x >= low),
     lambda ct, _out, x, low: mask(ct, x < low),
+    lower=scalar.maximum,
 )
 def clip_below(x: ArrayLike, low: ArrayLike, /) -> Array:
     """The array with elements below a bound raised to it; at the bound the gradient passes."""
@@ -212,6 +233,7 @@ def clip_below(x: ArrayLike, low: ArrayLike, /) -> Array:
     lambda xp, x, high: xp.minimum(x, high),
     lambda ct, _out, x, high: mask(ct, x <= high),
     lambda ct, _out, x, high: mask(ct, x > high),
+    lower=scalar.minimum,
 )
 def clip_above(x: ArrayLike, high: ArrayLike, /) -> Array:
     """The array with elements above a bound lowered to it; at the bound the gradient passes."""
@@ -265,6 +287,7 @@ _nan_to_num = parametric(
     "nan_to_num",
     lambda xp, x, nan, posinf, neginf: xp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf),
     lambda ct, _out, x, nan, posinf, neginf: mask(ct, isfinite(x)),
+    lower=lowered.nan_to_num,
 )
 
 

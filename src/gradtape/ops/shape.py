@@ -21,7 +21,9 @@ from gradtape.core.define import (
     sharing,
     unbroadcast,
 )
+from gradtape.core.lowering import Elements, Reader, Relabel
 from gradtape.core.op import Op
+from gradtape.core.scalar import Scalar
 from gradtape.errors import ArgumentError, AxisError, ShapeError
 from gradtape.ops.arguments import (
     INTEGER,
@@ -56,6 +58,7 @@ _reshape: Callable[..., Any] = sharing(
         lambda ct, _out, _x, shape: _reshape(ct, shape=_x.shape),
         infer=_infer_reshape,
         batch=_batch_reshape,
+        lower=Relabel(),
     ),
     permutes=True,
 )
@@ -226,6 +229,7 @@ _transpose: Callable[..., Any] = sharing(
         ),
         infer=lambda x, axes: Aval(tuple(x.shape[a] for a in axes), x.dtype),
         batch=_batch_transpose,
+        lower=Elements(lambda i, x, axes: x(*(i[axes.index(a)] for a in range(len(axes))))),
     ),
     permutes=True,
 )
@@ -312,6 +316,12 @@ def _batch_broadcast(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Ba
     return call(op, (x,), {"shape": (size, *shape)}), 0
 
 
+def _broadcast_element(i: Sequence[Scalar], x: Reader, shape: tuple[int, ...]) -> Scalar:
+    own = x.aval.shape
+    last = i[len(i) - len(own) :]
+    return x(*(0 if n == 1 else k for k, n in zip(last, own, strict=True)))
+
+
 # Repeating is undone by summing.
 _broadcast_to = sharing(
     linear(
@@ -320,6 +330,7 @@ _broadcast_to = sharing(
         lambda ct, _out, _x, shape: unbroadcast(ct, _x.shape),
         infer=lambda x, shape: Aval(broadcast_sizes(x.shape, shape), x.dtype),
         batch=_batch_broadcast,
+        lower=Elements(_broadcast_element),
     )
 )
 

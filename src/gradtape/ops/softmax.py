@@ -8,17 +8,26 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import functions, general, public
-from gradtape.errors import DTypeError
+from gradtape.core.define import general, public
+from gradtape.errors import DTypeError, UnsupportedError
+from gradtape.ops import lowered
+from gradtape.ops.cast import astype
+from gradtape.ops.comparison import isfinite
+from gradtape.ops.exponential import exp, log
 from gradtape.ops.reduce import (
     Axes,
     batch_reduction,
     beside,
+    count_over,
+    floats,
+    max_over,
     prepared,
     reduced_shape,
     sum_forward,
     sum_over,
 )
+from gradtape.ops.select import where
+from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike, Axis
 
 
@@ -39,6 +48,13 @@ def _largest(xp: Any, x: Any, axis: Axes) -> Any:
 
 def _finite(xp: Any, top: Any) -> bool:
     return math.isfinite(top.item()) if top.size == 1 else bool(xp.isfinite(top).all())
+
+
+def _top(x: Any, axis: Axes) -> Any:
+    """`_largest` of anything, written with ops."""
+    if count_over(x.shape, axis) == 0:
+        raise UnsupportedError("no native code for the largest of no elements")
+    return max_over(x, axis=axis, keepdims=True)
 
 
 def _prepared(name: str, x: ArrayLike, axis: Axis) -> tuple[Array, Axes]:
@@ -63,6 +79,16 @@ def _softmax_forward(xp: Any, x: Any, axis: Axes, limits: bool) -> Any:
     return xp.where(top == -np.inf, 0, shares)
 
 
+def _softmax_composition(x: Any, axis: Axes, limits: bool) -> Any:
+    x = floats(x)
+    top = _top(x, axis)
+    parts = exp(x - top)
+    if limits:
+        parts = where(top == math.inf, astype(x == math.inf, x.dtype), parts)
+    shares = parts / sum_over(parts, axis=axis, keepdims=True)
+    return where(top == -math.inf, 0, shares) if limits else shares
+
+
 def _softmax_rule(change: Any, out: Any, axis: Axes) -> Any:
     return out * (change - sum_over(change * out, axis=axis, keepdims=True))
 
@@ -76,6 +102,7 @@ _softmax = general(
     vjps=(lambda ct, out, _x, axis, limits: _softmax_rule(ct, out, axis),),
     jvp=lambda tangents, out, _x, axis, limits: _softmax_rule(tangents[0], out, axis),
     batch=batch_reduction,
+    lower=lowered.composite(_softmax_composition),
 )
 
 
@@ -106,20 +133,23 @@ def _log_softmax_forward(xp: Any, x: Any, axis: Axes) -> Any:
     return down - xp.log(sum_forward(xp, xp.exp(down), axis, True))
 
 
+def _log_softmax_composition(x: Any, axis: Axes) -> Any:
+    x = floats(x)
+    down = x - _top(x, axis)
+    return down - log(sum_over(exp(down), axis=axis, keepdims=True))
+
+
 # With p = exp(out): d out = dx − Σ p·dx; transpose: ct − p·Σ ct
 _log_softmax = general(
     "log_softmax",
     _log_softmax_forward,
     infer=_infer_float,
-    vjps=(
-        lambda ct, out, _x, axis: (
-            ct - functions["exp"](out) * sum_over(ct, axis=axis, keepdims=True)
-        ),
-    ),
+    vjps=(lambda ct, out, _x, axis: ct - exp(out) * sum_over(ct, axis=axis, keepdims=True),),
     jvp=lambda tangents, out, _x, axis: (
-        tangents[0] - sum_over(functions["exp"](out) * tangents[0], axis=axis, keepdims=True)
+        tangents[0] - sum_over(exp(out) * tangents[0], axis=axis, keepdims=True)
     ),
     batch=batch_reduction,
+    lower=lowered.composite(_log_softmax_composition),
 )
 
 
@@ -156,6 +186,14 @@ def _logsumexp_forward(xp: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
     return out if keepdims else out.reshape(reduced_shape(x.shape, axis, False))[()]
 
 
+def _logsumexp_composition(x: Any, axis: Axes, keepdims: bool) -> Any:
+    x = floats(x)
+    top = _top(x, axis)
+    top = where(isfinite(top), top, 0)
+    out = log(sum_over(exp(x - top), axis=axis, keepdims=True)) + top
+    return out if keepdims else reshape(out, reduced_shape(x.shape, axis, False))
+
+
 def _infer_logsumexp(x: Aval, axis: Axes, keepdims: bool) -> Aval:
     return Aval(reduced_shape(x.shape, axis, keepdims), _infer_float(x, axis).dtype)
 
@@ -175,6 +213,7 @@ _logsumexp = general(
     ),
     batch=batch_reduction,
     kind="reduction",
+    lower=lowered.composite(_logsumexp_composition),
 )
 
 

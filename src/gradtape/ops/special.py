@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core import scalar
 from gradtape.core.define import elementwise, public
 from gradtape.errors import ArgumentError
+from gradtape.ops import lowered
 from gradtape.ops.exponential import exp
 from gradtape.ops.parametric import parametric
 from gradtape.ops.select import mask, where
@@ -47,6 +49,7 @@ def _narrowed(out: Any, x: Any) -> Any:
     special("erf"),
     lambda ct, _out, x: ct * (2.0 / _ROOT_PI * exp(-x * x)),
     replaces=("scipy.special.erf",),
+    lower=scalar.erf,
 )
 def erf(x: ArrayLike, /) -> Array:
     """Error function, element by element.
@@ -61,6 +64,7 @@ def erf(x: ArrayLike, /) -> Array:
     special("erfc"),
     lambda ct, _out, x: ct * (-2.0 / _ROOT_PI * exp(-x * x)),
     replaces=("scipy.special.erfc",),
+    lower=scalar.erfc,
 )
 def erfc(x: ArrayLike, /) -> Array:
     """One minus the error function, exact for large arguments too.
@@ -89,6 +93,7 @@ def erfinv(x: ArrayLike, /) -> Array:
     special("ndtr"),
     lambda ct, _out, x: ct * (exp(-0.5 * x * x) / _ROOT_2_PI),
     replaces=("scipy.special.ndtr",),
+    lower=lowered.ndtr,
 )
 def ndtr(x: ArrayLike, /) -> Array:
     """Cumulative distribution function of the standard normal distribution.
@@ -183,6 +188,7 @@ def _xlogy_by_y(ct: Any, _out: Any, x: Any, y: Any) -> Any:
     _xlogy_by_x,
     _xlogy_by_y,
     replaces=("scipy.special.xlogy",),
+    lower=lowered.xlogy,
 )
 def xlogy(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The first array times the logarithm of the second, 0 where the first is 0.

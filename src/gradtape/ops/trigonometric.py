@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gradtape.core import scalar
 from gradtape.core.define import elementwise, public
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.parametric import parametric
@@ -18,7 +20,7 @@ from gradtape.typing import Array, ArrayLike
 
 
 # d sin x = cos x·dx
-@elementwise(np.sin, lambda ct, _out, x: ct * cos(x))  # type: ignore[has-type]
+@elementwise(np.sin, lambda ct, _out, x: ct * cos(x), lower=scalar.sin)  # type: ignore[has-type]
 def sin(x: ArrayLike, /) -> Array:
     """Sine, element by element.
 
@@ -28,7 +30,7 @@ def sin(x: ArrayLike, /) -> Array:
 
 
 # d cos x = −sin x·dx
-@elementwise(np.cos, lambda ct, _out, x: -ct * sin(x))
+@elementwise(np.cos, lambda ct, _out, x: -ct * sin(x), lower=scalar.cos)
 def cos(x: ArrayLike, /) -> Array:
     """Cosine, element by element.
 
@@ -38,7 +40,7 @@ def cos(x: ArrayLike, /) -> Array:
 
 
 # d tan x = (1 + tan² x)·dx
-@elementwise(np.tan, lambda ct, out, _x: ct + ct * out * out)
+@elementwise(np.tan, lambda ct, out, _x: ct + ct * out * out, lower=scalar.tan)
 def tan(x: ArrayLike, /) -> Array:
     """Tangent, element by element.
 
@@ -51,6 +53,7 @@ def tan(x: ArrayLike, /) -> Array:
 @elementwise(
     np.arcsin,
     lambda ct, _out, x: settle(ct / sqrt((1 - x) * (1 + x)), ct, lambda: x * x <= 1),
+    lower=scalar.arcsin,
 )
 def arcsin(x: ArrayLike, /) -> Array:
     """Angle of a sine, from -π/2 to π/2.
@@ -64,6 +67,7 @@ def arcsin(x: ArrayLike, /) -> Array:
 @elementwise(
     np.arccos,
     lambda ct, _out, x: settle(-ct / sqrt((1 - x) * (1 + x)), ct, lambda: x * x <= 1),
+    lower=scalar.arccos,
 )
 def arccos(x: ArrayLike, /) -> Array:
     """Angle of a cosine, from 0 to π.
@@ -74,7 +78,7 @@ def arccos(x: ArrayLike, /) -> Array:
 
 
 # d arctan x = dx/(1 + x²)
-@elementwise(np.arctan, lambda ct, _out, x: ct / (1 + x * x))
+@elementwise(np.arctan, lambda ct, _out, x: ct / (1 + x * x), lower=scalar.arctan)
 def arctan(x: ArrayLike, /) -> Array:
     """Angle of a tangent, from -π/2 to π/2.
 
@@ -94,6 +98,7 @@ def _square_distance(x: Any, y: Any) -> Any:
     np.arctan2,
     lambda ct, _out, y, x: ct * (x / _square_distance(x, y)),
     lambda ct, _out, y, x: -ct * (y / _square_distance(x, y)),
+    lower=scalar.arctan2,
 )
 def arctan2(y: ArrayLike, x: ArrayLike, /) -> Array:
     """Angle of the point (x, y), from -π to π.
@@ -106,7 +111,12 @@ def arctan2(y: ArrayLike, x: ArrayLike, /) -> Array:
 _DEGREE = math.pi / 180.0
 
 
-@elementwise(np.deg2rad, lambda ct, _out, _x: ct * _DEGREE, replaces=(np.radians,))
+@elementwise(
+    np.deg2rad,
+    lambda ct, _out, _x: ct * _DEGREE,
+    replaces=(np.radians,),
+    lower=lambda x: scalar.promoted(x)[0] * _DEGREE,
+)
 def deg2rad(x: ArrayLike, /) -> Array:
     """Degrees as radians.
 
@@ -115,7 +125,12 @@ def deg2rad(x: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.rad2deg, lambda ct, _out, _x: ct / _DEGREE, replaces=(np.degrees,))
+@elementwise(
+    np.rad2deg,
+    lambda ct, _out, _x: ct / _DEGREE,
+    replaces=(np.degrees,),
+    lower=lambda x: scalar.promoted(x)[0] * (180.0 / math.pi),
+)
 def rad2deg(x: ArrayLike, /) -> Array:
     """Radians as degrees.
 
@@ -130,9 +145,11 @@ def _sinc_forward(xp: Any, x: Any, order: int) -> Any:
     With u = πx and s the cardinal sine of u, differentiating u·s = sin u n times gives
     u·s⁽ⁿ⁾ + n·s⁽ⁿ⁻¹⁾ = sin⁽ⁿ⁾ u. Close to 0 it cancels, and the series of s takes over.
     """
-    if order == 0:
+    if order == 0 and xp is not scalar:
         return xp.sinc(x)
     u = math.pi * x
+    if order == 0:
+        return xp.where(u == 0, 1.0, xp.sin(u) / u)
     near = xp.abs(u) < order + 1
     far = xp.where(near, 1, u)
     s = xp.sin(far) / far
@@ -140,17 +157,19 @@ def _sinc_forward(xp: Any, x: Any, order: int) -> Any:
         s = (xp.sin(far + n * (math.pi / 2)) - n * s) / far
     # Σ (−1)ᵐ·u²ᵐ⁻ⁿ/((2m + 1)·(2m − n)!); terms are below the resolution after about 4u of them.
     u = xp.where(near, u, 0)
-    series = 0 * u
+    square, series = u * u, 0 * u
     for m in reversed(range((order + 1) // 2, 2 * order + 14)):
-        degree = 2 * m - order
-        scale = (-1) ** m / ((2 * m + 1) * math.factorial(degree))
-        series = series + scale * u**degree
-    return math.pi**order * xp.where(near, series, s)
+        scale = (-1) ** m / ((2 * m + 1) * math.factorial(2 * m - order))
+        series = series * square + scale
+    return math.pi**order * xp.where(near, series * u if order % 2 else series, s)
 
 
 # d sinc⁽ⁿ⁾(x) = sinc⁽ⁿ⁺¹⁾(x)·dx
 _sinc: Callable[..., Any] = parametric(
-    "sinc", _sinc_forward, lambda ct, _out, x, order: ct * _sinc(x, order=order + 1)
+    "sinc",
+    _sinc_forward,
+    lambda ct, _out, x, order: ct * _sinc(x, order=order + 1),
+    lower=functools.partial(_sinc_forward, scalar),
 )
 
 
@@ -168,7 +187,7 @@ def sinc(x: ArrayLike, /) -> Array:
 
 
 # d sinh x = cosh x·dx
-@elementwise(np.sinh, lambda ct, _out, x: ct * cosh(x))  # type: ignore[has-type]
+@elementwise(np.sinh, lambda ct, _out, x: ct * cosh(x), lower=scalar.sinh)  # type: ignore[has-type]
 def sinh(x: ArrayLike, /) -> Array:
     """Hyperbolic sine, element by element.
 
@@ -178,7 +197,7 @@ def sinh(x: ArrayLike, /) -> Array:
 
 
 # d cosh x = sinh x·dx
-@elementwise(np.cosh, lambda ct, _out, x: ct * sinh(x))
+@elementwise(np.cosh, lambda ct, _out, x: ct * sinh(x), lower=scalar.cosh)
 def cosh(x: ArrayLike, /) -> Array:
     """Hyperbolic cosine, element by element.
 
@@ -188,7 +207,7 @@ def cosh(x: ArrayLike, /) -> Array:
 
 
 # d tanh x = (1 − tanh² x)·dx
-@elementwise(np.tanh, lambda ct, out, _x: ct - ct * out * out)
+@elementwise(np.tanh, lambda ct, out, _x: ct - ct * out * out, lower=scalar.tanh)
 def tanh(x: ArrayLike, /) -> Array:
     """Hyperbolic tangent, element by element.
 
@@ -198,7 +217,7 @@ def tanh(x: ArrayLike, /) -> Array:
 
 
 # d arcsinh x = dx/√(x² + 1)
-@elementwise(np.arcsinh, lambda ct, _out, x: ct / sqrt(x * x + 1))
+@elementwise(np.arcsinh, lambda ct, _out, x: ct / sqrt(x * x + 1), lower=scalar.arcsinh)
 def arcsinh(x: ArrayLike, /) -> Array:
     """Inverse of the hyperbolic sine.
 
@@ -211,6 +230,7 @@ def arcsinh(x: ArrayLike, /) -> Array:
 @elementwise(
     np.arccosh,
     lambda ct, _out, x: settle(ct / (sqrt(x - 1) * sqrt(x + 1)), ct, lambda: x >= 1),
+    lower=scalar.arccosh,
 )
 def arccosh(x: ArrayLike, /) -> Array:
     """Inverse of the hyperbolic cosine, for arguments from 1.
@@ -224,6 +244,7 @@ def arccosh(x: ArrayLike, /) -> Array:
 @elementwise(
     np.arctanh,
     lambda ct, _out, x: settle(ct / ((1 - x) * (1 + x)), ct, lambda: x * x < 1),
+    lower=scalar.arctanh,
 )
 def arctanh(x: ArrayLike, /) -> Array:
     """Inverse of the hyperbolic tangent, for arguments from -1 to 1.

@@ -10,7 +10,9 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import functions, general, move_batch_axis, public
+from gradtape.core.lowering import Reduction
 from gradtape.core.op import Op
+from gradtape.core.scalar import truth
 from gradtape.ops.arguments import Batch, as_array, normalize_axes, normalize_axis, refuse
 from gradtape.ops.reduce import (
     batch_reduction,
@@ -99,7 +101,7 @@ def argmin(
     return _position(_argmin, "argmin", x, axis, keepdims)
 
 
-def _test(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
+def _test(ufunc: np.ufunc, name: str, combine: str) -> Callable[..., Any]:
     return general(
         name,
         reducer(ufunc, name),
@@ -108,10 +110,11 @@ def _test(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
         ),
         batch=batch_reduction,
         kind="reduction",
+        lower=Reduction(combine, truth),
     )
 
 
-_any, _all = _test(np.logical_or, "any"), _test(np.logical_and, "all")
+_any, _all = _test(np.logical_or, "any", "or"), _test(np.logical_and, "all", "and")
 
 
 @public(np.any)

@@ -1,0 +1,141 @@
+"""The functions that are compiled, each written once for NumPy, gradtape and JAX.
+
+`lib.np` is the library's form of NumPy's namespace; functions of neural networks, which NumPy does
+not have, and transforms are the library's own. Constants are written into the functions, as a user
+would. PyTorch, whose names differ, shares what it can (`compiled_torch.py`).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+SLOPE, SHIFT = 1.3, -0.2
+EPS = 1e-5
+CLASSES = 10
+SGD_RATE = 0.01
+ADAM_RATE, BETA1, BETA2, ADAM_EPS = 1e-3, 0.9, 0.999, 1e-8
+
+
+class Library(NamedTuple):
+    """What the functions below need of a library."""
+
+    np: Any
+    relu: Callable[[Any], Any]
+    softmax: Callable[..., Any]
+    logsumexp: Callable[..., Any]
+    value_and_grad: Callable[..., Any]
+    vjp: Callable[..., Any]
+
+
+def chain(np: Any, x: Any) -> Any:
+    """Compute `tanh(a*x+b)*exp(-x*x)+log1p(abs(x))`."""
+    return np.tanh(SLOPE * x + SHIFT) * np.exp(-x * x) + np.log1p(np.abs(x))
+
+
+def rosenbrock(np: Any, x: Any) -> Any:
+    """Compute Rosenbrock's function of n variables."""
+    head, tail = x[:-1], x[1:]
+    return np.sum(100.0 * (tail - head**2) ** 2 + (1.0 - head) ** 2)
+
+
+def layer_norm(np: Any, x: Any, gamma: Any, beta: Any) -> Any:
+    """Normalise every row, then scale and shift it."""
+    centred = x - np.mean(x, axis=-1, keepdims=True)
+    variance = np.mean(centred * centred, axis=-1, keepdims=True)
+    return centred / np.sqrt(variance + EPS) * gamma + beta
+
+
+def regression_loss(np: Any, w1: Any, b1: Any, w2: Any, b2: Any, x: Any, y: Any) -> Any:
+    """Compute the mean squared error of a perceptron with one hidden layer of tanh."""
+    error = np.tanh(x @ w1 + b1) @ w2 + b2 - y
+    return np.mean(error * error)
+
+
+def classifier_loss(lib: Library, params: tuple[Any, ...], x: Any, labels: Any) -> Any:
+    """Compute the cross-entropy of a perceptron with one hidden layer of relu."""
+    np = lib.np
+    w1, b1, w2, b2 = params
+    logits = lib.relu(x @ w1 + b1) @ w2 + b2
+    chosen = labels[:, None] == np.arange(CLASSES)
+    picked = np.sum(np.where(chosen, logits, 0.0), axis=1)
+    return np.mean(lib.logsumexp(logits, axis=1) - picked)
+
+
+def _chain(lib: Library, x: Any) -> Any:
+    return chain(lib.np, x)
+
+
+def _add(lib: Library, x: Any, y: Any) -> Any:
+    return x + y
+
+
+def _rosenbrock(lib: Library, x: Any) -> Any:
+    return lib.value_and_grad(lambda x: rosenbrock(lib.np, x))(x)
+
+
+def _softmax(lib: Library, x: Any, g: Any) -> tuple[Any, ...]:
+    out, pullback = lib.vjp(lambda x: lib.softmax(x, axis=-1), x)
+    return out, *pullback(g)
+
+
+def _layer_norm(lib: Library, x: Any, gamma: Any, beta: Any, g: Any) -> tuple[Any, ...]:
+    out, pullback = lib.vjp(lambda *args: layer_norm(lib.np, *args), x, gamma, beta)
+    return out, *pullback(g)
+
+
+def _sgd_step(lib: Library, w1: Any, b1: Any, w2: Any, b2: Any, x: Any, y: Any) -> tuple[Any, ...]:
+    def loss_of(w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
+        return regression_loss(lib.np, w1, b1, w2, b2, x, y)
+
+    params = w1, b1, w2, b2
+    loss, grads = lib.value_and_grad(loss_of, argnums=(0, 1, 2, 3))(*params)
+    return *(p - SGD_RATE * g for p, g in zip(params, grads, strict=True)), loss
+
+
+def _sgd_dict_step(lib: Library, params: dict[str, Any], x: Any, y: Any) -> tuple[Any, ...]:
+    def loss_of(params: dict[str, Any]) -> Any:
+        return regression_loss(lib.np, **params, x=x, y=y)
+
+    loss, grads = lib.value_and_grad(loss_of)(params)
+    return {name: params[name] - SGD_RATE * grads[name] for name in params}, loss
+
+
+def _adam_step(
+    lib: Library, params: Any, m: Any, v: Any, t: Any, x: Any, labels: Any
+) -> tuple[Any, ...]:
+    np = lib.np
+    loss, grads = lib.value_and_grad(lambda p: classifier_loss(lib, p, x, labels))(params)
+    t = t + 1.0
+    rate = ADAM_RATE / (1.0 - BETA1**t)
+    root = np.sqrt(1.0 - BETA2**t)
+    m = tuple(BETA1 * a + (1.0 - BETA1) * g for a, g in zip(m, grads, strict=True))
+    v = tuple(BETA2 * a + (1.0 - BETA2) * g * g for a, g in zip(v, grads, strict=True))
+    params = tuple(
+        p - rate * a / (np.sqrt(b) / root + ADAM_EPS) for p, a, b in zip(params, m, v, strict=True)
+    )
+    return params, m, v, t, loss
+
+
+class Kind(NamedTuple):
+    """A function of a library and arrays; a step of training maps its `state` to the next."""
+
+    function: Callable[..., Any]
+    data: str
+    """Names of the arguments that stay, as they stand in a call."""
+    state: str = ""
+    """Names of the arguments that the function returns anew, before the loss."""
+
+    def of(self, lib: Library) -> Callable[..., Any]:
+        """Return the function of arrays alone."""
+        return lambda *args: self.function(lib, *args)
+
+
+KINDS = {
+    "chain": Kind(_chain, "x"),
+    "add": Kind(_add, "x, y"),
+    "rosenbrock": Kind(_rosenbrock, "x"),
+    "softmax": Kind(_softmax, "x, g"),
+    "layer norm": Kind(_layer_norm, "x, gamma, beta, g"),
+    "regression": Kind(_sgd_step, "x, y", "w1, b1, w2, b2"),
+    "regression, dict": Kind(_sgd_dict_step, "x, y", "params"),
+    "classifier": Kind(_adam_step, "x, labels", "params, m, v, t"),
+}

@@ -1,0 +1,193 @@
+"""PyTorch's side of the compiled benchmarks, eager and through torch.compile in its default mode.
+
+Weights are stored as its `linear` wants them; what it has a function for is computed by that.
+Training steps write into their parameters, the eager one by its fused Adam.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from benchmarks import THREADS
+from benchmarks.compiled_cases import Arrays
+from benchmarks.compiled_functions import (
+    ADAM_EPS,
+    ADAM_RATE,
+    BETA1,
+    BETA2,
+    EPS,
+    SGD_RATE,
+    chain,
+    regression_loss,
+    rosenbrock,
+)
+from benchmarks.compiled_program import Program, UnavailableError
+
+Compiler = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def program(kind: str, arrays: Arrays) -> Program:
+    """Return the eager program of a kind."""
+    torch.set_num_threads(THREADS)
+    if kind == "classifier":
+        return _classifier_eager(arrays)
+    return _program(kind, arrays, lambda function: function)
+
+
+def compiled_program(kind: str, arrays: Arrays) -> Program:
+    """Return the program of a kind through torch.compile."""
+    compiler = os.environ.get("CXX", "g++")
+    if shutil.which(compiler) is None:
+        raise UnavailableError(f"torch.compile needs a C++ compiler, {compiler} was not found")
+    torch.set_num_threads(THREADS)
+    torch.compiler.reset()  # a second shape of one function would be compiled for any shape
+    if kind == "classifier":
+        return _classifier_compiled(arrays)
+    return _program(kind, arrays, torch.compile)
+
+
+def _program(kind: str, arrays: Arrays, compiled: Compiler) -> Program:
+    match kind:
+        case "chain":
+            f = compiled(lambda x: chain(torch, x))
+            return Program("f(x)", _tensors(arrays) | {"f": f}, leaf=_numpy)
+        case "rosenbrock":
+            f = _value_and_gradient(compiled(lambda x: rosenbrock(torch, x)))
+            return Program("f(x)", _tensors(arrays, "x") | {"f": f}, leaf=_numpy)
+        case "softmax":
+            f = _output_and_gradients(compiled(lambda x: functional.softmax(x, -1)))
+            return Program("f(g, x)", _tensors(arrays, "x") | {"f": f}, leaf=_numpy)
+        case "layer norm":
+            f = _output_and_gradients(compiled(_layer_norm))
+            names = _tensors(arrays, "x", "gamma", "beta") | {"f": f}
+            return Program("f(g, x, gamma, beta)", names, leaf=_numpy)
+        case "regression":
+            return _regression(arrays, compiled)
+    raise ValueError(f"no program of kind {kind!r}")
+
+
+def _tensors(arrays: Arrays, *tracked: str) -> dict[str, Any]:
+    return {name: torch.tensor(a, requires_grad=name in tracked) for name, a in arrays.items()}
+
+
+def _numpy(tensor: torch.Tensor) -> np.ndarray:
+    return tensor.detach().numpy()
+
+
+def _value_and_gradient(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def call(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        value = function(x)
+        return value, *torch.autograd.grad(value, x)
+
+    return call
+
+
+def _output_and_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(g: torch.Tensor, *args: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        out = function(*args)
+        return out, *torch.autograd.grad(out, args, g)
+
+    return call
+
+
+def _layer_norm(x: torch.Tensor, gamma: torch.Tensor, beta: torch.Tensor) -> torch.Tensor:
+    return functional.layer_norm(x, gamma.shape, gamma, beta, EPS)
+
+
+def _regression(arrays: Arrays, compiled: Compiler) -> Program:
+    names = ("w1", "b1", "w2", "b2")
+    loss_of = compiled(lambda *args: regression_loss(torch, *args))
+
+    def start() -> list[torch.Tensor]:
+        return [torch.tensor(arrays[name], requires_grad=True) for name in names]
+
+    def step(params: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        loss = loss_of(*params, x, y)
+        grads = torch.autograd.grad(loss, params)
+        with torch.no_grad():
+            torch._foreach_add_(params, grads, alpha=-SGD_RATE)
+        return loss
+
+    data = _tensors({name: arrays[name] for name in ("x", "y")})
+    return Program(
+        "loss = step(params, x, y)",
+        data | {"step": step, "start": start},
+        start="params = start()",
+        result="(params, loss)",
+        leaf=_numpy,
+    )
+
+
+def _classifier_loss(params: Any, x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    w1, b1, w2, b2 = params
+    hidden = functional.relu(functional.linear(x, w1, b1))
+    return functional.cross_entropy(functional.linear(hidden, w2, b2), labels)
+
+
+def _classifier_compiled(arrays: Arrays) -> Program:
+    def step(params: Any, m: Any, v: Any, t: Any, x: Any, labels: Any) -> torch.Tensor:
+        grads, loss = torch.func.grad_and_value(_classifier_loss)(params, x, labels)
+        t.add_(1.0)
+        rate = ADAM_RATE / (1.0 - BETA1**t)
+        root = torch.sqrt(1.0 - BETA2**t)
+        for p, a, b, g in zip(params, m, v, grads, strict=True):
+            a.mul_(BETA1).add_(g, alpha=1.0 - BETA1)
+            b.mul_(BETA2).addcmul_(g, g, value=1.0 - BETA2)
+            p.sub_(rate * a / (torch.sqrt(b) / root + ADAM_EPS))
+        return loss
+
+    def start() -> tuple[Any, ...]:
+        return *(_stored(arrays[name]) for name in ("params", "m", "v")), torch.tensor(arrays["t"])
+
+    return Program(
+        "loss = step(params, m, v, t, x, labels)",
+        _classifier_data(arrays) | {"step": torch.compile(step), "start": start},
+        start="params, m, v, t = start()",
+        result="(params, m, v, t, loss)",
+        leaf=_unstored,
+    )
+
+
+def _classifier_eager(arrays: Arrays) -> Program:
+    def start() -> tuple[Any, ...]:
+        params = [p.requires_grad_() for p in _stored(arrays["params"])]
+        m, v, t = _stored(arrays["m"]), _stored(arrays["v"]), arrays["t"]
+        optimizer = torch.optim.Adam(
+            params, lr=ADAM_RATE, betas=(BETA1, BETA2), eps=ADAM_EPS, fused=True
+        )
+        for p, a, b in zip(params, m, v, strict=True):
+            optimizer.state[p] = {"step": torch.tensor(t), "exp_avg": a, "exp_avg_sq": b}
+        return params, m, v, optimizer
+
+    def step(params: Any, optimizer: Any, x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        loss = _classifier_loss(params, x, labels)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    return Program(
+        "loss = step(params, optimizer, x, labels)",
+        _classifier_data(arrays) | {"step": step, "start": start},
+        start="params, m, v, optimizer = start()",
+        result="(params, m, v, optimizer.state[params[0]]['step'], loss)",
+        leaf=_unstored,
+    )
+
+
+def _classifier_data(arrays: Arrays) -> dict[str, Any]:
+    return {"x": torch.tensor(arrays["x"]), "labels": torch.tensor(arrays["labels"]).long()}
+
+
+def _stored(arrays: tuple[np.ndarray, ...]) -> list[torch.Tensor]:
+    """Make new tensors, matrices transposed."""
+    return [torch.tensor(a.T.copy()) for a in arrays]
+
+
+def _unstored(tensor: torch.Tensor) -> np.ndarray:
+    return _numpy(tensor).T

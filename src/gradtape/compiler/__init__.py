@@ -1,0 +1,1 @@
+"""The compiler: graphs become fused loop nests, loop nests become native code."""

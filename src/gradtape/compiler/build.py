@@ -1,0 +1,214 @@
+"""From a group of ops to a loop nest: its stages, with the expressions pulled for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gradtape.compiler.fuse import Group, Member, index_of
+from gradtape.compiler.kernel import (
+    Accumulate,
+    Accumulator,
+    Axis,
+    Buffer,
+    Kernel,
+    Place,
+    Stage,
+    Statement,
+    Store,
+)
+from gradtape.compiler.pull import Index, Puller, combined, load, place, reduced_element, reshaped_index
+from gradtape.core.lowering import Reduction
+from gradtape.core.scalar import Scalar
+from gradtape.graph.ir import Value
+
+
+class _Build:
+    """The kernel of one group in the making."""
+
+    def __init__(self, group: Group, buffers: dict[Value, Buffer]) -> None:
+        self._group = group
+        self._buffers = buffers
+        self._inner = [axis for axis in group.axes if axis.reduced]
+        self._accumulators = {
+            value: Accumulator(f"acc{n}", _reduction(value).combine, value.dtype)
+            for n, (value, member) in enumerate(group.members.items())
+            if member.kind == "reduction"
+        }
+        self._scratch: dict[Value, Buffer] = {}
+        self._pullers: dict[tuple[int, bool], Puller] = {}
+
+    def stages(self) -> list[Stage]:
+        """All stages; scratch buffers are found on the way, so later ones come first."""
+        last = max(member.level for member in self._group.members.values())
+        stages = [self._stage(level) for level in range(last, -1, -1)]
+        return stages[::-1]
+
+    def _stage(self, level: int) -> Stage:
+        outer: list[Store] = []
+        for value, member in self._group.members.items():
+            is_result = member.kind == "outer" or member.kind == "reduction"
+            if member.level == level and is_result and value in self._buffers:
+                element = self._puller(level, True).element(value, member.index)
+                outer.append(self._store(value, member, element))
+        inner: list[Statement] = []
+        for value, member in self._group.members.items():
+            if member.level != level or member.kind == "outer":
+                continue
+            puller = self._puller(level, False)
+            if member.kind == "reduction":
+                node = value.node
+                assert node is not None
+                source = node.operands[0]
+                element = puller.element(source, index_of(self._group.axes, source.shape))
+                inner.append(
+                    Accumulate(self._accumulators[value], reduced_element(node, element))
+                )
+                continue
+            if value in self._buffers:
+                element = puller.element(value, member.index)
+                inner.append(self._store(value, member, element))
+            if value in self._scratch:
+                element = puller.element(value, member.index)
+                inner.append(Store(self._scratch_place(value), element))
+        return Stage(tuple(inner), tuple(outer))
+
+    def _store(self, value: Value, member: Member, element: Scalar) -> Store:
+        return Store(place(self._buffers[value], value.shape, member.index), element)
+
+    def _scratch_place(self, value: Value) -> Place:
+        buffer = self._scratch[value]
+        return place(buffer, buffer.shape, tuple(axis.index for axis in self._inner))
+
+    def _puller(self, level: int, outer: bool) -> Puller:
+        """What pulls the expressions of a stage: of its inner loop, or of what follows."""
+        known = self._pullers.get((level, outer))
+        if known is None:
+            known = self._pullers[level, outer] = Puller(self._reads(level, outer))
+        return known
+
+    def _reads(self, level: int, outer: bool) -> Callable[..., Scalar | None]:
+        def stored(
+            value: Value, shape: tuple[int, ...], index: Index, inside: Scalar | None
+        ) -> Scalar | None:
+            member = self._group.members.get(value)
+            if member is None:
+                buffer = self._buffers.get(value)
+                if buffer is None:
+                    return None
+                return load(buffer, shape, index, inside, weak=value.aval.weak)
+            if member.kind == "reduction":
+                return self._accumulators[value].value
+            if member.kind == "outer" or member.level == level:
+                if shape == value.shape:
+                    return None
+                # Asked for under another shape: computed at its own.
+                return self._puller(level, outer).element(
+                    value, reshaped_index(index, shape, value.shape), inside
+                )
+            if value in self._buffers:
+                return load(self._buffers[value], shape, index, inside, weak=False)
+            if value not in self._scratch:
+                sizes = tuple(axis.size for axis in self._inner)
+                self._scratch[value] = Buffer(
+                    f"row{len(self._scratch)}", sizes, value.dtype, "scratch"
+                )
+            found = self._scratch_place(value)
+            return Scalar("load", (), value.dtype, extra=found)
+
+        return stored
+
+
+def _reduction(value: Value) -> Reduction:
+    assert value.node is not None
+    lowering = value.node.op.lower
+    assert isinstance(lowering, Reduction)
+    return lowering
+
+
+def build(group: Group, buffers: dict[Value, Buffer], name: str) -> Kernel:
+    """The loop nest of a group.
+
+    Args:
+        group: What it does.
+        buffers: Where the values are that are in memory.
+        name: What to call it.
+    """
+    stages = _Build(group, buffers).stages()
+    ops = [value.node.op.name for value in group.members if value.node is not None]
+    return collapsed(Kernel(name, group.axes, stages, ops))
+
+
+# ---- fewer axes ---------------------------------------------------------------------------------
+
+
+def collapsed(kernel: Kernel) -> Kernel:
+    """The kernel with neighbouring axes joined wherever memory is gone through in one sweep."""
+    kernel = _without_units(kernel)
+    k = 0
+    while k + 1 < len(kernel.axes):
+        first, second = kernel.axes[k], kernel.axes[k + 1]
+        if _joinable(kernel, first, second):
+            kernel = _joined(kernel, first, second)
+        else:
+            k += 1
+    return kernel
+
+
+def _without_units(kernel: Kernel) -> Kernel:
+    axes = [axis for axis in kernel.axes if axis.size != 1]
+    return Kernel(kernel.name, axes, kernel.stages, kernel.ops)
+
+
+def _joinable(kernel: Kernel, first: Axis, second: Axis) -> bool:
+    if first.reduced is not second.reduced:
+        return False
+    places = [s.place for s in kernel.statements() if isinstance(s, Store)]
+    for part in kernel.expressions():
+        if part.name == "axis" and (part.extra is first or part.extra is second):
+            return False
+        if part.name == "load":
+            places.append(part.extra)
+    return all(place.step(first) == place.step(second) * second.size for place in places)
+
+
+def _joined(kernel: Kernel, first: Axis, second: Axis) -> Kernel:
+    axis = Axis(first.name, first.size * second.size, reduced=first.reduced)
+    return substituted(kernel, {first: {}, second: {axis: 1}}, _replace(kernel, first, second, axis))
+
+
+def _replace(kernel: Kernel, first: Axis, second: Axis, axis: Axis) -> list[Axis]:
+    kept = [a for a in kernel.axes if a is not first]
+    return [axis if a is second else a for a in kept]
+
+
+def substituted(
+    kernel: Kernel, steps: dict[Axis, dict[Axis, int]], axes: list[Axis]
+) -> Kernel:
+    """The kernel with axes replaced by sums of others: `steps` gives the terms of each."""
+    known: dict[int, Scalar] = {}
+
+    def moved(old: Place) -> Place:
+        total: dict[Axis, int] = {}
+        for axis, step in old.steps:
+            for new, factor in steps.get(axis, {axis: 1}).items():
+                total[new] = total.get(new, 0) + step * factor
+        return old._replace(steps=tuple(total.items()))
+
+    for part in kernel.expressions():
+        args = tuple(known[id(arg)] for arg in part.args)
+        extra = moved(part.extra) if part.name == "load" else part.extra
+        if part.name == "axis" and extra in steps:
+            known[id(part)] = combined(steps[extra], 0)
+        else:
+            known[id(part)] = Scalar(part.name, args, part.dtype, weak=part.weak, extra=extra)
+
+    def statement(old: Statement) -> Statement:
+        if isinstance(old, Store):
+            return Store(moved(old.place), known[id(old.value)])
+        return Accumulate(old.target, known[id(old.value)])
+
+    stages = [
+        Stage(tuple(map(statement, stage.inner)), tuple(map(statement, stage.outer)))  # type: ignore[arg-type]
+        for stage in kernel.stages
+    ]
+    return Kernel(kernel.name, axes, stages, kernel.ops)

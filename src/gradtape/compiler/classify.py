@@ -1,0 +1,122 @@
+"""What each node of a graph is to the compiler, and what an element of it costs."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+from gradtape.compiler.kernel import walk
+from gradtape.core.aval import Aval
+from gradtape.core.lowering import Composite, Contraction, Elements, Pointwise, Reduction, Relabel
+from gradtape.core.scalar import (
+    INT64,
+    NATIVE,
+    Scalar,
+    convert,
+    scalar,
+)
+from gradtape.errors import UnsupportedError
+from gradtape.graph.ir import Literal, Node, Operand
+
+# Rough costs of one element in instructions; what is not listed is one instruction.
+_COSTS = {"divide": 4, "sqrt": 4, "floor_divide": 20, "remainder": 20, "gather": 8}
+_FREE = frozenset({"constant", "axis", "load", "argument", "convert", "reduced"})
+_CHEAP = frozenset(
+    {"add", "subtract", "multiply", "negative", "equal", "not_equal", "less", "less_equal"}
+    | {"greater", "greater_equal", "and", "or", "xor", "select", "absolute", "copysign"}
+    | {"signbit", "maximum", "minimum", "floor", "ceil", "trunc", "rint", "fma"}
+)
+_ELEMENTARY = 20
+
+
+def obstacle(node: Node) -> str | None:
+    """Why a node has no native code and runs its eager kernel; None if it has."""
+    lowering = node.op.lower
+    if lowering is None or isinstance(lowering, Composite):
+        return f"{node.op.name} has no native form"
+    for aval in (*(operand.aval for operand in node.operands), *(v.aval for v in node.outputs)):
+        if aval.dtype not in NATIVE:
+            return f"no native code for {aval.dtype}"
+    try:
+        if isinstance(lowering, Contraction):
+            return _contraction_obstacle(node)
+        if isinstance(lowering, Pointwise | Elements):
+            sample(node)
+    except UnsupportedError as error:
+        return str(error)
+    return None
+
+
+def _contraction_obstacle(node: Node) -> str | None:
+    dtypes = {operand.dtype for operand in node.operands}
+    if len(dtypes) > 1 or next(iter(dtypes)).kind != "f":
+        return "matrix products of integers or mixed dtypes"
+    return None
+
+
+def sample(node: Node) -> Scalar:
+    """The expression of one element of a node's result, from arguments standing for operands."""
+    lowering = node.op.lower
+    if isinstance(lowering, Pointwise):
+        arguments = (_argument(operand) for operand in node.operands)
+        made = scalar(lowering.expression(*arguments, **node.params))
+    else:
+        assert isinstance(lowering, Elements)
+        index = tuple(Scalar("axis", (), INT64, extra=k) for k in range(len(node.outputs[0].shape)))
+        readers = (_SampleReader(operand) for operand in node.operands)
+        made = scalar(lowering.expression(index, *readers, **node.params))
+    return convert(made, node.outputs[0].dtype)
+
+
+def _argument(operand: Operand) -> Scalar:
+    if isinstance(operand, Literal):
+        return scalar(operand.value)
+    return Scalar("argument", (), operand.dtype, weak=operand.aval.weak)
+
+
+class _SampleReader:
+    def __init__(self, operand: Operand) -> None:
+        self.aval: Aval = operand.aval
+        self.shape, self.dtype = operand.shape, operand.dtype
+        self._argument = _argument(operand)
+
+    def __call__(self, *_index: Any, inside: Any = None) -> Scalar:
+        return self._argument
+
+
+def cost(node: Node) -> int:
+    """Rough number of instructions for one element, without those of its operands."""
+    lowering = node.op.lower
+    if isinstance(lowering, Relabel):
+        return 0
+    if isinstance(lowering, Pointwise | Elements):
+        return cost_of(sample(node))
+    return 1
+
+
+def cost_of(*expressions: Scalar) -> int:
+    """Rough number of instructions of expressions, common parts counted once."""
+    seen: set[int] = set()
+    return sum(_price(part.name) for e in expressions for part in walk(e, seen))
+
+
+@functools.cache
+def _price(name: str) -> int:
+    if name in _FREE:
+        return 0
+    return 1 if name in _CHEAP else _COSTS.get(name, _ELEMENTARY)
+
+
+def is_trivial_reduction(node: Node) -> bool:
+    """Whether a reduction combines single elements only."""
+    shape = node.operands[0].shape
+    return math.prod(shape[a] for a in node.params["axis"]) == 1
+
+
+def is_inlinable(node: Node) -> bool:
+    """Whether elements of the result can be computed wherever they are needed."""
+    lowering = node.op.lower
+    if isinstance(lowering, Reduction):
+        return is_trivial_reduction(node)
+    return isinstance(lowering, Pointwise | Elements | Relabel)

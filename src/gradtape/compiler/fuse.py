@@ -1,0 +1,396 @@
+"""Fusion: which ops become one loop nest.
+
+Results that cannot be computed wherever they are needed are *roots*: outputs of the graph, what ops
+without a loop nest read, reductions, and values that are dear to compute and read more than once.
+Everything else is pulled into the loops of its readers. Roots are put into groups, in order:
+a root joins the group of something it reads (or that reads the same) if the axes of both agree,
+what it reads of the group is at hand at the same point of the loop, and no other group has to run
+in between.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gradtape.compiler.classify import cost, is_inlinable
+from gradtape.compiler.kernel import Axis, affine
+from gradtape.compiler.pull import ZERO, Index, Puller, reshaped_index
+from gradtape.core.lowering import Contraction, Elements, Pointwise, Reduction, Relabel
+from gradtape.core.scalar import Scalar
+from gradtape.graph.ir import Graph, Node, Value
+
+# Values that cost more instructions than this are not computed twice.
+_DEAR = 8
+# Chains longer than this are cut: their expressions would be too deep.
+_DEEPEST = 60
+# Rows of more elements do not fit the first-level cache; stages would read memory again.
+_LONGEST_ROW = 1 << 15
+
+
+class Member(NamedTuple):
+    """A root in a group.
+
+    Attributes:
+        kind: "full": one element per point of all axes; "reduction"; "outer": one per point of
+            the axes that are not reduced, computed from what was reduced.
+        index: The index of its element at the point of the axes where it is computed.
+        level: The stage that computes it.
+    """
+
+    kind: str
+    index: Index
+    level: int
+
+
+class Group:
+    """Roots that share a loop nest, or one node that has none."""
+
+    def __init__(self, axes: list[Axis], opaque: Node | None = None) -> None:
+        self.axes = axes
+        self.opaque = opaque
+        self.members: dict[Value, Member] = {}
+        # In the order of the graph: what is generated must not depend on identities.
+        self.reads: dict[Value, None] = {}
+        # Why roots that read this group are not in it, for `explain`.
+        self.cuts: list[str] = []
+
+    @property
+    def reduced(self) -> bool:
+        """Whether it reduces over anything."""
+        return any(axis.reduced for axis in self.axes)
+
+    @property
+    def streams(self) -> bool:
+        """Whether its rows are too long to be gone through more than once."""
+        return math.prod(axis.size for axis in self.axes if axis.reduced) > _LONGEST_ROW
+
+
+class Misaligned(Exception):
+    """A member of the group is read at another point than the one where it is computed."""
+
+
+class Fusion:
+    """The groups of a graph, in an order in which they can run.
+
+    Attributes:
+        groups: In order.
+        stored: The values that are in memory: inputs, outputs, what goes from group to group.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._users = graph.users()
+        self._roots = _roots(graph, self._users)
+        self._group_of: dict[Value, Group] = {}
+        groups: list[Group] = []
+        for node in graph.nodes:
+            if not is_inlinable(node) and not isinstance(node.op.lower, Reduction):
+                groups.append(self._opaque(node))
+            elif node.outputs[0] in self._roots:
+                group = self._place(node)
+                if group not in groups:
+                    groups.append(group)
+        self.groups = _ordered(groups, self._group_of)
+        self.stored = self._in_memory()
+
+    def reads_of(self, node: Node) -> dict[Value, None]:
+        """The roots and inputs that a node needs, through what is computed on the way."""
+        found: dict[Value, None] = {}
+        pending, seen = list(reversed(node.operands)), set()
+        while pending:
+            operand = pending.pop()
+            if not isinstance(operand, Value) or operand in seen:
+                continue
+            seen.add(operand)
+            if operand.node is None or operand in self._roots:
+                found[operand] = None
+            else:
+                pending += reversed(operand.node.operands)
+        return found
+
+    # ---- groups ----------------------------------------------------------------------------
+
+    def _opaque(self, node: Node) -> Group:
+        group = Group([], opaque=node)
+        group.reads = self.reads_of(node)
+        for value in node.outputs:
+            group.members[value] = Member("opaque", (), 0)
+            self._group_of[value] = group
+        return group
+
+    def _place(self, node: Node) -> Group:
+        """Put a root into a group, an existing one if it can be."""
+        root, reads = node.outputs[0], self.reads_of(node)
+        for group in self._candidates(reads):
+            member = self._fitting(group, node, reads)
+            if member is not None:
+                break
+        else:
+            group = _new_group(node)
+            member = Member(*_position(group, node, new=True), 0)  # type: ignore[misc]
+        group.members[root] = member
+        group.reads |= reads
+        self._group_of[root] = group
+        return group
+
+    def _candidates(self, reads: dict[Value, None]) -> list[Group]:
+        """Groups that a root might join: those it reads, then those that read the same arrays."""
+        near: dict[Group, int] = {}
+        for value in reads:
+            if value in self._group_of and self._group_of[value].opaque is None:
+                near[self._group_of[value]] = near.get(self._group_of[value], 0) + 100
+        for group in dict.fromkeys(self._group_of.values()):
+            shared = sum(v in group.reads and v.aval.ndim > 0 for v in reads)
+            if group.opaque is None and shared:
+                near[group] = near.get(group, 0) + shared
+        return sorted(near, key=lambda group: -near[group])[:8]
+
+    def _fitting(self, group: Group, node: Node, reads: dict[Value, None]) -> Member | None:
+        """What a root would be in a group; None, with the reason noted, if it cannot be in it."""
+        name = node.op.name
+        position = _position(group, node)
+        if position is None:
+            group.cuts.append(f"{name}: runs over other axes")
+            return None
+        kind, index = position
+        others = {self._group_of[v] for v in reads if v in self._group_of} - {group}
+        if any(self._reaches(other, group) for other in others):
+            group.cuts.append(f"{name}: needs something that comes after the group")
+            return None
+        level = 0
+        for value in reads:
+            own = group.members.get(value)
+            if own is not None:
+                later = own.kind != "full" and kind != "outer"
+                level = max(level, own.level + later)
+        if level and (group.streams or self._would_stream(group, node, kind)):
+            group.cuts.append(f"{name}: the rows are too long to go through twice")
+            return None
+        try:
+            self._try(group, node, kind, index)
+        except Misaligned:
+            group.cuts.append(f"{name}: reads other elements than those at hand")
+            return None
+        if kind == "reduction":
+            for axis, reduced in zip(group.axes, _reduced_flags(group, node), strict=True):
+                axis.reduced = reduced
+        return Member(kind, index, level)
+
+    def _would_stream(self, group: Group, node: Node, kind: str) -> bool:
+        if kind != "reduction" or group.reduced:
+            return False
+        shape = node.operands[0].shape
+        return math.prod(shape[a] for a in node.params["axis"]) > _LONGEST_ROW
+
+    def _reaches(self, start: Group, target: Group) -> bool:
+        """Whether `start` needs something of `target`, directly or not."""
+        pending, seen = [start], {id(start)}
+        while pending:
+            group = pending.pop()
+            for value in group.reads:
+                before = self._group_of.get(value)
+                if before is target:
+                    return True
+                if before is not None and id(before) not in seen:
+                    seen.add(id(before))
+                    pending.append(before)
+        return False
+
+    def _try(self, group: Group, node: Node, kind: str, index: Index) -> None:
+        """Pull the root with the group's members at hand; raises `Misaligned` if they are not."""
+
+        def stored(
+            value: Value, shape: tuple[int, ...], at: Index, inside: Scalar | None
+        ) -> Scalar | None:
+            member = group.members.get(value)
+            if member is not None:
+                check_aligned(value, member, shape, at)
+            elif value.node is not None and value not in self._roots:
+                return None
+            return Scalar("argument", (), value.dtype, weak=value.aval.weak)
+
+        puller = Puller(stored)
+        if kind == "reduction":
+            puller.element(node.operands[0], index_of(group.axes, node.operands[0].shape))
+        else:
+            puller.element(node.outputs[0], index)
+
+    def _in_memory(self) -> set[Value]:
+        """Inputs, outputs, and what is read outside of the group that makes it."""
+        stored = set(self.graph.inputs)
+        stored |= {output for output in self.graph.outputs if isinstance(output, Value)}
+        for group in self.groups:
+            stored |= {v for v in group.reads if self._group_of.get(v) is not group}
+            if group.opaque is not None:
+                stored |= set(group.opaque.outputs)
+        return stored
+
+
+def check_aligned(value: Value, member: Member, shape: tuple[int, ...], at: Index) -> None:
+    """Raise if a member of a group is read at another point than where it is computed."""
+    if shape != value.shape:
+        at = reshaped_index(at, shape, value.shape)
+    for wanted, own in zip(at, member.index, strict=True):
+        if wanted is not own and affine(wanted) != affine(own):
+            raise Misaligned
+
+
+# ---- roots --------------------------------------------------------------------------------------
+
+
+def _roots(graph: Graph, users: dict[Value, list[Node]]) -> set[Value]:
+    """The values that are not computed wherever they are needed."""
+    roots = {output for output in graph.outputs if isinstance(output, Value) and output.node}
+    costs: dict[Value, int] = {}
+    depths: dict[Value, int] = {}
+    for node in graph.nodes:
+        inlined = [v for v in node.operands if isinstance(v, Value) and v.node and v not in roots]
+        for value in node.outputs:
+            costs[value] = 1 + sum(costs[v] for v in inlined)
+            depths[value] = 1 + max((depths[v] for v in inlined), default=0)
+        if not is_inlinable(node):
+            roots.update(node.outputs)
+            if not isinstance(node.op.lower, Reduction):
+                roots.update(v for v in operands_in_memory(node) if v.node is not None)
+            continue
+        value = node.outputs[0]
+        costs[value] += cost(node) - 1
+        if isinstance(node.op.lower, Relabel) and _hides(node):
+            # Its elements are in another order of axes: computed in place, read from memory.
+            roots.update(v for v in inlined if costs[v] > 1)
+        if depths[value] > _DEEPEST or (costs[value] > _DEAR and _read_often(value, users)):
+            roots.add(value)
+    return roots
+
+
+def operands_in_memory(node: Node) -> list[Value]:
+    """The values whose arrays an opaque node reads: a matrix product transposes by itself."""
+    found = []
+    for operand in node.operands:
+        value = operand
+        if isinstance(node.op.lower, Contraction):
+            value = source_of_matrix(value)[0] if isinstance(value, Value) else value
+        if isinstance(value, Value):
+            found.append(value)
+    return found
+
+
+def source_of_matrix(value: Value) -> tuple[Value, bool]:
+    """The value that is in memory for an operand of a matrix product; whether it is transposed."""
+    node = value.node
+    if node is not None and node.op.name == "transpose" and value.aval.ndim >= 2:
+        axes = node.params["axes"]
+        source = node.operands[0]
+        swapped = (*range(len(axes) - 2), len(axes) - 1, len(axes) - 2)
+        if tuple(axes) == swapped and isinstance(source, Value):
+            return source, True
+    return value, False
+
+
+def _hides(node: Node) -> bool:
+    """Whether the index of a reshaped value is no longer a sum of steps along axes."""
+    source, result = node.operands[0].shape, node.outputs[0].shape
+    axes = [Axis(f"i{k}", n) for k, n in enumerate(result)]
+    return any(affine(i) is None for i in reshaped_index(point(axes), result, source))
+
+
+def _read_often(value: Value, users: dict[Value, list[Node]]) -> bool:
+    """Whether elements of a value are read more than once."""
+    readers = users.get(value, ())
+    if len(readers) > 1:
+        return True
+    size = math.prod(value.shape)
+    for reader in readers:
+        if isinstance(reader.op.lower, Relabel) and _read_often(reader.outputs[0], users):
+            return True
+        if isinstance(reader.op.lower, Pointwise | Elements) and any(
+            math.prod(v.shape) > size for v in reader.outputs
+        ):
+            return True
+    return False
+
+
+# ---- axes ---------------------------------------------------------------------------------------
+
+
+def point(axes: Iterable[Axis]) -> Index:
+    """The index of the point of the axes where a loop is."""
+    return tuple(axis.index for axis in axes)
+
+
+def _new_group(node: Node) -> Group:
+    if isinstance(node.op.lower, Reduction) and not is_inlinable(node):
+        shape, reduced = node.operands[0].shape, node.params["axis"]
+    else:
+        shape, reduced = node.outputs[0].shape, ()
+    return Group([Axis(f"i{k}", n, reduced=k in reduced) for k, n in enumerate(shape)])
+
+
+def _position(group: Group, node: Node, *, new: bool = False) -> tuple[str, Index] | None:
+    """What a root would be in a group, and its index there; None if the axes do not fit."""
+    shape = node.outputs[0].shape
+    if isinstance(node.op.lower, Reduction) and not is_inlinable(node):
+        flags = _reduced_flags(group, node)
+        if not flags or (group.reduced and flags != [axis.reduced for axis in group.axes]):
+            return None
+        if any(m.kind == "outer" for m in group.members.values()) and not group.reduced:
+            return None
+        kept = [a for a, flag in zip(group.axes, flags, strict=True) if not flag and a.size != 1]
+        return "reduction", index_of(kept, shape)
+    sizes = [n for n in shape if n != 1]
+    every = [axis for axis in group.axes if axis.size != 1]
+    if sizes == [axis.size for axis in every]:
+        return "full", index_of(every, shape)
+    outer = [axis for axis in every if not axis.reduced]
+    if group.reduced and sizes == [axis.size for axis in outer]:
+        return "outer", index_of(outer, shape)
+    return None
+
+
+def index_of(axes: Iterable[Axis], shape: tuple[int, ...]) -> Index:
+    """The index under a shape whose sizes, but for ones, are those of the axes."""
+    left = iter([axis for axis in axes if axis.size != 1])
+    return tuple(ZERO if n == 1 else next(left).index for n in shape)
+
+
+def _reduced_flags(group: Group, node: Node) -> list[bool]:
+    """Which axes of a group a reduction reduces; empty if it runs over other axes."""
+    shape, reduced = node.operands[0].shape, node.params["axis"]
+    wanted = [(n, k in reduced) for k, n in enumerate(shape) if n != 1]
+    flags = []
+    for axis in group.axes:
+        if axis.size == 1:
+            flags.append(axis.reduced)
+            continue
+        if not wanted or wanted[0][0] != axis.size:
+            return []
+        flags.append(wanted.pop(0)[1])
+    return [] if wanted else flags
+
+
+def _ordered(groups: list[Group], group_of: dict[Value, Group]) -> list[Group]:
+    """Groups so that each comes after those it reads."""
+    result: list[Group] = []
+    done: set[int] = set()
+
+    def visit(group: Group) -> None:
+        stack = [(group, False)]
+        while stack:
+            current, ready = stack.pop()
+            if id(current) in done:
+                continue
+            if ready:
+                done.add(id(current))
+                result.append(current)
+                continue
+            stack.append((current, True))
+            for value in current.reads:
+                before = group_of.get(value)
+                if before is not None and before is not current and id(before) not in done:
+                    stack.append((before, False))
+
+    for group in groups:
+        visit(group)
+    return result

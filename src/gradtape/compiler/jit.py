@@ -1,0 +1,257 @@
+"""`gt.jit`: functions of arrays compiled to native code, once for each form of their arguments."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradtape import tree
+from gradtape.autodiff.arguments import deliver, has_tensors
+from gradtape.compiler.program import NativeFunction, Program, failed
+from gradtape.compiler.runtime.entry import Spec, make_callable
+from gradtape.compiler.signature import (
+    Arguments,
+    argument_spec,
+    arguments,
+    leaf_aval,
+    merged,
+    result_spec,
+)
+from gradtape.core.nested import unshell
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ArgumentError
+from gradtape.graph.function import GraphFunction
+from gradtape.graph.ir import Graph
+from gradtape.graph.trace import Trace, trace
+
+# Functions that take longer let other Python threads run meanwhile, in nanoseconds.
+_LONG = 20_000
+# How many forms of arguments a function keeps code for; the one not used for longest goes first.
+_MOST_FORMS = 256
+
+
+class Specialization:
+    """A function compiled for one form of its arguments.
+
+    Attributes:
+        traced: The graph as it was traced, with the containers of its results.
+        entry: The native entry point; None if Python has to take the arguments apart.
+    """
+
+    def __init__(self, traced: Trace, specs: Sequence[Spec | None] | None, debug: bool) -> None:
+        self.traced = traced
+        self.entry: Callable[..., Any] | None = None
+        self._debug = debug
+        self._specs = self._entry_specs(specs)
+        self.function = GraphFunction(traced.graph, self._make)
+
+    def _entry_specs(self, specs: Sequence[Spec | None] | None) -> list[Spec] | None:
+        if specs is None or any(spec is None for spec in specs):
+            return None
+        hidden = [argument_spec(capture.value) for capture in self.traced.captures]
+        return None if any(spec is None for spec in hidden) else [*specs, *hidden]  # type: ignore[list-item]
+
+    @functools.cached_property
+    def program(self) -> Program:
+        """What runs it on arrays."""
+        program = Program(self.traced.graph, debug=self._debug)
+        if program.native is not None and self._specs is not None:
+            self.entry = self._entry(program.native)
+        return program
+
+    def _entry(self, function: NativeFunction) -> Callable[..., Any] | None:
+        outputs = self.traced.graph.outputs
+        result = result_spec(self.traced.structure, len(outputs))
+        if self._specs is None or result is None:
+            return None
+        return make_callable(
+            function.library,
+            "run",
+            self._specs,
+            result,
+            [(output.dtype, output.shape) for output in outputs],
+            on_error=failed,
+            release_gil=function.native.nanoseconds > _LONG,
+            name=self.traced.graph.name,
+        )
+
+    def _make(self, graph: Graph) -> Callable[..., Sequence[Any]]:
+        return self.program if graph is self.traced.graph else Program(graph, debug=self._debug)
+
+    def hidden(self) -> list[Any]:
+        """The values of the hidden inputs now."""
+        return [capture.current() for capture in self.traced.captures]
+
+    @property
+    def ended(self) -> bool:
+        """Whether it captured a tensor of a transform that has returned."""
+        return any(capture.ended for capture in self.traced.captures)
+
+    def __call__(self, leaves: Sequence[Any]) -> Any:
+        """The results for leaves of any kind."""
+        tensors = has_tensors(leaves)
+        values = [unshell(leaf) for leaf in (*leaves, *self.hidden())]
+        if any(isinstance(value, Tensor) for value in values):
+            outputs = list(self.function(*values))
+        else:
+            outputs = [deliver(out, tensors=tensors) for out in self.program(*values)]
+        return tree.unflatten(self.traced.structure, outputs)
+
+
+class Compiled:
+    """A function that is compiled when it is first called with arguments of a new form.
+
+    Made by `gt.jit`. It is called like the function it was made from.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        static_argnums: Sequence[int],
+        static_argnames: Sequence[str],
+        debug: bool,
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._static_argnums = tuple(static_argnums)
+        self._static_argnames = tuple(static_argnames)
+        self._debug = debug
+        self._forms: OrderedDict[Any, Specialization] = OrderedDict()
+        self._lock = threading.RLock()
+        self._methods: weakref.WeakKeyDictionary[Any, Compiled] = weakref.WeakKeyDictionary()
+        # The native entry point of the last call, with the captured arrays it takes besides.
+        self._entry: Callable[..., Any] = _no_entry
+        self._hidden: tuple[Any, ...] = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs:
+            out = self._entry(*args, *self._hidden)
+            if out is not NotImplemented:
+                return out
+        return self._call(args, kwargs)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Take the arguments apart in Python, compile if they are of a new form, and run."""
+        given = arguments(args, kwargs, self._static_argnums, self._static_argnames)
+        form = self._specialized(given, args, kwargs)
+        out = form(given.leaves)
+        self._use(form)
+        return out
+
+    def _use(self, form: Specialization) -> None:
+        """Let the next call go to a native entry point directly, if it can."""
+        fixed = all(capture.is_array for capture in form.traced.captures)
+        if form.entry is not None and fixed:
+            self._hidden = tuple(form.hidden())
+            self._entry = form.entry
+        else:
+            self._entry, self._hidden = _no_entry, ()
+
+    def _specialized(
+        self, given: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Specialization:
+        with self._lock:
+            form = self._forms.get(given.key)
+            if form is None or form.ended:
+                form = self._forms[given.key] = self._specialize(given, args, kwargs)
+            self._forms.move_to_end(given.key)
+            while len(self._forms) > _MOST_FORMS:
+                self._forms.popitem(last=False)
+            return form
+
+    def _specialize(
+        self, given: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Specialization:
+        def function(*leaves: Any) -> Any:
+            full, keywords = merged(given, len(args), self._static_argnums, leaves)
+            return self._function(*full, **keywords)
+
+        name = getattr(self._function, "__name__", type(self._function).__name__)
+        traced = trace(function, [leaf_aval(leaf) for leaf in given.leaves], name)
+        fixed = self._static_argnums or kwargs
+        return Specialization(
+            traced, None if fixed else [argument_spec(arg) for arg in args], self._debug
+        )
+
+    def graph(self, *args: Any, **kwargs: Any) -> Graph:
+        """The graph that is compiled for these arguments, as it was traced.
+
+        >>> gt.jit(lambda x: x * 2.0).graph(np.ones(3)).nodes[0].op.name
+        'multiply'
+        """
+        given = arguments(args, kwargs, self._static_argnums, self._static_argnames)
+        return self._specialized(given, args, kwargs).traced.graph
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        bound = self._methods.get(instance)
+        if bound is None:
+            method = self._function.__get__(instance, owner)
+            bound = self._methods[instance] = Compiled(
+                method, self._static_argnums, self._static_argnames, self._debug
+            )
+        return bound
+
+    def __repr__(self) -> str:
+        name = getattr(self._function, "__name__", type(self._function).__name__)
+        return f"<compiled {name}, for {len(self._forms)} form(s) of arguments>"
+
+
+def _no_entry(*_args: Any) -> Any:
+    return NotImplemented
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    debug: bool = False,
+) -> Any:
+    """Compile a function of arrays to native code.
+
+    The function is traced when it is first called with arguments of a new form (containers,
+    shapes, dtypes): it runs once with abstract values, and the operations it does become one native
+    function. What it computes without the arguments is computed then, and only then; arrays and
+    tensors it uses from outside are read at every call.
+
+    Args:
+        function: What to compile: plain NumPy code or gradtape's functions, also `gt.grad(f)` and
+            other transforms. Without it, a decorator is returned.
+        static_argnums: Positions of arguments that are passed as they are and compiled for: flags,
+            sizes, names. They must be hashable.
+        static_argnames: Names of keyword arguments, likewise.
+        debug: Whether to check every pass of the compiler, and every kernel against eager code.
+
+    Returns:
+        A function of the same arguments: arrays in, arrays out; tensors in, tensors out. It can be
+        differentiated and batched again.
+
+    Raises:
+        ConversionError: The function asks for the value of an argument, as `if x > 0` does.
+
+    >>> @gt.jit
+    ... def energy(x):
+    ...     return np.sum(np.tanh(x) ** 2)
+    >>> float(energy(np.array([0.0, 1.0])).round(6))
+    0.580026
+    >>> gt.jit(gt.grad(energy))(np.array([0.0, 1.0])).round(6)
+    array([0.      , 0.639701])
+    """
+    options = {
+        "static_argnums": (static_argnums,) if isinstance(static_argnums, int) else static_argnums,
+        "static_argnames": (
+            (static_argnames,) if isinstance(static_argnames, str) else static_argnames
+        ),
+        "debug": debug,
+    }
+    if function is None:
+        return functools.partial(jit, **options)  # type: ignore[arg-type]
+    if not callable(function):
+        raise ArgumentError(f"jit: came a {type(function).__name__}; needed a function")
+    return Compiled(function, **options)  # type: ignore[arg-type]

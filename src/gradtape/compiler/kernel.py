@@ -1,0 +1,296 @@
+"""Loop nests: what a fused group of ops becomes, before it is printed for a machine.
+
+A kernel runs over a box of axes, of which some may be reduced. For each point of the axes that are
+not reduced it goes through its stages in order; a stage loops over the reduced axes, and afterwards
+does what needs its results:
+
+    for i in outer axes:                   # in parallel
+        for stage in stages:
+            for r in reduced axes:         # absent if there are none
+                stage.inner                # store elements, accumulate
+            stage.outer                    # store what was accumulated, or is computed from it
+
+Statements hold expressions of `core.scalar`; loads say which buffer and where, by integer steps
+along the axes. Nothing here depends on the machine: printers choose vectors, threads and blocks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.core.scalar import BOOL, INT64, Scalar, constant
+
+
+class Axis:
+    """One loop: how often it runs, and whether what it computes is combined into one."""
+
+    __slots__ = ("index", "name", "reduced", "size")
+
+    def __init__(self, name: str, size: int, *, reduced: bool = False) -> None:
+        self.name = name
+        self.size = size
+        self.reduced = reduced
+        # An axis of one step needs no loop.
+        self.index = (
+            constant(0, INT64) if size == 1 else Scalar("axis", (), INT64, extra=self)
+        )
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Buffer:
+    """An array in memory, its elements in order.
+
+    Attributes:
+        name: For listings.
+        shape: Its sizes; for a scratch buffer the sizes of the reduced axes.
+        dtype: Its elements.
+        kind: "input", "output", "temporary", or "scratch" (one per thread, lives in a kernel only).
+    """
+
+    __slots__ = ("dtype", "kind", "name", "shape")
+
+    def __init__(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], kind: str) -> None:
+        self.name = name
+        self.shape = shape
+        self.dtype = dtype
+        self.kind = kind
+
+    @property
+    def size(self) -> int:
+        """How many elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes."""
+        return self.size * self.dtype.itemsize
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Place(NamedTuple):
+    """An element of a buffer: `offset` plus so many elements per step of each axis."""
+
+    buffer: Buffer
+    steps: tuple[tuple[Axis, int], ...]
+    offset: int
+
+    def __repr__(self) -> str:
+        terms = [f"{step}*{axis}" if step != 1 else str(axis) for axis, step in self.steps]
+        if self.offset or not terms:
+            terms.append(str(self.offset))
+        return f"{self.buffer}[{' + '.join(terms)}]"
+
+    def step(self, axis: Axis) -> int:
+        """How far one step of an axis goes."""
+        return next((step for own, step in self.steps if own is axis), 0)
+
+
+class Accumulator:
+    """A result being combined over the reduced axes."""
+
+    __slots__ = ("combine", "dtype", "name", "value")
+
+    def __init__(self, name: str, combine: str, dtype: np.dtype[Any]) -> None:
+        self.name = name
+        self.combine = combine
+        self.dtype = dtype
+        # Reads the result, once the loop over the reduced axes is done.
+        self.value = Scalar("reduced", (), dtype, extra=self)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Store(NamedTuple):
+    """Write an element."""
+
+    place: Place
+    value: Scalar
+
+    def __repr__(self) -> str:
+        return f"{self.place} = {self.value}"
+
+
+class Accumulate(NamedTuple):
+    """Combine an element with what was accumulated so far."""
+
+    target: Accumulator
+    value: Scalar
+
+    def __repr__(self) -> str:
+        return f"{self.target} {self.target.combine}= {self.value}"
+
+
+Statement = Store | Accumulate
+
+
+class Stage(NamedTuple):
+    """One loop over the reduced axes, and what follows it."""
+
+    inner: tuple[Statement, ...]
+    outer: tuple[Store, ...]
+
+
+class Kernel:
+    """A loop nest.
+
+    Attributes:
+        name: For listings and symbols.
+        axes: In the order in which elements lie in memory.
+        stages: See the module's docstring.
+        ops: The names of the ops it does, in order.
+        chunks: In how many parts it is run; depends on the sizes only.
+        split: Whether the parts are of the reduced axes, whose results are combined afterwards.
+    """
+
+    def __init__(
+        self, name: str, axes: Sequence[Axis], stages: Sequence[Stage], ops: Sequence[str]
+    ) -> None:
+        self.name = name
+        self.axes = tuple(axes)
+        self.stages = tuple(stages)
+        self.ops = tuple(ops)
+        self.chunks = 1
+        self.split = False
+
+    @property
+    def outer(self) -> tuple[Axis, ...]:
+        """The axes that are not reduced."""
+        return tuple(axis for axis in self.axes if not axis.reduced)
+
+    @property
+    def inner(self) -> tuple[Axis, ...]:
+        """The reduced axes."""
+        return tuple(axis for axis in self.axes if axis.reduced)
+
+    @property
+    def points(self) -> int:
+        """How often the innermost statements run."""
+        return math.prod(axis.size for axis in self.axes)
+
+    def statements(self) -> Iterator[Statement]:
+        """All statements, in order."""
+        for stage in self.stages:
+            yield from stage.inner
+            yield from stage.outer
+
+    def expressions(self) -> Iterator[Scalar]:
+        """All expressions and their parts, each once, parts before wholes."""
+        seen: set[int] = set()
+        for statement in self.statements():
+            yield from walk(statement.value, seen)
+
+    def buffers(self) -> list[Buffer]:
+        """The buffers it touches, in order of first use."""
+        found: dict[Buffer, None] = {}
+        for part in self.expressions():
+            if part.name in ("load", "gather"):
+                buffer = part.extra.buffer if part.name == "load" else part.extra
+                found.setdefault(buffer)
+        for statement in self.statements():
+            if isinstance(statement, Store):
+                found.setdefault(statement.place.buffer)
+        return list(found)
+
+    def __str__(self) -> str:
+        lines = [f"kernel {self.name}: {', '.join(f'{a} < {a.size}' for a in self.axes)}"]
+        outer = ", ".join(a.name for a in self.outer)
+        inner = ", ".join(a.name for a in self.inner)
+        lines.append(f"  for {outer}:" if outer else "  once:")
+        for stage in self.stages:
+            if stage.inner:
+                indent = "    " if inner else "  "
+                if inner:
+                    lines.append(f"    for {inner}:")
+                lines += [f"{indent}  {statement}" for statement in stage.inner]
+            lines += [f"    {statement}" for statement in stage.outer]
+        return "\n".join(lines)
+
+
+def walk(expression: Scalar, seen: set[int]) -> Iterator[Scalar]:
+    """The parts of an expression, parts before wholes, without those seen already."""
+    stack: list[tuple[Scalar, bool]] = [(expression, False)]
+    while stack:
+        part, ready = stack.pop()
+        if ready:
+            yield part
+        elif id(part) not in seen:
+            seen.add(id(part))
+            stack.append((part, True))
+            stack.extend((arg, False) for arg in reversed(part.args))
+
+
+def identity(name: str, dtype: np.dtype[Any]) -> int | float:
+    """What a reduction starts from: combining with it changes nothing."""
+    if name in ("add", "or"):
+        # Adding +0 would turn a sum of nothing but -0 into +0; NumPy starts from an element.
+        return -0.0 if dtype.kind == "f" else 0
+    if name == "multiply":
+        return 1
+    if name == "and":
+        return 1 if dtype == BOOL else -1
+    largest = name == "minimum"
+    if dtype.kind == "f":
+        return np.inf if largest else -np.inf
+    if dtype == BOOL:
+        return int(largest)
+    info = np.iinfo(dtype)
+    return int(info.max if largest else info.min)
+
+# ---- indices ------------------------------------------------------------------------------------
+
+Affine = tuple[dict[Axis, int], int]
+
+
+def affine(index: Scalar | int) -> Affine | None:
+    """An index as steps per axis and an offset; None if it is not of that form."""
+    if isinstance(index, int | np.integer):
+        return {}, int(index)
+    if index.name == "constant":
+        return {}, int(index.extra)
+    if index.name == "axis":
+        return {index.extra: 1}, 0
+    if index.name == "convert":
+        return affine(index.args[0])
+    parts = [affine(arg) for arg in index.args]
+    if any(part is None for part in parts):
+        return None
+    if index.name in ("add", "subtract"):
+        (steps, offset), (steps2, offset2) = parts  # type: ignore[misc]
+        sign = 1 if index.name == "add" else -1
+        total = dict(steps)
+        for axis, step in steps2.items():
+            total[axis] = total.get(axis, 0) + sign * step
+        return {axis: step for axis, step in total.items() if step}, offset + sign * offset2
+    if index.name == "multiply":
+        (steps, offset), (steps2, offset2) = parts  # type: ignore[misc]
+        if steps and steps2:
+            return None
+        if steps2:
+            steps, offset, offset2 = steps2, offset2, offset
+        return {axis: step * offset2 for axis, step in steps.items()}, offset * offset2
+    if index.name == "negative":
+        steps, offset = parts[0]  # type: ignore[misc]
+        return {axis: -step for axis, step in steps.items()}, -offset
+    return None
+
+
+def bounds(index: Scalar | int) -> tuple[int, int] | None:
+    """The smallest and largest value of an affine index."""
+    form = affine(index)
+    if form is None:
+        return None
+    steps, low = form
+    high = low
+    for axis, step in steps.items():
+        reach = step * (axis.size - 1)
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    return low, high

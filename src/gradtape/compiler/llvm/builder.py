@@ -1,0 +1,351 @@
+"""A small writer of LLVM IR: each method appends one instruction and returns its result.
+
+Text rather than llvmlite's object builder: it is several times faster to make, and it is what
+`explain` shows. Values are vectors of any number of lanes; one lane is a plain scalar, so that the
+same code writes the body of a vector loop and of a scalar one.
+
+Floating-point arithmetic carries the flag `contract` (a product and a sum may become one fused
+instruction) and no other: everything else keeps the meaning NumPy gives it, for NaN, infinities and
+signed zeros. Where a computation depends on its own rounding errors, the `exact_` methods leave out
+that flag too.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+_BITS = {"float": 32, "double": 64, "i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "ptr": 64}
+_INTRINSIC_SUFFIX = {"float": "f32", "double": "f64"}
+
+
+class Type(NamedTuple):
+    """A scalar type of LLVM (float, double, i1 … i64, ptr) in a number of lanes."""
+
+    scalar: str
+    lanes: int = 1
+
+    def __str__(self) -> str:
+        return self.scalar if self.lanes == 1 else f"<{self.lanes} x {self.scalar}>"
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is float or double."""
+        return self.scalar in _INTRINSIC_SUFFIX
+
+    @property
+    def bits(self) -> int:
+        """Bits of one lane."""
+        return _BITS[self.scalar]
+
+    @property
+    def suffix(self) -> str:
+        """What intrinsics call it: v16f32, i64."""
+        scalar = _INTRINSIC_SUFFIX.get(self.scalar, self.scalar)
+        return scalar if self.lanes == 1 else f"v{self.lanes}{scalar}"
+
+    @property
+    def as_int(self) -> Type:
+        """The integers of the same width."""
+        return Type(f"i{self.bits}", self.lanes)
+
+    def of(self, scalar: str) -> Type:
+        """Another scalar type in as many lanes."""
+        return Type(scalar, self.lanes)
+
+
+class Value(NamedTuple):
+    """The result of an instruction, a parameter or a constant."""
+
+    type: Type
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.text}"
+
+
+I64 = Type("i64")
+PTR = Type("ptr")
+
+
+class Module:
+    """Text of a module: declarations and functions, each once."""
+
+    def __init__(self) -> None:
+        self._declarations: dict[str, str] = {}
+        self._functions: list[str] = []
+
+    def declare(self, name: str, result: Type | str, parameters: Iterable[Type | str]) -> None:
+        """Declare a function that is defined elsewhere."""
+        listed = ", ".join(str(parameter) for parameter in parameters)
+        self._declarations[name] = f"declare {result} @{name}({listed})"
+
+    def define(self, text: str) -> None:
+        """Add the text of a function or a global."""
+        self._functions.append(text)
+
+    def defines(self, name: str) -> bool:
+        """Whether a function of this name was added."""
+        return any(f"@{name}(" in text.partition("{")[0] for text in self._functions)
+
+    def __str__(self) -> str:
+        return "\n".join([*self._declarations.values(), "", *self._functions, ""])
+
+
+class Builder:
+    """Writes the body of one function.
+
+    Attributes:
+        module: Where intrinsics are declared.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self._lines: list[str] = []
+        # Constants stand in the entry block once; LLVM folds them into the instructions.
+        self._constants: dict[tuple[Type, int | float | str], Value] = {}
+        self._entry: list[str] = []
+        self._names = 0
+        self.block = "entry"
+
+    # ---- text ------------------------------------------------------------------------------
+
+    def fresh(self, hint: str = "") -> str:
+        """A name not used yet in this function."""
+        self._names += 1
+        return f"%{hint}{self._names}" if hint else f"%v{self._names}"
+
+    def emit(self, line: str) -> None:
+        """Append a line as it is."""
+        self._lines.append("  " + line)
+
+    def instruction(self, type: Type, text: str) -> Value:
+        """Append an instruction with a result."""
+        name = self.fresh()
+        self._lines.append(f"  {name} = {text}")
+        return Value(type, name)
+
+    def function(self, head: str) -> str:
+        """The text of the function with the given head (`define … @name(…) …`)."""
+        return "\n".join([f"{head} {{", "entry:", *self._entry, *self._lines, "}"])
+
+    # ---- blocks ----------------------------------------------------------------------------
+
+    def new_block(self, hint: str) -> str:
+        """A label to branch to."""
+        return self.fresh(hint)[1:]
+
+    def start(self, label: str) -> None:
+        """Begin the block of a label."""
+        self._lines.append(f"{label}:")
+        self.block = label
+
+    def branch(self, label: str) -> None:
+        """End the block by going to another."""
+        self.emit(f"br label %{label}")
+
+    def branch_if(self, condition: Value, label: str, otherwise: str) -> None:
+        """End the block by going to one of two others."""
+        self.emit(f"br i1 {condition.text}, label %{label}, label %{otherwise}")
+
+    def phi(self, type: Type, *incoming: tuple[Value | str, str]) -> Value:
+        """A value that depends on the block control came from."""
+        pairs = ", ".join(
+            f"[ {value.text if isinstance(value, Value) else value}, %{label} ]"
+            for value, label in incoming
+        )
+        return self.instruction(type, f"phi {type} {pairs}")
+
+    # ---- constants -------------------------------------------------------------------------
+
+    def const(self, type: Type, value: int | float) -> Value:
+        """A constant in every lane; float constants are rounded to `float` where that is meant."""
+        text = _number(type.scalar, value)
+        if type.lanes == 1:
+            return Value(type, text)
+        known = self._constants.get((type, text))
+        if known is None:
+            name = self.fresh("c")
+            one = f"insertelement {type} poison, {type.scalar} {text}, i64 0"
+            self._entry.append(f"  {name}s = {one}")
+            self._entry.append(
+                f"  {name} = shufflevector {type} {name}s, {type} poison, "
+                f"<{type.lanes} x i32> zeroinitializer"
+            )
+            known = self._constants[type, text] = Value(type, name)
+        return known
+
+    def lanes_const(self, type: Type, values: Sequence[int | float]) -> Value:
+        """A constant with its own value in each lane."""
+        listed = ", ".join(f"{type.scalar} {_number(type.scalar, value)}" for value in values)
+        return Value(type, f"<{listed}>" if type.lanes > 1 else _number(type.scalar, values[0]))
+
+    def splat(self, x: Value, lanes: int) -> Value:
+        """A scalar in every lane."""
+        if lanes == 1:
+            return x
+        type = Type(x.type.scalar, lanes)
+        one = self.instruction(type, f"insertelement {type} poison, {x}, i64 0")
+        return self.instruction(
+            type,
+            f"shufflevector {one}, {type} poison, <{lanes} x i32> zeroinitializer",
+        )
+
+    # ---- floating point --------------------------------------------------------------------
+
+    def _binary(self, name: str, x: Value, y: Value) -> Value:
+        return self.instruction(x.type, f"{name} {x}, {y.text}")
+
+    def fadd(self, x: Value, y: Value) -> Value:
+        return self._binary("fadd contract", x, y)
+
+    def fsub(self, x: Value, y: Value) -> Value:
+        return self._binary("fsub contract", x, y)
+
+    def fmul(self, x: Value, y: Value) -> Value:
+        return self._binary("fmul contract", x, y)
+
+    def fdiv(self, x: Value, y: Value) -> Value:
+        return self._binary("fdiv", x, y)
+
+    def exact_fadd(self, x: Value, y: Value) -> Value:
+        return self._binary("fadd", x, y)
+
+    def exact_fsub(self, x: Value, y: Value) -> Value:
+        return self._binary("fsub", x, y)
+
+    def exact_fmul(self, x: Value, y: Value) -> Value:
+        return self._binary("fmul", x, y)
+
+    def fneg(self, x: Value) -> Value:
+        return self.instruction(x.type, f"fneg {x}")
+
+    def fma(self, x: Value, y: Value, z: Value) -> Value:
+        """x·y + z, fused where the CPU has such an instruction."""
+        return self.intrinsic("fmuladd", x.type, x, y, z)
+
+    def fabs(self, x: Value) -> Value:
+        return self.intrinsic("fabs", x.type, x)
+
+    def sqrt(self, x: Value) -> Value:
+        return self.intrinsic("sqrt", x.type, x)
+
+    def copysign(self, x: Value, y: Value) -> Value:
+        """The size of x with the sign of y."""
+        return self.intrinsic("copysign", x.type, x, y)
+
+    def fcmp(self, predicate: str, x: Value, y: Value) -> Value:
+        """Compare; `predicate` is LLVM's (oeq, olt, une, uno, …)."""
+        return self.instruction(x.type.of("i1"), f"fcmp {predicate} {x}, {y.text}")
+
+    # ---- integers --------------------------------------------------------------------------
+
+    def add(self, x: Value, y: Value) -> Value:
+        return self._binary("add", x, y)
+
+    def sub(self, x: Value, y: Value) -> Value:
+        return self._binary("sub", x, y)
+
+    def mul(self, x: Value, y: Value) -> Value:
+        return self._binary("mul", x, y)
+
+    def and_(self, x: Value, y: Value) -> Value:
+        return self._binary("and", x, y)
+
+    def or_(self, x: Value, y: Value) -> Value:
+        return self._binary("or", x, y)
+
+    def xor(self, x: Value, y: Value) -> Value:
+        return self._binary("xor", x, y)
+
+    def shl(self, x: Value, y: Value) -> Value:
+        return self._binary("shl", x, y)
+
+    def lshr(self, x: Value, y: Value) -> Value:
+        return self._binary("lshr", x, y)
+
+    def ashr(self, x: Value, y: Value) -> Value:
+        return self._binary("ashr", x, y)
+
+    def icmp(self, predicate: str, x: Value, y: Value) -> Value:
+        """Compare; `predicate` is LLVM's (eq, ne, slt, ult, …)."""
+        return self.instruction(x.type.of("i1"), f"icmp {predicate} {x}, {y.text}")
+
+    # ---- both ------------------------------------------------------------------------------
+
+    def select(self, condition: Value, x: Value, y: Value) -> Value:
+        """x where the condition holds, y elsewhere."""
+        return self.instruction(x.type, f"select {condition}, {x}, {y}")
+
+    def any(self, condition: Value) -> Value:
+        """Whether a condition holds in some lane."""
+        lanes = condition.type.lanes
+        if lanes == 1:
+            return condition
+        name = f"llvm.vector.reduce.or.v{lanes}i1"
+        self.module.declare(name, "i1", [condition.type])
+        return self.call(name, Type("i1"), condition)
+
+    def convert(self, how: str, x: Value, scalar: str) -> Value:
+        """Convert every lane; `how` is LLVM's (sitofp, fptosi, fpext, trunc, zext, bitcast, …)."""
+        to = x.type.of(scalar)
+        return self.instruction(to, f"{how} {x} to {to}")
+
+    def bits(self, x: Value) -> Value:
+        """The bits of a float as an integer of the same width."""
+        return self.convert("bitcast", x, x.type.as_int.scalar)
+
+    def from_bits(self, x: Value) -> Value:
+        """The float of these bits."""
+        return self.convert("bitcast", x, "float" if x.type.bits == 32 else "double")
+
+    def intrinsic(self, name: str, type: Type, *args: Value) -> Value:
+        """Call `llvm.<name>` of a type; its result has that type."""
+        full = f"llvm.{name}.{type.suffix}"
+        self.module.declare(full, type, [arg.type for arg in args])
+        listed = ", ".join(str(arg) for arg in args)
+        flag = "contract " if name == "fmuladd" else ""
+        return self.instruction(type, f"call {flag}{type} @{full}({listed})")
+
+    def call(self, name: str, result: Type, *args: Value) -> Value:
+        """Call a function that is defined in the module or imported."""
+        return self.instruction(result, f"call {result} @{name}({', '.join(map(str, args))})")
+
+    # ---- memory ----------------------------------------------------------------------------
+
+    def alloca(self, type: Type, count: int = 1) -> Value:
+        """Room for values on the stack, for the whole function; LLVM keeps one in registers."""
+        name = self.fresh("a")
+        self._entry.append(f"  {name} = alloca {type}, i64 {count}, align 64")
+        return Value(PTR, name)
+
+    def element(self, pointer: Value, index: Value, scalar: str | Type) -> Value:
+        """The address of an element of an array; of one per lane if the index has lanes."""
+        type = Type("ptr", index.type.lanes)
+        return self.instruction(type, f"getelementptr {scalar}, {pointer}, {index}")
+
+    def load(self, pointer: Value, type: Type) -> Value:
+        """Load from an address aligned for its scalar type."""
+        align = max(type.bits // 8, 1)
+        return self.instruction(type, f"load {type}, {pointer}, align {align}")
+
+    def store(self, value: Value, pointer: Value) -> None:
+        """Store to an address aligned for its scalar type."""
+        self.emit(f"store {value}, {pointer}, align {max(value.type.bits // 8, 1)}")
+
+
+def _number(scalar: str, value: int | float) -> str:
+    """The text of a constant; floats as bits, which reads back exactly."""
+    if scalar == "i1":
+        return "true" if value else "false"
+    if scalar not in _INTRINSIC_SUFFIX:
+        return str(int(value))
+    number = float(value)
+    if scalar == "float":
+        # Rounds to the nearest float, to infinity if it is too large for one.
+        try:
+            number = struct.unpack("<f", struct.pack("<f", number))[0]
+        except OverflowError:
+            number = float("inf") if number > 0 else float("-inf")
+    return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"

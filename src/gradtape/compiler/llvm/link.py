@@ -1,0 +1,142 @@
+"""From the text of a module to machine code in this process, by llvmlite."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import threading
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+from typing import Any
+
+from gradtape.errors import UnsupportedError
+
+# What the IR we write needs: vectors are explicit and loops are as they should be, so the passes
+# that vectorise and unroll would cost most of the compile time for no gain.
+_FUNCTION_PASSES = (
+    "add_sroa_pass",
+    "add_instruction_combine_pass",
+    "add_simplify_cfg_pass",
+    "add_loop_rotate_pass",
+    "add_new_gvn_pass",
+    "add_dead_code_elimination_pass",
+)
+
+_lock = threading.Lock()
+_library_numbers = itertools.count()
+
+
+@functools.cache
+def llvm() -> ModuleType:
+    """llvmlite's binding, with the native target ready."""
+    try:
+        import llvmlite.binding as binding
+    except ImportError as error:
+        raise UnsupportedError(
+            "jit: needs llvmlite, which is not installed; pip install llvmlite"
+        ) from error
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding  # type: ignore[no-any-return]
+
+
+class Target:
+    """A CPU to generate code for.
+
+    Attributes:
+        cpu: LLVM's name of it.
+        features: LLVM's list of what it has (`+avx2,-avx512f,…`).
+        vector_bytes: The width of its vector registers.
+    """
+
+    def __init__(self, cpu: str, features: str) -> None:
+        self.cpu = cpu
+        self.features = features
+        has = {feature[1:] for feature in features.split(",") if feature.startswith("+")}
+        self.vector_bytes = 64 if "avx512f" in has else 32 if "avx2" in has else 16
+        self._machine: Any = None
+
+    @property
+    def key(self) -> str:
+        """All that code generated for it depends on."""
+        version = ".".join(map(str, llvm().llvm_version_info))
+        return f"llvm {version} {self.cpu} {self.features}"
+
+    def machine(self) -> Any:
+        """LLVM's code generator for it."""
+        if self._machine is None:
+            self._machine = (
+                llvm()
+                .Target.from_default_triple()
+                .create_target_machine(
+                    cpu=self.cpu,
+                    features=self.features,
+                    opt=2,
+                    reloc="pic",
+                    codemodel="small",
+                    jit=True,
+                )
+            )
+        return self._machine
+
+
+@functools.cache
+def host() -> Target:
+    """The CPU at hand."""
+    return Target(llvm().get_host_cpu_name(), llvm().get_host_cpu_features().flatten())
+
+
+def compile_module(text: str, target: Target | None = None) -> bytes:
+    """Machine code of a module, as an object file.
+
+    LLVM's context is shared by the process and not safe to use from several threads at once.
+    """
+    with _lock:
+        module, machine = _optimized(text, target or host())
+        return machine.emit_object(module)  # type: ignore[no-any-return]
+
+
+def assembly(text: str, target: Target | None = None) -> str:
+    """The same as a listing."""
+    with _lock:
+        module, machine = _optimized(text, target or host())
+        return machine.emit_assembly(module)  # type: ignore[no-any-return]
+
+
+def _optimized(text: str, target: Target) -> tuple[Any, Any]:
+    binding, machine = llvm(), target.machine()
+    module = binding.parse_assembly(text)
+    module.verify()
+    options = binding.create_pipeline_tuning_options(speed_level=2)
+    builder = binding.create_pass_builder(machine, options)
+    passes = binding.create_new_function_pass_manager()
+    for name in _FUNCTION_PASSES:
+        getattr(passes, name)()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
+    return module, machine
+
+
+class Library:
+    """Machine code linked into this process; unloaded when the last reference is gone."""
+
+    def __init__(self, code: bytes, imports: Mapping[str, int], exports: Iterable[str]) -> None:
+        exports = tuple(exports)
+        with _lock:
+            builder = llvm().JITLibraryBuilder().add_object_img(code).add_current_process()
+            for name, address in imports.items():
+                builder.import_symbol(name, address)
+            for name in exports:
+                builder.export_symbol(name)
+            self._tracker = builder.link(_linker(), f"gradtape{next(_library_numbers)}")
+        self._addresses = {name: self._tracker[name] for name in exports}
+
+    def address(self, name: str) -> int:
+        """Where an exported function is."""
+        return self._addresses[name]
+
+
+@functools.cache
+def _linker() -> Any:
+    return llvm().create_lljit_compiler(host().machine(), use_jit_link=False)

@@ -1,0 +1,77 @@
+"""Native and eager parts: a graph as a sequence of native subgraphs and single eager ops.
+
+Native ops go into as few subgraphs as the eager ones between them allow: phase p holds all native
+ops whose operands are there once the eager ops before phase p have run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from gradtape.graph.ir import Graph, Node, Operand, Rewriter, Value
+
+
+class NativePart(NamedTuple):
+    """A subgraph; its inputs and outputs are values of the whole graph."""
+
+    graph: Graph
+    inputs: tuple[Value, ...]
+    outputs: tuple[Operand, ...]
+
+
+class EagerPart(NamedTuple):
+    """An op that runs its eager kernel, and why."""
+
+    node: Node
+    reason: str
+
+
+Part = NativePart | EagerPart
+
+
+def partition(graph: Graph, obstacle: Callable[[Node], str | None]) -> list[Part]:
+    """The parts of a graph, in an order in which they can run."""
+    there: dict[Value, int] = dict.fromkeys(graph.inputs, 0)
+    native: dict[int, list[Node]] = {}
+    eager: dict[int, list[EagerPart]] = {}
+    for node in graph.nodes:
+        operands = [operand for operand in node.operands if isinstance(operand, Value)]
+        phase = max((there[operand] for operand in operands), default=0)
+        reason = obstacle(node)
+        if reason is None:
+            native.setdefault(phase, []).append(node)
+        else:
+            eager.setdefault(phase, []).append(EagerPart(node, reason))
+        for value in node.outputs:
+            there[value] = phase + (reason is not None)
+    if not eager:
+        # All of it, with inputs that nothing reads and outputs that are inputs.
+        return [NativePart(graph, graph.inputs, graph.outputs)]
+    parts: list[Part] = []
+    for phase in sorted({*native, *eager}):
+        if phase in native:
+            parts.append(_native_part(graph, native[phase]))
+        parts += eager.get(phase, [])
+    return parts
+
+
+def _native_part(graph: Graph, nodes: list[Node]) -> NativePart:
+    own = {value for node in nodes for value in node.outputs}
+    inputs: dict[Value, None] = {}
+    for node in nodes:
+        for operand in node.operands:
+            if isinstance(operand, Value) and operand not in own:
+                inputs.setdefault(operand)
+    inside = set(map(id, nodes))
+    needed: dict[Value, None] = {}
+    for node in graph.nodes:
+        if id(node) not in inside:
+            needed.update((o, None) for o in node.operands if isinstance(o, Value) and o in own)
+    needed.update((o, None) for o in graph.outputs if isinstance(o, Value) and o in own)
+    part = Graph(graph.name, tuple(inputs), nodes, tuple(needed))
+    # A graph of its own: nodes and values belong to one graph only.
+    rewriter = Rewriter(part)
+    for node in nodes:
+        rewriter.copy(node)
+    return NativePart(rewriter.finish(), tuple(inputs), tuple(needed))

@@ -1,0 +1,35 @@
+"""The passes of the compiler, in order; nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gradtape.graph.inline import expand
+from gradtape.graph.ir import Graph
+from gradtape.graph.passes.dead import dead
+from gradtape.graph.passes.fold import fold
+from gradtape.graph.passes.share import share
+from gradtape.graph.passes.simplify import simplify
+from gradtape.graph.verify import verify
+
+Pass = Callable[[Graph], Graph]
+
+PASSES: tuple[tuple[str, Pass], ...] = (
+    ("dead code", dead),
+    ("expand composites", expand),
+    ("fold constants", fold),
+    ("simplify", simplify),
+    ("common subexpressions", share),
+    ("dead code", dead),
+)
+
+
+def optimized(graph: Graph, *, debug: bool = False) -> Graph:
+    """The graph after all passes, verified after each of them in debug mode."""
+    if debug:
+        verify(graph)
+    for _, run in PASSES:
+        graph = run(graph)
+        if debug:
+            verify(graph)
+    return graph

@@ -1,0 +1,146 @@
+"""Matrix products in a compiled function: what to multiply, and how to ask for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gradtape.compiler.kernel import Buffer
+from gradtape.compiler.llvm.builder import Builder, Value
+from gradtape.compiler.llvm.link import Target
+from gradtape.compiler.runtime.blas import gemm
+from gradtape.core.define import broadcast_sizes
+
+Shape = tuple[int, ...]
+
+
+class Product(NamedTuple):
+    """`c = a·b` for a batch of matrices that lie one after the other.
+
+    Attributes:
+        a: The first factor, with whether it is stored transposed, and the elements from one
+            matrix to the next (0: the same one for all).
+        calls: How the batch is done: (offset of a, of b, of c, number of products) each.
+    """
+
+    a: Buffer
+    b: Buffer
+    c: Buffer
+    m: int
+    n: int
+    k: int
+    transpose_a: bool
+    transpose_b: bool
+    strides: tuple[int, int, int]
+    calls: tuple[tuple[int, int, int, int], ...]
+
+    @property
+    def name(self) -> str:
+        """For listings."""
+        return f"matmul {self.m}×{self.k}·{self.k}×{self.n}"
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions."""
+        return 2 * self.m * self.n * self.k * sum(count for *_, count in self.calls)
+
+    @property
+    def nanoseconds(self) -> float:
+        """A rough time on one core."""
+        return self.flops / 80
+
+    def buffers(self) -> list[Buffer]:
+        """What it touches."""
+        return [self.a, self.b, self.c]
+
+    def write(self, b: Builder, addresses: Mapping[Buffer, Value], target: Target) -> bool:
+        """Append the calls that compute it."""
+        scalar = "float" if self.c.dtype.itemsize == 4 else "double"
+        for offset_a, offset_b, offset_c, count in self.calls:
+            name = gemm(
+                b.module,
+                scalar,
+                self.m,
+                self.n,
+                self.k,
+                transpose_a=self.transpose_a,
+                transpose_b=self.transpose_b,
+                batch=count,
+                stride_a=self.strides[0],
+                stride_b=self.strides[1],
+                stride_c=self.strides[2],
+            )
+            from gradtape.compiler.llvm.builder import I64
+
+            pointers = [
+                b.element(addresses[buffer], Value(I64, str(offset)), scalar)
+                for buffer, offset in ((self.a, offset_a), (self.b, offset_b), (self.c, offset_c))
+            ]
+            b.emit(f"call void @{name}({', '.join(map(str, pointers))})")
+        return True
+
+
+def product_of(
+    x: tuple[Buffer, Shape, bool], y: tuple[Buffer, Shape, bool], out: Buffer, shape: Shape
+) -> Product:
+    """The product of two arrays as `matmul` multiplies them.
+
+    Args:
+        x: The first factor: its buffer, the shape of that, and whether its last two axes are
+            to be swapped.
+        y: The second factor, likewise.
+        out: Where the result goes.
+        shape: The shape of the result.
+    """
+    (a, shape_a, transpose_a), (b, shape_b, transpose_b) = x, y
+    if len(shape_a) == 1:
+        shape_a = (1, *shape_a)
+    if len(shape_b) == 1:
+        # A column is a row that is stored transposed.
+        shape_b, transpose_b = (1, *shape_b), True
+    rows, inner = shape_a[-2:] if not transpose_a else shape_a[:-3:-1]
+    columns = shape_b[-2] if transpose_b else shape_b[-1]
+    batch_a, batch_b = shape_a[:-2], shape_b[:-2]
+    if math.prod(batch_b) == 1 and not transpose_a:
+        # One large product rather than many small ones.
+        rows, batch_a, batch_b = rows * math.prod(batch_a), (), ()
+    calls, strides = _batches(batch_a, batch_b, rows * inner, inner * columns, rows * columns)
+    return Product(
+        a, b, out, rows, columns, inner, transpose_a, transpose_b, strides, tuple(calls)
+    )
+
+
+def _batches(
+    batch_a: Shape, batch_b: Shape, size_a: int, size_b: int, size_c: int
+) -> tuple[list[tuple[int, int, int, int]], tuple[int, int, int]]:
+    """Runs of products with constant strides that make up a batch with broadcasting."""
+    batch = broadcast_sizes(batch_a, batch_b)
+    ndim = len(batch)
+    batch_a, batch_b = ((1,) * (ndim - len(s)) + s for s in (batch_a, batch_b))
+    # The last axes that are alike in both factors form one run.
+    run, same = 1, [True, True]
+    start = ndim
+    while start > 0:
+        n, na, nb = batch[start - 1], batch_a[start - 1], batch_b[start - 1]
+        now = [na == n, nb == n]
+        if n != 1 and run != 1 and now != same:
+            break
+        if n != 1:
+            same = now
+        run *= n
+        start -= 1
+    strides = (size_a if same[0] else 0, size_b if same[1] else 0, size_c)
+    calls = []
+    runs_a = math.prod(batch_a[start:])
+    runs_b = math.prod(batch_b[start:])
+    for number in range(math.prod(batch[:start])):
+        place_a = place_b = 0
+        rest, step_a, step_b = number, runs_a, runs_b
+        for axis in reversed(range(start)):
+            rest, i = divmod(rest, batch[axis])
+            place_a += (i if batch_a[axis] != 1 else 0) * step_a
+            place_b += (i if batch_b[axis] != 1 else 0) * step_b
+            step_a, step_b = step_a * batch_a[axis], step_b * batch_b[axis]
+        calls.append((place_a * size_a, place_b * size_b, number * run * size_c, run))
+    return calls, strides

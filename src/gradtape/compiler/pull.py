@@ -1,0 +1,271 @@
+"""Pulling elements: from an index of a result to the expression that computes it.
+
+An op's lowering says how one element of its result comes from elements of its operands. Pulling
+follows that through all ops whose results are not stored, down to loads from buffers; what is asked
+for twice at the same index is the same expression.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.compiler.kernel import Affine, Axis, Buffer, Place, affine, bounds
+from gradtape.core.aval import Aval
+from gradtape.core.lowering import Elements, Pointwise, Reduction, Relabel
+from gradtape.core.scalar import (
+    INT64,
+    Scalar,
+    bitwise_and,
+    constant,
+    convert,
+    native,
+    scalar,
+    truth,
+)
+from gradtape.errors import UnsupportedError
+from gradtape.graph.ir import Literal, Node, Operand, Value
+
+Index = tuple[Scalar, ...]
+# Gives the element of a stored value, addressed under a shape; None if the value is not stored.
+Stored = Callable[[Value, tuple[int, ...], Index, Scalar | None], Scalar | None]
+
+ZERO = constant(0, INT64)
+
+
+class Puller:
+    """Makes the expressions of one loop."""
+
+    def __init__(self, stored: Stored) -> None:
+        self._stored = stored
+        self._known: dict[tuple[Any, ...], Scalar] = {}
+        # Keeps every index that was asked for, so that identities stay theirs.
+        self._indices: list[Index] = []
+
+    def element(self, operand: Operand, index: Index, inside: Scalar | None = None) -> Scalar:
+        """The element of an operand at an index, valid where `inside` holds."""
+        if isinstance(operand, Literal):
+            native(operand.dtype)
+            return constant(operand.value)
+        key = (operand, *map(id, index), id(inside))
+        known = self._known.get(key)
+        if known is None:
+            self._indices.append((*index, ZERO if inside is None else inside))
+            known = self._stored(operand, operand.shape, index, inside)
+            if known is None:
+                assert operand.node is not None  # inputs are stored
+                made = self._computed(operand.node, index, inside)
+                known = convert(made, operand.dtype)
+            self._known[key] = known
+        return known
+
+    def _computed(self, node: Node, index: Index, inside: Scalar | None) -> Scalar:
+        lowering, params = node.op.lower, node.params
+        if isinstance(lowering, Pointwise):
+            elements = (
+                self.element(operand, broadcast_index(index, operand.shape), inside)
+                for operand in node.operands
+            )
+            return scalar(lowering.expression(*elements, **params))
+        if isinstance(lowering, Elements):
+            readers = (_Reader(self, operand, inside) for operand in node.operands)
+            return scalar(lowering.expression(index, *readers, **params))
+        if isinstance(lowering, Reduction):
+            # One element is combined with nothing: it is the result.
+            source = node.operands[0]
+            axes = params["axis"]
+            if not params["keepdims"]:
+                rest = iter(index)
+                index = tuple(ZERO if a in axes else next(rest) for a in range(len(source.shape)))
+            return reduced_element(node, self.element(source, index, inside))
+        assert isinstance(lowering, Relabel)
+        source, shape = node.operands[0], node.outputs[0].shape
+        if isinstance(source, Value):
+            stored = self._stored(source, shape, index, inside)
+            if stored is not None:
+                return stored
+        return self.element(source, reshaped_index(index, shape, source.shape), inside)
+
+
+def reduced_element(node: Node, element: Scalar) -> Scalar:
+    """What a reduction combines: the element in the dtype of the result."""
+    lowering = node.op.lower
+    assert isinstance(lowering, Reduction)
+    if lowering.element is not None:
+        element = lowering.element(element)
+    return convert(element, node.outputs[0].dtype)
+
+
+class _Reader:
+    """An operand in the expression of `Elements`."""
+
+    __slots__ = ("_inside", "_operand", "_puller")
+
+    def __init__(self, puller: Puller, operand: Operand, inside: Scalar | None) -> None:
+        self._puller = puller
+        self._operand = operand
+        self._inside = inside
+
+    @property
+    def aval(self) -> Aval:
+        return self._operand.aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._operand.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._operand.dtype
+
+    def __call__(self, *index: Any, inside: Any = None) -> Scalar:
+        guard = self._inside
+        if inside is not None:
+            own = decided(truth(inside))
+            if not (own.name == "constant" and own.extra):
+                guard = own if guard is None else bitwise_and(guard, own)
+        places = tuple(
+            ZERO if size == 1 else convert(scalar(i), INT64)
+            for i, size in zip(index, self.shape, strict=True)
+        )
+        return self._puller.element(self._operand, places, guard)
+
+
+# ---- indices ------------------------------------------------------------------------------------
+
+
+def broadcast_index(index: Index, shape: tuple[int, ...]) -> Index:
+    """Where an operand of `shape` is read for an element of what it is broadcast to."""
+    own = index[len(index) - len(shape) :]
+    return tuple(ZERO if size == 1 else i for i, size in zip(own, shape, strict=True))
+
+
+def reshaped_index(index: Index, shape: Sequence[int], source: Sequence[int]) -> Index:
+    """The index under shape `source` of the element that has `index` under `shape`."""
+    if 0 in shape:
+        return (ZERO,) * len(source)  # of no elements any index will do
+    given = [(i, n) for i, n in zip(index, shape, strict=True) if n != 1]
+    result: list[Scalar] = []
+    wanted = [n for n in source if n != 1]
+    while wanted:
+        # Take the shortest runs of axes on both sides that hold the same number of elements.
+        run, sizes = [given.pop(0)], [wanted.pop(0)]
+        while (left := math.prod(n for _, n in run)) != (right := math.prod(sizes)):
+            if left < right:
+                run.append(given.pop(0))
+            else:
+                sizes.append(wanted.pop(0))
+        flat = run[0][0]
+        for i, n in run[1:]:
+            flat = flat * n + i
+        result += _split(flat, sizes)
+    places = iter(result)
+    return tuple(ZERO if n == 1 else next(places) for n in source)
+
+
+def _split(flat: Scalar, sizes: list[int]) -> list[Scalar]:
+    """An index into a run of axes as one index per axis."""
+    parts: list[Scalar] = []
+    for size in reversed(sizes[1:]):
+        quotient, rest = divided(flat, size)
+        parts.append(rest)
+        flat = quotient
+    return [flat, *reversed(parts)]
+
+
+def divided(index: Scalar, divisor: int) -> tuple[Scalar, Scalar]:
+    """Quotient and remainder; without a division where the steps of the axes show them."""
+    form = affine(index)
+    if form is not None:
+        steps, offset = form
+        whole = {axis: step // divisor for axis, step in steps.items() if step % divisor == 0}
+        part = {axis: step for axis, step in steps.items() if axis not in whole}
+        rest = combined(part, offset % divisor)
+        low, high = bounds(rest)  # type: ignore[misc] # it is affine
+        if 0 <= low and high < divisor:
+            return combined(whole, offset // divisor), rest
+    return index // divisor, index % divisor
+
+
+def combined(steps: dict[Axis, int], offset: int) -> Scalar:
+    """The index of an affine form."""
+    total: Scalar | None = None
+    for axis, step in steps.items():
+        term = axis.index if step == 1 else axis.index * step
+        total = term if total is None else total + term
+    if total is None:
+        return constant(offset, INT64)
+    return total + offset if offset else total
+
+
+def decided(condition: Scalar) -> Scalar:
+    """A condition on indices, replaced by its truth value where the sizes decide it."""
+    if condition.name in ("and", "or"):
+        parts = [decided(arg) for arg in condition.args]
+        stop = condition.name == "or"
+        for part, other in (parts, parts[::-1]):
+            if part.name == "constant":
+                return part if bool(part.extra) is stop else other
+        return condition
+    if condition.name not in ("less", "less_equal", "greater", "greater_equal", "equal"):
+        return condition
+    if condition.args[0].dtype != INT64:
+        return condition
+    limits = bounds(condition.args[0] - condition.args[1])
+    if limits is None:
+        return condition
+    low, high = limits
+    always, never = {
+        "less": (high < 0, low >= 0),
+        "less_equal": (high <= 0, low > 0),
+        "greater": (low > 0, high <= 0),
+        "greater_equal": (low >= 0, high < 0),
+        "equal": (low == high == 0, low > 0 or high < 0),
+    }[condition.name]
+    return constant(np.True_) if always else constant(np.False_) if never else condition
+
+
+def flat_form(index: Index, shape: tuple[int, ...]) -> tuple[Affine | None, Scalar]:
+    """The position among the elements in order, as affine form and as expression."""
+    steps: dict[Axis, int] = {}
+    offset, stride = 0, 1
+    total: Scalar = ZERO
+    is_affine = True
+    for i, size in zip(reversed(index), reversed(shape), strict=True):
+        form = affine(i)
+        if form is None:
+            is_affine = False
+        else:
+            for axis, step in form[0].items():
+                steps[axis] = steps.get(axis, 0) + step * stride
+            offset += form[1] * stride
+        total = total + i * stride
+        stride *= size
+    return ((steps, offset) if is_affine else None), total
+
+
+def load(
+    buffer: Buffer, shape: tuple[int, ...], index: Index, inside: Scalar | None, *, weak: bool
+) -> Scalar:
+    """Read an element of a buffer, addressed under a shape, where `inside` holds."""
+    form, flat = flat_form(index, shape)
+    guard = () if inside is None else (inside,)
+    if form is None:
+        return Scalar("gather", (flat, *guard), buffer.dtype, extra=buffer, weak=weak)
+    return Scalar("load", guard, buffer.dtype, extra=_place(buffer, form), weak=weak)
+
+
+def place(buffer: Buffer, shape: tuple[int, ...], index: Index) -> Place:
+    """Where an element of a buffer is written."""
+    form, _ = flat_form(index, shape)
+    if form is None:
+        raise UnsupportedError("a store needs an index that is affine in the axes")
+    return _place(buffer, form)
+
+
+def _place(buffer: Buffer, form: Affine) -> Place:
+    steps, offset = form
+    return Place(buffer, tuple((axis, step) for axis, step in steps.items() if step), offset)

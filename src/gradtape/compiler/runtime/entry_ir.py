@@ -1,0 +1,258 @@
+"""Writes the native entry point of all compiled functions: checks, call, objects for the results.
+
+`PyObject *entry(PyObject *self, PyObject *const *args, Py_ssize_t nargs)` does what the program in
+`self` says. Once the arguments have been found to fit there is one way out, `done`, which lets go
+of all that is held: the leaves in lists and dicts, which other threads could drop during the call,
+and one reference to each result. What is returned has references of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from gradtape.compiler.llvm.builder import I64, PTR, Module, Value
+from gradtape.compiler.llvm.link import Library
+from gradtape.compiler.runtime.cache import compiled
+from gradtape.compiler.runtime.entry_check_ir import I32, NULL, CheckWriter
+from gradtape.compiler.runtime.entry_program import (
+    ARRAY_WORDS,
+    BUILD_WORDS,
+    ON_ERROR,
+    PROGRAM,
+    SCALAR_WORDS,
+    Build,
+    Header,
+    Into,
+)
+from gradtape.compiler.runtime.layout import Layout, c_functions
+
+NAME = "gt_entry"
+# The frame can be larger than a page, and the one below the stack must be hit if there is no room.
+_HEAD = f'define ptr @{NAME}(ptr %self, ptr %args, i64 %nargs) nounwind "probe-stack"="inline-asm"'
+
+
+@functools.cache
+def entry_library(layout: Layout) -> Library:
+    """The native entry point, made once per process."""
+    text, called = entry_text(layout)
+    return Library(compiled(text), {name: c_functions()[name] for name in called}, [NAME])
+
+
+def entry_text(layout: Layout) -> tuple[str, list[str]]:
+    """The module with the entry point, and the C functions it has to be linked with."""
+    module = Module()
+    writer = EntryWriter(module, layout)
+    writer.write()
+    return str(module), sorted(writer.called)
+
+
+class EntryWriter(CheckWriter):
+    """Writes the function, stage by stage."""
+
+    def __init__(self, module: Module, layout: Layout) -> None:
+        super().__init__(module, layout)
+        self._failed, self._done = self.new_block("failed"), self.new_block("done")
+
+    def write(self) -> None:
+        """Add the function, and those it calls, to the module."""
+        program = self.item(self.const(I64, PROGRAM))
+        self.program = self.at(program, self.layout.bytes_data)
+        nargs = Value(I64, "%nargs")
+        self.require(self.icmp("eq", nargs, self.header(Header.ARGUMENTS)))
+        words = self.header(Header.FRAME)
+        self.frame = self.instruction(PTR, f"alloca i64, {words}, align 16")
+        self.each(nargs, self._copy_argument)
+        self.check_arguments()
+        self._hold()
+        self._allocate()
+        self._run()
+        self._make_scalars()
+        self.records(Header.BUILDS_AT, Header.BUILDS, BUILD_WORDS, self._build)
+        self.branch(self._done)
+        self._finish()
+        self.module.define(self.function(_HEAD))
+
+    def _copy_argument(self, i: Value) -> None:
+        argument = self.load(self.element(Value(PTR, "%args"), i, "ptr"), PTR)
+        self.store(argument, self.place(i))
+
+    def _require_made(self, value: Value) -> None:
+        """Go on only if a new object could be made; an error is set otherwise."""
+        self.require(self.icmp("ne", value, NULL), self._failed)
+
+    # ---- the call --------------------------------------------------------------------------
+
+    def _hold(self) -> None:
+        """From here on objects are owned; results that are not made yet are null."""
+        self.records(
+            Header.HOLDS_AT,
+            Header.HOLDS,
+            1,
+            lambda record: self.do("Py_IncRef", self.framed(self.word(record, 0))),
+        )
+        objects = self.place(self.header(Header.OBJECTS))
+        self.each(
+            self.header(Header.RESULTS),
+            lambda i: self.store(NULL, self.element(objects, i, "ptr")),
+        )
+        self.store(NULL, self.place(self.header(Header.ROOT)))
+
+    def _allocate(self) -> None:
+        """Make the arrays of the results and set the addresses to write to."""
+        self.records(Header.ARRAYS_AT, Header.ARRAYS, ARRAY_WORDS, self._allocate_array)
+
+        def set_output(record: Value) -> None:
+            room = self.place(self.word(record, 2))
+            self.store(room, self._result(Header.OUTPUTS, record))
+
+        self.records(Header.SCALARS_AT, Header.SCALARS, SCALAR_WORDS, set_output)
+
+    def _result(self, table: Header, record: Value) -> Value:
+        """The place in the frame for something of the result that a record is about."""
+        return self.element(self.place(self.header(table)), self.word(record, 0), "ptr")
+
+    def _allocate_array(self, record: Value) -> None:
+        descr = self.item(self.word(record, 1))
+        # The function below takes over a reference to the descr.
+        self.do("Py_IncRef", descr)
+        shapes = self.element(self.program, self.header(Header.SHAPES_AT), "i64")
+        array = self.c(
+            "PyArray_NewFromDescr",
+            PTR,
+            self.fixed(np.ndarray),
+            descr,
+            self.convert("trunc", self.word(record, 2), "i32"),
+            self.element(shapes, self.word(record, 3), "i64"),
+            NULL,  # strides
+            NULL,  # data
+            self.const(I32, 0),  # flags: in C order
+            NULL,
+        )
+        self._require_made(array)
+        self.store(array, self._result(Header.OBJECTS, record))
+        self.store(self.field(array, self.layout.array_data), self._result(Header.OUTPUTS, record))
+
+    def _run(self) -> None:
+        """Call the compiled function, with or without holding the interpreter."""
+        run = self.load(self.at(self.program, 8 * Header.RUN), PTR)
+        inputs = self.place(self.header(Header.INPUTS))
+        outputs = self.place(self.header(Header.OUTPUTS))
+        call = f"call i32 {run.text}({inputs}, {outputs})"
+        alone, together, after = map(self.new_block, ("alone", "together", "after"))
+        release = self.icmp("ne", self.header(Header.RELEASE), self.const(I64, 0))
+        self.branch_if(release, together, alone)
+        self.start(together)
+        thread = self.c("PyEval_SaveThread", PTR)
+        first = self.instruction(I32, call)
+        self.do("PyEval_RestoreThread", thread)
+        self.branch(after)
+        self.start(alone)
+        second = self.instruction(I32, call)
+        self.branch(after)
+        self.start(after)
+        status = self.phi(I32, (first, together), (second, alone))
+        wrong, fine = self.new_block("wrong"), self.new_block("fine")
+        self.branch_if(self.icmp("eq", status, self.const(I32, 0)), fine, wrong)
+        self.start(wrong)
+        self._raise(status)
+        self.start(fine)
+
+    def _raise(self, status: Value) -> None:
+        """Have on_error raise, unless code called by the compiled function did already."""
+        raised = self.c("PyErr_Occurred", PTR)
+        self.require(self.icmp("eq", raised, NULL), self._failed)
+        number = self.c("PyLong_FromLong", PTR, self.convert("sext", status, "i64"))
+        self._require_made(number)
+        # It never returns an object.
+        self.c("PyObject_CallOneArg", PTR, self.item(self.const(I64, ON_ERROR)), number)
+        self.do("Py_DecRef", number)
+        self.branch(self._failed)
+
+    # ---- the result ------------------------------------------------------------------------
+
+    def _make_scalars(self) -> None:
+        def make(record: Value) -> None:
+            room, descr = self.place(self.word(record, 2)), self.item(self.word(record, 1))
+            scalar = self.c("PyArray_Scalar", PTR, room, descr, NULL)
+            self._require_made(scalar)
+            self.store(scalar, self._result(Header.OBJECTS, record))
+
+        self.records(Header.SCALARS_AT, Header.SCALARS, SCALAR_WORDS, make)
+
+    def _build(self, record: Value) -> None:
+        """Make an object, owned, and hand it over to its container, which thereby owns it."""
+        operand, made = self.word(record, 2), self.place(self.word(record, 1))
+
+        def known(value: Value) -> None:
+            self.do("Py_IncRef", value)
+            self.store(value, made)
+
+        def new(value: Value) -> None:
+            self._require_made(value)
+            self.store(value, made)
+
+        self.switch(
+            self.word(record, 0),
+            {
+                Build.RESULT: lambda: known(self.framed(operand)),
+                Build.OBJECT: lambda: known(self.item(operand)),
+                Build.TUPLE: lambda: new(self.c("PyTuple_New", PTR, operand)),
+                Build.LIST: lambda: new(self.c("PyList_New", PTR, operand)),
+                Build.DICT: lambda: new(self.c("PyDict_New", PTR)),
+            },
+        )
+        value = self.load(made, PTR)
+        owner, place = self.word(record, 4), self.word(record, 5)
+
+        def put(items: Value) -> None:
+            self.store(value, self.element(items, place, "ptr"))
+
+        layout = self.layout
+        self.switch(
+            self.word(record, 3),
+            {
+                Into.ROOT: lambda: self.store(value, self.place(owner)),
+                Into.TUPLE: lambda: put(self.at(self.framed(owner), layout.tuple_items)),
+                Into.LIST: lambda: put(self.field(self.framed(owner), layout.list_items)),
+                Into.DICT: lambda: self._set_item(self.framed(owner), self.item(place), value),
+            },
+        )
+
+    def _set_item(self, owner: Value, key: Value, value: Value) -> None:
+        status = self.c("PyDict_SetItem", I32, owner, key, value)
+        # The dict has a reference of its own.
+        self.do("Py_DecRef", value)
+        self.require(self.icmp("eq", status, self.const(I32, 0)), self._failed)
+
+    # ---- the end ---------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        self.start(self._failed)
+        # With the root goes all that is in it already.
+        root = self.place(self.header(Header.ROOT))
+        self.do("Py_DecRef", self.load(root, PTR))
+        self.store(NULL, root)
+        self.branch(self._done)
+
+        self.start(self._done)
+        self.records(
+            Header.HOLDS_AT,
+            Header.HOLDS,
+            1,
+            lambda record: self.do("Py_DecRef", self.framed(self.word(record, 0))),
+        )
+        objects = self.place(self.header(Header.OBJECTS))
+        self.each(
+            self.header(Header.RESULTS),
+            lambda i: self.do("Py_DecRef", self.load(self.element(objects, i, "ptr"), PTR)),
+        )
+        self.emit(f"ret {self.framed(self.header(Header.ROOT))}")
+
+        self.start(self.miss)
+        # Comparing strings may have run out of memory.
+        self.do("PyErr_Clear")
+        refused = self.fixed(NotImplemented)
+        self.do("Py_IncRef", refused)
+        self.emit(f"ret {refused}")

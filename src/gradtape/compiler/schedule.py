@@ -1,0 +1,170 @@
+"""How a loop nest is run: vector width, parts for threads, long reductions in two steps.
+
+All of it depends on the sizes and the target only, never on the number of threads, so that results
+do not either.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from gradtape.compiler.build import substituted
+from gradtape.compiler.classify import cost_of
+from gradtape.compiler.kernel import (
+    Accumulate,
+    Accumulator,
+    Axis,
+    Buffer,
+    Kernel,
+    Place,
+    Stage,
+    Store,
+    identity,
+)
+from gradtape.core.scalar import Scalar, constant, where
+
+# Work below this is not worth another thread, in nanoseconds.
+_PART = 8_000
+_MOST_PARTS = 64
+# What a byte of memory traffic and an instruction on one lane cost, roughly, in nanoseconds.
+_BYTE, _LANE = 0.04, 0.3
+# Bodies of so few instructions wait for each other unless several vectors are under way.
+_SHORT = 12
+
+
+class Schedule(NamedTuple):
+    """Vector lanes; the axis that is divided among parts, its steps per part, the parts."""
+
+    lanes: int
+    axis: Axis | None
+    block: int
+    parts: int
+
+
+def work(kernel: Kernel) -> float:
+    """A rough time in nanoseconds on one core."""
+    instructions = cost_of(*(statement.value for statement in kernel.statements()))
+    size = sum(buffer.nbytes for buffer in kernel.buffers() if buffer.kind != "scratch")
+    return kernel.points * (instructions + 1) * _LANE / 8 + size * _BYTE
+
+
+def scheduled(kernel: Kernel, vector_bytes: int, vector: Axis | None) -> Schedule:
+    """Choose how to run a kernel."""
+    lanes = _lanes(kernel, vector_bytes, vector)
+    parts = min(_MOST_PARTS, int(work(kernel) / _PART))
+    axis = max(kernel.outer, key=lambda a: a.size, default=None)
+    if axis is None or parts < 2:
+        return Schedule(lanes, None, 0, 1)
+    step = lanes if axis is vector else 1
+    block = math.ceil(axis.size / step / parts) * step
+    return Schedule(lanes, axis, block, math.ceil(axis.size / block))
+
+
+def _lanes(kernel: Kernel, vector_bytes: int, vector: Axis | None) -> int:
+    if vector is None:
+        return 1
+    widest = max(
+        [part.dtype.itemsize for part in kernel.expressions() if part.name not in ("axis",)],
+        default=8,
+    )
+    lanes = vector_bytes // widest
+    instructions = cost_of(*(statement.value for statement in kernel.statements()))
+    if instructions <= _SHORT:
+        lanes *= 4 if vector.reduced else 2
+    while lanes > max(vector.size, 1):
+        lanes //= 2
+    return lanes
+
+
+# ---- long reductions ----------------------------------------------------------------------------
+
+
+def divided(kernel: Kernel) -> list[Kernel]:
+    """A long reduction with few results as two kernels: parts of it, and their combination."""
+    inner = kernel.inner
+    parts = min(_MOST_PARTS, int(work(kernel) / _PART))
+    outer_points = math.prod(axis.size for axis in kernel.outer)
+    if not inner or len(kernel.stages) != 1 or parts < 2 or outer_points >= _MOST_PARTS:
+        return [kernel]
+    long = max(inner, key=lambda axis: axis.size)
+    stores = any(isinstance(s, Store) for s in kernel.stages[0].inner)
+    count = _part_count(long.size, parts, exact=stores)
+    if count < 2:
+        return [kernel]
+    return _divided(kernel, long, count)
+
+
+def _part_count(size: int, wanted: int, *, exact: bool) -> int:
+    """In how many parts to divide an axis: in equal ones if there are some, else about equal."""
+    for count in range(wanted, max(wanted // 2, 1), -1):
+        if size % count == 0:
+            return count
+    return 1 if exact else wanted
+
+
+def _divided(kernel: Kernel, long: Axis, count: int) -> list[Kernel]:
+    block = math.ceil(long.size / count)
+    part, rest = Axis("part", count), Axis(long.name, block, reduced=True)
+    axes = [part, *(rest if axis is long else axis for axis in kernel.axes)]
+    first = substituted(kernel, {long: {part: block, rest: 1}}, axes)
+    stage = first.stages[0]
+    inner = list(stage.inner)
+    if block * count != long.size:
+        inside = part.index * block + rest.index < long.size
+        inner = [_guarded(statement, inside) for statement in inner]  # type: ignore[arg-type]
+    partials: dict[Accumulator, Accumulator] = {}
+    stores, accumulates = [], []
+    shape = (count, *(axis.size for axis in kernel.outer))
+    for statement in inner:
+        if isinstance(statement, Accumulate):
+            old = statement.target
+            buffer = Buffer(f"{kernel.name}_{old}", shape, old.dtype, "temporary")
+            place = _dense(buffer, [part, *kernel.outer])
+            stores.append(Store(place, old.value))
+            combined = partials[old] = Accumulator(old.name, old.combine, old.dtype)
+            load = Scalar("load", (), old.dtype, extra=place)
+            accumulates.append(Accumulate(combined, load))
+    first = Kernel(kernel.name, axes, [Stage(tuple(inner), tuple(stores))], kernel.ops)
+    over = Axis("part", count, reduced=True)
+    last = Kernel(
+        f"{kernel.name}_end",
+        [part, *kernel.outer],
+        [Stage(tuple(accumulates), _with(kernel.stages[0].outer, partials))],
+        ["combine"],
+    )
+    return [first, substituted(last, {part: {over: 1}}, [over, *kernel.outer])]
+
+
+def _guarded(statement: Accumulate, inside: Scalar) -> Accumulate:
+    """A statement that reads nothing and adds nothing outside."""
+    known: dict[int, Scalar] = {}
+    for part in Kernel("", [], [Stage((statement,), ())], ()).expressions():
+        args = tuple(known[id(arg)] for arg in part.args)
+        if part.name in ("load", "gather"):
+            args = (*args, inside)
+        known[id(part)] = Scalar(part.name, args, part.dtype, weak=part.weak, extra=part.extra)
+    target = statement.target
+    nothing = constant(identity(target.combine, target.dtype), target.dtype)
+    return Accumulate(target, where(inside, known[id(statement.value)], nothing))
+
+
+def _dense(buffer: Buffer, axes: list[Axis]) -> Place:
+    steps, stride = [], 1
+    for axis in reversed(axes):
+        if axis.size != 1:
+            steps.append((axis, stride))
+        stride *= axis.size
+    return Place(buffer, tuple(reversed(steps)), 0)
+
+
+def _with(stores: tuple[Store, ...], partials: dict[Accumulator, Accumulator]) -> tuple[Store, ...]:
+    """Statements with accumulators replaced by others."""
+    known: dict[int, Scalar] = {}
+    for part in Kernel("", [], [Stage((), stores)], ()).expressions():
+        args = tuple(known[id(arg)] for arg in part.args)
+        if part.name == "reduced":
+            known[id(part)] = partials[part.extra].value
+        else:
+            known[id(part)] = Scalar(part.name, args, part.dtype, weak=part.weak, extra=part.extra)
+    return tuple(Store(store.place, known[id(store.value)]) for store in stores)

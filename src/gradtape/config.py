@@ -1,0 +1,25 @@
+"""Settings from the environment: the only module that reads it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def cache_directory() -> Path | None:
+    """Where compiled code is kept between runs; None if that is switched off.
+
+    `GRADTAPE_CACHE=0` switches it off, `GRADTAPE_CACHE_DIR` names the directory; otherwise it is
+    `gradtape` in the user's directory for caches (`XDG_CACHE_HOME`, or `~/.cache`).
+    """
+    if os.environ.get("GRADTAPE_CACHE", "").strip().lower() in {"0", "off", "false", "no"}:
+        return None
+    if named := os.environ.get("GRADTAPE_CACHE_DIR"):
+        return Path(named).absolute()
+    caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not caches.is_absolute():  # unset or, as the XDG specification says, to be ignored
+        try:
+            caches = Path.home() / ".cache"
+        except RuntimeError:  # a user without a home
+            return None
+    return caches / "gradtape"

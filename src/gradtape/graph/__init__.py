@@ -1,0 +1,1 @@
+"""Graphs of op calls: what a function did, recorded at abstract values."""

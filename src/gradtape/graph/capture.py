@@ -1,0 +1,119 @@
+"""What a traced function uses besides its arguments: lifted to inputs, never baked in.
+
+A captured tensor is read anew at every call, so an optimizer's step or a write to it is seen. A
+captured array is passed by reference, so writes into it between calls are seen too; what the
+function itself writes into it while it is traced cannot be.
+"""
+
+from __future__ import annotations
+
+import weakref
+import zlib
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import aval_of
+from gradtape.core.nested import Handle, unshell
+from gradtape.core.tensor import Tensor
+from gradtape.errors import WriteError
+
+# Larger arrays are compared once, after the function has returned, and not at every use.
+_SMALL = 4096
+
+
+class Capture:
+    """One hidden input of a traced function.
+
+    Attributes:
+        value: What it was when it was first used, without handles.
+    """
+
+    __slots__ = ("_checksum", "_handle", "_root", "_seen", "_whole", "value")
+
+    def __init__(self, source: Any) -> None:
+        self._handle: Tensor | None = None
+        self.value = unshell(source)
+        # Weak while the function runs: a buffer that the function makes for itself dies with it.
+        self._seen = self._root = self._whole = self._checksum = None
+        if isinstance(source, Tensor):
+            # What is written through a view is a new value of the tensor it is a view of.
+            root = source._root if isinstance(source, Handle) else source
+            self._seen, self._root = weakref.ref(source), weakref.ref(root)
+            self._whole = unshell(root)
+        else:
+            self._checksum = _checksum(source)
+
+    def stands_for(self, source: Any) -> bool:
+        """Whether this is the input for a value: an identity may be one that died before it.
+
+        Raises:
+            WriteError: The function has written into the array since it was first used.
+        """
+        if self._seen is not None:
+            return self._seen() is source
+        if self.value is source and source.size <= _SMALL:
+            self._check_unwritten()
+        return self.value is source
+
+    def written(self, level: object) -> Tensor | None:
+        """The tensor that a traced function wrote to: it is a value of the trace now.
+
+        Args:
+            level: The trace.
+        """
+        root = None if self._root is None else self._root()
+        if root is None or root.record is None or root.record.segment is not level:
+            return None
+        return root
+
+    def restore(self, level: object) -> bool:
+        """Undo what a traced function wrote to the tensor; returns whether it did write."""
+        root = self.written(level)
+        if root is None:
+            return False
+        root.rebind(self._whole if isinstance(self._whole, Tensor) else Tensor(self._whole))
+        return True
+
+    def settle(self) -> None:
+        """Decide, after the function has returned, what is passed at each call.
+
+        Raises:
+            WriteError: The function wrote into an array after it had used it.
+        """
+        self._handle = None if self._seen is None else self._seen()
+        self._check_unwritten()
+
+    def _check_unwritten(self) -> None:
+        if self._checksum is not None and self._checksum != _checksum(self.value):
+            raise WriteError(
+                f"jit: the function writes into an array ({aval_of(self.value)}) after it has used "
+                "it; the array is passed by reference, so the earlier use would see the write. Use "
+                "a new array each time, or a buffer of np.zeros_like(x, shape=n)"
+            )
+
+    def current(self) -> Any:
+        """What to pass now: the array, or a tensor if it is recorded somewhere."""
+        return self.value if self._handle is None else unshell(self._handle)
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is the same array at every call."""
+        return self._handle is None and not isinstance(self.value, Tensor)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it belongs to a transform that has returned."""
+        value = self.current()
+        while isinstance(value, Tensor) and value.record is not None:
+            if not value.record.segment.active:
+                return True
+            value = value.value
+        return False
+
+
+def _checksum(array: Any) -> int | None:
+    """Tells whether an array has been written into; None for one that cannot be."""
+    if not isinstance(array, np.ndarray) or not array.flags.writeable or array.dtype.hasobject:
+        return None
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)

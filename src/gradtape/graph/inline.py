@@ -1,0 +1,82 @@
+"""Putting one graph into another, and replacing composite ops by what they are composed of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gradtape.core.lowering import Composite
+from gradtape.core.op import registry
+from gradtape.core.scalar import NATIVE
+from gradtape.errors import GradtapeError, UnsupportedError
+from gradtape.graph.ir import Graph, Literal, Node, Operand, Rewriter, Value, param_key
+from gradtape.graph.trace import trace
+
+
+def inline(
+    rewriter: Rewriter, graph: Graph, operands: Sequence[Operand], line: str = ""
+) -> list[Operand]:
+    """Append the nodes of a graph, with operands for its inputs; returns its outputs."""
+    values: dict[Value, Operand] = dict(zip(graph.inputs, operands, strict=True))
+
+    def standing(operand: Operand) -> Operand:
+        return values[operand] if isinstance(operand, Value) else operand
+
+    for node in graph.nodes:
+        avals = [value.aval for value in node.outputs]
+        new = Node(node.op, list(map(standing, node.operands)), node.params, avals, line)
+        rewriter.nodes.append(new)
+        values.update(zip(node.outputs, new.outputs, strict=True))
+    return [standing(output) for output in graph.outputs]
+
+
+def expand(graph: Graph) -> Graph:
+    """The graph with composite ops replaced by what they are composed of, to the last."""
+    known: dict[Any, Graph | None] = {}
+    return _expanded(graph, known)
+
+
+def _expanded(graph: Graph, known: dict[Any, Graph | None]) -> Graph:
+    if not any(isinstance(node.op.lower, Composite) for node in graph.nodes):
+        return graph
+    rewriter = Rewriter(graph)
+    for node in graph.nodes:
+        body = _body(node, known)
+        if body is None:
+            rewriter.copy(node)
+            continue
+        given = [o for o in rewriter.operands(node) if isinstance(o, Value)]
+        result = inline(rewriter, body, given, node.line)[0]
+        value = node.outputs[0]
+        if isinstance(result, Literal) or result.aval != value.aval:
+            result = rewriter.add(registry["astype"], [result], {"dtype": value.dtype}, node.line)
+        rewriter.replace(value, result)
+    return rewriter.finish()
+
+
+def _body(node: Node, known: dict[Any, Graph | None]) -> Graph | None:
+    """The graph of a composite op; None for other ops, and for dtypes without native code."""
+    lowering = node.op.lower
+    if not isinstance(lowering, Composite):
+        return None
+    if any(operand.dtype not in NATIVE for operand in node.operands):
+        return None
+    numbers = [o.key if isinstance(o, Literal) else None for o in node.operands]
+    avals = [operand.aval for operand in node.operands if isinstance(operand, Value)]
+    key = (node.op.name, param_key(node.params), *numbers, *avals)
+    if key not in known:
+
+        def function(*values: Any) -> Any:
+            left = iter(values)
+            operands = [o.value if isinstance(o, Literal) else next(left) for o in node.operands]
+            return lowering.function(*operands, **node.params)
+
+        try:
+            traced = trace(function, avals, node.op.name)
+        except UnsupportedError:
+            known[key] = None  # runs its eager kernel
+        else:
+            if traced.captures:
+                raise GradtapeError(f"{node.op.name}: its lowering uses arrays; needed numbers")
+            known[key] = _expanded(traced.graph, known)
+    return known[key]

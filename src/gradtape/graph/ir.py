@@ -1,0 +1,219 @@
+"""The graph: op calls in order, each value assigned once.
+
+A `Graph` has inputs, nodes in an order in which they can run, and outputs. A `Node` is one call of
+an op; its operands are `Value`s of earlier nodes or of the inputs, and `Literal` numbers. Graphs
+are built by tracing (`graph.trace`) and rebuilt by passes; they are not changed once made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval, aval_of
+from gradtape.core.op import Op
+
+
+class Value:
+    """An array that is known by its shape and dtype only."""
+
+    __slots__ = ("aval", "index", "node")
+
+    def __init__(self, aval: Aval, node: Node | None = None, index: int = 0) -> None:
+        self.aval = aval
+        self.node = node
+        self.index = index
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements."""
+        return self.aval.dtype
+
+
+class Literal:
+    """A number in the graph: Python's, which is weak, or a NumPy scalar."""
+
+    __slots__ = ("aval", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.aval = aval_of(value)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """A number has no axes."""
+        return ()
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type it has on its own."""
+        return self.aval.dtype
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for the same number of the same type: 0.0 and -0.0 differ, NaN equals itself."""
+        return dtype_key(self.aval.dtype), self.aval.weak, np.asarray(self.value).tobytes()
+
+
+Operand = Value | Literal
+
+
+class Node:
+    """One call of an op.
+
+    Attributes:
+        op: What is called.
+        operands: On what.
+        params: With which parameters.
+        outputs: What comes out: one value, or several.
+        line: Where in the user's code: "file.py:12", or "" if that is not known.
+    """
+
+    __slots__ = ("line", "op", "operands", "outputs", "params")
+
+    def __init__(
+        self,
+        op: Op,
+        operands: Sequence[Operand],
+        params: Mapping[str, Any],
+        avals: Sequence[Aval],
+        line: str = "",
+    ) -> None:
+        self.op = op
+        self.operands = tuple(operands)
+        self.params = dict(params)
+        self.outputs = tuple(Value(aval, self, i) for i, aval in enumerate(avals))
+        self.line = line
+
+
+class Graph:
+    """Inputs, nodes in order, outputs."""
+
+    __slots__ = ("inputs", "name", "nodes", "outputs")
+
+    def __init__(
+        self,
+        name: str,
+        inputs: Sequence[Value],
+        nodes: Sequence[Node],
+        outputs: Sequence[Operand],
+    ) -> None:
+        self.name = name
+        self.inputs = tuple(inputs)
+        self.nodes = tuple(nodes)
+        self.outputs = tuple(outputs)
+
+    def users(self) -> dict[Value, list[Node]]:
+        """The nodes that read each value; a node that reads it twice is there twice."""
+        found: dict[Value, list[Node]] = {}
+        for node in self.nodes:
+            for operand in node.operands:
+                if isinstance(operand, Value):
+                    found.setdefault(operand, []).append(node)
+        return found
+
+    def __repr__(self) -> str:
+        return f"<graph {self.name}: {len(self.inputs)} inputs, {len(self.nodes)} nodes>"
+
+
+class Rewriter:
+    """Builds a graph from another one, node by node; passes decide what becomes of each."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._inputs = tuple(Value(value.aval) for value in graph.inputs)
+        self._replaced: dict[Value, Operand] = dict(zip(graph.inputs, self._inputs, strict=True))
+        self.nodes: list[Node] = []
+
+    def __getitem__(self, operand: Operand) -> Operand:
+        """What stands for an operand of the old graph in the new one."""
+        return self._replaced[operand] if isinstance(operand, Value) else operand
+
+    def replace(self, value: Value, by: Operand) -> None:
+        """Let a value (or number) of the new graph stand for one of the old."""
+        self._replaced[value] = by
+
+    def operands(self, node: Node) -> tuple[Operand, ...]:
+        """The operands of an old node in the new graph."""
+        return tuple(self[operand] for operand in node.operands)
+
+    def add(
+        self, op: Op, operands: Sequence[Operand], params: Mapping[str, Any], line: str = ""
+    ) -> Value:
+        """Append a call of an op with one result."""
+        aval = op.infer(*(operand.aval for operand in operands), **params)
+        node = Node(op, operands, params, (aval,), line)
+        self.nodes.append(node)
+        return node.outputs[0]
+
+    def copy(self, node: Node) -> Node:
+        """Append an old node as it is, on what its operands became."""
+        avals = [value.aval for value in node.outputs]
+        new = Node(node.op, self.operands(node), node.params, avals, node.line)
+        self.nodes.append(new)
+        for old_value, value in zip(node.outputs, new.outputs, strict=True):
+            self.replace(old_value, value)
+        return new
+
+    def finish(self, keep: Callable[[Node], bool] | None = None) -> Graph:
+        """The new graph."""
+        nodes = self.nodes if keep is None else [node for node in self.nodes if keep(node)]
+        outputs = [self[output] for output in self._graph.outputs]
+        return Graph(self._graph.name, self._inputs, nodes, outputs)
+
+
+def structural_hash(graph: Graph) -> str:
+    """The same for graphs that compute the same by the same ops, whatever their lines."""
+    numbers: dict[Value, int] = {value: i for i, value in enumerate(graph.inputs)}
+    digest = hashlib.sha256()
+
+    def note(*items: Any) -> None:
+        digest.update(repr(items).encode())
+
+    def operand_key(operand: Operand) -> Any:
+        return numbers[operand] if isinstance(operand, Value) else operand.key
+
+    note([aval_key(value.aval) for value in graph.inputs])
+    for node in graph.nodes:
+        params = sorted((name, param_key(value)) for name, value in node.params.items())
+        note(node.op.name, params, [operand_key(operand) for operand in node.operands])
+        for value in node.outputs:
+            numbers[value] = len(numbers)
+            note(aval_key(value.aval))
+    note([operand_key(output) for output in graph.outputs])
+    return digest.hexdigest()
+
+
+def aval_key(aval: Aval) -> tuple[Any, ...]:
+    """What tells abstract values apart."""
+    return aval.shape, dtype_key(aval.dtype), aval.weak
+
+
+def dtype_key(dtype: np.dtype[Any]) -> str:
+    """What tells dtypes apart: `dtype.str` is the same for different floats of 8 bits."""
+    return dtype.byteorder + dtype.name
+
+
+def param_key(value: Any) -> Any:
+    """A parameter of an op as something that can be compared and hashed."""
+    if isinstance(value, np.ndarray):
+        return "array", value.shape, dtype_key(value.dtype), value.tobytes()
+    if isinstance(value, Graph):
+        return "graph", structural_hash(value)
+    if isinstance(value, list | tuple):
+        return type(value).__name__, tuple(param_key(item) for item in value)
+    if isinstance(value, dict):
+        return "dict", tuple(sorted((key, param_key(item)) for key, item in value.items()))
+    if isinstance(value, slice):
+        return "slice", value.start, value.stop, value.step
+    if isinstance(value, float | complex | np.generic):
+        return type(value).__name__, np.asarray(value).tobytes()
+    return type(value).__name__, value if isinstance(value, int | str | None) else repr(value)

@@ -1,0 +1,139 @@
+"""How the elements of traced values lie in memory.
+
+NumPy's reshape gives a view or a copy depending on that, and so what a write to its result changes.
+A trace has no arrays; it computes the strides that NumPy's would have. Arguments count as stored in
+order, the last axis fastest.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Abstract, Aval, contiguous_strides
+from gradtape.core.op import Op, registry
+from gradtape.core.tensor import Tensor
+
+Strides = tuple[int, ...]
+
+_VIEWS = frozenset({"reshape", "transpose", "flip", "getitem", "stop_gradient"})
+# Results in the order of axes that the operands have, whatever the sizes of the axes.
+_KEEPING_KINDS = ("elementwise", "reduction")
+_KEEPING = frozenset(
+    {"astype", "concatenate", "copy", "cumprod", "cumsum", "log_softmax", "setitem", "softmax"}
+    | {"stack", "tril", "triu"}
+)
+
+
+def layout(op: Op, args: Sequence[Any], params: dict[str, Any], aval: Aval) -> dict[str, Any]:
+    """Base and strides of the result of an op, as arguments of `Abstract`.
+
+    Args:
+        op: What is called.
+        args: On what: traced tensors, arrays, numbers.
+        params: With which parameters.
+        aval: The abstract result.
+
+    Returns:
+        Nothing for a result of its own that is stored in order, as almost all are.
+    """
+    first = args[0].value if args and isinstance(args[0], Tensor) else None
+    if op.name in _VIEWS:
+        return _view(op, first, params) if isinstance(first, Abstract) and first.size else {}
+    if op.kind not in _KEEPING_KINDS and op.name not in _KEEPING:
+        return {}
+    values = [arg.value if isinstance(arg, Tensor) else arg for arg in args]
+    if all(_in_order(value) for value in values):
+        return {}
+    if op.name == "setitem":  # writes into a copy
+        op, values, params = registry["copy"], values[:1], {}
+    with np.errstate(all="ignore"):
+        result = op.evaluate(np, *map(_model, values), **params)
+    return {"strides": _packed(aval, np.asarray(result).strides)}
+
+
+def _in_order(value: Any) -> bool:
+    """Whether elements are stored in order, as a number's are."""
+    if not isinstance(value, Abstract | np.ndarray) or not value.size:
+        return True
+    expected = contiguous_strides(value.shape, value.dtype.itemsize)
+    return all(
+        n == 1 or given == step
+        for n, given, step in zip(value.shape, value.strides, expected, strict=True)
+    )
+
+
+# ---- views --------------------------------------------------------------------------------------
+
+
+def _view(op: Op, abstract: Abstract, params: dict[str, Any]) -> dict[str, Any]:
+    if op.name == "stop_gradient":  # not even a view: the array itself
+        return {"base": abstract.base, "strides": abstract.strides}
+    if op.name == "reshape":
+        strides = reshaped_strides(abstract.shape, abstract.strides, params["shape"])
+        if strides is None:
+            return {}
+    else:
+        # Nothing is read: these ops only compute sizes and steps.
+        seed = np.empty(1, abstract.dtype)
+        phantom = np.lib.stride_tricks.as_strided(seed, abstract.shape, abstract.strides)
+        strides = op.evaluate(np, phantom, **params).strides
+    return {"base": abstract if abstract.base is None else abstract.base, "strides": strides}
+
+
+def reshaped_strides(
+    shape: tuple[int, ...], strides: Strides, into: tuple[int, ...]
+) -> Strides | None:
+    """Strides of a reshaped view; None where NumPy has to copy.
+
+    Axes are matched in the shortest runs that hold as many elements before as after; the axes of a
+    run before must lie one inside the other in memory. Axes of size 1 do not matter.
+    """
+    old = [(n, step) for n, step in zip(shape, strides, strict=True) if n != 1]
+    new = [(axis, n) for axis, n in enumerate(into) if n != 1]
+    result = [0] * len(into)
+    while old:
+        run, places = [old.pop(0)], [new.pop(0)]
+        before, after = run[0][0], places[0][1]
+        while before != after:
+            if before < after:
+                run.append(old.pop(0))
+                before *= run[-1][0]
+            else:
+                places.append(new.pop(0))
+                after *= places[-1][1]
+        if any(outer != n * inner for (_, outer), (n, inner) in itertools.pairwise(run)):
+            return None
+        step = run[-1][1]
+        for axis, n in reversed(places):
+            result[axis] = step
+            step *= n
+    return tuple(result)
+
+
+# ---- results of their own -----------------------------------------------------------------------
+
+
+def _model(value: Any) -> Any:
+    """An array of ones with the axes in the same order in memory, of two elements at most each."""
+    if not isinstance(value, Abstract | np.ndarray):
+        return value
+    # Repeated axes have a stride of 0, as broadcast ones have.
+    sizes = [
+        1 if n and step == 0 else min(n, 2)
+        for n, step in zip(value.shape, value.strides, strict=True)
+    ]
+    order = sorted(range(len(sizes)), key=lambda axis: -abs(value.strides[axis]))
+    packed = np.ones([sizes[axis] for axis in order], value.dtype)
+    ones = packed.transpose(sorted(range(len(order)), key=order.__getitem__))
+    return np.broadcast_to(ones, [min(n, 2) for n in value.shape])
+
+
+def _packed(aval: Aval, model: Strides) -> Strides:
+    """Strides without gaps, with the axes in the order that the strides of a model have."""
+    order = sorted(range(len(model)), key=lambda axis: -abs(model[axis]))
+    packed = contiguous_strides(tuple(aval.shape[axis] for axis in order), aval.dtype.itemsize)
+    return tuple(packed[order.index(axis)] for axis in range(len(order)))

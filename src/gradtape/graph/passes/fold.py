@@ -1,0 +1,166 @@
+"""Constant folding: what depends on numbers only is computed once, by the op's own forward.
+
+Arrays that hold one number everywhere are written `broadcast_to(number)`, whatever ops they came
+from. An elementwise op on such arrays is evaluated on arrays of one element, and gives such an
+array again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.op import Op, registry
+from gradtape.graph.ir import Graph, Literal, Node, Operand, Rewriter, Value
+
+# Each element of the result is an element of the operands.
+_REARRANGE = frozenset(
+    {"broadcast_to", "concatenate", "copy", "crop", "diagonal", "flip", "getitem", "repeat"}
+    | {"reshape", "roll", "spread", "stack", "stop_gradient", "tile", "transpose"}
+)
+
+
+def fold(graph: Graph) -> Graph:
+    """The graph with everything computed that depends on numbers only.
+
+    Random numbers and what raises an error are left to the run.
+
+    >>> from gradtape.core.aval import aval_of
+    >>> from gradtape.graph.trace import trace
+    >>> fold(trace(lambda x: x * np.exp(np.ones_like(x)), [aval_of(np.ones(3))]).graph)
+    <graph function: 1 inputs, 3 nodes>
+    """
+    rewriter = Rewriter(graph)
+    for node in graph.nodes:
+        number = None
+        if len(node.outputs) == 1:
+            value = node.outputs[0]
+            number = folded(node.op, rewriter.operands(node), node.params, value.aval)
+        if number is None:
+            rewriter.copy(node)
+        else:
+            rewriter.replace(value, uniform(rewriter, number, value.aval, node.line))
+    return rewriter.finish()
+
+
+def number_of(operand: Operand) -> Any:
+    """The number that a literal is, or that an array holds everywhere; None for others."""
+    if isinstance(operand, Literal):
+        return operand.value
+    literal = _uniform_literal(operand)
+    return None if literal is None else literal.value
+
+
+def _uniform_literal(value: Value) -> Literal | None:
+    node = value.node
+    if node is None or node.op.name != "broadcast_to":
+        return None
+    source = node.operands[0]
+    return source if isinstance(source, Literal) else None
+
+
+def uniform(rewriter: Rewriter, number: Any, aval: Aval, line: str) -> Operand:
+    """The number itself, or an array that holds it everywhere, as an operand of the new graph."""
+    literal = Literal(number)
+    if not aval.shape:
+        return literal
+    node = Node(registry["broadcast_to"], (literal,), {"shape": aval.shape}, (aval,), line)
+    rewriter.nodes.append(node)
+    return node.outputs[0]
+
+
+# ---- evaluation ---------------------------------------------------------------------------------
+
+
+def folded(op: Op, operands: Sequence[Operand], params: Mapping[str, Any], aval: Aval) -> Any:
+    """The number that all elements of the result of a call are; None if that is not known.
+
+    Args:
+        op: What is called.
+        operands: On what.
+        params: With which parameters.
+        aval: The abstract result; the number is of its dtype.
+    """
+    if op.effect is not None or op.kind in ("custom", "graph") or not operands:
+        return None
+    numbers = [number_of(operand) for operand in operands]
+    if any(number is None for number in numbers):
+        return None
+    if op.name in _REARRANGE:
+        number = _common(numbers, aval)
+    elif op.name in ("sum", "mean"):
+        number = _summed(op.name, numbers[0], operands[0].aval, params["axis"], aval)
+    elif op.kind == "elementwise" or not (aval.shape or any(map(_is_array, operands))):
+        number = _evaluated(op, operands, params)
+    else:
+        return None
+    if number is None or Literal(number).aval != Aval((), aval.dtype, weak=aval.weak):
+        return None
+    return number
+
+
+def _is_array(operand: Operand) -> bool:
+    return isinstance(operand, Value)
+
+
+def _evaluated(op: Op, operands: Sequence[Operand], params: Mapping[str, Any]) -> Any:
+    """What the op's forward gives; None if it raises: errors are raised when the graph runs."""
+    args = [
+        np.full((1,) * len(operand.shape), number_of(operand), operand.dtype)
+        if isinstance(operand, Value)
+        else operand.value
+        for operand in operands
+    ]
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(op.evaluate(np, *args, **params)).reshape(())[()]
+    except Exception:
+        return None
+
+
+def as_dtype(number: Any, dtype: np.dtype[Any]) -> Any:
+    """A number as a NumPy scalar of another dtype; None if it has no place there."""
+    try:
+        with np.errstate(all="ignore"):
+            return dtype.type(number)
+    except (OverflowError, TypeError, ValueError):
+        return None
+
+
+def _common(numbers: Sequence[Any], aval: Aval) -> Any:
+    """The number, if they are all the same in the dtype of the result."""
+    if aval.weak:
+        return numbers[0] if len(numbers) == 1 else None
+    converted = [as_dtype(number, aval.dtype) for number in numbers]
+    if any(number is None for number in converted):
+        return None
+    return converted[0] if len({number.tobytes() for number in converted}) == 1 else None
+
+
+def _summed(name: str, number: Any, x: Aval, axis: tuple[int, ...], aval: Aval) -> Any:
+    """Sum or mean of so many times the same number, if no partial sum needs rounding.
+
+    Then the order in which it is summed does not matter. Partial sums are multiples of the number:
+    with m·2ᵉ = number and odd m, they are exact as long as m·count has no more bits than the dtype.
+    """
+    count = math.prod(x.shape[a] for a in axis)
+    term = as_dtype(number, aval.dtype)
+    if term is None:
+        return None
+    if aval.dtype.kind in "iu":
+        with np.errstate(all="ignore"):
+            return term * aval.dtype.type(count)
+    if aval.dtype not in (np.float32, np.float64) or not np.isfinite(term):
+        return None
+    limits = np.finfo(aval.dtype)
+    odd = abs(int(math.frexp(term)[0] * 2.0**53))
+    while odd and not odd & 1:
+        odd >>= 1
+    exact = odd * count < 2 ** (limits.nmant + 1) and abs(float(term)) * count <= limits.max
+    if not exact or (term == 0 and np.signbit(term)) or (name == "mean" and not count):
+        return None
+    return term if name == "mean" else aval.dtype.type(float(term) * count)

@@ -1,0 +1,123 @@
+"""A call that is about to be written into a graph, as the rules of `simplify` see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.op import Op, registry
+from gradtape.graph.ir import Literal, Node, Operand, Value
+from gradtape.graph.passes.fold import as_dtype, number_of
+
+# Appends a call to the new graph in its simplest form, and returns what stands for the result.
+Make = Callable[[Op, Sequence[Operand], Mapping[str, Any]], Operand]
+
+
+class Call:
+    """An op with its operands in the new graph, and means to put something else in its place.
+
+    Attributes:
+        op: What is called.
+        operands: On what; they are in their simplest form already.
+        params: With which parameters.
+        aval: The abstract result. What takes the place of the call must have the same.
+    """
+
+    __slots__ = ("_make", "aval", "op", "operands", "params")
+
+    def __init__(
+        self,
+        make: Make,
+        op: Op,
+        operands: Sequence[Operand],
+        params: Mapping[str, Any],
+        aval: Aval,
+    ) -> None:
+        self._make = make
+        self.op = op
+        self.operands = tuple(operands)
+        self.params = params
+        self.aval = aval
+
+    # ---- looking at it ---------------------------------------------------------------------
+
+    @property
+    def x(self) -> Operand:
+        """The first operand."""
+        return self.operands[0]
+
+    @property
+    def y(self) -> Operand:
+        """The second operand."""
+        return self.operands[1]
+
+    @property
+    def kind(self) -> str:
+        """The kind of dtype of the result: "f" for real floating numbers."""
+        return self.aval.dtype.kind
+
+    def number(self, operand: Operand) -> Any:
+        """The number an operand holds everywhere, in the dtype of the result; else None."""
+        number = number_of(operand)
+        return None if number is None else as_dtype(number, self.aval.dtype)
+
+    def with_number(self) -> Iterator[tuple[Operand, Any]]:
+        """Of an op of two operands that can change places: the other one, and the number."""
+        for operand, other in ((self.x, self.y), (self.y, self.x)):
+            number = self.number(other)
+            if number is not None:
+                yield operand, number
+
+    # ---- putting something in its place ----------------------------------------------------
+
+    def call(self, name: str, *operands: Operand, **params: Any) -> Operand:
+        """The result of another op."""
+        return self._make(registry[name], operands, params)
+
+    def everywhere(self, number: Any) -> Operand:
+        """A number in the shape and dtype of the result."""
+        literal = Literal(as_dtype(number, self.aval.dtype))
+        return self.call("broadcast_to", literal, shape=self.aval.shape)
+
+    def cast(self, operand: Operand) -> Operand | None:
+        """An operand in the dtype of the result, as NumPy's promotion casts it."""
+        if operand.dtype == self.aval.dtype and operand.aval.weak == self.aval.weak:
+            return operand
+        if isinstance(operand, Literal):
+            number = as_dtype(operand.value, self.aval.dtype)
+            return None if number is None else Literal(number)
+        # How NumPy rounds a Python number depends on the other operand: not a cast of an array.
+        if operand.aval.weak and operand.dtype != self.aval.dtype:
+            return None
+        return self.call("astype", operand, dtype=self.aval.dtype)
+
+    def spread(self, operand: Operand | None) -> Operand | None:
+        """An operand repeated to the shape of the result."""
+        if operand is None or operand.shape == self.aval.shape:
+            return operand
+        return self.call("broadcast_to", operand, shape=self.aval.shape)
+
+    def fit(self, operand: Operand) -> Operand | None:
+        """An operand in the dtype and shape of the result: what an identity leaves of it."""
+        return self.spread(self.cast(operand))
+
+
+def made_by(operand: Operand, *names: str) -> Node | None:
+    """The node that makes an operand, if its op is one of these."""
+    node = operand.node if isinstance(operand, Value) else None
+    return node if node is not None and node.op.name in names else None
+
+
+def same(one: Operand, other: Operand) -> bool:
+    """Whether two operands are the same value or the same number."""
+    if isinstance(one, Literal) and isinstance(other, Literal):
+        return one.key == other.key
+    return one is other
+
+
+def is_zero(number: Any) -> bool:
+    """Whether a number is 0, and not -0.0."""
+    return bool(number == 0) and not np.signbit(number)

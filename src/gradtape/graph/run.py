@@ -1,0 +1,28 @@
+"""Running a graph: its ops again, on whatever comes in.
+
+On arrays it computes; on tensors it is recorded, differentiated, batched or traced like the code it
+was traced from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gradtape.core.call import call
+from gradtape.graph.ir import Graph, Literal, Value
+
+
+def replay(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
+    """The outputs of a graph for values of its inputs, in order."""
+    values: dict[Value, Any] = dict(zip(graph.inputs, inputs, strict=True))
+    for node in graph.nodes:
+        operands = [
+            operand.value if isinstance(operand, Literal) else values[operand]
+            for operand in node.operands
+        ]
+        out = call(node.op, operands, node.params)
+        values.update(zip(node.outputs, out if node.op.outputs != 1 else (out,), strict=True))
+    return [
+        output.value if isinstance(output, Literal) else values[output] for output in graph.outputs
+    ]

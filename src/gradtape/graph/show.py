@@ -1,0 +1,133 @@
+"""Graphs as text: one line per node, values numbered in the order in which they are made.
+
+graph loss(%0: float64[3], %1: float64[])
+  %2: float64[3] = multiply(%0, 2.0)    # model.py:12
+  %3: float64[] = sum(%2, axis=(0,), keepdims=False)    # model.py:12
+  return %3
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.graph.ir import Graph, Literal, Node, Operand, Value
+
+# Longer parameters are cut: a graph is read line by line.
+_LONGEST = 60
+
+
+def show(graph: Graph) -> str:
+    """A graph as text.
+
+    Args:
+        graph: What to show.
+
+    Returns:
+        A line with the inputs, a line for each node, a line with the outputs. The text depends on
+        nothing but the graph: equal graphs made from the same lines of code give equal text.
+
+    >>> from gradtape.core.aval import aval_of
+    >>> from gradtape.graph.trace import trace
+    >>> x = np.ones(3, np.float32)
+    >>> traced = trace(lambda x: np.tanh(x) * 2.0, [aval_of(x)])
+    >>> print(show(traced.graph))
+    graph function(%0: float32[3])
+      %1: float32[3] = tanh(%0)    # ...
+      %2: float32[3] = multiply(%1, 2.0)    # ...
+      return %2
+    """
+    names = value_names(graph)
+    inputs = ", ".join(f"{names[value]}: {show_aval(value.aval)}" for value in graph.inputs)
+    outputs = ", ".join(show_operand(output, names) for output in graph.outputs)
+    return "\n".join(
+        [
+            f"graph {graph.name}({inputs})",
+            *(f"  {show_node(node, names)}" for node in graph.nodes),
+            f"  return {outputs}".rstrip(),
+        ]
+    )
+
+
+def value_names(graph: Graph) -> dict[Value, str]:
+    """`%0`, `%1`, … for the inputs and for the results of the nodes, in order."""
+    made = [*graph.inputs, *(value for node in graph.nodes for value in node.outputs)]
+    return {value: f"%{number}" for number, value in enumerate(made)}
+
+
+def show_node(node: Node, names: dict[Value, str]) -> str:
+    """The line of one node."""
+    results = ", ".join(
+        f"{names.get(value, '%?')}: {show_aval(value.aval)}" for value in node.outputs
+    )
+    parts = [show_operand(operand, names) for operand in node.operands]
+    parts += [f"{name}={_short(value)}" for name, value in node.params.items()]
+    line = f"    # {short_line(node.line)}" if node.line else ""
+    return f"{results} = {node.op.name}({', '.join(parts)}){line}"
+
+
+def show_aval(aval: Aval) -> str:
+    """`float64[2, 3]`; a value that takes the dtype of what it meets is marked as weak."""
+    return f"{aval!r} weak" if aval.weak else repr(aval)
+
+
+def show_operand(operand: Operand, names: dict[Value, str]) -> str:
+    """The name of a value (`%?` if the graph does not make it), or a number with its type."""
+    if isinstance(operand, Literal):
+        return _number(operand.value)
+    return names.get(operand, "%?")
+
+
+def short_line(line: str) -> str:
+    """`model.py:12` of a line with its whole path, which differs from machine to machine."""
+    return os.path.basename(line)
+
+
+# ---- parameters ---------------------------------------------------------------------------------
+
+
+def _short(value: Any) -> str:
+    text = _parameter(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _parameter(value: Any) -> str:
+    """A parameter as short as it can be told: arrays by their form, slices as in brackets."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    if isinstance(value, np.generic):
+        return _number(value)
+    if isinstance(value, np.dtype):
+        return str(value)
+    if isinstance(value, Graph):
+        return f"<{value.name}>"
+    if isinstance(value, slice):
+        bounds = ["" if bound is None else str(bound) for bound in (value.start, value.stop)]
+        return ":".join(bounds if value.step is None else [*bounds, str(value.step)])
+    if isinstance(value, EllipsisType):
+        return "..."
+    if isinstance(value, tuple):
+        return f"({_listed(value)}{',' if len(value) == 1 else ''})"
+    if isinstance(value, list):
+        return f"[{_listed(value)}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_parameter(item)}' for key, item in value.items())}}}"
+    if callable(value):
+        return getattr(value, "__qualname__", type(value).__name__)
+    return repr(value)
+
+
+def _listed(values: Iterable[Any]) -> str:
+    return ", ".join(_parameter(value) for value in values)
+
+
+def _number(value: Any) -> str:
+    """A Python number as it is written; a NumPy one with its type, which decides dtypes."""
+    if isinstance(value, np.generic):
+        return f"{value.dtype}({value!s})"
+    return repr(value)

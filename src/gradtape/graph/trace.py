@@ -1,0 +1,265 @@
+"""Tracing: running a function at abstract values writes down the ops it calls.
+
+A trace is one more level: its tensors hold an `Abstract` in place of an array, and handling an op
+means appending a node. Transforms inside the function are levels above it, so what a trace of a
+gradient sees is the ops of the forward and the backward pass.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape import tree
+from gradtape.autodiff.arguments import run
+from gradtape.backends import is_raw
+from gradtape.core.aval import Abstract, Aval, aval_of
+from gradtape.core.call import explain
+from gradtape.core.nested import Nested, unshell
+from gradtape.core.op import Op, registry
+from gradtape.core.record import Level, Node as RecordNode
+from gradtape.core.state import Proceed, Scope, State, next_level
+from gradtape.core.tensor import Tensor
+from gradtape.errors import (
+    ConversionError,
+    GradtapeError,
+    LeakedTensorError,
+    UnsupportedError,
+    WriteError,
+)
+from gradtape.graph.capture import Capture
+from gradtape.graph.ir import Graph, Literal, Node, Operand, Value
+from gradtape.graph.layout import layout
+from gradtape.graph.lines import user_line
+
+
+class Symbol(RecordNode):
+    """What a traced tensor carries: its trace, and what stands for it in the graph."""
+
+    __slots__ = ("operand",)
+
+    def __init__(self, level: TraceLevel, operand: Operand) -> None:
+        self.segment = level
+        self.sequence = 0
+        self.operand = operand
+
+
+class _Traced(Abstract):
+    """An abstract value that can make others of its trace."""
+
+    __slots__ = ("_level",)
+
+    def __init__(self, level: TraceLevel, aval: Aval, **view: Any) -> None:
+        super().__init__(aval.shape, aval.dtype, weak=aval.weak, **view)
+        self._level = level
+
+    def filled(self, number: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor:
+        level, value = self._level, dtype.type(number)
+        if not shape:
+            return level.symbol(Literal(value))
+        return level.append(registry["broadcast_to"], [Literal(value)], {"shape": shape})
+
+
+class TraceLevel(Level):
+    """One trace in progress."""
+
+    __slots__ = ("_by_identity", "captures", "nodes", "values")
+
+    def __init__(self, label: str) -> None:
+        super().__init__(next_level(), label)
+        self.nodes: list[Node] = []
+        # Captured arrays and tensors with their inputs in the graph. Tensors are held weakly, so
+        # an identity may come again: a capture knows whether it is still the same one.
+        self.captures: list[Capture] = []
+        self.values: list[Value] = []
+        self._by_identity: dict[int, tuple[Capture, Value]] = {}
+
+    # ---- values ----------------------------------------------------------------------------
+
+    def symbol(self, operand: Operand, **view: Any) -> Tensor:
+        """The tensor of an operand of the graph."""
+        return Nested(_Traced(self, operand.aval, **view), Symbol(self, operand))
+
+    def operand(self, value: Any) -> Operand:
+        """What stands for a value in the graph: its symbol, a number, or a captured input."""
+        if isinstance(value, Tensor):
+            value = unshell(value)
+        if isinstance(value, Tensor):
+            if isinstance(value.record, Symbol) and value.record.segment is self:
+                return value.record.operand
+        elif isinstance(value, np.generic) or not hasattr(value, "dtype"):
+            return Literal(value)
+        return self.capture(value)
+
+    def capture(self, source: Any) -> Value:
+        """The input of the graph for something the function did not get as an argument."""
+        known = self._by_identity.get(id(source))
+        if known is not None and known[0].stands_for(source):
+            return known[1]
+        capture = Capture(source)
+        value = Value(aval_of(capture.value))
+        self.captures.append(capture)
+        self.values.append(value)
+        self._by_identity[id(source)] = capture, value
+        return value
+
+    # ---- ops -------------------------------------------------------------------------------
+
+    def process(self, op: Op, args: list[Any], params: dict[str, Any]) -> Any:
+        if op.kind == "graph":
+            return op.evaluate(None, *args, **params)  # replayed here: its nodes become ours
+        if op.kind == "custom":
+            raise UnsupportedError(
+                f"{op.name}: a function with custom rules has no graph yet; call it outside jit"
+            )
+        operands = [self.operand(arg) for arg in args]
+        if op.outputs == 1:
+            return self.append(op, operands, params, args)
+        avals = _infer(op, operands, params)
+        node = Node(op, operands, params, avals, user_line())
+        self.nodes.append(node)
+        return tuple(self.symbol(value) for value in node.outputs)
+
+    def append(
+        self,
+        op: Op,
+        operands: Sequence[Operand],
+        params: dict[str, Any],
+        args: Sequence[Any] = (),
+    ) -> Tensor:
+        """Write down a call of an op with one result; `args` are what the operands stand for."""
+        aval = _infer(op, operands, params)
+        node = Node(op, operands, params, (aval,), user_line())
+        self.nodes.append(node)
+        return self.symbol(node.outputs[0], **layout(op, args, params, aval))
+
+    def read(self, tensor: Any) -> None:
+        if not self.active:
+            raise LeakedTensorError(
+                f"{self.label}: the value of a tensor ({aval_of(tensor)}) of a function that was "
+                "traced before is asked for; return it from the function instead of storing it"
+            )
+        raise ConversionError(
+            f"{self.label}: the value of a traced tensor ({aval_of(tensor)}) is asked for at "
+            f"{user_line()}, but it is only known when the compiled function runs. Use np.where "
+            "(or gt.where) instead of if, shapes instead of values for loop bounds, or compute "
+            "what decides outside of gt.jit and pass it as a static argument"
+        )
+
+
+def _infer(op: Op, operands: Sequence[Operand], params: dict[str, Any]) -> Any:
+    """The abstract results; what a shape rule raises comes as an op's forward has it."""
+    avals = [operand.aval for operand in operands]
+    try:
+        return op.infer(*avals, **params)
+    except Exception as error:
+        told = explain(op, error, avals)
+        if isinstance(told, GradtapeError) and not str(told).startswith(f"{op.name}:"):
+            told = type(told)(f"{op.name}: came {', '.join(map(str, avals))}; {told}")
+        raise told from None
+
+
+# ---- running ------------------------------------------------------------------------------------
+
+
+class _Tracing(Scope):
+    """While a function is traced every op on a tensor from outside is the trace's."""
+
+    def __init__(self, level: TraceLevel) -> None:
+        self._level = level
+
+    def change(self, state: State, before: State | None = None) -> State:
+        return state.derive(self, modes=(self,))
+
+    def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
+        """Lift tensors from outside before anything is done with them."""
+        lifted = [self._lift(arg) if isinstance(arg, Tensor) else arg for arg in args]
+        if op.effect is not None and not any(isinstance(arg, Tensor) for arg in args):
+            return self._level.process(op, lifted, params)
+        return proceed(op, tuple(lifted), params)
+
+    def _lift(self, tensor: Tensor) -> Tensor:
+        record = tensor.fresh().record
+        if record is not None and record.segment.number >= self._level.number:
+            return tensor.fresh()
+        return self._level.symbol(self._level.capture(tensor))
+
+
+class Trace:
+    """A traced function: its graph, and what belongs to its hidden inputs and its containers.
+
+    Attributes:
+        graph: The inputs are the arguments' leaves, then the captures.
+        captures: The hidden inputs.
+        structure: The containers of the results.
+    """
+
+    def __init__(
+        self, graph: Graph, captures: Sequence[Capture], structure: tree.Structure
+    ) -> None:
+        self.graph = graph
+        self.captures = tuple(captures)
+        self.structure = structure
+
+
+def trace(function: Callable[..., Any], avals: Sequence[Aval], name: str = "function") -> Trace:
+    """Run a function of flat arguments at abstract values.
+
+    Args:
+        function: Takes one positional argument per aval; returns any containers.
+        avals: Shapes and dtypes of the arguments.
+        name: What to call the graph.
+
+    Raises:
+        ConversionError: The function asks for the value of an argument.
+        WriteError: It writes to a tensor from outside, which gets its value back.
+        GradtapeError: It returns something that is not an array.
+    """
+    level = TraceLevel("jit")
+    inputs = [Value(aval) for aval in avals]
+    try:
+        with _Tracing(level):
+            out = run(function, [level.symbol(value) for value in inputs], {})
+        leaves, structure = tree.flatten(out)
+        del out
+        outputs = [_output(level, leaf) for leaf in leaves]
+        del leaves
+    except BaseException:
+        for capture in level.captures:
+            capture.restore(level)
+        raise
+    finally:
+        level.active = False
+    _settle(level)
+    graph = Graph(name, [*inputs, *level.values], level.nodes, outputs)
+    return Trace(graph, level.captures, structure)
+
+
+def _settle(level: TraceLevel) -> None:
+    """Undo and refuse what the function wrote to tensors from outside; its own ones are gone."""
+    if any(capture.written(level) for capture in level.captures):
+        gc.collect()  # a buffer of the function may live on in a cycle of references
+    restored = [capture.restore(level) for capture in level.captures]
+    if any(restored):
+        raise WriteError(
+            "jit: the function writes to a tensor from outside of it; it would only be written "
+            "while the function is traced. Return the new value, and assign it outside"
+        )
+    for capture in level.captures:
+        capture.settle()
+
+
+def _output(level: TraceLevel, leaf: Any) -> Operand:
+    if not isinstance(leaf, Tensor) and not is_raw(leaf):
+        raise GradtapeError(
+            f"jit: the function returned a {type(leaf).__name__}; needed arrays, numbers or "
+            "containers of them"
+        )
+    if isinstance(leaf, Tensor) and not (
+        isinstance(leaf.record, Symbol) and leaf.record.segment is level
+    ):
+        return level.capture(leaf)
+    return level.operand(leaf)

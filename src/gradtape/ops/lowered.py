@@ -1,0 +1,239 @@
+"""Lowerings that take more than a line: expressions of one element, in the words of `core.scalar`.
+
+Values are those of NumPy: NaN, infinities, signs of zeros, integers that wrap around.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core import scalar
+from gradtape.core.aval import aval_of
+from gradtape.core.lowering import Composite, Reader
+from gradtape.core.scalar import Scalar
+from gradtape.errors import UnsupportedError
+
+
+def composite(function: Callable[..., Any]) -> Composite:
+    """A composition of other ops, for operands that have machine instructions.
+
+    The eager forward of an op may treat others in its own way: complex numbers, half precision.
+    """
+
+    def checked(*operands: Any, **params: Any) -> Any:
+        for operand in operands:
+            scalar.native(aval_of(operand).dtype)
+        return function(*operands, **params)
+
+    return Composite(checked)
+
+
+# ---- elements of parts --------------------------------------------------------------------------
+
+
+def between(place: Any, start: int, stop: int, size: int) -> Scalar | None:
+    """Where a place along an axis of `size` lies from `start` up to `stop`; None for everywhere."""
+    return both(
+        place >= start if start > 0 else None,
+        place < stop if stop < size else None,
+    )
+
+
+def both(*conditions: Scalar | None) -> Scalar | None:
+    """Where all conditions hold; None for everywhere."""
+    known = [condition for condition in conditions if condition is not None]
+    return functools.reduce(operator.and_, known) if known else None
+
+
+def read_or(other: Any, x: Reader, index: Sequence[Any], inside: Scalar | None) -> Scalar:
+    """The element of `x` at an index where that is inside, `other` elsewhere."""
+    if inside is None:
+        return x(*index)
+    return scalar.where(inside, x(*index, inside=inside), scalar.fit(other, x.aval.dtype))
+
+
+# ---- quotients and remainders -------------------------------------------------------------------
+
+
+def _whole_division(x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
+    """The quotient of floats rounded down, and the remainder with the sign of y."""
+    rest = scalar.fmod(x, y)
+    # fmod rounds towards 0: one further down where the signs differ.
+    down = (rest != 0) & ((rest < 0) ^ (y < 0))
+    quotient = (x - rest) / y - scalar.convert(down, x.dtype)
+    whole = scalar.floor(quotient)
+    whole = whole + scalar.convert(quotient - whole > 0.5, x.dtype)
+    whole = scalar.where(quotient == 0, scalar.copysign(0, x / y), whole)
+    rest = scalar.where(rest == 0, scalar.copysign(0, y), scalar.where(down, rest + y, rest))
+    return scalar.where(y == 0, x / y, whole), rest
+
+
+def floor_divide(x: Any, y: Any) -> Scalar:
+    """The quotient rounded down."""
+    x, y = scalar.promoted(x, y, like="floor_divide")
+    return _whole_division(x, y)[0] if scalar.is_float(x) else scalar.floor_divide(x, y)
+
+
+def remainder(x: Any, y: Any) -> Scalar:
+    """The remainder with the sign of y."""
+    x, y = scalar.promoted(x, y, like="remainder")
+    return _whole_division(x, y)[1] if scalar.is_float(x) else scalar.remainder(x, y)
+
+
+def fmod(x: Any, y: Any) -> Scalar:
+    """The remainder with the sign of x."""
+    x, y = scalar.promoted(x, y, like="fmod")
+    if scalar.is_float(x):
+        return scalar.fmod(x, y)
+    rest = scalar.remainder(x, y)
+    return scalar.where((rest != 0) & ((x < 0) ^ (y < 0)), rest - y, rest)
+
+
+def reciprocal(x: Any) -> Scalar:
+    """1/x of a float."""
+    (x,) = scalar.promoted(x, like="reciprocal")
+    if not scalar.is_float(x):
+        raise UnsupportedError(f"reciprocal: no native code for {x.dtype}")
+    return scalar.divide(1, x)
+
+
+# ---- powers -------------------------------------------------------------------------------------
+
+
+def square(x: Any) -> Scalar:
+    """x·x."""
+    (x,) = scalar.promoted(x, like="square")
+    return scalar.multiply(x, x)
+
+
+def power(x: Any, y: Any) -> Scalar:
+    """The power of x to y; of integers only to a y that is known."""
+    booleans = scalar.scalar(x).dtype == scalar.BOOL
+    x, y = scalar.promoted(x, y, like="power")
+    n = y.extra if y.name == "constant" else None
+    if not scalar.is_float(x):
+        if n is None or n < 0 or booleans:
+            raise UnsupportedError("power: no native code for integers to powers not known as >= 0")
+        return _product(x, n)
+    if n == 0.5:
+        return scalar.sqrt(x)  # differs from a power at -0 and -inf; NumPy takes it as well
+    if n == -1:
+        return scalar.divide(1, x)
+    return _product(x, int(n)) if n in (0, 1, 2, 3, 4) else scalar.power(x, y)
+
+
+def _product(x: Scalar, n: int) -> Scalar:
+    """So many factors x, by squaring."""
+    result = None
+    while n:
+        if n % 2:
+            result = x if result is None else result * x
+        n //= 2
+        x = x * x if n else x
+    return scalar.constant(1, x.dtype) if result is None else result
+
+
+# ---- signs and rounding -------------------------------------------------------------------------
+
+
+def sign(x: Any) -> Scalar:
+    """-1, 0 or 1; NaN of NaN."""
+    (x,) = scalar.promoted(x, like="sign")
+    steps = scalar.convert(x > 0, x.dtype) - scalar.convert(x < 0, x.dtype)
+    return scalar.where(scalar.isnan(x), x, steps)
+
+
+def round(x: Any, decimals: int) -> Scalar:
+    """By shifting the point, as NumPy does; integers are as they are, unless it shifts left."""
+    x = scalar.scalar(x)
+    if x.dtype.kind in "iu" and decimals >= 0:
+        return scalar.positive(x)
+    if decimals == 0:
+        return scalar.rint(x)
+    if not scalar.is_float(x):
+        raise UnsupportedError(f"round: no native code for {x.dtype} and decimals={decimals}")
+    power = 10.0 ** abs(decimals)
+    return scalar.rint(x * power) / power if decimals > 0 else scalar.rint(x / power) * power
+
+
+# ---- exponentials and the normal distribution ---------------------------------------------------
+
+
+def log_of_sum(x: Any, y: Any, grown: Callable[[Scalar], Scalar], twice: float) -> Scalar:
+    """max(x, y) plus what the smaller one adds to it: `grown(−|x − y|)`, `twice` if it is equal."""
+    x, y = scalar.promoted(x, y, like="logaddexp")
+    # Infinities of one sign are equal; their difference is not a number.
+    return scalar.where(x == y, x + twice, scalar.maximum(x, y) + grown(-scalar.absolute(x - y)))
+
+
+def xlogy(x: Any, y: Any) -> Scalar:
+    """x·log y, and 0 where x is 0 and y a number."""
+    x, y = scalar.scalar(x), scalar.scalar(y)
+    dtype = scalar.common(x, y)
+    # Python's numbers are as weak as everywhere, not float64 as SciPy takes them.
+    x, y = (scalar.fit(v, dtype) if v.weak else v for v in (x, y))
+    x, y = scalar.promoted(x, y, like="xlogy")
+    return scalar.where((x == 0) & ~scalar.isnan(y), 0, x * scalar.log(y))
+
+
+# Where the distribution function is 0, and 1 less it, in every dtype.
+_FAR = 40.0
+_ROOT_HALF = 0.5**0.5  # rounded to double; what is missing is below
+_ROOT_HALF_REST = -4.833646656726457e-17
+
+
+def ndtr(x: Any) -> Scalar:
+    """Φ(x) = erfc(−x/√2)/2, from the smaller one of both tails."""
+    (x,) = scalar.promoted(x, like="ndtr")
+    near = scalar.minimum(scalar.maximum(x, -_FAR), _FAR)
+    # z + rest = x/√2: erfc multiplies a relative error of z by 2z², which `rest` corrects.
+    root = scalar.constant(_ROOT_HALF, x.dtype)
+    z = near * root
+    rest = scalar.fma(near, root, -z) + near * (_ROOT_HALF - root.extra + _ROOT_HALF_REST)
+    tail = 0.5 * scalar.erfc(scalar.absolute(z)) * (1 - 2 * z * rest)
+    return scalar.where(x > 0, 1 - tail, tail)
+
+
+# ---- what is close, and what is finite ----------------------------------------------------------
+
+
+def isclose(x: Any, y: Any, rtol: float, atol: float, equal_nan: bool) -> Scalar:
+    """|x − y| ≤ atol + rtol·|y| for finite y, or x = y."""
+    x, y = scalar.scalar(x), scalar.scalar(y)
+    # Floating, as |y| of the smallest integer would be negative.
+    exact = y if scalar.is_float(y) and not y.weak else scalar.convert(y, scalar.FLOAT64)
+    bound = atol + rtol * scalar.absolute(exact)
+    if y.weak:
+        dtype = scalar.common(x, scalar.constant(1.0))
+        y, bound = scalar.convert(exact, dtype), scalar.convert(bound, dtype)
+    else:
+        y = exact
+    within = scalar.less_equal(scalar.absolute(x - y), bound)
+    close: Scalar = (within & scalar.isfinite(exact)) | (x == y)
+    return close | (scalar.isnan(x) & scalar.isnan(y)) if equal_nan else close
+
+
+def nan_to_num(x: Any, nan: float, posinf: float | None, neginf: float | None) -> Scalar:
+    """The number if it is finite, else what stands for it."""
+    x = scalar.scalar(x)
+    if not scalar.is_float(x):
+        return scalar.positive(x)
+    largest = float(np.finfo(x.dtype).max)
+    above, below = largest if posinf is None else posinf, -largest if neginf is None else neginf
+    numbers = [scalar.constant(value, x.dtype) for value in (nan, above, below)]
+    finite = scalar.where(x == -math.inf, numbers[2], x)
+    return scalar.where(
+        scalar.isnan(x), numbers[0], scalar.where(x == math.inf, numbers[1], finite)
+    )
+
+
+def clip(x: Any, low: Any, high: Any) -> Scalar:
+    """The number brought between bounds, the upper one last; None is no bound."""
+    raised = scalar.positive(x) if low is None else scalar.maximum(x, low)
+    return raised if high is None else scalar.minimum(raised, high)

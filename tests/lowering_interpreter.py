@@ -1,0 +1,207 @@
+"""What a lowering computes, by NumPy: an interpreter of `core.scalar` that shares no code with it.
+
+An expression is evaluated for all elements at once: indices and operands are bound to whole arrays.
+Every instruction is checked on the way: operands and result have the dtypes it says, and elements
+are read inside of arrays only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from gradtape.core import scalar
+from gradtape.core.aval import Aval, aval_of
+from gradtape.core.lowering import (
+    Composite,
+    Contraction,
+    Elements,
+    Lowering,
+    Pointwise,
+    Reduction,
+    Relabel,
+)
+from gradtape.core.op import Op
+from gradtape.core.scalar import Scalar
+
+# Instructions whose operands have one dtype, which is also that of the result.
+UNIFORM = {
+    name: getattr(np, name)
+    for name in (
+        *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod"),
+        *("negative", "absolute", "maximum", "minimum", "copysign"),
+        *("floor", "ceil", "trunc", "rint"),
+    )
+}
+UNIFORM |= {name: getattr(np, f"bitwise_{name}") for name in ("and", "or", "xor")}
+TESTS = {
+    name: getattr(np, name)
+    for name in (
+        *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "signbit"),
+    )
+}
+ELEMENTARY = {
+    name: getattr(np, name)
+    for name in (
+        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "power"),
+        *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "hypot"),
+        *("sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"),
+    )
+}
+ELEMENTARY |= {
+    "sigmoid": scipy.special.expit,
+    "erf": scipy.special.erf,
+    "erfc": scipy.special.erfc,
+}
+COMBINE = {
+    "add": np.add,
+    "multiply": np.multiply,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "and": np.logical_and,
+    "or": np.logical_or,
+}
+
+
+class Operand:
+    """An operand that elements are read from; a number of Python's has none but itself."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.aval = aval_of(value)
+        scalar.native(self.aval.dtype)
+
+    def __call__(self, *index: Any, inside: Scalar | None = None) -> Scalar:
+        assert len(index) == self.aval.ndim, f"{len(index)} indices for {self.aval}"
+        if self.aval.weak:
+            return scalar.constant(self.value)
+        places = [scalar.constant(k, scalar.INT64) if isinstance(k, int) else k for k in index]
+        assert all(place.dtype == scalar.INT64 for place in places)
+        where = [] if inside is None else [inside]
+        array = np.asarray(self.value)
+        return Scalar("read", (*places, *where), self.aval.dtype, extra=array)
+
+
+def evaluate(expression: Scalar, done: dict[int, Any] | None = None) -> Any:
+    """The values of an expression, with what is done already by the identity of its parts."""
+    done = {} if done is None else done
+    stack = [expression]
+    while stack:
+        part = stack[-1]
+        missing = [arg for arg in part.args if id(arg) not in done]
+        if missing:
+            stack += missing
+            continue
+        stack.pop()
+        if id(part) not in done:
+            value = np.asarray(_instruction(part, [done[id(arg)] for arg in part.args]))
+            assert value.dtype == part.dtype, f"{part.name} is {value.dtype}, not {part.dtype}"
+            done[id(part)] = value
+    return done[id(expression)]
+
+
+def _instruction(part: Scalar, values: list[Any]) -> Any:
+    name, dtypes = part.name, [value.dtype for value in values]
+    if name == "constant":
+        return np.asarray(part.extra, part.dtype)
+    if name in ("axis", "argument"):
+        return part.extra
+    if name == "read":
+        return _read(part.extra, values)
+    if name == "convert":
+        assert part.dtype != np.bool_, "truth values are asked for by comparison with 0"
+        return values[0].astype(part.dtype)
+    if name == "select":
+        assert dtypes == [np.bool_, part.dtype, part.dtype]
+        return np.where(*values)
+    assert len(set(dtypes)) == 1, f"{name} of {dtypes}"
+    if name in TESTS:
+        return TESTS[name](*values)
+    assert dtypes[0] == part.dtype
+    if name in ELEMENTARY or name == "fma":
+        assert part.dtype.kind == "f"
+        return _fused(*values) if name == "fma" else ELEMENTARY[name](*values)
+    return UNIFORM[name](*values)
+
+
+def _fused(x: Any, y: Any, z: Any) -> Any:
+    """x·y + z with more digits, which `longdouble` has for all that is computed here."""
+    return (x.astype(np.longdouble) * y + z).astype(x.dtype)
+
+
+def _read(array: Any, values: list[Any]) -> Any:
+    places, where = values[: array.ndim], values[array.ndim :]
+    valid = np.broadcast_to(where[0] if where else True, np.broadcast_shapes(*_shapes(values)))
+    out = np.zeros(valid.shape, array.dtype)
+    chosen = tuple(np.broadcast_to(place, valid.shape)[valid] for place in places)
+    for place, size in zip(chosen, array.shape, strict=True):
+        assert np.all((place >= 0) & (place < size)), "read outside of an array"
+    out[valid] = array[chosen]
+    return out
+
+
+def _shapes(values: list[Any]) -> list[tuple[int, ...]]:
+    return [value.shape for value in values]
+
+
+# ---- the forms of lowering ----------------------------------------------------------------------
+
+
+def _pointwise(form: Pointwise, operands: Any, params: Any, out: Aval, known: bool) -> Any:
+    args = []
+    for value in operands:
+        aval = Operand(value).aval
+        if aval.weak and known:
+            args.append(scalar.constant(value))
+        else:
+            array = np.broadcast_to(np.asarray(value), out.shape)
+            args.append(Scalar("argument", (), aval.dtype, weak=aval.weak, extra=array))
+    return evaluate(form.expression(*args, **params))
+
+
+def _elements(form: Elements, operands: Any, params: Any, out: Aval) -> Any:
+    grid = np.indices(out.shape, np.int64)
+    index = tuple(Scalar("axis", (), scalar.INT64, extra=places) for places in grid)
+    return evaluate(form.expression(index, *map(Operand, operands), **params))
+
+
+def _reduction(form: Reduction, operands: Any, params: Any) -> Any:
+    array = operands[0]
+    element = Scalar("argument", (), Operand(array).aval.dtype, extra=array)
+    values = evaluate(element if form.element is None else form.element(element))
+    # NumPy adds small integers up in 64 bits by itself: that must have been said before.
+    return COMBINE[form.combine].reduce(
+        values, axis=params["axis"], keepdims=params["keepdims"], dtype=values.dtype
+    )
+
+
+def interpret(op: Op, operands: Any, params: Any, *, known: bool = True) -> Any:
+    """The result of an op by its lowering, of the shape and dtype that `infer` says.
+
+    Args:
+        op: The op.
+        operands: Arrays and numbers.
+        params: Its parameters.
+        known: Whether the numbers are known when it is compiled, or arguments of what is compiled.
+    """
+    form: Lowering | None = op.lower
+    out = op.infer(*map(aval_of, operands), **params)
+    with np.errstate(all="ignore"):
+        if isinstance(form, Pointwise):
+            value = _pointwise(form, operands, params, out, known)
+        elif isinstance(form, Elements):
+            value = _elements(form, operands, params, out)
+        elif isinstance(form, Reduction):
+            value = _reduction(form, operands, params)
+        elif isinstance(form, Relabel):
+            value = np.array(operands[0]).reshape(out.shape)
+        elif isinstance(form, Contraction):
+            value = np.matmul(*(x.astype(out.dtype) for x in operands))
+        else:
+            assert isinstance(form, Composite)
+            value = form.function(*operands, **params)
+    value = np.asarray(value)
+    assert value.dtype == out.dtype, f"{op.name}: infer says {out.dtype}, came {value.dtype}"
+    return np.broadcast_to(value, out.shape)

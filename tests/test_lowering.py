@@ -1,0 +1,400 @@
+"""Every lowering against the forward of its op: on the cases of `opcases`, and special values."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+
+import gradtape as gt
+from gradtape.core import scalar
+from gradtape.core.aval import Aval, aval_of
+from gradtape.core.lowering import Composite, Elements, Lowering, Pointwise, Reduction
+from gradtape.core.op import Op, registry
+from gradtape.core.scalar import NATIVE, Scalar
+from gradtape.core.state import Proceed
+from gradtape.core.tensor import innermost
+from gradtape.errors import ShapeError, UnsupportedError
+from gradtape.ops.assign import assign
+from gradtape.ops.index import basic_index, getitem_basic, put
+from lowering_interpreter import ELEMENTARY, Operand, evaluate, interpret
+from opcall import Call, as_tensors
+from random_indices import indexed_arrays
+from test_ops import CASES, cast, pulled
+
+# What runs its eager forward inside compiled functions, and why.
+WITHOUT = {
+    **dict.fromkeys(("erfinv", "lgamma", "digamma", "polygamma"), "no such elementary function"),
+    **dict.fromkeys(("gather", "scatter", "setitem_at", "last_writes"), "index arrays are checked"),
+    **dict.fromkeys(("cumsum", "cumprod", "product_of_others"), "each element needs the last one"),
+    **dict.fromkeys(("argmax", "argmin"), "a reduction of pairs"),
+    **dict.fromkeys(("solve", "inv", "cofactors", "det", "slogdet", "cholesky"), "LAPACK does it"),
+    **dict.fromkeys((op.name for op in registry if op.effect == "random"), "has a state"),
+    "split": "several results",
+}
+
+# Floating functions that are made of others in their expression, and not NumPy's own.
+OF_FLOATS = {
+    *("logaddexp", "logaddexp2", "xlogy", "ndtr", "silu", "gelu", "log_sigmoid", "softplus", "elu"),
+    *("deg2rad", "rad2deg", "rint", "copysign", "signbit", "exp10", "sinc", "round", "power"),
+}
+# By how many units of the last place they may differ from it.
+ULPS = dict.fromkeys(OF_FLOATS - {"rint", "copysign", "signbit", "round"}, 4) | {"sigmoid": 4}
+# Sums that may be small: units are those of the operands.
+CANCELS = {"logaddexp", "logaddexp2"}
+# SciPy's own error grows with the square of the argument in double precision.
+STEEP = {"ndtr", "gelu"}
+# A zero may have either sign: NumPy's own depends on where in the array it stands.
+EITHER_ZERO = {
+    *("maximum", "minimum", "fmax", "fmin", "clip", "clip_below", "clip_above", "max", "min"),
+    *("relu", "relu6"),
+}
+
+OPS = [op for op in registry if op.lower is not None]
+
+
+def of_form(*forms: type) -> pytest.MarkDecorator:
+    chosen = [op for op in OPS if isinstance(op.lower, forms)]
+    return pytest.mark.parametrize("op", chosen, ids=[op.name for op in chosen])
+
+
+def test_ops_without_lowering_are_listed() -> None:
+    assert {op.name for op in registry if op.lower is None} == set(WITHOUT)
+
+
+# ---- the calls of all cases ---------------------------------------------------------------------
+
+
+class Sample(NamedTuple):
+    """One call of an op on raw values."""
+
+    operands: tuple[Any, ...]
+    params: dict[str, Any]
+
+    @property
+    def key(self) -> Any:
+        return tuple(aval_of(x) for x in self.operands), str(self.params)
+
+    @property
+    def native(self) -> bool:
+        return all(aval_of(x).dtype in NATIVE for x in self.operands)
+
+
+class Collect:
+    """A mode that writes down every call of an op."""
+
+    def __init__(self) -> None:
+        self.samples: dict[str, dict[Any, Sample]] = {}
+
+    def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
+        operands = tuple(raw(arg) for arg in args)
+        sample = Sample(operands, params)
+        self.samples.setdefault(op.name, {}).setdefault(sample.key, sample)
+        return proceed(op, args, params)
+
+
+def raw(arg: Any) -> Any:
+    if isinstance(arg, gt.Tensor):
+        return np.array(innermost(arg, show=True))
+    return arg if isinstance(arg, int | float | complex | np.generic) else np.array(arg)
+
+
+@functools.cache
+def collected() -> dict[str, dict[Any, Sample]]:
+    """Every call the cases lead to: of the functions, and of their first two derivatives."""
+    mode = Collect()
+    with gt.using_mode(mode), np.errstate(all="ignore"):
+        for case in CASES:
+            for dtype in {*case.dtypes, np.float32}:
+                call = Call(case.function, cast(case.args, dtype), case.params)
+                with warnings.catch_warnings(action="ignore"):
+                    call(*as_tensors(call.arrays))
+                if dtype in (np.float64, np.float32) and case.differentiable:
+                    function, floats = call.differentiable()
+                    gt.jvp(lambda *xs, f=function: pulled(f, xs), floats, floats)
+        for op in OPS:
+            if isinstance(op.lower, Composite):
+                for sample in list(mode.samples[op.name].values()):
+                    if sample.native and all(np.size(x) for x in sample.operands):
+                        op.lower.function(*map(gt.Tensor, sample.operands), **sample.params)
+    return mode.samples
+
+
+def samples(op: Op) -> list[Sample]:
+    return list(collected()[op.name].values())
+
+
+# ---- comparison ---------------------------------------------------------------------------------
+
+
+def assert_equal(op: Op, got: Any, expected: Any, operands: Any) -> None:
+    """Bit for bit where an op only moves, compares or computes exactly; else within rounding."""
+    expected = np.asarray(expected)
+    assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
+    if expected.dtype.kind != "f":
+        np.testing.assert_array_equal(got, expected)
+    elif isinstance(op.lower, Composite | Reduction) or op.name == "matmul":
+        eps = 32 * np.finfo(expected.dtype).eps
+        np.testing.assert_allclose(got, expected, rtol=eps, atol=eps)
+    else:
+        far = beyond(op, got, expected, operands)
+        assert not far.any(), f"{op.name}: came {got[far]}, needed {expected[far]}"
+
+
+def beyond(op: Op, got: Any, expected: Any, operands: Any) -> Any:
+    """Where two results differ by more than the rounding that an op is allowed."""
+    with np.errstate(all="ignore"):
+        size = np.abs(expected)
+        if op.name in CANCELS:
+            size = functools.reduce(np.fmax, map(np.abs, operands), size).astype(size.dtype)
+        if op.name in STEEP and expected.dtype == np.float64:
+            size = size * (1 + np.clip(operands[0], -40, 40) ** 2)
+        far = np.abs(got - expected) > ULPS.get(op.name, 0) * np.spacing(size)
+        far = np.asarray(far | (~np.isfinite(expected) & (got != expected)))
+        far[np.isnan(expected) & np.isnan(got)] = False
+        if op.name not in EITHER_ZERO:
+            far |= (expected == 0) & (got == 0) & (np.signbit(got) != np.signbit(expected))
+    return far
+
+
+def forward(op: Op, operands: Any, params: dict[str, Any]) -> Any:
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        return op.evaluate(np, *operands, **params)
+
+
+def may_lack_code(op: Op, operands: Any, params: dict[str, Any]) -> bool:
+    """Whether an op may have no native code for these operands, of dtypes that are native."""
+    avals = [aval_of(x) for x in operands]
+    if op.name in ("concatenate", "stack"):
+        return len(operands) > 32
+    if op.infer(*avals, **params).dtype not in NATIVE or any(0 in aval.shape for aval in avals):
+        return True
+    if op.name == "where":  # a negative number beside unsigned ones
+        return avals[1].weak or avals[2].weak
+    if op.name == "clip":
+        return abs(params["high"]) > np.iinfo(avals[0].dtype).max
+    if op.name in ("power", "reciprocal", "round"):
+        return all(aval.dtype.kind in "biu" for aval in avals)
+    # Functions take integers of 8 bits to half precision, and SciPy those of 16 bits to either one.
+    small = any(aval.dtype.kind in "biu" and aval.dtype.itemsize < 4 for aval in avals)
+    return small and op.name in {*ELEMENTARY, *OF_FLOATS}
+
+
+# ---- all cases ----------------------------------------------------------------------------------
+
+
+@of_form(Lowering)
+def test_lowering_equals_forward(op: Op) -> None:
+    checked = 0
+    for sample in samples(op):
+        try:
+            got = interpret(op, *sample)
+        except UnsupportedError:
+            assert not sample.native or may_lack_code(op, *sample), f"{op.name} has no code"
+        else:
+            assert_equal(op, got, forward(op, *sample), sample.operands)
+            checked += 1
+    assert checked
+
+
+@of_form(Pointwise, Elements, Reduction, Composite)
+def test_dtypes_that_are_not_native_are_refused(op: Op) -> None:
+    for sample in samples(op):
+        if not sample.native:
+            with pytest.raises(UnsupportedError, match="no native code"):
+                interpret(op, *sample)
+
+
+@of_form(Composite)
+def test_compositions_are_made_of_ops_with_lowerings(op: Op) -> None:
+    for sample in samples(op):
+        if sample.native and all(np.size(x) for x in sample.operands):
+            mode = Collect()
+            with gt.using_mode(mode), np.errstate(all="ignore"):
+                op.lower.function(*map(gt.Tensor, sample.operands), **sample.params)
+            assert not {*WITHOUT, op.name} & set(mode.samples)
+
+
+# ---- special values -----------------------------------------------------------------------------
+
+FLOATS = np.array(
+    [
+        *(np.nan, np.inf, 0.0, -0.0, 1.0, 0.5, 2.0, 2.5, 3.0, 7.25, 1e-3, 1e-310, 1e-40, 1e10),
+        *(1e30, 3e38, 1e300, 6.0, 9.5, 13.0, 37.5, 88.5, 103.0, 710.0, 745.0),
+    ]
+)
+WEAK_INTEGERS = (0, 1, -1, 2, 3, 4, 5, -3, 300)
+WEAK_FLOATS = (0.0, -0.0, 0.5, 2.0, 3.0, -1.0, 2.5, np.inf, -np.inf, np.nan, 1e300)
+NUMBERS = {2, -3, 300, 0.5, -np.inf, 1e300}
+DTYPES = sorted(NATIVE, key=str)
+
+
+def special_values(dtype: Any) -> Any:
+    if dtype.kind == "b":
+        return np.array([False, True])
+    if dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            return np.concatenate([FLOATS, -FLOATS]).astype(dtype)
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    return np.array([n for n in (low, high, -7, -1, 0, 1, 2, 3, 6, 100) if low <= n], dtype)
+
+
+def special_operands(count: int) -> Iterator[tuple[Any, ...]]:
+    """All pairs of special values, in all pairs of dtypes, and beside numbers of Python's."""
+    kinds: list[Any] = [[*DTYPES, *WEAK_INTEGERS, *WEAK_FLOATS]] * count
+    if count == 1:
+        kinds = [DTYPES]
+    elif count == 3:  # the first one is a condition
+        kinds = [[np.dtype("?"), np.dtype("f")], [*DTYPES, 2, -3, 0.5], [*DTYPES, -1, 0.5]]
+    for chosen in itertools.product(*kinds):
+        arrays = [special_values(kind) for kind in chosen if isinstance(kind, np.dtype)]
+        grid = iter([np.ravel(x).copy() for x in np.meshgrid(*arrays)])
+        if arrays:
+            yield tuple(next(grid) if isinstance(k, np.dtype) else k for k in chosen)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["constants", "arguments"])
+@of_form(Pointwise)
+def test_special_values(op: Op, known: bool) -> None:
+    calls = {(len(x), str(params)): (len(x), params) for x, params in samples(op)}
+    for count, params in calls.values():
+        for operands in special_operands(count):
+            # Only of a power that is known it is known that it is a square root.
+            numbers = NUMBERS - {0.5} if op.name == "power" else NUMBERS
+            if known or numbers & {x for x in operands if aval_of(x).weak}:
+                check_special(op, operands, params, known)
+
+
+def check_special(op: Op, operands: Any, params: dict[str, Any], known: bool) -> None:
+    try:
+        expected = forward(op, operands, params)
+    except (TypeError, ValueError, OverflowError):
+        # What raises eagerly is left to the forward: by the shape rule, or by the lowering.
+        with pytest.raises((TypeError, ValueError, OverflowError)):
+            interpret(op, operands, params, known=known)
+        return
+    try:
+        got = interpret(op, operands, params, known=known)
+    except UnsupportedError:
+        unsure = not known and any(aval_of(x).dtype.kind in "iu" for x in operands)
+        assert unsure or may_lack_code(op, operands, params), [aval_of(x) for x in operands]
+    else:
+        assert_equal(op, got, expected, operands)
+
+
+def test_normal_distribution_in_its_tail(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.array([-37.25, -20.1, -13.3, -9.5, -6.1, -3.3, -1.3, -0.7, -1e-3, 0.3, 2.7, 5.1])
+    exact = np.vectorize(lambda z: float(mpmath.erfc(mpmath.mpf(float(z)))))
+    monkeypatch.setitem(ELEMENTARY, "erfc", exact)
+    with mpmath.workprec(200):
+        expected = [float(mpmath.ncdf(mpmath.mpf(float(number)))) for number in x]
+        got = interpret(registry["ndtr"], (x,), {})
+    np.testing.assert_allclose(got, expected, rtol=2 * np.finfo(float).eps)
+
+
+ROWS = np.array(
+    [
+        [1.0, -2.0, 3.0, 3.0],
+        [1.0, np.inf, 3.0, np.inf],
+        [-np.inf, 2.0, -np.inf, 0.0],
+        [-np.inf] * 4,
+        [np.nan, 1.0, np.inf, 2.0],
+        [1e4, 1e-30, -1e4, 9e3],
+        [0.0, -0.0, 0.0, -0.0],
+    ]
+)
+
+
+@of_form(Composite, Reduction)
+def test_special_rows(op: Op) -> None:
+    whole = np.array([[1, 0, 3, 3], [-5, 2, 2, 7]])
+    for _, params in samples(op):
+        if params.get("axis") not in ((0,), (1,)):
+            continue
+        for rows in (ROWS, ROWS.astype(np.float32), whole, whole.astype(np.int16), whole > 1):
+            if op.name in ("vector_norm", "extreme_shares") and rows.dtype.kind != "f":
+                continue  # never called with integers: infer has no dtype for them
+            got = interpret(op, (rows,), params)
+            assert_equal(op, got, forward(op, (rows,), params), (rows,))
+
+
+# ---- indices ------------------------------------------------------------------------------------
+
+
+@given(indexed_arrays())
+def test_basic_indices(case: tuple[Any, Any]) -> None:
+    x, index = case
+    index = basic_index(index)
+    if index is None:
+        return
+    part = np.asarray(x[index])
+    whole = {"shape": x.shape, "index": index}
+    for function, operands, params in (
+        (getitem_basic, (x,), {"index": index}),
+        (put, (part,), whole),
+        (assign, (x, part + 1), {"index": index}),
+        (assign, (x, 2), {"index": index}),
+    ):
+        got = interpret(function.op, operands, params)
+        np.testing.assert_array_equal(got, forward(function.op, operands, params))
+
+
+@pytest.mark.parametrize("op", [registry["crop"], registry["getitem"], registry["flip"]], ids=str)
+def test_views_are_read_at_affine_indices(op: Op) -> None:
+    operands, params = next(sample for sample in samples(op) if sample.operands[0].ndim == 2)
+    names: set[str] = set()
+
+    class Watched(Operand):
+        def __call__(self, *index: Any, inside: Scalar | None = None) -> Scalar:
+            names.update(k.name for k in index if isinstance(k, Scalar))
+            assert inside is None
+            return super().__call__(*index)
+
+    out = op.infer(*map(aval_of, operands), **params)
+    axes = tuple(Scalar("axis", (), scalar.INT64, extra=np.zeros(())) for _ in out.shape)
+    assert isinstance(op.lower, Elements)
+    op.lower.expression(axes, *map(Watched, operands), **params)
+    assert names <= {"axis", "constant", "add", "subtract", "multiply"}
+
+
+# ---- errors, and the interpreter itself ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", [gt.max, gt.min])
+def test_shape_rules_refuse_extremes_of_nothing(function: Any) -> None:
+    op = registry[function.__name__]
+    with pytest.raises(ShapeError, match="needed at least one element"):
+        op.infer(Aval((0, 3), np.dtype(float)), axis=(0,), keepdims=False)
+    assert op.infer(Aval((0, 3), np.dtype(float)), axis=(1,), keepdims=False).shape == (0,)
+
+
+def test_a_number_that_does_not_fit_is_refused() -> None:
+    x = Scalar("argument", (), np.dtype(np.int8), extra=np.array([1], np.int8))
+    with pytest.raises(UnsupportedError, match="300 may be out of bounds for int8"):
+        x + 300
+    assert evaluate(x < 300)
+    assert not evaluate(x > 300)
+    assert not evaluate(scalar.less(300, x))
+
+
+def test_the_interpreter_refuses_to_read_outside() -> None:
+    k = Scalar("axis", (), scalar.INT64, extra=np.arange(4))
+    x = Operand(np.arange(3.0))
+    with pytest.raises(AssertionError, match="outside"):
+        evaluate(x(k))
+    np.testing.assert_array_equal(evaluate(x(k, inside=k < 3)), [0.0, 1.0, 2.0, 0.0])
+
+
+def test_the_interpreter_refuses_mixed_dtypes() -> None:
+    x = Scalar("argument", (), np.dtype(np.float32), extra=np.ones(2, np.float32))
+    with pytest.raises(AssertionError, match="add of"):
+        evaluate(Scalar("add", (x, scalar.constant(1.0, np.dtype(float))), np.dtype(float)))
+    with pytest.raises(AssertionError, match="argument is float32, not float64"):
+        evaluate(Scalar("argument", (), np.dtype(float), extra=x.extra))
