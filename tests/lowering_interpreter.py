@@ -7,7 +7,7 @@ are read inside of arrays only.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.special
@@ -25,6 +25,8 @@ from gradtape.core.lowering import (
 )
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
+from gradtape.core.state import Proceed
+from gradtape.core.tensor import Tensor, innermost
 
 # Instructions whose operands have one dtype, which is also that of the result.
 UNIFORM = {
@@ -120,8 +122,11 @@ def _instruction(part: Scalar, values: list[Any]) -> Any:
     if name in TESTS:
         return TESTS[name](*values)
     assert dtypes[0] == part.dtype
+    assert part.dtype.kind != "b" or name in ("and", "or", "xor"), f"{name} of truth values"
     if name in ELEMENTARY or name == "fma":
         assert part.dtype.kind == "f"
+        # In full: NumPy takes a square root for a power of 0.5 that all elements share.
+        values = [np.array(value) for value in np.broadcast_arrays(*values)]
         return _fused(*values) if name == "fma" else ELEMENTARY[name](*values)
     return UNIFORM[name](*values)
 
@@ -205,3 +210,41 @@ def interpret(op: Op, operands: Any, params: Any, *, known: bool = True) -> Any:
     value = np.asarray(value)
     assert value.dtype == out.dtype, f"{op.name}: infer says {out.dtype}, came {value.dtype}"
     return np.broadcast_to(value, out.shape)
+
+
+# ---- calls to interpret -------------------------------------------------------------------------
+
+
+class Sample(NamedTuple):
+    """One call of an op on raw values."""
+
+    operands: tuple[Any, ...]
+    params: dict[str, Any]
+
+    @property
+    def key(self) -> Any:
+        """Equal for calls with the same abstract values."""
+        return tuple(aval_of(x) for x in self.operands), str(self.params)
+
+    @property
+    def native(self) -> bool:
+        """Whether all operands have machine instructions."""
+        return all(aval_of(x).dtype in scalar.NATIVE for x in self.operands)
+
+
+class Collect:
+    """A mode that writes down every call of an op."""
+
+    def __init__(self) -> None:
+        self.samples: dict[str, dict[Any, Sample]] = {}
+
+    def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
+        sample = Sample(tuple(_raw(arg) for arg in args), params)
+        self.samples.setdefault(op.name, {}).setdefault(sample.key, sample)
+        return proceed(op, args, params)
+
+
+def _raw(arg: Any) -> Any:
+    if isinstance(arg, Tensor):
+        return np.array(innermost(arg, show=True))
+    return arg if isinstance(arg, int | float | complex | np.generic) else np.array(arg)

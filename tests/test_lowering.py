@@ -6,7 +6,7 @@ import functools
 import itertools
 import warnings
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -19,12 +19,10 @@ from gradtape.core.aval import Aval, aval_of
 from gradtape.core.lowering import Composite, Elements, Lowering, Pointwise, Reduction
 from gradtape.core.op import Op, registry
 from gradtape.core.scalar import NATIVE, Scalar
-from gradtape.core.state import Proceed
-from gradtape.core.tensor import innermost
 from gradtape.errors import ShapeError, UnsupportedError
 from gradtape.ops.assign import assign
 from gradtape.ops.index import basic_index, getitem_basic, put
-from lowering_interpreter import ELEMENTARY, Operand, evaluate, interpret
+from lowering_interpreter import ELEMENTARY, Collect, Operand, Sample, evaluate, interpret
 from opcall import Call, as_tensors
 from random_indices import indexed_arrays
 from test_ops import CASES, cast, pulled
@@ -70,40 +68,6 @@ def test_ops_without_lowering_are_listed() -> None:
 
 
 # ---- the calls of all cases ---------------------------------------------------------------------
-
-
-class Sample(NamedTuple):
-    """One call of an op on raw values."""
-
-    operands: tuple[Any, ...]
-    params: dict[str, Any]
-
-    @property
-    def key(self) -> Any:
-        return tuple(aval_of(x) for x in self.operands), str(self.params)
-
-    @property
-    def native(self) -> bool:
-        return all(aval_of(x).dtype in NATIVE for x in self.operands)
-
-
-class Collect:
-    """A mode that writes down every call of an op."""
-
-    def __init__(self) -> None:
-        self.samples: dict[str, dict[Any, Sample]] = {}
-
-    def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
-        operands = tuple(raw(arg) for arg in args)
-        sample = Sample(operands, params)
-        self.samples.setdefault(op.name, {}).setdefault(sample.key, sample)
-        return proceed(op, args, params)
-
-
-def raw(arg: Any) -> Any:
-    if isinstance(arg, gt.Tensor):
-        return np.array(innermost(arg, show=True))
-    return arg if isinstance(arg, int | float | complex | np.generic) else np.array(arg)
 
 
 @functools.cache
@@ -314,7 +278,7 @@ ROWS = np.array(
 
 @of_form(Composite, Reduction)
 def test_special_rows(op: Op) -> None:
-    whole = np.array([[1, 0, 3, 3], [-5, 2, 2, 7]])
+    whole = np.array([[1, 0, 3, 3], [-5, 2, 2, 7], [2**62, 2**62, 2**62, 7]])
     for _, params in samples(op):
         if params.get("axis") not in ((0,), (1,)):
             continue
@@ -325,15 +289,35 @@ def test_special_rows(op: Op) -> None:
             assert_equal(op, got, forward(op, (rows,), params), (rows,))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("op", [registry["floor_divide"], registry["remainder"]], ids=str)
+def test_quotients_that_are_almost_whole(op: Op, dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=2000) * 10.0 ** rng.integers(-5, 20, 2000)).astype(dtype)
+    y = (rng.normal(size=2000) * 10.0 ** rng.integers(-5, 5, 2000)).astype(dtype)
+    assert_equal(op, interpret(op, (x, y), {}), forward(op, (x, y), {}), (x, y))
+
+
 # ---- indices ------------------------------------------------------------------------------------
 
 
 @given(indexed_arrays())
 def test_basic_indices(case: tuple[Any, Any]) -> None:
     x, index = case
-    index = basic_index(index)
-    if index is None:
-        return
+    items = basic_index(index)
+    if items is not None:
+        check_index(x, items)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, -1, -2, -3])
+def test_slices(step: int) -> None:
+    bounds = (None, -6, -4, -1, 0, 1, 3, 6)
+    for start, stop in itertools.product(bounds, bounds):
+        check_index(np.arange(1.0, 6.0), (slice(start, stop, step),))
+
+
+def check_index(x: Any, index: tuple[Any, ...]) -> None:
+    """What reads, puts and writes the part that a basic index takes."""
     part = np.asarray(x[index])
     whole = {"shape": x.shape, "index": index}
     for function, operands, params in (

@@ -16,7 +16,15 @@ from gradtape.compiler.kernel import (
     Statement,
     Store,
 )
-from gradtape.compiler.pull import Index, Puller, combined, load, place, reduced_element, reshaped_index
+from gradtape.compiler.pull import (
+    Index,
+    Puller,
+    combined,
+    load,
+    place,
+    reduced_element,
+    reshaped_index,
+)
 from gradtape.core.lowering import Reduction
 from gradtape.core.scalar import Scalar
 from gradtape.graph.ir import Value

@@ -248,7 +248,10 @@ def _roots(graph: Graph, users: dict[Value, list[Node]]) -> set[Value]:
     for node in graph.nodes:
         inlined = [v for v in node.operands if isinstance(v, Value) and v.node and v not in roots]
         for value in node.outputs:
-            costs[value] = 1 + sum(costs[v] for v in inlined)
+            # What is smaller is computed outside of the innermost loop.
+            size = math.prod(value.shape)
+            same = [v for v in inlined if math.prod(v.shape) >= size]
+            costs[value] = 1 + sum(costs[v] for v in same)
             depths[value] = 1 + max((depths[v] for v in inlined), default=0)
         if not is_inlinable(node):
             roots.update(node.outputs)
@@ -267,26 +270,43 @@ def _roots(graph: Graph, users: dict[Value, list[Node]]) -> set[Value]:
 
 def operands_in_memory(node: Node) -> list[Value]:
     """The values whose arrays an opaque node reads: a matrix product transposes by itself."""
-    found = []
-    for operand in node.operands:
-        value = operand
-        if isinstance(node.op.lower, Contraction):
-            value = source_of_matrix(value)[0] if isinstance(value, Value) else value
-        if isinstance(value, Value):
-            found.append(value)
-    return found
+    values = [operand for operand in node.operands if isinstance(operand, Value)]
+    if isinstance(node.op.lower, Contraction):
+        return [source_of_matrix(value).value for value in values]
+    return values
 
 
-def source_of_matrix(value: Value) -> tuple[Value, bool]:
-    """The value that is in memory for an operand of a matrix product; whether it is transposed."""
-    node = value.node
-    if node is not None and node.op.name == "transpose" and value.aval.ndim >= 2:
-        axes = node.params["axes"]
-        source = node.operands[0]
-        swapped = (*range(len(axes) - 2), len(axes) - 1, len(axes) - 2)
-        if tuple(axes) == swapped and isinstance(source, Value):
-            return source, True
-    return value, False
+class MatrixSource(NamedTuple):
+    """What is in memory for an operand of a matrix product.
+
+    Attributes:
+        value: The value whose array is read.
+        shape: The shape its elements are read under, in order.
+        transposed: Whether the last two axes of that are to be swapped.
+    """
+
+    value: Value
+    shape: tuple[int, ...]
+    transposed: bool
+
+
+def source_of_matrix(operand: Value) -> MatrixSource:
+    """Look through reshapes, and through one transpose of the last two axes."""
+    value, shape, transposed = operand, operand.shape, False
+    while (node := value.node) is not None:
+        source = node.operands[0] if node.operands else None
+        if not isinstance(source, Value):
+            break
+        if isinstance(node.op.lower, Relabel) and source.dtype == value.dtype:
+            value = source
+        elif node.op.name == "transpose" and not transposed and shape == value.shape:
+            axes, ndim = tuple(node.params["axes"]), len(shape)
+            if ndim < 2 or axes != (*range(ndim - 2), ndim - 1, ndim - 2):
+                break
+            value, shape, transposed = source, source.shape, True
+        else:
+            break
+    return MatrixSource(value, shape, transposed)
 
 
 def _hides(node: Node) -> bool:

@@ -11,6 +11,8 @@ from typing import Any
 
 from gradtape import tree
 from gradtape.autodiff.arguments import deliver, has_tensors
+from gradtape.compiler.debug import CheckedProgram
+from gradtape.compiler.explain import Explanation
 from gradtape.compiler.program import NativeFunction, Program, failed
 from gradtape.compiler.runtime.entry import Spec, make_callable
 from gradtape.compiler.signature import (
@@ -21,6 +23,7 @@ from gradtape.compiler.signature import (
     merged,
     result_spec,
 )
+from gradtape.core.aval import aval_of
 from gradtape.core.nested import unshell
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
@@ -58,7 +61,7 @@ class Specialization:
     @functools.cached_property
     def program(self) -> Program:
         """What runs it on arrays."""
-        program = Program(self.traced.graph, debug=self._debug)
+        program = self._new_program(self.traced.graph)
         if program.native is not None and self._specs is not None:
             self.entry = self._entry(program.native)
         return program
@@ -80,7 +83,10 @@ class Specialization:
         )
 
     def _make(self, graph: Graph) -> Callable[..., Sequence[Any]]:
-        return self.program if graph is self.traced.graph else Program(graph, debug=self._debug)
+        return self.program if graph is self.traced.graph else self._new_program(graph)
+
+    def _new_program(self, graph: Graph) -> Program:
+        return CheckedProgram(graph) if self._debug else Program(graph)
 
     def hidden(self) -> list[Any]:
         """The values of the hidden inputs now."""
@@ -185,6 +191,25 @@ class Compiled:
         """
         given = arguments(args, kwargs, self._static_argnums, self._static_argnames)
         return self._specialized(given, args, kwargs).traced.graph
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """What the function is compiled to for these arguments; they are not computed with.
+
+        Args:
+            *args: Arguments of the function.
+            **kwargs: Its keyword arguments.
+
+        Returns:
+            A report to be printed: the graph, what was fused and what not, with estimates of the
+            work. Its attributes have the same as data, and the LLVM IR and assembly.
+
+        >>> report = gt.jit(lambda x: np.exp(x) + 1.0).explain(np.ones(3))
+        >>> report.kernels[0].ops, report.eager
+        (('exp', 'add'), [])
+        """
+        given = arguments(args, kwargs, self._static_argnums, self._static_argnames)
+        form = self._specialized(given, args, kwargs)
+        return Explanation(form.program, [aval_of(c.value) for c in form.traced.captures])
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:

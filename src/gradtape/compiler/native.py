@@ -8,14 +8,14 @@ from typing import NamedTuple
 from gradtape.compiler.build import build
 from gradtape.compiler.fuse import Fusion, Group, source_of_matrix
 from gradtape.compiler.kernel import Buffer, Kernel
-from gradtape.compiler.llvm.builder import I64, PTR, Builder, Module, Value
+from gradtape.compiler.llvm.builder import I64, PTR, Builder, Module, Type, Value
 from gradtape.compiler.llvm.link import Target
-from gradtape.compiler.llvm.loops import Loops, vector_axis
+from gradtape.compiler.llvm.loops import Loops
 from gradtape.compiler.memory import Arena
 from gradtape.compiler.product import Product, product_of
 from gradtape.compiler.schedule import Schedule, divided, scheduled, work
-from gradtape.graph.ir import Graph, Literal, Node, Rewriter, Value as GraphValue
 from gradtape.core.op import registry
+from gradtape.graph.ir import Graph, Literal, Node, Rewriter, Value as GraphValue
 
 # Smaller arenas are on the stack.
 _STACK = 1 << 14
@@ -32,6 +32,7 @@ class Native(NamedTuple):
         fusion: How the loop nests came about.
         arena: The memory of its temporaries.
         nanoseconds: A rough estimate of a call.
+        end: The function that frees what it keeps between calls; None if that is nothing.
     """
 
     steps: tuple[Step, ...]
@@ -39,6 +40,7 @@ class Native(NamedTuple):
     fusion: Fusion
     arena: Arena
     nanoseconds: float
+    end: str | None
 
 
 def with_own_outputs(graph: Graph) -> Graph:
@@ -83,13 +85,12 @@ def write(graph: Graph, module: Module, target: Target, prefix: str = "run") -> 
     schedules = {}
     for step in steps:
         if isinstance(step, Kernel):
-            vector = vector_axis(step)
-            plan = schedules[step] = scheduled(step, target.vector_bytes, vector)
-            chunked = None if plan.axis is None else (plan.axis, plan.block)
-            Loops(module, step, lanes=plan.lanes, slots=slots, chunked=chunked).write()
+            schedules[step] = scheduled(step, target.vector_bytes)
+            Loops(module, step, schedules[step], slots).write()
     _write_run(module, prefix, steps, schedules, arena, slots, target)
     total = sum(work(step) if isinstance(step, Kernel) else step.nanoseconds for step in steps)
-    return Native(tuple(steps), schedules, fusion, arena, total)
+    end = f"{prefix}_end" if arena.size > _STACK else None
+    return Native(tuple(steps), schedules, fusion, arena, total, end)
 
 
 def _buffers(graph: Graph, fusion: Fusion) -> dict[GraphValue, Buffer]:
@@ -120,12 +121,10 @@ def _all_buffers(
 def _product(node: Node, buffers: dict[GraphValue, Buffer]) -> Product:
     sources = []
     for operand in node.operands:
-        assert isinstance(operand, GraphValue)
-        value, transposed = source_of_matrix(operand)
-        if value not in buffers:
-            value, transposed = operand, False
-        sources.append((buffers[value], value.shape, transposed))
-    return product_of(*sources, buffers[node.outputs[0]], node.outputs[0].shape)
+        assert isinstance(operand, GraphValue)  # numbers have no axes to multiply along
+        source = source_of_matrix(operand)
+        sources.append((buffers[source.value], source.shape, source.transposed))
+    return product_of(sources[0], sources[1], buffers[node.outputs[0]])
 
 
 # ---- the function that runs all steps -----------------------------------------------------------
@@ -156,7 +155,6 @@ def _write_run(
             address = b.load(place, PTR)
         addresses[buffer] = address
         b.store(address, b.element(table, Value(I64, str(slot)), "ptr"))
-    uses_blas = False
     for step in steps:
         if isinstance(step, Kernel):
             parts = schedules[step].parts
@@ -166,7 +164,7 @@ def _write_run(
                 module.declare("gt_parallel", "void", [PTR, PTR, I64])
                 b.emit(f"call void @gt_parallel(ptr @{step.name}, {table}, i64 {parts})")
         else:
-            uses_blas = step.write(b, addresses, target) or uses_blas
+            step.write(b, addresses, target)
     _give_back_arena(b, name, arena, memory)
     b.emit("ret i32 0")
     module.define(b.function(f"define i32 @{name}(ptr %inputs, ptr %outputs)"))
@@ -175,8 +173,6 @@ def _write_run(
 def _take_arena(b: Builder, name: str, arena: Arena) -> Value:
     """Memory for temporaries: the one kept from the last call, or new if that is in use."""
     if arena.size <= _STACK:
-        from gradtape.compiler.llvm.builder import Type
-
         return b.alloca(Type("i8"), max(arena.size, 1))
     b.module.define(f"@{name}_arena = internal global ptr null")
     b.module.declare("aligned_alloc", PTR, [I64, I64])
@@ -200,3 +196,8 @@ def _give_back_arena(b: Builder, name: str, arena: Arena, memory: Value) -> None
         return
     old = b.instruction(PTR, f"atomicrmw xchg ptr @{name}_arena, {memory} seq_cst")
     b.emit(f"call void @free({old})")
+    end = Builder(b.module)
+    kept = end.instruction(PTR, f"atomicrmw xchg ptr @{name}_arena, ptr null seq_cst")
+    end.emit(f"call void @free({kept})")
+    end.emit("ret void")
+    b.module.define(end.function(f"define void @{name}_end()"))

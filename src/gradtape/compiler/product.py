@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gradtape.compiler.kernel import Buffer
-from gradtape.compiler.llvm.builder import Builder, Value
+from gradtape.compiler.llvm.builder import I64, Builder, Value
 from gradtape.compiler.llvm.link import Target
 from gradtape.compiler.runtime.blas import gemm
 from gradtape.core.define import broadcast_sizes
@@ -54,7 +54,7 @@ class Product(NamedTuple):
         """What it touches."""
         return [self.a, self.b, self.c]
 
-    def write(self, b: Builder, addresses: Mapping[Buffer, Value], target: Target) -> bool:
+    def write(self, b: Builder, addresses: Mapping[Buffer, Value], target: Target) -> None:
         """Append the calls that compute it."""
         scalar = "float" if self.c.dtype.itemsize == 4 else "double"
         for offset_a, offset_b, offset_c, count in self.calls:
@@ -70,28 +70,25 @@ class Product(NamedTuple):
                 stride_a=self.strides[0],
                 stride_b=self.strides[1],
                 stride_c=self.strides[2],
+                target=target,
             )
-            from gradtape.compiler.llvm.builder import I64
-
             pointers = [
                 b.element(addresses[buffer], Value(I64, str(offset)), scalar)
                 for buffer, offset in ((self.a, offset_a), (self.b, offset_b), (self.c, offset_c))
             ]
             b.emit(f"call void @{name}({', '.join(map(str, pointers))})")
-        return True
 
 
 def product_of(
-    x: tuple[Buffer, Shape, bool], y: tuple[Buffer, Shape, bool], out: Buffer, shape: Shape
+    x: tuple[Buffer, Shape, bool], y: tuple[Buffer, Shape, bool], out: Buffer
 ) -> Product:
     """The product of two arrays as `matmul` multiplies them.
 
     Args:
-        x: The first factor: its buffer, the shape of that, and whether its last two axes are
-            to be swapped.
+        x: The first factor: its buffer, the shape that is read under, and whether its last two
+            axes are to be swapped.
         y: The second factor, likewise.
         out: Where the result goes.
-        shape: The shape of the result.
     """
     (a, shape_a, transpose_a), (b, shape_b, transpose_b) = x, y
     if len(shape_a) == 1:

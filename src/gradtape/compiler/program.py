@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ from gradtape.compiler.native import Native, with_own_outputs, write
 from gradtape.compiler.partition import EagerPart, NativePart, partition
 from gradtape.compiler.pipeline import optimized
 from gradtape.compiler.runtime import blas, cache
+from gradtape.core.aval import aval_of
 from gradtape.core.call import evaluate
 from gradtape.errors import GradtapeError
-from gradtape.graph.ir import Graph, Literal, Operand, Value
+from gradtape.graph.ir import Graph, Literal, Node, Operand, Value
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -39,12 +40,26 @@ class NativeFunction:
         self.native = write(graph, module, target or host())
         self.text = str(module)
         code = cache.compiled(self.text, target)
-        self.library = Library(code, blas.imports(self.text), ["run"])
-        self._run = _RUN(self.library.address("run"))
-        self._results = [(output.shape, output.dtype) for output in graph.outputs]
+        self.library = Library(
+            code, blas.imports(self.text), ["run"], end=self.native.end
+        )
+        self._run = Runner(self.library, "run", graph.outputs)
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """The outputs for contiguous arrays of the right shapes and dtypes."""
+        return self._run(arrays)
+
+
+class Runner:
+    """A native function as one of contiguous arrays, which makes the arrays of its outputs."""
+
+    def __init__(self, library: Library, name: str, outputs: Sequence[Operand]) -> None:
+        self._library = library  # its code goes when the last reference does
+        self._run = _RUN(library.address(name))
+        self._results = [(output.shape, output.dtype) for output in outputs]
+
+    def __call__(self, arrays: Sequence[Any]) -> list[Any]:
+        """The outputs for arrays of the right shapes and dtypes."""
         outputs = [np.empty(shape, dtype) for shape, dtype in self._results]
         status = self._run(_addresses(arrays), _addresses(outputs))
         if status:
@@ -84,37 +99,62 @@ class Program:
         first = self.steps[0] if len(self.steps) == 1 else None
         return first if isinstance(first, NativeFunction) else None
 
+    def run_native(self, function: NativeFunction, arrays: Sequence[Any]) -> list[Any]:
+        """The outputs of one of its native functions."""
+        return function(arrays)
+
     def __call__(self, *arrays: Any) -> list[Any]:
         """The outputs for arrays (or numbers) that fit the inputs of the graph."""
         values: dict[Value, Any] = {
             value: _prepared(array, value)
             for value, array in zip(self.graph.inputs, arrays, strict=True)
         }
-
-        def value_of(operand: Operand) -> Any:
-            return operand.value if isinstance(operand, Literal) else values[operand]
-
         for step in self.steps:
             if isinstance(step, NativeFunction):
-                out = step([values[value] for value in step.part.inputs])
+                out = self.run_native(step, [values[value] for value in step.part.inputs])
                 values.update(zip(step.part.outputs, out, strict=True))
             else:
-                node = step.node
-                with np.errstate(all="ignore"):
-                    result = evaluate(node.op, list(map(value_of, node.operands)), node.params)
-                results = result if node.op.outputs != 1 else (result,)
-                for value, array in zip(node.outputs, results, strict=True):
-                    values[value] = np.ascontiguousarray(array).reshape(value.shape)
+                values.update(evaluated(step.node, values))
         inputs = set(map(id, (values[value] for value in self.graph.inputs)))
         outputs: list[Any] = []
         for output in self.graph.outputs:
-            array = np.asarray(value_of(output))
+            array = np.asarray(output.value if isinstance(output, Literal) else values[output])
             # Results share memory with nothing: not with arguments, not with each other.
             if id(array) in inputs or array.base is not None or not array.flags.writeable:
                 array = array.copy()
             inputs.add(id(array))
             outputs.append(array[()] if array.ndim == 0 else array)
         return outputs
+
+
+def evaluated(node: Node, values: Mapping[Value, Any]) -> dict[Value, Any]:
+    """The results of a node by the eager kernel of its op, as compiled code reads them.
+
+    Raises:
+        GradtapeError: They are not of the shapes and dtypes that the graph says.
+    """
+    operands = [_eager_operand(operand, values) for operand in node.operands]
+    with np.errstate(all="ignore"):
+        result = evaluate(node.op, operands, node.params)
+    found: dict[Value, Any] = {}
+    for value, made in zip(
+        node.outputs, result if node.op.outputs != 1 else (result,), strict=True
+    ):
+        array = np.asarray(made)
+        if array.shape != value.shape or array.dtype != value.dtype:
+            raise GradtapeError(
+                f"{node.op.name}: its eager kernel gives {aval_of(array)}; its shape rule says "
+                f"{value.aval}. This is a bug of the op, not of the compiled function"
+            )
+        found[value] = _prepared(array, value)
+    return found
+
+
+def _eager_operand(operand: Operand, values: Mapping[Value, Any]) -> Any:
+    if isinstance(operand, Literal):
+        return operand.value
+    # Python's numbers take the dtype of what they meet; an array of one would not.
+    return values[operand].item() if operand.aval.weak else values[operand]
 
 
 def _prepared(array: Any, value: Value) -> Any:

@@ -22,21 +22,38 @@ from gradtape.compiler.kernel import (
     Store,
     identity,
 )
-from gradtape.core.scalar import Scalar, constant, where
+from gradtape.core.scalar import BOOL, Scalar, constant, where
 
 # Work below this is not worth another thread, in nanoseconds.
 _PART = 8_000
 _MOST_PARTS = 64
 # What a byte of memory traffic and an instruction on one lane cost, roughly, in nanoseconds.
 _BYTE, _LANE = 0.04, 0.3
-# Bodies of so few instructions wait for each other unless several vectors are under way.
-_SHORT = 12
+# Bodies of so few instructions wait for each other unless several vectors are under way; where
+# results are accumulated, longer ones do too.
+_SHORT, _SHORT_CHAIN = 12, 120
+
+
+# Rows of results that are worth it, and that fit into the first-level cache.
+_SHORTEST_ROW, _LONGEST_ROW = 64, 4096
 
 
 class Schedule(NamedTuple):
-    """Vector lanes; the axis that is divided among parts, its steps per part, the parts."""
+    """How to run a kernel.
 
+    Attributes:
+        vector: The axis that is done in vectors.
+        lanes: How many elements of it at once.
+        columns: Whether that axis is innermost although others are reduced: results are then
+            accumulated in a row of memory, and everything is read in order.
+        axis: The axis that is divided among parts; None for one part.
+        block: Steps of it per part.
+        parts: How many parts there are.
+    """
+
+    vector: Axis | None
     lanes: int
+    columns: bool
     axis: Axis | None
     block: int
     parts: int
@@ -49,16 +66,41 @@ def work(kernel: Kernel) -> float:
     return kernel.points * (instructions + 1) * _LANE / 8 + size * _BYTE
 
 
-def scheduled(kernel: Kernel, vector_bytes: int, vector: Axis | None) -> Schedule:
+def scheduled(kernel: Kernel, vector_bytes: int) -> Schedule:
     """Choose how to run a kernel."""
+    vector, columns = _vector_axis(kernel), _in_columns(kernel)
     lanes = _lanes(kernel, vector_bytes, vector)
     parts = min(_MOST_PARTS, int(work(kernel) / _PART))
-    axis = max(kernel.outer, key=lambda a: a.size, default=None)
+    outer = kernel.outer
+    if columns and len(outer) > 1:
+        outer = outer[:-1]
+    axis = max(outer, key=lambda a: a.size, default=None)
     if axis is None or parts < 2:
-        return Schedule(lanes, None, 0, 1)
-    step = lanes if axis is vector else 1
+        return Schedule(vector, lanes, columns, None, 0, 1)
+    step = 1
+    if axis is vector:
+        step = _SHORTEST_ROW * lanes if columns else lanes
     block = math.ceil(axis.size / step / parts) * step
-    return Schedule(lanes, axis, block, math.ceil(axis.size / block))
+    return Schedule(vector, lanes, columns, axis, block, math.ceil(axis.size / block))
+
+
+def _vector_axis(kernel: Kernel) -> Axis | None:
+    """The axis whose elements lie next to each other."""
+    if not kernel.axes:
+        return None
+    last = kernel.axes[-1]
+    return last if last.reduced or not kernel.inner else kernel.outer[-1]
+
+
+def _in_columns(kernel: Kernel) -> bool:
+    """Whether results are accumulated in a row of memory."""
+    return (
+        len(kernel.stages) == 1
+        and bool(kernel.inner)
+        and not kernel.axes[-1].reduced
+        and _SHORTEST_ROW <= kernel.axes[-1].size <= _LONGEST_ROW
+        and not any(s.target.dtype == BOOL for s in kernel.statements() if isinstance(s, Accumulate))
+    )
 
 
 def _lanes(kernel: Kernel, vector_bytes: int, vector: Axis | None) -> int:
@@ -70,8 +112,10 @@ def _lanes(kernel: Kernel, vector_bytes: int, vector: Axis | None) -> int:
     )
     lanes = vector_bytes // widest
     instructions = cost_of(*(statement.value for statement in kernel.statements()))
-    if instructions <= _SHORT:
-        lanes *= 4 if vector.reduced else 2
+    if vector.reduced and instructions <= _SHORT_CHAIN:
+        lanes *= 4
+    elif instructions <= _SHORT:
+        lanes *= 2
     while lanes > max(vector.size, 1):
         lanes //= 2
     return lanes
@@ -84,8 +128,10 @@ def divided(kernel: Kernel) -> list[Kernel]:
     """A long reduction with few results as two kernels: parts of it, and their combination."""
     inner = kernel.inner
     parts = min(_MOST_PARTS, int(work(kernel) / _PART))
-    outer_points = math.prod(axis.size for axis in kernel.outer)
-    if not inner or len(kernel.stages) != 1 or parts < 2 or outer_points >= _MOST_PARTS:
+    results = math.prod(axis.size for axis in kernel.outer)
+    if _in_columns(kernel) and len(kernel.outer) == 1:
+        parts, results = min(parts, _MOST_PARTS // 4), 1
+    if not inner or len(kernel.stages) != 1 or parts < 2 or results >= _MOST_PARTS:
         return [kernel]
     long = max(inner, key=lambda axis: axis.size)
     stores = any(isinstance(s, Store) for s in kernel.stages[0].inner)

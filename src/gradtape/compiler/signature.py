@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +20,85 @@ from gradtape.compiler.runtime.entry import (
     StaticLeaf,
     TupleSpec,
 )
-from gradtape.core.aval import Aval, aval_of
-from gradtape.core.tensor import Tensor
+from gradtape.core.aval import Abstract, Aval, aval_of
+from gradtape.core.tensor import Tensor, is_extended_float
 from gradtape.errors import ArgumentError, DTypeError
 
 _NUMBERS = (float, int, bool, complex)
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+# ---- static arguments ---------------------------------------------------------------------------
+
+
+class Statics(NamedTuple):
+    """Which arguments are passed as they are.
+
+    Attributes:
+        positions: Their positions; negative ones count from the last argument of a call.
+        names: Their names, for those that are passed by keyword.
+    """
+
+    positions: tuple[int, ...]
+    names: frozenset[str]
+
+    def of_method(self) -> Statics:
+        """The same once the first argument is bound."""
+        return Statics(tuple(n - (n > 0) for n in self.positions if n != 0), self.names)
+
+    def among(self, count: int) -> frozenset[int]:
+        """The positions of static arguments in a call with so many."""
+        return frozenset(n % count for n in self.positions if -count <= n < count)
+
+
+def static_arguments(
+    function: Callable[..., Any],
+    argnums: int | Sequence[int],
+    argnames: str | Sequence[str],
+) -> Statics:
+    """The static arguments of a function, found by position and by name, however they are passed.
+
+    Raises:
+        ArgumentError: They are not positions and names of arguments of the function.
+    """
+    numbers = [argnums] if isinstance(argnums, int | np.integer) else list(argnums)
+    names = [argnames] if isinstance(argnames, str) else list(argnames)
+    if not all(isinstance(n, int | np.integer) for n in numbers) or not all(
+        isinstance(name, str) for name in names
+    ):
+        raise ArgumentError(
+            f"jit: came static_argnums={argnums!r}, static_argnames={argnames!r}; needed integers "
+            "and strings"
+        )
+    positions = [int(n) for n in numbers]
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # built-in functions need not have one
+        return Statics(tuple(positions), frozenset(names))
+    positional = [p for p in parameters if p.kind in _POSITIONAL]
+    kinds = {p.kind for p in parameters}
+    count = len(positional)
+    if inspect.Parameter.VAR_POSITIONAL not in kinds:
+        for n in positions:
+            if not -count <= n < count:
+                raise ArgumentError(
+                    f"jit: came static_argnums={argnums!r}; the function has {count} positional "
+                    "argument(s), counted from 0"
+                )
+        positions = [n % count for n in positions]
+    known = [p.name for p in parameters]
+    for name in names:
+        if name not in known and inspect.Parameter.VAR_KEYWORD not in kinds:
+            raise ArgumentError(
+                f"jit: came static_argnames={argnames!r}; the function has no argument {name!r}, "
+                f"but {', '.join(known) or 'none'}"
+            )
+    by_name = [n for n, p in enumerate(positional) if p.name in names]
+    by_position = {positional[n].name for n in positions if 0 <= n < count}
+    return Statics(tuple(dict.fromkeys([*positions, *by_name])), frozenset(names) | by_position)
+
+
+# ---- the arguments of a call --------------------------------------------------------------------
 
 
 class Arguments(NamedTuple):
@@ -32,37 +107,36 @@ class Arguments(NamedTuple):
     Attributes:
         leaves: Arrays, tensors and numbers.
         structure: The containers they came in.
-        statics: Positional and keyword arguments that are not traced.
+        fixed: Positional arguments that are not traced, by position.
+        named: Keyword arguments that are not traced.
+        count: How many positional arguments there are.
         key: Equal for calls that the same code serves.
     """
 
     leaves: list[Any]
     structure: tree.Structure
-    statics: tuple[tuple[Any, ...], tuple[tuple[str, Any], ...]]
+    fixed: dict[int, Any]
+    named: dict[str, Any]
+    count: int
     key: Any
 
 
-def arguments(
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    static_argnums: Sequence[int],
-    static_argnames: Sequence[str],
-) -> Arguments:
+def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], statics: Statics) -> Arguments:
     """Take the arguments of a call apart.
 
     Raises:
-        ArgumentError: A static argument cannot be hashed.
+        ArgumentError: A static argument cannot be hashed, or an integer is too large.
         DTypeError: A leaf is no array and no number.
     """
-    chosen = {n % len(args) for n in static_argnums if -len(args) <= n < len(args)}
-    fixed = tuple(arg for n, arg in enumerate(args) if n in chosen)
-    named = tuple(sorted((name, kwargs[name]) for name in static_argnames if name in kwargs))
-    traced = tuple(arg for n, arg in enumerate(args) if n not in chosen)
-    keywords = {name: arg for name, arg in kwargs.items() if name not in static_argnames}
+    chosen = statics.among(len(args)) if statics.positions else frozenset()
+    fixed = {n: arg for n, arg in enumerate(args) if n in chosen}
+    named = {name: kwargs[name] for name in sorted(kwargs) if name in statics.names}
+    traced = tuple(arg for n, arg in enumerate(args) if n not in chosen) if chosen else args
+    keywords = {name: arg for name, arg in kwargs.items() if name not in named}
     leaves, structure = tree.flatten((traced, keywords))
-    kinds = tuple(leaf_key(leaf) for leaf in leaves)
-    key = (structure, kinds, len(args), tuple(chosen), tuple(map(_typed, fixed)),
-           tuple((name, _typed(value)) for name, value in named))  # fmt: skip
+    kinds = tuple([leaf_key(leaf) for leaf in leaves])
+    values = [(name, _typed(value)) for name, value in (*fixed.items(), *named.items())]
+    key = (structure, kinds, len(args), *values)
     try:
         hash(key)
     except TypeError as error:
@@ -70,31 +144,51 @@ def arguments(
             f"jit: a static argument cannot be hashed ({error}); pass arrays and containers of "
             "them as ordinary arguments"
         ) from None
-    return Arguments(leaves, structure, (fixed, named), key)
+    return Arguments(leaves, structure, fixed, named, len(args), key)
 
 
 def _typed(value: Any) -> tuple[type, Any]:
-    """1, 1.0 and True are equal, and not the same argument."""
-    return type(value), value
+    """1, 1.0 and True are equal, as 0.0 and -0.0 are, and not the same argument."""
+    kind = type(value)
+    if isinstance(value, Tensor):
+        raise ArgumentError(
+            "jit: came a tensor as a static argument; pass tensors as ordinary arguments"
+        )
+    if kind is tuple:
+        return kind, tuple(map(_typed, value))
+    return kind, repr(value) if kind is float or kind is complex else value
 
 
-def merged(
-    given: Arguments, count: int, static_argnums: Sequence[int], leaves: Sequence[Any]
-) -> tuple[list[Any], dict[str, Any]]:
+def merged(given: Arguments, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
     """Positional and keyword arguments again, with other leaves."""
     traced, keywords = tree.unflatten(given.structure, list(leaves))
-    fixed, named = given.statics
-    chosen = {n % count for n in static_argnums if -count <= n < count}
-    rest, statics = iter(traced), iter(fixed)
-    args = [next(statics) if n in chosen else next(rest) for n in range(count)]
-    return args, {**keywords, **dict(named)}
+    rest = iter(traced)
+    args = [given.fixed[n] if n in given.fixed else next(rest) for n in range(given.count)]
+    return args, {**keywords, **given.named}
 
 
 def leaf_key(leaf: Any) -> tuple[Any, ...]:
-    """What of a leaf the code depends on."""
+    """What of a leaf the code depends on.
+
+    Raises:
+        ArgumentError: An integer is too large.
+        DTypeError: It is no array of numbers and no number.
+    """
     kind = type(leaf)
     if kind is np.ndarray or isinstance(leaf, np.generic | Tensor | np.ndarray):
-        return leaf.shape, leaf.dtype
+        if isinstance(leaf, np.ma.MaskedArray):
+            raise DTypeError("jit: came a masked array; use np.where with filled values")
+        if not is_numeric(leaf.dtype):
+            raise DTypeError(
+                f"jit: came an argument of dtype {leaf.dtype}; needed numbers. Name it in "
+                "static_argnums or static_argnames if the code depends on it"
+            )
+        return leaf.shape, leaf.dtype, kind is not np.ndarray and _is_weak(leaf)
+    if kind is int and not -(2**63) <= leaf < 2**63:
+        raise ArgumentError(
+            f"jit: came the integer {leaf}; needed one that fits into 64 bits; pass a float, or "
+            "name it in static_argnums or static_argnames"
+        )
     if kind in _NUMBERS:
         return (kind,)
     raise DTypeError(
@@ -103,10 +197,20 @@ def leaf_key(leaf: Any) -> tuple[Any, ...]:
     )
 
 
+def is_numeric(dtype: np.dtype[Any]) -> bool:
+    """Whether arrays of a dtype are computed with: real and complex numbers, and booleans."""
+    return dtype.kind in "biufc" or is_extended_float(dtype)
+
+
+def _is_weak(leaf: Any) -> bool:
+    """Whether it is a Python number of a function that is being traced."""
+    return isinstance(leaf, Tensor) and isinstance(leaf.value, Abstract) and leaf.value.weak
+
+
 def leaf_aval(leaf: Any) -> Aval:
     """A leaf as it is traced: in native byte order, Python's numbers weak."""
     aval = aval_of(leaf)
-    return Aval(aval.shape, aval.dtype.newbyteorder("="), weak=aval.weak)
+    return Aval(aval.shape, aval.dtype.newbyteorder("="), weak=aval.weak or _is_weak(leaf))
 
 
 # ---- for the native entry point -----------------------------------------------------------------
@@ -132,7 +236,8 @@ def argument_spec(value: Any) -> Spec | None:
     if value is None:
         return StaticLeaf(None)
     try:
-        if kind is np.ndarray:
+        # Tensors are taken apart in Python; arrays of their shape in their place are not.
+        if kind is np.ndarray or isinstance(value, Tensor):
             return ArrayLeaf(value.dtype.newbyteorder("="), value.shape)
         if isinstance(value, np.generic):
             return ScalarLeaf(value.dtype)

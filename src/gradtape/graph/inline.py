@@ -45,7 +45,7 @@ def _expanded(graph: Graph, known: dict[Any, Graph | None]) -> Graph:
         if body is None:
             rewriter.copy(node)
             continue
-        given = [o for o in rewriter.operands(node) if isinstance(o, Value)]
+        given = [o for o in rewriter.operands(node) if not o.aval.weak]
         result = inline(rewriter, body, given, node.line)[0]
         value = node.outputs[0]
         if isinstance(result, Literal) or result.aval != value.aval:
@@ -61,14 +61,17 @@ def _body(node: Node, known: dict[Any, Graph | None]) -> Graph | None:
         return None
     if any(operand.dtype not in NATIVE for operand in node.operands):
         return None
-    numbers = [o.key if isinstance(o, Literal) else None for o in node.operands]
-    avals = [operand.aval for operand in node.operands if isinstance(operand, Value)]
+    if any(isinstance(operand, Value) and operand.aval.weak for operand in node.operands):
+        return None
+    # Python's numbers go in as they are: the function may look at them.
+    numbers = [o.key if isinstance(o, Literal) and o.aval.weak else None for o in node.operands]
+    avals = [operand.aval for operand in node.operands if not operand.aval.weak]
     key = (node.op.name, param_key(node.params), *numbers, *avals)
     if key not in known:
 
         def function(*values: Any) -> Any:
             left = iter(values)
-            operands = [o.value if isinstance(o, Literal) else next(left) for o in node.operands]
+            operands = [o.value if o.aval.weak else next(left) for o in node.operands]
             return lowering.function(*operands, **node.params)
 
         try:

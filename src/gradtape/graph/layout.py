@@ -1,12 +1,14 @@
 """How the elements of traced values lie in memory.
 
 NumPy's reshape gives a view or a copy depending on that, and so what a write to its result changes.
-A trace has no arrays; it computes the strides that NumPy's would have. Arguments count as stored in
-order, the last axis fastest.
+A trace has no arrays; it computes the strides that NumPy's would have. Arguments and captured
+tensors count as stored in order, the last axis fastest, and so do the results of ops that are not
+listed here.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -55,12 +57,15 @@ def layout(op: Op, args: Sequence[Any], params: dict[str, Any], aval: Aval) -> d
     return {"strides": _packed(aval, np.asarray(result).strides)}
 
 
+_contiguous = functools.lru_cache(maxsize=1024)(contiguous_strides)
+
+
 def _in_order(value: Any) -> bool:
     """Whether elements are stored in order, as a number's are."""
-    if not isinstance(value, Abstract | np.ndarray) or not value.size:
+    if not isinstance(value, Abstract | np.ndarray) or 0 in value.shape:
         return True
-    expected = contiguous_strides(value.shape, value.dtype.itemsize)
-    return all(
+    expected = _contiguous(value.shape, value.dtype.itemsize)
+    return value.strides == expected or all(
         n == 1 or given == step
         for n, given, step in zip(value.shape, value.strides, expected, strict=True)
     )

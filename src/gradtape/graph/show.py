@@ -80,7 +80,7 @@ def show_operand(operand: Operand, names: dict[Value, str]) -> str:
     """The name of a value (`%?` if the graph does not make it), or a number with its type."""
     if isinstance(operand, Literal):
         return _number(operand.value)
-    return names.get(operand, "%?")
+    return names.get(operand, "%?") if isinstance(operand, Value) else "?"
 
 
 def short_line(line: str) -> str:

@@ -222,9 +222,9 @@ def trace(function: Callable[..., Any], avals: Sequence[Aval], name: str = "func
     inputs = [Value(aval) for aval in avals]
     try:
         with _Tracing(level):
-            out = run(function, [level.symbol(value) for value in inputs], {})
-        leaves, structure = tree.flatten(out)
-        del out
+            symbols = [level.symbol(value) for value in inputs]
+            leaves, structure = run(lambda *args: _Flat(function(*args)), symbols, {}).parts
+        del symbols
         outputs = [_output(level, leaf) for leaf in leaves]
         del leaves
     except BaseException:
@@ -238,9 +238,16 @@ def trace(function: Callable[..., Any], avals: Sequence[Aval], name: str = "func
     return Trace(graph, level.captures, structure)
 
 
+class _Flat:
+    """A flattened result. Handles in it stay what they are: those from outside are captures."""
+
+    def __init__(self, out: Any) -> None:
+        self.parts = tree.flatten(out)
+
+
 def _settle(level: TraceLevel) -> None:
     """Undo and refuse what the function wrote to tensors from outside; its own ones are gone."""
-    if any(capture.written(level) for capture in level.captures):
+    if any(capture.written(level) is not None for capture in level.captures):
         gc.collect()  # a buffer of the function may live on in a cycle of references
     restored = [capture.restore(level) for capture in level.captures]
     if any(restored):
@@ -258,8 +265,9 @@ def _output(level: TraceLevel, leaf: Any) -> Operand:
             f"jit: the function returned a {type(leaf).__name__}; needed arrays, numbers or "
             "containers of them"
         )
-    if isinstance(leaf, Tensor) and not (
-        isinstance(leaf.record, Symbol) and leaf.record.segment is level
-    ):
+    if isinstance(leaf, Tensor):
+        record = leaf.fresh().record
+        if isinstance(record, Symbol) and record.segment is level:
+            return record.operand
         return level.capture(leaf)
     return level.operand(leaf)

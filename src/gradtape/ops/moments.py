@@ -16,7 +16,6 @@ from gradtape.ops.reduce import (
     batch_reduction,
     beside,
     count_over,
-    floats,
     mean_over,
     prepared,
     reduced_shape,
@@ -43,7 +42,7 @@ def _var_forward(xp: Any, x: Any, axis: Axes, keepdims: bool, correction: float)
 
 
 def _var_composition(x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
-    around = _around(floats(x), axis)
+    around = _around(x, axis)
     squares = sum_over(around * around, axis=axis, keepdims=keepdims)
     return squares / _divisor(x.shape, axis, correction)
 

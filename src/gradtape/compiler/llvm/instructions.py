@@ -73,6 +73,8 @@ _FLOAT: dict[str, Callable[..., Value]] = {
     "absolute": Builder.fabs,
     "copysign": Builder.copysign,
     "fma": Builder.fma,
+    # Exact at any size of quotient, which no short sequence of instructions is.
+    "fmod": lambda b, x, y: b.instruction(x.type, f"frem {x}, {y.text}"),
     "select": Builder.select,
     "floor": _rounding("floor"),
     "ceil": _rounding("ceil"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import itertools
 import threading
+import weakref
 from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any
@@ -119,10 +121,23 @@ def _optimized(text: str, target: Target) -> tuple[Any, Any]:
 
 
 class Library:
-    """Machine code linked into this process; unloaded when the last reference is gone."""
+    """Machine code linked into this process; unloaded when the last reference is gone.
 
-    def __init__(self, code: bytes, imports: Mapping[str, int], exports: Iterable[str]) -> None:
-        exports = tuple(exports)
+    Args:
+        code: An object file.
+        imports: Addresses of what it refers to, besides what the process exports.
+        exports: The functions to be called from outside.
+        end: One of them, without arguments, that is called before the code is unloaded.
+    """
+
+    def __init__(
+        self,
+        code: bytes,
+        imports: Mapping[str, int],
+        exports: Iterable[str],
+        end: str | None = None,
+    ) -> None:
+        exports = (*exports, *(() if end is None else (end,)))
         with _lock:
             builder = llvm().JITLibraryBuilder().add_object_img(code).add_current_process()
             for name, address in imports.items():
@@ -131,6 +146,9 @@ class Library:
                 builder.export_symbol(name)
             self._tracker = builder.link(_linker(), f"gradtape{next(_library_numbers)}")
         self._addresses = {name: self._tracker[name] for name in exports}
+        if end is not None:
+            # Runs while the code is still there: the tracker goes after this object's callbacks.
+            weakref.finalize(self, ctypes.CFUNCTYPE(None)(self._addresses[end]))
 
     def address(self, name: str) -> int:
         """Where an exported function is."""

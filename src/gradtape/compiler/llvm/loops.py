@@ -5,6 +5,9 @@ at the end, else the last axis that is not reduced, whose lanes are elements of 
 size is no multiple of the lanes, the last vector begins earlier and does some elements again; what
 it would accumulate twice is masked.
 
+Reductions over other axes than the last go through memory in order as well: with the last axis
+innermost, they accumulate into a row of results that stays in the cache.
+
 An expression stands in the outermost loop that it can: its depth is that of the innermost axis it
 depends on. What does not depend on the vector axis is computed once, as a scalar.
 """
@@ -33,6 +36,7 @@ from gradtape.compiler.llvm.instructions import (
     memory_type,
     register_type,
 )
+from gradtape.compiler.schedule import Schedule
 from gradtape.core.scalar import BOOL, DType, Scalar
 
 
@@ -42,27 +46,27 @@ class Loops:
     Args:
         module: Where the function goes.
         kernel: What it does.
-        lanes: How many elements of the vector axis are done at once.
+        schedule: How it is run.
         slots: The position of each buffer's address in the table the function is given.
-        chunked: The axis whose range is divided among chunks, and the size of a chunk.
     """
 
     def __init__(
         self,
         module: Module,
         kernel: Kernel,
-        *,
-        lanes: int,
+        schedule: Schedule,
         slots: Mapping[Buffer, int],
-        chunked: tuple[Axis, int] | None,
     ) -> None:
         self._b = Builder(module)
         self._kernel = kernel
-        self._lanes = lanes
-        self._chunked = chunked
-        self._order = (*kernel.outer, *kernel.inner)
-        self._depth = {axis: n + 1 for n, axis in enumerate(self._order)}
-        self._vector_axis = vector_axis(kernel)
+        self._schedule = schedule
+        self._lanes = schedule.lanes
+        self._vector_axis = schedule.vector
+        self._columns = schedule.columns
+        order = (*kernel.outer, *kernel.inner)
+        if self._columns:
+            order = (*kernel.outer[:-1], *kernel.inner, kernel.outer[-1])
+        self._depth = {axis: n + 1 for n, axis in enumerate(order)}
         # Whether lanes are points of their own, each with its own row of scratch memory.
         self._rows_in_lanes = self._vector_axis is not None and not self._vector_axis.reduced
         self._index: dict[Axis, Value] = {}
@@ -90,8 +94,10 @@ class Loops:
         for statement in self._kernel.statements():
             if isinstance(statement, Accumulate):
                 target = statement.target
-                lanes = self._lanes if self._vector_axis is not None else 1
-                self._accumulators[target] = b.alloca(register_type(target.dtype, lanes))
+                type, count = self._accumulator_type(target), 1
+                if self._columns:
+                    type, count = Type(type.scalar), self._kernel.outer[-1].size
+                self._accumulators[target] = b.alloca(type, count)
         self._outer_loops(0)
         b.emit("ret void")
         head = f"define internal void @{self._kernel.name}(ptr %buffers, i64 %chunk)"
@@ -113,7 +119,7 @@ class Loops:
                 varies = varies or self._vector_axis in axes
                 varies = varies or (self._rows_in_lanes and part.extra.buffer.kind == "scratch")
             elif part.name == "reduced":
-                level = outer
+                level = len(self._depth) if self._columns else outer
                 vector = self._vector_axis
                 varies = vector is not None and not vector.reduced
             self._levels[id(part)] = level
@@ -123,6 +129,9 @@ class Loops:
 
     def _outer_loops(self, depth: int) -> None:
         outer = self._kernel.outer
+        if self._columns and depth == len(outer) - 1:
+            self._column_stage(self._kernel.stages[0], outer[-1])
+            return
         if depth < len(outer):
             self._loop(outer[depth], lambda: self._outer_loops(depth + 1))
             return
@@ -132,21 +141,56 @@ class Loops:
     def _stage(self, stage: Stage) -> None:
         targets = [s.target for s in stage.inner if isinstance(s, Accumulate)]
         for target in targets:
-            slot = self._accumulators[target]
-            lanes = self._lanes if self._vector_axis is not None else 1
-            number = identity(target.combine, target.dtype)
-            if any(axis.size == 0 for axis in self._kernel.inner):
-                number += 0.0 if target.dtype.kind == "f" else 0  # the sum of nothing is +0
-            self._b.store(self._b.const(register_type(target.dtype, lanes), number), slot)
+            self._b.store(self._start(target), self._accumulators[target])
         self._inner_loops(stage.inner, 0)
         for target in targets:
             self._finish(target)
         for statement in stage.outer:
             self._perform(statement)
 
+    def _column_stage(self, stage: Stage, last: Axis) -> None:
+        """A stage whose results are accumulated in a row: loops over the last axis are inside."""
+        targets = [s.target for s in stage.inner if isinstance(s, Accumulate)]
+
+        def begin() -> None:
+            for target in targets:
+                self._b.store(self._start(target), self._accumulator(target))
+
+        def end() -> None:
+            for target in targets:
+                value = self._b.load(self._accumulator(target), self._accumulator_type(target))
+                self._scopes[-1][target] = value
+            for statement in stage.outer:
+                self._perform(statement)
+
+        self._loop(last, begin)
+        self._inner_loops(stage.inner, 0)
+        self._loop(last, end)
+
+    def _accumulator_type(self, target: Accumulator) -> Type:
+        return register_type(target.dtype, 1 if self._vector_axis is None else self._lanes)
+
+    def _accumulator(self, target: Accumulator) -> Value:
+        """Where a result is accumulated."""
+        slot = self._accumulators[target]
+        if not self._columns:
+            return slot
+        index = self._index[self._kernel.outer[-1]]
+        return self._b.element(slot, index, register_type(target.dtype))
+
+    def _start(self, target: Accumulator) -> Value:
+        """What a result starts from."""
+        number = identity(target.combine, target.dtype)
+        if any(axis.size == 0 for axis in self._kernel.inner):
+            number += 0.0 if target.dtype.kind == "f" else 0  # the sum of nothing is +0
+        return self._b.const(self._accumulator_type(target), number)
+
     def _inner_loops(self, statements: Sequence[Statement], depth: int) -> None:
-        inner = self._kernel.inner
-        self._hoist(statements, len(self._kernel.outer) + depth)
+        inner: tuple[Axis, ...] = self._kernel.inner
+        outside = len(self._kernel.outer)
+        if self._columns:
+            inner, outside = (*inner, self._kernel.outer[-1]), outside - 1
+        self._hoist(statements, outside + depth)
         if depth < len(inner):
             self._loop(inner[depth], lambda: self._inner_loops(statements, depth + 1))
             return
@@ -183,7 +227,7 @@ class Loops:
         if ragged:
             last = Value(I64, str(axis.size - step))
             place = b.select(b.icmp("slt", index, last), index, last)
-            if axis.reduced:
+            if axis.reduced or self._columns:
                 self._mask = self._fresh_lanes(index, place)
             index = place
         self._index[axis] = index
@@ -200,9 +244,9 @@ class Loops:
     def _range(self, axis: Axis) -> tuple[Value, Value]:
         """Where a loop starts and stops: its whole range, or that of the chunk."""
         b = self._b
-        if self._chunked is None or self._chunked[0] is not axis:
+        if self._schedule.axis is not axis:
             return Value(I64, "0"), Value(I64, str(axis.size))
-        size = Value(I64, str(self._chunked[1]))
+        size = Value(I64, str(self._schedule.block))
         start = b.mul(Value(I64, "%chunk"), size)
         end, stop = b.add(start, size), Value(I64, str(axis.size))
         return start, b.select(b.icmp("slt", end, stop), end, stop)
@@ -220,10 +264,8 @@ class Loops:
             self._store(statement)
             return
         b, target = self._b, statement.target
-        lanes = self._lanes if self._vector_axis is not None else 1
-        type = register_type(target.dtype, lanes)
-        slot = self._accumulators[target]
-        old = b.load(slot, type)
+        slot = self._accumulator(target)
+        old = b.load(slot, self._accumulator_type(target))
         new = combine(b, target.combine, old, self._in_lanes(statement.value), target.dtype)
         if self._mask is not None:
             new = b.select(self._mask, new, old)
@@ -234,15 +276,11 @@ class Loops:
         b = self._b
         vector = self._vector_axis
         lanes = self._lanes if vector is not None else 1
-        value = b.load(self._accumulators[target], register_type(target.dtype, lanes))
+        value = b.load(self._accumulators[target], self._accumulator_type(target))
         while vector is not None and vector.reduced and lanes > 1:
             lanes //= 2
             low, high = (self._half(value, lanes, start) for start in (0, lanes))
             value = combine(b, target.combine, low, high, target.dtype)
-        if lanes == 1 and value.type.lanes != 1:
-            value = b.instruction(
-                Type(value.type.scalar), f"extractelement {value}, i64 0"
-            )
         self._scopes[-1][target] = value
 
     def _half(self, value: Value, lanes: int, start: int) -> Value:
@@ -424,13 +462,3 @@ class Loops:
 
 
 ATTRIBUTES = '"prefer-vector-width"="512" "min-legal-vector-width"="512"'
-
-
-def vector_axis(kernel: Kernel) -> Axis | None:
-    """The axis whose elements lie next to each other."""
-    if not kernel.axes:
-        return None
-    last = kernel.axes[-1]
-    if last.reduced or not kernel.inner:
-        return last
-    return kernel.outer[-1]

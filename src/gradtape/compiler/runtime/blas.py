@@ -139,7 +139,7 @@ class _Blas:
     """SciPy's BLAS in this process, once it was needed."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # see the pool's
         self.hold: Library | None = None
         self.addresses: dict[str, int] = {}
 

@@ -13,8 +13,10 @@ error. `unusable()` gives the reason.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
+import inspect
 import os
 import secrets
 import stat
@@ -26,6 +28,7 @@ from contextlib import contextmanager, suppress
 import numpy as np
 
 from gradtape import config
+from gradtape.compiler.llvm import link
 from gradtape.compiler.llvm.link import Target, compile_module, host
 
 # Magic, format, length of the contents, digest of the key, digest of the contents.
@@ -47,7 +50,7 @@ class _UnusableError(Exception):
 def compiled(text: str, target: Target | None = None) -> bytes:
     """The object file of a module: from the cache, or compiled and put there."""
     target = target or host()
-    key = f"{target.key} gradtape {_version()} numpy {np.__version__}\n{text}"
+    key = "\n".join((target.key, *_versions(), text))
     code = get(key)
     if code is None:
         code = compile_module(text, target)
@@ -55,11 +58,18 @@ def compiled(text: str, target: Target | None = None) -> bytes:
     return code
 
 
-def _version() -> str:
+@functools.cache
+def _versions() -> tuple[str, ...]:
+    """What code depends on besides its text and the CPU: us, how modules are compiled, NumPy."""
     try:
-        return importlib.metadata.version("gradtape")
+        version = importlib.metadata.version("gradtape")
     except importlib.metadata.PackageNotFoundError:  # a source tree that is not installed
-        return "unknown"
+        version = "unknown"
+    try:
+        passes = hashlib.sha256(inspect.getsource(link).encode()).hexdigest()
+    except OSError:  # installed without sources: then the version says it all
+        passes = "of that version"
+    return f"gradtape {version}", f"passes {passes}", f"numpy {np.__version__}"
 
 
 def get(key_text: str) -> bytes | None:
@@ -126,7 +136,9 @@ def _directory() -> Iterator[int]:
 
 def _read(directory: int, digest: bytes) -> bytes | None:
     name = _name(digest)
-    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+    # Neither another place nor something that never answers: no links, no waiting for a pipe.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    handle = os.open(name, flags, dir_fd=directory)
     with open(handle, "rb") as file:
         status = os.fstat(handle)
         sound = (

@@ -26,7 +26,8 @@ class _Pool:
     """The pool of this process: how many threads, and the native code once it was needed."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        # Re-entrant: a signal handler may fork while this very thread holds it.
+        self.lock = threading.RLock()
         self.threads = 0  # 0 until it is set or asked for
         self.library: Library | None = None
 

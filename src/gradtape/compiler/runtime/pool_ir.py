@@ -31,6 +31,7 @@ _PAUSE = {
 }
 
 MAX_THREADS = 1024
+STACK_BYTES = 4 * 2**20  # of a worker, whatever the system gives to others
 SPIN_NANOSECONDS = 50_000
 WAKE_NANOSECONDS = 20_000  # until a woken worker has made up for what waking it cost, about
 EXPORTS = ("gt_parallel", "gt_parallel_long", "gt_pool_threads", "gt_pool_reset")
@@ -49,6 +50,7 @@ def text() -> str:
         "THREADS": MAX_THREADS,
         "SPIN": SPIN_NANOSECONDS,
         "PRICE": WAKE_NANOSECONDS,
+        "STACK": STACK_BYTES,
     }
     module = "\n".join((_STATE, _SERIAL, THREADS, _WEIGH, _JOB, _ENTRY))
     for name, value in settings.items():
@@ -114,7 +116,10 @@ declare i32 @sched_yield()
 declare i32 @sigfillset(ptr)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
-declare i32 @pthread_detach(i64)
+declare i32 @pthread_attr_init(ptr)
+declare i32 @pthread_attr_setdetachstate(ptr, i32)
+declare i32 @pthread_attr_setstacksize(ptr, i64)
+declare i32 @pthread_attr_destroy(ptr)
 $DECLARE_PAUSE$
 
 define internal i64 @now() {

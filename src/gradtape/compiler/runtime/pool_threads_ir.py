@@ -225,9 +225,13 @@ _START = """
 define internal void @start_workers(i32 %limit) {
 entry:
   %thread = alloca i64
+  %attributes = alloca [128 x i8], align 16
   %all = alloca [128 x i8], align 16
   %old = alloca [128 x i8], align 16
   store atomic i32 %limit, ptr @tried monotonic, align 4
+  %prepared = call i32 @pthread_attr_init(ptr %attributes)
+  %alone = call i32 @pthread_attr_setdetachstate(ptr %attributes, i32 1)
+  %sized = call i32 @pthread_attr_setstacksize(ptr %attributes, i64 $STACK$)
   %filled = call i32 @sigfillset(ptr %all)
   %blocked = call i32 @pthread_sigmask(i32 2, ptr %all, ptr %old)
   br label %next
@@ -239,16 +243,15 @@ next:
 start:
   %number = sext i32 %index to i64
   %argument = inttoptr i64 %number to ptr
-  %status = call i32 @pthread_create(ptr %thread, ptr null, ptr @worker, ptr %argument)
+  %status = call i32 @pthread_create(ptr %thread, ptr %attributes, ptr @worker, ptr %argument)
   %made = icmp eq i32 %status, 0
   br i1 %made, label %count, label %end
 count:
-  %handle = load i64, ptr %thread
-  %detached = call i32 @pthread_detach(i64 %handle)
   store atomic i32 %index, ptr @started seq_cst, align 4
   br label %next
 end:
   %restored = call i32 @pthread_sigmask(i32 2, ptr %old, ptr null)
+  %destroyed = call i32 @pthread_attr_destroy(ptr %attributes)
   ret void
 }
 """

@@ -13,7 +13,7 @@ from gradtape.compiler.llvm.builder import I64, PTR, Builder, Module, Type, Valu
 from gradtape.compiler.llvm.link import Target
 from gradtape.compiler.runtime.split import Split, plan
 from gradtape.compiler.runtime.tile import Block, loop, pieces
-from gradtape.compiler.runtime.tile_transposed import define_product
+from gradtape.compiler.runtime.tile_block import define_product
 
 _Operands = tuple[Value, Value, Value]
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gradtape.compiler.llvm.link import Target
 from gradtape.compiler.runtime.tile import Block, tile_cost
-from gradtape.compiler.runtime.tile_transposed import DOT_ROWS
+from gradtape.compiler.runtime.tile_block import copies
 
 # Work is counted in multiply-adds; a core does some 50 in a nanosecond.
 _CHUNK = 2**19  # least work of a chunk
@@ -21,7 +21,7 @@ _LONG = 2**24  # from here on, threads are woken at once
 
 # Bytes that stay in a cache next to the core while they are used again and again.
 _CACHED = 512 * 2**10
-_SCRATCH = 256 * 2**10  # for a transposed copy, on the stack
+_SCRATCH = 256 * 2**10  # for a copy of B, on the stack
 _FEW_ROWS = 64  # B is then read so few times that packing it, as BLAS does, costs more
 
 # Where C is small and the sums are longer than this, threads share the sums rather than C.
@@ -68,7 +68,7 @@ def plan(block: Block, batch: int, target: Target) -> Split:
     if batch == 1 and (parts := _parts(block, work)) > 1:
         depth = -(-k // parts)
         return Split(False, m, n, depth, parts=-(-k // depth), long=long)
-    whole = Split(not _suits_tiles(block), m, n, k, long=long)
+    whole = Split(not _suits_tiles(block, block), m, n, k, long=long)
     if work * batch < 2 * _CHUNK:
         return whole._replace(together=batch)
     if work < _CHUNK:
@@ -78,12 +78,12 @@ def plan(block: Block, batch: int, target: Target) -> Split:
     return whole if chunks < 2 else _grid(whole, block, chunks, target)
 
 
-def _suits_tiles(block: Block) -> bool:
-    """Whether B, or a panel of it, is small enough to be used where it lies."""
-    m, n, k, size = block.m, block.n, block.k, block.itemsize
-    if block.transpose_b and (block.transpose_a or m > DOT_ROWS):
-        return k * n * size <= _SCRATCH
-    return k * n * size <= _CACHED or m <= _FEW_ROWS
+def _suits_tiles(part: Block, whole: Block) -> bool:
+    """Whether loops of our own do a block of C better than BLAS would."""
+    if copies(part):
+        return part.k * part.n * part.itemsize <= _SCRATCH
+    small = whole.k * whole.n * whole.itemsize <= _CACHED
+    return small or whole.m <= _FEW_ROWS
 
 
 def _chunks(work: int) -> int:
@@ -116,11 +116,11 @@ def _grid(whole: Split, block: Block, chunks: int, target: Target) -> Split:
     for rows, columns in sorted(sizes):
         down, across = -(-block.m // rows), -(-block.n // columns)
         part = block._replace(m=rows, n=columns)
-        blas = not _suits_tiles(part)
+        blas = not _suits_tiles(part, block)
         cost = down * across * tile_cost(part, target)[0] * _imbalance(down * across)
-        if blas:
-            # Packing what it reads takes BLAS as long as some steps of the product.
-            cost *= 1 + 8 / rows + 8 / columns
+        # Copying what is read takes as long as some rows or columns of the result.
+        if blas or copies(part):
+            cost *= 1 + 8 / rows + (8 / columns if blas else 0)
         if cost < least:
             split = whole._replace(blas=blas, rows=rows, columns=columns, down=down, across=across)
             best, least = split, cost

@@ -1,8 +1,7 @@
 """Matrix products of static sizes as register-tiled loops, for what is too small for BLAS.
 
 A tile of C stays in registers while the loop runs over k: every step loads the vectors of one row
-of B, and each of them is multiplied by as many elements of A as the tile has rows. What to do where
-B is transposed is in `tile_transposed`.
+of B, and each of them is multiplied by as many elements of A as the tile has rows.
 """
 
 from __future__ import annotations

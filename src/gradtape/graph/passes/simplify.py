@@ -18,8 +18,12 @@ from gradtape.graph.passes.match import Call
 from gradtape.graph.passes.rules import RULES, Rule
 
 
-def simplify(graph: Graph) -> Graph:
+def simplify(graph: Graph, rules: Sequence[Rule] = RULES) -> Graph:
     """The graph in the simplest form the rules of the table lead to; no bit of a result changes.
+
+    Args:
+        graph: What to simplify.
+        rules: The rules to apply; constants are folded in any case.
 
     >>> from gradtape.core.aval import aval_of
     >>> from gradtape.graph.passes.dead import dead
@@ -28,22 +32,24 @@ def simplify(graph: Graph) -> Graph:
     >>> dead(simplify(traced.graph))
     <graph function: 1 inputs, 1 nodes>
     """
-    return _Simplifier(graph).run()
+    return _Simplifier(graph, _BY_OP if rules is RULES else _by_op(rules)).run()
 
 
-def rules_by_op(rules: Sequence[Rule]) -> dict[str, tuple[Rule, ...]]:
+def _by_op(rules: Sequence[Rule]) -> dict[str, tuple[Rule, ...]]:
     """The rules that look at each op, in the order of the table."""
     names = {name for rule in rules for name in rule.ops}
     return {name: tuple(rule for rule in rules if name in rule.ops) for name in names}
 
 
+_BY_OP = _by_op(RULES)
+
+
 class _Simplifier:
     """The graph that is being made."""
 
-    _BY_OP = rules_by_op(RULES)
-
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, rules: Mapping[str, Sequence[Rule]]) -> None:
         self._graph = graph
+        self._rules = rules
         self._rewriter = Rewriter(graph)
         self._line = ""
 
@@ -71,7 +77,7 @@ class _Simplifier:
         if number is not None:
             return uniform(self._rewriter, number, aval, self._line)
         call = Call(self._make, op, operands, params, aval)
-        for rule in self._BY_OP.get(op.name, ()):
+        for rule in self._rules.get(op.name, ()):
             found = rule.apply(call)
             if found is not None and found.aval == aval:
                 return found

@@ -64,7 +64,7 @@ _EXPM1 = {
     ),
 }
 # (2ʳ − 1)/r for |r| ≤ 1/2; relative error of 2ʳ 2^-26.3 and 2^-56.4.
-_EXP2 = {
+EXP2 = {
     "float": (
         0.6931471824645996,
         0.24022594094276428,
@@ -110,9 +110,13 @@ def exp_of_bounded(b: Builder, x: Value) -> Value:
 
 
 def exp_of_remainder(b: Builder, r: Value) -> Value:
-    """eʳ = 1 + (r + r²q) for |r| ≤ ln2/2."""
-    q = polynomial(b, r, _EXP[r.type.scalar])
-    return b.fadd(b.fma(b.fmul(r, r), q, r), b.const(r.type, 1.0))
+    """eʳ for |r| ≤ ln2/2."""
+    return b.fadd(exp_less_one_of_remainder(b, r), b.const(r.type, 1.0))
+
+
+def exp_less_one_of_remainder(b: Builder, r: Value) -> Value:
+    """eʳ − 1 = r + r²q for |r| ≤ ln2/2, as exact as it counts beside 1."""
+    return b.fma(b.fmul(r, r), polynomial(b, r, _EXP[r.type.scalar]), r)
 
 
 def exp2(b: Builder, x: Value) -> Value:
@@ -125,7 +129,7 @@ def exp2(b: Builder, x: Value) -> Value:
 
 def exp2_of_remainder(b: Builder, r: Value) -> Value:
     """2ʳ for |r| ≤ 1/2."""
-    return b.fma(r, polynomial(b, r, _EXP2[r.type.scalar]), b.const(r.type, 1.0))
+    return b.fma(r, polynomial(b, r, EXP2[r.type.scalar]), b.const(r.type, 1.0))
 
 
 def expm1(b: Builder, x: Value) -> Value:

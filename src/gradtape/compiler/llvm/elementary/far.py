@@ -18,11 +18,26 @@ _F64 = Type("double")
 
 # 64 zeros, then the first 1216 bits of 1/π behind the point.
 INVERSE_PI_WORDS = (
-    0x0000000000000000, 0x517CC1B727220A94, 0xFE13ABE8FA9A6EE0, 0x6DB14ACC9E21C820,
-    0xFF28B1D5EF5DE2B0, 0xDB92371D2126E970, 0x0324977504E8C90E, 0x7F0EF58E5894D39F,
-    0x74411AFA975DA242, 0x74CE38135A2FBF20, 0x9CC8EB1CC1A99CFA, 0x4E422FC5DEFC941D,
-    0x8FFC4BFFEF02CC07, 0xF79788C5AD05368F, 0xB69B3F6793E584DB, 0xA7A31FB34F2FF516,
-    0xBA93DD63F5F2F8BD, 0x9E839CFBC5294975, 0x35FDAFD88FC6AE84, 0x2B0198237E3DB5D5,
+    0x0000000000000000,
+    0x517CC1B727220A94,
+    0xFE13ABE8FA9A6EE0,
+    0x6DB14ACC9E21C820,
+    0xFF28B1D5EF5DE2B0,
+    0xDB92371D2126E970,
+    0x0324977504E8C90E,
+    0x7F0EF58E5894D39F,
+    0x74411AFA975DA242,
+    0x74CE38135A2FBF20,
+    0x9CC8EB1CC1A99CFA,
+    0x4E422FC5DEFC941D,
+    0x8FFC4BFFEF02CC07,
+    0xF79788C5AD05368F,
+    0xB69B3F6793E584DB,
+    0xA7A31FB34F2FF516,
+    0xBA93DD63F5F2F8BD,
+    0x9E839CFBC5294975,
+    0x35FDAFD88FC6AE84,
+    0x2B0198237E3DB5D5,
 )
 _PI_62 = 0xC90FDAA22168C234  # π · 2^62
 
@@ -93,17 +108,17 @@ def _function(module: Module) -> str:
 
 def _turns(b: Builder, bits: Value) -> Value:
     """|x|/π modulo 2 for the bits of x, as a 128-bit integer in units of 2^-127."""
+
     def const(n: int) -> Value:
         return b.const(I64, n)
+
     exponent = b.and_(b.lshr(bits, const(52)), const(0x7FF))
     mantissa = b.or_(b.and_(bits, const(2**52 - 1)), const(2**52))
     # |x| = mantissa · 2^(exponent − 1075): what is before this bit of the table has no effect.
     first = b.sub(exponent, const(1075 - 63))
     word, shift = b.lshr(first, const(6)), b.and_(first, const(63))
     table = Value(PTR, f"@{_TABLE}")
-    words = [
-        b.load(b.element(table, b.add(word, const(n)), "i64"), I64) for n in range(4)
-    ]
+    words = [b.load(b.element(table, b.add(word, const(n)), "i64"), I64) for n in range(4)]
     window = [b.intrinsic("fshl", I64, *words[n : n + 2], shift) for n in range(3)]
     m, high, middle, low = (b.convert("zext", v, "i128") for v in (mantissa, *window))
     carry = b.lshr(b.mul(m, low), b.const(_I128, 64))

@@ -117,7 +117,10 @@ def arctan2(b: Builder, y: Value, x: Value) -> Value:
     is_steep = b.fcmp("ogt", height, width)
     lesser, greater = b.select(is_steep, width, height), b.select(is_steep, height, width)
     scale = const(1.0)
-    for predicate, (bound, factor) in (("ogt", _LARGE[x.type.scalar]), ("olt", _SMALL[x.type.scalar])):
+    for predicate, (bound, factor) in (
+        ("ogt", _LARGE[x.type.scalar]),
+        ("olt", _SMALL[x.type.scalar]),
+    ):
         scale = b.select(b.fcmp(predicate, greater, const(bound)), const(factor), scale)
     lesser, greater = b.fmul(lesser, scale), b.fmul(greater, scale)
     # ∞/∞ counts as 1/1, 0/0 as 0/1.

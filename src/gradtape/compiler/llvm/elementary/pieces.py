@@ -144,14 +144,17 @@ def scaled_in_two_steps(b: Builder, p: Value, shifted: Value) -> Value:
     return b.fmul(b.fmul(p, power_of_two(b, half)), power_of_two(b, other_half))
 
 
-def split_exponent(b: Builder, x: Value) -> tuple[Value, Value]:
-    """x = 2ᵏ·m with √½ ≤ m ≤ √2: k as a float and m, for 0 < x < ∞, subnormal or not."""
+def split_exponent(b: Builder, x: Value, *, subnormal: bool = True) -> tuple[Value, Value]:
+    """x = 2ᵏ·m with √½ ≤ m ≤ √2: k as a float and m, for 0 < x < ∞, subnormal if so said."""
     const, form, int_type = constants(b, x), format_of(x), x.type.as_int
-    lift = form.mantissa + 1
-    is_subnormal = b.fcmp("olt", x, const(form.tiny))
-    x = b.select(is_subnormal, b.fmul(x, const(2.0**lift)), x)
+    lifted = const(0.0)
+    if subnormal:
+        lift = form.mantissa + 1
+        is_subnormal = b.fcmp("olt", x, const(form.tiny))
+        x = b.select(is_subnormal, b.fmul(x, const(2.0**lift)), x)
+        lifted = b.select(is_subnormal, const(lift), lifted)
     above = b.sub(b.bits(x), b.const(int_type, bits_of(x.type, math.sqrt(0.5))))
-    k = exponent(b, above, b.select(is_subnormal, const(lift), const(0.0)))
+    k = exponent(b, above, lifted)
     digits = b.and_(above, b.const(int_type, 2**form.mantissa - 1))
     m = b.from_bits(b.add(digits, b.const(int_type, bits_of(x.type, math.sqrt(0.5)))))
     return k, m
@@ -169,3 +172,10 @@ def exponent(b: Builder, bits: Value, subtract: Value | None = None) -> Value:
     if subtract is not None:
         offset = b.exact_fadd(offset, subtract)
     return b.exact_fsub(large, offset)
+
+
+def high_half(b: Builder, x: Value) -> Value:
+    """x without the lower half of its digits, so that products of two such numbers are exact."""
+    low_digits = (format_of(x).mantissa + 2) // 2
+    bits = b.bits(x)
+    return b.from_bits(b.and_(bits, b.const(bits.type, -(2**low_digits))))

@@ -1,8 +1,9 @@
-"""Register-tiled products where B is transposed, so that its rows run along k.
+"""A block of a matrix product, in the way that suits its sizes and what is transposed.
 
-Few rows of C: a tile is a number of dot products, whose vectors of partial sums are added up across
-their lanes at the end. Many rows: B is transposed into a scratch buffer first, which is then used
-as often as C has rows.
+B as it lies: `tile`. B transposed, so that its rows run along k: with few rows of C, a tile is a
+number of dot products, whose vectors of partial sums are added up across their lanes at the end;
+with many, B is transposed into a scratch buffer first. If B is part of a wider matrix and used for
+many rows, it is copied as well: rows far apart compete for the same places in a cache.
 """
 
 from __future__ import annotations
@@ -11,10 +12,18 @@ from collections.abc import Sequence
 
 from gradtape.compiler.llvm.builder import PTR, Builder, Module, Value
 from gradtape.compiler.llvm.link import Target
-from gradtape.compiler.runtime.tile import Block, Piece, TileWriter, loop
+from gradtape.compiler.runtime.tile import Block, Piece, TileWriter, loop, pieces
 
-DOT_ROWS = 4  # with more rows of C than this, transposing B is cheaper than summing across lanes
+_DOT_ROWS = 4  # with more rows of C than this, transposing B is cheaper than summing across lanes
+_PACKED_ROWS = 96  # from here on, copying B costs little
 _SIDE = 8  # of the squares that are transposed in registers
+
+
+def copies(block: Block) -> bool:
+    """Whether B is copied into a scratch buffer, on the stack."""
+    if block.transpose_b:
+        return block.transpose_a or block.m > _DOT_ROWS
+    return block.ldb > block.n and block.m >= _PACKED_ROWS
 
 
 def define_product(
@@ -47,22 +56,33 @@ class _Writer(TileWriter):
         block = self.block
         if block.k == 0:
             self.zeros(c)
-        elif block.transpose_b and not block.transpose_a and block.m <= DOT_ROWS:
-            self._dots(a, b, c)
-        elif block.transpose_b:
-            b = self._transposed(b)
+        elif copies(block):
+            size = block.k * block.n
+            scratch = self.b.instruction(PTR, f"alloca {block.scalar}, i64 {size}, align 64")
+            if block.transpose_b:
+                self._transpose(b, scratch)
+            else:
+                self._copy_rows(b, scratch)
             self.block = block._replace(transpose_b=False, ldb=block.n)
-            self.outer_products(a, b, c)
+            self.outer_products(a, scratch, c)
+        elif block.transpose_b:
+            self._dots(a, b, c)
         else:
             self.outer_products(a, b, c)
 
-    # ---- a transposed copy -----------------------------------------------------------------
+    # ---- copies of B -----------------------------------------------------------------------
 
-    def _transposed(self, b: Value) -> Value:
-        """A copy of B with rows along n, by squares, and by elements at the edges."""
+    def _copy_rows(self, b: Value, scratch: Value) -> None:
         block = self.block
-        size = block.k * block.n
-        scratch = self.b.instruction(PTR, f"alloca {block.scalar}, i64 {size}, align 64")
+        with self.repeated(block.k) as row:
+            source, place = self.at(b, row, block.ldb), self.at(scratch, row, block.n)
+            for piece in pieces(block.n, self.width, self.masks):
+                vector = self.load(self.at(source, piece.offset), piece)
+                self.store(vector, self.at(place, piece.offset), piece)
+
+    def _transpose(self, b: Value, scratch: Value) -> None:
+        """Rows along n, by squares, and by elements at the edges."""
+        block = self.block
         high, wide = block.n // _SIDE, block.k // _SIDE
         if high and wide:
             with self.repeated(high) as row, self.repeated(wide) as column:
@@ -76,7 +96,6 @@ class _Writer(TileWriter):
                     self.b.store(vector, self.at(place, line, block.n))
         self._copy(b, scratch, range(high * _SIDE), range(wide * _SIDE, block.k))
         self._copy(b, scratch, range(high * _SIDE, block.n), range(block.k))
-        return scratch
 
     def _copy(self, b: Value, scratch: Value, rows: range, columns: range) -> None:
         if not rows or not columns:

@@ -1,0 +1,349 @@
+"""Debug mode: every kernel beside its eager twin, and the first one that differs is named.
+
+A native part is run three times over. Eagerly, node by node: these are the values that count. Then
+each of its kernels, compiled as a function of its own and given eager values to read, so that a
+kernel is not blamed for what an earlier one did. Last the part as it is compiled without debug
+mode, which also tests the order of the kernels and the memory they share.
+
+Compiled and eager code round differently: products and sums become one instruction, sums are added
+up in another order. How much that may matter depends on what is computed: where a difference is
+larger than a few units of the last place, the eager twin is run again with the rounding of every
+op disturbed at random, and only what lies outside of the range of these results is a difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.compiler.classify import sample
+from gradtape.compiler.explain import nodes_of_group, steps_of_groups
+from gradtape.compiler.kernel import walk
+from gradtape.compiler.llvm.builder import Module
+from gradtape.compiler.llvm.link import Library, host
+from gradtape.compiler.native import with_own_outputs, write
+from gradtape.compiler.partition import NativePart
+from gradtape.compiler.program import NativeFunction, Program, Runner, evaluated
+from gradtape.compiler.runtime import blas, cache
+from gradtape.core.aval import aval_of
+from gradtape.core.call import evaluate
+from gradtape.core.lowering import Contraction, Elements, Pointwise, Reduction
+from gradtape.errors import GradtapeError
+from gradtape.graph.ir import Graph, Node, Rewriter, Value
+
+Arrays = dict[Value, Any]
+
+# Differences up to this are rounding, in units of the resolution of the dtype.
+_CLOSE = 64
+# How much the rounding of one op is disturbed, likewise; reductions of n terms add some √n to it.
+_DISTURBANCE, _PER_ROOT = 16, 4
+# Disturbances come in pairs of opposite ones, so that both sides of a jump are seen.
+_PAIRS = 4
+# Instructions on floating-point numbers whose results are among their arguments, or integers.
+_EXACT = frozenset(
+    {"constant", "argument", "axis", "load", "gather", "convert", "select", "negative"}
+    | {"absolute", "copysign", "maximum", "minimum", "floor", "ceil", "trunc", "rint"}
+)
+
+
+class CheckedProgram(Program):
+    """A program that compares every kernel with eager code, at each call.
+
+    It runs in several times the time of eager code.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph, debug=True)
+        self._twins = {
+            step: _Twin(step) for step in self.steps if isinstance(step, NativeFunction)
+        }
+
+    @property
+    def native(self) -> None:
+        """None: native code that is called directly would not be compared."""
+        return None
+
+    def run_native(self, function: NativeFunction, arrays: Sequence[Any]) -> list[Any]:
+        """The outputs of a native function, after all of it was compared.
+
+        Raises:
+            GradtapeError: A kernel gives something else than eager code.
+        """
+        outputs = function(arrays)
+        self._twins[function].compare(arrays, outputs)
+        return outputs
+
+
+class _Piece(NamedTuple):
+    """Nodes of a graph that are compiled as a function of their own.
+
+    Attributes:
+        name: What to call it in messages.
+        nodes: What it computes, in order.
+        part: The same as a graph; its inputs and outputs are values of the graph it is from.
+    """
+
+    name: str
+    nodes: list[Node]
+    part: NativePart
+
+
+class _Twin:
+    """What a native function is compared with."""
+
+    def __init__(self, function: NativeFunction) -> None:
+        fusion = function.native.fusion
+        self._graph = fusion.graph
+        self._pieces: list[_Piece] = []
+        for group, steps in steps_of_groups(function.native):
+            nodes = nodes_of_group(fusion, group)
+            stored = [value for value in group.members if value in fusion.stored]
+            ops = ", ".join(dict.fromkeys(node.op.name for node in nodes))
+            name = f"{steps[0].name} ({ops})"
+            self._pieces.append(_piece(self._graph, name, nodes, stored))
+        # A single kernel is all of the function, and compared as such.
+        self._runs = _compiled(self._pieces) if len(self._pieces) > 1 else []
+
+    def compare(self, arrays: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Raise if a kernel, or the function as a whole, differs from eager code."""
+        values: Arrays = dict(zip(self._graph.inputs, arrays, strict=True))
+        for node in self._graph.nodes:
+            values.update(evaluated(node, values))
+        for piece, run in zip(self._pieces, self._runs, strict=False):
+            made = run([values[value] for value in piece.part.inputs])
+            self._check(piece, piece.nodes, dict(zip(piece.part.outputs, made, strict=True)), values)
+        made_as_a_whole = dict(zip(self._graph.outputs, outputs, strict=True))
+        for piece in self._pieces:
+            own = {v: made_as_a_whole[v] for v in piece.part.outputs if v in made_as_a_whole}
+            self._check(piece, list(self._graph.nodes), own, values, alone=not self._runs)  # type: ignore[arg-type]
+
+    def _check(
+        self, piece: _Piece, nodes: list[Node], made: Arrays, values: Arrays, *, alone: bool = True
+    ) -> None:
+        """Compare what a piece made with eager values.
+
+        Args:
+            piece: The kernel.
+            nodes: All that was computed in compiled code for it.
+            made: What it stored.
+            values: All eager values.
+            alone: Whether it read eager values.
+        """
+        place = _first_difference(nodes, made, values)
+        if place is None:
+            return
+        if not alone:
+            raise _differs(
+                place, piece, "Each kernel is right by itself, so it is how they are put together"
+            )
+        if len(piece.nodes) > 1:
+            singles = [_piece(self._graph, "", [node], node.outputs) for node in piece.nodes]
+            for single, run in zip(singles, _compiled(singles), strict=True):
+                results = run([values[value] for value in single.part.inputs])
+                own = dict(zip(single.part.outputs, results, strict=True))
+                blamed = _first_difference(single.nodes, own, values)
+                if blamed is not None:
+                    raise _differs(blamed, piece, "The op is wrong by itself, so it is its lowering")
+            raise _differs(place, piece, "Each op is right by itself, so it is how they are fused")
+        raise _differs(place, piece, "The op is wrong by itself, so it is its lowering")
+
+
+# ---- pieces of a graph --------------------------------------------------------------------------
+
+
+def _piece(graph: Graph, name: str, nodes: Sequence[Node], outputs: Sequence[Value]) -> _Piece:
+    """Some nodes of a graph as a graph of its own."""
+    own = {value for node in nodes for value in node.outputs}
+    read = [o for node in nodes for o in node.operands if isinstance(o, Value) and o not in own]
+    inputs = tuple(dict.fromkeys(read))
+    rewriter = Rewriter(Graph(graph.name, inputs, nodes, outputs))
+    for node in nodes:
+        rewriter.copy(node)
+    return _Piece(name, list(nodes), NativePart(rewriter.finish(), inputs, tuple(outputs)))
+
+
+def _compiled(pieces: Sequence[_Piece]) -> list[Runner]:
+    """A native function for each piece, all of them compiled at once."""
+    module = Module()
+    names = [f"piece{n}" for n in range(len(pieces))]
+    graphs = [with_own_outputs(piece.part.graph) for piece in pieces]
+    for graph, name in zip(graphs, names, strict=True):
+        write(graph, module, host(), name)
+    text = str(module)
+    library = Library(cache.compiled(text), blas.imports(text), names)
+    return [
+        Runner(library, name, graph.outputs) for graph, name in zip(graphs, names, strict=True)
+    ]
+
+
+# ---- differences --------------------------------------------------------------------------------
+
+
+class _Place(NamedTuple):
+    """Where compiled and eager code differ first: an element of a value, with both results."""
+
+    value: Value
+    index: tuple[int, ...]
+    compiled: Any
+    eager: Any
+
+
+def _differs(place: _Place, piece: _Piece, reason: str) -> GradtapeError:
+    node = place.value.node
+    assert node is not None  # inputs are not computed
+    line = f" from {node.line}" if node.line else ""
+    where = f"at index {place.index} of {aval_of(place.value.aval)}" if place.index else "as result"
+    return GradtapeError(
+        f"{node.op.name}: compiled code gives {place.compiled} {where}{line}, in kernel "
+        f"{piece.name}; needed {place.eager}, as eager code gives, up to rounding. {reason}: a bug "
+        "of the compiler; use the function without jit"
+    )
+
+
+def _first_difference(nodes: Sequence[Node], made: Arrays, values: Arrays) -> _Place | None:
+    """The first element, of the first value in order, that is more than rounding away."""
+    suspects = {
+        value: wrong
+        for value, array in made.items()
+        if (wrong := ~_close(array, values[value])).any()
+        and (wrong := wrong & ~_close_for_its_op(value, array, values)).any()
+    }
+    if not suspects:
+        return None
+    ranges = _Ranges(nodes, values, suspects)
+    for value, wrong in suspects.items():
+        wrong &= ~ranges.hold(value, made[value])
+        if wrong.any():
+            index = tuple(int(i) for i in np.argwhere(wrong)[0])
+            return _Place(value, index, made[value][index], values[value][index])
+    return None
+
+
+def _close(array: Any, expected: Any) -> Any:
+    """Where elements are equal, or equal up to a few units of the last place."""
+    same = array == expected
+    if expected.dtype.kind != "f":
+        return same
+    info = np.finfo(expected.dtype)
+    with np.errstate(all="ignore"):
+        size = np.maximum(np.abs(expected), info.tiny)
+        near = np.abs(array - expected) <= _CLOSE * info.eps * size
+    # An infinite size would let everything pass.
+    near &= np.isfinite(expected)
+    return same | near | (np.isnan(array) & np.isnan(expected))
+
+
+def _close_for_its_op(value: Value, array: Any, values: Arrays) -> Any:
+    """Where elements are as close as an op is on the same operands: sums may cancel."""
+    node, expected = value.node, values[value]
+    if node is None or expected.dtype.kind != "f":
+        return np.zeros(array.shape, bool)
+    amount = _rounding(node, values, expected)
+    with np.errstate(all="ignore"):
+        return np.abs(array - expected) <= (0.0 if amount is None else amount)
+
+
+class _Ranges:
+    """The ranges in which results lie when every op rounds a little differently."""
+
+    def __init__(self, nodes: Sequence[Node], values: Arrays, wanted: Sequence[Value] | Arrays):
+        self._low = {value: values[value] for value in wanted}
+        self._high = dict(self._low)
+        self._undefined = {value: _isnan(values[value]) for value in wanted}
+        # Once without any disturbance, but with sums in a wider dtype.
+        self._add(_disturbed(nodes, values, None))
+        for n in range(_PAIRS):
+            for sign in (1.0, -1.0):
+                self._add(_disturbed(nodes, values, np.random.default_rng(n), sign))
+
+    def _add(self, values: Arrays) -> None:
+        for value in self._low:
+            array = values[value]
+            # fmin and fmax ignore NaN, which is noted apart.
+            self._low[value] = np.fmin(self._low[value], array)
+            self._high[value] = np.fmax(self._high[value], array)
+            self._undefined[value] = self._undefined[value] | _isnan(array)
+
+    def hold(self, value: Value, array: Any) -> Any:
+        """Where elements are in the range, or as far outside as it is wide."""
+        low, high = self._low[value], self._high[value]
+        if array.dtype.kind != "f":
+            return (low <= array) & (array <= high)
+        with np.errstate(all="ignore"):
+            width = high - low + _CLOSE * np.finfo(array.dtype).eps * np.maximum(-low, high)
+            width = np.where(np.isfinite(width), width, 0)
+            inside = (low - width <= array) & (array <= high + width)
+        return inside | (np.isnan(array) & self._undefined[value])
+
+
+def _isnan(array: Any) -> Any:
+    return np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, bool)
+
+
+def _disturbed(
+    nodes: Sequence[Node], values: Arrays, rng: np.random.Generator | None, sign: float = 1.0
+) -> Arrays:
+    """The values of some nodes, computed again from the others with other rounding."""
+    own = {value for node in nodes for value in node.outputs}
+    found = {value: array for value, array in values.items() if value not in own}
+    for node in nodes:
+        results = evaluated(node, found)
+        value = node.outputs[0]
+        if value.dtype.kind == "f":
+            if rng is None:
+                results[value] = _wide(node, found, results[value])
+            elif (amount := _rounding(node, found, results[value])) is not None:
+                signs = rng.choice([-sign, sign], value.shape)
+                with np.errstate(all="ignore"):
+                    results[value] = (results[value] + signs * amount).astype(value.dtype)
+        found.update(results)
+    return found
+
+
+def _wide(node: Node, values: Arrays, result: Any) -> Any:
+    """The result of a reduction added up in a wider dtype; that of other ops as it is."""
+    wider = np.dtype(np.float64 if result.dtype == np.float32 else np.longdouble)
+    lowering = node.op.lower
+    matrices = isinstance(lowering, Contraction) and result.dtype == np.float32
+    if not matrices and not isinstance(lowering, Reduction):
+        return result
+    operands = [_array(operand, values).astype(wider) for operand in node.operands]
+    with np.errstate(all="ignore"):
+        return np.asarray(evaluate(node.op, operands, node.params)).astype(result.dtype)
+
+
+def _rounding(node: Node, values: Arrays, result: Any) -> Any:
+    """How far compiled and eager code may be apart for one op on the same operands; None for 0."""
+    lowering, eps = node.op.lower, float(np.finfo(result.dtype).eps)
+    operands = [_array(operand, values) for operand in node.operands]
+    with np.errstate(all="ignore"):
+        if isinstance(lowering, Reduction | Contraction):
+            terms = math.prod(operands[0].shape) / max(result.size, 1)
+            if isinstance(lowering, Contraction):
+                terms = operands[0].shape[-1]
+            elif lowering.combine not in ("add", "multiply"):
+                return None
+            # |Σ xᵢ| may be small where Σ |xᵢ|, which the error goes with, is not.
+            size = np.abs(evaluate(node.op, [np.abs(x) for x in operands], node.params))
+            return eps * (_DISTURBANCE + _PER_ROOT * math.sqrt(terms)) * size
+        if not isinstance(lowering, Pointwise | Elements):
+            return None
+        size, count = np.abs(result), _rounding_instructions(node)
+        if count > 1 and isinstance(lowering, Pointwise):
+            # Intermediate results may be as large as the operands, and cancel.
+            for x in operands:
+                size = np.maximum(size, np.abs(x))
+        return eps * _DISTURBANCE * size if count else None
+
+
+def _array(operand: Any, values: Arrays) -> Any:
+    return values[operand] if isinstance(operand, Value) else np.asarray(operand.value)
+
+
+def _rounding_instructions(node: Node) -> int:
+    """How many instructions round, in the expression of an element."""
+    parts = walk(sample(node), set())
+    return sum(part.dtype.kind == "f" and part.name not in _EXACT for part in parts)

@@ -1,0 +1,420 @@
+"""What became of a compiled function: `gt.jit(f).explain(*args)`.
+
+The report goes from the whole to the parts: one line for the function, its graph after all passes,
+then the parts in the order in which they run, with the loop nests and matrix products of each
+native part. All times, bytes and flops are estimates from the plan; nothing is run or measured.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from gradtape.compiler.classify import cost_of
+from gradtape.compiler.fuse import Fusion, Group
+from gradtape.compiler.kernel import Accumulate, Buffer, Kernel, Statement, Store, walk
+from gradtape.compiler.llvm.link import assembly
+from gradtape.compiler.native import Native, Step
+from gradtape.compiler.program import NativeFunction, Program
+from gradtape.compiler.schedule import work
+from gradtape.core.aval import Aval
+from gradtape.core.scalar import Scalar
+from gradtape.graph.ir import Graph, Node, Operand, Value
+from gradtape.graph.show import short_line, show, show_operand, value_names
+
+_WIDTH = 100
+# Longer expressions get a name and a line of their own.
+_LONGEST = 60
+
+
+class EagerOp(NamedTuple):
+    """An op that runs its eager kernel.
+
+    Attributes:
+        op: Its name.
+        reason: Why it has no native code here.
+        line: The line of the user's code it is from; "" if that is not known.
+    """
+
+    op: str
+    reason: str
+    line: str
+
+
+class KernelReport(NamedTuple):
+    """One step of a native part: a loop nest, or a matrix product.
+
+    Attributes:
+        name: Its name; that of a loop nest is also the name of its function in the IR.
+        ops: The names of the ops that are computed in it, in order.
+        lines: The lines of the user's code they are from, without repetition.
+        listing: The loop nest as text; "" for a matrix product.
+        lanes: How many elements are done at once; 1 without vectors, 0 for a matrix product.
+        parts: Into how many parts it is divided for the threads; 0 for a matrix product, which
+            divides itself.
+        bytes_read: Sizes of the arrays it reads, each once.
+        bytes_written: Sizes of the arrays it writes, each once.
+        flops: Arithmetic instructions on elements; an elementary function counts as about 20.
+        nanoseconds: A rough time on one core.
+        cuts: Why neighbouring ops are not in it.
+    """
+
+    name: str
+    ops: tuple[str, ...]
+    lines: tuple[str, ...]
+    listing: str
+    lanes: int
+    parts: int
+    bytes_read: int
+    bytes_written: int
+    flops: int
+    nanoseconds: float
+    cuts: tuple[str, ...]
+
+    def __str__(self) -> str:
+        how = [] if not self.listing else [_plural(self.lanes, "lane"), _plural(self.parts, "part")]
+        figures = [
+            *how,
+            f"reads {_bytes(self.bytes_read)}",
+            f"writes {_bytes(self.bytes_written)}",
+            f"{_rounded(self.flops)}flop",
+            _time(self.nanoseconds),
+        ]
+        lines = [f"{self.name}: {', '.join(figures)}"]
+        lines += _wrapped("does ", [_listed(self.ops)], "    ")
+        if self.lines:
+            lines += _wrapped("from ", [", ".join(map(short_line, self.lines))], "    ")
+        for cut in self.cuts:
+            lines += _wrapped("without ", [cut], "    ")
+        lines += [f"    | {line}" for line in self.listing.splitlines()[1:]]
+        return "\n".join(lines)
+
+
+class Explanation:
+    """How a function is compiled for one form of its arguments; `str()` of it is a report.
+
+    Attributes:
+        graph: The graph after all passes.
+        kernels: The loop nests and matrix products of all native parts, in order.
+        eager: The ops that run their eager kernel, with the reason and the user's line.
+        hidden: Shapes and dtypes of the arrays and tensors that the function uses besides its
+            arguments; they are the last inputs of the graph.
+        nanoseconds: A rough time of a call on one core, without the eager ops.
+
+    >>> def energy(x):
+    ...     return np.sum(np.tanh(x) ** 2)
+    >>> explained = gt.jit(energy).explain(np.ones((4, 3), np.float32))
+    >>> [kernel.ops for kernel in explained.kernels]
+    [('tanh', 'multiply', 'sum')]
+    >>> print(explained)
+    energy: 1 native part with 1 kernel, no eager ops, no hidden inputs...
+    >>> "define" in explained.ir, "ret" in explained.assembly
+    (True, True)
+    """
+
+    def __init__(self, program: Program, hidden: Sequence[Aval] = ()) -> None:
+        self.graph: Graph = program.graph
+        self.eager: list[EagerOp] = []
+        self.hidden = tuple(hidden)
+        self._parts: list[NativeFunction | EagerOp] = []
+        self._kernels: dict[NativeFunction, list[KernelReport]] = {}
+        for step in program.steps:
+            if isinstance(step, NativeFunction):
+                self._kernels[step] = list(_reports(step.native))
+                self._parts.append(step)
+            else:
+                node = step.node
+                self.eager.append(EagerOp(node.op.name, step.reason, node.line))
+                self._parts.append(self.eager[-1])
+        self.kernels = [kernel for kernels in self._kernels.values() for kernel in kernels]
+        self.nanoseconds = sum(kernel.nanoseconds for kernel in self.kernels)
+
+    @property
+    def ir(self) -> str:
+        """The LLVM IR of all native parts, before LLVM's own passes."""
+        return "\n".join(f"; part {n}\n{part.text}" for n, part in self._native_parts())
+
+    @functools.cached_property
+    def assembly(self) -> str:
+        """The machine code of all native parts as a listing for the CPU at hand."""
+        return "\n".join(f"# part {n}\n{assembly(part.text)}" for n, part in self._native_parts())
+
+    def _native_parts(self) -> Iterator[tuple[int, NativeFunction]]:
+        for number, part in enumerate(self._parts, 1):
+            if isinstance(part, NativeFunction):
+                yield number, part
+
+    def __str__(self) -> str:
+        native = len(self._kernels)
+        hidden = f" ({', '.join(map(repr, self.hidden))})" if self.hidden else ""
+        head = [
+            f"{_plural(native, 'native part')} with {_plural(len(self.kernels), 'kernel')}",
+            _plural(len(self.eager), "eager op"),
+            f"{_plural(len(self.hidden), 'hidden input')}{hidden}",
+            f"{_time(self.nanoseconds)} on one core",
+        ]
+        lines = _wrapped(f"{self.graph.name}: ", [", ".join(head)], "")
+        lines += ["", show(self.graph)]
+        names = value_names(self.graph)
+        for number, part in enumerate(self._parts, 1):
+            lines.append("")
+            if isinstance(part, EagerOp):
+                line = f", from {short_line(part.line)}" if part.line else ""
+                lines.append(f"part {number}, eager: {part.op}{line}: {part.reason}")
+            else:
+                lines += self._native_part(number, part, names)
+        return "\n".join(lines)
+
+    def _native_part(
+        self, number: int, function: NativeFunction, names: dict[Value, str]
+    ) -> list[str]:
+        part, native, kernels = function.part, function.native, self._kernels[function]
+        memory = f"{_bytes(native.arena.size)} of temporaries" if native.arena.size else ""
+        head = [_plural(len(kernels), "kernel"), memory, _time(native.nanoseconds)]
+        lines = [f"part {number}, native: {', '.join(filter(None, head))}"]
+        lines += _wrapped("where ", _places("in", part.inputs, names), "  ")
+        lines += _wrapped("and   ", _places("out", part.outputs, names), "  ")
+        for kernel in kernels:
+            lines += ["", textwrap.indent(str(kernel), "  ", lambda _line: True)]
+        return lines
+
+
+def _places(kind: str, operands: Iterable[Operand], names: dict[Value, str]) -> list[str]:
+    """Which values of the whole graph the buffers of a part are."""
+    return [f"{kind}{n} = {show_operand(operand, names)}" for n, operand in enumerate(operands)]
+
+
+# ---- groups and what became of them -------------------------------------------------------------
+
+
+def steps_of_groups(native: Native) -> list[tuple[Group, list[Step]]]:
+    """The steps that each group became: one, or more if a long reduction was divided."""
+    found: list[tuple[Group, list[Step]]] = []
+    steps = list(native.steps)
+    for group in native.fusion.groups:
+        own = [steps.pop(0)]
+        # What a kernel was divided into bears its name.
+        while steps and isinstance(steps[0], Kernel) and steps[0].name.startswith(f"{own[0].name}_"):
+            own.append(steps.pop(0))
+        found.append((group, own))
+    assert not steps
+    return found
+
+
+def nodes_of_group(fusion: Fusion, group: Group) -> list[Node]:
+    """The nodes that are computed in a group, also those whose results are not stored."""
+    pending: list[Operand] = list(group.members)
+    inside: set[Node] = set()
+    while pending:
+        value = pending.pop()
+        if not isinstance(value, Value) or value.node is None or value.node in inside:
+            continue
+        if value in group.members or value not in fusion.stored:
+            inside.add(value.node)
+            pending += value.node.operands
+    return [node for node in fusion.graph.nodes if node in inside]
+
+
+def _reports(native: Native) -> Iterator[KernelReport]:
+    for group, steps in steps_of_groups(native):
+        nodes = nodes_of_group(native.fusion, group)
+        lines = tuple(dict.fromkeys(node.line for node in nodes if node.line))
+        ops = tuple(node.op.name for node in nodes)
+        for number, step in enumerate(steps):
+            first = number == 0
+            cuts = _cuts(group) if first else ()
+            read, written = _traffic(step)
+            if isinstance(step, Kernel):
+                plan = native.schedules[step]
+                yield KernelReport(
+                    step.name, ops if first else step.ops, lines, listing(step), plan.lanes,
+                    plan.parts, read, written, _flops(step), work(step), cuts,
+                )  # fmt: skip
+            else:
+                yield KernelReport(
+                    step.name, ops, lines, "", 0, 0, read, written, step.flops, step.nanoseconds,
+                    cuts,
+                )  # fmt: skip
+
+
+def _cuts(group: Group) -> tuple[str, ...]:
+    """Why neighbours are not in a group: each op with its reason, once."""
+    if group.opaque is not None:
+        return ("anything else: a matrix product has no loop that others could join",)
+    return tuple(dict.fromkeys(group.cuts))
+
+
+def _traffic(step: Step) -> tuple[int, int]:
+    """The bytes that a step reads and writes, each array once."""
+    if not isinstance(step, Kernel):
+        return sum(b.nbytes for b in step.buffers() if b is not step.c), step.c.nbytes
+    written = {s.place.buffer for s in step.statements() if isinstance(s, Store)}
+    loads = (part for part in step.expressions() if part.name in ("load", "gather"))
+    read = {part.extra.buffer if part.name == "load" else part.extra for part in loads}
+    return _size(read), _size(written)
+
+
+def _size(buffers: Iterable[Buffer]) -> int:
+    # Scratch memory stays in the cache.
+    return sum(buffer.nbytes for buffer in buffers if buffer.kind != "scratch")
+
+
+def _flops(kernel: Kernel) -> int:
+    outer_points = math.prod(axis.size for axis in kernel.outer)
+    total = 0
+    for stage in kernel.stages:
+        combined = sum(isinstance(statement, Accumulate) for statement in stage.inner)
+        total += kernel.points * (cost_of(*(s.value for s in stage.inner)) + combined)
+        total += outer_points * cost_of(*(s.value for s in stage.outer))
+    return total
+
+
+# ---- loop nests as text -------------------------------------------------------------------------
+
+_INFIX = {
+    "or": ("|", 0), "and": ("&", 0), "xor": ("^", 0),
+    "equal": ("==", 1), "not_equal": ("!=", 1), "less": ("<", 1), "less_equal": ("<=", 1),
+    "greater": (">", 1), "greater_equal": (">=", 1),
+    "add": ("+", 2), "subtract": ("-", 2), "multiply": ("*", 3), "divide": ("/", 3),
+}  # fmt: skip
+_ATOM = 9
+
+
+def listing(kernel: Kernel) -> str:
+    """A loop nest as text, in which what is used twice has a name and is written once.
+
+    Args:
+        kernel: What to show.
+
+    Returns:
+        The axes with their sizes, then the loops; `a += b` accumulates over the inner loop.
+    """
+    lines = [f"kernel {kernel.name}: {', '.join(f'{a} < {a.size}' for a in kernel.axes)}"]
+    outer = ", ".join(f"{axis} < {axis.size}" for axis in kernel.outer)
+    inner = ", ".join(f"{axis} < {axis.size}" for axis in kernel.inner)
+    lines.append(f"for {outer}:" if outer else "once:")
+    names = _Names()
+    for stage in kernel.stages:
+        if stage.inner and inner:
+            lines.append(f"    for {inner}:")
+        indent = "        " if inner else "    "
+        lines += [indent + line for line in names.block(stage.inner)]
+        lines += ["    " + line for line in names.block(stage.outer)]
+    return "\n".join(lines)
+
+
+class _Names:
+    """Writes statements; numbers the expressions that it gives a name."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def block(self, statements: Sequence[Statement]) -> list[str]:
+        """The lines of the statements of one loop, with the names they use before them."""
+        uses: Counter[int] = Counter(id(statement.value) for statement in statements)
+        seen: set[int] = set()
+        for statement in statements:
+            uses.update(id(arg) for part in walk(statement.value, seen) for arg in part.args)
+        lines: list[str] = []
+        written: dict[int, tuple[str, int]] = {}
+        seen.clear()
+        for statement in statements:
+            for part in walk(statement.value, seen):
+                text, strength = _expression(part, [written[id(arg)] for arg in part.args])
+                shared = uses[id(part)] > 1 and bool(part.args)
+                if shared or (len(text) > _LONGEST and part is not statement.value):
+                    self._count += 1
+                    lines.append(f"v{self._count} = {text}")
+                    text, strength = f"v{self._count}", _ATOM
+                written[id(part)] = text, strength
+            value = written[id(statement.value)][0]
+            if isinstance(statement, Store):
+                lines.append(f"{statement.place} = {value}")
+            else:
+                lines.append(_accumulated(statement, value))
+        return lines
+
+
+def _accumulated(statement: Accumulate, value: str) -> str:
+    target = statement.target
+    if target.combine in _INFIX:
+        return f"{target} {_INFIX[target.combine][0]}= {value}"
+    return f"{target} = {target.combine}({target}, {value})"
+
+
+def _expression(part: Scalar, args: list[tuple[str, int]]) -> tuple[str, int]:
+    """The text of an expression from those of its arguments, and how strongly it binds."""
+    texts = [text for text, _ in args]
+    if part.name in ("load", "gather"):
+        where = str(part.extra)
+        if part.name == "gather":
+            where = f"{where}[{texts.pop(0)}]"
+        return (f"({where} if {texts[0]})" if texts else where), _ATOM
+    if not args:
+        return str(part.extra), _ATOM
+    if part.name == "convert":
+        return f"{part.dtype}({texts[0]})", _ATOM
+    if part.name not in _INFIX or len(args) != 2:
+        return f"{part.name}({', '.join(texts)})", _ATOM
+    sign, strength = _INFIX[part.name]
+    # Operators group to the left: a - (b - c) keeps its parentheses.
+    needed = (strength, strength + 1)
+    left, right = (
+        text if own >= least else f"({text})"
+        for (text, own), least in zip(args, needed, strict=True)
+    )
+    return f"{left} {sign} {right}", strength
+
+
+# ---- numbers as text ----------------------------------------------------------------------------
+
+
+def _wrapped(label: str, items: Sequence[str], indent: str) -> list[str]:
+    """A label and items after it, in lines that begin below the first item."""
+    if not items:
+        return []
+    return textwrap.wrap(
+        ", ".join(items),
+        _WIDTH,
+        initial_indent=indent + label,
+        subsequent_indent=indent + " " * len(label),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(
+        name if count == 1 else f"{name} ×{count}" for name, count in Counter(names).items()
+    )
+
+
+def _plural(count: int, what: str) -> str:
+    return f"{count or 'no'} {what}{'' if count == 1 else 's'}"
+
+
+def _rounded(number: float) -> str:
+    """Three digits with a prefix: `1.23 M`."""
+    for prefix in ("", "k", "M", "G"):
+        if number < 999.5:
+            break
+        number /= 1000
+    else:
+        prefix = "T"
+    return f"{number:.3g} {prefix}"
+
+
+def _bytes(number: int) -> str:
+    return f"{_rounded(number)}B"
+
+
+def _time(nanoseconds: float) -> str:
+    for unit in ("ns", "µs", "ms"):
+        if nanoseconds < 999.5:
+            return f"about {nanoseconds:.3g} {unit}"
+        nanoseconds /= 1000
+    return f"about {nanoseconds:.3g} s"
