@@ -330,6 +330,13 @@ def check_index(x: Any, index: tuple[Any, ...]) -> None:
         np.testing.assert_array_equal(got, forward(function.op, operands, params))
 
 
+def test_a_number_is_spread_over_any_axes() -> None:
+    op, operands = registry["spread"], (np.array(2.0),)
+    for keepdims in (False, True):
+        params = {"shape": (2, 3), "axis": (1,), "keepdims": keepdims}
+        np.testing.assert_array_equal(interpret(op, operands, params), np.full((2, 3), 2.0))
+
+
 @pytest.mark.parametrize("op", [registry["crop"], registry["getitem"], registry["flip"]], ids=str)
 def test_views_are_read_at_affine_indices(op: Op) -> None:
     operands, params = next(sample for sample in samples(op) if sample.operands[0].ndim == 2)

@@ -14,12 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pool_jobs import Jobs, all_ones
-
 from gradtape.compiler.llvm.link import Library, compile_module
 from gradtape.compiler.runtime import pool, pool_ir
 from gradtape.compiler.runtime.pool import get_num_threads, set_num_threads
 from gradtape.errors import ArgumentError
+from pool_jobs import Jobs, all_ones
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from gradtape import tree
 from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of
 from gradtape.core.call import is_differentiable
+from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import ArgumentError, DTypeError, GradtapeError
 
@@ -43,7 +44,7 @@ def primal(value: Any, transform: str, where: str) -> Any:
             f"{transform}: {where} is a {type(value).__name__}; needed an array, a tensor or a "
             "float" + ("; use np.array" if transform == "watch" else " (or containers of them)")
         )
-    value = as_value(value)
+    value = adopted(as_value(value))
     if isinstance(value, bool | int | float | complex):
         value = np.asarray(value)[()]  # a NumPy scalar: faster than a 0-d array
     if not is_differentiable(value):

@@ -15,7 +15,7 @@ from gradtape.core.aval import aval_of
 from gradtape.core.call import is_differentiable, lift
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.record import Leaf, Segment
-from gradtape.core.state import next_level
+from gradtape.core.state import adopted, next_level
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import own, walk
 from gradtape.errors import DTypeError, ShapeError
@@ -164,7 +164,7 @@ def record(
 
 def checked(value: Any, like: Any, transform: str, what: str, of: str) -> Any:
     """A tangent or cotangent with the shape of what it belongs to, cast to its dtype."""
-    aval = aval_of(like)
+    aval, value = aval_of(like), adopted(value)
     if not isinstance(value, Tensor) and not hasattr(value, "dtype"):
         value = np.asarray(value)
     if value.shape != aval.shape:

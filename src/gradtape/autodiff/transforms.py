@@ -13,6 +13,7 @@ from gradtape.autodiff.forward import ForwardLevel, zeros_like
 from gradtape.autodiff.reverse import checked, output_and_aux
 from gradtape.core.aval import aval_of
 from gradtape.core.call import lift
+from gradtape.core.state import adopted
 from gradtape.core.walk import own
 from gradtape.errors import ArgumentError, AxisError, ShapeError
 
@@ -109,6 +110,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
     @functools.wraps(function)
     def batched(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = tree.flatten(args)
+        leaves = [adopted(leaf) for leaf in leaves]
         axes = _axes_for(in_axes, args)
         level = BatchLevel(_batch_size(leaves, axes))
         tensors = has_tensors(leaves)

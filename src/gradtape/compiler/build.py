@@ -72,11 +72,11 @@ class _Build:
                     Accumulate(self._accumulators[value], reduced_element(node, element))
                 )
                 continue
+            # In order, also what is not stored: expressions are deep otherwise.
+            element = puller.element(value, member.index)
             if value in self._buffers:
-                element = puller.element(value, member.index)
                 inner.append(self._store(value, member, element))
             if value in self._scratch:
-                element = puller.element(value, member.index)
                 inner.append(Store(self._scratch_place(value), element))
         return Stage(tuple(inner), tuple(outer))
 
@@ -171,7 +171,7 @@ def _joinable(kernel: Kernel, first: Axis, second: Axis) -> bool:
     if first.reduced is not second.reduced:
         return False
     places = [s.place for s in kernel.statements() if isinstance(s, Store)]
-    for part in kernel.expressions():
+    for part in kernel.expressions:
         if part.name == "axis" and (part.extra is first or part.extra is second):
             return False
         if part.name == "load":
@@ -202,7 +202,7 @@ def substituted(
                 total[new] = total.get(new, 0) + step * factor
         return old._replace(steps=tuple(total.items()))
 
-    for part in kernel.expressions():
+    for part in kernel.expressions:
         args = tuple(known[id(arg)] for arg in part.args)
         extra = moved(part.extra) if part.name == "load" else part.extra
         if part.name == "axis" and extra in steps:

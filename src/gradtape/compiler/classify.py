@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from gradtape.compiler.kernel import walk
@@ -91,14 +92,13 @@ def cost(node: Node) -> int:
     if isinstance(lowering, Relabel):
         return 0
     if isinstance(lowering, Pointwise | Elements):
-        return cost_of(sample(node))
+        return cost_of(walk(sample(node), set()))
     return 1
 
 
-def cost_of(*expressions: Scalar) -> int:
-    """Rough number of instructions of expressions, common parts counted once."""
-    seen: set[int] = set()
-    return sum(_price(part.name) for e in expressions for part in walk(e, seen))
+def cost_of(parts: Iterable[Scalar]) -> int:
+    """Rough number of instructions for the parts of expressions."""
+    return sum(_price(part.name) for part in parts)
 
 
 @functools.cache

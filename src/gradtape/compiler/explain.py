@@ -60,7 +60,7 @@ class KernelReport(NamedTuple):
         bytes_written: Sizes of the arrays it writes, each once.
         flops: Arithmetic instructions on elements; an elementary function counts as about 20.
         nanoseconds: A rough time on one core.
-        cuts: Why neighbouring ops are not in it.
+        cuts: The ops next to it that are not in it, and why.
     """
 
     name: str
@@ -85,12 +85,10 @@ class KernelReport(NamedTuple):
             _time(self.nanoseconds),
         ]
         lines = [f"{self.name}: {', '.join(figures)}"]
-        lines += _wrapped("does ", [_listed(self.ops)], "    ")
-        if self.lines:
-            lines += _wrapped("from ", [", ".join(map(short_line, self.lines))], "    ")
-        for cut in self.cuts:
-            lines += _wrapped("without ", [cut], "    ")
-        lines += [f"    | {line}" for line in self.listing.splitlines()[1:]]
+        lines += _wrapped("ops: ", _counted(self.ops), "    ")
+        lines += _wrapped("from: ", [short_line(line) for line in self.lines], "    ")
+        lines += _wrapped("not fused: ", self.cuts, "    ", "; ")
+        lines += [f"    | {line}" for line in self.listing.splitlines()]
         return "\n".join(lines)
 
 
@@ -111,7 +109,7 @@ class Explanation:
     >>> [kernel.ops for kernel in explained.kernels]
     [('tanh', 'multiply', 'sum')]
     >>> print(explained)
-    energy: 1 native part with 1 kernel, no eager ops, no hidden inputs...
+    energy: 1 native part (1 loop nest), no eager ops, no hidden inputs...
     >>> "define" in explained.ir, "ret" in explained.assembly
     (True, True)
     """
@@ -149,16 +147,14 @@ class Explanation:
                 yield number, part
 
     def __str__(self) -> str:
-        native = len(self._kernels)
         hidden = f" ({', '.join(map(repr, self.hidden))})" if self.hidden else ""
         head = [
-            f"{_plural(native, 'native part')} with {_plural(len(self.kernels), 'kernel')}",
+            f"{_plural(len(self._kernels), 'native part')} ({_kinds(self.kernels)})",
             _plural(len(self.eager), "eager op"),
             f"{_plural(len(self.hidden), 'hidden input')}{hidden}",
             f"{_time(self.nanoseconds)} on one core",
         ]
-        lines = _wrapped(f"{self.graph.name}: ", [", ".join(head)], "")
-        lines += ["", show(self.graph)]
+        lines = [*_wrapped(f"{self.graph.name}: ", head), "", show(self.graph)]
         names = value_names(self.graph)
         for number, part in enumerate(self._parts, 1):
             lines.append("")
@@ -174,10 +170,10 @@ class Explanation:
     ) -> list[str]:
         part, native, kernels = function.part, function.native, self._kernels[function]
         memory = f"{_bytes(native.arena.size)} of temporaries" if native.arena.size else ""
-        head = [_plural(len(kernels), "kernel"), memory, _time(native.nanoseconds)]
-        lines = [f"part {number}, native: {', '.join(filter(None, head))}"]
-        lines += _wrapped("where ", _places("in", part.inputs, names), "  ")
-        lines += _wrapped("and   ", _places("out", part.outputs, names), "  ")
+        head = filter(None, [_kinds(kernels), memory, _time(native.nanoseconds)])
+        lines = _wrapped(f"part {number}, native: ", list(head))
+        lines += _wrapped("takes ", _places("in", part.inputs, names), "  ")
+        lines += _wrapped("makes ", _places("out", part.outputs, names), "  ")
         for kernel in kernels:
             lines += ["", textwrap.indent(str(kernel), "  ", lambda _line: True)]
         return lines
@@ -198,7 +194,9 @@ def steps_of_groups(native: Native) -> list[tuple[Group, list[Step]]]:
     for group in native.fusion.groups:
         own = [steps.pop(0)]
         # What a kernel was divided into bears its name.
-        while steps and isinstance(steps[0], Kernel) and steps[0].name.startswith(f"{own[0].name}_"):
+        while (
+            steps and isinstance(steps[0], Kernel) and steps[0].name.startswith(f"{own[0].name}_")
+        ):
             own.append(steps.pop(0))
         found.append((group, own))
     assert not steps
@@ -244,16 +242,17 @@ def _reports(native: Native) -> Iterator[KernelReport]:
 def _cuts(group: Group) -> tuple[str, ...]:
     """Why neighbours are not in a group: each op with its reason, once."""
     if group.opaque is not None:
-        return ("anything else: a matrix product has no loop that others could join",)
-    return tuple(dict.fromkeys(group.cuts))
+        return (f"a {group.opaque.op.name} has no loop that others could join",)
+    noted = (cut.partition(": ") for cut in group.cuts)
+    return tuple(dict.fromkeys(f"{op} ({reason})" if reason else op for op, _, reason in noted))
 
 
 def _traffic(step: Step) -> tuple[int, int]:
     """The bytes that a step reads and writes, each array once."""
     if not isinstance(step, Kernel):
-        return sum(b.nbytes for b in step.buffers() if b is not step.c), step.c.nbytes
+        return sum(b.nbytes for b in step.buffers if b is not step.c), step.c.nbytes
     written = {s.place.buffer for s in step.statements() if isinstance(s, Store)}
-    loads = (part for part in step.expressions() if part.name in ("load", "gather"))
+    loads = (part for part in step.expressions if part.name in ("load", "gather"))
     read = {part.extra.buffer if part.name == "load" else part.extra for part in loads}
     return _size(read), _size(written)
 
@@ -268,8 +267,8 @@ def _flops(kernel: Kernel) -> int:
     total = 0
     for stage in kernel.stages:
         combined = sum(isinstance(statement, Accumulate) for statement in stage.inner)
-        total += kernel.points * (cost_of(*(s.value for s in stage.inner)) + combined)
-        total += outer_points * cost_of(*(s.value for s in stage.outer))
+        total += kernel.points * (_cost(stage.inner) + combined)
+        total += outer_points * _cost(stage.outer)
     return total
 
 
@@ -291,12 +290,11 @@ def listing(kernel: Kernel) -> str:
         kernel: What to show.
 
     Returns:
-        The axes with their sizes, then the loops; `a += b` accumulates over the inner loop.
+        The loops with their sizes; `a += b` accumulates over the inner loop.
     """
-    lines = [f"kernel {kernel.name}: {', '.join(f'{a} < {a.size}' for a in kernel.axes)}"]
     outer = ", ".join(f"{axis} < {axis.size}" for axis in kernel.outer)
     inner = ", ".join(f"{axis} < {axis.size}" for axis in kernel.inner)
-    lines.append(f"for {outer}:" if outer else "once:")
+    lines = [f"for {outer}:" if outer else "once:"]
     names = _Names()
     for stage in kernel.stages:
         if stage.inner and inner:
@@ -373,24 +371,29 @@ def _expression(part: Scalar, args: list[tuple[str, int]]) -> tuple[str, int]:
 # ---- numbers as text ----------------------------------------------------------------------------
 
 
-def _wrapped(label: str, items: Sequence[str], indent: str) -> list[str]:
-    """A label and items after it, in lines that begin below the first item."""
+def _wrapped(label: str, items: Sequence[str], indent: str = "", between: str = ", ") -> list[str]:
+    """A label and the items after it, in lines that begin where the first item does."""
     if not items:
         return []
     return textwrap.wrap(
-        ", ".join(items),
+        between.join(items),
         _WIDTH,
         initial_indent=indent + label,
-        subsequent_indent=indent + " " * len(label),
+        subsequent_indent=" " * len(indent + label),
         break_long_words=False,
         break_on_hyphens=False,
     )
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(
-        name if count == 1 else f"{name} ×{count}" for name, count in Counter(names).items()
-    )
+def _counted(names: Sequence[str]) -> list[str]:
+    return [f"{name} ×{n}" if n > 1 else name for name, n in Counter(names).items()]
+
+
+def _kinds(kernels: Sequence[KernelReport]) -> str:
+    loops = sum(bool(kernel.listing) for kernel in kernels)
+    products = len(kernels) - loops
+    found = [_plural(loops, "loop nest")] if loops or not products else []
+    return ", ".join(found + ([_plural(products, "matrix product")] if products else []))
 
 
 def _plural(count: int, what: str) -> str:
@@ -418,3 +421,9 @@ def _time(nanoseconds: float) -> str:
             return f"about {nanoseconds:.3g} {unit}"
         nanoseconds /= 1000
     return f"about {nanoseconds:.3g} s"
+
+
+def _cost(statements: Iterable[Statement]) -> int:
+    """Instructions for one point, common parts counted once."""
+    seen: set[int] = set()
+    return cost_of(part for statement in statements for part in walk(statement.value, seen))

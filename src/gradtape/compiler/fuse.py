@@ -23,6 +23,8 @@ from gradtape.graph.ir import Graph, Node, Value
 
 # Values that cost more instructions than this are not computed twice.
 _DEAR = 8
+# Loops of more instructions take long to compile, and their values do not fit the registers.
+_LONGEST_BODY = 1000
 # Chains longer than this are cut: their expressions would be too deep.
 _DEEPEST = 60
 # Rows of more elements do not fit the first-level cache; stages would read memory again.
@@ -51,6 +53,7 @@ class Group:
         self.axes = axes
         self.opaque = opaque
         self.members: dict[Value, Member] = {}
+        self.cost = 0
         # In the order of the graph: what is generated must not depend on identities.
         self.reads: dict[Value, None] = {}
         # Why roots that read this group are not in it, for `explain`.
@@ -82,7 +85,7 @@ class Fusion:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._users = graph.users()
-        self._roots = _roots(graph, self._users)
+        self._roots, self._costs = _roots(graph, self._users)
         self._group_of: dict[Value, Group] = {}
         groups: list[Group] = []
         for node in graph.nodes:
@@ -131,6 +134,7 @@ class Fusion:
             group = _new_group(node)
             member = Member(*_position(group, node, new=True), 0)  # type: ignore[misc]
         group.members[root] = member
+        group.cost += self._costs[root]
         group.reads |= reads
         self._group_of[root] = group
         return group
@@ -155,6 +159,9 @@ class Fusion:
             group.cuts.append(f"{name}: runs over other axes")
             return None
         kind, index = position
+        if group.cost + self._costs[node.outputs[0]] > _LONGEST_BODY:
+            group.cuts.append(f"{name}: the loop would be too long")
+            return None
         others = {self._group_of[v] for v in reads if v in self._group_of} - {group}
         if any(self._reaches(other, group) for other in others):
             group.cuts.append(f"{name}: needs something that comes after the group")
@@ -240,8 +247,10 @@ def check_aligned(value: Value, member: Member, shape: tuple[int, ...], at: Inde
 # ---- roots --------------------------------------------------------------------------------------
 
 
-def _roots(graph: Graph, users: dict[Value, list[Node]]) -> set[Value]:
-    """The values that are not computed wherever they are needed."""
+def _roots(
+    graph: Graph, users: dict[Value, list[Node]]
+) -> tuple[set[Value], dict[Value, int]]:
+    """The values that are not computed wherever they are needed, and what each value costs."""
     roots = {output for output in graph.outputs if isinstance(output, Value) and output.node}
     costs: dict[Value, int] = {}
     depths: dict[Value, int] = {}
@@ -265,7 +274,7 @@ def _roots(graph: Graph, users: dict[Value, list[Node]]) -> set[Value]:
             roots.update(v for v in inlined if costs[v] > 1)
         if depths[value] > _DEEPEST or (costs[value] > _DEAR and _read_often(value, users)):
             roots.add(value)
-    return roots
+    return roots, costs
 
 
 def operands_in_memory(node: Node) -> list[Value]:

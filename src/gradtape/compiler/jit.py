@@ -14,19 +14,22 @@ from gradtape.autodiff.arguments import deliver, has_tensors
 from gradtape.compiler.debug import CheckedProgram
 from gradtape.compiler.explain import Explanation
 from gradtape.compiler.program import NativeFunction, Program, failed
-from gradtape.compiler.runtime.entry import Spec, make_callable
+from gradtape.compiler.runtime.entry import Spec, StaticLeaf, make_callable
 from gradtape.compiler.signature import (
     Arguments,
+    Statics,
     argument_spec,
     arguments,
+    is_numeric,
     leaf_aval,
     merged,
     result_spec,
+    static_arguments,
 )
 from gradtape.core.aval import aval_of
 from gradtape.core.nested import unshell
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError
+from gradtape.errors import ArgumentError, DTypeError
 from gradtape.graph.function import GraphFunction
 from gradtape.graph.ir import Graph
 from gradtape.graph.trace import Trace, trace
@@ -93,9 +96,13 @@ class Specialization:
         return [capture.current() for capture in self.traced.captures]
 
     @property
-    def ended(self) -> bool:
-        """Whether it captured a tensor of a transform that has returned."""
-        return any(capture.ended for capture in self.traced.captures)
+    def outdated(self) -> bool:
+        """Whether something it captured is of a transform that has returned, or of another form."""
+        captures = self.traced.captures
+        inputs = self.traced.graph.inputs[len(self.traced.graph.inputs) - len(captures) :]
+        return any(
+            capture.outdated(value.aval) for capture, value in zip(captures, inputs, strict=True)
+        )
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """The results for leaves of any kind."""
@@ -117,33 +124,33 @@ class Compiled:
     def __init__(
         self,
         function: Callable[..., Any],
-        static_argnums: Sequence[int],
-        static_argnames: Sequence[str],
+        statics: Statics,
         debug: bool,
     ) -> None:
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function, updated=())
         self._function = function
-        self._static_argnums = tuple(static_argnums)
-        self._static_argnames = tuple(static_argnames)
+        self._statics = statics
         self._debug = debug
         self._forms: OrderedDict[Any, Specialization] = OrderedDict()
-        self._lock = threading.RLock()
-        self._methods: weakref.WeakKeyDictionary[Any, Compiled] = weakref.WeakKeyDictionary()
-        # The native entry point of the last call, with the captured arrays it takes besides.
-        self._entry: Callable[..., Any] = _no_entry
-        self._hidden: tuple[Any, ...] = ()
+        self._lock = threading.Lock()
+        # By identity: objects that are equal need not have the same attributes.
+        self._methods: dict[int, tuple[weakref.ref[Any], Compiled]] = {}
+        # The native entry point of the last call, with the captured arrays it takes besides. They
+        # are exchanged together: other threads call at the same time.
+        self._direct: tuple[Callable[..., Any], tuple[Any, ...]] = (_no_entry, ())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not kwargs:
-            out = self._entry(*args, *self._hidden)
+            entry, hidden = self._direct
+            out = entry(*args, *hidden)
             if out is not NotImplemented:
                 return out
         return self._call(args, kwargs)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Take the arguments apart in Python, compile if they are of a new form, and run."""
-        given = arguments(args, kwargs, self._static_argnums, self._static_argnames)
-        form = self._specialized(given, args, kwargs)
+        given = arguments(args, kwargs, self._statics)
+        form = self._specialized(given)
         out = form(given.leaves)
         self._use(form)
         return out
@@ -152,36 +159,44 @@ class Compiled:
         """Let the next call go to a native entry point directly, if it can."""
         fixed = all(capture.is_array for capture in form.traced.captures)
         if form.entry is not None and fixed:
-            self._hidden = tuple(form.hidden())
-            self._entry = form.entry
+            self._direct = form.entry, tuple(form.hidden())
         else:
-            self._entry, self._hidden = _no_entry, ()
+            self._direct = _no_entry, ()
 
-    def _specialized(
-        self, given: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Specialization:
+    def _specialized(self, given: Arguments) -> Specialization:
         with self._lock:
             form = self._forms.get(given.key)
-            if form is None or form.ended:
-                form = self._forms[given.key] = self._specialize(given, args, kwargs)
-            self._forms.move_to_end(given.key)
+            if form is not None:
+                self._forms.move_to_end(given.key)
+        if form is not None and not form.outdated:
+            return form
+        # Other threads are not kept waiting: the function may itself wait for one of them.
+        new = self._specialize(given)
+        with self._lock:
+            other = self._forms.get(given.key)
+            if other is not None and other is not form:
+                return other
+            self._forms[given.key] = new
             while len(self._forms) > _MOST_FORMS:
                 self._forms.popitem(last=False)
-            return form
+        return new
 
-    def _specialize(
-        self, given: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Specialization:
+    def _specialize(self, given: Arguments) -> Specialization:
         def function(*leaves: Any) -> Any:
-            full, keywords = merged(given, len(args), self._static_argnums, leaves)
+            full, keywords = merged(given, leaves)
             return self._function(*full, **keywords)
 
-        name = getattr(self._function, "__name__", type(self._function).__name__)
-        traced = trace(function, [leaf_aval(leaf) for leaf in given.leaves], name)
-        fixed = self._static_argnums or kwargs
-        return Specialization(
-            traced, None if fixed else [argument_spec(arg) for arg in args], self._debug
-        )
+        traced = trace(function, [leaf_aval(leaf) for leaf in given.leaves], _name(self._function))
+        for output in traced.graph.outputs:
+            if not is_numeric(output.dtype):
+                raise DTypeError(
+                    f"jit: the function returned an array of {output.dtype}; needed numbers"
+                )
+        specs = [
+            StaticLeaf(arg) if n in given.fixed else argument_spec(arg)
+            for n, arg in enumerate(given.args)
+        ]
+        return Specialization(traced, None if given.kwargs else specs, self._debug)
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph that is compiled for these arguments, as it was traced.
@@ -189,8 +204,8 @@ class Compiled:
         >>> gt.jit(lambda x: x * 2.0).graph(np.ones(3)).nodes[0].op.name
         'multiply'
         """
-        given = arguments(args, kwargs, self._static_argnums, self._static_argnames)
-        return self._specialized(given, args, kwargs).traced.graph
+        given = arguments(args, kwargs, self._statics)
+        return self._specialized(given).traced.graph
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """What the function is compiled to for these arguments; they are not computed with.
@@ -207,24 +222,62 @@ class Compiled:
         >>> report.kernels[0].ops, report.eager
         (('exp', 'add'), [])
         """
-        given = arguments(args, kwargs, self._static_argnums, self._static_argnames)
-        form = self._specialized(given, args, kwargs)
+        given = arguments(args, kwargs, self._statics)
+        form = self._specialized(given)
         return Explanation(form.program, [aval_of(c.value) for c in form.traced.captures])
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        if instance is None:
+        bind = getattr(self._function, "__get__", None)
+        if instance is None or bind is None or isinstance(self._function, staticmethod):
             return self
-        bound = self._methods.get(instance)
-        if bound is None:
-            method = self._function.__get__(instance, owner)
-            bound = self._methods[instance] = Compiled(
-                method, self._static_argnums, self._static_argnames, self._debug
-            )
-        return bound
+        key, methods = id(instance), self._methods
+        known = methods.get(key)
+        if known is None:
+            try:
+                reference = weakref.ref(instance, lambda _: methods.pop(key, None))
+            except TypeError:  # a named tuple is a container of arrays like others
+                return functools.partial(self, instance)
+            method = Compiled(_WeakMethod(bind, reference), self._statics.of_method(), self._debug)
+            known = methods.setdefault(key, (reference, method))
+        return Method(known[1], instance)
 
     def __repr__(self) -> str:
-        name = getattr(self._function, "__name__", type(self._function).__name__)
-        return f"<compiled {name}, for {len(self._forms)} form(s) of arguments>"
+        return f"<compiled {_name(self._function)}, for {len(self._forms)} form(s) of arguments>"
+
+
+class Method:
+    """A compiled method of one object, which it keeps alive as Python's bound methods do."""
+
+    def __init__(self, compiled: Compiled, instance: Any) -> None:
+        self.__self__ = instance
+        self.__wrapped__ = compiled
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__wrapped__(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__wrapped__, name)
+
+    def __repr__(self) -> str:
+        return f"{self.__wrapped__!r} of {self.__self__!r}"
+
+
+class _WeakMethod:
+    """A method that does not keep its object alive: who calls it does."""
+
+    def __init__(self, bind: Callable[..., Any], reference: weakref.ref[Any]) -> None:
+        self._bind = bind
+        self._reference = reference
+        self.__wrapped__ = bind.__self__  # type: ignore[attr-defined]
+        self.__name__ = _name(self.__wrapped__)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        instance = self._reference()
+        return self._bind(instance, type(instance))(*args, **kwargs)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def _no_entry(*_args: Any) -> Any:
@@ -268,15 +321,10 @@ def jit(
     >>> gt.jit(gt.grad(energy))(np.array([0.0, 1.0])).round(6)
     array([0.      , 0.639701])
     """
-    options = {
-        "static_argnums": (static_argnums,) if isinstance(static_argnums, int) else static_argnums,
-        "static_argnames": (
-            (static_argnames,) if isinstance(static_argnames, str) else static_argnames
-        ),
-        "debug": debug,
-    }
     if function is None:
-        return functools.partial(jit, **options)  # type: ignore[arg-type]
+        return functools.partial(
+            jit, static_argnums=static_argnums, static_argnames=static_argnames, debug=debug
+        )
     if not callable(function):
         raise ArgumentError(f"jit: came a {type(function).__name__}; needed a function")
-    return Compiled(function, **options)  # type: ignore[arg-type]
+    return Compiled(function, static_arguments(function, static_argnums, static_argnames), debug)

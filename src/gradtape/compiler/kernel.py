@@ -16,6 +16,7 @@ along the axes. Nothing here depends on the machine: printers choose vectors, th
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -182,23 +183,24 @@ class Kernel:
             yield from stage.inner
             yield from stage.outer
 
-    def expressions(self) -> Iterator[Scalar]:
+    @functools.cached_property
+    def expressions(self) -> tuple[Scalar, ...]:
         """All expressions and their parts, each once, parts before wholes."""
         seen: set[int] = set()
-        for statement in self.statements():
-            yield from walk(statement.value, seen)
+        return tuple(part for s in self.statements() for part in walk(s.value, seen))
 
-    def buffers(self) -> list[Buffer]:
+    @functools.cached_property
+    def buffers(self) -> tuple[Buffer, ...]:
         """The buffers it touches, in order of first use."""
         found: dict[Buffer, None] = {}
-        for part in self.expressions():
+        for part in self.expressions:
             if part.name in ("load", "gather"):
                 buffer = part.extra.buffer if part.name == "load" else part.extra
                 found.setdefault(buffer)
         for statement in self.statements():
             if isinstance(statement, Store):
                 found.setdefault(statement.place.buffer)
-        return list(found)
+        return tuple(found)
 
     def __str__(self) -> str:
         lines = [f"kernel {self.name}: {', '.join(f'{a} < {a.size}' for a in self.axes)}"]
@@ -231,8 +233,7 @@ def walk(expression: Scalar, seen: set[int]) -> Iterator[Scalar]:
 def identity(name: str, dtype: np.dtype[Any]) -> int | float:
     """What a reduction starts from: combining with it changes nothing."""
     if name in ("add", "or"):
-        # Adding +0 would turn a sum of nothing but -0 into +0; NumPy starts from an element.
-        return -0.0 if dtype.kind == "f" else 0
+        return 0
     if name == "multiply":
         return 1
     if name == "and":

@@ -79,7 +79,7 @@ def write(graph: Graph, module: Module, target: Target, prefix: str = "run") -> 
             steps.append(_product(group.opaque, buffers))
         else:
             steps += divided(build(group, buffers, name))
-    temporaries = [[b for b in step.buffers() if b.kind == "temporary"] for step in steps]
+    temporaries = [[b for b in step.buffers if b.kind == "temporary"] for step in steps]
     arena = Arena(temporaries)
     slots = {buffer: n for n, buffer in enumerate(_all_buffers(graph, buffers, steps))}
     schedules = {}
@@ -114,7 +114,7 @@ def _all_buffers(
     """Inputs, outputs, then temporaries: the order of the table of addresses."""
     found = dict.fromkeys(buffers[value] for value in (*graph.inputs, *graph.outputs))  # type: ignore[index]
     for step in steps:
-        found.update(dict.fromkeys(b for b in step.buffers() if b.kind == "temporary"))
+        found.update(dict.fromkeys(b for b in step.buffers if b.kind == "temporary"))
     return list(found)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from gradtape.core.scalar import NATIVE
 from gradtape.graph.ir import Graph, Node, Operand, Rewriter, Value
 
 
@@ -45,7 +46,7 @@ def partition(graph: Graph, obstacle: Callable[[Node], str | None]) -> list[Part
             eager.setdefault(phase, []).append(EagerPart(node, reason))
         for value in node.outputs:
             there[value] = phase + (reason is not None)
-    if not eager:
+    if not eager and all(output.dtype in NATIVE for output in graph.outputs):
         # All of it, with inputs that nothing reads and outputs that are inputs.
         return [NativePart(graph, graph.inputs, graph.outputs)]
     parts: list[Part] = []

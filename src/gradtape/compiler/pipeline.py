@@ -7,7 +7,6 @@ from collections.abc import Callable
 from gradtape.graph.inline import expand
 from gradtape.graph.ir import Graph
 from gradtape.graph.passes.dead import dead
-from gradtape.graph.passes.fold import fold
 from gradtape.graph.passes.share import share
 from gradtape.graph.passes.simplify import simplify
 from gradtape.graph.verify import verify
@@ -17,8 +16,8 @@ Pass = Callable[[Graph], Graph]
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("dead code", dead),
     ("expand composites", expand),
-    ("fold constants", fold),
-    ("simplify", simplify),
+    ("common subexpressions", share),
+    ("fold and simplify", simplify),
     ("common subexpressions", share),
     ("dead code", dead),
 )

@@ -50,9 +50,10 @@ class Product(NamedTuple):
         """A rough time on one core."""
         return self.flops / 80
 
-    def buffers(self) -> list[Buffer]:
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
         """What it touches."""
-        return [self.a, self.b, self.c]
+        return self.a, self.b, self.c
 
     def write(self, b: Builder, addresses: Mapping[Buffer, Value], target: Target) -> None:
         """Append the calls that compute it."""

@@ -40,9 +40,7 @@ class NativeFunction:
         self.native = write(graph, module, target or host())
         self.text = str(module)
         code = cache.compiled(self.text, target)
-        self.library = Library(
-            code, blas.imports(self.text), ["run"], end=self.native.end
-        )
+        self.library = Library(code, blas.imports(self.text), ["run"], end=self.native.end)
         self._run = Runner(self.library, "run", graph.outputs)
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
@@ -97,7 +95,9 @@ class Program:
     def native(self) -> NativeFunction | None:
         """The native function that is all of it; None if there is anything besides."""
         first = self.steps[0] if len(self.steps) == 1 else None
-        return first if isinstance(first, NativeFunction) else None
+        if not isinstance(first, NativeFunction) or first.part.outputs != self.graph.outputs:
+            return None
+        return first
 
     def run_native(self, function: NativeFunction, arrays: Sequence[Any]) -> list[Any]:
         """The outputs of one of its native functions."""

@@ -61,8 +61,8 @@ class Schedule(NamedTuple):
 
 def work(kernel: Kernel) -> float:
     """A rough time in nanoseconds on one core."""
-    instructions = cost_of(*(statement.value for statement in kernel.statements()))
-    size = sum(buffer.nbytes for buffer in kernel.buffers() if buffer.kind != "scratch")
+    instructions = cost_of(kernel.expressions)
+    size = sum(buffer.nbytes for buffer in kernel.buffers if buffer.kind != "scratch")
     return kernel.points * (instructions + 1) * _LANE / 8 + size * _BYTE
 
 
@@ -107,11 +107,11 @@ def _lanes(kernel: Kernel, vector_bytes: int, vector: Axis | None) -> int:
     if vector is None:
         return 1
     widest = max(
-        [part.dtype.itemsize for part in kernel.expressions() if part.name not in ("axis",)],
+        [part.dtype.itemsize for part in kernel.expressions if part.name not in ("axis",)],
         default=8,
     )
     lanes = vector_bytes // widest
-    instructions = cost_of(*(statement.value for statement in kernel.statements()))
+    instructions = cost_of(kernel.expressions)
     if vector.reduced and instructions <= _SHORT_CHAIN:
         lanes *= 4
     elif instructions <= _SHORT:
@@ -185,7 +185,7 @@ def _divided(kernel: Kernel, long: Axis, count: int) -> list[Kernel]:
 def _guarded(statement: Accumulate, inside: Scalar) -> Accumulate:
     """A statement that reads nothing and adds nothing outside."""
     known: dict[int, Scalar] = {}
-    for part in Kernel("", [], [Stage((statement,), ())], ()).expressions():
+    for part in Kernel("", [], [Stage((statement,), ())], ()).expressions:
         args = tuple(known[id(arg)] for arg in part.args)
         if part.name in ("load", "gather"):
             args = (*args, inside)
@@ -207,7 +207,7 @@ def _dense(buffer: Buffer, axes: list[Axis]) -> Place:
 def _with(stores: tuple[Store, ...], partials: dict[Accumulator, Accumulator]) -> tuple[Store, ...]:
     """Statements with accumulators replaced by others."""
     known: dict[int, Scalar] = {}
-    for part in Kernel("", [], [Stage((), stores)], ()).expressions():
+    for part in Kernel("", [], [Stage((), stores)], ()).expressions:
         args = tuple(known[id(arg)] for arg in part.args)
         if part.name == "reduced":
             known[id(part)] = partials[part.extra].value

@@ -105,19 +105,21 @@ class Arguments(NamedTuple):
     """The arguments of a call: leaves that are traced, and all that is fixed when it is compiled.
 
     Attributes:
+        args: The positional arguments as they came.
+        kwargs: The keyword arguments as they came.
         leaves: Arrays, tensors and numbers.
         structure: The containers they came in.
         fixed: Positional arguments that are not traced, by position.
         named: Keyword arguments that are not traced.
-        count: How many positional arguments there are.
         key: Equal for calls that the same code serves.
     """
 
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
     leaves: list[Any]
     structure: tree.Structure
     fixed: dict[int, Any]
     named: dict[str, Any]
-    count: int
     key: Any
 
 
@@ -144,7 +146,7 @@ def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], statics: Statics) -
             f"jit: a static argument cannot be hashed ({error}); pass arrays and containers of "
             "them as ordinary arguments"
         ) from None
-    return Arguments(leaves, structure, fixed, named, len(args), key)
+    return Arguments(args, kwargs, leaves, structure, fixed, named, key)
 
 
 def _typed(value: Any) -> tuple[type, Any]:
@@ -163,7 +165,8 @@ def merged(given: Arguments, leaves: Sequence[Any]) -> tuple[list[Any], dict[str
     """Positional and keyword arguments again, with other leaves."""
     traced, keywords = tree.unflatten(given.structure, list(leaves))
     rest = iter(traced)
-    args = [given.fixed[n] if n in given.fixed else next(rest) for n in range(given.count)]
+    count = len(given.args)
+    args = [given.fixed[n] if n in given.fixed else next(rest) for n in range(count)]
     return args, {**keywords, **given.named}
 
 
@@ -183,7 +186,10 @@ def leaf_key(leaf: Any) -> tuple[Any, ...]:
                 f"jit: came an argument of dtype {leaf.dtype}; needed numbers. Name it in "
                 "static_argnums or static_argnames if the code depends on it"
             )
-        return leaf.shape, leaf.dtype, kind is not np.ndarray and _is_weak(leaf)
+        # Scalars run the same code as 0-d arrays; the native entry point takes one or the other.
+        if isinstance(leaf, np.generic):
+            return leaf.shape, leaf.dtype, "scalar"
+        return (leaf.shape, leaf.dtype, "weak") if _is_weak(leaf) else (leaf.shape, leaf.dtype)
     if kind is int and not -(2**63) <= leaf < 2**63:
         raise ArgumentError(
             f"jit: came the integer {leaf}; needed one that fits into 64 bits; pass a float, or "

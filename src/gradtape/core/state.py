@@ -44,6 +44,18 @@ class Mode(Protocol):
         ...
 
 
+def adopted(value: Any) -> Any:
+    """A value that a transform is about to take, as the modes in force see it.
+
+    A trace has to know of a tensor from outside before a transform reads what it holds: it says so
+    by a method `adopt`.
+    """
+    for mode in current().modes:
+        adopt = getattr(mode, "adopt", None)
+        value = value if adopt is None else adopt(value)
+    return value
+
+
 class Recorder(Protocol):
     """What the fast path asks where to record."""
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.aval import aval_of
+from gradtape.core.aval import Aval, aval_of
 from gradtape.core.nested import Handle, unshell
 from gradtape.core.tensor import Tensor
 from gradtape.errors import WriteError
+from gradtape.ops.generator import Draw, Key
 
 # Larger arrays are compared once, after the function has returned, and not at every use.
 _SMALL = 4096
@@ -101,6 +102,11 @@ class Capture:
         """Whether it is the same array at every call."""
         return self._handle is None and not isinstance(self.value, Tensor)
 
+    def outdated(self, aval: Aval) -> bool:
+        """Whether it is no longer what was traced: of an ended transform, or of another form."""
+        now = self.current()
+        return self.ended or (now.shape, now.dtype) != (aval.shape, aval.dtype)
+
     @property
     def ended(self) -> bool:
         """Whether it belongs to a transform that has returned."""
@@ -110,6 +116,35 @@ class Capture:
                 return True
             value = value.value
         return False
+
+
+class DrawCapture(Capture):
+    """A random draw: key and offset of the words that it uses, others at each call."""
+
+    __slots__ = ("_draw",)
+
+    def __init__(self, draw: Draw, key: Key) -> None:
+        self._draw = draw
+        super().__init__(_state(key, draw))
+
+    def settle(self) -> None:
+        """The words taken while the function was traced were not used."""
+        self._draw.generator.give_back(self._draw)
+
+    def current(self) -> Any:
+        taken = self._draw.generator.take(self._draw.count)
+        return _state(taken["key"], taken["offset"])
+
+    @property
+    def is_array(self) -> bool:
+        return False
+
+    def outdated(self, aval: Aval) -> bool:
+        return False
+
+
+def _state(key: Key, offset: int) -> Any:
+    return np.array([*key, offset], np.uint64)
 
 
 def _checksum(array: Any) -> int | None:

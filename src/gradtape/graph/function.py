@@ -6,6 +6,8 @@ transform, once for each form that is asked for, and run in the same way as the 
 
 from __future__ import annotations
 
+import functools
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,11 +16,14 @@ import numpy as np
 from gradtape.autodiff.reverse import record
 from gradtape.autodiff.transforms import jvp, vmap
 from gradtape.core.aval import Aval
-from gradtape.core.call import call
+from gradtape.core.call import call, is_differentiable
 from gradtape.core.op import Op
 from gradtape.graph.ir import Graph
 from gradtape.graph.run import replay
 from gradtape.graph.trace import trace
+
+# How many derivatives and batched forms a graph keeps; the oldest goes first.
+_MOST_DERIVED = 64
 
 # Makes what computes the outputs of a graph from raw arrays.
 Maker = Callable[[Graph], Callable[..., Sequence[Any]]]
@@ -31,7 +36,8 @@ class GraphFunction:
         self.graph = graph
         self._make = make
         self._runner: Callable[..., Sequence[Any]] | None = None
-        self._derived: dict[Any, GraphFunction] = {}
+        self._derived: dict[Any, Callable[..., tuple[Any, ...]]] = {}
+        self._lock = threading.Lock()
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """The outputs for inputs of any kind: arrays, or tensors of any level."""
@@ -65,9 +71,9 @@ class GraphFunction:
 
     def _pull(self, wanted: Sequence[bool], ct: Any, _out: Any, *inputs: Any) -> list[Any]:
         chosen = tuple(
-            n for n, value in enumerate(self.graph.inputs) if wanted[n] and value.dtype.kind in "fc"
+            n for n, value in enumerate(self.graph.inputs) if wanted[n] and is_differentiable(value)
         )
-        moving = [n for n, o in enumerate(self.graph.outputs) if o.dtype.kind in "fc"]
+        moving = [n for n, o in enumerate(self.graph.outputs) if is_differentiable(o)]
         count = len(self.graph.inputs)
 
         def pulled(*values: Any) -> Any:
@@ -118,12 +124,27 @@ class GraphFunction:
 
     def _derive(
         self, key: Any, what: str, function: Callable[..., Any], avals: Sequence[Aval]
-    ) -> GraphFunction:
-        known = self._derived.get(key)
+    ) -> Callable[..., tuple[Any, ...]]:
+        """The graph of a transform as a function, traced when it is first asked for."""
+        with self._lock:
+            known = self._derived.get(key)
         if known is None:
             traced = trace(function, avals, f"{self.graph.name}, {what}")
-            known = self._derived[key] = GraphFunction(traced.graph, self._make)
+            constants = [capture.current() for capture in traced.captures]
+            derived = GraphFunction(traced.graph, self._make)
+            known = functools.partial(_with_constants, derived, constants)
+            with self._lock:
+                known = self._derived.setdefault(key, known)
+                while len(self._derived) > _MOST_DERIVED:
+                    del self._derived[next(iter(self._derived))]
         return known
+
+
+def _with_constants(
+    function: GraphFunction, constants: Sequence[Any], *inputs: Any
+) -> tuple[Any, ...]:
+    """Call the graph of a transform with the arrays that its rules made when it was traced."""
+    return function(*inputs, *constants)
 
 
 def _strong(aval: Aval) -> Aval:

@@ -7,6 +7,7 @@ gradient sees is the ops of the forward and the backward pass.
 
 from __future__ import annotations
 
+import functools
 import gc
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,10 +31,11 @@ from gradtape.errors import (
     UnsupportedError,
     WriteError,
 )
-from gradtape.graph.capture import Capture
+from gradtape.graph.capture import Capture, DrawCapture
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Value
 from gradtape.graph.layout import layout
 from gradtape.graph.lines import user_line
+from gradtape.ops.generator import Draw
 
 
 class Symbol(RecordNode):
@@ -100,10 +102,14 @@ class TraceLevel(Level):
         if known is not None and known[0].stands_for(source):
             return known[1]
         capture = Capture(source)
+        value = self._hidden(capture)
+        self._by_identity[id(source)] = capture, value
+        return value
+
+    def _hidden(self, capture: Capture) -> Value:
         value = Value(aval_of(capture.value))
         self.captures.append(capture)
         self.values.append(value)
-        self._by_identity[id(source)] = capture, value
         return value
 
     # ---- ops -------------------------------------------------------------------------------
@@ -116,6 +122,10 @@ class TraceLevel(Level):
                 f"{op.name}: a function with custom rules has no graph yet; call it outside jit"
             )
         operands = [self.operand(arg) for arg in args]
+        if op.effect == "random" and isinstance(params.get("offset"), Draw):
+            params = dict(params)
+            state = DrawCapture(params.pop("offset"), params.pop("key"))
+            return self.append(redrawn(op), [self._hidden(state), *operands], params)
         if op.outputs == 1:
             return self.append(op, operands, params, args)
         avals = _infer(op, operands, params)
@@ -150,6 +160,32 @@ class TraceLevel(Level):
         )
 
 
+@functools.cache
+def redrawn(op: Op) -> Op:
+    """A random op with key and offset in an operand, which is another one at each call."""
+
+    def evaluate(xp: Any, state: Any, *arrays: Any, **params: Any) -> Any:
+        low, high, offset = (int(word) for word in state)
+        return op.evaluate(xp, *arrays, key=(low, high), offset=offset, **params)
+
+    def infer(_state: Aval, *avals: Aval, **params: Any) -> Any:
+        return op.infer(*avals, key=(0, 0), offset=0, **params)
+
+    def batch(_op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Any:
+        if axes[0] is not None:
+            raise UnsupportedError(f"{op.name}: the state of a generator cannot be batched")
+        assert op.batch is not None
+        fixed = Op(
+            op.name,
+            lambda xp, *arrays, **rest: evaluate(xp, args[0], *arrays, **rest),
+            lambda *avals, **rest: infer(aval_of(args[0]), *avals, **rest),
+            batch=op.batch,
+        )
+        return op.batch(fixed, axes[1:], args[1:], params)
+
+    return Op(op.name, evaluate, infer, batch=batch, kind=op.kind, effect=op.effect)
+
+
 def _infer(op: Op, operands: Sequence[Operand], params: dict[str, Any]) -> Any:
     """The abstract results; what a shape rule raises comes as an op's forward has it."""
     avals = [operand.aval for operand in operands]
@@ -176,12 +212,15 @@ class _Tracing(Scope):
 
     def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
         """Lift tensors from outside before anything is done with them."""
-        lifted = [self._lift(arg) if isinstance(arg, Tensor) else arg for arg in args]
+        lifted = [self.adopt(arg) for arg in args]
         if op.effect is not None and not any(isinstance(arg, Tensor) for arg in args):
             return self._level.process(op, lifted, params)
         return proceed(op, tuple(lifted), params)
 
-    def _lift(self, tensor: Tensor) -> Tensor:
+    def adopt(self, tensor: Any) -> Any:
+        """A tensor from outside as an input of the trace; anything else as it is."""
+        if not isinstance(tensor, Tensor):
+            return tensor
         record = tensor.fresh().record
         if record is not None and record.segment.number >= self._level.number:
             return tensor.fresh()
@@ -255,7 +294,7 @@ def _settle(level: TraceLevel) -> None:
             "jit: the function writes to a tensor from outside of it; it would only be written "
             "while the function is traced. Return the new value, and assign it outside"
         )
-    for capture in level.captures:
+    for capture in reversed(level.captures):  # the last draw is given back first
         capture.settle()
 
 

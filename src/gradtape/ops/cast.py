@@ -103,7 +103,7 @@ def conj_if_complex(x: Any) -> Any:
 
 
 def _real_forward(xp: Any, x: Any) -> Any:
-    return xp.real(x) + 0  # np.real of a complex array is a view of it
+    return xp.real(x) * 1  # np.real of a complex array is a view of it
 
 
 # d Re(x) = Re(dx); the adjoint takes a real cotangent into the complex plane as it is
@@ -112,7 +112,7 @@ def _real_forward(xp: Any, x: Any) -> Any:
     lambda ct, _out, _x: functions["real"](ct),
     vjps=(lambda ct, _out, _x: ct,),
     replaces=(np.real,),
-    lower=lambda x: x + 0,
+    lower=lambda x: x * 1,
 )
 def real(x: ArrayLike, /) -> Array:
     """Real part, element by element.

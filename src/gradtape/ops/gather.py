@@ -80,6 +80,7 @@ def _flat_places(xp: Any, arrays: Sequence[Any], shape: tuple[int, ...]) -> Any:
 
 def _bad_index(shape: tuple[int, ...], arrays: Sequence[Any], error: Exception) -> IndexingError:
     """The error for index arrays that an array of `shape` cannot be indexed with."""
+    arrays = [np.asarray(array) for array in arrays]
     for array, n in zip(arrays, shape, strict=False):
         bad = array[(array < -n) | (array >= n)]
         if bad.size:

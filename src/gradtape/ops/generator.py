@@ -21,6 +21,23 @@ _WORD = 2**64
 _WORDS_PER_STEP = 4
 
 
+class Draw(int):
+    """The offset of a draw, which knows where it came from: a compiled function draws again.
+
+    Attributes:
+        generator: The generator it was taken from.
+        count: How many words were taken.
+    """
+
+    generator: Generator
+    count: int
+
+    def __new__(cls, offset: int, generator: Generator, count: int) -> Draw:
+        self = super().__new__(cls, offset)
+        self.generator, self.count = generator, count
+        return self
+
+
 class Generator:
     """A key and a position in its stream of random numbers; may be shared by threads.
 
@@ -88,7 +105,13 @@ class Generator:
                 self._key = _key_of(None)
             offset = self._offset
             self._offset += -(-count // _WORDS_PER_STEP)
-            return {"key": self._key, "offset": offset}
+            return {"key": self._key, "offset": Draw(offset, self, count)}
+
+    def give_back(self, draw: Draw) -> None:
+        """Undo the last draw, unless another one has been made since."""
+        with self._lock:
+            if self._offset == draw + -(-draw.count // _WORDS_PER_STEP):
+                self._offset = int(draw)
 
     def __repr__(self) -> str:
         return f"<random.Generator at offset {self._offset}>"

@@ -154,6 +154,10 @@ def full_like(
     array([3., 3.])
     """
     buffer = _make("zeros", x, dtype, shape, unsupported)
+    traced = isinstance(buffer, Tensor) and isinstance(innermost(buffer, show=True), Abstract)
+    if traced:
+        buffer[...] = fill_value
+        return buffer
     if isinstance(fill_value, Tensor):
         return broadcast_to(astype(fill_value, buffer.dtype, copy=False), buffer.shape)
     array = buffer.value if isinstance(buffer, Tensor) else buffer

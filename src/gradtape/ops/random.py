@@ -159,7 +159,7 @@ def rand(
     (2, 3)
     """
     drawn = _draw(random_uniform, _sizes(shape, "rand"), dtype, generator, "rand")
-    return drawn.set_requires_grad(requires_grad)
+    return drawn.set_requires_grad() if requires_grad else drawn
 
 
 @public()
@@ -185,7 +185,7 @@ def randn(
     (2, 3)
     """
     drawn = _draw(random_normal, _sizes(shape, "randn"), dtype, generator, "randn")
-    return drawn.set_requires_grad(requires_grad)
+    return drawn.set_requires_grad() if requires_grad else drawn
 
 
 def drawn_shape(shape: Shape | None, name: str, *parameters: Any) -> tuple[int, ...]:

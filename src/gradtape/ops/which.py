@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from gradtape.core.define import functions, general, move_batch_axis, public
 from gradtape.core.lowering import Reduction
 from gradtape.core.op import Op
 from gradtape.core.scalar import truth
+from gradtape.errors import ShapeError
 from gradtape.ops.arguments import Batch, as_array, normalize_axes, normalize_axis, refuse
 from gradtape.ops.reduce import (
     batch_reduction,
@@ -29,11 +31,17 @@ def _batch_arg(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
     return call(op, (x,), {"axis": params["axis"] + 1}), 0
 
 
+def _infer_position(name: str, x: Aval, axis: int) -> Aval:
+    if x.shape[axis] == 0:
+        raise ShapeError(f"{name}: came {x}; needed at least one element along axis {axis}")
+    return Aval(reduced_shape(x.shape, (axis,), False), np.dtype(np.intp))
+
+
 def _arg(name: str) -> Callable[..., Any]:
     return general(
         name,
         lambda xp, x, axis: getattr(x, name)(axis),
-        infer=lambda x, axis: Aval(reduced_shape(x.shape, (axis,), False), np.dtype(np.intp)),
+        infer=functools.partial(_infer_position, name),
         batch=_batch_arg,
         kind="reduction",
     )

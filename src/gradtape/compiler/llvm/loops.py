@@ -83,7 +83,7 @@ class Loops:
     def write(self) -> None:
         """Append the function to the module."""
         b = self._b
-        for buffer in self._kernel.buffers():
+        for buffer in self._kernel.buffers:
             if buffer.kind == "scratch":
                 type = memory_type(buffer.dtype, self._lanes if self._rows_in_lanes else 1)
                 self._pointers[buffer] = b.alloca(type, max(buffer.size, 1))
@@ -108,7 +108,7 @@ class Loops:
     def _depend(self) -> None:
         """Find the depth of every expression, and whether its lanes differ."""
         outer = len(self._kernel.outer)
-        for part in self._kernel.expressions():
+        for part in self._kernel.expressions:
             level = max((self._levels[id(arg)] for arg in part.args), default=0)
             varies = any(self._lane_dependent[id(arg)] for arg in part.args)
             if part.name == "axis":
@@ -181,8 +181,6 @@ class Loops:
     def _start(self, target: Accumulator) -> Value:
         """What a result starts from."""
         number = identity(target.combine, target.dtype)
-        if any(axis.size == 0 for axis in self._kernel.inner):
-            number += 0.0 if target.dtype.kind == "f" else 0  # the sum of nothing is +0
         return self._b.const(self._accumulator_type(target), number)
 
     def _inner_loops(self, statements: Sequence[Statement], depth: int) -> None:
@@ -327,10 +325,15 @@ class Loops:
     def _value(self, part: Scalar) -> Value:
         """The value of an expression: a scalar if it is the same in all lanes."""
         known = self._known(id(part))
-        if known is None:
-            for inner in walk(part, set()):
-                if self._known(id(inner)) is None:
-                    known = self._computed(inner)
+        pending = [part] if known is None else []
+        while pending:
+            last = pending[-1]
+            missing = [arg for arg in last.args if self._known(id(arg)) is None]
+            if missing:
+                pending += missing
+            else:
+                pending.pop()
+                known = self._known(id(last)) or self._computed(last)
         assert known is not None
         return known
 

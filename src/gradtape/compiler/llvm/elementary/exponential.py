@@ -1,4 +1,4 @@
-"""exp, exp2, expm1 and the logistic function: split off a power of two, a polynomial for the rest."""
+"""exp, exp2, expm1, sigmoid: split off a power of two, a polynomial for the rest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from gradtape.compiler.llvm.elementary.pieces import (
     at_most,
     constants,
     format_of,
-    is_single,
     polynomial,
     power_of_two,
     rounded,
@@ -17,7 +16,7 @@ from gradtape.compiler.llvm.elementary.pieces import (
     without_multiples_of_ln2,
 )
 
-# (eʳ − 1 − r)/r² for |r| ≤ ln2/2; relative error of eʳ 2^-28.2 and 2^-57.9.
+# (eʳ − 1 − r)/r² as a polynomial, for |r| ≤ ln2/2; relative error of eʳ 2^-28.2 and 2^-57.9.
 _EXP = {
     "float": (
         0.4999999403953552,
@@ -63,7 +62,7 @@ _EXPM1 = {
         2.0900328480194287e-09,
     ),
 }
-# (2ʳ − 1)/r for |r| ≤ 1/2; relative error of 2ʳ 2^-26.3 and 2^-56.4.
+# (2ʳ − 1)/r as a polynomial, for |r| ≤ 1/2; relative error of 2ʳ 2^-26.3 and 2^-56.4.
 EXP2 = {
     "float": (
         0.6931471824645996,

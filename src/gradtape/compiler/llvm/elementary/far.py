@@ -1,8 +1,8 @@
 """Remainders of huge arguments modulo π: x/π from the bits of 1/π that matter for it.
 
-Bits of 1/π whose product with x is a multiple of 2 change nothing, those far below the point neither;
-192 bits in between give x/π modulo 2 to 127 bits behind the point, in integers. No double comes
-closer to a multiple of π/2 than 2^-62, so that more than 60 of them count.
+Bits of 1/π whose product with x is a multiple of 2 change nothing, and those far below the point
+do not count: 192 bits in between give x/π modulo 2 to 127 bits behind the point, in integers. No
+double but 0 is closer to a multiple of π/2 than 2^-62, which leaves more than 60 bits of them.
 
 One function per module, called in the rare case that a lane needs it.
 """
@@ -131,7 +131,7 @@ def _high(b: Builder, x: Value) -> Value:
 
 
 def _nearest(b: Builder, turns: Value, halving: Value) -> tuple[Value, Value]:
-    """turns = k + f with |f| ≤ 1/2: f·π (f·π/2 when halving), correctly rounded but for 2^-9 ulp, and k mod 2."""
+    """The f·π and k modulo 2 of turns = k + f with |f| ≤ 1/2; f·π/2 when halving."""
     multiple = b.lshr(b.add(turns, b.const(_I128, 2**126)), b.const(_I128, 127))
     f = b.xor(turns, b.shl(multiple, b.const(_I128, 127)))
     negative = b.ashr(f, b.const(_I128, 127))

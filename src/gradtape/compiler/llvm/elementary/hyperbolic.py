@@ -59,7 +59,8 @@ _TANH_HIGHEST = {"float": 9.1, "double": 19.1}
 
 
 def sinh(b: Builder, x: Value) -> Value:
-    """The hyperbolic sine: sinh(k·ln2 + r) = sinh(k·ln2)·cosh r + cosh(k·ln2)·sinh r."""
+    """The hyperbolic sine."""
+    # sinh(u + r) = sinh u·cosh r + cosh u·sinh r with u = k·ln2
     a = b.fabs(x)
     difference, total, s, c = _parts(b, a)
     # A quarter of it: difference + (difference·(cosh r − 1) + total·sinh r).
@@ -70,7 +71,8 @@ def sinh(b: Builder, x: Value) -> Value:
 
 
 def cosh(b: Builder, x: Value) -> Value:
-    """The hyperbolic cosine: cosh(k·ln2 + r) = cosh(k·ln2)·cosh r + sinh(k·ln2)·sinh r."""
+    """The hyperbolic cosine."""
+    # cosh(u + r) = cosh u·cosh r + sinh u·sinh r with u = k·ln2
     difference, total, s, c = _parts(b, b.fabs(x))
     quarter = b.fadd(total, b.fma(total, c, b.fmul(difference, s)))
     half = b.fadd(quarter, quarter)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from gradtape.compiler.llvm.builder import Builder, Value
 from gradtape.compiler.llvm.elementary.pieces import INF, constants, polynomial
 
-# (arcsin(x)/x − 1)/x² as a polynomial in x², |x| ≤ 1/2; relative error of arcsin 2^-27.6 and 2^-55.9.
+# (arcsin(x)/x − 1)/x² as a polynomial in x², |x| ≤ 1/2; relative error of arcsin 2^-27.6 and
+# 2^-55.9.
 _ARCSIN = {
     "float": (
         0.16666752099990845,
@@ -59,8 +60,8 @@ _QUARTER_PI = {
     "double": (0.7853981633974483, 3.061616997868383e-17),
 }
 _TAN_PI_8 = 0.41421356237309503
-# arctan2 scales arguments that are larger, or smaller, so that their sum does not overflow and small
-# multiples of them keep their digits: the bound and the factor.
+# arctan2 scales arguments beyond these bounds by these factors, so that their sum does not overflow
+# and fractions of them keep their digits.
 _LARGE = {"float": (2.0**125, 0.25), "double": (2.0**1021, 0.25)}
 _SMALL = {"float": (2.0**-100, 2.0**30), "double": (2.0**-960, 2.0**60)}
 
@@ -136,10 +137,10 @@ def arctan2(b: Builder, y: Value, x: Value) -> Value:
 def _angle(
     b: Builder, lesser: Value, greater: Value, is_steep: Value, is_behind: Value | None
 ) -> Value:
-    """The angle of a point by the sizes of its coordinates, and whether it is above |x| = |y| and at negative x.
+    """The angle of a point in the upper half-plane, by the sizes of its coordinates.
 
-    arctan(l/g) = π/4 + arctan((l − g)/(l + g)); above the diagonal the angle is π/2 less that, behind
-    the vertical axis π less that.
+    It is arctan(l/g) = π/4 + arctan((l − g)/(l + g)); that taken from π/2 for a point nearer to the
+    vertical axis than to the horizontal one, and from π for a point behind the vertical axis.
     """
     const = constants(b, lesser)
     is_wide = b.fcmp("ogt", lesser, b.fmul(greater, const(_TAN_PI_8)))

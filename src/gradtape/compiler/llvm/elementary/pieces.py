@@ -74,10 +74,10 @@ def bits_of(type: Type, number: float) -> int:
 
 
 def polynomial(b: Builder, x: Value, coefficients: Sequence[float]) -> Value:
-    """c₀ + c₁x + c₂x² + …
+    """Write c₀ + c₁x + c₂x² + … for the given coefficients.
 
-    The even and odd powers of long ones run side by side; the lowest two coefficients, whose rounding
-    counts, are added last and one by one.
+    The even and odd powers of long ones run side by side; the lowest two coefficients, where
+    rounding counts, are added last and one by one.
     """
     c = [b.const(x.type, number) for number in coefficients]
     if len(c) <= 4:
@@ -114,7 +114,7 @@ def at_least(b: Builder, x: Value, bound: float) -> Value:
 
 
 def rounded(b: Builder, x: Value, factor: float, add: int = 0) -> tuple[Value, Value]:
-    """k = x·factor rounded to an integer, and bits whose lowest hold k + add."""
+    """The integer k nearest to x·factor, as a float, and bits whose lowest hold k + add."""
     const = constants(b, x)
     shifter = const(format_of(x).shifter + add)
     shifted = b.fma(x, const(factor), shifter)
@@ -122,7 +122,7 @@ def rounded(b: Builder, x: Value, factor: float, add: int = 0) -> tuple[Value, V
 
 
 def without_multiples_of_ln2(b: Builder, x: Value, k: Value, part: float = 1.0) -> Value:
-    """x − k·ln2·part."""
+    """The difference x − k·ln2·part."""
     high, low = (b.const(x.type, -number * part) for number in LN2[x.type.scalar])
     return b.fma(k, low, b.fma(k, high, x))
 
@@ -145,7 +145,7 @@ def scaled_in_two_steps(b: Builder, p: Value, shifted: Value) -> Value:
 
 
 def split_exponent(b: Builder, x: Value, *, subnormal: bool = True) -> tuple[Value, Value]:
-    """x = 2ᵏ·m with √½ ≤ m ≤ √2: k as a float and m, for 0 < x < ∞, subnormal if so said."""
+    """The k, as a float, and m of x = 2ᵏ·m with √½ ≤ m ≤ √2, for 0 < x < ∞."""
     const, form, int_type = constants(b, x), format_of(x), x.type.as_int
     lifted = const(0.0)
     if subnormal:
@@ -175,7 +175,7 @@ def exponent(b: Builder, bits: Value, subtract: Value | None = None) -> Value:
 
 
 def high_half(b: Builder, x: Value) -> Value:
-    """x without the lower half of its digits, so that products of two such numbers are exact."""
+    """The upper half of the digits of x: products of two such numbers are exact."""
     low_digits = (format_of(x).mantissa + 2) // 2
     bits = b.bits(x)
     return b.from_bits(b.and_(bits, b.const(bits.type, -(2**low_digits))))

@@ -82,7 +82,7 @@ def power(b: Builder, x: Value, y: Value) -> Value:
 
 
 def _whole_and_odd(b: Builder, size: Value) -> tuple[Value, Value]:
-    """Whether a number that is not negative is whole, and then, as a lowest bit, whether it is odd."""
+    """Whether a size is a whole number, and bits whose lowest then is that of the number."""
     one = 2.0 ** format_of(size).mantissa
     # From twice this number on all are even, from this number on the units are the lowest digit.
     size = at_most(b, size, 2.0 * one)
@@ -96,7 +96,7 @@ def _whole_and_odd(b: Builder, size: Value) -> tuple[Value, Value]:
 
 
 def _finite_or_not(b: Builder, base: Value, k: Value) -> Value:
-    """k where the base is positive and finite; else what stands for the logarithm, or NaN."""
+    """The exponent k of a base, but what stands for log2 0 and log2 ∞, and NaN for NaN."""
     const = constants(b, base)
     at_end = at_most(b, base, _INFINITE_LOGARITHM)
     k = b.select(b.fcmp("olt", base, const(INF)), k, at_end)
@@ -104,7 +104,7 @@ def _finite_or_not(b: Builder, base: Value, k: Value) -> Value:
 
 
 def _single(b: Builder, base: Value, y: Value) -> Value:
-    """baseʸ for a base that is not negative, by way of double precision, where nothing overflows."""
+    """The power of a base ≥ 0, by way of double precision, where nothing overflows."""
     base, y = b.convert("fpext", base, "double"), b.convert("fpext", y, "double")
     const = constants(b, base)
     k, m = split_exponent(b, base, subnormal=False)
@@ -118,7 +118,7 @@ def _single(b: Builder, base: Value, y: Value) -> Value:
 
 
 def _double(b: Builder, base: Value, y: Value) -> Value:
-    """baseʸ for a base that is not negative."""
+    """The power of a base ≥ 0."""
     const = constants(b, base)
     log_high, log_low = _log2_in_two_parts(b, base)
     # z + rest = y·(log_high + log_low); the product of the high parts is exact.

@@ -25,7 +25,8 @@ _PI_PARTS = {
 _NEAR = {"float": 3200.0, "double": 131072.0}
 _INVERSE_PI = 0.3183098861837907
 
-# (sin(r)/r − 1) / r² as a polynomial in r², |r| ≤ π/2; relative error 2^-27.3 and 2^-61.6.
+# (sin(r)/r − 1)/r² as a polynomial in r², |r| ≤ π/2; relative error of the sine 2^-27.3 and
+# 2^-61.6.
 _SIN = {
     "float": (
         -0.16666659712791443,
@@ -77,16 +78,17 @@ def _alternating_sine(b: Builder, r: Value, k: Value) -> Value:
 
 
 def tan(b: Builder, x: Value) -> Value:
-    """The tangent; tan(r + π/2) = −1/tan r."""
+    """The tangent, by that of the remainder modulo π/2 or −1 over it."""
     r, k = _remainder(b, x, unit=0.5, offset=0.0)
-    above, below = (polynomial(b, z := b.fmul(r, r), c) for c in _TAN[x.type.scalar])
+    z = b.fmul(r, r)
+    above, below = (polynomial(b, z, c) for c in _TAN[x.type.scalar])
     near = b.copysign(b.fadd(r, b.fdiv(b.fmul(b.fmul(r, z), above), below)), r)
     is_odd = b.icmp("ne", b.and_(k, b.const(k.type, 1)), b.const(k.type, 0))
     return b.select(is_odd, b.fdiv(b.const(x.type, -1.0), near), near)
 
 
 def _remainder(b: Builder, x: Value, *, unit: float, offset: float) -> tuple[Value, Value]:
-    """x + offset·π = k·(unit·π) + r with |r| ≤ unit·π/2: r, and bits whose lowest is that of k.
+    """The r, and bits whose lowest is that of k, of x + offset·π = k·(unit·π) + r, |r| ≤ unit·π/2.
 
     Branches where an argument is far away, and leaves the builder in a new block.
     """
