@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.special
 
-from gradtape.core import scalar
+from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.lowering import (
     Composite,
@@ -73,14 +73,14 @@ class Operand:
     def __init__(self, value: Any) -> None:
         self.value = value
         self.aval = aval_of(value)
-        scalar.native(self.aval.dtype)
+        promotion.native(self.aval.dtype)
 
     def __call__(self, *index: Any, inside: Scalar | None = None) -> Scalar:
         assert len(index) == self.aval.ndim, f"{len(index)} indices for {self.aval}"
         if self.aval.weak:
             return scalar.constant(self.value)
-        places = [scalar.constant(k, scalar.INT64) if isinstance(k, int) else k for k in index]
-        assert all(place.dtype == scalar.INT64 for place in places)
+        places = [scalar.constant(k, promotion.INT64) if isinstance(k, int) else k for k in index]
+        assert all(place.dtype == promotion.INT64 for place in places)
         where = [] if inside is None else [inside]
         array = np.asarray(self.value)
         return Scalar("read", (*places, *where), self.aval.dtype, extra=array)
@@ -168,7 +168,7 @@ def _pointwise(form: Pointwise, operands: Any, params: Any, out: Aval, known: bo
 
 def _elements(form: Elements, operands: Any, params: Any, out: Aval) -> Any:
     grid = np.indices(out.shape, np.int64)
-    index = tuple(Scalar("axis", (), scalar.INT64, extra=places) for places in grid)
+    index = tuple(Scalar("axis", (), promotion.INT64, extra=places) for places in grid)
     return evaluate(form.expression(index, *map(Operand, operands), **params))
 
 
@@ -229,7 +229,7 @@ class Sample(NamedTuple):
     @property
     def native(self) -> bool:
         """Whether all operands have machine instructions."""
-        return all(aval_of(x).dtype in scalar.NATIVE for x in self.operands)
+        return all(aval_of(x).dtype in promotion.NATIVE for x in self.operands)
 
 
 class Collect:

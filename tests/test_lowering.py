@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given
 
 import gradtape as gt
-from gradtape.core import scalar
+from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.lowering import Composite, Elements, Lowering, Pointwise, Reduction
 from gradtape.core.op import Op, registry
-from gradtape.core.scalar import NATIVE, Scalar
+from gradtape.core.promotion import NATIVE
+from gradtape.core.scalar import Scalar
 from gradtape.errors import ShapeError, UnsupportedError
 from gradtape.ops.assign import assign
 from gradtape.ops.index import basic_index, getitem_basic, put
@@ -349,7 +350,7 @@ def test_views_are_read_at_affine_indices(op: Op) -> None:
             return super().__call__(*index)
 
     out = op.infer(*map(aval_of, operands), **params)
-    axes = tuple(Scalar("axis", (), scalar.INT64, extra=np.zeros(())) for _ in out.shape)
+    axes = tuple(Scalar("axis", (), promotion.INT64, extra=np.zeros(())) for _ in out.shape)
     assert isinstance(op.lower, Elements)
     op.lower.expression(axes, *map(Watched, operands), **params)
     assert names <= {"axis", "constant", "add", "subtract", "multiply"}
@@ -376,7 +377,7 @@ def test_a_number_that_does_not_fit_is_refused() -> None:
 
 
 def test_the_interpreter_refuses_to_read_outside() -> None:
-    k = Scalar("axis", (), scalar.INT64, extra=np.arange(4))
+    k = Scalar("axis", (), promotion.INT64, extra=np.arange(4))
     x = Operand(np.arange(3.0))
     with pytest.raises(AssertionError, match="outside"):
         evaluate(x(k))

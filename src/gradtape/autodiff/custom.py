@@ -107,7 +107,10 @@ class _Run:
         assert self.out_structure is not None
         return tree.unflatten(self.out_structure, list(leaves))
 
-    def _evaluate(self, _xp: Any, *leaves: Any) -> Any:
+    def _evaluate(self, xp: Any, *leaves: Any) -> Any:
+        if xp is None:  # a trace: what the function does becomes part of the graph
+            outs, self.out_structure = tree.flatten(self.function(*self._args(leaves)))
+            return tuple(outs)
         # Read-only: a function or rule that writes into its arguments would change the user's.
         result = self.function(*self._args(_frozen(leaves)))
         outs, self.out_structure = tree.flatten(result)

@@ -10,13 +10,8 @@ from typing import Any
 from gradtape.compiler.kernel import walk
 from gradtape.core.aval import Aval
 from gradtape.core.lowering import Composite, Contraction, Elements, Pointwise, Reduction, Relabel
-from gradtape.core.scalar import (
-    INT64,
-    NATIVE,
-    Scalar,
-    convert,
-    scalar,
-)
+from gradtape.core.promotion import INT64, NATIVE
+from gradtape.core.scalar import Scalar, convert, scalar
 from gradtape.errors import UnsupportedError
 from gradtape.graph.ir import Literal, Node, Operand
 

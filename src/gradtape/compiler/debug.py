@@ -13,8 +13,9 @@ op disturbed at random, and only what lies outside of the range of these results
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,10 +26,8 @@ from gradtape.compiler.kernel import walk
 from gradtape.compiler.llvm.builder import Module
 from gradtape.compiler.llvm.link import Library, host
 from gradtape.compiler.native import with_own_outputs, write
-from gradtape.compiler.partition import NativePart
 from gradtape.compiler.program import NativeFunction, Program, Runner, evaluated
 from gradtape.compiler.runtime import blas, cache
-from gradtape.core.aval import aval_of
 from gradtape.core.call import evaluate
 from gradtape.core.lowering import Contraction, Elements, Pointwise, Reduction
 from gradtape.errors import GradtapeError
@@ -81,12 +80,16 @@ class _Piece(NamedTuple):
     Attributes:
         name: What to call it in messages.
         nodes: What it computes, in order.
-        part: The same as a graph; its inputs and outputs are values of the graph it is from.
+        graph: The same as a graph.
+        inputs: The values, of the graph they are from, that it reads.
+        outputs: Those that it makes.
     """
 
     name: str
     nodes: list[Node]
-    part: NativePart
+    graph: Graph
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
 
 
 class _Twin:
@@ -110,32 +113,23 @@ class _Twin:
         values: Arrays = dict(zip(self._graph.inputs, arrays, strict=True))
         for node in self._graph.nodes:
             values.update(evaluated(node, values))
-        for piece, run in zip(self._pieces, self._runs, strict=False):
-            made = run([values[value] for value in piece.part.inputs])
-            self._check(
-                piece, piece.nodes, dict(zip(piece.part.outputs, made, strict=True)), values
-            )
+        if self._runs:
+            for piece, run in zip(self._pieces, self._runs, strict=True):
+                made = _made(piece, run, values)
+                self._check(piece, piece.nodes, made, values, alone=True)
         results = {
             value: array
             for value, array in zip(self._graph.outputs, outputs, strict=True)
             if isinstance(value, Value)
         }
         for piece in self._pieces:
-            own = {
-                v: results[v] for v in piece.part.outputs if isinstance(v, Value) and v in results
-            }
+            own = {v: results[v] for v in piece.outputs if v in results}
             self._check(piece, self._graph.nodes, own, values, alone=not self._runs)
 
     def _check(
-        self,
-        piece: _Piece,
-        nodes: Sequence[Node],
-        made: Arrays,
-        values: Arrays,
-        *,
-        alone: bool = True,
+        self, piece: _Piece, nodes: Sequence[Node], made: Arrays, values: Arrays, *, alone: bool
     ) -> None:
-        """Compare what a piece made with eager values.
+        """Raise if what a kernel made differs from eager values.
 
         Args:
             piece: The kernel.
@@ -148,21 +142,18 @@ class _Twin:
         if place is None:
             return
         if not alone:
-            raise _differs(
-                place, piece, "Each kernel is right by itself, so it is how they are put together"
-            )
-        if len(piece.nodes) > 1:
-            singles = [_piece(self._graph, "", [node], node.outputs) for node in piece.nodes]
-            for single, run in zip(singles, _compiled(singles), strict=True):
-                results = run([values[value] for value in single.part.inputs])
-                own = dict(zip(single.part.outputs, results, strict=True))
-                blamed = _first_difference(single.nodes, own, values)
-                if blamed is not None:
-                    raise _differs(
-                        blamed, piece, "The op is wrong by itself, so it is its lowering"
-                    )
-            raise _differs(place, piece, "Each op is right by itself, so it is how they are fused")
-        raise _differs(place, piece, "The op is wrong by itself, so it is its lowering")
+            raise _differs(place, piece, "kernels are right by themselves but not together")
+        for single, made_alone in self._one_by_one(piece, values):
+            wrong = _first_difference(single.nodes, made_alone, values)
+            if wrong is not None:
+                raise _differs(wrong, piece, "the native form of this op is wrong")
+        raise _differs(place, piece, "ops are right by themselves but not as they are fused")
+
+    def _one_by_one(self, piece: _Piece, values: Arrays) -> Iterator[tuple[_Piece, Arrays]]:
+        """Each op of a kernel, compiled by itself, with what it makes of eager values."""
+        singles = [_piece(self._graph, "", [node], node.outputs) for node in piece.nodes]
+        for single, run in zip(singles, _compiled(singles), strict=True):
+            yield single, _made(single, run, values)
 
 
 # ---- pieces of a graph --------------------------------------------------------------------------
@@ -176,19 +167,25 @@ def _piece(graph: Graph, name: str, nodes: Sequence[Node], outputs: Sequence[Val
     rewriter = Rewriter(Graph(graph.name, inputs, nodes, outputs))
     for node in nodes:
         rewriter.copy(node)
-    return _Piece(name, list(nodes), NativePart(rewriter.finish(), inputs, tuple(outputs)))
+    return _Piece(name, list(nodes), rewriter.finish(), inputs, tuple(outputs))
 
 
 def _compiled(pieces: Sequence[_Piece]) -> list[Runner]:
     """A native function for each piece, all of them compiled at once."""
     module = Module()
     names = [f"piece{n}" for n in range(len(pieces))]
-    graphs = [with_own_outputs(piece.part.graph) for piece in pieces]
+    graphs = [with_own_outputs(piece.graph) for piece in pieces]
     for graph, name in zip(graphs, names, strict=True):
         write(graph, module, host(), name)
     text = str(module)
     library = Library(cache.compiled(text), blas.imports(text), names)
     return [Runner(library, name, graph.outputs) for graph, name in zip(graphs, names, strict=True)]
+
+
+def _made(piece: _Piece, run: Runner, values: Arrays) -> Arrays:
+    """What a compiled piece makes of eager values."""
+    made = run([values[value] for value in piece.inputs])
+    return dict(zip(piece.outputs, made, strict=True))
 
 
 # ---- differences --------------------------------------------------------------------------------
@@ -198,7 +195,7 @@ class _Place(NamedTuple):
     """Where compiled and eager code differ first: an element of a value, with both results."""
 
     value: Value
-    index: tuple[int, ...]
+    position: tuple[int, ...]
     compiled: Any
     eager: Any
 
@@ -207,11 +204,12 @@ def _differs(place: _Place, piece: _Piece, reason: str) -> GradtapeError:
     node = place.value.node
     assert node is not None  # inputs are not computed
     line = f" from {node.line}" if node.line else ""
-    where = f"at index {place.index} of {aval_of(place.value.aval)}" if place.index else "as result"
+    whole = not place.position
+    where = "as result" if whole else f"at index {place.position} of {place.value.aval}"
     return GradtapeError(
         f"{node.op.name}: compiled code gives {place.compiled} {where}{line}, in kernel "
-        f"{piece.name}; needed {place.eager}, as eager code gives, up to rounding. {reason}: a bug "
-        "of the compiler; use the function without jit"
+        f"{piece.name}; needed {place.eager}, which eager code gives, up to rounding. This is a "
+        f"bug of the compiler ({reason}); call the function without jit"
     )
 
 
@@ -261,10 +259,10 @@ def _close_for_its_op(value: Value, array: Any, values: Arrays) -> Any:
 class _Ranges:
     """The ranges in which results lie when every op rounds a little differently."""
 
-    def __init__(self, nodes: Sequence[Node], values: Arrays, wanted: Sequence[Value] | Arrays):
+    def __init__(self, nodes: Sequence[Node], values: Arrays, wanted: Iterable[Value]) -> None:
         self._low = {value: values[value] for value in wanted}
         self._high = dict(self._low)
-        self._undefined = {value: _isnan(values[value]) for value in wanted}
+        self._undefined = {value: _isnan(array) for value, array in self._low.items()}
         # Once without any disturbance, but with sums in a wider dtype.
         self._add(_disturbed(nodes, values, None))
         for n in range(_PAIRS):
@@ -331,33 +329,41 @@ def _wide(node: Node, values: Arrays, result: Any) -> Any:
 
 def _rounding(node: Node, values: Arrays, result: Any) -> Any:
     """How far compiled and eager code may be apart for one op on the same operands; None for 0."""
-    lowering, eps = node.op.lower, float(np.finfo(result.dtype).eps)
-    operands = [_array(operand, values) for operand in node.operands]
+    eps = float(np.finfo(result.dtype).eps)
     with np.errstate(all="ignore"):
-        if isinstance(lowering, Reduction | Contraction):
-            terms = math.prod(operands[0].shape) / max(result.size, 1)
-            if isinstance(lowering, Contraction):
-                terms = operands[0].shape[-1]
-            elif lowering.combine not in ("add", "multiply"):
-                return None
-            # |Σ xᵢ| may be small where Σ |xᵢ|, which the error goes with, is not.
-            size = np.abs(evaluate(node.op, [np.abs(x) for x in operands], node.params))
-            return eps * (_DISTURBANCE + _PER_ROOT * math.sqrt(terms)) * size
-        if not isinstance(lowering, Pointwise | Elements):
+        size = _size_of_errors(node, [_array(operand, values) for operand in node.operands], result)
+        # What is infinite is so for both.
+        return None if size is None else np.where(np.isfinite(size), eps * size, 0.0)
+
+
+def _size_of_errors(node: Node, operands: list[Any], result: Any) -> Any:
+    """The same in units of the resolution."""
+    lowering = node.op.lower
+    if isinstance(lowering, Reduction | Contraction):
+        terms = math.prod(operands[0].shape) / max(result.size, 1)
+        if isinstance(lowering, Contraction):
+            terms = operands[0].shape[-1]
+        elif lowering.combine not in ("add", "multiply"):
             return None
-        size, count = np.abs(result), _rounding_instructions(node)
-        if count > 1 and isinstance(lowering, Pointwise):
-            # Intermediate results may be as large as the operands, and cancel.
-            for x in operands:
-                size = np.maximum(size, np.abs(x))
-        return eps * _DISTURBANCE * size if count else None
+        # |Σ xᵢ| may be small where Σ |xᵢ|, which the error goes with, is not.
+        size = np.abs(evaluate(node.op, [np.abs(x) for x in operands], node.params))
+        return (_DISTURBANCE + _PER_ROOT * math.sqrt(terms)) * size
+    if not isinstance(lowering, Pointwise | Elements):
+        return None
+    size, instructions = _DISTURBANCE * np.abs(result), _rounding_instructions(node)
+    if isinstance(lowering, Pointwise) and instructions != ["multiply"]:
+        # Intermediate results may be as large as the operands, and cancel. A sum alone has none,
+        # but its operands may be products that compiled code does not round.
+        factor = 1 if instructions in (["add"], ["subtract"]) else _DISTURBANCE
+        size = functools.reduce(np.maximum, [factor * np.abs(x) for x in operands], size)
+    return size if instructions else None
 
 
 def _array(operand: Any, values: Arrays) -> Any:
     return values[operand] if isinstance(operand, Value) else np.asarray(operand.value)
 
 
-def _rounding_instructions(node: Node) -> int:
-    """How many instructions round, in the expression of an element."""
+def _rounding_instructions(node: Node) -> list[str]:
+    """The instructions that round, in the expression of an element."""
     parts = walk(sample(node), set())
-    return sum(part.dtype.kind == "f" and part.name not in _EXACT for part in parts)
+    return [part.name for part in parts if part.dtype.kind == "f" and part.name not in _EXACT]

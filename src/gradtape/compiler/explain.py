@@ -17,18 +17,16 @@ from typing import NamedTuple
 from gradtape.compiler.classify import cost_of
 from gradtape.compiler.fuse import Fusion, Group
 from gradtape.compiler.kernel import Accumulate, Buffer, Kernel, Statement, Store, walk
+from gradtape.compiler.listing import listing
 from gradtape.compiler.llvm.link import assembly
 from gradtape.compiler.native import Native, Step
 from gradtape.compiler.program import NativeFunction, Program
 from gradtape.compiler.schedule import work
 from gradtape.core.aval import Aval
-from gradtape.core.scalar import Scalar
 from gradtape.graph.ir import Graph, Node, Operand, Value
 from gradtape.graph.show import short_line, show, show_operand, value_names
 
 _WIDTH = 100
-# Longer expressions get a name and a line of their own.
-_LONGEST = 60
 
 
 class EagerOp(NamedTuple):
@@ -81,7 +79,7 @@ class KernelReport(NamedTuple):
             *how,
             f"reads {_bytes(self.bytes_read)}",
             f"writes {_bytes(self.bytes_written)}",
-            f"{_rounded(self.flops)}flop",
+            _scaled(self.flops, ("flop", "kflop", "Mflop", "Gflop", "Tflop")),
             _time(self.nanoseconds),
         ]
         lines = [f"{self.name}: {', '.join(figures)}"]
@@ -104,7 +102,7 @@ class Explanation:
         nanoseconds: A rough time of a call on one core, without the eager ops.
 
     >>> def energy(x):
-    ...     return np.sum(np.tanh(x) ** 2)
+    ...     return np.sum(np.tanh(x) * x)
     >>> explained = gt.jit(energy).explain(np.ones((4, 3), np.float32))
     >>> [kernel.ops for kernel in explained.kernels]
     [('tanh', 'multiply', 'sum')]
@@ -125,8 +123,7 @@ class Explanation:
                 self._kernels[step] = list(_reports(step.native))
                 self._parts.append(step)
             else:
-                node = step.node
-                self.eager.append(EagerOp(node.op.name, step.reason, node.line))
+                self.eager.append(EagerOp(step.node.op.name, step.reason, step.node.line))
                 self._parts.append(self.eager[-1])
         self.kernels = [kernel for kernels in self._kernels.values() for kernel in kernels]
         self.nanoseconds = sum(kernel.nanoseconds for kernel in self.kernels)
@@ -194,9 +191,7 @@ def steps_of_groups(native: Native) -> list[tuple[Group, list[Step]]]:
     for group in native.fusion.groups:
         own = [steps.pop(0)]
         # What a kernel was divided into bears its name.
-        while (
-            steps and isinstance(steps[0], Kernel) and steps[0].name.startswith(f"{own[0].name}_")
-        ):
+        while steps and steps[0].name.startswith(f"{own[0].name}_"):
             own.append(steps.pop(0))
         found.append((group, own))
     assert not steps
@@ -272,100 +267,10 @@ def _flops(kernel: Kernel) -> int:
     return total
 
 
-# ---- loop nests as text -------------------------------------------------------------------------
-
-_INFIX = {
-    "or": ("|", 0), "and": ("&", 0), "xor": ("^", 0),
-    "equal": ("==", 1), "not_equal": ("!=", 1), "less": ("<", 1), "less_equal": ("<=", 1),
-    "greater": (">", 1), "greater_equal": (">=", 1),
-    "add": ("+", 2), "subtract": ("-", 2), "multiply": ("*", 3), "divide": ("/", 3),
-}  # fmt: skip
-_ATOM = 9
-
-
-def listing(kernel: Kernel) -> str:
-    """A loop nest as text, in which what is used twice has a name and is written once.
-
-    Args:
-        kernel: What to show.
-
-    Returns:
-        The loops with their sizes; `a += b` accumulates over the inner loop.
-    """
-    outer = ", ".join(f"{axis} < {axis.size}" for axis in kernel.outer)
-    inner = ", ".join(f"{axis} < {axis.size}" for axis in kernel.inner)
-    lines = [f"for {outer}:" if outer else "once:"]
-    names = _Names()
-    for stage in kernel.stages:
-        if stage.inner and inner:
-            lines.append(f"    for {inner}:")
-        indent = "        " if inner else "    "
-        lines += [indent + line for line in names.block(stage.inner)]
-        lines += ["    " + line for line in names.block(stage.outer)]
-    return "\n".join(lines)
-
-
-class _Names:
-    """Writes statements; numbers the expressions that it gives a name."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def block(self, statements: Sequence[Statement]) -> list[str]:
-        """The lines of the statements of one loop, with the names they use before them."""
-        uses: Counter[int] = Counter(id(statement.value) for statement in statements)
-        seen: set[int] = set()
-        for statement in statements:
-            uses.update(id(arg) for part in walk(statement.value, seen) for arg in part.args)
-        lines: list[str] = []
-        written: dict[int, tuple[str, int]] = {}
-        seen.clear()
-        for statement in statements:
-            for part in walk(statement.value, seen):
-                text, strength = _expression(part, [written[id(arg)] for arg in part.args])
-                shared = uses[id(part)] > 1 and bool(part.args)
-                if shared or (len(text) > _LONGEST and part is not statement.value):
-                    self._count += 1
-                    lines.append(f"v{self._count} = {text}")
-                    text, strength = f"v{self._count}", _ATOM
-                written[id(part)] = text, strength
-            value = written[id(statement.value)][0]
-            if isinstance(statement, Store):
-                lines.append(f"{statement.place} = {value}")
-            else:
-                lines.append(_accumulated(statement, value))
-        return lines
-
-
-def _accumulated(statement: Accumulate, value: str) -> str:
-    target = statement.target
-    if target.combine in _INFIX:
-        return f"{target} {_INFIX[target.combine][0]}= {value}"
-    return f"{target} = {target.combine}({target}, {value})"
-
-
-def _expression(part: Scalar, args: list[tuple[str, int]]) -> tuple[str, int]:
-    """The text of an expression from those of its arguments, and how strongly it binds."""
-    texts = [text for text, _ in args]
-    if part.name in ("load", "gather"):
-        where = str(part.extra)
-        if part.name == "gather":
-            where = f"{where}[{texts.pop(0)}]"
-        return (f"({where} if {texts[0]})" if texts else where), _ATOM
-    if not args:
-        return str(part.extra), _ATOM
-    if part.name == "convert":
-        return f"{part.dtype}({texts[0]})", _ATOM
-    if part.name not in _INFIX or len(args) != 2:
-        return f"{part.name}({', '.join(texts)})", _ATOM
-    sign, strength = _INFIX[part.name]
-    # Operators group to the left: a - (b - c) keeps its parentheses.
-    needed = (strength, strength + 1)
-    left, right = (
-        text if own >= least else f"({text})"
-        for (text, own), least in zip(args, needed, strict=True)
-    )
-    return f"{left} {sign} {right}", strength
+def _cost(statements: Iterable[Statement]) -> int:
+    """Instructions for one point, common parts counted once."""
+    seen: set[int] = set()
+    return cost_of(part for statement in statements for part in walk(statement.value, seen))
 
 
 # ---- numbers as text ----------------------------------------------------------------------------
@@ -400,30 +305,18 @@ def _plural(count: int, what: str) -> str:
     return f"{count or 'no'} {what}{'' if count == 1 else 's'}"
 
 
-def _rounded(number: float) -> str:
-    """Three digits with a prefix: `1.23 M`."""
-    for prefix in ("", "k", "M", "G"):
-        if number < 999.5:
-            break
+def _scaled(number: float, units: Sequence[str]) -> str:
+    """Three digits and a unit, each of which is a thousand of the one before it."""
+    left = list(units)
+    while number >= 999.5 and len(left) > 1:
         number /= 1000
-    else:
-        prefix = "T"
-    return f"{number:.3g} {prefix}"
+        del left[0]
+    return f"{number:.3g} {left[0]}"
 
 
 def _bytes(number: int) -> str:
-    return f"{_rounded(number)}B"
+    return _scaled(number, ("B", "kB", "MB", "GB", "TB"))
 
 
 def _time(nanoseconds: float) -> str:
-    for unit in ("ns", "µs", "ms"):
-        if nanoseconds < 999.5:
-            return f"about {nanoseconds:.3g} {unit}"
-        nanoseconds /= 1000
-    return f"about {nanoseconds:.3g} s"
-
-
-def _cost(statements: Iterable[Statement]) -> int:
-    """Instructions for one point, common parts counted once."""
-    seen: set[int] = set()
-    return cost_of(part for statement in statements for part in walk(statement.value, seen))
+    return f"about {_scaled(nanoseconds, ('ns', 'µs', 'ms', 's'))}"

@@ -214,8 +214,8 @@ class Fusion:
             member = group.members.get(value)
             if member is not None:
                 check_aligned(value, member, shape, at)
-            elif value.node is not None and value not in self._roots:
-                return None
+            elif value.node is node or (value.node is not None and value not in self._roots):
+                return None  # the root itself is what is tried, and is pulled too
             return Scalar("argument", (), value.dtype, weak=value.aval.weak)
 
         puller = Puller(stored)

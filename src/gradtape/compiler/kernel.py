@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape.core.scalar import BOOL, INT64, Scalar, constant
+from gradtape.core.promotion import BOOL, INT64
+from gradtape.core.scalar import Scalar, constant
 
 
 class Axis:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gradtape.compiler.build import build
-from gradtape.compiler.fuse import Fusion, Group, source_of_matrix
+from gradtape.compiler.fuse import Fusion, source_of_matrix
 from gradtape.compiler.kernel import Buffer, Kernel
 from gradtape.compiler.llvm.builder import I64, PTR, Builder, Module, Type, Value
 from gradtape.compiler.llvm.link import Target

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from gradtape.core.scalar import NATIVE
+from gradtape.core.promotion import NATIVE
 from gradtape.graph.ir import Graph, Node, Operand, Rewriter, Value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,14 +12,17 @@ import numpy as np
 from gradtape.compiler.classify import obstacle
 from gradtape.compiler.llvm.builder import Module
 from gradtape.compiler.llvm.link import Library, Target, host
-from gradtape.compiler.native import Native, with_own_outputs, write
+from gradtape.compiler.native import with_own_outputs, write
 from gradtape.compiler.partition import EagerPart, NativePart, partition
 from gradtape.compiler.pipeline import optimized
 from gradtape.compiler.runtime import blas, cache
 from gradtape.core.aval import aval_of
 from gradtape.core.call import evaluate
-from gradtape.errors import GradtapeError
+from gradtape.errors import GradtapeError, ShapeError
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Value
+
+# No machine has that much memory, and sums of sizes up to it are exact in native code.
+_MOST_BYTES = 2**50
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -86,6 +90,7 @@ class Program:
 
     def __init__(self, graph: Graph, *, debug: bool = False) -> None:
         self.graph = optimized(graph, debug=debug)
+        _check_sizes(self.graph)
         parts = partition(self.graph, obstacle)
         self.steps: list[NativeFunction | EagerPart] = [
             NativeFunction(part) if isinstance(part, NativePart) else part for part in parts
@@ -95,9 +100,10 @@ class Program:
     def native(self) -> NativeFunction | None:
         """The native function that is all of it; None if there is anything besides."""
         first = self.steps[0] if len(self.steps) == 1 else None
-        if not isinstance(first, NativeFunction) or first.part.outputs != self.graph.outputs:
+        if not isinstance(first, NativeFunction):
             return None
-        return first
+        whole = (self.graph.inputs, self.graph.outputs)
+        return first if (first.part.inputs, first.part.outputs) == whole else None
 
     def run_native(self, function: NativeFunction, arrays: Sequence[Any]) -> list[Any]:
         """The outputs of one of its native functions."""
@@ -112,7 +118,8 @@ class Program:
         for step in self.steps:
             if isinstance(step, NativeFunction):
                 out = self.run_native(step, [values[value] for value in step.part.inputs])
-                values.update(zip(step.part.outputs, out, strict=True))
+                made = zip(step.part.outputs, out, strict=True)
+                values.update((v, array) for v, array in made if isinstance(v, Value))
             else:
                 values.update(evaluated(step.node, values))
         inputs = set(map(id, (values[value] for value in self.graph.inputs)))
@@ -125,6 +132,16 @@ class Program:
             inputs.add(id(array))
             outputs.append(array[()] if array.ndim == 0 else array)
         return outputs
+
+
+def _check_sizes(graph: Graph) -> None:
+    for node in graph.nodes:
+        for value in node.outputs:
+            if math.prod(value.shape) * value.dtype.itemsize > _MOST_BYTES:
+                at = f" at {node.line}" if node.line else ""
+                raise ShapeError(
+                    f"{node.op.name}: gives {value.aval}{at}; needed an array that fits into memory"
+                )
 
 
 def evaluated(node: Node, values: Mapping[Value, Any]) -> dict[Value, Any]:

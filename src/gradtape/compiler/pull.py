@@ -16,16 +16,8 @@ import numpy as np
 from gradtape.compiler.kernel import Affine, Axis, Buffer, Place, affine, bounds
 from gradtape.core.aval import Aval
 from gradtape.core.lowering import Elements, Pointwise, Reduction, Relabel
-from gradtape.core.scalar import (
-    INT64,
-    Scalar,
-    bitwise_and,
-    constant,
-    convert,
-    native,
-    scalar,
-    truth,
-)
+from gradtape.core.promotion import INT64, native
+from gradtape.core.scalar import Scalar, bitwise_and, constant, convert, scalar, truth
 from gradtape.errors import UnsupportedError
 from gradtape.graph.ir import Literal, Node, Operand, Value
 

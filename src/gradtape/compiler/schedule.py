@@ -22,7 +22,8 @@ from gradtape.compiler.kernel import (
     Store,
     identity,
 )
-from gradtape.core.scalar import BOOL, Scalar, constant, where
+from gradtape.core.promotion import BOOL
+from gradtape.core.scalar import Scalar, constant, where
 
 # Work below this is not worth another thread, in nanoseconds.
 _PART = 8_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,8 +61,9 @@ def static_arguments(
     Raises:
         ArgumentError: They are not positions and names of arguments of the function.
     """
-    numbers = [argnums] if isinstance(argnums, int | np.integer) else list(argnums)
-    names = [argnames] if isinstance(argnames, str) else list(argnames)
+    numbers: list[Any] = list(argnums) if isinstance(argnums, Iterable) else [argnums]
+    one_name = isinstance(argnames, str) or not isinstance(argnames, Iterable)
+    names: list[Any] = [argnames] if one_name else list(argnames)
     if not all(isinstance(n, int | np.integer) for n in numbers) or not all(
         isinstance(name, str) for name in names
     ):
@@ -179,8 +180,8 @@ def leaf_key(leaf: Any) -> tuple[Any, ...]:
     """
     kind = type(leaf)
     if kind is np.ndarray or isinstance(leaf, np.generic | Tensor | np.ndarray):
-        if isinstance(leaf, np.ma.MaskedArray):
-            raise DTypeError("jit: came a masked array; use np.where with filled values")
+        if isinstance(leaf, np.ndarray) and kind is not np.ndarray:
+            _check_plain(kind)
         if not is_numeric(leaf.dtype):
             raise DTypeError(
                 f"jit: came an argument of dtype {leaf.dtype}; needed numbers. Name it in "
@@ -201,6 +202,18 @@ def leaf_key(leaf: Any) -> tuple[Any, ...]:
         f"jit: came an argument of type {kind.__name__}; needed arrays, tensors, numbers or "
         "containers of them. Name it in static_argnums or static_argnames if the code depends on it"
     )
+
+
+def _check_plain(kind: type) -> None:
+    """Refuse arrays that compute otherwise, as masked ones and np.matrix do."""
+    if any(
+        getattr(kind, name) is not getattr(np.ndarray, name)
+        for name in ("__array_ufunc__", "__add__", "__mul__")
+    ):
+        raise DTypeError(
+            f"jit: came a {kind.__name__}, which has an arithmetic of its own; needed plain arrays. "
+            "Use np.asarray, or filled() for a masked array"
+        )
 
 
 def is_numeric(dtype: np.dtype[Any]) -> bool:

@@ -4,7 +4,8 @@ Each function built here checks that it is in the common case, computes, wraps a
 leaves everything else to `call`. They are written flat, as they are what an eager op costs. The
 conditions of a `Unary` or `Binary` record made here: every input is a raw float32 or float64 array
 of the shape and dtype of the result, or a Python number; then the bare rules `op.flat_vjps` hold in
-the walk.
+the walk. Handles are read here; with a mode on they are passed on as they are, since a trace has to
+know which tensor it reads.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def fast_unary(op: Op) -> Function:
                 return compute(x)
             except Exception as error:
                 raise explain(op, error, (x,)) from None
-        elif isinstance(x, Handle):
+        elif isinstance(x, Handle) and STATE.get().plain:
             return function(x.fresh())
         return call(op, (x,), {})
 
@@ -78,7 +79,7 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
             value, parent = x.value, x.record
         elif kind is ndarray:
             value, parent = x, None
-        elif issubclass(kind, Handle):
+        elif issubclass(kind, Handle) and STATE.get().plain:
             return function(x.fresh(), y)
         else:
             return otherwise(op, (x, y), {})
@@ -89,7 +90,7 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
             value2, parent2 = y, None
         elif (kind2 is float or kind2 is int) and kind is Tensor:
             return with_number(x, y)
-        elif issubclass(kind2, Handle):
+        elif issubclass(kind2, Handle) and STATE.get().plain:
             return function(x, y.fresh())
         else:
             return otherwise(op, (x, y), {})
@@ -157,7 +158,7 @@ def fast_reflected(op: Op) -> Function:
     def reflected(x: Any, y: Any, /) -> Any:
         if type(x) is Tensor and (type(y) is float or type(y) is int):
             return with_number(x, y)
-        if isinstance(x, Handle):
+        if isinstance(x, Handle) and STATE.get().plain:
             return reflected(x.fresh(), y)
         return call_operator(op, (y, x), {})
 
@@ -231,7 +232,7 @@ def fast_params(op: Op) -> Function:
                 return evaluate(np, x, **params)
             except Exception as error:
                 raise explain(op, error, (x,)) from None
-        elif isinstance(x, Handle):
+        elif isinstance(x, Handle) and STATE.get().plain:
             return function(x.fresh(), **params)
         return call(op, (x,), params)
 

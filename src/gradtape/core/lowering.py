@@ -49,7 +49,7 @@ class Pointwise(Lowering):
 
 
 class Elements(Lowering):
-    """out[i] = expression(i, x, y, …, **params): `i` is a tuple of indices, operands are readers."""
+    """out[i] = expression(i, x, y, …, **params): `i` are the indices, operands are readers."""
 
     __slots__ = ("expression",)
 

@@ -17,14 +17,16 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.promotion import (
+    BOOL,
+    INT64,
+    UINT64,
+    DType,
+    common_dtype,
+    loop_dtype,
+    native,
+)
 from gradtape.errors import UnsupportedError
-
-DType = np.dtype[Any]
-BOOL, INT64, UINT64 = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.uint64)
-FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-
-# Dtypes there are machine instructions for; ops on others run their eager kernel.
-NATIVE = frozenset(map(np.dtype, "?bhiqBHIQfd"))
 
 
 class Scalar:
@@ -166,24 +168,11 @@ def positive(x: Any) -> Scalar:
     return convert(x, x.dtype)
 
 
-def native(dtype: DType) -> DType:
-    """The dtype itself; raises for one without machine instructions."""
-    if dtype not in NATIVE:
-        raise UnsupportedError(f"no native code for {dtype}")
-    return dtype
-
-
 def common(*values: Scalar) -> DType:
     """The dtype NumPy promotes operands to."""
     if all(value.weak for value in values):
-        return _promoted(tuple((value.dtype, False) for value in values))
-    return _promoted(tuple((value.dtype, value.weak) for value in values))
-
-
-@functools.cache
-def _promoted(kinds: tuple[tuple[DType, bool], ...]) -> DType:
-    operands = (dtype.type(1).item() if weak else dtype for dtype, weak in kinds)
-    return native(np.result_type(*operands))
+        return common_dtype(tuple((value.dtype, False) for value in values))
+    return common_dtype(tuple((value.dtype, value.weak) for value in values))
 
 
 def fit(x: Any, dtype: DType) -> Scalar:
@@ -203,30 +192,6 @@ def _fits(value: Scalar, dtype: DType) -> bool:
     return bool(bounds.min <= value.extra <= bounds.max)
 
 
-@functools.cache
-def _loop(name: str, kinds: tuple[tuple[DType, bool], ...]) -> DType:
-    """The dtype in which NumPy's function of this name, or else one of SciPy's, computes."""
-    if all(weak for _, weak in kinds):
-        kinds = tuple((dtype, False) for dtype, _ in kinds)
-    ufunc = getattr(np, name, None)
-    if ufunc is None:
-        return _scipy_loop(name, {dtype for dtype, weak in kinds if not weak})
-    operands = [type(dtype.type(1).item()) if weak else dtype for dtype, weak in kinds]
-    try:
-        return native(ufunc.resolve_dtypes((*operands, *(None,) * ufunc.nout))[0])
-    except TypeError as error:
-        raise UnsupportedError(f"no {name} of {', '.join(str(d) for d, _ in kinds)}") from error
-
-
-def _scipy_loop(name: str, dtypes: set[DType]) -> DType:
-    # What goes into both of its loops, float32 and float64, takes the one that is listed first.
-    if len(dtypes) > 1 or not dtypes <= {FLOAT32, FLOAT64}:
-        if all(np.can_cast(dtype, FLOAT32) for dtype in dtypes):
-            raise UnsupportedError(f"no native code for {name} of {', '.join(map(str, dtypes))}")
-        return FLOAT64
-    return dtypes.pop()
-
-
 def is_float(x: Scalar) -> bool:
     """Whether it is a floating-point number."""
     return x.dtype.kind == "f"
@@ -238,7 +203,7 @@ def is_float(x: Scalar) -> bool:
 def promoted(*operands: Any, like: str = "exp") -> tuple[Scalar, ...]:
     """Operands in the dtype that NumPy's function `like` computes in."""
     values = [scalar(operand) for operand in operands]
-    dtype = _loop(like, tuple((value.dtype, value.weak) for value in values))
+    dtype = loop_dtype(like, tuple((value.dtype, value.weak) for value in values))
     return tuple(fit(value, dtype) for value in values)
 
 

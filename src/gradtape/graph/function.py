@@ -7,6 +7,7 @@ transform, once for each form that is asked for, and run in the same way as the 
 from __future__ import annotations
 
 import functools
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -35,7 +36,6 @@ class GraphFunction:
     def __init__(self, graph: Graph, make: Maker) -> None:
         self.graph = graph
         self._make = make
-        self._runner: Callable[..., Sequence[Any]] | None = None
         self._derived: dict[Any, Callable[..., tuple[Any, ...]]] = {}
         self._lock = threading.Lock()
 
@@ -54,15 +54,14 @@ class GraphFunction:
         )
         return call(op, inputs, {})  # type: ignore[no-any-return]
 
-    def run(self, *arrays: Any) -> Sequence[Any]:
-        """The outputs for raw arrays."""
-        if self._runner is None:
-            self._runner = self._make(self.graph)
-        return self._runner(*arrays)
+    @functools.cached_property
+    def runner(self) -> Callable[..., Sequence[Any]]:
+        """What computes the outputs from raw arrays."""
+        return self._make(self.graph)
 
     def _evaluate(self, xp: Any, *inputs: Any) -> tuple[Any, ...]:
         # A trace in progress takes over the nodes instead of running them.
-        return tuple(replay(self.graph, inputs) if xp is None else self.run(*inputs))
+        return tuple(replay(self.graph, inputs) if xp is None else self.runner(*inputs))
 
     def _infer(self, *_avals: Aval) -> tuple[Aval, ...]:
         return tuple(output.aval for output in self.graph.outputs)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gradtape.core.aval import Aval
 from gradtape.core.lowering import Composite
 from gradtape.core.op import registry
-from gradtape.core.scalar import NATIVE
-from gradtape.errors import GradtapeError, UnsupportedError
+from gradtape.core.promotion import NATIVE
+from gradtape.errors import ConversionError, GradtapeError, UnsupportedError
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Rewriter, Value, param_key
 from gradtape.graph.trace import trace
 
@@ -37,7 +38,7 @@ def expand(graph: Graph) -> Graph:
 
 
 def _expanded(graph: Graph, known: dict[Any, Graph | None]) -> Graph:
-    if not any(isinstance(node.op.lower, Composite) for node in graph.nodes):
+    if not any(_is_composed(node) for node in graph.nodes):
         return graph
     rewriter = Rewriter(graph)
     for node in graph.nodes:
@@ -46,40 +47,52 @@ def _expanded(graph: Graph, known: dict[Any, Graph | None]) -> Graph:
             rewriter.copy(node)
             continue
         given = [o for o in rewriter.operands(node) if not o.aval.weak]
-        result = inline(rewriter, body, given, node.line)[0]
-        value = node.outputs[0]
-        if isinstance(result, Literal) or result.aval != value.aval:
-            result = rewriter.add(registry["astype"], [result], {"dtype": value.dtype}, node.line)
-        rewriter.replace(value, result)
+        results = inline(rewriter, body, given, node.line)
+        for value, result in zip(node.outputs, results, strict=True):
+            if isinstance(result, Literal) or result.aval != value.aval:
+                to = {"dtype": value.dtype}
+                result = rewriter.add(registry["astype"], [result], to, node.line)
+            rewriter.replace(value, result)
     return rewriter.finish()
 
 
+def _is_composed(node: Node) -> bool:
+    return isinstance(node.op.lower, Composite) or node.op.kind == "custom"
+
+
 def _body(node: Node, known: dict[Any, Graph | None]) -> Graph | None:
-    """The graph of a composite op; None for other ops, and for dtypes without native code."""
-    lowering = node.op.lower
-    if not isinstance(lowering, Composite):
-        return None
-    if any(operand.dtype not in NATIVE for operand in node.operands):
+    """What an op is composed of; None if it is not, or not of ops with native code."""
+    if not _is_composed(node) or any(o.dtype not in NATIVE for o in node.operands):
         return None
     if any(isinstance(operand, Value) and operand.aval.weak for operand in node.operands):
         return None
     # Python's numbers go in as they are: the function may look at them.
     numbers = [o.key if isinstance(o, Literal) and o.aval.weak else None for o in node.operands]
     avals = [operand.aval for operand in node.operands if not operand.aval.weak]
-    key = (node.op.name, param_key(node.params), *numbers, *avals)
+    key = (node.op, param_key(node.params), *numbers, *avals)
     if key not in known:
-
-        def function(*values: Any) -> Any:
-            left = iter(values)
-            operands = [o.value if o.aval.weak else next(left) for o in node.operands]
-            return lowering.function(*operands, **node.params)
-
-        try:
-            traced = trace(function, avals, node.op.name)
-        except UnsupportedError:
-            known[key] = None  # runs its eager kernel
-        else:
-            if traced.captures:
-                raise GradtapeError(f"{node.op.name}: its lowering uses arrays; needed numbers")
-            known[key] = _expanded(traced.graph, known)
+        known[key] = _traced_body(node, avals, known)
     return known[key]
+
+
+def _traced_body(
+    node: Node, avals: Sequence[Aval], known: dict[Any, Graph | None]
+) -> Graph | None:
+    lowering = node.op.lower
+
+    def function(*values: Any) -> Any:
+        left = iter(values)
+        operands = [o.value if o.aval.weak else next(left) for o in node.operands]
+        if isinstance(lowering, Composite):
+            return lowering.function(*operands, **node.params)
+        return node.op.evaluate(None, *operands)
+
+    try:
+        traced = trace(function, avals, node.op.name)
+    except (UnsupportedError, ConversionError):
+        return None  # it runs its eager kernel
+    if not traced.captures:
+        return _expanded(traced.graph, known)
+    if isinstance(lowering, Composite):
+        raise GradtapeError(f"{node.op.name}: its lowering uses arrays; needed numbers")
+    return None  # a user's function with arrays of its own

@@ -43,6 +43,8 @@ def layout(op: Op, args: Sequence[Any], params: dict[str, Any], aval: Aval) -> d
         Nothing for a result of its own that is stored in order, as almost all are.
     """
     first = args[0].value if args and isinstance(args[0], Tensor) else None
+    if not aval.shape:  # read, and so not a view
+        return {}
     if op.name in _VIEWS:
         return _view(op, first, params) if isinstance(first, Abstract) and first.size else {}
     if op.kind not in _KEEPING_KINDS and op.name not in _KEEPING:

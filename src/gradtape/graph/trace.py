@@ -117,10 +117,6 @@ class TraceLevel(Level):
     def process(self, op: Op, args: list[Any], params: dict[str, Any]) -> Any:
         if op.kind == "graph":
             return op.evaluate(None, *args, **params)  # replayed here: its nodes become ours
-        if op.kind == "custom":
-            raise UnsupportedError(
-                f"{op.name}: a function with custom rules has no graph yet; call it outside jit"
-            )
         operands = [self.operand(arg) for arg in args]
         if op.effect == "random" and isinstance(params.get("offset"), Draw):
             params = dict(params)
@@ -128,7 +124,7 @@ class TraceLevel(Level):
             return self.append(redrawn(op), [self._hidden(state), *operands], params)
         if op.outputs == 1:
             return self.append(op, operands, params, args)
-        avals = _infer(op, operands, params)
+        avals = _infer_custom(op, operands) if op.kind == "custom" else _infer(op, operands, params)
         node = Node(op, operands, params, avals, user_line())
         self.nodes.append(node)
         return tuple(self.symbol(value) for value in node.outputs)
@@ -158,6 +154,24 @@ class TraceLevel(Level):
             "(or gt.where) instead of if, shapes instead of values for loop bounds, or compute "
             "what decides outside of gt.jit and pass it as a static argument"
         )
+
+
+def _infer_custom(op: Op, operands: Sequence[Operand]) -> Sequence[Aval]:
+    """The abstract results of a function with its own rules, which stay with the node."""
+    avals = [operand.aval for operand in operands]
+    try:
+        return [output.aval for output in body_of(op, avals).graph.outputs]
+    except ConversionError:
+        return op.infer(*avals)  # type: ignore[no-any-return] # it looks at values: tried on zeros
+
+
+def body_of(op: Op, avals: Sequence[Aval]) -> Trace:
+    """What a function with its own rules does, traced.
+
+    Raises:
+        ConversionError: It asks for the values of its arguments.
+    """
+    return trace(functools.partial(op.evaluate, None), avals, op.name)
 
 
 @functools.cache

@@ -45,7 +45,8 @@ def as_indices(indices: Any, name: str) -> Any:
 
 def _gather_forward(xp: Any, x: Any, *arrays: Any) -> Any:
     try:
-        if len(arrays) == 1 and x.ndim > 1 and x.flags.c_contiguous and arrays[0].dtype == np.intp:
+        first = getattr(arrays[0], "dtype", None)  # a traced index may be a Python number
+        if len(arrays) == 1 and x.ndim > 1 and x.flags.c_contiguous and first == np.intp:
             return x.take(arrays[0], axis=0)  # up to three times faster than x[array]
         return x[arrays]
     except IndexError as error:

@@ -315,7 +315,7 @@ def getitem(x: ArrayLike, /, index: Any) -> Array:
     array([0., 3., 2.])
     """
     base = x
-    if isinstance(x, Handle):
+    if isinstance(x, Handle) and STATE.get().plain:
         x = x.fresh()
     items = basic_index(index)
     if type(x) is not Tensor or items is None:

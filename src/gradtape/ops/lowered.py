@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core import scalar
+from gradtape.core import promotion, scalar
 from gradtape.core.aval import aval_of
 from gradtape.core.lowering import Composite, Reader
 from gradtape.core.scalar import Scalar
@@ -28,7 +28,7 @@ def composite(function: Callable[..., Any]) -> Composite:
 
     def checked(*operands: Any, **params: Any) -> Any:
         for operand in operands:
-            scalar.native(aval_of(operand).dtype)
+            promotion.native(aval_of(operand).dtype)
         return function(*operands, **params)
 
     return Composite(checked)
@@ -114,7 +114,7 @@ def square(x: Any) -> Scalar:
 
 def power(x: Any, y: Any) -> Scalar:
     """The power of x to y; of integers only to a y that is known."""
-    booleans = scalar.scalar(x).dtype == scalar.BOOL
+    booleans = scalar.scalar(x).dtype == promotion.BOOL
     x, y = scalar.promoted(x, y, like="power")
     n = y.extra if y.name == "constant" else None
     if not scalar.is_float(x):
@@ -207,7 +207,7 @@ def isclose(x: Any, y: Any, rtol: float, atol: float, equal_nan: bool) -> Scalar
     """|x − y| ≤ atol + rtol·|y| for finite y, or x = y."""
     x, y = scalar.scalar(x), scalar.scalar(y)
     # Floating, as |y| of the smallest integer would be negative.
-    exact = y if scalar.is_float(y) and not y.weak else scalar.convert(y, scalar.FLOAT64)
+    exact = y if scalar.is_float(y) and not y.weak else scalar.convert(y, promotion.FLOAT64)
     bound = atol + rtol * scalar.absolute(exact)
     if y.weak:
         dtype = scalar.common(x, scalar.constant(1.0))

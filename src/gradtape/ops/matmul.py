@@ -201,7 +201,7 @@ def _fast(otherwise: Callable[..., Any]) -> Callable[..., Any]:
         value, parent = (x.value, x.record) if kind is Tensor else (x, None)
         value2, parent2 = (y.value, y.record) if kind2 is Tensor else (y, None)
         if not (type(value) is ndarray and type(value2) is ndarray):
-            if isinstance(x, Handle) or isinstance(y, Handle):
+            if (isinstance(x, Handle) or isinstance(y, Handle)) and STATE.get().plain:
                 return function(*(v.fresh() if isinstance(v, Handle) else v for v in (x, y)))
             return otherwise(op, (x, y), {})
         state = STATE.get()

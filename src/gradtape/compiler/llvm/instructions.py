@@ -9,7 +9,8 @@ import numpy as np
 
 from gradtape.compiler.llvm.builder import Builder, Type, Value
 from gradtape.compiler.llvm.elementary import ELEMENTARY
-from gradtape.core.scalar import BOOL, Scalar
+from gradtape.core.promotion import BOOL
+from gradtape.core.scalar import Scalar
 from gradtape.errors import UnsupportedError
 
 DType = np.dtype[Any]

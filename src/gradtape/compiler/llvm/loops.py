@@ -37,7 +37,8 @@ from gradtape.compiler.llvm.instructions import (
     register_type,
 )
 from gradtape.compiler.schedule import Schedule
-from gradtape.core.scalar import BOOL, DType, Scalar
+from gradtape.core.promotion import BOOL, DType
+from gradtape.core.scalar import Scalar
 
 
 class Loops:

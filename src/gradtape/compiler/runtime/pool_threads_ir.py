@@ -51,8 +51,8 @@ end:
 }
 """
 
-# `rouse` ends the rest of a worker; who sets its slot from 1 to 0, be it the worker itself, takes it
-# from the count of sleepers too. `missing`: how many sleeping workers could begin with %left
+# `rouse` ends the rest of a worker; who sets its slot from 1 to 0, be it the worker itself, also
+# takes it from the count of sleepers. `missing`: how many sleeping workers could begin with %left
 # chunks, beyond those that are awake. `summon` wakes up to two of them.
 _WAKE = """
 define internal void @rouse(i64 %index) {

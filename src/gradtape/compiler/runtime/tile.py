@@ -15,6 +15,7 @@ from gradtape.compiler.llvm.link import Target
 
 _SUM = 512  # steps along k that are added up one after the other, about
 _UNROLLED = 32  # multiply-adds in the body of the loop over k, about
+_HIGHEST = 12  # rows of a tile: more makes code longer and no faster
 _IN_FLIGHT = 8  # sums that are independent of each other keep the multipliers busy
 
 
@@ -73,7 +74,6 @@ def pieces(n: int, width: int, masks: bool) -> list[Piece]:
 def tile_cost(block: Block, target: Target) -> tuple[float, int, int]:
     """The cheapest tile for a block: estimated cycles of the product, rows, vectors."""
     m, vectors = block.m, -(-block.n * block.itemsize // target.vector_bytes)
-    registers = _registers(target)
 
     def cost(rows: int, across: int) -> float:
         total = 0.0
@@ -85,14 +85,13 @@ def tile_cost(block: Block, target: Target) -> tuple[float, int, int]:
                     total += times_m * times_n * (block.k * step + 10)
         return total
 
-    most = range(1, min(vectors, registers // 2) + 1)
-    shapes = [(min(m, registers // across), across) for across in most]
+    # Besides the sums, registers hold a row of B, an element of A and what comes next.
+    registers = 32 if target.vector_bytes == 64 else 16
+    heights = ((registers - 2) // across - 1 for across in range(1, vectors + 1))
+    shapes = [
+        (min(m, high, _HIGHEST), across) for across, high in enumerate(heights, 1) if high > 0
+    ]
     return min((cost(*shape), *shape) for shape in shapes)
-
-
-def _registers(target: Target) -> int:
-    """Vector registers for the sums of a tile; some more hold what they are computed from."""
-    return 24 if target.vector_bytes == 64 else 12
 
 
 @contextmanager

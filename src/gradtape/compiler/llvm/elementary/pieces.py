@@ -145,14 +145,20 @@ def scaled_in_two_steps(b: Builder, p: Value, shifted: Value) -> Value:
 
 
 def split_exponent(b: Builder, x: Value, *, subnormal: bool = True) -> tuple[Value, Value]:
-    """The k, as a float, and m of x = 2ᵏ·m with √½ ≤ m ≤ √2, for 0 < x < ∞."""
+    """The k, as a float, and m of x = 2ᵏ·m with √½ ≤ m ≤ √2, for 0 < x < ∞.
+
+    Args:
+        b: Where to write.
+        x: The numbers.
+        subnormal: Whether some may be subnormal.
+    """
     const, form, int_type = constants(b, x), format_of(x), x.type.as_int
-    lifted = const(0.0)
+    lifted = None
     if subnormal:
         lift = form.mantissa + 1
         is_subnormal = b.fcmp("olt", x, const(form.tiny))
         x = b.select(is_subnormal, b.fmul(x, const(2.0**lift)), x)
-        lifted = b.select(is_subnormal, const(lift), lifted)
+        lifted = b.select(is_subnormal, const(lift), const(0.0))
     above = b.sub(b.bits(x), b.const(int_type, bits_of(x.type, math.sqrt(0.5))))
     k = exponent(b, above, lifted)
     digits = b.and_(above, b.const(int_type, 2**form.mantissa - 1))
@@ -164,14 +170,17 @@ def exponent(b: Builder, bits: Value, subtract: Value | None = None) -> Value:
     """Bits shifted down by the size of a mantissa, as a signed number; less another number."""
     type = Type("float" if bits.type.bits == 32 else "double", bits.type.lanes)
     form = FORMATS[type.scalar]
+    mantissa = b.const(bits.type, form.mantissa)
+    if type.scalar == "float":
+        k = b.convert("sitofp", b.ashr(bits, mantissa), "float")
+        return b.exact_fsub(k, subtract) if subtract else k
+    # Older CPUs convert 64-bit integers slowly; one put into the mantissa of 2^52 is added to it.
     positive = b.add(bits, b.const(bits.type, bits_of(type, 1.0)))
-    k = b.lshr(positive, b.const(bits.type, form.mantissa))
-    # An integer put into the mantissa of 2^mantissa is added to it.
-    large = b.from_bits(b.or_(k, b.const(bits.type, bits_of(type, 2.0**form.mantissa))))
+    large = b.const(bits.type, bits_of(type, 2.0**form.mantissa))
     offset = b.const(type, 2.0**form.mantissa + form.bias)
-    if subtract is not None:
+    if subtract:
         offset = b.exact_fadd(offset, subtract)
-    return b.exact_fsub(large, offset)
+    return b.exact_fsub(b.from_bits(b.or_(b.lshr(positive, mantissa), large)), offset)
 
 
 def high_half(b: Builder, x: Value) -> Value:

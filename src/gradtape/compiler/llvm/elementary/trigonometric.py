@@ -10,6 +10,7 @@ from __future__ import annotations
 from gradtape.compiler.llvm.builder import Builder, Value
 from gradtape.compiler.llvm.elementary.far import with_far_remainders
 from gradtape.compiler.llvm.elementary.pieces import (
+    at_most,
     constants,
     format_of,
     is_single,
@@ -72,8 +73,9 @@ def cos(b: Builder, x: Value) -> Value:
 def _alternating_sine(b: Builder, r: Value, k: Value) -> Value:
     """(−1)ᵏ·sin r for |r| ≤ π/2."""
     z = b.fmul(r, r)
-    # The sign is that of r, also for −0.
-    y = b.copysign(b.fma(b.fmul(r, z), polynomial(b, z, _SIN[r.type.scalar]), r), r)
+    y = b.fma(b.fmul(r, z), polynomial(b, z, _SIN[r.type.scalar]), r)
+    # Rounding must not lead beyond 1; the sign is that of r, also for −0.
+    y = b.copysign(at_most(b, b.fabs(y), 1.0), r)
     return b.from_bits(b.xor(b.bits(y), b.shl(k, b.const(k.type, r.type.bits - 1))))
 
 

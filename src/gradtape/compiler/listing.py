@@ -1,0 +1,102 @@
+"""Loop nests as text, for people: infix operators, and a name for what is used twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from gradtape.compiler.kernel import Kernel, Statement, Store, walk
+from gradtape.core.scalar import Scalar
+
+# Longer expressions get a name and a line of their own.
+_LONGEST = 60
+_INFIX = {
+    "or": ("|", 0), "and": ("&", 0), "xor": ("^", 0),
+    "equal": ("==", 1), "not_equal": ("!=", 1), "less": ("<", 1), "less_equal": ("<=", 1),
+    "greater": (">", 1), "greater_equal": (">=", 1),
+    "add": ("+", 2), "subtract": ("-", 2), "multiply": ("*", 3), "divide": ("/", 3),
+}  # fmt: skip
+_ATOM = 9
+
+
+def listing(kernel: Kernel) -> str:
+    """A loop nest as text, in which what is used twice has a name and is written once.
+
+    Args:
+        kernel: What to show.
+
+    Returns:
+        The loops with their sizes; `a += b` accumulates over the inner loop.
+    """
+    outer = ", ".join(f"{axis} < {axis.size}" for axis in kernel.outer)
+    inner = ", ".join(f"{axis} < {axis.size}" for axis in kernel.inner)
+    lines = [f"for {outer}:" if outer else "once:"]
+    names = _Names()
+    for stage in kernel.stages:
+        if stage.inner and inner:
+            lines.append(f"    for {inner}:")
+        indent = "        " if inner else "    "
+        lines += [indent + line for line in names.block(stage.inner)]
+        lines += ["    " + line for line in names.block(stage.outer)]
+    return "\n".join(lines)
+
+
+class _Names:
+    """Writes statements; numbers the expressions that it gives a name."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def block(self, statements: Sequence[Statement]) -> list[str]:
+        """The lines of the statements of one loop, with the names they use before them."""
+        uses: Counter[int] = Counter(id(statement.value) for statement in statements)
+        seen: set[int] = set()
+        for statement in statements:
+            uses.update(id(arg) for part in walk(statement.value, seen) for arg in part.args)
+        lines: list[str] = []
+        written: dict[int, tuple[str, int]] = {}
+        seen.clear()
+        for statement in statements:
+            for part in walk(statement.value, seen):
+                text, strength = _expression(part, [written[id(arg)] for arg in part.args])
+                shared = uses[id(part)] > 1 and bool(part.args)
+                if shared or (len(text) > _LONGEST and part is not statement.value):
+                    self._count += 1
+                    lines.append(f"v{self._count} = {text}")
+                    text, strength = f"v{self._count}", _ATOM
+                written[id(part)] = text, strength
+            lines.append(_assignment(statement, written[id(statement.value)][0]))
+        return lines
+
+
+def _assignment(statement: Statement, value: str) -> str:
+    if isinstance(statement, Store):
+        return f"{statement.place} = {value}"
+    target = statement.target
+    if target.combine in _INFIX:
+        return f"{target} {_INFIX[target.combine][0]}= {value}"
+    return f"{target} = {target.combine}({target}, {value})"
+
+
+def _expression(part: Scalar, args: list[tuple[str, int]]) -> tuple[str, int]:
+    """The text of an expression from those of its arguments, and how strongly it binds."""
+    texts = [text for text, _ in args]
+    if part.name in ("load", "gather"):
+        where = str(part.extra)
+        if part.name == "gather":
+            where = f"{where}[{texts.pop(0)}]"
+        return (f"({where} if {texts[0]})" if texts else where), _ATOM
+    if not args:
+        return str(part.extra), _ATOM
+    if part.name == "convert":
+        return f"{part.dtype}({texts[0]})", _ATOM
+    if part.name not in _INFIX or len(args) != 2:
+        return f"{part.name}({', '.join(texts)})", _ATOM
+    sign, strength = _INFIX[part.name]
+    # Operators group to the left: a - (b - c) keeps its parentheses.
+    needed = (strength, strength + 1)
+    left, right = (
+        text if own >= least else f"({text})"
+        for (text, own), least in zip(args, needed, strict=True)
+    )
+    return f"{left} {sign} {right}", strength

@@ -1,0 +1,306 @@
+"""Elementary functions as machine code: values against mpmath, special ones against NumPy."""
+
+import ctypes
+import functools
+import math
+import platform
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.special
+
+from elementary_samples import (
+    BINARY,
+    DTYPES,
+    EXACT,
+    arguments,
+    errors,
+    exact_values,
+    near_multiples,
+)
+from gradtape.compiler.llvm.builder import I64, PTR, Builder, Module, Type, Value
+from gradtape.compiler.llvm.elementary import ELEMENTARY
+from gradtape.compiler.llvm.link import Library, Target, assembly, compile_module, host
+
+# Also a CPU without a fused multiply-add, whose code runs on all that have one.
+TARGETS = {"host": host()}
+if platform.machine() in ("x86_64", "AMD64"):
+    TARGETS["no-fma"] = Target("x86-64-v2", "+sse4.2")
+for_targets = pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+UNARY = tuple(name for name in ELEMENTARY if name not in BINARY)
+
+# Largest error in units in the last place, float and double: a little above what millions of
+# arguments showed.
+BOUNDS = {
+    "exp": (1.1, 1.1),
+    "exp2": (1.0, 1.0),
+    "expm1": (1.6, 2.0),
+    "sigmoid": (2.4, 2.4),
+    "log": (1.0, 1.0),
+    "log2": (1.2, 1.3),
+    "log10": (1.2, 1.1),
+    "log1p": (1.6, 1.4),
+    "sin": (1.9, 1.8),
+    "cos": (2.2, 1.8),
+    "tan": (2.7, 2.8),
+    "sinh": (1.9, 2.3),
+    "cosh": (1.9, 1.6),
+    "tanh": (2.2, 2.5),
+    "arcsin": (1.3, 1.3),
+    "arccos": (1.2, 1.3),
+    "arctan": (2.0, 2.0),
+    "arctan2": (2.0, 2.0),
+    "arcsinh": (2.0, 2.0),
+    "arccosh": (2.1, 2.3),
+    "arctanh": (2.3, 2.1),
+    "sqrt": (0.5, 0.5),
+    "cbrt": (0.8, 0.8),
+    "hypot": (1.1, 1.1),
+    "power": (0.6, 1.4),
+    "erf": (1.2, 1.2),
+    "erfc": (2.8, 2.5),
+}
+# How much more without a fused multiply-add.
+WITHOUT_FMA = 1.0
+
+REFERENCE: dict[str, Callable[..., Any]] = {
+    **{name: getattr(np, name) for name in ELEMENTARY if hasattr(np, name)},
+    "sigmoid": scipy.special.expit,
+    "erf": scipy.special.erf,
+    "erfc": scipy.special.erfc,
+}
+
+
+# ---- running what was written -------------------------------------------------------------------
+
+
+def loop(module: Module, name: str, write: Callable[..., Value], type: Type, operands: int) -> None:
+    """Add a function that applies `write` to arrays whose size is a multiple of the lanes."""
+    b = Builder(module)
+    pointers = [Value(PTR, f"%x{number}") for number in range(operands)]
+    out, size, i = Value(PTR, "%out"), Value(I64, "%size"), Value(I64, "%i")
+    b.branch("loop")
+    b.start("loop")
+    # What is written may end in another block than it begins in; the latch is the same in any case.
+    b.emit("%i = phi i64 [ 0, %entry ], [ %following, %latch ]")
+    values = [b.load(b.element(pointer, i, type.scalar), type) for pointer in pointers]
+    b.store(write(b, *values), b.element(out, i, type.scalar))
+    b.branch("latch")
+    b.start("latch")
+    b.emit(f"%following = add i64 %i, {type.lanes}")
+    b.branch_if(b.icmp("ult", Value(I64, "%following"), size), "loop", "done")
+    b.start("done")
+    b.emit("ret void")
+    listed = ", ".join(map(str, (*pointers, out, size)))
+    width = f'"prefer-vector-width"="512" "min-legal-vector-width"="{type.bits * type.lanes}"'
+    module.define(b.function(f"define void @{name}({listed}) {width}"))
+
+
+@functools.cache
+def module_text(scalar: str, lanes: int) -> str:
+    """One module with all functions."""
+    module = Module()
+    for name, write in ELEMENTARY.items():
+        loop(module, f"k_{name}", write, Type(scalar, lanes), 2 if name in BINARY else 1)
+    return str(module)
+
+
+@functools.cache
+def library(scalar: str, lanes: int, target: Target) -> Library:
+    """That module as machine code."""
+    code = compile_module(module_text(scalar, lanes), target)
+    return Library(code, {}, [f"k_{name}" for name in ELEMENTARY])
+
+
+def widest(scalar: str, target: Target) -> int:
+    """How many lanes a register of the target has."""
+    return target.vector_bytes // DTYPES[scalar].itemsize
+
+
+def call(address: int, lanes: int, operands: Sequence[np.ndarray]) -> np.ndarray:
+    """Apply a function made by `loop`."""
+    size = operands[0].size
+    padded = [np.resize(operand, -(-size // lanes) * lanes) for operand in operands]
+    out = np.empty_like(padded[0])
+    signature = [ctypes.c_void_p] * (len(padded) + 1) + [ctypes.c_int64]
+    arrays = [array.ctypes.data for array in (*padded, out)]
+    ctypes.CFUNCTYPE(None, *signature)(address)(*arrays, out.size)
+    return out[:size]
+
+
+def apply(name: str, *operands: np.ndarray, lanes: int = 0, target: Target | None = None) -> Any:
+    """A function of arrays of one dtype."""
+    scalar = "float" if operands[0].dtype == np.float32 else "double"
+    target = target or host()
+    lanes = lanes or widest(scalar, target)
+    return call(library(scalar, lanes, target).address(f"k_{name}"), lanes, operands)
+
+
+# ---- values -------------------------------------------------------------------------------------
+
+
+@for_targets
+@pytest.mark.parametrize("scalar", DTYPES)
+@pytest.mark.parametrize("name", ELEMENTARY)
+def test_values_are_exact_to_a_few_last_bits(name: str, scalar: str, target: Target) -> None:
+    operands = arguments(name, DTYPES[scalar])
+    found = errors(apply(name, *operands, target=target), exact_values(name, scalar))
+    worst = int(np.argmax(found))
+    bound = BOUNDS[name][scalar == "double"]
+    assert bound <= 3
+    bound += 0 if "+fma" in target.features.split(",") else WITHOUT_FMA
+    assert found[worst] <= bound, [operand[worst] for operand in operands]
+
+
+@pytest.mark.parametrize("scalar", DTYPES)
+@pytest.mark.parametrize("name", ELEMENTARY)
+def test_values_do_not_depend_on_the_lanes(name: str, scalar: str) -> None:
+    operands = arguments(name, DTYPES[scalar])
+    results = [apply(name, *operands, lanes=lanes) for lanes in (1, 4, widest(scalar, host()))]
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0].view(np.uint8), other.view(np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("scalar", "x"),
+    [
+        ("double", math.ldexp(6381956970095103, 797)),  # closest of all to a multiple of π/2
+        ("double", math.ldexp(5319372648326541, 1)),
+        ("double", np.finfo(np.float64).max),
+        ("double", 131072.0),
+        ("double", np.nextafter(131072.0, math.inf)),
+        ("float", math.ldexp(16367173, 72)),
+        ("float", float(np.finfo(np.float32).max)),
+        ("float", 3200.0),
+        ("float", float(np.nextafter(np.float32(3200), np.float32(9999)))),
+    ],
+)
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_huge_arguments(name: str, scalar: str, x: float) -> None:
+    # One lane is far, its neighbours are not.
+    values = np.array([x, 1.0, -x, 0.5], DTYPES[scalar])
+    with mp.workprec(1400):
+        exact = [EXACT[name](mp.mpf(value)) for value in values.tolist()]
+    assert max(errors(apply(name, values), exact)) <= BOUNDS[name][scalar == "double"]
+
+
+def test_arguments_close_to_zeros_of_the_sine_in_single_precision() -> None:
+    multiples = np.unique(near_multiples(np.dtype(np.float32), np.arange(1, 2100)))
+    neighbours = np.concatenate([multiples, np.nextafter(multiples, np.float32(0))])
+    for name in ("sin", "cos", "tan"):
+        # Double precision is exact enough to compare with.
+        exact = [mp.mpf(value) for value in REFERENCE[name](neighbours.astype(float)).tolist()]
+        for target in TARGETS.values():
+            assert max(errors(apply(name, neighbours, target=target), exact)) <= 3
+
+
+# ---- special values -----------------------------------------------------------------------------
+
+
+def special_values(dtype: np.dtype) -> np.ndarray:
+    info = np.finfo(dtype)
+    sizes = [0, info.smallest_subnormal, info.tiny, 1e-5, 0.25, 0.5, 1 - info.epsneg, 1]
+    sizes += [1 + info.eps, 1.5, 2, 3, 20, 1000, 2.0**info.nmant + 1, 2.0 ** (info.nmant + 1)]
+    sizes += [1e30, info.max, math.inf]
+    return np.array([*sizes, *(-size for size in sizes), math.nan], dtype)
+
+
+def assert_same(got: np.ndarray, expected: np.ndarray) -> None:
+    """NaN, infinities and zeros the same, with their signs; other numbers close."""
+    must_be_equal = ~np.isfinite(expected) | (expected == 0)
+    np.testing.assert_array_equal(got[must_be_equal], expected[must_be_equal])
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(got[numbers]), np.signbit(expected[numbers]))
+    # Where SciPy computes in single precision, both have an error.
+    tiny = 4 * np.finfo(got.dtype).smallest_subnormal
+    np.testing.assert_allclose(got, expected, rtol=8 * np.finfo(got.dtype).eps, atol=tiny)
+
+
+@for_targets
+@pytest.mark.parametrize("scalar", DTYPES)
+@pytest.mark.parametrize("name", UNARY)
+def test_special_values(name: str, scalar: str, target: Target) -> None:
+    x = special_values(DTYPES[scalar])
+    with np.errstate(all="ignore"):
+        expected = REFERENCE[name](x.astype(np.float64))
+    assert_same(apply(name, x, target=target), with_results_in_range(expected, scalar))
+
+
+@for_targets
+@pytest.mark.parametrize("scalar", DTYPES)
+@pytest.mark.parametrize("name", BINARY)
+def test_special_values_of_two_arguments(name: str, scalar: str, target: Target) -> None:
+    x, y = (grid.ravel() for grid in np.meshgrid(*[special_values(DTYPES[scalar])] * 2))
+    with np.errstate(all="ignore"):
+        expected = REFERENCE[name](x.astype(np.float64), y.astype(np.float64))
+    assert_same(apply(name, x, y, target=target), with_results_in_range(expected, scalar))
+
+
+def with_results_in_range(values: np.ndarray, scalar: str) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return values.astype(DTYPES[scalar])
+
+
+@pytest.mark.parametrize("scalar", DTYPES)
+@pytest.mark.parametrize("name", ["exp", "exp2", "expm1", "sinh", "cosh"])
+def test_overflow_begins_where_it_should(name: str, scalar: str) -> None:
+    dtype = DTYPES[scalar]
+    # The last argument with a finite result, by bisection with exact values.
+    largest = mp.mpf(float(np.finfo(dtype).max))
+    low, high = dtype.type(10), dtype.type(2000)
+    while np.nextafter(low, high) < high:
+        middle = dtype.type((float(low) + float(high)) / 2)
+        low, high = (
+            (middle, high) if EXACT[name](mp.mpf(float(middle))) <= largest else (low, middle)
+        )
+    x = np.array([np.nextafter(low, dtype.type(0)), high, np.nextafter(high, dtype.type(3000))])
+    np.testing.assert_array_equal(np.isinf(apply(name, x)), [False, True, True])
+
+
+@pytest.mark.parametrize("scalar", DTYPES)
+def test_whole_results_are_whole(scalar: str) -> None:
+    dtype = DTYPES[scalar]
+    info = np.finfo(dtype)
+    exponents = np.arange(info.minexp - info.nmant, info.maxexp).astype(dtype)
+    powers = np.ldexp(np.ones_like(exponents), exponents.astype(int))
+    np.testing.assert_array_equal(apply("exp2", exponents), powers)
+    np.testing.assert_array_equal(apply("log2", powers), exponents)
+    tens = np.arange(10 if scalar == "float" else 22).astype(dtype)
+    np.testing.assert_array_equal(apply("log10", np.array([10.0**n for n in tens], dtype)), tens)
+    numbers = np.arange(1, 200).astype(dtype)
+    np.testing.assert_array_equal(apply("cbrt", numbers**3), numbers)
+    for exponent in range(5):
+        whole = numbers[numbers.astype(float) ** exponent < 2.0 ** (info.nmant + 1)]
+        for base in (whole, -whole):
+            got = apply("power", base, np.full_like(base, exponent))
+            np.testing.assert_array_equal(got, base.astype(float) ** exponent)
+
+
+# ---- the code -----------------------------------------------------------------------------------
+
+
+@for_targets
+@pytest.mark.parametrize("scalar", DTYPES)
+def test_nothing_is_called_but_the_way_round_for_far_arguments(scalar: str, target: Target) -> None:
+    listing = assembly(module_text(scalar, widest(scalar, target)), target)
+    called = set(re.findall(r"^\s+(?:callq?|jmp)\s+([^.\s*][^\s]*)", listing, re.MULTILINE))
+    assert called == {"gradtape.far_remainders"}
+
+
+def test_functions_can_follow_each_other() -> None:
+    # The second branches in a block that the first began; the module has one way round for both.
+    def write(b: Builder, x: Value) -> Value:
+        s, c = ELEMENTARY["sin"](b, x), ELEMENTARY["cos"](b, x)
+        return b.fadd(b.fmul(s, s), b.fmul(c, c))
+
+    module = Module()
+    loop(module, "k", write, Type("double", 4), 1)
+    assert str(module).count("define internal void @gradtape.far_remainders") == 1
+    x = np.array([0.0, 1.0, 1e9, -1e300, math.inf, 2.0, -3.0, 1e5])
+    code = Library(compile_module(str(module)), {}, ["k"])
+    result = call(code.address("k"), 4, [x])
+    np.testing.assert_allclose(result, np.where(np.isinf(x), np.nan, 1.0), rtol=1e-15)
