@@ -1,4 +1,4 @@
-"""Numbers in compiled code: integers of all widths, NaN and infinities, what NumPy makes of them."""
+"""Numbers in compiled code: integers of all widths, NaN, infinities, zeros with signs."""
 
 from __future__ import annotations
 
@@ -167,7 +167,8 @@ def check_special(name: str, one: Any, other: Any, args: Any) -> None:
         return
     limits = np.finfo(one.dtype)
     np.testing.assert_allclose(one, other, rtol=8 * limits.eps, atol=4 * limits.tiny, err_msg=name)
-    zero = (one == 0) & (other == 0)
+    # Which of two zeros of different sign is the larger depends on NumPy's vectors.
+    zero = (one == 0) & (other == 0) & (name not in ("maximum", "minimum", "fmax", "fmin"))
     wrong = zero & (np.signbit(one) != np.signbit(other))
     assert not wrong.any(), (name, [arg[wrong] for arg in args], one[wrong], other[wrong])
 

@@ -56,7 +56,7 @@ class _Build:
         for value, member in self._group.members.items():
             is_result = member.kind == "outer" or member.kind == "reduction"
             if member.level == level and is_result and value in self._buffers:
-                element = self._puller(level, True).element(value, member.index)
+                element = self._puller(level, True).element(value, member.place)
                 outer.append(self._store(value, member, element))
         inner: list[Statement] = []
         for value, member in self._group.members.items():
@@ -68,12 +68,10 @@ class _Build:
                 assert node is not None
                 source = node.operands[0]
                 element = puller.element(source, index_of(self._group.axes, source.shape))
-                inner.append(
-                    Accumulate(self._accumulators[value], reduced_element(node, element))
-                )
+                inner.append(Accumulate(self._accumulators[value], reduced_element(node, element)))
                 continue
             # In order, also what is not stored: expressions are deep otherwise.
-            element = puller.element(value, member.index)
+            element = puller.element(value, member.place)
             if value in self._buffers:
                 inner.append(self._store(value, member, element))
             if value in self._scratch:
@@ -81,7 +79,7 @@ class _Build:
         return Stage(tuple(inner), tuple(outer))
 
     def _store(self, value: Value, member: Member, element: Scalar) -> Store:
-        return Store(place(self._buffers[value], value.shape, member.index), element)
+        return Store(place(self._buffers[value], value.shape, member.place), element)
 
     def _scratch_place(self, value: Value) -> Place:
         buffer = self._scratch[value]
@@ -181,7 +179,9 @@ def _joinable(kernel: Kernel, first: Axis, second: Axis) -> bool:
 
 def _joined(kernel: Kernel, first: Axis, second: Axis) -> Kernel:
     axis = Axis(first.name, first.size * second.size, reduced=first.reduced)
-    return substituted(kernel, {first: {}, second: {axis: 1}}, _replace(kernel, first, second, axis))
+    return substituted(
+        kernel, {first: {}, second: {axis: 1}}, _replace(kernel, first, second, axis)
+    )
 
 
 def _replace(kernel: Kernel, first: Axis, second: Axis, axis: Axis) -> list[Axis]:
@@ -189,9 +189,7 @@ def _replace(kernel: Kernel, first: Axis, second: Axis, axis: Axis) -> list[Axis
     return [axis if a is second else a for a in kept]
 
 
-def substituted(
-    kernel: Kernel, steps: dict[Axis, dict[Axis, int]], axes: list[Axis]
-) -> Kernel:
+def substituted(kernel: Kernel, steps: dict[Axis, dict[Axis, int]], axes: list[Axis]) -> Kernel:
     """The kernel with axes replaced by sums of others: `steps` gives the terms of each."""
     known: dict[int, Scalar] = {}
 

@@ -106,7 +106,8 @@ def _price(name: str) -> int:
 def is_trivial_reduction(node: Node) -> bool:
     """Whether a reduction combines single elements only."""
     shape = node.operands[0].shape
-    return math.prod(shape[a] for a in node.params["axis"]) == 1
+    count: int = math.prod(shape[a] for a in node.params["axis"])
+    return count == 1
 
 
 def is_inlinable(node: Node) -> bool:

@@ -1,11 +1,9 @@
 """Fusion: which ops become one loop nest.
 
-Results that cannot be computed wherever they are needed are *roots*: outputs of the graph, what ops
-without a loop nest read, reductions, and values that are dear to compute and read more than once.
-Everything else is pulled into the loops of its readers. Roots are put into groups, in order:
-a root joins the group of something it reads (or that reads the same) if the axes of both agree,
-what it reads of the group is at hand at the same point of the loop, and no other group has to run
-in between.
+Results that are not computed wherever they are needed are *roots*. They are put into groups, in
+order: a root joins the group of something it reads (or that reads the same) if the axes of both
+agree, what it reads of the group is at hand at the same point of the loop, and no other group has
+to run in between.
 """
 
 from __future__ import annotations
@@ -14,19 +12,16 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gradtape.compiler.classify import cost, is_inlinable
+from gradtape.compiler.classify import is_inlinable
 from gradtape.compiler.kernel import Axis, affine
 from gradtape.compiler.pull import ZERO, Index, Puller, reshaped_index
-from gradtape.core.lowering import Contraction, Elements, Pointwise, Reduction, Relabel
+from gradtape.compiler.roots import find_roots
+from gradtape.core.lowering import Reduction
 from gradtape.core.scalar import Scalar
 from gradtape.graph.ir import Graph, Node, Value
 
-# Values that cost more instructions than this are not computed twice.
-_DEAR = 8
 # Loops of more instructions take long to compile, and their values do not fit the registers.
 _LONGEST_BODY = 1000
-# Chains longer than this are cut: their expressions would be too deep.
-_DEEPEST = 60
 # Rows of more elements do not fit the first-level cache; stages would read memory again.
 _LONGEST_ROW = 1 << 15
 
@@ -37,12 +32,12 @@ class Member(NamedTuple):
     Attributes:
         kind: "full": one element per point of all axes; "reduction"; "outer": one per point of
             the axes that are not reduced, computed from what was reduced.
-        index: The index of its element at the point of the axes where it is computed.
+        place: The index of its element at the point of the axes where it is computed.
         level: The stage that computes it.
     """
 
     kind: str
-    index: Index
+    place: Index
     level: int
 
 
@@ -70,7 +65,7 @@ class Group:
         return math.prod(axis.size for axis in self.axes if axis.reduced) > _LONGEST_ROW
 
 
-class Misaligned(Exception):
+class MisalignedError(Exception):
     """A member of the group is read at another point than the one where it is computed."""
 
 
@@ -84,8 +79,7 @@ class Fusion:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self._users = graph.users()
-        self._roots, self._costs = _roots(graph, self._users)
+        self._roots, self._costs = find_roots(graph, graph.users())
         self._group_of: dict[Value, Group] = {}
         groups: list[Group] = []
         for node in graph.nodes:
@@ -132,7 +126,9 @@ class Fusion:
                 break
         else:
             group = _new_group(node)
-            member = Member(*_position(group, node, new=True), 0)  # type: ignore[misc]
+            position = _position(group, node)
+            assert position is not None  # the axes of a new group are its own
+            member = Member(*position, 0)
         group.members[root] = member
         group.cost += self._costs[root]
         group.reads |= reads
@@ -177,7 +173,7 @@ class Fusion:
             return None
         try:
             self._try(group, node, kind, index)
-        except Misaligned:
+        except MisalignedError:
             group.cuts.append(f"{name}: reads other elements than those at hand")
             return None
         if kind == "reduction":
@@ -189,7 +185,8 @@ class Fusion:
         if kind != "reduction" or group.reduced:
             return False
         shape = node.operands[0].shape
-        return math.prod(shape[a] for a in node.params["axis"]) > _LONGEST_ROW
+        row: int = math.prod(shape[a] for a in node.params["axis"])
+        return row > _LONGEST_ROW
 
     def _reaches(self, start: Group, target: Group) -> bool:
         """Whether `start` needs something of `target`, directly or not."""
@@ -206,7 +203,7 @@ class Fusion:
         return False
 
     def _try(self, group: Group, node: Node, kind: str, index: Index) -> None:
-        """Pull the root with the group's members at hand; raises `Misaligned` if they are not."""
+        """Pull the root with the group's members at hand; raises if they are elsewhere."""
 
         def stored(
             value: Value, shape: tuple[int, ...], at: Index, inside: Scalar | None
@@ -239,114 +236,12 @@ def check_aligned(value: Value, member: Member, shape: tuple[int, ...], at: Inde
     """Raise if a member of a group is read at another point than where it is computed."""
     if shape != value.shape:
         at = reshaped_index(at, shape, value.shape)
-    for wanted, own in zip(at, member.index, strict=True):
+    for wanted, own in zip(at, member.place, strict=True):
         if wanted is not own and affine(wanted) != affine(own):
-            raise Misaligned
-
-
-# ---- roots --------------------------------------------------------------------------------------
-
-
-def _roots(
-    graph: Graph, users: dict[Value, list[Node]]
-) -> tuple[set[Value], dict[Value, int]]:
-    """The values that are not computed wherever they are needed, and what each value costs."""
-    roots = {output for output in graph.outputs if isinstance(output, Value) and output.node}
-    costs: dict[Value, int] = {}
-    depths: dict[Value, int] = {}
-    for node in graph.nodes:
-        inlined = [v for v in node.operands if isinstance(v, Value) and v.node and v not in roots]
-        for value in node.outputs:
-            # What is smaller is computed outside of the innermost loop.
-            size = math.prod(value.shape)
-            same = [v for v in inlined if math.prod(v.shape) >= size]
-            costs[value] = 1 + sum(costs[v] for v in same)
-            depths[value] = 1 + max((depths[v] for v in inlined), default=0)
-        if not is_inlinable(node):
-            roots.update(node.outputs)
-            if not isinstance(node.op.lower, Reduction):
-                roots.update(v for v in operands_in_memory(node) if v.node is not None)
-            continue
-        value = node.outputs[0]
-        costs[value] += cost(node) - 1
-        if isinstance(node.op.lower, Relabel) and _hides(node):
-            # Its elements are in another order of axes: computed in place, read from memory.
-            roots.update(v for v in inlined if costs[v] > 1)
-        if depths[value] > _DEEPEST or (costs[value] > _DEAR and _read_often(value, users)):
-            roots.add(value)
-    return roots, costs
-
-
-def operands_in_memory(node: Node) -> list[Value]:
-    """The values whose arrays an opaque node reads: a matrix product transposes by itself."""
-    values = [operand for operand in node.operands if isinstance(operand, Value)]
-    if isinstance(node.op.lower, Contraction):
-        return [source_of_matrix(value).value for value in values]
-    return values
-
-
-class MatrixSource(NamedTuple):
-    """What is in memory for an operand of a matrix product.
-
-    Attributes:
-        value: The value whose array is read.
-        shape: The shape its elements are read under, in order.
-        transposed: Whether the last two axes of that are to be swapped.
-    """
-
-    value: Value
-    shape: tuple[int, ...]
-    transposed: bool
-
-
-def source_of_matrix(operand: Value) -> MatrixSource:
-    """Look through reshapes, and through one transpose of the last two axes."""
-    value, shape, transposed = operand, operand.shape, False
-    while (node := value.node) is not None:
-        source = node.operands[0] if node.operands else None
-        if not isinstance(source, Value):
-            break
-        if isinstance(node.op.lower, Relabel) and source.dtype == value.dtype:
-            value = source
-        elif node.op.name == "transpose" and not transposed and shape == value.shape:
-            axes, ndim = tuple(node.params["axes"]), len(shape)
-            if ndim < 2 or axes != (*range(ndim - 2), ndim - 1, ndim - 2):
-                break
-            value, shape, transposed = source, source.shape, True
-        else:
-            break
-    return MatrixSource(value, shape, transposed)
-
-
-def _hides(node: Node) -> bool:
-    """Whether the index of a reshaped value is no longer a sum of steps along axes."""
-    source, result = node.operands[0].shape, node.outputs[0].shape
-    axes = [Axis(f"i{k}", n) for k, n in enumerate(result)]
-    return any(affine(i) is None for i in reshaped_index(point(axes), result, source))
-
-
-def _read_often(value: Value, users: dict[Value, list[Node]]) -> bool:
-    """Whether elements of a value are read more than once."""
-    readers = users.get(value, ())
-    if len(readers) > 1:
-        return True
-    size = math.prod(value.shape)
-    for reader in readers:
-        if isinstance(reader.op.lower, Relabel) and _read_often(reader.outputs[0], users):
-            return True
-        if isinstance(reader.op.lower, Pointwise | Elements) and any(
-            math.prod(v.shape) > size for v in reader.outputs
-        ):
-            return True
-    return False
+            raise MisalignedError
 
 
 # ---- axes ---------------------------------------------------------------------------------------
-
-
-def point(axes: Iterable[Axis]) -> Index:
-    """The index of the point of the axes where a loop is."""
-    return tuple(axis.index for axis in axes)
 
 
 def _new_group(node: Node) -> Group:
@@ -357,7 +252,7 @@ def _new_group(node: Node) -> Group:
     return Group([Axis(f"i{k}", n, reduced=k in reduced) for k, n in enumerate(shape)])
 
 
-def _position(group: Group, node: Node, *, new: bool = False) -> tuple[str, Index] | None:
+def _position(group: Group, node: Node) -> tuple[str, Index] | None:
     """What a root would be in a group, and its index there; None if the axes do not fit."""
     shape = node.outputs[0].shape
     if isinstance(node.op.lower, Reduction) and not is_inlinable(node):

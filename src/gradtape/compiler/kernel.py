@@ -37,9 +37,7 @@ class Axis:
         self.size = size
         self.reduced = reduced
         # An axis of one step needs no loop.
-        self.index = (
-            constant(0, INT64) if size == 1 else Scalar("axis", (), INT64, extra=self)
-        )
+        self.index = constant(0, INT64) if size == 1 else Scalar("axis", (), INT64, extra=self)
 
     def __repr__(self) -> str:
         return self.name
@@ -246,6 +244,7 @@ def identity(name: str, dtype: np.dtype[Any]) -> int | float:
         return int(largest)
     info = np.iinfo(dtype)
     return int(info.max if largest else info.min)
+
 
 # ---- indices ------------------------------------------------------------------------------------
 

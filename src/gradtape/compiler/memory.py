@@ -34,9 +34,7 @@ class Arena:
             (offset + _rounded(buffer.nbytes) for buffer, offset in self.offsets.items()), default=0
         )
 
-    def _gap(
-        self, buffer: Buffer, first: Mapping[Buffer, int], last: Mapping[Buffer, int]
-    ) -> int:
+    def _gap(self, buffer: Buffer, first: Mapping[Buffer, int], last: Mapping[Buffer, int]) -> int:
         """The lowest place that is free for as long as the buffer is needed."""
         taken = sorted(
             (offset, offset + _rounded(other.nbytes))

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gradtape.compiler.build import build
-from gradtape.compiler.fuse import Fusion, source_of_matrix
+from gradtape.compiler.fuse import Fusion
 from gradtape.compiler.kernel import Buffer, Kernel
 from gradtape.compiler.llvm.builder import I64, PTR, Builder, Module, Type, Value
 from gradtape.compiler.llvm.link import Target
 from gradtape.compiler.llvm.loops import Loops
 from gradtape.compiler.memory import Arena
 from gradtape.compiler.product import Product, product_of
+from gradtape.compiler.roots import source_of_matrix
 from gradtape.compiler.schedule import Schedule, divided, scheduled, work
 from gradtape.core.op import registry
 from gradtape.graph.ir import Graph, Literal, Node, Rewriter, Value as GraphValue

@@ -104,9 +104,7 @@ def product_of(
         # One large product rather than many small ones.
         rows, batch_a, batch_b = rows * math.prod(batch_a), (), ()
     calls, strides = _batches(batch_a, batch_b, rows * inner, inner * columns, rows * columns)
-    return Product(
-        a, b, out, rows, columns, inner, transpose_a, transpose_b, strides, tuple(calls)
-    )
+    return Product(a, b, out, rows, columns, inner, transpose_a, transpose_b, strides, tuple(calls))
 
 
 def _batches(

@@ -177,7 +177,7 @@ def divided(index: Scalar, divisor: int) -> tuple[Scalar, Scalar]:
         part = {axis: step for axis, step in steps.items() if axis not in whole}
         rest = combined(part, offset % divisor)
         low, high = bounds(rest)  # type: ignore[misc] # it is affine
-        if 0 <= low and high < divisor:
+        if low >= 0 and high < divisor:
             return combined(whole, offset // divisor), rest
     return index // divisor, index % divisor
 

@@ -100,7 +100,9 @@ def _in_columns(kernel: Kernel) -> bool:
         and bool(kernel.inner)
         and not kernel.axes[-1].reduced
         and _SHORTEST_ROW <= kernel.axes[-1].size <= _LONGEST_ROW
-        and not any(s.target.dtype == BOOL for s in kernel.statements() if isinstance(s, Accumulate))
+        and not any(
+            s.target.dtype == BOOL for s in kernel.statements() if isinstance(s, Accumulate)
+        )
     )
 
 

@@ -7,7 +7,6 @@ transform, once for each form that is asked for, and run in the same way as the 
 from __future__ import annotations
 
 import functools
-import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -75,14 +75,14 @@ def _body(node: Node, known: dict[Any, Graph | None]) -> Graph | None:
     return known[key]
 
 
-def _traced_body(
-    node: Node, avals: Sequence[Aval], known: dict[Any, Graph | None]
-) -> Graph | None:
+def _traced_body(node: Node, avals: Sequence[Aval], known: dict[Any, Graph | None]) -> Graph | None:
     lowering = node.op.lower
 
     def function(*values: Any) -> Any:
         left = iter(values)
-        operands = [o.value if o.aval.weak else next(left) for o in node.operands]
+        operands = [
+            o.value if isinstance(o, Literal) and o.aval.weak else next(left) for o in node.operands
+        ]
         if isinstance(lowering, Composite):
             return lowering.function(*operands, **node.params)
         return node.op.evaluate(None, *operands)

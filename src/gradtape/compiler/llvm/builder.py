@@ -275,7 +275,7 @@ class Builder:
     # ---- both ------------------------------------------------------------------------------
 
     def select(self, condition: Value, x: Value, y: Value) -> Value:
-        """x where the condition holds, y elsewhere."""
+        """X where the condition holds, y elsewhere."""
         return self.instruction(x.type, f"select {condition}, {x}, {y}")
 
     def any(self, condition: Value) -> Value:

@@ -30,7 +30,7 @@ _library_numbers = itertools.count()
 
 @functools.cache
 def llvm() -> ModuleType:
-    """llvmlite's binding, with the native target ready."""
+    """Llvmlite's binding, with the native target ready."""
     try:
         import llvmlite.binding as binding
     except ImportError as error:
@@ -145,7 +145,7 @@ class Library:
             for name in exports:
                 builder.export_symbol(name)
             self._tracker = builder.link(_linker(), f"gradtape{next(_library_numbers)}")
-        self._addresses = {name: self._tracker[name] for name in exports}
+        self._addresses: dict[str, int] = {name: self._tracker[name] for name in exports}
         if end is not None:
             # Runs while the code is still there: the tracker goes after this object's callbacks.
             weakref.finalize(self, ctypes.CFUNCTYPE(None)(self._addresses[end]))

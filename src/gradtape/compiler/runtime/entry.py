@@ -2,8 +2,9 @@
 
 `f(*args)` looks whether the arguments are exactly as described, allocates the results, calls the
 compiled function with the addresses of the data and returns the results as Python objects, all
-within one native function that Python calls directly. Arguments that are not as described give
-`NotImplemented`, and nothing else happens.
+within one native function that Python calls directly. Arguments that are not as described, and
+those passed by keyword, are handed on to another function, just as they came; without one the
+answer is `NotImplemented`, and nothing else happens.
 
 The native function is the same for all signatures; what it has to do, and the Python objects it
 needs for that, are in a tuple that is the `self` of the callable, which keeps them alive.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -39,7 +41,7 @@ from gradtape.compiler.runtime.containers import (
 from gradtape.compiler.runtime.entry_ir import NAME, entry_library
 from gradtape.compiler.runtime.entry_program import FIXED, MOST_WORDS, Program
 from gradtape.compiler.runtime.layout import Layout, native_layout
-from gradtape.errors import GradtapeError
+from gradtape.errors import ArgumentError, GradtapeError
 
 __all__ = [
     "ArrayLeaf",
@@ -55,7 +57,7 @@ __all__ = [
     "make_callable",
 ]
 
-_METH_FASTCALL = 0x80
+_METH_FASTCALL, _METH_KEYWORDS = 0x80, 0x02
 
 
 def make_callable(
@@ -66,6 +68,8 @@ def make_callable(
     results: Sequence[tuple[np.dtype[Any], tuple[int, ...]]],
     *,
     on_error: Callable[[int], object],
+    otherwise: Callable[..., Any] | None = None,
+    bound: Sequence[Any] = (),
     release_gil: bool = False,
     name: str | None = None,
     native: bool = True,
@@ -76,18 +80,22 @@ def make_callable(
         library: Exports the compiled function; stays loaded as long as there is the callable.
         run: Its name; `i32 run(ptr inputs, ptr outputs)` gets an array of addresses for all leaves
             of the arguments but static ones, and one for the results. It returns 0, or a code.
-        args: One spec per positional argument.
+        args: One spec per positional argument, then one for each object in `bound`.
         result: What to return; its leaves are `ResultLeaf` and `StaticLeaf`.
         results: Dtype and shape of each output of `run`; shape () is returned as a NumPy scalar.
         on_error: Called with the code that `run` returned; has to raise.
+        otherwise: Called with the arguments if they are not as described, or some are passed by
+            keyword; what it returns or raises is the outcome of the call.
+        bound: Objects that follow the arguments at every call, and are checked like them: arrays
+            can be resized in place. They stay alive as long as there is the callable.
         release_gil: Let other Python threads run during `run`.
         name: As what the callable shows itself; `run` if None.
         native: False to check arguments in Python, as is done anyway where the objects of the
             interpreter are not laid out as expected.
 
     Returns:
-        A function of positional arguments, which returns `NotImplemented` for arguments that are
-        not as described.
+        A function of positional arguments. Without `otherwise` it returns `NotImplemented` for
+        arguments that are not as described, and for keyword arguments.
 
     Raises:
         ArgumentError: Specs that contradict each other.
@@ -101,9 +109,17 @@ def make_callable(
         >>> f = make_callable(library, "run", args, StaticLeaf("done"), [], on_error=print)
         >>> f(np.ones(3)), f(np.ones(4))
         ('done', NotImplemented)
+        >>> options = {"on_error": print, "otherwise": lambda x: f"of {x.size}"}
+        >>> f = make_callable(library, "run", args, StaticLeaf("done"), [], **options)
+        >>> f(np.ones(3)), f(np.ones(4)), f(x=np.ones(3))
+        ('done', 'of 4', 'of 3')
     """
     checked = [Result(np.dtype(dtype), tuple(shape)) for dtype, shape in results]
     check_specs(args, result, checked)
+    if len(bound) > len(args):
+        raise ArgumentError(
+            f"entry: {len(bound)} bound objects and {len(args)} specs; needs a spec for each"
+        )
     address, title = library.address(run), name or run
 
     def fail(code: int) -> None:
@@ -115,13 +131,15 @@ def make_callable(
 
     layout = native_layout() if native else None
     if layout is not None:
-        program = Program(layout, args, result, checked, release_gil)
+        program = Program(layout, args, result, checked, release_gil, bound)
         if program.frame <= MOST_WORDS:
-            return _native_callable(layout, program, address, library, fail, title.encode())
+            functions = (fail, NotImplemented if otherwise is None else otherwise)
+            return _native_callable(layout, program, address, library, functions, title.encode())
     call = (ctypes.CFUNCTYPE if release_gil else ctypes.PYFUNCTYPE)(
         ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p
     )
-    return _PythonEntry(title, call(address), library, fail, tuple(args), result, checked)
+    specs = (tuple(args), result, checked)
+    return _PythonEntry(title, call(address), library, fail, otherwise, tuple(bound), *specs)
 
 
 def _native_callable(
@@ -129,15 +147,16 @@ def _native_callable(
     program: Program,
     address: int,
     library: Library,
-    fail: Callable[[int], None],
+    functions: tuple[Any, Any],
     title: bytes,
 ) -> Callable[..., Any]:
     entry = entry_library(layout)
-    method = struct.pack("PPiP", _address_of(title), entry.address(NAME), _METH_FASTCALL, 0)
+    how = _METH_FASTCALL | _METH_KEYWORDS
+    method = struct.pack("PPiP", _address_of(title), entry.address(NAME), how, 0)
     # Bytes and tuples: the garbage collector never empties them, so the definition is there until
     # the callable, which reads it last, is gone.
     alive = (title, method, library, entry)
-    owned = (alive, program.pack(address), fail, *FIXED, *program.constants)
+    owned = (alive, program.pack(address), *functions, *FIXED, *program.constants)
     return _new_function()(_address_of(method), owned, None)  # type: ignore[no-any-return]
 
 
@@ -162,6 +181,8 @@ class _PythonEntry:
         run: Callable[[Any, Any], int],
         library: Library,
         fail: Callable[[int], None],
+        otherwise: Callable[..., Any] | None,
+        bound: tuple[Any, ...],
         args: tuple[Spec, ...],
         result: Spec,
         results: list[Result],
@@ -170,16 +191,20 @@ class _PythonEntry:
         self._run = run
         self._library = library
         self._fail = fail
+        self._otherwise = otherwise
+        self._bound = bound
         self._args = args
         self._result = result
         self._results = results
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         inputs: list[NDArray[Any]] = []
-        if len(args) != len(self._args) or not all(
-            unpack(spec, arg, inputs) for spec, arg in zip(self._args, args, strict=True)
-        ):
-            return NotImplemented
+        given = (*args, *self._bound)
+        fits = not kwargs and len(given) == len(self._args)
+        if not fits or not all(map(unpack, self._args, given, itertools.repeat(inputs))):
+            if self._otherwise is None:
+                return NotImplemented
+            return self._otherwise(*args, **kwargs)
         results = [np.empty(shape, dtype) for dtype, shape in self._results]
         status = self._run(_addresses(inputs), _addresses(results))
         if status:

@@ -1,9 +1,9 @@
 """Writes the native entry point of all compiled functions: checks, call, objects for the results.
 
-`PyObject *entry(PyObject *self, PyObject *const *args, Py_ssize_t nargs)` does what the program in
-`self` says. Once the arguments have been found to fit there is one way out, `done`, which lets go
-of all that is held: the leaves in lists and dicts, which other threads could drop during the call,
-and one reference to each result. What is returned has references of its own.
+`PyObject *entry(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)` does
+what the program in `self` says. Once the arguments have been found to fit there is one way out,
+`done`, which lets go of all that is held: the leaves in lists and dicts, which other threads could
+drop during the call, and one reference to each result. What is returned has references of its own.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from gradtape.compiler.runtime.entry_program import (
     ARRAY_WORDS,
     BUILD_WORDS,
     ON_ERROR,
+    OTHERWISE,
     PROGRAM,
     SCALAR_WORDS,
     Build,
@@ -30,7 +31,11 @@ from gradtape.compiler.runtime.layout import Layout, c_functions
 
 NAME = "gt_entry"
 # The frame can be larger than a page, and the one below the stack must be hit if there is no room.
-_HEAD = f'define ptr @{NAME}(ptr %self, ptr %args, i64 %nargs) nounwind "probe-stack"="inline-asm"'
+_HEAD = (
+    f"define ptr @{NAME}(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) "
+    'nounwind "probe-stack"="inline-asm"'
+)
+_ARGS, _NARGS, _KWNAMES = Value(PTR, "%args"), Value(I64, "%nargs"), Value(PTR, "%kwnames")
 
 
 @functools.cache
@@ -59,11 +64,13 @@ class EntryWriter(CheckWriter):
         """Add the function, and those it calls, to the module."""
         program = self.item(self.const(I64, PROGRAM))
         self.program = self.at(program, self.layout.bytes_data)
-        nargs = Value(I64, "%nargs")
-        self.require(self.icmp("eq", nargs, self.header(Header.ARGUMENTS)))
+        as_many = self.icmp("eq", _NARGS, self.header(Header.ARGUMENTS))
+        self.require(self.and_(as_many, self.icmp("eq", _KWNAMES, NULL)))
         words = self.header(Header.FRAME)
         self.frame = self.instruction(PTR, f"alloca i64, {words}, align 16")
-        self.each(nargs, self._copy_argument)
+        self._copy(_NARGS, _ARGS, self.frame)
+        bound = self.item_at(self.header(Header.FIRST_BOUND))
+        self._copy(self.header(Header.BOUND), bound, self.place(_NARGS))
         self.check_arguments()
         self._hold()
         self._allocate()
@@ -72,11 +79,15 @@ class EntryWriter(CheckWriter):
         self.records(Header.BUILDS_AT, Header.BUILDS, BUILD_WORDS, self._build)
         self.branch(self._done)
         self._finish()
+        self._refuse()
         self.module.define(self.function(_HEAD))
 
-    def _copy_argument(self, i: Value) -> None:
-        argument = self.load(self.element(Value(PTR, "%args"), i, "ptr"), PTR)
-        self.store(argument, self.place(i))
+    def _copy(self, count: Value, objects: Value, room: Value) -> None:
+        def copy(i: Value) -> None:
+            value = self.load(self.element(objects, i, "ptr"), PTR)
+            self.store(value, self.element(room, i, "ptr"))
+
+        self.each(count, copy)
 
     def _require_made(self, value: Value) -> None:
         """Go on only if a new object could be made; an error is set otherwise."""
@@ -250,9 +261,21 @@ class EntryWriter(CheckWriter):
         )
         self.emit(f"ret {self.framed(self.header(Header.ROOT))}")
 
+    def _refuse(self) -> None:
+        """Leave the arguments to others, or say that they do not fit."""
         self.start(self.miss)
         # Comparing strings may have run out of memory.
         self.do("PyErr_Clear")
-        refused = self.fixed(NotImplemented)
+        otherwise, refused = self.item(self.const(I64, OTHERWISE)), self.fixed(NotImplemented)
+        alone, other = self.new_block("alone"), self.new_block("other")
+        self.branch_if(self.icmp("eq", otherwise, refused), alone, other)
+        self.start(alone)
         self.do("Py_IncRef", refused)
         self.emit(f"ret {refused}")
+        self.start(other)
+        # In place of this call, not within it: functions that call each other without end have
+        # Python's limit, and no frames of ours on the stack besides.
+        self.use("PyObject_Vectorcall", PTR, PTR, PTR, I64, PTR)
+        given = f"{otherwise}, {_ARGS}, {_NARGS}, {_KWNAMES}"
+        result = self.instruction(PTR, f"musttail call ptr @PyObject_Vectorcall({given})")
+        self.emit(f"ret {result}")

@@ -45,13 +45,13 @@ class Header(enum.IntEnum):
     """Words at the start of a program.
 
     `CHECKS` … `BUILDS` are numbers of records; `…_AT` is where a table begins, in words from the
-    start of the program; `INPUTS` … `ROOT` are places in the frame.
+    start of the program; `INPUTS` … `ROOT` are places in the frame, `FIRST_BOUND` one in `self`.
     """
 
     RUN = 0  # address of the compiled function
     RELEASE = 1  # whether other Python threads run meanwhile
     FRAME = 2  # words of the frame
-    ARGUMENTS = 3  # how many arguments
+    ARGUMENTS = 3  # how many arguments a call has
     CHECKS = 4
     HOLDS = 5
     ARRAYS = 6
@@ -68,6 +68,8 @@ class Header(enum.IntEnum):
     OUTPUTS = 17
     OBJECTS = 18  # an object for each result
     ROOT = 19  # what is returned
+    BOUND = 20  # how many objects follow the arguments at every call
+    FIRST_BOUND = 21
 
 
 class Check(enum.IntEnum):
@@ -108,8 +110,9 @@ class Into(enum.IntEnum):
 # Words of a record of each table. Arrays: result, descr, ndim, shape. Scalars: result, descr, room.
 CHECK_WORDS, ARRAY_WORDS, SCALAR_WORDS, BUILD_WORDS = 8, 4, 3, 6
 
-# `self` of a callable: what must stay alive, the program, on_error, these objects, the constants.
-PROGRAM, ON_ERROR, FIRST_FIXED = 1, 2, 3
+# `self` of a callable: what must stay alive, the program, on_error, what to call for arguments that
+# do not fit (or NotImplemented), these objects, the constants.
+PROGRAM, ON_ERROR, OTHERWISE, FIRST_FIXED = 1, 2, 3, 4
 FIXED = (NotImplemented, np.ndarray, float, int, True, False, tuple, list, dict, str)
 _FIRST_CONSTANT = FIRST_FIXED + len(FIXED)
 
@@ -129,8 +132,9 @@ class Program:
         result: Spec,
         results: Sequence[Result],
         release_gil: bool,
+        bound: Sequence[Any],
     ) -> None:
-        self.constants: list[Any] = []
+        self.constants: list[Any] = list(bound)
         self.frame = 0
         self._layout = layout
         self._places: dict[int, int] = {}  # of the constants, by address
@@ -145,12 +149,14 @@ class Program:
         inputs = sum(not isinstance(leaf, StaticLeaf) for arg in args for leaf in leaves(arg))
         self._header = {
             Header.RELEASE: int(release_gil),
-            Header.ARGUMENTS: len(args),
+            Header.ARGUMENTS: len(args) - len(bound),
             Header.RESULTS: len(results),
             Header.INPUTS: self._room(inputs),
             Header.OUTPUTS: self._room(len(results)),
             Header.OBJECTS: self._room(len(results)),
             Header.ROOT: self._room(1),
+            Header.BOUND: len(bound),
+            Header.FIRST_BOUND: _FIRST_CONSTANT,
         }
         self._next_input = self._header[Header.INPUTS]
         for place, spec in enumerate(args):

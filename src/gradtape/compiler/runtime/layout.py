@@ -45,6 +45,7 @@ _PYTHON_FUNCTIONS = (
     "PyLong_FromLong",
     "PyObject_CallOneArg",
     "PyObject_RichCompareBool",
+    "PyObject_Vectorcall",
     "PyTuple_New",
 )
 
