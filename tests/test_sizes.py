@@ -16,6 +16,7 @@ MAX_FUNCTION = 60
 ALLOWED: dict[str, str] = {
     "src/gradtape/core/fast.py::fast_binary": "the straight line of an op: a call costs",
     "src/gradtape/core/fast.py::fast_binary.function": "the same",
+    "src/gradtape/core/scalar.py": "one vocabulary: a function per instruction, each of two lines",
     "src/gradtape/core/walk.py::_walk_in_records": "the loop of the backward pass, flat likewise",
 }
 

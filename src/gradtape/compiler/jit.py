@@ -48,15 +48,25 @@ class Specialization:
         entry: The native entry point; None if Python has to take the arguments apart.
     """
 
-    def __init__(self, traced: Trace, specs: Sequence[Spec | None] | None, debug: bool) -> None:
+    def __init__(
+        self,
+        traced: Trace,
+        specs: Sequence[Spec | None] | None,
+        otherwise: Callable[..., Any],
+        debug: bool,
+    ) -> None:
         self.traced = traced
         self.entry: Callable[..., Any] | None = None
         self._specs = self._entry_specs(specs)
+        self._otherwise = otherwise
         # It does not refer back to this object: no cycle for the collector.
         self.function = GraphFunction(traced.graph, CheckedProgram if debug else Program)
 
     def _entry_specs(self, specs: Sequence[Spec | None] | None) -> list[Spec] | None:
         if specs is None or any(spec is None for spec in specs):
+            return None
+        # The values of tensors and random draws are others at each call.
+        if not all(capture.is_array for capture in self.traced.captures):
             return None
         hidden = [argument_spec(capture.value) for capture in self.traced.captures]
         return None if any(spec is None for spec in hidden) else [*specs, *hidden]  # type: ignore[list-item]
@@ -81,6 +91,8 @@ class Specialization:
             result,
             [(output.dtype, output.shape) for output in outputs],
             on_error=failed,
+            otherwise=self._otherwise,
+            bound=[capture.value for capture in self.traced.captures],
             release_gil=function.native.nanoseconds > _LONG,
             name=self.traced.graph.name,
         )
@@ -112,8 +124,13 @@ class Specialization:
 class Compiled:
     """A function that is compiled when it is first called with arguments of a new form.
 
-    Made by `gt.jit`. It is called like the function it was made from.
+    Made by `gt.jit`. It is called like the function it was made from. Python finds `__call__` in
+    the object itself and calls it without any code in between: it is the native entry point for
+    arguments of the form that came last, and leads to `_call` if others come.
     """
+
+    __slots__ = ("__call__", "__dict__", "__weakref__")
+    __call__: Callable[..., Any]
 
     def __init__(
         self,
@@ -129,17 +146,9 @@ class Compiled:
         self._lock = threading.Lock()
         # By identity: objects that are equal need not have the same attributes.
         self._methods: dict[int, tuple[weakref.ref[Any], Compiled]] = {}
-        # The native entry point of the last call, with the captured arrays it takes besides. They
-        # are exchanged together: other threads call at the same time.
-        self._direct: tuple[Callable[..., Any], tuple[Any, ...]] = (_no_entry, ())
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not kwargs:
-            entry, hidden = self._direct
-            out = entry(*args, *hidden)
-            if out is not NotImplemented:
-                return out
-        return self._call(args, kwargs)
+        self._otherwise = _any_form(weakref.ref(self), function, statics, debug)
+        # Other threads may call while it is exchanged: it is all that a call depends on.
+        self.__call__ = self._otherwise
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Take the arguments apart in Python, compile if they are of a new form, and run."""
@@ -151,11 +160,7 @@ class Compiled:
 
     def _use(self, form: Specialization) -> None:
         """Let the next call go to a native entry point directly, if it can."""
-        fixed = all(capture.is_array for capture in form.traced.captures)
-        if form.entry is not None and fixed:
-            self._direct = form.entry, tuple(form.hidden())
-        else:
-            self._direct = _no_entry, ()
+        self.__call__ = self._otherwise if form.entry is None else form.entry
 
     def _specialized(self, given: Arguments) -> Specialization:
         with self._lock:
@@ -190,7 +195,8 @@ class Compiled:
             StaticLeaf(arg) if n in given.fixed else argument_spec(arg)
             for n, arg in enumerate(given.args)
         ]
-        return Specialization(traced, None if given.kwargs else specs, self._debug)
+        known = None if given.kwargs else specs
+        return Specialization(traced, known, self._otherwise, self._debug)
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph that is compiled for these arguments, as it was traced.
@@ -274,8 +280,24 @@ def _name(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def _no_entry(*_args: Any) -> Any:
-    return NotImplemented
+def _any_form(
+    reference: weakref.ref[Compiled],
+    function: Callable[..., Any],
+    statics: Statics,
+    debug: bool,
+) -> Callable[..., Any]:
+    """What calls a compiled function with arguments of any form.
+
+    It is part of the compiled function and does not keep it alive: who calls it does. Who has only
+    kept its `__call__` gets a new one, made when it is needed.
+    """
+    another = functools.cache(lambda: Compiled(function, statics, debug))
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        compiled = reference()
+        return another()(*args, **kwargs) if compiled is None else compiled._call(args, kwargs)
+
+    return call
 
 
 def jit(

@@ -93,11 +93,8 @@ def source_of_matrix(operand: Value) -> MatrixSource:
 def _hides(node: Node) -> bool:
     """Whether the index of a reshaped value is no longer a sum of steps along axes."""
     source, result = node.operands[0].shape, node.outputs[0].shape
-    axes = [Axis(f"i{k}", n) for k, n in enumerate(result)]
-    return any(
-        affine(i) is None
-        for i in reshaped_index(tuple(axis.index for axis in axes), result, source)
-    )
+    point = tuple(Axis(f"i{k}", n).index for k, n in enumerate(result))
+    return any(affine(i) is None for i in reshaped_index(point, result, source))
 
 
 def _read_often(value: Value, users: dict[Value, list[Node]]) -> bool:
