@@ -201,7 +201,7 @@ def _pull_general(record: General, ct: Any, *, rebuild: bool = False) -> list[tu
             out = _rebuilt(out, record)
         else:
             out = tuple(_rebuilt(value, Output(record, i)) for i, value in enumerate(out))
-    if op.outputs != 1:
+    if op.outputs != 1 and not getattr(op.vjp_all, "takes_none", False):
         ct = tuple(
             np.zeros(aval.shape, aval.dtype) if part is None else part
             for part, aval in zip(ct, record.avals, strict=True)

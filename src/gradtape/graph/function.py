@@ -2,6 +2,10 @@
 
 The graphs of its derivatives and of its batched form are traced from replaying it under the
 transform, once for each form that is asked for, and run in the same way as the graph itself.
+
+Where a gradient may be asked for, the graph also hands out the results of its dear ops (reductions,
+products, solvers, random numbers), so that the backward pass does not compute them again; it does
+compute elementwise ops again, which costs less than keeping their results.
 """
 
 from __future__ import annotations
@@ -18,9 +22,12 @@ from gradtape.autodiff.transforms import jvp, vmap
 from gradtape.core.aval import Aval
 from gradtape.core.call import call, is_differentiable
 from gradtape.core.op import Op
-from gradtape.graph.ir import Graph
+from gradtape.core.record import Segment
+from gradtape.core.tensor import Tensor
+from gradtape.graph.ir import Graph, Operand, Value, replaced
+from gradtape.graph.passes.dead import dead
 from gradtape.graph.run import replay
-from gradtape.graph.trace import trace
+from gradtape.graph.trace import operand_of, trace
 
 # How many derivatives and batched forms a graph keeps; the oldest goes first.
 _MOST_DERIVED = 64
@@ -30,16 +37,27 @@ Maker = Callable[[Graph], Callable[..., Sequence[Any]]]
 
 
 class GraphFunction:
-    """A graph with something that runs it on arrays."""
+    """A graph with something that runs it on arrays.
 
-    def __init__(self, graph: Graph, make: Maker) -> None:
+    Args:
+        graph: What it computes.
+        make: Makes what runs a graph.
+        results: How many of its outputs are results; the others are kept for the backward pass.
+    """
+
+    def __init__(self, graph: Graph, make: Maker, results: int | None = None) -> None:
         self.graph = graph
         self._make = make
+        self._results = len(graph.outputs) if results is None else results
         self._derived: dict[Any, Callable[..., tuple[Any, ...]]] = {}
         self._lock = threading.Lock()
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """The outputs for inputs of any kind: arrays, or tensors of any level."""
+        if self._results == len(self.graph.outputs) and any(map(_is_recorded, inputs)):
+            recording = self._recording
+            if recording is not None:
+                return recording(*inputs)[: self._results]
         # The op refers to this object and not the other way round: no cycle for the collector.
         op = Op(
             name=self.graph.name,
@@ -65,27 +83,58 @@ class GraphFunction:
     def _infer(self, *_avals: Aval) -> tuple[Aval, ...]:
         return tuple(output.aval for output in self.graph.outputs)
 
+    @functools.cached_property
+    def _recording(self) -> GraphFunction | None:
+        """The same graph with the values a backward pass needs among its outputs; None for none."""
+        known = set(self.graph.outputs)
+        kept = [value for value in _dear(self.graph) if value not in known]
+        if not kept:
+            return None
+        outputs = (*self.graph.outputs, *kept)
+        graph = Graph(self.graph.name, self.graph.inputs, self.graph.nodes, outputs)
+        return GraphFunction(graph, self._make, self._results)
+
     # ---- transforms ------------------------------------------------------------------------
 
-    def _pull(self, wanted: Sequence[bool], ct: Any, _out: Any, *inputs: Any) -> list[Any]:
+    def _pull(self, wanted: Sequence[bool], ct: Any, out: Any, *inputs: Any) -> list[Any]:
         chosen = tuple(
             n for n, value in enumerate(self.graph.inputs) if wanted[n] and is_differentiable(value)
         )
-        moving = [n for n, o in enumerate(self.graph.outputs) if is_differentiable(o)]
-        count = len(self.graph.inputs)
+        outputs = self.graph.outputs
+        moving = tuple(
+            n for n, o in enumerate(outputs) if ct[n] is not None and is_differentiable(o)
+        )
+        dear = set(_dear(self.graph))
+        kept = [n for n, output in enumerate(outputs) if output in dear]
+        count = len(inputs)
+        traced_as: list[Operand] = []
 
         def pulled(*values: Any) -> Any:
-            recorded = record(self._replayed, values[:count], {}, chosen, self.graph.name)
-            cotangents = [None] * len(self.graph.outputs)
-            for n, value in zip(moving, values[count:], strict=True):
+            primals, cotangents = values[:count], [None] * len(outputs)
+            for n, value in zip(moving, values[count + len(kept) :], strict=True):
                 cotangents[n] = value
-            return recorded.pull(cotangents)
+
+            def replayed(*primals: Any) -> Any:
+                results = self._replayed(*primals)
+                traced_as.extend(operand_of(results[n]) for n in kept)
+                return results
+
+            return record(replayed, primals, {}, chosen, self.graph.name).pull(cotangents)
+
+        def without_kept(graph: Graph) -> Graph:
+            given = graph.inputs[count : count + len(kept)]
+            return dead(replaced(graph, dict(zip(traced_as, given, strict=True))))
 
         avals = [value.aval for value in self.graph.inputs]
-        avals += [_strong(self.graph.outputs[n].aval) for n in moving]
-        derivative = self._derive(("vjp", chosen), "gradient", pulled, avals)
-        results = iter(derivative(*inputs, *(ct[n] for n in moving)))
+        avals += [_strong(outputs[n].aval) for n in (*kept, *moving)]
+        key = ("vjp", chosen, moving)
+        derivative = self._derive(key, "gradient", pulled, avals, without_kept)
+        given = (*inputs, *(out[n] for n in kept), *(ct[n] for n in moving))
+        results = iter(derivative(*given))
         return [next(results) if n in chosen else None for n in range(count)]
+
+    # Cotangents of what was only kept are not there: nothing else depends on it.
+    _pull.takes_none = True  # type: ignore[attr-defined]
 
     def _push(self, tangents: Sequence[Any], _out: Any, *inputs: Any) -> tuple[Any, ...]:
         moving = tuple(n for n, tangent in enumerate(tangents) if tangent is not None)
@@ -121,7 +170,12 @@ class GraphFunction:
         return tuple(replay(self.graph, values))
 
     def _derive(
-        self, key: Any, what: str, function: Callable[..., Any], avals: Sequence[Aval]
+        self,
+        key: Any,
+        what: str,
+        function: Callable[..., Any],
+        avals: Sequence[Aval],
+        finish: Callable[[Graph], Graph] = lambda graph: graph,
     ) -> Callable[..., tuple[Any, ...]]:
         """The graph of a transform as a function, traced when it is first asked for."""
         with self._lock:
@@ -129,13 +183,29 @@ class GraphFunction:
         if known is None:
             traced = trace(function, avals, f"{self.graph.name}, {what}")
             constants = [capture.current() for capture in traced.captures]
-            derived = GraphFunction(traced.graph, self._make)
+            derived = GraphFunction(finish(traced.graph), self._make)
             known = functools.partial(_with_constants, derived, constants)
             with self._lock:
                 known = self._derived.setdefault(key, known)
                 while len(self._derived) > _MOST_DERIVED:
                     del self._derived[next(iter(self._derived))]
         return known
+
+
+def _dear(graph: Graph) -> list[Value]:
+    """The values that are kept for a backward pass."""
+    dear = (node for node in graph.nodes if node.op.kind not in ("elementwise", "linear"))
+    return [value for node in dear for value in node.outputs]
+
+
+def _is_recorded(value: Any) -> bool:
+    """Whether a value is recorded in reverse mode, at any level."""
+    while isinstance(value, Tensor):
+        value = value.fresh()
+        if value.record is not None and isinstance(value.record.segment, Segment):
+            return True
+        value = value.value
+    return False
 
 
 def _with_constants(

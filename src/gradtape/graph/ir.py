@@ -170,6 +170,17 @@ class Rewriter:
         return Graph(self._graph.name, self._inputs, nodes, outputs)
 
 
+def replaced(graph: Graph, values: Mapping[Operand, Value]) -> Graph:
+    """The graph with results of nodes replaced by inputs, wherever they are read."""
+    rewriter = Rewriter(graph)
+    for node in graph.nodes:
+        rewriter.copy(node)
+        for value in node.outputs:
+            if value in values:
+                rewriter.replace(value, rewriter[values[value]])
+    return rewriter.finish()
+
+
 def structural_hash(graph: Graph) -> str:
     """The same for graphs that compute the same by the same ops, whatever their lines."""
     numbers: dict[Value, int] = {value: i for i, value in enumerate(graph.inputs)}

@@ -49,6 +49,14 @@ class Symbol(RecordNode):
         self.operand = operand
 
 
+def operand_of(value: Any) -> Operand:
+    """What stands for a traced tensor in its graph, whatever levels are above the trace."""
+    value = unshell(value)
+    while not isinstance(value.record, Symbol):
+        value = value.value
+    return value.record.operand
+
+
 class _Traced(Abstract):
     """An abstract value that can make others of its trace."""
 
