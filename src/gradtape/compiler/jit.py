@@ -13,7 +13,7 @@ from gradtape import tree
 from gradtape.autodiff.arguments import deliver, has_tensors
 from gradtape.compiler.debug import CheckedProgram
 from gradtape.compiler.explain import Explanation
-from gradtape.compiler.program import NativeFunction, Program, failed
+from gradtape.compiler.program import NativeFunction, Program
 from gradtape.compiler.runtime.entry import Spec, StaticLeaf, make_callable
 from gradtape.compiler.signature import (
     Arguments,
@@ -27,6 +27,7 @@ from gradtape.compiler.signature import (
     static_arguments,
 )
 from gradtape.core.aval import aval_of
+from gradtape.core.lazy import lazy
 from gradtape.core.nested import unshell
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError
@@ -71,7 +72,7 @@ class Specialization:
         hidden = [argument_spec(capture.value) for capture in self.traced.captures]
         return None if any(spec is None for spec in hidden) else [*specs, *hidden]  # type: ignore[list-item]
 
-    @functools.cached_property
+    @lazy
     def program(self) -> Program:
         """What runs it on arrays."""
         program: Program = self.function.runner  # type: ignore[assignment]
@@ -90,7 +91,7 @@ class Specialization:
             self._specs,
             result,
             [(output.dtype, output.shape) for output in outputs],
-            on_error=failed,
+            on_error=function.failed,
             otherwise=self._otherwise,
             bound=[capture.value for capture in self.traced.captures],
             release_gil=function.native.nanoseconds > _LONG,

@@ -21,6 +21,7 @@ from gradtape.autodiff.reverse import record
 from gradtape.autodiff.transforms import jvp, vmap
 from gradtape.core.aval import Aval
 from gradtape.core.call import call, is_differentiable
+from gradtape.core.lazy import lazy
 from gradtape.core.op import Op
 from gradtape.core.record import Segment
 from gradtape.core.tensor import Tensor
@@ -71,7 +72,7 @@ class GraphFunction:
         )
         return call(op, inputs, {})  # type: ignore[no-any-return]
 
-    @functools.cached_property
+    @lazy
     def runner(self) -> Callable[..., Sequence[Any]]:
         """What computes the outputs from raw arrays."""
         return self._make(self.graph)
@@ -83,7 +84,7 @@ class GraphFunction:
     def _infer(self, *_avals: Aval) -> tuple[Aval, ...]:
         return tuple(output.aval for output in self.graph.outputs)
 
-    @functools.cached_property
+    @lazy
     def _recording(self) -> GraphFunction | None:
         """The same graph with the values a backward pass needs among its outputs; None for none."""
         known = set(self.graph.outputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
+import os
 import threading
 import weakref
 from collections.abc import Iterable, Mapping
@@ -24,7 +25,14 @@ _FUNCTION_PASSES = (
     "add_dead_code_elimination_pass",
 )
 
-_lock = threading.Lock()
+# Every call of llvmlite is made holding this; code may be unloaded by the garbage collector while a
+# thread holds it already.
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # A child forked while another thread compiles would wait for that thread for ever.
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
 _library_numbers = itertools.count()
 
 
@@ -94,15 +102,19 @@ def compile_module(text: str, target: Target | None = None) -> bytes:
     LLVM's context is shared by the process and not safe to use from several threads at once.
     """
     with _lock:
-        module, machine = _optimized(text, target or host())
-        return machine.emit_object(module)  # type: ignore[no-any-return]
+        return _printed(text, target, "emit_object")  # type: ignore[no-any-return]
 
 
 def assembly(text: str, target: Target | None = None) -> str:
     """The same as a listing."""
     with _lock:
-        module, machine = _optimized(text, target or host())
-        return machine.emit_assembly(module)  # type: ignore[no-any-return]
+        return _printed(text, target, "emit_assembly")  # type: ignore[no-any-return]
+
+
+def _printed(text: str, target: Target | None, form: str) -> Any:
+    # A function of its own: what it makes of LLVM's is gone when it returns, with the lock held.
+    module, machine = _optimized(text, target or host())
+    return getattr(machine, form)(module)
 
 
 def _optimized(text: str, target: Target) -> tuple[Any, Any]:
@@ -139,20 +151,28 @@ class Library:
     ) -> None:
         exports = (*exports, *(() if end is None else (end,)))
         with _lock:
-            builder = llvm().JITLibraryBuilder().add_object_img(code).add_current_process()
-            for name, address in imports.items():
-                builder.import_symbol(name, address)
-            for name in exports:
-                builder.export_symbol(name)
-            self._tracker = builder.link(_linker(), f"gradtape{next(_library_numbers)}")
+            self._tracker = _linked(code, imports, exports)
         self._addresses: dict[str, int] = {name: self._tracker[name] for name in exports}
         if end is not None:
             # Runs while the code is still there: the tracker goes after this object's callbacks.
             weakref.finalize(self, ctypes.CFUNCTYPE(None)(self._addresses[end]))
 
+    def __del__(self) -> None:
+        with _lock:
+            self.__dict__.pop("_tracker", None)
+
     def address(self, name: str) -> int:
         """Where an exported function is."""
         return self._addresses[name]
+
+
+def _linked(code: bytes, imports: Mapping[str, int], exports: Iterable[str]) -> Any:
+    builder = llvm().JITLibraryBuilder().add_object_img(code).add_current_process()
+    for name, address in imports.items():
+        builder.import_symbol(name, address)
+    for name in exports:
+        builder.export_symbol(name)
+    return builder.link(_linker(), f"gradtape{next(_library_numbers)}")
 
 
 @functools.cache

@@ -1,0 +1,107 @@
+"""Compiling and linking: what happens around a library, and in a process that forks."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import subprocess
+import sys
+import textwrap
+import weakref
+
+import pytest
+
+from gradtape.compiler.llvm.link import Library, compile_module
+from gradtape.core.lazy import lazy
+
+COUNTER = """
+@count = internal global i64 0
+define i64 @add() {
+  %old = load i64, ptr @count
+  %new = add i64 %old, 1
+  store i64 %new, ptr @count
+  ret i64 %new
+}
+declare void @note()
+define void @finish() {
+  call void @note()
+  ret void
+}
+"""
+
+
+def test_the_end_of_a_library_is_called_once_when_it_goes() -> None:
+    calls: list[str] = []
+    note = ctypes.CFUNCTYPE(None)(lambda: calls.append("end"))
+    address = ctypes.cast(note, ctypes.c_void_p).value
+    assert address is not None
+    library = Library(compile_module(COUNTER), {"note": address}, ["add"], end="finish")
+    add = ctypes.CFUNCTYPE(ctypes.c_int64)(library.address("add"))
+    assert [add(), add()] == [1, 2]
+    gone = weakref.ref(library)
+    assert calls == []
+    del library
+    gc.collect()
+    assert gone() is None
+    assert calls == ["end"]
+
+
+def test_lazy_attributes_are_computed_once_each() -> None:
+    class Thing:
+        computed = 0
+
+        @lazy
+        def value(self) -> int:
+            Thing.computed += 1
+            return 7
+
+    first, second = Thing(), Thing()
+    assert (first.value, first.value, second.value) == (7, 7, 7)
+    assert Thing.computed == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_child_forked_while_another_thread_compiles_can_compile() -> None:
+    program = """
+    import os, threading, time
+    import numpy as np
+    import gradtape as gt
+
+    compile_one = lambda k: gt.jit(lambda x: np.sin(x) * k)(np.ones(3))
+    compile_one(0.5)
+    stop = threading.Event()
+    def work():
+        k = 1.0
+        while not stop.is_set():
+            compile_one(k)
+            k += 1.0
+    thread = threading.Thread(target=work)
+    thread.start()
+    failed = []
+    for n in range(12):
+        time.sleep(0.003 * n)
+        child = os.fork()
+        if child == 0:
+            right = np.allclose(compile_one(-1.0 - n), np.sin(1.0) * (-1.0 - n))
+            os._exit(0 if right else 1)
+        deadline = time.monotonic() + 20
+        while (done := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:
+            time.sleep(0.002)
+        if done != (child, 0):
+            os.kill(child, 9) if done[0] == 0 else None
+            failed.append((n, done))
+            break
+    stop.set()
+    thread.join()
+    assert not failed, failed
+    """
+    environment = {**os.environ, "GRADTAPE_CACHE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(program)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
