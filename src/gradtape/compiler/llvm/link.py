@@ -6,8 +6,8 @@ import ctypes
 import functools
 import itertools
 import os
+import sys
 import threading
-import weakref
 from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any
@@ -153,13 +153,15 @@ class Library:
         with _lock:
             self._tracker = _linked(code, imports, exports)
         self._addresses: dict[str, int] = {name: self._tracker[name] for name in exports}
-        if end is not None:
-            # Runs while the code is still there: the tracker goes after this object's callbacks.
-            weakref.finalize(self, ctypes.CFUNCTYPE(None)(self._addresses[end]))
+        self._end = None if end is None else ctypes.CFUNCTYPE(None)(self._addresses[end])
 
     def __del__(self) -> None:
+        if sys.is_finalizing() or "_end" not in self.__dict__:
+            return  # the process ends, or the code was never linked
+        if self._end is not None:
+            self._end()
         with _lock:
-            self.__dict__.pop("_tracker", None)
+            del self._tracker
 
     def address(self, name: str) -> int:
         """Where an exported function is."""
