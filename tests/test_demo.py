@@ -1,5 +1,6 @@
 """The command line, and the main job it runs."""
 
+import math
 import subprocess
 import sys
 
@@ -9,19 +10,49 @@ import pytest
 import gradtape as gt
 from gradtape import demo
 from gradtape.cli import main
+from gradtape.ops.generator import Generator
 from gradtape.tools.check import GradientReport
 
 
-def test_demo_trains_checks_and_reports(capsys):
+def report(is_valid):
+    return GradientReport(
+        is_valid=is_valid,
+        max_error=1.0,
+        worst_index=(0,),
+        analytic=np.ones(1),
+        numeric=np.zeros(1),
+        method="central",
+        step=1e-6,
+        rtol=1e-6,
+        atol=1e-6,
+    )
+
+
+def rows(out):
+    """The table at the end: the two entries of each row, by label."""
+    found = {}
+    for line in out.splitlines():
+        found[line[:15].strip()] = line[15:24].strip(), line[24:35].strip()
+    return found
+
+
+def test_demo_trains_both_ways_checks_and_reports(capsys):
     assert main(["demo", "--epochs", "6", "--no-progress"]) == 0
-    out = capsys.readouterr().out.splitlines()
-    losses = [float(line.split()[-1]) for line in out if line.startswith("epoch")]
-    assert len(losses) == 6
-    assert losses[-1] < 0.2 * losses[0]
-    (accuracy,) = [line.split()[2] for line in out if line.startswith("test accuracy")]
-    assert float(accuracy.rstrip("%")) >= 95
-    assert any(line.startswith("gradient check   valid: max error") for line in out)
-    assert any(line.startswith("time per step") and line.endswith("µs") for line in out)
+    out = capsys.readouterr().out
+    lines = [line.split() for line in out.splitlines() if line.startswith("epoch")]
+    losses = np.array([[float(line[3]), float(line[5])] for line in lines])
+    assert losses.shape == (6, 2)
+    assert (losses[-1] < 0.2 * losses[0]).all()
+    np.testing.assert_allclose(losses[:, 0], losses[:, 1], atol=2e-4)
+    table = rows(out)
+    assert table[""] == ("eager", "compiled")
+    assert all(float(entry.rstrip("%")) >= 95 for entry in table["test accuracy"])
+    assert table["gradient check"] == ("valid", "valid")
+    assert all(entry.endswith("µs") for entry in table["time per step"])
+    assert all(entry.endswith("ms") for entry in table["time per epoch"])
+    assert table["compile time"][0] == ""
+    assert table["compile time"][1].endswith("ms")
+    assert "losses         differ by" in out
     assert len(gt.default_context().tape) == 0
 
 
@@ -34,36 +65,97 @@ def test_demo_with_a_progress_bar(capsys):
 
 
 def test_too_little_training_fails(capsys):
-    result = demo.run(epochs=1, progress=False)
-    assert result.accuracy < 0.95
-    assert result.report.is_valid
-    assert not result.passed
     assert main(["demo", "--epochs", "1", "--no-progress"]) == 1
-    assert "FAILED" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "FAILED: the accuracy of the eager run is too low; the accuracy of the compiled" in out
+    assert rows(out)["gradient check"] == ("valid", "valid")
 
 
-def test_wrong_gradients_fail(capsys, monkeypatch):
-    wrong = GradientReport(
-        is_valid=False,
-        max_error=1.0,
-        worst_index=(0,),
-        analytic=np.ones(1),
-        numeric=np.zeros(1),
-        method="central",
-        step=1e-6,
-        rtol=1e-6,
-        atol=1e-6,
-    )
-    monkeypatch.setattr(demo, "check", lambda params, digits: wrong)
+@pytest.mark.parametrize(("wrong", "name"), [(demo.Eager, "eager"), (demo.Compiled, "compiled")])
+def test_wrong_gradients_fail(wrong, name, capsys, monkeypatch):
+    monkeypatch.setattr(demo, "check", lambda trainer, digits: report(type(trainer) is not wrong))
     monkeypatch.setattr(demo, "accuracy_of", lambda params, digits: 1.0)
     assert main(["demo", "--epochs", "1", "--no-progress"]) == 1
-    assert "gradient WRONG: max error 1.0e+00" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "gradient WRONG: max error 1.0e+00" in out
+    assert out.endswith(f"FAILED: the {name} gradients are wrong\n")
 
 
-def test_the_same_seed_gives_the_same_losses(capsys):
-    first, second, other = (demo.run(epochs=1, seed=n, progress=False).losses for n in (3, 3, 4))
-    assert first == second
-    assert first != other
+def test_a_wrong_compiled_step_fails(capsys, monkeypatch):
+    monkeypatch.setattr(demo, "accuracy_of", lambda params, digits: 1.0)
+    step = demo.adam_step
+
+    def forgets_the_averages(params, means, squares, count, images, labels):
+        return step(params, [0.5 * m for m in means], squares, count, images, labels)
+
+    monkeypatch.setattr(demo, "adam_step", forgets_the_averages)
+    assert main(["demo", "--epochs", "1", "--no-progress"]) == 1
+    assert "FAILED: the losses of both runs differ" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled", "passed"),
+    [
+        ([2.0, 1.0], [2.0, 1.0], True),
+        ([2.0, 1.0], [2.00001, 1.009], True),
+        ([2.0, 1.0], [2.0001, 1.0], False),
+        ([2.0, 1.0], [2.0, 1.02], False),
+        ([2.0, 1.0], [2.0, math.nan], False),
+        ([math.nan, 1.0], [math.nan, 1.0], False),
+        ([2.0, 1e-9], [2.0, 2e-9], True),  # nothing but rounding
+        ([2.0, 1e-9], [2.0, 1e-3], False),
+    ],
+)
+def test_losses_have_to_agree(eager, compiled, passed):
+    runs = [demo.Run(losses, 1.0, report(True), [1.0]) for losses in (eager, compiled)]
+    result = demo.Result(*runs, compile_seconds=1.0)
+    assert result.passed is passed
+    assert result.failures == ([] if passed else ["the losses of both runs differ"])
+
+
+def test_an_accuracy_that_is_no_number_fails():
+    runs = [demo.Run([1.0], accuracy, report(True), [1.0]) for accuracy in (1.0, math.nan)]
+    assert demo.Result(*runs, compile_seconds=1.0).failures == [
+        "the accuracy of the compiled run is too low"
+    ]
+
+
+def test_the_compiled_step_is_the_optimizers():
+    # In float64 the eager loop and the function have no rounding to hide behind.
+    digits = demo.load_digits()
+    params = [param.astype(np.float64) for param in demo.initial_params(Generator(0))]
+    images, labels = digits.train_images[:32].astype(np.float64), digits.train_labels[:32]
+    eager = demo.Eager(params)
+    state = [params, [np.zeros_like(p) for p in params], [np.zeros_like(p) for p in params]]
+    compiled = gt.jit(demo.adam_step)
+    for count in range(1, 4):
+        expected = eager.step(images, labels)
+        loss, *state = compiled(*state, float(count), images, labels)
+        assert loss == pytest.approx(expected, rel=1e-6)
+        for got, wanted in zip(state[0], eager.arrays, strict=True):
+            # The rate is a float32 number.
+            np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-8)
+
+
+def test_preparing_changes_nothing():
+    digits = demo.load_digits()
+    trainer = demo.Compiled(demo.initial_params(Generator(0)))
+    before = [array.copy() for array in trainer.arrays]
+    batches = demo.batches_of(digits, np.arange(70))
+    assert [len(labels) for _, labels in batches] == [32, 32, 6]
+    assert trainer.prepare(batches) > 0
+    for now, then in zip(trainer.arrays, before, strict=True):
+        np.testing.assert_array_equal(now, then)
+    assert "2 form(s)" in repr(trainer._step)
+
+
+def test_the_same_seed_gives_the_same_losses(capsys, monkeypatch):
+    monkeypatch.setattr(demo, "check", lambda trainer, digits: report(True))
+    first, second, other = (demo.run(epochs=1, seed=n, progress=False) for n in (3, 3, 4))
+    for kind in ("eager", "compiled"):
+        losses = [getattr(result, kind).losses for result in (first, second, other)]
+        assert losses[0] == losses[1]
+        assert losses[0] != losses[2]
 
 
 @pytest.mark.parametrize(
@@ -91,9 +183,9 @@ def test_version(capsys):
     assert capsys.readouterr().out.startswith("gradtape ")
 
 
-def test_version_does_not_load_the_progress_bar():
+def test_version_loads_neither_the_progress_bar_nor_the_compiler():
     code = (
         "import sys; from gradtape.cli import main; main(['version']);"
-        "assert 'rich' not in sys.modules"
+        "assert not {'rich', 'llvmlite'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands.add_parser("version", help="print the version")
     training = commands.add_parser(
         "demo",
-        help="train a classifier of handwritten digits and check its gradients",
+        help="train a classifier of handwritten digits, eager and compiled, and check both",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     training.add_argument("--epochs", type=_at_least(1), default=20, help="rounds of training")
@@ -37,11 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_demo(epochs: int, seed: int, *, progress: bool) -> int:
-    """Run the demo; 0 if the classifier is good enough and its gradients are right."""
-    result = demo.run(epochs=epochs, seed=seed, progress=progress)
-    if not result.passed:
-        print("FAILED: the accuracy is too low or the gradients are wrong, see above")
-    return 0 if result.passed else 1
+    """Run the demo; 0 if both runs are right, whatever time they took."""
+    failures = demo.run(epochs=epochs, seed=seed, progress=progress).failures
+    if failures:
+        print(f"FAILED: {'; '.join(failures)}")
+    return 1 if failures else 0
 
 
 def version() -> str:
