@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from gradtape.compiler.fuse import Group, Member, index_of
@@ -29,13 +30,19 @@ from gradtape.core.lowering import Reduction
 from gradtape.core.scalar import Scalar
 from gradtape.graph.ir import Value
 
+# Rows that wait for a later stage are on the stack of the thread, up to this many bytes.
+_MOST_SCRATCH = 1 << 18
+# As many bytes as an element of a row takes at most if there is one row per lane.
+_VECTOR_BYTES = 256
+
 
 class _Build:
     """The kernel of one group in the making."""
 
-    def __init__(self, group: Group, buffers: dict[Value, Buffer]) -> None:
+    def __init__(self, group: Group, buffers: dict[Value, Buffer], name: str) -> None:
         self._group = group
         self._buffers = buffers
+        self._name = name
         self._inner = [axis for axis in group.axes if axis.reduced]
         self._accumulators = {
             value: Accumulator(f"acc{n}", _reduction(value).combine, value.dtype)
@@ -43,6 +50,7 @@ class _Build:
             if member.kind == "reduction"
         }
         self._scratch: dict[Value, Buffer] = {}
+        self._scratch_bytes = 0
         self._pullers: dict[tuple[int, bool], Puller] = {}
 
     def stages(self) -> list[Stage]:
@@ -82,8 +90,24 @@ class _Build:
         return Store(place(self._buffers[value], value.shape, member.place), element)
 
     def _scratch_place(self, value: Value) -> Place:
-        buffer = self._scratch[value]
-        return place(buffer, buffer.shape, tuple(axis.index for axis in self._inner))
+        """Where a value waits for a later stage: in a row on the stack, or in memory."""
+        buffer = self._scratch.get(value)
+        if buffer is None:
+            buffer = self._scratch[value] = self._new_scratch(value)
+        axes = self._inner if buffer.kind == "scratch" else self._group.axes
+        return place(buffer, buffer.shape, tuple(axis.index for axis in axes))
+
+    def _new_scratch(self, value: Value) -> Buffer:
+        number = len(self._scratch)
+        row = tuple(axis.size for axis in self._inner)
+        # Where the lanes of a vector are rows of their own, each of them has one.
+        in_lanes = not self._group.axes[-1].reduced
+        size = math.prod(row) * (_VECTOR_BYTES if in_lanes else value.dtype.itemsize)
+        if self._scratch_bytes + size <= _MOST_SCRATCH:
+            self._scratch_bytes += size
+            return Buffer(f"row{number}", row, value.dtype, "scratch")
+        whole = tuple(axis.size for axis in self._group.axes)
+        return Buffer(f"{self._name}_row{number}", whole, value.dtype, "temporary")
 
     def _puller(self, level: int, outer: bool) -> Puller:
         """What pulls the expressions of a stage: of its inner loop, or of what follows."""
@@ -112,14 +136,8 @@ class _Build:
                     value, reshaped_index(index, shape, value.shape), inside
                 )
             if value in self._buffers:
-                return load(self._buffers[value], shape, index, inside, weak=False)
-            if value not in self._scratch:
-                sizes = tuple(axis.size for axis in self._inner)
-                self._scratch[value] = Buffer(
-                    f"row{len(self._scratch)}", sizes, value.dtype, "scratch"
-                )
-            found = self._scratch_place(value)
-            return Scalar("load", (), value.dtype, extra=found)
+                return load(self._buffers[value], shape, index, inside, weak=value.aval.weak)
+            return Scalar("load", (), value.dtype, extra=self._scratch_place(value))
 
         return stored
 
@@ -139,7 +157,7 @@ def build(group: Group, buffers: dict[Value, Buffer], name: str) -> Kernel:
         buffers: Where the values are that are in memory.
         name: What to call it.
     """
-    stages = _Build(group, buffers).stages()
+    stages = _Build(group, buffers, name).stages()
     ops = [value.node.op.name for value in group.members if value.node is not None]
     return collapsed(Kernel(name, group.axes, stages, ops))
 
@@ -166,19 +184,20 @@ def _without_units(kernel: Kernel) -> Kernel:
 
 
 def _joinable(kernel: Kernel, first: Axis, second: Axis) -> bool:
-    if first.reduced is not second.reduced:
+    if (first.reduced, first.serial) != (second.reduced, second.serial):
         return False
     places = [s.place for s in kernel.statements() if isinstance(s, Store)]
     for part in kernel.expressions:
         if part.name == "axis" and (part.extra is first or part.extra is second):
             return False
-        if part.name == "load":
+        if part.name in ("load", "gather"):
             places.append(part.extra)
     return all(place.step(first) == place.step(second) * second.size for place in places)
 
 
 def _joined(kernel: Kernel, first: Axis, second: Axis) -> Kernel:
-    axis = Axis(first.name, first.size * second.size, reduced=first.reduced)
+    size = first.size * second.size
+    axis = Axis(first.name, size, reduced=first.reduced, serial=first.serial)
     return substituted(
         kernel, {first: {}, second: {axis: 1}}, _replace(kernel, first, second, axis)
     )
@@ -202,7 +221,7 @@ def substituted(kernel: Kernel, steps: dict[Axis, dict[Axis, int]], axes: list[A
 
     for part in kernel.expressions:
         args = tuple(known[id(arg)] for arg in part.args)
-        extra = moved(part.extra) if part.name == "load" else part.extra
+        extra = moved(part.extra) if part.name in ("load", "gather") else part.extra
         if part.name == "axis" and extra in steps:
             known[id(part)] = combined(steps[extra], 0)
         else:
@@ -210,7 +229,8 @@ def substituted(kernel: Kernel, steps: dict[Axis, dict[Axis, int]], axes: list[A
 
     def statement(old: Statement) -> Statement:
         if isinstance(old, Store):
-            return Store(moved(old.place), known[id(old.value)])
+            further = None if old.further is None else known[id(old.further)]
+            return old._replace(place=moved(old.place), value=known[id(old.value)], further=further)
         return Accumulate(old.target, known[id(old.value)])
 
     stages = [

@@ -35,8 +35,13 @@ _BYTE, _LANE = 0.04, 0.3
 _SHORT, _SHORT_CHAIN = 12, 120
 
 
+# How many operands come before the guard, of what may have one.
+_OPERANDS = {"load": 0, "gather": 1, "check": 3}
+
 # Rows of results that are worth it, and that fit into the first-level cache.
 _SHORTEST_ROW, _LONGEST_ROW = 64, 4096
+# Elements of all rows of results together: they are on the stack.
+_MOST_ACCUMULATED = 4 * _LONGEST_ROW
 
 
 class Schedule(NamedTuple):
@@ -75,12 +80,11 @@ def scheduled(kernel: Kernel, vector_bytes: int) -> Schedule:
     outer = kernel.outer
     if columns and len(outer) > 1:
         outer = outer[:-1]
-    axis = max(outer, key=lambda a: a.size, default=None)
-    if axis is None or parts < 2:
+    axis = max((a for a in outer if not a.serial), key=lambda a: a.size, default=None)
+    # A row of results is not divided: the last vector of a part would store what another has.
+    if axis is None or parts < 2 or (columns and axis is vector):
         return Schedule(vector, lanes, columns, None, 0, 1)
-    step = 1
-    if axis is vector:
-        step = _SHORTEST_ROW * lanes if columns else lanes
+    step = lanes if axis is vector else 1
     block = math.ceil(axis.size / step / parts) * step
     return Schedule(vector, lanes, columns, axis, block, math.ceil(axis.size / block))
 
@@ -90,19 +94,21 @@ def _vector_axis(kernel: Kernel) -> Axis | None:
     if not kernel.axes:
         return None
     last = kernel.axes[-1]
+    if kernel.ordered:
+        return None if last.serial else last
     return last if last.reduced or not kernel.inner else kernel.outer[-1]
 
 
 def _in_columns(kernel: Kernel) -> bool:
     """Whether results are accumulated in a row of memory."""
+    targets = [s.target for s in kernel.statements() if isinstance(s, Accumulate)]
     return (
         len(kernel.stages) == 1
         and bool(kernel.inner)
         and not kernel.axes[-1].reduced
         and _SHORTEST_ROW <= kernel.axes[-1].size <= _LONGEST_ROW
-        and not any(
-            s.target.dtype == BOOL for s in kernel.statements() if isinstance(s, Accumulate)
-        )
+        and len(targets) * kernel.axes[-1].size <= _MOST_ACCUMULATED
+        and not any(target.dtype == BOOL for target in targets)
     )
 
 
@@ -190,8 +196,10 @@ def _guarded(statement: Accumulate, inside: Scalar) -> Accumulate:
     known: dict[int, Scalar] = {}
     for part in Kernel("", [], [Stage((statement,), ())], ()).expressions:
         args = tuple(known[id(arg)] for arg in part.args)
-        if part.name in ("load", "gather"):
-            args = (*args, inside)
+        own = _OPERANDS.get(part.name)
+        if own is not None:
+            guard = inside if len(args) == own else args[own] & inside
+            args = (*args[:own], guard)
         known[id(part)] = Scalar(part.name, args, part.dtype, weak=part.weak, extra=part.extra)
     target = statement.target
     nothing = constant(identity(target.combine, target.dtype), target.dtype)

@@ -66,9 +66,11 @@ def _rounding(name: str) -> Callable[..., Value]:
 
 
 _FLOAT: dict[str, Callable[..., Value]] = {
-    "add": Builder.fadd,
-    "subtract": Builder.fsub,
-    "multiply": Builder.fmul,
+    # A product and a sum are not fused: a value that is computed in two places must have the same
+    # bits in both, and those of eager code.
+    "add": Builder.exact_fadd,
+    "subtract": Builder.exact_fsub,
+    "multiply": Builder.exact_fmul,
     "divide": Builder.fdiv,
     "negative": Builder.fneg,
     "absolute": Builder.fabs,
