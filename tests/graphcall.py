@@ -64,7 +64,7 @@ def run_nodes(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
             out = evaluate(node.op, [value_of(operand) for operand in node.operands], node.params)
         for value, result in zip(node.outputs, [out] if node.op.outputs == 1 else out, strict=True):
             assert (result.shape, result.dtype) == (value.shape, value.dtype), node.op
-            values[value] = np.array(result, order="C")[()]
+            values[value] = result.item() if value.aval.weak else np.array(result, order="C")[()]
     return [value_of(output) for output in graph.outputs]
 
 

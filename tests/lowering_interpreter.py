@@ -22,6 +22,8 @@ from gradtape.core.lowering import (
     Pointwise,
     Reduction,
     Relabel,
+    Scan,
+    Scatter,
 )
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
@@ -85,6 +87,9 @@ class Operand:
         array = np.asarray(self.value)
         return Scalar("read", (*places, *where), self.aval.dtype, extra=array)
 
+    def check(self, value: Scalar, holds: Scalar, message: str, given: Scalar) -> Scalar:
+        return scalar.check(value, holds, message, given)
+
 
 def evaluate(expression: Scalar, done: dict[int, Any] | None = None) -> Any:
     """The values of an expression, with what is done already by the identity of its parts."""
@@ -115,6 +120,10 @@ def _instruction(part: Scalar, values: list[Any]) -> Any:
     if name == "convert":
         assert part.dtype != np.bool_, "truth values are asked for by comparison with 0"
         return values[0].astype(part.dtype)
+    if name == "check":
+        assert dtypes[0] == part.dtype
+        assert np.all(values[1]), part.extra
+        return values[0]
     if name == "select":
         assert dtypes == [np.bool_, part.dtype, part.dtype]
         return np.where(*values)
@@ -167,9 +176,7 @@ def _pointwise(form: Pointwise, operands: Any, params: Any, out: Aval, known: bo
 
 
 def _elements(form: Elements, operands: Any, params: Any, out: Aval) -> Any:
-    grid = np.indices(out.shape, np.int64)
-    index = tuple(Scalar("axis", (), promotion.INT64, extra=places) for places in grid)
-    return evaluate(form.expression(index, *map(Operand, operands), **params))
+    return evaluate(form.expression(_point(out.shape), *map(Operand, operands), **params))
 
 
 def _reduction(form: Reduction, operands: Any, params: Any) -> Any:
@@ -180,6 +187,36 @@ def _reduction(form: Reduction, operands: Any, params: Any) -> Any:
     return COMBINE[form.combine].reduce(
         values, axis=params["axis"], keepdims=params["keepdims"], dtype=values.dtype
     )
+
+
+def _scan(form: Scan, operands: Any, params: Any, out: Aval) -> Any:
+    array = np.asarray(operands[0], out.dtype)
+    promotion.native(Operand(operands[0]).aval.dtype)
+    if params.get("reverse", False):
+        array = np.flip(array, params["axis"])
+    parts = COMBINE[form.combine].accumulate(array, axis=params["axis"], dtype=out.dtype)
+    return np.flip(parts, params["axis"]) if params.get("reverse", False) else parts
+
+
+def _scatter(form: Scatter, operands: Any, params: Any, out: Aval) -> Any:
+    result = np.zeros(out.shape, out.dtype)
+    readers = list(map(Operand, operands))
+    if form.start is not None:
+        result[...] = evaluate(form.start(_point(out.shape), *readers, **params))
+    serial, free = form.sizes(*(reader.aval for reader in readers), **params)
+    index, value = form.put(_point((*serial, *free)), *readers, **params)
+    points = (*serial, *free)
+    places = [np.broadcast_to(evaluate(scalar.scalar(k)), points) for k in index]
+    values = np.broadcast_to(evaluate(value), points)
+    for point in np.ndindex(*points):
+        place = tuple(k[point] for k in places)
+        result[place] = result[place] + values[point] if form.adds else values[point]
+    return result
+
+
+def _point(shape: tuple[int, ...]) -> tuple[Scalar, ...]:
+    grid = np.indices(shape, np.int64)
+    return tuple(Scalar("axis", (), promotion.INT64, extra=places) for places in grid)
 
 
 def interpret(op: Op, operands: Any, params: Any, *, known: bool = True) -> Any:
@@ -200,6 +237,10 @@ def interpret(op: Op, operands: Any, params: Any, *, known: bool = True) -> Any:
             value = _elements(form, operands, params, out)
         elif isinstance(form, Reduction):
             value = _reduction(form, operands, params)
+        elif isinstance(form, Scan):
+            value = _scan(form, operands, params, out)
+        elif isinstance(form, Scatter):
+            value = _scatter(form, operands, params, out)
         elif isinstance(form, Relabel):
             value = np.array(operands[0]).reshape(out.shape)
         elif isinstance(form, Contraction):
@@ -207,6 +248,12 @@ def interpret(op: Op, operands: Any, params: Any, *, known: bool = True) -> Any:
         else:
             assert isinstance(form, Composite)
             value = form.function(*operands, **params)
+    if op.outputs == 1:
+        return _result(op, value, out)
+    return [_result(op, *pair) for pair in zip(value, out, strict=True)]
+
+
+def _result(op: Op, value: Any, out: Aval) -> Any:
     value = np.asarray(value)
     assert value.dtype == out.dtype, f"{op.name}: infer says {out.dtype}, came {value.dtype}"
     return np.broadcast_to(value, out.shape)

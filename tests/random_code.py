@@ -20,6 +20,9 @@ import gradtape as gt
 SIZES = (1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65, 127)
 DTYPES = ("float64", "float32", "float64", "float32", "int64", "int32", "int8", "uint8", "bool")
 MOST_ELEMENTS = 5000
+# Loops that are divided among threads, and sums in blocks.
+LARGE_SIZES = (1, 2, 3, 17, 127, 1000, 4099, 20011, 70000)
+MOST_OF_LARGE = 300_000
 LARGEST = 1e4
 
 
@@ -64,16 +67,19 @@ class Program:
         exec(self.source, names)
         return names["program"]  # type: ignore[no-any-return]
 
-    def arguments(self) -> list[Any]:
-        """Arrays to run it on."""
+    def arguments(self, which: int = 0) -> list[Any]:
+        """Arrays to run it on; others for another number."""
         return [
-            values(self.seed, k, shape, dtype) for k, (_, shape, dtype) in enumerate(self.inputs)
+            values(self.seed, k, shape, dtype, which)
+            for k, (_, shape, dtype) in enumerate(self.inputs)
         ]
 
 
-def values(seed: int, k: int, shape: tuple[int, ...], dtype: str) -> Any:
+def values(seed: int, k: int, shape: tuple[int, ...], dtype: str, which: int = 0) -> Any:
     """The numbers of an input: small, and no two of them equal where the dtype has room."""
-    rng = np.random.default_rng((seed, k))
+    rng = np.random.default_rng((seed, k, which))
+    if dtype in ("number", "integer"):  # Python's own
+        return float(rng.uniform(-2, 2)) if dtype == "number" else int(rng.integers(-3, 4))
     if dtype == "bool":
         return np.asarray(rng.random(shape) < 0.5)
     if np.dtype(dtype).kind in "iu":
@@ -87,10 +93,14 @@ def values(seed: int, k: int, shape: tuple[int, ...], dtype: str) -> Any:
 class _Maker:
     """A program in the making."""
 
-    def __init__(self, seed: int, *, floating: bool) -> None:
+    def __init__(self, seed: int, *, floating: bool, large: bool) -> None:
         self.rng = np.random.default_rng(seed)
         self._dtypes = DTYPES[:4] if floating else DTYPES
-        self._sizes = self.rng.choice(SIZES, 3, p=_size_weights())
+        self._most = MOST_OF_LARGE if large else MOST_ELEMENTS
+        weights = 1.0 / np.sqrt(np.array(SIZES))  # small ones are likelier
+        self._sizes = self.rng.choice(SIZES, 3, p=weights / weights.sum())
+        if large:
+            self._sizes = self.rng.choice(LARGE_SIZES, 3)
         self.arrays: dict[str, Any] = {}
         self.exact: dict[str, None] = {}  # not a set: their order differs between processes
         self.lines: list[tuple[str, str]] = []
@@ -100,6 +110,12 @@ class _Maker:
             self.inputs.append((name, shape, dtype))
             self.arrays[name] = values(seed, len(self.inputs) - 1, shape, dtype)
             self.exact[name] = None
+        # Python's own numbers, which take the dtype of what they meet.
+        self.numbers: dict[str, Any] = {}
+        if self.rng.random() < 0.3:
+            name, dtype = "n", str(self.rng.choice(["number", "integer"]))
+            self.inputs.append((name, (), dtype))
+            self.numbers[name] = values(seed, len(self.inputs) - 1, (), dtype)
 
     def _shape(self) -> tuple[int, ...]:
         while True:
@@ -110,7 +126,7 @@ class _Maker:
                     shape[axis] = 1
             if ndim and self.rng.random() < 0.04:
                 shape[self.rng.integers(ndim)] = 0
-            if np.prod(shape) <= MOST_ELEMENTS:
+            if np.prod(shape) <= self._most:
                 return tuple(shape)
 
     def pick(self) -> str:
@@ -137,12 +153,12 @@ class _Maker:
         try:
             with warnings.catch_warnings(), np.errstate(all="raise", under="ignore"):
                 warnings.simplefilter("error")
-                value = np.asarray(eval(text, {"np": np, "gt": gt, **self.arrays}))
-                same = eval(text, {"np": np, "gt": gt, **tensors})
+                value = np.asarray(eval(text, {"np": np, "gt": gt, **self.arrays, **self.numbers}))
+                same = eval(text, {"np": np, "gt": gt, **tensors, **self.numbers})
         except (ValueError, IndexError, TypeError, ArithmeticError, Warning, AttributeError):
             return
         assert (same.shape, same.dtype) == (value.shape, value.dtype), text
-        if value.size > MOST_ELEMENTS or value.dtype.kind not in "biuf":
+        if value.size > self._most or value.dtype.kind not in "biuf":
             return
         if value.dtype == np.float16 or (
             value.size and np.abs(value.astype(float)).max() > LARGEST
@@ -155,19 +171,15 @@ class _Maker:
             self.exact[name] = None
 
 
-def _size_weights() -> Any:
-    weights = 1.0 / np.sqrt(np.array(SIZES))
-    return weights / weights.sum()
-
-
-def random_program(seed: int, *, floating: bool = False) -> Program:
+def random_program(seed: int, *, floating: bool = False, large: bool = False) -> Program:
     """The program of a seed.
 
     Args:
         seed: Any number.
         floating: Whether all inputs are floating.
+        large: Whether arrays may be large.
     """
-    maker = _Maker(seed, floating=floating)
+    maker = _Maker(seed, floating=floating, large=large)
     count = int(maker.rng.integers(2, 9))
     for _ in range(6 * count):
         if len(maker.lines) < count:
@@ -193,12 +205,14 @@ _SMOOTH = (
     "np.sqrt(1.0 + np.square({0}))", "1.0 / (2.0 + np.cos({0}))", "np.arctan({0})",
     "gt.sigmoid({0})", "gt.softplus({0})", "gt.erf({0})", "{0} ** 3", "np.cbrt(2.0 + {0} * {0})",
     "{0} * 0.37", "3.0 - {0}", "{0} / 3", "{0} * {0}", "np.arcsinh({0})", "gt.gelu({0})",
-    "np.cumsum({0}, axis={axis})", "gt.softmax({0}, axis={axis})", "gt.log_softmax({0}, axis={axis})",
+    "np.cumsum({0}, axis={axis})", "gt.softmax({0}, axis={axis})",
+    "gt.log_softmax({0}, axis={axis})",
 )  # fmt: skip
 _KINKED = (
     "np.abs({0})", "np.clip({0}, -0.6, 1.3)", "np.maximum({0}, 0.25)", "np.minimum({0}, 1)",
     "gt.relu({0})", "np.where({0} > 0.5, {0}, 2.0)", "np.sign({0})", "np.floor({0})", "{0} > 0.1",
-    "np.rint({0} * 2)", "{0} != 1", "np.logical_not({0})", "{0} // 2", "{0} % 3", "np.isfinite({0})",
+    "np.rint({0} * 2)", "{0} != 1", "np.logical_not({0})", "{0} // 2", "{0} % 3",
+    "np.isfinite({0})",
 )  # fmt: skip
 
 
@@ -266,6 +280,14 @@ def _factors(m: _Maker, size: int) -> tuple[int, ...]:
 
 def _indexed(m: _Maker) -> _Line:
     x = m.pick()
+    indices = [name for name in m.exact if m.arrays[name].dtype.kind in "iu"]
+    if indices and m.rng.random() < 0.4:
+        i, axis = m.one_of(*indices), m.axis(x) if m.arrays[x].ndim else 0
+        first, n, last = (m.arrays[x].shape[k] if m.arrays[x].ndim else 1 for k in (0, axis, -1))
+        text = m.one_of(
+            f"{x}[{i} % {first}]", f"np.take({x}, {i} % {n}, axis={axis})", f"{x}[..., {i} % {last}]"
+        )  # fmt: skip
+        return text, [x, i], True
     items = []
     for n in m.arrays[x].shape[: m.rng.integers(0, 4)]:
         first, last = sorted(int(i) for i in m.rng.integers(0, n + 1, 2))
@@ -275,6 +297,17 @@ def _indexed(m: _Maker) -> _Line:
     if items and m.rng.random() < 0.2:
         items[0] = str([int(i) for i in m.rng.integers(-2, 3, m.rng.integers(1, 4))])
     return f"{x}[{', '.join(i if i != ':' * len(i) else ':' for i in items) or '...'}]", [x], True
+
+
+def _with_number(m: _Maker) -> _Line:
+    x = m.pick()
+    if not m.numbers:
+        return _two(m)
+    text = m.one_of(
+        "{0} * {1}", "{1} - {0}", "{0} + {1} / 2", "{0} * ({1} * {1} - 1)", "(1 + {1} * {1}) * {0}",
+        "{0} / (0.5 ** {1} + 1)", "np.hypot({0}, 1 + abs({1}))", "-{1} * {0}", "{0} * np.cos({1})",
+    )  # fmt: skip
+    return text.format(x, m.one_of(*m.numbers)), [x], False
 
 
 def _two(m: _Maker) -> _Line:
@@ -317,7 +350,7 @@ def _product(m: _Maker) -> _Line:
 
 _KINDS: tuple[Callable[[_Maker], _Line], ...] = (
     _smooth, _smooth, _smooth, _kinked, _cast, _reduced, _reduced, _largest, _rearranged,
-    _rearranged, _rearranged, _indexed, _indexed, _two, _two, _two, _joined, _product,
+    _rearranged, _rearranged, _indexed, _indexed, _two, _two, _with_number, _joined, _product,
 )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from opcall import Call, is_floating, resolution
 from opcases.case import OpCase
 from test_ops import cast, each
 
-# How many results there are depends on the values of the arguments: such functions cannot be traced.
+# How many results there are depends on the values of the arguments: these cannot be traced.
 NOT_TRACED = frozenset({"nonzero", "argwhere", "flatnonzero", "count_nonzero"})
 
 

@@ -301,6 +301,36 @@ def test_numbers_take_the_dtype_that_numpy_gives(number: Any, dtype: Any) -> Non
     assert_close(gt.jit(function)(x, number), function(x, number))
 
 
+@pytest.mark.parametrize("number", [2.0, 3, 0.5])
+def test_what_is_computed_from_numbers_alone_is_as_weak(number: Any) -> None:
+    def function(x: Any, c: Any) -> Any:
+        rate = 0.9**c / (1 - 0.3 * c) + abs(-c) // 2 % 3
+        return x * (c / 2), x - c**2, (1 - c) * x, rate * x, c * 2, rate
+
+    for dtype in (np.float32, np.float64):
+        x = np.arange(5.0).astype(dtype)
+        assert_close(gt.jit(function)(x, number), function(x, number))
+        # Inside another compiled function, and in a gradient.
+        twice = gt.jit(lambda x, c: gt.jit(function)(x, c + 1))
+        assert_close(twice(x, number), function(x, number + 1))
+        gradient = gt.grad(lambda x, c: np.sum(function(x, c)[0] ** 2), (0, 1))
+        expected = gradient(x, float(number))
+        assert_close(gt.jit(gradient)(x, float(number)), expected)
+
+
+def test_a_step_of_an_optimizer_stays_in_single_precision() -> None:
+    def adam(w: Any, m: Any, v: Any, g: Any, t: int, rate: float) -> Any:
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        step = rate * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        return w - step, m, v
+
+    arrays = [np.linspace(k, k + 1, 7, dtype=np.float32) for k in range(4)]
+    compiled = gt.jit(Counted(adam))
+    for t in (1, 2, 3):
+        assert_close(compiled(*arrays, t, 0.1 / t), adam(*arrays, t, 0.1 / t))
+    assert compiled.__wrapped__.count == 1
+
+
 def test_other_numbers_use_the_same_code() -> None:
     compiled = gt.jit(Counted(lambda x, c: x * c))
     for kind in (float, int, bool):

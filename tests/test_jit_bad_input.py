@@ -275,9 +275,9 @@ def test_index_arrays(name: str) -> None:
     assert_close(compiled(X, np.zeros(0, int)), np.array(function(gt.tensor(X), np.zeros(0, int))))
     for index in ([0, 6], [-7, 0], [2**40, 0], [-(2**62), 1]):
         for _ in range(2):
-            with pytest.raises(IndexingError, match="came index"):
+            with pytest.raises(IndexingError, match=r"came .*index.* axis of size 6.*from -6 to 5"):
                 compiled(X, np.array(index))
-    with pytest.raises(IndexingError, match="came index 6"):
+    with pytest.raises(IndexingError, match=r"came .*index"):
         compiled(X, 6)
     assert_close(compiled(X, np.array([0, 2])), np.array(function(gt.tensor(X), np.array([0, 2]))))
 
@@ -290,7 +290,7 @@ def test_indices_out_of_bounds_with_mode() -> None:
 
 
 def test_index_arrays_that_are_known() -> None:
-    with pytest.raises(IndexingError, match="came index 6"):
+    with pytest.raises(IndexingError, match=r"came .*index"):
         gt.jit(lambda x: x[np.array([0, 6])])(X)
     assert_close(gt.jit(lambda x: x[np.array([0, -6, 5])])(X), X[[0, -6, 5]])
     assert_close(gt.jit(lambda x: x[X[:, 0] > 0])(X), X[X[:, 0] > 0])

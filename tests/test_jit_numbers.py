@@ -200,3 +200,34 @@ def test_no_warnings_and_no_errors_from_floating_point() -> None:
     with np.errstate(all="raise"):
         out = gt.jit(function)(np.zeros(3))
     assert_close(out[:3], (np.full(3, np.inf), np.full(3, -np.inf), np.full(3, np.inf)))
+
+
+# ---- what is the same in a register, and not the same ----------------------------------------
+
+
+def test_signed_and_unsigned_integers_of_the_same_bits() -> None:
+    def function(x: Any) -> Any:
+        y = x.astype(np.uint8)
+        return [
+            [np.maximum(x, y), x + y * np.int16(1), x.astype(np.int32) - y.astype(np.int32)],
+            [x > 3, y > 3, x.astype(float), y.astype(float), x // 3, y // 3, x.max(), y.max()],
+        ]
+
+    x = np.resize(np.array([-128, -8, -1, 0, 5, 127], np.int8), COUNT)
+    assert_close(gt.jit(function)(x), function(x), 0)
+
+
+def test_zeros_of_both_signs() -> None:
+    def function(x: Any) -> Any:
+        return (
+            np.copysign(x, 0.0) + 2 * np.copysign(x, -0.0),
+            x * 0.0,
+            x * -0.0,
+            np.where(x, 0.0, -0.0),
+        )
+
+    x = np.array([-1.0, 0.0, 2.0])
+    got, expected = gt.jit(function)(x), function(x)
+    assert_close(got, expected, 0)
+    for one, other in zip(got, expected, strict=True):
+        assert np.array_equal(np.signbit(one), np.signbit(other))

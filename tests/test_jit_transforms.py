@@ -216,13 +216,45 @@ def test_modes_see_a_compiled_function_as_one_op() -> None:
 
 
 def test_results_without_derivatives() -> None:
-    def function(x: Any) -> Any:
-        return np.sum(x), x > 0, np.argmax(x), x.astype(np.int32)
+    fixed = gt.tensor(V, requires_grad=True)
 
-    total, *others = gt.jit(function)(gt.tensor(X, requires_grad=True))
+    def function(x: Any, y: Any) -> Any:
+        accuracy = np.mean((x > 0).astype(np.float64))
+        cut = gt.stop_gradient(x) * 2 + fixed.detach()
+        return np.sum(x), x > 0, np.argmax(x), x.astype(np.int32), accuracy, cut, y * 2, y
+
+    x = gt.tensor(X, requires_grad=True)
+    total, *others = gt.jit(function)(x, V)
     assert total.requires_grad
     assert not any(other.requires_grad for other in others)
-    assert_close([np.asarray(other) for other in others], [np.asarray(o) for o in function(X)[1:]])
+    _, *expected = function(x, V)
+    assert_close([np.asarray(other) for other in others], [np.asarray(o) for o in expected])
+    total.backward()
+    assert fixed.grad is None
+    # The same with another argument recorded: other results are.
+    recorded = [out.requires_grad for out in gt.jit(function)(X, gt.tensor(V, requires_grad=True))]
+    assert recorded == [False] * 6 + [True] * 2
+
+
+def test_functions_with_rules_of_their_own() -> None:
+    @gt.custom_vjp
+    def doubled(x: Any) -> Any:
+        return np.sin(x)
+
+    doubled.defvjp(lambda ct, out, x: (2 * ct,))  # not its derivative, so that it can be told
+
+    def function(x: Any) -> Any:
+        return np.sum(doubled(x) * x)
+
+    expected = gt.value_and_grad(function)(V)
+    compiled = gt.jit(function)
+    for way in (
+        gt.value_and_grad(compiled),
+        gt.jit(gt.value_and_grad(function)),
+        gt.jit(gt.value_and_grad(compiled)),
+    ):
+        assert_close(way(V), expected)
+    assert_close(gt.jit(function)(V), function(V))
 
 
 def test_arguments_that_are_not_used_get_zeros() -> None:

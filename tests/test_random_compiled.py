@@ -14,8 +14,7 @@ import pytest
 
 import gradtape as gt
 from gradtape import tree
-from gradtape.graph.run import replay
-from graphcall import traced
+from graphcall import traced_and_run
 from random_code import Program, random_program, reduced
 
 # Relative to the largest element of a result, in double and in single precision: rounding errors of
@@ -38,13 +37,18 @@ def loss_of(program: Program) -> Callable[..., Any]:
     return loss
 
 
-def gradient_of(program: Program) -> Callable[..., Any]:
+def gradient_of(program: Program, make: Callable[..., Any] = lambda f: f) -> Callable[..., Any]:
     """The gradient of the loss by the floating inputs; nothing if there is none."""
-    chosen = tuple(k for k, (_, _, dtype) in enumerate(program.inputs) if dtype[0] == "f")
-    results = program.function()(*program.arguments())
-    if not chosen or not any(np.asarray(out).dtype.kind == "f" for out in results):
-        return lambda *arrays: ()
-    return gt.grad(loss_of(program), chosen)
+    chosen = floating_inputs(program)
+    return gt.grad(make(loss_of(program)), chosen) if chosen else lambda *arrays: ()
+
+
+def floating_inputs(program: Program) -> tuple[int, ...]:
+    """Which inputs to differentiate by: none if no result is floating."""
+    results = eager(program.function(), program.arguments())
+    if not any(np.asarray(out).dtype.kind == "f" for out in results):
+        return ()
+    return tuple(k for k, (_, _, dtype) in enumerate(program.inputs) if dtype[0] == "f")
 
 
 def eager(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
@@ -73,55 +77,158 @@ def difference(program: Program, got: Any, expected: Any) -> str | None:
     return None
 
 
-def wrong(function: Callable[[Program], Callable[..., Any]], program: Program) -> str | None:
-    """What is wrong with a function of a program, compiled on its own."""
+Way = Callable[[Program], Callable[..., Any]]
+
+
+def wrong(way: Way, program: Program, reference: Way | None = None) -> str | None:
+    """What is wrong with a way to run a program, compared with another or with eager code."""
     arguments = program.arguments()
-    expected = eager(function(program), arguments)
+    expected = eager((reference or way)(program), arguments)
     try:
-        return difference(program, gt.jit(function(program))(*arguments), expected)
+        run = gt.jit(way(program)) if reference is None else way(program)
+        return difference(program, eager(run, arguments), expected)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 
 
-def check(
-    programs: Sequence[Program], functions: Sequence[Callable[[Program], Callable[..., Any]]]
-) -> None:
-    """Compile functions of many programs as one, and compare with eager code."""
-    parts = [[function(program) for function in functions] for program in programs]
+def check(way: Way, program: Program, reference: Way | None = None) -> None:
+    """Raise if a way to run a program is wrong, with the smallest program for which it is."""
+    if wrong(way, program, reference) is not None:
+        small = reduced(program, lambda p: wrong(way, p, reference) is not None)
+        told = wrong(way, small, reference)
+        raise AssertionError(f"seed {program.seed}, {way.__name__}: {told}\n{small.script}")
+
+
+def check_together(ways: Sequence[Way], programs: Sequence[Program]) -> None:
+    """Compile several ways to run many programs as one function, and compare with eager code."""
+    parts = [[way(program) for way in ways] for program in programs]
     arguments = [program.arguments() for program in programs]
 
     def run(batch: Any) -> Any:
         return [[f(*given) for f in fs] for fs, given in zip(parts, batch, strict=True)]
 
-    expected = [[eager(f, given) for f in fs] for fs, given in zip(parts, arguments, strict=True)]
+    expected = eager(run, [arguments])
     try:
         got = gt.jit(run)(arguments)
     except Exception as error:
-        got, failure = None, f"{type(error).__name__}: {error}"
-    for k, program in enumerate(programs):
-        for n, function in enumerate(functions):
-            told = failure if got is None else difference(program, got[k][n], expected[k][n])
-            alone = wrong(function, program) if told is not None else None
-            if alone is not None:
-                small = reduced(program, lambda p: wrong(function, p) is not None)
+        for program in programs:
+            for way in ways:
+                check(way, program)
+        raise AssertionError(f"seeds {[p.seed for p in programs]} fail only together") from error
+    for program, made, right in zip(programs, got, expected, strict=True):
+        for way, one, other in zip(ways, made, right, strict=True):
+            told = difference(program, one, other)
+            if told is not None:
+                check(way, program)
                 raise AssertionError(
-                    f"seed {program.seed}, {function.__name__}: {wrong(function, small)}\n"
-                    f"{small.script}"
+                    f"seed {program.seed}, {way.__name__}: right on its own, and wrong together "
+                    f"with seeds {[p.seed for p in programs]}: {told}"
                 )
-            assert told is None or got is None, (
-                f"seed {program.seed}, {function.__name__}: right on its own, and wrong together "
-                f"with seeds {[p.seed for p in programs]}: {told}"
-            )
-    assert got is not None, f"seeds {[p.seed for p in programs]} fail together only: {failure}"
+
+
+# ---- ways to run a program ----------------------------------------------------------------------
 
 
 def values_of(program: Program) -> Callable[..., Any]:
     return program.function()
 
 
+def replayed(program: Program) -> Callable[..., Any]:
+    return lambda *arrays: traced_and_run(program.function(), *arrays)
+
+
+def compiled(program: Program) -> Callable[..., Any]:
+    return gt.jit(program.function())
+
+
+def gradient_of_compiled(program: Program) -> Callable[..., Any]:
+    return gradient_of(program, gt.jit)
+
+
+def compiled_gradient_of_compiled(program: Program) -> Callable[..., Any]:
+    return gt.jit(gradient_of(program, gt.jit))
+
+
+def tangents_of(program: Program, make: Callable[..., Any] = lambda f: f) -> Callable[..., Any]:
+    """The derivative of the loss along the floating inputs themselves."""
+    chosen = floating_inputs(program)
+    if not chosen:
+        return lambda *arrays: ()
+    loss = make(loss_of(program))
+
+    def tangents(*arrays: Any) -> Any:
+        def function(*some: Any) -> Any:
+            full = list(arrays)
+            for k, array in zip(chosen, some, strict=True):
+                full[k] = array
+            return loss(*full)
+
+        some = tuple(arrays[k] for k in chosen)
+        return gt.jvp(function, some, some)
+
+    return tangents
+
+
+def tangents_of_compiled(program: Program) -> Callable[..., Any]:
+    return tangents_of(program, gt.jit)
+
+
+def batched(program: Program, make: Callable[..., Any] = lambda f: f) -> Callable[..., Any]:
+    """The program on three sets of arguments at once."""
+    function = gt.vmap(make(program.function()))
+    others = [program.arguments(1), program.arguments(2)]
+
+    def run(*arrays: Any) -> Any:
+        return function(*(np.stack(column) for column in zip(arrays, *others, strict=True)))
+
+    return run
+
+
+def batched_compiled(program: Program) -> Callable[..., Any]:
+    return batched(program, gt.jit)
+
+
+# ---- tests --------------------------------------------------------------------------------------
+
 TOGETHER = 25
+
+
+def programs(first: int, count: int = TOGETHER, **options: bool) -> list[Program]:
+    return [random_program(seed, **options) for seed in range(first, first + count)]
 
 
 @pytest.mark.parametrize("first", range(0, 1500, TOGETHER))
 def test_values(first: int) -> None:
-    check([random_program(seed) for seed in range(first, first + TOGETHER)], [values_of])
+    check_together([values_of], programs(first))
+
+
+@pytest.mark.parametrize("first", range(10_000, 11_000, TOGETHER))
+def test_values_and_gradients(first: int) -> None:
+    check_together([values_of, gradient_of], programs(first, floating=True))
+
+
+@pytest.mark.parametrize("first", range(40_000, 40_080, 10))
+def test_large_arrays(first: int) -> None:
+    check_together([values_of, gradient_of], programs(first, 10, floating=True, large=True))
+
+
+@pytest.mark.parametrize("first", range(20_000, 20_200, TOGETHER))
+def test_compiled_transforms(first: int) -> None:
+    check_together([tangents_of, batched], programs(first))
+
+
+@pytest.mark.parametrize("first", range(30_000, 30_060, 10))
+@pytest.mark.parametrize(
+    ("way", "reference"),
+    [
+        (replayed, values_of),
+        (compiled, values_of),
+        (gradient_of_compiled, gradient_of),
+        (compiled_gradient_of_compiled, gradient_of),
+        (tangents_of_compiled, tangents_of),
+        (batched_compiled, batched),
+    ],
+)
+def test_ways_agree(way: Way, reference: Way, first: int) -> None:
+    for program in programs(first, 10):
+        check(way, program, reference)

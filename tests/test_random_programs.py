@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from hypothesis import assume, example, given, strategies as st
+from hypothesis import assume, example, given, settings, strategies as st
 
 import gradtape as gt
 from gradtape.core.record import Segment
@@ -257,6 +257,28 @@ def test_vmap_equals_loop(program: Program) -> None:
         assert_close(gt.vmap(function)(*batches), expected)
         last = [np.moveaxis(batch, 0, -1) for batch in batches]
         assert_close(gt.vmap(function, in_axes=-1)(*last), expected)
+
+
+@settings(max_examples=10)
+@on_programs
+def test_compiled_code_agrees(program: Program) -> None:
+    inputs, elements = program.inputs(), [program.inputs(seed) for seed in range(3)]
+    compiled, loss = gt.jit(program.values), gt.jit(program.loss)
+    assert_close(compiled(*inputs), program.values(*inputs))
+    gradient = gt.grad(program.loss, program.argnums)
+    expected = gradient(*inputs)
+    assert_close(gt.grad(loss, program.argnums)(*inputs), expected)
+    assert_close(gt.jit(gradient)(*inputs), expected)
+
+    v = like(5, inputs)
+    _, curvature = gt.jvp(gradient, inputs, v)
+    assert_close(gt.jit(lambda *xs: gt.jvp(gradient, xs, v)[1])(*inputs), curvature)
+    assert_close(gt.jvp(gt.grad(loss, program.argnums), inputs, v)[1], curvature)
+
+    batches = [np.stack(column) for column in zip(*elements, strict=True)]
+    expected = gt.vmap(program.values)(*batches)
+    assert_close(gt.vmap(compiled)(*batches), expected)
+    assert_close(gt.jit(gt.vmap(program.values))(*batches), expected)
 
 
 @on_programs

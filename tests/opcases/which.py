@@ -8,6 +8,7 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import AxisError, ShapeError, UnsupportedError
+from gradtape.ops.which import numbers_along
 from opcases.case import OpCase, Raises, draw
 
 REAL = (np.float64, np.float32, np.float16, np.int8, np.bool_)
@@ -44,6 +45,15 @@ CASES = [
         raises=[Raises((draw(0),), ShapeError, "argmax: came float64")],
     ),
     *cases(gt.argmin, np.argmin, draw(2, 3)),
+    untracked(
+        numbers_along,
+        (draw(2, 3),),
+        lambda x, axis: np.indices(x.shape)[axis],
+        params={"axis": 1},
+        ops=("numbers_along",),
+        dtypes=REAL,
+        label="numbers_along",
+    ),
     *cases(gt.any, np.any, SPARSE),
     untracked(gt.any, (SPARSE, (0, 1)), np.any, label="axes"),
     untracked(gt.any, (draw(0),), np.any, label="empty"),

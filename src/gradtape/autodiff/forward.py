@@ -52,9 +52,9 @@ class ForwardLevel(Level):
     def process(self, op: Op, args: list[Any], params: dict[str, Any]) -> Any:
         primals, tangents = zip(*(self.split(arg) for arg in args), strict=True)
         out = dispatch(op, primals, params)
-        if not op.tracked:
-            return out
         if op.jvp is None:
+            if not op.tracked:
+                return out
             raise NotDifferentiableError(f"{op.name}: has no forward-mode derivative")
         with np.errstate(all="ignore"):
             tangent = op.jvp(tangents, out, *primals, **params)

@@ -9,19 +9,27 @@ from typing import Any
 
 from gradtape.compiler.kernel import walk
 from gradtape.core.aval import Aval
-from gradtape.core.lowering import Composite, Contraction, Elements, Pointwise, Reduction, Relabel
+from gradtape.core.lowering import (
+    Composite,
+    Contraction,
+    Elements,
+    Pointwise,
+    Reduction,
+    Relabel,
+    Scatter,
+)
 from gradtape.core.promotion import INT64, NATIVE
-from gradtape.core.scalar import Scalar, convert, scalar
+from gradtape.core.scalar import Scalar, check, convert, scalar
 from gradtape.errors import UnsupportedError
 from gradtape.graph.ir import Literal, Node, Operand
 
 # Rough costs of one element in instructions; what is not listed is one instruction.
 _COSTS = {"divide": 4, "sqrt": 4, "floor_divide": 20, "remainder": 20, "gather": 8}
-_FREE = frozenset({"constant", "axis", "load", "argument", "convert", "reduced"})
+_FREE = frozenset({"constant", "axis", "load", "argument", "convert", "reduced", "running"})
 _CHEAP = frozenset(
     {"add", "subtract", "multiply", "negative", "equal", "not_equal", "less", "less_equal"}
     | {"greater", "greater_equal", "and", "or", "xor", "select", "absolute", "copysign"}
-    | {"signbit", "maximum", "minimum", "floor", "ceil", "trunc", "rint", "fma"}
+    | {"signbit", "maximum", "minimum", "floor", "ceil", "trunc", "rint", "fma", "check"}
 )
 _ELEMENTARY = 20
 
@@ -39,6 +47,9 @@ def obstacle(node: Node) -> str | None:
             return _contraction_obstacle(node)
         if isinstance(lowering, Pointwise | Elements):
             sample(node)
+        if isinstance(lowering, Scatter):
+            sizes = lowering.sizes(*(operand.aval for operand in node.operands), **node.params)
+            lowering.put(_point(sum(map(len, sizes))), *_readers(node), **node.params)
     except UnsupportedError as error:
         return str(error)
     return None
@@ -59,10 +70,17 @@ def sample(node: Node) -> Scalar:
         made = scalar(lowering.expression(*arguments, **node.params))
     else:
         assert isinstance(lowering, Elements)
-        index = tuple(Scalar("axis", (), INT64, extra=k) for k in range(len(node.outputs[0].shape)))
-        readers = (_SampleReader(operand) for operand in node.operands)
-        made = scalar(lowering.expression(index, *readers, **node.params))
+        point = _point(len(node.outputs[0].shape))
+        made = scalar(lowering.expression(point, *_readers(node), **node.params))
     return convert(made, node.outputs[0].dtype)
+
+
+def _point(ndim: int) -> tuple[Scalar, ...]:
+    return tuple(Scalar("axis", (), INT64, extra=k) for k in range(ndim))
+
+
+def _readers(node: Node) -> list[_SampleReader]:
+    return [_SampleReader(operand) for operand in node.operands]
 
 
 def _argument(operand: Operand) -> Scalar:
@@ -79,6 +97,9 @@ class _SampleReader:
 
     def __call__(self, *_index: Any, inside: Any = None) -> Scalar:
         return self._argument
+
+    def check(self, value: Scalar, holds: Scalar, message: str, given: Scalar) -> Scalar:
+        return check(value, holds, message, given)
 
 
 def cost(node: Node) -> int:

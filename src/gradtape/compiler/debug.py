@@ -175,11 +175,16 @@ def _compiled(pieces: Sequence[_Piece]) -> list[Runner]:
     module = Module()
     names = [f"piece{n}" for n in range(len(pieces))]
     graphs = [with_own_outputs(piece.graph) for piece in pieces]
-    for graph, name in zip(graphs, names, strict=True):
-        write(graph, module, host(), name)
+    written = [
+        write(graph, module, host(), name) for graph, name in zip(graphs, names, strict=True)
+    ]
     text = str(module)
-    library = Library(cache.compiled(text), blas.imports(text), names)
-    return [Runner(library, name, graph.outputs) for graph, name in zip(graphs, names, strict=True)]
+    exports = [name for native in written for name in native.exports]
+    library = Library(cache.compiled(text), blas.imports(text), exports)
+    return [
+        Runner(library, native, graph.outputs)
+        for graph, native in zip(graphs, written, strict=True)
+    ]
 
 
 def _made(piece: _Piece, run: Runner, values: Arrays) -> Arrays:

@@ -7,7 +7,6 @@ native part. All times, bytes and flops are estimates from the plan; nothing is 
 
 from __future__ import annotations
 
-import functools
 import math
 import textwrap
 from collections import Counter
@@ -23,6 +22,7 @@ from gradtape.compiler.native import Native, Step
 from gradtape.compiler.program import NativeFunction, Program
 from gradtape.compiler.schedule import work
 from gradtape.core.aval import Aval
+from gradtape.core.lazy import lazy
 from gradtape.graph.ir import Graph, Node, Operand, Value
 from gradtape.graph.show import short_line, show, show_operand, value_names
 
@@ -133,7 +133,7 @@ class Explanation:
         """The LLVM IR of all native parts, before LLVM's own passes."""
         return "\n".join(f"; part {n}\n{part.text}" for n, part in self._native_parts())
 
-    @functools.cached_property
+    @lazy
     def assembly(self) -> str:
         """The machine code of all native parts as a listing for the CPU at hand."""
         return "\n".join(f"# part {n}\n{assembly(part.text)}" for n, part in self._native_parts())
@@ -248,7 +248,7 @@ def _traffic(step: Step) -> tuple[int, int]:
         return sum(b.nbytes for b in step.buffers if b is not step.c), step.c.nbytes
     written = {s.place.buffer for s in step.statements() if isinstance(s, Store)}
     loads = (part for part in step.expressions if part.name in ("load", "gather"))
-    read = {part.extra.buffer if part.name == "load" else part.extra for part in loads}
+    read = {part.extra.buffer for part in loads}
     return _size(read), _size(written)
 
 
@@ -270,7 +270,8 @@ def _flops(kernel: Kernel) -> int:
 def _cost(statements: Iterable[Statement]) -> int:
     """Instructions for one point, common parts counted once."""
     seen: set[int] = set()
-    return cost_of(part for statement in statements for part in walk(statement.value, seen))
+    wholes = (whole for statement in statements for whole in statement.expressions)
+    return cost_of(part for whole in wholes for part in walk(whole, seen))
 
 
 # ---- numbers as text ----------------------------------------------------------------------------

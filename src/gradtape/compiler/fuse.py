@@ -15,7 +15,7 @@ from typing import NamedTuple
 from gradtape.compiler.classify import is_inlinable
 from gradtape.compiler.kernel import Axis, affine
 from gradtape.compiler.pull import ZERO, Index, Puller, reshaped_index
-from gradtape.compiler.roots import find_roots
+from gradtape.compiler.roots import find_roots, operands_in_memory
 from gradtape.core.lowering import Reduction
 from gradtape.core.scalar import Scalar
 from gradtape.graph.ir import Graph, Node, Value
@@ -111,7 +111,8 @@ class Fusion:
 
     def _opaque(self, node: Node) -> Group:
         group = Group([], opaque=node)
-        group.reads = self.reads_of(node)
+        # It may read what an operand is a reshape of, though the operand is in memory as well.
+        group.reads = self.reads_of(node) | dict.fromkeys(operands_in_memory(node))
         for value in node.outputs:
             group.members[value] = Member("opaque", (), 0)
             self._group_of[value] = group

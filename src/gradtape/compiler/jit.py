@@ -313,14 +313,20 @@ def jit(
     The function is traced when it is first called with arguments of a new form (containers,
     shapes, dtypes): it runs once with abstract values, and the operations it does become one native
     function. What it computes without the arguments is computed then, and only then; arrays and
-    tensors it uses from outside are read at every call.
+    tensors it uses from outside are read at every call, and gradtape's random numbers are drawn. A
+    name that is bound to another array afterwards is not looked up again.
+
+    Python's numbers are arguments like others: other values use the same code, and they take the
+    dtype of what they meet. Results share memory with nothing, and those without axes are NumPy
+    scalars.
 
     Args:
         function: What to compile: plain NumPy code or gradtape's functions, also `gt.grad(f)` and
             other transforms. Without it, a decorator is returned.
         static_argnums: Positions of arguments that are passed as they are and compiled for: flags,
-            sizes, names. They must be hashable.
-        static_argnames: Names of keyword arguments, likewise.
+            sizes, names. They must be hashable. The `self` of a method counts; it is always static.
+        static_argnames: Names of arguments, likewise. However these are passed, by position or by
+            name, they are static.
         debug: Whether to check every pass of the compiler, and every kernel against eager code.
 
     Returns:
@@ -328,7 +334,9 @@ def jit(
         differentiated and batched again.
 
     Raises:
-        ConversionError: The function asks for the value of an argument, as `if x > 0` does.
+        ArgumentError: It is no function, or does not have those static arguments.
+        ConversionError: When it is called: it asks for a value of an argument, as `if x > 0` does.
+        DTypeError: When it is called: an argument or a result is not made of numbers.
 
     >>> @gt.jit
     ... def energy(x):

@@ -4,38 +4,48 @@ A kernel runs over a box of axes, of which some may be reduced. For each point o
 not reduced it goes through its stages in order; a stage loops over the reduced axes, and afterwards
 does what needs its results:
 
-    for i in outer axes:                   # in parallel
+    for i in outer axes:                   # in parallel, but for serial ones
         for stage in stages:
             for r in reduced axes:         # absent if there are none
                 stage.inner                # store elements, accumulate
             stage.outer                    # store what was accumulated, or is computed from it
 
 Statements hold expressions of `core.scalar`; loads say which buffer and where, by integer steps
-along the axes. Nothing here depends on the machine: printers choose vectors, threads and blocks.
+along the axes; a *gather* adds an index that is computed to that. Nothing here depends on the
+machine: printers choose vectors, threads and blocks.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradtape.core.lazy import lazy
 from gradtape.core.promotion import BOOL, INT64
 from gradtape.core.scalar import Scalar, constant
+from gradtape.graph.ir import Node
 
 
 class Axis:
-    """One loop: how often it runs, and whether what it computes is combined into one."""
+    """One loop: how often it runs, and how.
 
-    __slots__ = ("index", "name", "reduced", "size")
+    Attributes:
+        reduced: Whether what it computes is combined into one.
+        serial: Whether its steps have to be done one after the other, in order.
+    """
 
-    def __init__(self, name: str, size: int, *, reduced: bool = False) -> None:
+    __slots__ = ("index", "name", "reduced", "serial", "size")
+
+    def __init__(
+        self, name: str, size: int, *, reduced: bool = False, serial: bool = False
+    ) -> None:
         self.name = name
         self.size = size
         self.reduced = reduced
+        self.serial = serial
         # An axis of one step needs no loop.
         self.index = constant(0, INT64) if size == 1 else Scalar("axis", (), INT64, extra=self)
 
@@ -93,30 +103,63 @@ class Place(NamedTuple):
         return next((step for own, step in self.steps if own is axis), 0)
 
 
+class Failure(NamedTuple):
+    """What is wrong if a condition does not hold: at which node, and in words.
+
+    In the message `{}` stands for the number that came.
+    """
+
+    node: Node
+    message: str
+
+    def __str__(self) -> str:
+        came, _, needed = self.message.partition("; ")
+        at = f" at {self.node.line}" if self.node.line else ""
+        return f"{came}{at}; {needed}"
+
+
 class Accumulator:
     """A result being combined over the reduced axes."""
 
-    __slots__ = ("combine", "dtype", "name", "value")
+    __slots__ = ("combine", "dtype", "name", "running", "start", "value")
 
     def __init__(self, name: str, combine: str, dtype: np.dtype[Any]) -> None:
         self.name = name
         self.combine = combine
         self.dtype = dtype
+        self.start = identity(combine, dtype)
         # Reads the result, once the loop over the reduced axes is done.
         self.value = Scalar("reduced", (), dtype, extra=self)
+        # Reads what there is so far, in a statement after the one that combines.
+        self.running = Scalar("running", (), dtype, extra=self)
 
     def __repr__(self) -> str:
         return self.name
 
 
 class Store(NamedTuple):
-    """Write an element."""
+    """Write an element.
+
+    Attributes:
+        place: Where to.
+        value: What.
+        further: How many elements further on, if that is computed.
+        adds: Whether to add it to what is there.
+    """
 
     place: Place
     value: Scalar
+    further: Scalar | None = None
+    adds: bool = False
+
+    @property
+    def expressions(self) -> tuple[Scalar, ...]:
+        """What is computed for it."""
+        return (self.value,) if self.further is None else (self.further, self.value)
 
     def __repr__(self) -> str:
-        return f"{self.place} = {self.value}"
+        where = self.place if self.further is None else f"{self.place}[{self.further}]"
+        return f"{where} {'+=' if self.adds else '='} {self.value}"
 
 
 class Accumulate(NamedTuple):
@@ -124,6 +167,11 @@ class Accumulate(NamedTuple):
 
     target: Accumulator
     value: Scalar
+
+    @property
+    def expressions(self) -> tuple[Scalar, ...]:
+        """What is computed for it."""
+        return (self.value,)
 
     def __repr__(self) -> str:
         return f"{self.target} {self.target.combine}= {self.value}"
@@ -162,6 +210,11 @@ class Kernel:
         self.split = False
 
     @property
+    def ordered(self) -> bool:
+        """Whether some of it has to be done in order."""
+        return any(axis.serial for axis in self.axes)
+
+    @property
     def outer(self) -> tuple[Axis, ...]:
         """The axes that are not reduced."""
         return tuple(axis for axis in self.axes if not axis.reduced)
@@ -182,20 +235,20 @@ class Kernel:
             yield from stage.inner
             yield from stage.outer
 
-    @functools.cached_property
+    @lazy
     def expressions(self) -> tuple[Scalar, ...]:
         """All expressions and their parts, each once, parts before wholes."""
         seen: set[int] = set()
-        return tuple(part for s in self.statements() for part in walk(s.value, seen))
+        wholes = (whole for statement in self.statements() for whole in statement.expressions)
+        return tuple(part for whole in wholes for part in walk(whole, seen))
 
-    @functools.cached_property
+    @lazy
     def buffers(self) -> tuple[Buffer, ...]:
         """The buffers it touches, in order of first use."""
         found: dict[Buffer, None] = {}
         for part in self.expressions:
             if part.name in ("load", "gather"):
-                buffer = part.extra.buffer if part.name == "load" else part.extra
-                found.setdefault(buffer)
+                found.setdefault(part.extra.buffer)
         for statement in self.statements():
             if isinstance(statement, Store):
                 found.setdefault(statement.place.buffer)
@@ -255,12 +308,14 @@ def affine(index: Scalar | int) -> Affine | None:
     """An index as steps per axis and an offset; None if it is not of that form."""
     if isinstance(index, int | np.integer):
         return {}, int(index)
+    if index.dtype != INT64:
+        return None  # it may wrap around, or round
     if index.name == "constant":
         return {}, int(index.extra)
     if index.name == "axis":
         return {index.extra: 1}, 0
-    if index.name == "convert":
-        return affine(index.args[0])
+    if index.name not in ("add", "subtract", "multiply", "negative"):
+        return None
     parts = [affine(arg) for arg in index.args]
     if any(part is None for part in parts):
         return None
@@ -278,10 +333,8 @@ def affine(index: Scalar | int) -> Affine | None:
         if steps2:
             steps, offset, offset2 = steps2, offset2, offset
         return {axis: step * offset2 for axis, step in steps.items()}, offset * offset2
-    if index.name == "negative":
-        steps, offset = parts[0]  # type: ignore[misc]
-        return {axis: -step for axis, step in steps.items()}, -offset
-    return None
+    steps, offset = parts[0]  # type: ignore[misc]
+    return {axis: -step for axis, step in steps.items()}, -offset
 
 
 def bounds(index: Scalar | int) -> tuple[int, int] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from gradtape.compiler.kernel import Kernel, Statement, Store, walk
+from gradtape.compiler.kernel import Kernel, Place, Statement, Store, walk
 from gradtape.core.scalar import Scalar
 
 # Longer expressions get a name and a line of their own.
@@ -49,15 +49,16 @@ class _Names:
 
     def block(self, statements: Sequence[Statement]) -> list[str]:
         """The lines of the statements of one loop, with the names they use before them."""
-        uses: Counter[int] = Counter(id(statement.value) for statement in statements)
+        wholes = [whole for statement in statements for whole in statement.expressions]
+        uses: Counter[int] = Counter(map(id, wholes))
         seen: set[int] = set()
-        for statement in statements:
-            uses.update(id(arg) for part in walk(statement.value, seen) for arg in part.args)
+        for whole in wholes:
+            uses.update(id(arg) for part in walk(whole, seen) for arg in part.args)
         lines: list[str] = []
         written: dict[int, tuple[str, int]] = {}
         seen.clear()
         for statement in statements:
-            for part in walk(statement.value, seen):
+            for part in (p for whole in statement.expressions for p in walk(whole, seen)):
                 text, strength = _expression(part, [written[id(arg)] for arg in part.args])
                 shared = uses[id(part)] > 1 and bool(part.args)
                 if shared or (len(text) > _LONGEST and part is not statement.value):
@@ -65,26 +66,33 @@ class _Names:
                     lines.append(f"v{self._count} = {text}")
                     text, strength = f"v{self._count}", _ATOM
                 written[id(part)] = text, strength
-            lines.append(_assignment(statement, written[id(statement.value)][0]))
+            lines.append(_assignment(statement, [written[id(e)][0] for e in statement.expressions]))
         return lines
 
 
-def _assignment(statement: Statement, value: str) -> str:
+def _assignment(statement: Statement, texts: list[str]) -> str:
+    value = texts.pop()
     if isinstance(statement, Store):
-        return f"{statement.place} = {value}"
+        return f"{_place(statement.place, *texts)} {'+=' if statement.adds else '='} {value}"
     target = statement.target
     if target.combine in _INFIX:
         return f"{target} {_INFIX[target.combine][0]}= {value}"
     return f"{target} = {target.combine}({target}, {value})"
 
 
+def _place(place: Place, index: str | None = None) -> str:
+    """A place, so many elements further on as an index says."""
+    if index is None:
+        return str(place)
+    fixed = f"{str(place)[:-1]} + " if place.steps or place.offset else f"{place.buffer}["
+    return f"{fixed}{index}]"
+
+
 def _expression(part: Scalar, args: list[tuple[str, int]]) -> tuple[str, int]:
     """The text of an expression from those of its arguments, and how strongly it binds."""
     texts = [text for text, _ in args]
     if part.name in ("load", "gather"):
-        where = str(part.extra)
-        if part.name == "gather":
-            where = f"{where}[{texts.pop(0)}]"
+        where = _place(part.extra, *([texts.pop(0)] if part.name == "gather" else []))
         return (f"({where} if {texts[0]})" if texts else where), _ATOM
     if not args:
         return str(part.extra), _ATOM

@@ -7,19 +7,25 @@ from typing import NamedTuple
 
 from gradtape.compiler.build import build
 from gradtape.compiler.fuse import Fusion
-from gradtape.compiler.kernel import Buffer, Kernel
+from gradtape.compiler.kernel import Buffer, Failure, Kernel
 from gradtape.compiler.llvm.builder import I64, PTR, Builder, Module, Type, Value
 from gradtape.compiler.llvm.link import Target
 from gradtape.compiler.llvm.loops import Loops
 from gradtape.compiler.memory import Arena
+from gradtape.compiler.ordered import ordered
 from gradtape.compiler.product import Product, product_of
 from gradtape.compiler.roots import source_of_matrix
 from gradtape.compiler.schedule import Schedule, divided, scheduled, work
+from gradtape.core.lowering import Contraction
 from gradtape.core.op import registry
 from gradtape.graph.ir import Graph, Literal, Node, Rewriter, Value as GraphValue
 
 # Smaller arenas are on the stack.
 _STACK = 1 << 14
+
+# The function returns 0 if all went well, 1 if there is no memory, and from this one on the number
+# of the first condition that did not hold.
+FIRST_FAILURE = 2
 
 Step = Kernel | Product
 
@@ -34,6 +40,8 @@ class Native(NamedTuple):
         arena: The memory of its temporaries.
         nanoseconds: A rough estimate of a call.
         end: The function that frees what it keeps between calls; None if that is nothing.
+        failures: The conditions it checks, in the order of the graph.
+        name: The name of the function.
     """
 
     steps: tuple[Step, ...]
@@ -42,6 +50,18 @@ class Native(NamedTuple):
     arena: Arena
     nanoseconds: float
     end: str | None
+    failures: tuple[Failure, ...]
+    name: str
+
+    @property
+    def wrong(self) -> str | None:
+        """The variable that holds the number for which a condition did not hold, if it has any."""
+        return f"{self.name}_wrong" if self.failures else None
+
+    @property
+    def exports(self) -> list[str]:
+        """The names by which it is known outside."""
+        return [name for name in (self.name, self.wrong) if name is not None]
 
 
 def with_own_outputs(graph: Graph) -> Graph:
@@ -76,22 +96,37 @@ def write(graph: Graph, module: Module, target: Target, prefix: str = "run") -> 
     steps: list[Step] = []
     for group in fusion.groups:
         name = f"{prefix}_k{len(steps)}"
-        if group.opaque is not None:
+        if group.opaque is None:
+            steps += divided(build(group, buffers, name))
+        elif isinstance(group.opaque.op.lower, Contraction):
             steps.append(_product(group.opaque, buffers))
         else:
-            steps += divided(build(group, buffers, name))
+            steps += ordered(group.opaque, buffers, name)
     temporaries = [[b for b in step.buffers if b.kind == "temporary"] for step in steps]
     arena = Arena(temporaries)
     slots = {buffer: n for n, buffer in enumerate(_all_buffers(graph, buffers, steps))}
+    failures = _failures(graph, steps)
+    codes = {failure: FIRST_FAILURE + n for n, failure in enumerate(failures)}
     schedules = {}
     for step in steps:
         if isinstance(step, Kernel):
             schedules[step] = scheduled(step, target.vector_bytes)
-            Loops(module, step, schedules[step], slots).write()
-    _write_run(module, prefix, steps, schedules, arena, slots, target)
+            Loops(module, step, schedules[step], slots, codes).write()
+    plan = _Plan(prefix, tuple(steps), schedules, arena, slots, len(failures))
+    _write_run(module, plan, target)
     total = sum(work(step) if isinstance(step, Kernel) else step.nanoseconds for step in steps)
     end = f"{prefix}_end" if arena.size > _STACK else None
-    return Native(tuple(steps), schedules, fusion, arena, total, end)
+    return Native(tuple(steps), schedules, fusion, arena, total, end, failures, prefix)
+
+
+def _failures(graph: Graph, steps: Sequence[Step]) -> tuple[Failure, ...]:
+    """What may turn out wrong, in the order in which eager code would find it."""
+    found: dict[Failure, None] = {}
+    for step in steps:
+        if isinstance(step, Kernel):
+            found.update((p.extra, None) for p in step.expressions if p.name == "check")
+    order = {node: n for n, node in enumerate(graph.nodes)} if found else {}
+    return tuple(sorted(found, key=lambda failure: order[failure.node]))
 
 
 def _buffers(graph: Graph, fusion: Fusion) -> dict[GraphValue, Buffer]:
@@ -131,17 +166,23 @@ def _product(node: Node, buffers: dict[GraphValue, Buffer]) -> Product:
 # ---- the function that runs all steps -----------------------------------------------------------
 
 
-def _write_run(
-    module: Module,
-    name: str,
-    steps: Sequence[Step],
-    schedules: dict[Kernel, Schedule],
-    arena: Arena,
-    slots: dict[Buffer, int],
-    target: Target,
-) -> None:
+class _Plan(NamedTuple):
+    """What a function has to do, and with what."""
+
+    name: str
+    steps: tuple[Step, ...]
+    schedules: dict[Kernel, Schedule]
+    arena: Arena
+    slots: dict[Buffer, int]
+    conditions: int
+
+
+def _write_run(module: Module, plan: _Plan, target: Target) -> None:
+    name, arena, slots = plan.name, plan.arena, plan.slots
     b = Builder(module)
-    table = b.alloca(PTR, max(len(slots), 1))
+    table = b.alloca(PTR, len(slots) + 1)
+    status = _begin_status(b, plan.conditions)
+    b.store(status, b.element(table, Value(I64, str(len(slots))), "ptr"))
     memory = _take_arena(b, name, arena)
     counts = {"input": 0, "output": 0}
     addresses: dict[Buffer, Value] = {}
@@ -156,9 +197,9 @@ def _write_run(
             address = b.load(place, PTR)
         addresses[buffer] = address
         b.store(address, b.element(table, Value(I64, str(slot)), "ptr"))
-    for step in steps:
+    for step in plan.steps:
         if isinstance(step, Kernel):
-            parts = schedules[step].parts
+            parts = plan.schedules[step].parts
             if parts == 1:
                 b.emit(f"call void @{step.name}({table}, i64 0)")
             else:
@@ -167,8 +208,32 @@ def _write_run(
         else:
             step.write(b, addresses, target)
     _give_back_arena(b, name, arena, memory)
+    if plan.conditions:
+        _return_failure(b, name, status)
     b.emit("ret i32 0")
     module.define(b.function(f"define i32 @{name}(ptr %inputs, ptr %outputs)"))
+
+
+def _begin_status(b: Builder, conditions: int) -> Value:
+    """Room for a code, and at the place of each code for the number that came."""
+    status = b.alloca(I64, FIRST_FAILURE + conditions)
+    # Larger than all codes: the smallest one remains.
+    b.store(Value(I64, "-1"), status)
+    return status
+
+
+def _return_failure(b: Builder, name: str, status: Value) -> None:
+    """Return the code if there is one."""
+    # Calls that fail at the same time may report each other's number, which is wrong as well.
+    b.module.define(f"@{name}_wrong = global i64 0")
+    failed, well = b.new_block("failed"), b.new_block("well")
+    code = b.load(status, I64)
+    b.branch_if(b.icmp("eq", code, Value(I64, "-1")), well, failed)
+    b.start(failed)
+    number = b.load(b.element(status, code, I64), I64)
+    b.store(number, Value(PTR, f"@{name}_wrong"))
+    b.emit(f"ret {b.convert('trunc', code, 'i32')}")
+    b.start(well)
 
 
 def _take_arena(b: Builder, name: str, arena: Arena) -> Value:

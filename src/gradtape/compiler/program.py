@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,13 +13,13 @@ import numpy as np
 from gradtape.compiler.classify import obstacle
 from gradtape.compiler.llvm.builder import Module
 from gradtape.compiler.llvm.link import Library, Target, host
-from gradtape.compiler.native import with_own_outputs, write
+from gradtape.compiler.native import FIRST_FAILURE, Native, with_own_outputs, write
 from gradtape.compiler.partition import EagerPart, NativePart, partition
 from gradtape.compiler.pipeline import optimized
 from gradtape.compiler.runtime import blas, cache
 from gradtape.core.aval import aval_of
 from gradtape.core.call import evaluate
-from gradtape.errors import GradtapeError, ShapeError
+from gradtape.errors import GradtapeError, IndexingError, ShapeError
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Value
 
 # No machine has that much memory, and sums of sizes up to it are exact in native code.
@@ -35,6 +36,7 @@ class NativeFunction:
         native: Its plan.
         text: Its IR.
         library: Its machine code.
+        failed: Raises what a status that is not 0 means.
     """
 
     def __init__(self, part: NativePart, target: Target | None = None) -> None:
@@ -44,8 +46,10 @@ class NativeFunction:
         self.native = write(graph, module, target or host())
         self.text = str(module)
         code = cache.compiled(self.text, target)
-        self.library = Library(code, blas.imports(self.text), ["run"], end=self.native.end)
-        self._run = Runner(self.library, "run", graph.outputs)
+        names = self.native.exports
+        self.library = Library(code, blas.imports(self.text), names, end=self.native.end)
+        self._run = Runner(self.library, self.native, graph.outputs)
+        self.failed = self._run.failed
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """The outputs for contiguous arrays of the right shapes and dtypes."""
@@ -55,9 +59,12 @@ class NativeFunction:
 class Runner:
     """A native function as one of contiguous arrays, which makes the arrays of its outputs."""
 
-    def __init__(self, library: Library, name: str, outputs: Sequence[Operand]) -> None:
+    def __init__(self, library: Library, native: Native, outputs: Sequence[Operand]) -> None:
         self._library = library  # its code goes when the last reference does
-        self._run = _RUN(library.address(name))
+        self._run = _RUN(library.address(native.name))
+        messages = tuple(map(str, native.failures))
+        number = native.wrong and ctypes.c_int64.from_address(library.address(native.wrong))
+        self.failed = functools.partial(_failed, messages, number)
         self._results = [(output.shape, output.dtype) for output in outputs]
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
@@ -65,14 +72,17 @@ class Runner:
         outputs = [np.empty(shape, dtype) for shape, dtype in self._results]
         status = self._run(_addresses(arrays), _addresses(outputs))
         if status:
-            failed(status)
+            self.failed(status)
         return outputs
 
 
-def failed(status: int) -> None:
-    """Raise what the status of a native function means."""
+def _failed(conditions: Sequence[str], number: Any, status: int) -> None:
+    """Raise what the status of a native function means, which checks some conditions."""
     if status == 1:
         raise MemoryError("jit: no memory for intermediate results")
+    if FIRST_FAILURE <= status < FIRST_FAILURE + len(conditions):
+        message = conditions[status - FIRST_FAILURE]
+        raise IndexingError(message.replace("{}", str(number.value), 1))
     raise GradtapeError(f"jit: the compiled function failed with status {status}")
 
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.compiler.kernel import Affine, Axis, Buffer, Place, affine, bounds
+from gradtape.compiler.kernel import Axis, Buffer, Failure, Place, affine, bounds
 from gradtape.core.aval import Aval
 from gradtape.core.lowering import Elements, Pointwise, Reduction, Relabel
 from gradtape.core.promotion import INT64, native
-from gradtape.core.scalar import Scalar, bitwise_and, constant, convert, scalar, truth
+from gradtape.core.scalar import Scalar, bitwise_and, check, constant, convert, scalar, truth
 from gradtape.errors import UnsupportedError
 from gradtape.graph.ir import Literal, Node, Operand, Value
 
@@ -51,8 +51,16 @@ class Puller:
                 assert operand.node is not None  # inputs are stored
                 made = self._computed(operand.node, index, inside)
                 known = convert(made, operand.dtype)
+                if operand.aval.weak:
+                    known = Scalar(
+                        known.name, known.args, known.dtype, weak=True, extra=known.extra
+                    )
             self._known[key] = known
         return known
+
+    def readers(self, node: Node, inside: Scalar | None = None) -> list[_Reader]:
+        """The operands of a node as its lowering reads them."""
+        return [_Reader(self, operand, inside, node) for operand in node.operands]
 
     def _computed(self, node: Node, index: Index, inside: Scalar | None) -> Scalar:
         lowering, params = node.op.lower, node.params
@@ -63,8 +71,7 @@ class Puller:
             )
             return scalar(lowering.expression(*elements, **params))
         if isinstance(lowering, Elements):
-            readers = (_Reader(self, operand, inside) for operand in node.operands)
-            return scalar(lowering.expression(index, *readers, **params))
+            return scalar(lowering.expression(index, *self.readers(node, inside), **params))
         if isinstance(lowering, Reduction):
             # One element is combined with nothing: it is the result.
             source = node.operands[0]
@@ -94,12 +101,13 @@ def reduced_element(node: Node, element: Scalar) -> Scalar:
 class _Reader:
     """An operand in the expression of `Elements`."""
 
-    __slots__ = ("_inside", "_operand", "_puller")
+    __slots__ = ("_inside", "_node", "_operand", "_puller")
 
-    def __init__(self, puller: Puller, operand: Operand, inside: Scalar | None) -> None:
+    def __init__(self, puller: Puller, operand: Operand, inside: Scalar | None, node: Node) -> None:
         self._puller = puller
         self._operand = operand
         self._inside = inside
+        self._node = node
 
     @property
     def aval(self) -> Aval:
@@ -120,10 +128,22 @@ class _Reader:
             if not (own.name == "constant" and own.extra):
                 guard = own if guard is None else bitwise_and(guard, own)
         places = tuple(
-            ZERO if size == 1 else convert(scalar(i), INT64)
+            # What is checked is part of the expression also where it can only be 0.
+            convert(scalar(i), INT64) if size != 1 or _is_checked(i) else ZERO
             for i, size in zip(index, self.shape, strict=True)
         )
         return self._puller.element(self._operand, places, guard)
+
+    def check(self, value: Scalar, holds: Scalar, message: str, given: Scalar) -> Scalar:
+        holds = decided(truth(holds))
+        if holds.name == "constant" and holds.extra:
+            return value
+        guard = () if self._inside is None else (self._inside,)
+        return check(value, holds, Failure(self._node, message), given, *guard)
+
+
+def _is_checked(index: Any) -> bool:
+    return isinstance(index, Scalar) and index.name == "check"
 
 
 # ---- indices ------------------------------------------------------------------------------------
@@ -220,44 +240,39 @@ def decided(condition: Scalar) -> Scalar:
     return constant(np.True_) if always else constant(np.False_) if never else condition
 
 
-def flat_form(index: Index, shape: tuple[int, ...]) -> tuple[Affine | None, Scalar]:
-    """The position among the elements in order, as affine form and as expression."""
+def flat_place(buffer: Buffer, shape: tuple[int, ...], index: Index) -> tuple[Place, Scalar | None]:
+    """The position among the elements in order: steps along axes, and what is not of that form."""
     steps: dict[Axis, int] = {}
     offset, stride = 0, 1
-    total: Scalar = ZERO
-    is_affine = True
+    rest: Scalar | None = None
     for i, size in zip(reversed(index), reversed(shape), strict=True):
         form = affine(i)
         if form is None:
-            is_affine = False
+            term = i if stride == 1 else i * stride
+            rest = term if rest is None else rest + term
         else:
             for axis, step in form[0].items():
                 steps[axis] = steps.get(axis, 0) + step * stride
             offset += form[1] * stride
-        total = total + i * stride
         stride *= size
-    return ((steps, offset) if is_affine else None), total
+    moves = tuple((axis, step) for axis, step in steps.items() if step)
+    return Place(buffer, moves, offset), rest
 
 
 def load(
     buffer: Buffer, shape: tuple[int, ...], index: Index, inside: Scalar | None, *, weak: bool
 ) -> Scalar:
     """Read an element of a buffer, addressed under a shape, where `inside` holds."""
-    form, flat = flat_form(index, shape)
+    where, rest = flat_place(buffer, shape, index)
     guard = () if inside is None else (inside,)
-    if form is None:
-        return Scalar("gather", (flat, *guard), buffer.dtype, extra=buffer, weak=weak)
-    return Scalar("load", guard, buffer.dtype, extra=_place(buffer, form), weak=weak)
+    if rest is None:
+        return Scalar("load", guard, buffer.dtype, extra=where, weak=weak)
+    return Scalar("gather", (rest, *guard), buffer.dtype, extra=where, weak=weak)
 
 
 def place(buffer: Buffer, shape: tuple[int, ...], index: Index) -> Place:
     """Where an element of a buffer is written."""
-    form, _ = flat_form(index, shape)
-    if form is None:
+    where, rest = flat_place(buffer, shape, index)
+    if rest is not None:
         raise UnsupportedError("a store needs an index that is affine in the axes")
-    return _place(buffer, form)
-
-
-def _place(buffer: Buffer, form: Affine) -> Place:
-    steps, offset = form
-    return Place(buffer, tuple((axis, step) for axis, step in steps.items() if step), offset)
+    return where

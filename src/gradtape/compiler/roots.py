@@ -12,7 +12,15 @@ from typing import NamedTuple
 from gradtape.compiler.classify import cost, is_inlinable
 from gradtape.compiler.kernel import Axis, affine
 from gradtape.compiler.pull import reshaped_index
-from gradtape.core.lowering import Contraction, Elements, Pointwise, Reduction, Relabel
+from gradtape.core.lowering import (
+    Contraction,
+    Elements,
+    Pointwise,
+    Reduction,
+    Relabel,
+    Scan,
+    Scatter,
+)
 from gradtape.graph.ir import Graph, Node, Value
 
 # Values that cost more instructions than this are not computed twice.
@@ -29,9 +37,9 @@ def find_roots(graph: Graph, users: dict[Value, list[Node]]) -> tuple[set[Value]
     for node in graph.nodes:
         inlined = [v for v in node.operands if isinstance(v, Value) and v.node and v not in roots]
         for value in node.outputs:
-            # What is smaller is computed outside of the innermost loop.
+            # What is smaller and repeated is computed outside of the innermost loop.
             size = math.prod(value.shape)
-            same = [v for v in inlined if math.prod(v.shape) >= size]
+            same = [v for v in inlined if math.prod(v.shape) >= size or not _repeats(node)]
             costs[value] = 1 + sum(costs[v] for v in same)
             depths[value] = 1 + max((depths[v] for v in inlined), default=0)
         if not is_inlinable(node):
@@ -39,6 +47,8 @@ def find_roots(graph: Graph, users: dict[Value, list[Node]]) -> tuple[set[Value]
             if not isinstance(node.op.lower, Reduction):
                 roots.update(v for v in operands_in_memory(node) if v.node is not None)
             continue
+        if node.op.name == "equal":
+            roots.update(v for v in inlined if _has_extreme(v, users))
         value = node.outputs[0]
         costs[value] += cost(node) - 1
         if isinstance(node.op.lower, Relabel) and _hides(node):
@@ -49,9 +59,25 @@ def find_roots(graph: Graph, users: dict[Value, list[Node]]) -> tuple[set[Value]
     return roots, costs
 
 
+def _has_extreme(value: Value, users: dict[Value, list[Node]]) -> bool:
+    """Whether its largest or smallest element is taken, which has to be equal to one of them.
+
+    Computed in two places, an element may be rounded in two ways.
+    """
+    forms = (reader.op.lower for reader in users.get(value, ()))
+    return any(isinstance(f, Reduction) and f.combine in ("maximum", "minimum") for f in forms)
+
+
+def _repeats(node: Node) -> bool:
+    """Whether operands that are smaller than the result are repeated, not put side by side."""
+    return not isinstance(node.op.lower, Elements) or node.op.name in ("broadcast_to", "spread")
+
+
 def operands_in_memory(node: Node) -> list[Value]:
     """The values whose arrays an opaque node reads: a matrix product transposes by itself."""
     values = [operand for operand in node.operands if isinstance(operand, Value)]
+    if isinstance(node.op.lower, Scan | Scatter):
+        return []  # pulled into its loops
     if isinstance(node.op.lower, Contraction):
         return [source_of_matrix(value).value for value in values]
     return values

@@ -25,6 +25,8 @@ from gradtape.core.tensor import Tensor, is_extended_float
 from gradtape.errors import ArgumentError, DTypeError
 
 _NUMBERS = (float, int, bool, complex)
+# What is certainly no container, and makes up most arguments.
+_PLAIN = frozenset({np.ndarray, Tensor, *_NUMBERS})
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -136,10 +138,10 @@ def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], statics: Statics) -
     named = {name: kwargs[name] for name in sorted(kwargs) if name in statics.names}
     traced = tuple(arg for n, arg in enumerate(args) if n not in chosen) if chosen else args
     keywords = {name: arg for name, arg in kwargs.items() if name not in named}
-    leaves, structure = tree.flatten((traced, keywords))
+    leaves, structure, orders = _flatten(traced, keywords)
     kinds = tuple([leaf_key(leaf) for leaf in leaves])
     values = [(name, _typed(value)) for name, value in (*fixed.items(), *named.items())]
-    key = (structure, kinds, len(args), *values)
+    key = (structure, kinds, orders, tuple(kwargs), len(args), *values)
     try:
         hash(key)
     except TypeError as error:
@@ -150,7 +152,29 @@ def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], statics: Statics) -
     return Arguments(args, kwargs, leaves, structure, fixed, named, key)
 
 
-def _typed(value: Any) -> tuple[type, Any]:
+def _flatten(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any, Any]:
+    """Leaves and structure of the arguments, and the keys of the dicts within, in their order.
+
+    Structures of dicts are equal in whatever order the keys were inserted; a function that goes
+    through the values can tell.
+    """
+    if _PLAIN.issuperset(map(type, args)) and _PLAIN.issuperset(map(type, kwargs.values())):
+        return *tree.flatten((args, kwargs)), ()
+    import optree
+
+    orders: list[Any] = []
+
+    def note(node: Any) -> bool:
+        if isinstance(node, dict):
+            orders.append(tuple([key if type(key) is str else _typed(key) for key in node]))
+        return False
+
+    # It asks of every node whether to stop there.
+    leaves, structure = optree.tree_flatten((args, kwargs), note)
+    return leaves, structure, tuple(orders)
+
+
+def _typed(value: Any) -> tuple[Any, ...]:
     """1, 1.0 and True are equal, as 0.0 and -0.0 are, and not the same argument."""
     kind = type(value)
     if isinstance(value, Tensor):
@@ -159,7 +183,13 @@ def _typed(value: Any) -> tuple[type, Any]:
         )
     if kind is tuple:
         return kind, tuple(map(_typed, value))
-    return kind, repr(value) if kind is float or kind is complex else value
+    # Their bits: NaN is not even equal to itself. Scalars of kind void are parts of arrays.
+    if kind is float or kind is complex or (isinstance(value, np.generic) and kind is not np.void):
+        number = np.asarray(value)
+        # Some bytes of a long double have no meaning.
+        bits = repr(value) if number.dtype.char in "gG" else number.tobytes()
+        return kind, number.dtype, bits
+    return kind, value
 
 
 def merged(given: Arguments, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -168,7 +198,9 @@ def merged(given: Arguments, leaves: Sequence[Any]) -> tuple[list[Any], dict[str
     rest = iter(traced)
     count = len(given.args)
     args = [given.fixed[n] if n in given.fixed else next(rest) for n in range(count)]
-    return args, {**keywords, **given.named}
+    # A function gets them by ** in the order they were passed in.
+    named = {**keywords, **given.named}
+    return args, {name: named[name] for name in given.kwargs}
 
 
 def leaf_key(leaf: Any) -> tuple[Any, ...]:
@@ -244,12 +276,14 @@ def argument_spec(value: Any) -> Spec | None:
             return None
         return (TupleSpec if kind is tuple else ListSpec)(tuple(items))  # type: ignore[arg-type]
     if kind is dict:
-        # Leaves of dicts are in the order of their keys.
+        # Leaves of dicts are in the order of the sorted keys.
         if not all(type(key) is str for key in value):
             return None
         keys = tuple(sorted(value))
         items = [argument_spec(value[key]) for key in keys]
-        return None if any(item is None for item in items) else DictSpec(keys, tuple(items))  # type: ignore[arg-type]
+        if any(item is None for item in items):
+            return None
+        return DictSpec(keys, tuple(items), tuple(value))  # type: ignore[arg-type]
     if kind in (float, int, bool):
         return NumberLeaf(kind)
     if value is None:

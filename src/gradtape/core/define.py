@@ -81,7 +81,7 @@ def elementwise(
             Op(
                 name=name,
                 evaluate=evaluate,
-                infer=functools.partial(_infer_elementwise, evaluate),
+                infer=functools.partial(_infer_elementwise, evaluate, operator is not None),
                 vjps=tuple(vjps) or tuple(map(vjp_of_partial, partials, range(len(partials)))),
                 jvp=jvp or (_jvp(partials) if partials else None),
                 batch=batch_elementwise,
@@ -124,11 +124,11 @@ def _plain_function(op: Op) -> Callable[..., Any]:
     return function
 
 
-def _infer_elementwise(evaluate: Callable[..., Any], *avals: Aval) -> Aval:
-    return Aval(
-        broadcast_sizes(*(aval.shape for aval in avals)),
-        _result_dtype(evaluate, tuple((aval.dtype, aval.weak) for aval in avals)),
-    )
+def _infer_elementwise(evaluate: Callable[..., Any], operator: bool, *avals: Aval) -> Aval:
+    dtype = _result_dtype(evaluate, tuple((aval.dtype, aval.weak) for aval in avals))
+    # What Python's operators make of Python's numbers is a number as weak as they are.
+    weak = operator and dtype.kind in "ifc" and all(aval.weak for aval in avals)
+    return Aval(broadcast_sizes(*(aval.shape for aval in avals)), dtype, weak=weak)
 
 
 @functools.cache

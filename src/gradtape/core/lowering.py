@@ -1,6 +1,6 @@
 """How an op becomes native code: the forms of `Op.lower`.
 
-All but the last two say how to *pull* one element of the result from elements of the operands; the
+The first four say how to *pull* one element of the result from elements of the operands; the
 compiler composes them freely, so that a chain of ops becomes one loop without arrays in between. An
 op without a lowering runs its eager forward inside the compiled function.
 
@@ -10,7 +10,7 @@ runs its eager forward too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from gradtape.core.aval import Aval
@@ -29,6 +29,19 @@ class Reader(Protocol):
             *index: Expressions or integers.
             inside: Where the index is valid. Elsewhere nothing is read and the value means nothing:
                 choose another with `scalar.where(inside, …)`.
+        """
+        ...
+
+    def check(self, value: Scalar, holds: Scalar, message: str, given: Scalar) -> Scalar:
+        """The value where a condition holds; elsewhere it is 0, and the call raises.
+
+        Only elements that are computed are checked: not those that nothing reads.
+
+        Args:
+            value: What is used further, such as an index.
+            holds: What has to be true of it.
+            message: Of the `IndexingError` otherwise: `op: what came; what was needed`.
+            given: The integer that stands in the message for `{}`, of an element that is wrong.
         """
         ...
 
@@ -76,6 +89,51 @@ class Reduction(Lowering):
     def __init__(self, combine: str, element: Callable[[Scalar], Scalar] | None = None) -> None:
         self.combine = combine
         self.element = element
+
+
+class Scan(Lowering):
+    """out[k] = x[0] combined with x[1] … x[k], in order, along the axis `params["axis"]`.
+
+    With `params["reverse"]` it begins at the other end.
+
+    Attributes:
+        combine: "add" or "multiply".
+    """
+
+    __slots__ = ("combine",)
+
+    def __init__(self, combine: str) -> None:
+        self.combine = combine
+
+
+class Scatter(Lowering):
+    """Elements that go to places which are computed, one after the other in order.
+
+    For all i: place, value = put(i, x, y, …, **params); out[place] = value, or += value.
+
+    Attributes:
+        sizes: `sizes(*avals, **params)` gives those of i in two parts. Along the first axes, places
+            may coincide; the others are such that different ones never do.
+        put: Gives the index of an element of the result, and a value.
+        start: The element of the result at an index before that, like an expression of `Elements`;
+            None for zeros.
+        adds: Whether values are added to what is there.
+    """
+
+    __slots__ = ("adds", "put", "sizes", "start")
+
+    def __init__(
+        self,
+        sizes: Callable[..., tuple[tuple[int, ...], tuple[int, ...]]],
+        put: Callable[..., tuple[Sequence[Any], Scalar]],
+        start: Callable[..., Scalar] | None = None,
+        *,
+        adds: bool = False,
+    ) -> None:
+        self.sizes = sizes
+        self.put = put
+        self.start = start
+        self.adds = adds
 
 
 class Contraction(Lowering):

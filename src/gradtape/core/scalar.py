@@ -366,6 +366,16 @@ def where(condition: Any, x: Any, y: Any) -> Scalar:
     return Scalar("select", (truth(condition), fit(chosen, dtype), fit(other, dtype)), dtype)
 
 
+def check(value: Any, holds: Any, failure: Any, given: Any, *guard: Scalar) -> Scalar:
+    """The value where a condition holds; elsewhere 0, which is noted as a failure.
+
+    The integer `given` is noted with it. With a guard, what is wrong where that does not hold is
+    not noted. Lowerings call the method `check` of a reader, which knows the guard.
+    """
+    value, args = scalar(value), (truth(holds), convert(given, INT64), *guard)
+    return Scalar("check", (value, *args), value.dtype, extra=failure)
+
+
 def absolute(x: Any) -> Scalar:
     """The size of a number."""
     x = scalar(x)

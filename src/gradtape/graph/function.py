@@ -11,6 +11,7 @@ compute elementwise ops again, which costs less than keeping their results.
 from __future__ import annotations
 
 import functools
+import operator
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -28,7 +29,7 @@ from gradtape.core.tensor import Tensor
 from gradtape.graph.ir import Graph, Operand, Value, replaced
 from gradtape.graph.passes.dead import dead
 from gradtape.graph.run import replay
-from gradtape.graph.trace import operand_of, trace
+from gradtape.graph.trace import UNRECORDED, operand_of, trace
 
 # How many derivatives and batched forms a graph keeps; the oldest goes first.
 _MOST_DERIVED = 64
@@ -55,10 +56,18 @@ class GraphFunction:
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """The outputs for inputs of any kind: arrays, or tensors of any level."""
-        if self._results == len(self.graph.outputs) and any(map(_is_recorded, inputs)):
-            recording = self._recording
-            if recording is not None:
-                return recording(*inputs)[: self._results]
+        recorded = sum(1 << n for n, value in enumerate(inputs) if _is_recorded(value))
+        if not recorded:
+            return self._call(inputs)
+        keeping = self._recording if self._results == len(self.graph.outputs) else None
+        out = (keeping or self)._call(inputs)[: self._results]
+        # What depends on nothing that is recorded is not recorded, as in eager code.
+        return tuple(
+            result if reached & recorded or not is_differentiable(result) else _unrecorded(result)
+            for result, reached in zip(out, self._reached, strict=False)
+        )
+
+    def _call(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         # The op refers to this object and not the other way round: no cycle for the collector.
         op = Op(
             name=self.graph.name,
@@ -85,6 +94,18 @@ class GraphFunction:
         return tuple(output.aval for output in self.graph.outputs)
 
     @lazy
+    def _reached(self) -> list[int]:
+        """For each output the inputs that its gradient reaches, as bits of a number."""
+        found = {value: 1 << n for n, value in enumerate(self.graph.inputs)}
+        for node in self.graph.nodes:
+            bits = 0
+            for operand in node.operands if node.op.tracked else ():
+                if isinstance(operand, Value) and is_differentiable(operand):
+                    bits |= found[operand]
+            found.update(dict.fromkeys(node.outputs, bits))
+        return [found[o] if isinstance(o, Value) else 0 for o in self.graph.outputs]
+
+    @lazy
     def _recording(self) -> GraphFunction | None:
         """The same graph with the values a backward pass needs among its outputs; None for none."""
         known = set(self.graph.outputs)
@@ -98,13 +119,18 @@ class GraphFunction:
     # ---- transforms ------------------------------------------------------------------------
 
     def _pull(self, wanted: Sequence[bool], ct: Any, out: Any, *inputs: Any) -> list[Any]:
-        chosen = tuple(
-            n for n, value in enumerate(self.graph.inputs) if wanted[n] and is_differentiable(value)
-        )
         outputs = self.graph.outputs
         moving = tuple(
             n for n, o in enumerate(outputs) if ct[n] is not None and is_differentiable(o)
         )
+        reached = functools.reduce(operator.or_, (self._reached[n] for n in moving), 0)
+        chosen = tuple(
+            n
+            for n, value in enumerate(self.graph.inputs)
+            if wanted[n] and reached >> n & 1 and is_differentiable(value)
+        )
+        if not chosen:
+            return [None] * len(inputs)
         dear = set(_dear(self.graph))
         kept = [n for n, output in enumerate(outputs) if output in dear]
         count = len(inputs)
@@ -207,6 +233,11 @@ def _is_recorded(value: Any) -> bool:
             return True
         value = value.value
     return False
+
+
+def _unrecorded(value: Any) -> Any:
+    """A value that reverse mode does not record; tangents stay with it."""
+    return call(UNRECORDED, (value,), {})
 
 
 def _with_constants(

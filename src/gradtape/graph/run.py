@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from gradtape.core.call import call
 from gradtape.graph.ir import Graph, Literal, Value
 
@@ -22,7 +24,12 @@ def replay(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
             for operand in node.operands
         ]
         out = call(node.op, operands, node.params)
-        values.update(zip(node.outputs, out if node.op.outputs != 1 else (out,), strict=True))
+        for value, result in zip(
+            node.outputs, out if node.op.outputs != 1 else (out,), strict=True
+        ):
+            # What was computed from Python's numbers alone is one of them.
+            number = value.aval.weak and isinstance(result, np.generic)
+            values[value] = result.item() if number else result
     return [
         output.value if isinstance(output, Literal) else values[output] for output in graph.outputs
     ]

@@ -17,12 +17,15 @@ import numpy as np
 from gradtape import tree
 from gradtape.autodiff.arguments import run
 from gradtape.backends import is_raw
+from gradtape.core import scalar
 from gradtape.core.aval import Abstract, Aval, aval_of
-from gradtape.core.call import explain
+from gradtape.core.call import explain, is_differentiable
+from gradtape.core.define import batch_in_place
+from gradtape.core.lowering import Pointwise
 from gradtape.core.nested import Nested, unshell
-from gradtape.core.op import Op, registry
+from gradtape.core.op import Op, infer_like, registry
 from gradtape.core.record import Level, Node as RecordNode
-from gradtape.core.state import Proceed, Scope, State, next_level
+from gradtape.core.state import Proceed, Scope, State, current, next_level
 from gradtape.core.tensor import Tensor
 from gradtape.errors import (
     ConversionError,
@@ -125,6 +128,18 @@ class TraceLevel(Level):
     def process(self, op: Op, args: list[Any], params: dict[str, Any]) -> Any:
         if op.kind == "graph":
             return op.evaluate(None, *args, **params)  # replayed here: its nodes become ours
+        out = self._process(op, args, params)
+        if current().floor < self.number:
+            return out
+        # Inside no_grad: nothing may record this when the graph is replayed.
+        return self._unrecorded(out) if op.outputs == 1 else tuple(map(self._unrecorded, out))
+
+    def _unrecorded(self, tensor: Tensor) -> Tensor:
+        if not is_differentiable(tensor):
+            return tensor
+        return self.append(UNRECORDED, [operand_of(tensor)], {}, [tensor])
+
+    def _process(self, op: Op, args: list[Any], params: dict[str, Any]) -> Any:
         operands = [self.operand(arg) for arg in args]
         if op.effect == "random" and isinstance(params.get("offset"), Draw):
             params = dict(params)
@@ -180,6 +195,17 @@ def body_of(op: Op, avals: Sequence[Aval]) -> Trace:
         ConversionError: It asks for the values of its arguments.
     """
     return trace(functools.partial(op.evaluate, None), avals, op.name)
+
+
+# Reverse mode does not record it, and forward mode passes the tangent: what no_grad does.
+UNRECORDED = Op(
+    "unrecorded",
+    lambda xp, x: x,
+    infer_like,
+    jvp=lambda tangents, _out, _x: tangents[0],
+    batch=batch_in_place,
+    lower=Pointwise(scalar.positive),
+)
 
 
 @functools.cache

@@ -16,12 +16,13 @@ from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import broadcast_sizes, functions, general, move_batch_axis, public
-from gradtape.core.lowering import Elements, Reader
+from gradtape.core.lowering import Composite, Elements, Reader, Scatter
 from gradtape.core.nested import View
 from gradtape.core.op import NotDifferentiable, Op
 from gradtape.core.scalar import Scalar
 from gradtape.core.tensor import as_value
-from gradtape.errors import DTypeError, ShapeError
+from gradtape.errors import DTypeError, ShapeError, UnsupportedError
+from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype
 from gradtape.ops.gather import gather_leading, scatter
@@ -37,6 +38,7 @@ from gradtape.ops.index import (
     split_index,
 )
 from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.ops.which import numbers_along
 from gradtape.typing import Array, ArrayLike
 
 Batch = tuple[Any, int]
@@ -109,6 +111,14 @@ def _last_writes_forward(xp: Any, positions: Any, size: int) -> Any:
     return writer[positions] == order
 
 
+def _remaining(positions: Any, size: int) -> Any:
+    if 0 in positions.shape:
+        raise UnsupportedError("setitem: no native code for arrays without elements")
+    order = numbers_along(positions, axis=0)
+    start = broadcast_to(getitem_basic(order, index=(slice(0, 1),)), (size,))
+    return functions["equal"](gather_leading(assign_at(start, order, positions), positions), order)
+
+
 def _batch_last_writes(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
     positions, n = move_batch_axis(args[0], axes[0]), params["size"]
     out = call(op, (_flat_positions(positions, n),), {"size": n * positions.shape[0]})
@@ -126,6 +136,7 @@ last_writes = general(
     _last_writes_forward,
     infer=lambda positions, size: Aval(positions.shape, np.dtype(np.bool_)),
     batch=_batch_last_writes,
+    lower=Composite(_remaining),
 )
 
 
@@ -151,6 +162,14 @@ def _batch_assign_at(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Ba
     return reshape(flat, x.shape), 0
 
 
+def _put_at(i: Sequence[Scalar], x: Reader, value: Reader, positions: Reader) -> Any:
+    (size,) = x.aval.shape
+    if 0 in (size, *positions.aval.shape):
+        raise UnsupportedError("setitem: no native code for arrays without elements")
+    new = scalar.fit(value(*i) if value.aval.shape else value(), x.aval.dtype)
+    return [lowered.named_place(i, positions, size)], new
+
+
 assign_at: Callable[..., Any] = general(
     "setitem_at",
     lambda xp, x, value, positions: _assign_forward(xp, x, value, positions),
@@ -162,6 +181,11 @@ assign_at: Callable[..., Any] = general(
     ),
     jvp=_assign_at_jvp,
     batch=_batch_assign_at,
+    lower=Scatter(
+        lambda x, value, positions: (positions.shape, ()),
+        _put_at,
+        lambda i, x, value, positions: x(*i),
+    ),
 )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import functions, general, linear, move_batch_axis, public
+from gradtape.core.lowering import Scan
 from gradtape.core.op import Op
 from gradtape.ops.arguments import Batch, as_array, normalize_axis, refuse
 from gradtape.ops.cast import astype
@@ -57,6 +58,7 @@ _cumsum: Callable[..., Any] = linear(
     lambda ct, _out, _x, axis, reverse: _cumsum(ct, axis=axis, reverse=not reverse),
     infer=_infer,
     batch=_batch,
+    lower=Scan("add"),
 )
 
 
@@ -136,6 +138,7 @@ _cumprod = general(
     vjps=(_cumprod_vjp,),
     jvp=_cumprod_jvp,
     batch=_batch,
+    lower=Scan("multiply"),
 )
 
 

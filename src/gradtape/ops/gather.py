@@ -16,9 +16,11 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import broadcast_sizes, functions, general, move_batch_axis, public
+from gradtape.core.lowering import Elements, Scatter
 from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import ArgumentError, IndexingError, ShapeError
+from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
 from gradtape.ops.shape import broadcast_to, moveaxis, reshape, transpose
@@ -176,6 +178,7 @@ gather_leading = general(
     vjp_each=_gather_vjp,
     jvp=_gather_jvp,
     batch=_batch_gather,
+    lower=Elements(lowered.gather_element),
 )
 scatter = general(
     "scatter",
@@ -184,6 +187,7 @@ scatter = general(
     vjp_each=_scatter_vjp,
     jvp=_scatter_jvp,
     batch=_batch_scatter,
+    lower=Scatter(lowered.scatter_sizes, lowered.scatter_put, adds=True),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy as np
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.define import batch_in_place, general, public
-from gradtape.core.lowering import Elements
+from gradtape.core.lowering import Elements, Reader
+from gradtape.core.scalar import Scalar
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import IndexingError
 from gradtape.ops.arguments import as_array
@@ -27,14 +29,23 @@ def _one_hot_forward(xp: Any, indices: Any, num_classes: int, dtype: Any) -> Any
     return (xp.asarray(indices)[..., None] == xp.arange(num_classes)).astype(dtype)
 
 
+def _one_hot_element(i: Sequence[Scalar], indices: Reader, num_classes: int, dtype: Any) -> Scalar:
+    given = indices(*i[:-1])
+    given = indices.check(
+        given,
+        (given >= 0) & (given < num_classes),
+        f"one_hot: came class {{}}; needed classes from 0 to {num_classes - 1}",
+        given,
+    )
+    return scalar.convert(given == i[-1], dtype)
+
+
 _one_hot = general(
     "one_hot",
     _one_hot_forward,
     infer=lambda indices, num_classes, dtype: Aval((*indices.shape, num_classes), dtype),
     batch=batch_in_place,
-    lower=Elements(
-        lambda i, indices, num_classes, dtype: scalar.convert(indices(*i[:-1]) == i[-1], dtype)
-    ),
+    lower=Elements(_one_hot_element),
 )
 
 
@@ -48,8 +59,7 @@ def one_hot(indices: ArrayLike, /, num_classes: int, *, dtype: Any = np.float64)
         dtype: The dtype of the result.
 
     Raises:
-        IndexingError: An index is out of bounds, or not an integer. Compiled functions do not look
-            at the numbers: there the vector of one that is out of bounds is 0.
+        IndexingError: An index is out of bounds, or not an integer.
 
     >>> gt.one_hot([2, 0], 3)
     array([[0., 0., 1.],

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from gradtape.core import promotion, scalar
-from gradtape.core.aval import aval_of
+from gradtape.core.aval import Aval, aval_of
+from gradtape.core.define import broadcast_sizes
 from gradtape.core.lowering import Composite, Reader
 from gradtape.core.scalar import Scalar
 from gradtape.errors import UnsupportedError
@@ -56,6 +57,52 @@ def read_or(other: Any, x: Reader, index: Sequence[Any], inside: Scalar | None) 
     if inside is None:
         return x(*index)
     return scalar.where(inside, x(*index, inside=inside), scalar.fit(other, x.aval.dtype))
+
+
+# ---- elements that arrays of indices name -------------------------------------------------------
+
+
+def spread_index(i: Sequence[Any], shape: Sequence[int]) -> list[Any]:
+    """Where an array is read for an element of what it is broadcast to."""
+    return [0 if n == 1 else k for k, n in zip(i[len(i) - len(shape) :], shape, strict=True)]
+
+
+def named_place(i: Sequence[Any], array: Reader, size: int) -> Scalar:
+    """What an array of indices says about an axis: counted from its end if it is negative."""
+    given = scalar.convert(array(*spread_index(i, array.aval.shape)), promotion.INT64)
+    counted = scalar.where(given < 0, given + size, given)
+    return array.check(
+        counted,
+        (counted >= 0) & (counted < size),
+        f"getitem: came index {{}} for an axis of size {size}; needed one from {-size} to "
+        f"{size - 1}",
+        given,
+    )
+
+
+def gather_element(i: Sequence[Any], x: Reader, *arrays: Reader) -> Scalar:
+    """`x[arrays]` of leading axes."""
+    shape = x.aval.shape
+    own = len(i) - (len(shape) - len(arrays))
+    if 0 in shape or any(0 in array.aval.shape for array in arrays):
+        raise UnsupportedError("gather: no native code for arrays without elements")
+    return x(*(named_place(i[:own], *pair) for pair in zip(arrays, shape, strict=False)), *i[own:])
+
+
+def scatter_sizes(x: Aval, *arrays: Aval, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """What is gone through to add at places: the indices, then the axes they leave as they are."""
+    return broadcast_sizes(*(array.shape for array in arrays)), shape[len(arrays) :]
+
+
+def scatter_put(
+    i: Sequence[Any], x: Reader, *arrays: Reader, shape: tuple[int, ...]
+) -> tuple[list[Any], Scalar]:
+    """Where a value goes that is added at places of leading axes, and the value."""
+    own = len(i) - (len(shape) - len(arrays))
+    if 0 in shape or any(0 in array.aval.shape for array in arrays):
+        raise UnsupportedError("scatter: no native code for arrays without elements")
+    places = [named_place(i[:own], *pair) for pair in zip(arrays, shape, strict=False)]
+    return [*places, *i[own:]], x(*spread_index(i, x.aval.shape))
 
 
 # ---- quotients and remainders -------------------------------------------------------------------

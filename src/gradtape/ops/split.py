@@ -15,6 +15,7 @@ from gradtape.core.nested import View
 from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops import lowered
 from gradtape.ops.arguments import INTEGER, as_array, normalize_axis
 from gradtape.ops.join import concatenate_at
 from gradtape.ops.pad import crop
@@ -39,6 +40,14 @@ def _batch_split(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[
     return out, (0,) * len(out)
 
 
+def _parts(x: Any, axis: int, bounds: Sequence[int]) -> tuple[Any, ...]:
+    none, size = ((0, 0),) * len(x.shape), x.shape[axis]
+    return tuple(
+        crop(x, widths=(*none[:axis], (start, size - stop), *none[axis + 1 :]))
+        for start, stop in itertools.pairwise(bounds)
+    )
+
+
 # d split(x) = split(dx); transpose: concatenate
 _split: Callable[..., Any] = linear(
     "split",
@@ -48,6 +57,7 @@ _split: Callable[..., Any] = linear(
     batch=_batch_split,
     aliases=True,
     outputs=None,
+    lower=lowered.composite(_parts),
 )
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import functions, general, move_batch_axis, public
-from gradtape.core.lowering import Reduction
+from gradtape.core.lowering import Elements, Reduction
 from gradtape.core.op import Op
 from gradtape.core.scalar import truth
 from gradtape.errors import ShapeError
+from gradtape.ops import lowered
 from gradtape.ops.arguments import Batch, as_array, normalize_axes, normalize_axis, refuse
 from gradtape.ops.reduce import (
     batch_reduction,
@@ -37,17 +38,42 @@ def _infer_position(name: str, x: Aval, axis: int) -> Aval:
     return Aval(reduced_shape(x.shape, (axis,), False), np.dtype(np.intp))
 
 
-def _arg(name: str) -> Callable[..., Any]:
+def _numbers_forward(xp: Any, x: Any, axis: int) -> Any:
+    rest = (1,) * (len(x.shape) - axis - 1)
+    return xp.broadcast_to(xp.arange(x.shape[axis]).reshape(-1, *rest), x.shape)
+
+
+# The number of each element along an axis; in native code it is the counter of a loop.
+numbers_along = general(
+    "numbers_along",
+    _numbers_forward,
+    infer=lambda x, axis: Aval(x.shape, np.dtype(np.intp)),
+    batch=_batch_arg,
+    lower=Elements(lambda i, x, axis: i[axis]),
+)
+
+
+def _first_extreme(extreme: str, x: Any, axis: int) -> Any:
+    """The smallest number of an element that is the extreme; NaN counts as one."""
+    found = functions["equal"](x, functions[extreme](x, axis, keepdims=True))
+    if x.dtype.kind == "f":
+        found = functions["logical_or"](found, functions["isnan"](x))
+    numbers = functions["where"](found, numbers_along(x, axis=axis), x.shape[axis])
+    return functions["min"](numbers, axis)
+
+
+def _arg(name: str, extreme: str) -> Callable[..., Any]:
     return general(
         name,
         lambda xp, x, axis: getattr(x, name)(axis),
         infer=functools.partial(_infer_position, name),
         batch=_batch_arg,
         kind="reduction",
+        lower=lowered.composite(functools.partial(_first_extreme, extreme)),
     )
 
 
-_argmax, _argmin = _arg("argmax"), _arg("argmin")
+_argmax, _argmin = _arg("argmax", "max"), _arg("argmin", "min")
 
 
 def _position(

@@ -34,6 +34,8 @@ if hasattr(os, "register_at_fork"):
         before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
     )
 _library_numbers = itertools.count()
+# A linker keeps 9 kB of every library that is gone, so that it is exchanged now and then.
+_LIBRARIES_PER_LINKER = 64
 
 
 @functools.cache
@@ -65,6 +67,7 @@ class Target:
         has = {feature[1:] for feature in features.split(",") if feature.startswith("+")}
         self.vector_bytes = 64 if "avx512f" in has else 32 if "avx2" in has else 16
         self._machine: Any = None
+        self._passes: tuple[Any, Any] | None = None
 
     @property
     def key(self) -> str:
@@ -88,6 +91,16 @@ class Target:
                 )
             )
         return self._machine
+
+    def passes(self) -> tuple[Any, Any]:
+        """The passes over functions, and what runs them; made once, as their memory never goes."""
+        if self._passes is None:
+            options = llvm().create_pipeline_tuning_options(speed_level=2)
+            manager = llvm().create_new_function_pass_manager()
+            for name in _FUNCTION_PASSES:
+                getattr(manager, name)()
+            self._passes = manager, llvm().create_pass_builder(self.machine(), options)
+        return self._passes
 
 
 @functools.cache
@@ -118,18 +131,13 @@ def _printed(text: str, target: Target | None, form: str) -> Any:
 
 
 def _optimized(text: str, target: Target) -> tuple[Any, Any]:
-    binding, machine = llvm(), target.machine()
-    module = binding.parse_assembly(text)
+    module = llvm().parse_assembly(text)
     module.verify()
-    options = binding.create_pipeline_tuning_options(speed_level=2)
-    builder = binding.create_pass_builder(machine, options)
-    passes = binding.create_new_function_pass_manager()
-    for name in _FUNCTION_PASSES:
-        getattr(passes, name)()
+    passes, builder = target.passes()
     for function in module.functions:
         if not function.is_declaration:
             passes.run(function, builder)
-    return module, machine
+    return module, target.machine()
 
 
 class Library:
@@ -174,9 +182,11 @@ def _linked(code: bytes, imports: Mapping[str, int], exports: Iterable[str]) -> 
         builder.import_symbol(name, address)
     for name in exports:
         builder.export_symbol(name)
-    return builder.link(_linker(), f"gradtape{next(_library_numbers)}")
+    number = next(_library_numbers)
+    return builder.link(_linker(number // _LIBRARIES_PER_LINKER), f"gradtape{number}")
 
 
-@functools.cache
-def _linker() -> Any:
+@functools.lru_cache(maxsize=1)
+def _linker(_generation: int) -> Any:
+    """One of LLVM's linkers; it is gone when the last library that it linked is."""
     return llvm().create_lljit_compiler(host().machine(), use_jit_link=False)

@@ -20,7 +20,6 @@ from gradtape.compiler.kernel import (
     Stage,
     Statement,
     Store,
-    identity,
     walk,
 )
 from gradtape.compiler.llvm.builder import I64, PTR, Type, Value
@@ -39,7 +38,6 @@ class Loops(Values):
     def write(self) -> None:
         """Append the function to the module."""
         b = self._b
-        self._accumulators: dict[Accumulator, Value] = {}
         for buffer in self._kernel.buffers:
             if buffer.kind == "scratch":
                 type = memory_type(buffer.dtype, self._lanes if self._rows_in_lanes else 1)
@@ -55,7 +53,9 @@ class Loops(Values):
                 if self._columns:
                     type, count = Type(type.scalar), self._kernel.outer[-1].size
                 self._accumulators[target] = b.alloca(type, count)
+        self._watch_conditions()
         self._outer_loops(0)
+        self._report_conditions()
         b.emit("ret void")
         head = f"define internal void @{self._kernel.name}(ptr %buffers, i64 %chunk)"
         b.module.define(b.function(f"{head} {ATTRIBUTES}"))
@@ -115,8 +115,7 @@ class Loops(Values):
 
     def _start(self, target: Accumulator) -> Value:
         """What a result starts from."""
-        number = identity(target.combine, target.dtype)
-        return self._b.const(self._accumulator_type(target), number)
+        return self._b.const(self._accumulator_type(target), target.start)
 
     def _inner_loops(self, statements: Sequence[Statement], depth: int) -> None:
         inner: tuple[Axis, ...] = self._kernel.inner
@@ -134,7 +133,7 @@ class Loops(Values):
         """Compute what does not change in the loops to come."""
         seen: set[int] = set()
         for statement in statements:
-            for part in walk(statement.value, seen):
+            for part in (p for whole in statement.expressions for p in walk(whole, seen)):
                 if self._levels[id(part)] <= level and part.name not in ("constant", "axis"):
                     self._value(part)
 
@@ -160,7 +159,7 @@ class Loops(Values):
         if ragged:
             last = Value(I64, str(axis.size - step))
             place = b.select(b.icmp("slt", index, last), index, last)
-            if axis.reduced or self._columns:
+            if axis.reduced or self._columns or self._kernel.ordered:
                 self._mask = self._fresh_lanes(index, place)
             index = place
         self._index[axis] = index
@@ -236,11 +235,31 @@ class Loops(Values):
             value = self._in_lanes(statement.value)
         if place.buffer.dtype == BOOL:
             value = b.convert("zext", value, "i8")
-        address = self._address(place)
-        if step in (0, 1):
+        more = None if statement.further is None else self._value(statement.further)
+        address = self._address(place, more)
+        if self._kernel.ordered:
+            assert step == (value.type.lanes > 1)  # elements of a vector lie side by side
+            self._store_in_order(value, address, adds=statement.adds)
+        elif step in (0, 1):
             b.store(value, address)
         else:
             self._scatter(value, self._lane_addresses(place, address, step))
+
+    def _store_in_order(self, value: Value, address: Value, *, adds: bool) -> None:
+        """Write or add an element, or a vector of them; those of others are not touched."""
+        b, type = self._b, value.type
+        mask = self._mask if type.lanes > 1 else None
+        if adds:
+            masked = mask is not None
+            old = self._masked("load", type, address, mask) if masked else b.load(address, type)
+            # Never as one instruction with a product: sums are those of eager code.
+            value = b.exact_fadd(old, value) if type.is_float else b.add(old, value)
+        if mask is None:
+            b.store(value, address)
+            return
+        name = f"llvm.masked.store.{type.suffix}.p0"
+        b.module.declare(name, "void", [type, PTR, "i32", mask.type])
+        b.emit(f"call void @{name}({value}, {address}, i32 {max(type.bits // 8, 1)}, {mask})")
 
 
 ATTRIBUTES = '"prefer-vector-width"="512" "min-legal-vector-width"="512"'

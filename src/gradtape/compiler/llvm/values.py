@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gradtape.compiler.kernel import Axis, Buffer, Kernel, Place
+from gradtape.compiler.kernel import Accumulator, Axis, Buffer, Failure, Kernel, Place
 from gradtape.compiler.llvm.builder import I64, PTR, Builder, Module, Type, Value
 from gradtape.compiler.llvm.instructions import instruction, memory_type, register_type
 from gradtape.compiler.schedule import Schedule
@@ -23,7 +23,9 @@ class Values:
         module: Where the function goes.
         kernel: What it does.
         schedule: How it is run.
-        slots: The position of each buffer's address in the table the function is given.
+        slots: The position of each buffer's address in the table the function is given; that of
+            the status comes after all of them.
+        codes: What the status becomes at most if a condition does not hold.
     """
 
     def __init__(
@@ -32,6 +34,7 @@ class Values:
         kernel: Kernel,
         schedule: Schedule,
         slots: Mapping[Buffer, int],
+        codes: Mapping[Failure, int],
     ) -> None:
         self._b = Builder(module)
         self._kernel = kernel
@@ -45,6 +48,7 @@ class Values:
         self._depth = {axis: n + 1 for n, axis in enumerate(order)}
         # Whether lanes are points of their own, each with its own row of scratch memory.
         self._rows_in_lanes = self._vector_axis is not None and not self._vector_axis.reduced
+        self._accumulators: dict[Accumulator, Value] = {}
         self._index: dict[Axis, Value] = {}
         self._pointers: dict[Buffer, Value] = {}
         self._levels: dict[int, int] = {}  # depth of each expression, by identity
@@ -53,6 +57,9 @@ class Values:
         self._scopes: list[dict[object, Value]] = [{}]
         self._mask: Value | None = None
         self._slots = slots
+        self._codes = codes
+        # Whether a condition failed so far, and for which number, in each of the lanes.
+        self._failed: dict[tuple[Failure, bool], tuple[Value, Value]] = {}
         self._depend()
 
     # ---- what depends on what --------------------------------------------------------------
@@ -65,7 +72,7 @@ class Values:
             varies = any(self._lane_dependent[id(arg)] for arg in part.args)
             if part.name == "axis":
                 level, varies = self._depth[part.extra], part.extra is self._vector_axis
-            elif part.name == "load":
+            elif part.name in ("load", "gather"):
                 axes = [axis for axis, _ in part.extra.steps]
                 level = max([level, *(self._depth[axis] for axis in axes)])
                 varies = varies or self._vector_axis in axes
@@ -74,6 +81,8 @@ class Values:
                 level = len(self._depth) if self._columns else outer
                 vector = self._vector_axis
                 varies = vector is not None and not vector.reduced
+            elif part.name == "running":
+                level = len(self._depth) + 1  # never before the statement that needs it
             self._levels[id(part)] = level
             self._lane_dependent[id(part)] = varies
 
@@ -116,8 +125,11 @@ class Values:
     def _computed(self, part: Scalar) -> Value:
         """Write what computes an expression whose parts are computed."""
         arguments = [self._known(id(arg)) for arg in part.args]
-        # Equal expressions made in different places are one.
-        key = (part.name, part.dtype.str, part.extra, *(arg.text for arg in arguments))  # type: ignore[union-attr]
+        # Equal expressions made in different places are one. Registers do not tell whether integers
+        # are signed, and 0.0 equals -0.0.
+        kinds = tuple(arg.dtype.str for arg in part.args)
+        extra = repr(part.extra) if part.name == "constant" else part.extra
+        key = (part.name, part.dtype.str, extra, kinds, *(arg.text for arg in arguments))  # type: ignore[union-attr]
         value = self._known(key)
         if value is None:
             value = self._written(part, arguments)  # type: ignore[arg-type]
@@ -132,6 +144,8 @@ class Values:
             result = self._known(part.extra)
             assert result is not None  # its stage is done
             return result
+        if part.name == "running":
+            return b.load(self._accumulators[part.extra], register_type(part.dtype))
         if part.name == "axis":
             axis: Axis = part.extra
             if axis is not self._vector_axis:
@@ -143,16 +157,67 @@ class Values:
             return self._load(part, arguments)
         if part.name == "gather":
             return self._gather(part, arguments)
+        if part.name == "check":
+            return self._check(part, arguments)
         if not self._lane_dependent[id(part)]:
             return instruction(b, part, arguments)
         return instruction(b, part, [self._in_lanes(arg) for arg in part.args])
 
+    # ---- conditions that have to hold ------------------------------------------------------
+
+    def _watch_conditions(self) -> None:
+        """Nothing has failed yet."""
+        b = self._b
+        for part in self._kernel.expressions:
+            wide = self._lane_dependent[id(part)]
+            if part.name == "check" and (part.extra, wide) not in self._failed:
+                lanes = self._lanes if wide else 1
+                flag, given = (b.alloca(Type(scalar, lanes)) for scalar in ("i1", "i64"))
+                b.store(b.const(Type("i1", lanes), 0), flag)
+                b.store(b.const(Type("i64", lanes), 0), given)
+                self._failed[part.extra, wide] = flag, given
+
+    def _check(self, part: Scalar, arguments: Sequence[Value]) -> Value:
+        """The value, or 0 where its condition does not hold, which is noted."""
+        b, wide = self._b, self._lane_dependent[id(part)]
+        value, holds, given, *guard = map(self._in_lanes, part.args) if wide else arguments
+        wrong = b.xor(holds, b.const(holds.type, 1))
+        for valid in guard:
+            wrong = b.and_(wrong, valid)
+        flag, first = self._failed[part.extra, wide]
+        before = b.load(flag, wrong.type)
+        known = b.load(first, given.type)
+        b.store(b.select(before, known, given), first)
+        b.store(b.or_(before, wrong), flag)
+        return b.select(holds, value, b.const(value.type, 0))
+
+    def _report_conditions(self) -> None:
+        """Let the status be the smallest code of what failed, with the number that came."""
+        b = self._b
+        for (failure, wide), (flag, given) in self._failed.items():
+            report, go = b.new_block("report"), b.new_block("go")
+            lanes = self._lanes if wide else 1
+            failed = b.load(flag, Type("i1", lanes))
+            b.branch_if(b.any(failed), report, go)
+            b.start(report)
+            slot = Value(I64, str(len(self._slots)))
+            status = b.load(b.element(Value(PTR, "%buffers"), slot, "ptr"), PTR)
+            code = self._codes[failure]
+            number = _first_of(b, b.load(given, Type("i64", lanes)), failed)
+            place = b.element(status, Value(I64, str(code)), I64)
+            b.emit(f"store atomic {number}, {place} monotonic, align 8")
+            b.instruction(I64, f"atomicrmw umin {status}, i64 {code} monotonic")
+            b.branch(go)
+            b.start(go)
+
     # ---- memory ----------------------------------------------------------------------------
 
-    def _address(self, place: Place) -> Value:
+    def _address(self, place: Place, more: Value | None = None) -> Value:
         """The address of the element at the current indices (of the first lane)."""
         b = self._b
-        total = Value(I64, str(place.offset))
+        total = Value(I64, str(place.offset)) if more is None else more
+        if more is not None and place.offset:
+            total = b.add(total, Value(I64, str(place.offset)))
         for axis, step in place.steps:
             index = self._index[axis]
             term = index if step == 1 else b.mul(index, Value(I64, str(step)))
@@ -166,13 +231,14 @@ class Values:
         numbers = b.lanes_const(Type("i64", lanes), [n * step for n in range(lanes)])
         return b.element(address, numbers, memory_type(place.buffer.dtype).scalar)
 
-    def _load(self, part: Scalar, guard: Sequence[Value]) -> Value:
+    def _load(self, part: Scalar, guard: Sequence[Value], more: Value | None = None) -> Value:
+        """Read at a place, so many elements further on as `more` says."""
         b, place = self._b, part.extra
         vector = self._vector_axis
         step = 0 if vector is None else place.step(vector)
         if self._rows_in_lanes and place.buffer.kind == "scratch":
             step = 1
-        address = self._address(place)
+        address = self._address(place, more)
         if self._lanes == 1 or not self._lane_dependent[id(part)]:
             return self._scalar_load(part.dtype, address, guard)
         type = memory_type(part.dtype, self._lanes)
@@ -194,14 +260,15 @@ class Values:
         return b.icmp("ne", value, b.const(type, 0)) if dtype == BOOL else value
 
     def _gather(self, part: Scalar, arguments: Sequence[Value]) -> Value:
-        b, buffer = self._b, part.extra
-        index, *guard = arguments
-        addresses = b.element(self._pointers[buffer], index, memory_type(buffer.dtype).scalar)
-        if self._lanes == 1 or not self._lane_dependent[id(part)]:
-            return self._scalar_load(part.dtype, addresses, guard)
-        lanes = self._lanes
-        if addresses.type.lanes != lanes:
-            addresses = b.splat(addresses, lanes)
+        """Read where a computed index says; it is the same for all lanes, or each has its own."""
+        b, place = self._b, part.extra
+        more, *guard = arguments
+        if more.type.lanes == 1:
+            return self._load(part, guard, more)
+        vector, lanes = self._vector_axis, self._lanes
+        step = 0 if vector is None else place.step(vector)
+        addresses = self._lane_addresses(place, self._address(place), step)
+        addresses = b.element(addresses, more, memory_type(place.buffer.dtype).scalar)
         type = memory_type(part.dtype, lanes)
         return self._bit(self._masked("gather", type, addresses, *guard), part)
 
@@ -233,3 +300,16 @@ class Values:
         mask = b.const(Type("i1", type.lanes), 1)
         b.module.declare(name, "void", [type, addresses.type, "i32", mask.type])
         b.emit(f"call void @{name}({value}, {addresses}, i32 {max(type.bits // 8, 1)}, {mask})")
+
+
+def _first_of(b: Builder, x: Value, condition: Value) -> Value:
+    """The value in the first lane where a condition holds."""
+    lanes = condition.type.lanes
+    if lanes == 1:
+        return x
+    bits = Type(f"i{lanes}")
+    mask = b.instruction(bits, f"bitcast {condition} to {bits}")
+    name = f"llvm.cttz.i{lanes}"
+    b.module.declare(name, bits, [bits, "i1"])
+    lane = b.instruction(bits, f"call {bits} @{name}({mask}, i1 true)")
+    return b.instruction(Type(x.type.scalar), f"extractelement {x}, {lane}")

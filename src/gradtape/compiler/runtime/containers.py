@@ -118,18 +118,32 @@ class ListSpec:
 
 @dataclass(frozen=True, slots=True)
 class DictSpec:
-    """A `dict`, no subclass, with these keys and no others; a result has them in this order."""
+    """A `dict`, no subclass, with these keys and no others, in the order they are inserted in.
+
+    Attributes:
+        keys: In the order of the leaves.
+        items: One for each of them.
+        order: The keys as the dict has them; the same order if it is not given.
+    """
 
     keys: tuple[str, ...]
     items: tuple[Spec, ...]
+    order: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if not self.order:
+            object.__setattr__(self, "order", self.keys)
         if any(type(key) is not str for key in self.keys):
             raise ArgumentError(f"entry: a dict with keys {self.keys!r}; needs strings")
         if len(set(self.keys)) != len(self.items) or len(self.keys) != len(self.items):
             raise ArgumentError(
                 f"entry: a dict with keys {self.keys!r} and {len(self.items)} items; "
                 "needs one item for each key, and each key once"
+            )
+        if len(self.order) != len(self.keys) or set(self.order) != set(self.keys):
+            raise ArgumentError(
+                f"entry: a dict with keys {self.keys!r} in the order {self.order!r}; "
+                "needs the same keys in both"
             )
 
 
@@ -214,11 +228,11 @@ def unpack(spec: Spec, value: Any, inputs: list[NDArray[Any]]) -> bool:
             if type(value) is not kind_of_container or len(value) != len(items):
                 return False
             return all(unpack(item, each, inputs) for item, each in zip(items, value, strict=True))
-        case DictSpec(keys, items):
+        case DictSpec(keys, items, order):
             if type(value) is not dict or len(value) != len(keys):
                 return False
-            # Only strings are looked up among strings: other keys could run code of the user.
-            if any(type(key) is not str for key in value) or any(key not in value for key in keys):
+            # Only strings are compared: other keys could run code of the user.
+            if any(type(key) is not str for key in value) or tuple(value) != order:
                 return False
             return all(
                 unpack(item, value[key], inputs) for key, item in zip(keys, items, strict=True)
@@ -250,6 +264,7 @@ def pack(spec: Spec, results: Sequence[Any]) -> Any:
             return tuple([pack(item, results) for item in items])
         case ListSpec(items):
             return [pack(item, results) for item in items]
-        case DictSpec(keys, items):
-            return {key: pack(item, results) for key, item in zip(keys, items, strict=True)}
+        case DictSpec(keys, items, order):
+            made = {key: pack(item, results) for key, item in zip(keys, items, strict=True)}
+            return {key: made[key] for key in order}
     raise ArgumentError(f"entry: {spec} in a result; needs ResultLeaf or StaticLeaf")

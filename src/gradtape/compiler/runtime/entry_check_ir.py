@@ -27,56 +27,41 @@ NULL = Value(PTR, "null")
 SELF = Value(PTR, "%self")
 _PY_EQ = 2
 
-# The values of a dict with `count` keys, at least one. Mostly the keys are the same objects in the
-# same order; if not, they are looked up by name, once all keys of the dict are known to be plain
-# strings: comparing others could run any code.
+# The values of a dict of `count` entries, at least one, if its keys are the wanted ones in the wanted
+# order. Mostly they are the same objects; others are compared if they are plain strings: comparing
+# anything else could run any code.
 _LOOK_UP = """\
 define internal i1 @look_up(ptr %dict, ptr %keys, i64 %count, ptr %str, ptr %values) nounwind {
 entry:
   %position = alloca i64, align 8
   %key = alloca ptr, align 8
   store i64 0, ptr %position, align 8
-  store ptr null, ptr %key, align 8
-  br label %in_order
-in_order:
+  br label %next
+next:
   %i = phi i64 [ 0, %entry ], [ %after, %same ]
   %place = getelementptr ptr, ptr %values, i64 %i
   %found = call i32 @PyDict_Next(ptr %dict, ptr %position, ptr %key, ptr %place)
+  %is_found = icmp ne i32 %found, 0
+  br i1 %is_found, label %compare, label %no
+compare:
   %one = load ptr, ptr %key, align 8
   %wanted_at = getelementptr ptr, ptr %keys, i64 %i
   %wanted = load ptr, ptr %wanted_at, align 8
   %is_same = icmp eq ptr %one, %wanted
   br i1 %is_same, label %same, label %other
+other:
+  %type_at = getelementptr i8, ptr %one, i64 $TYPE$
+  %type = load ptr, ptr %type_at, align 8
+  %is_plain = icmp eq ptr %type, %str
+  br i1 %is_plain, label %by_value, label %no
+by_value:
+  %answer = call i32 @PyObject_RichCompareBool(ptr %one, ptr %wanted, i32 $EQUAL$)
+  %is_equal = icmp eq i32 %answer, 1
+  br i1 %is_equal, label %same, label %no
 same:
   %after = add i64 %i, 1
   %more = icmp ult i64 %after, %count
-  br i1 %more, label %in_order, label %yes
-other:
-  store i64 0, ptr %position, align 8
-  br label %each
-each:
-  %any = call i32 @PyDict_Next(ptr %dict, ptr %position, ptr %key, ptr %values)
-  %is_any = icmp ne i32 %any, 0
-  br i1 %is_any, label %plain, label %by_name
-plain:
-  %name = load ptr, ptr %key, align 8
-  %type_at = getelementptr i8, ptr %name, i64 $TYPE$
-  %type = load ptr, ptr %type_at, align 8
-  %is_plain = icmp eq ptr %type, %str
-  br i1 %is_plain, label %each, label %no
-by_name:
-  %j = phi i64 [ 0, %each ], [ %next, %there ]
-  %key_at = getelementptr ptr, ptr %keys, i64 %j
-  %asked = load ptr, ptr %key_at, align 8
-  %value = call ptr @PyDict_GetItemWithError(ptr %dict, ptr %asked)
-  %missing = icmp eq ptr %value, null
-  br i1 %missing, label %no, label %there
-there:
-  %value_at = getelementptr ptr, ptr %values, i64 %j
-  store ptr %value, ptr %value_at, align 8
-  %next = add i64 %j, 1
-  %rest = icmp ult i64 %next, %count
-  br i1 %rest, label %by_name, label %yes
+  br i1 %more, label %next, label %yes
 yes:
   ret i1 true
 no:
@@ -211,8 +196,9 @@ class CheckWriter(Builder):
     def check_arguments(self) -> None:
         """Take the arguments apart and compare them with the program."""
         self.use("PyDict_Next", I32, PTR, PTR, PTR, PTR)
-        self.use("PyDict_GetItemWithError", PTR, PTR, PTR)
-        self.module.define(_LOOK_UP.replace("$TYPE$", str(self.layout.type)))
+        self.use("PyObject_RichCompareBool", I32, PTR, PTR, I32)
+        look_up = _LOOK_UP.replace("$TYPE$", str(self.layout.type))
+        self.module.define(look_up.replace("$EQUAL$", str(_PY_EQ)))
         self.records(Header.CHECKS_AT, Header.CHECKS, CHECK_WORDS, self._check)
 
     def _check(self, record: Value) -> None:

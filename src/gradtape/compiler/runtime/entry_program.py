@@ -85,7 +85,7 @@ class Check(enum.IntEnum):
     SAME_BITS = 7  # bits of a float
     TUPLE = 8  # length, room for the items
     LIST = 9  # length, room
-    DICT = 10  # length, room, first key
+    DICT = 10  # length, room, first key; all in the order of the dict
 
 
 class Build(enum.IntEnum):
@@ -259,12 +259,16 @@ class Program:
         if isinstance(spec, DictSpec):
             # The keys stand side by side, also those that other dicts have too.
             self._add_check(Check.DICT, *words, _FIRST_CONSTANT + len(self.constants))
-            self.constants += spec.keys
+            self.constants += spec.order
+            # Values are found in the order of the dict, and are inputs in the order of the leaves.
+            found = {key: place for place, key in enumerate(spec.order)}
+            places = [found[key] for key in spec.keys]
         else:
             kind = Check.TUPLE if isinstance(spec, TupleSpec) else Check.LIST
             self._add_check(kind, *words)
+            places = list(range(len(spec.items)))
         in_reach = in_reach or not isinstance(spec, TupleSpec)
-        for place, item in enumerate(spec.items):
+        for place, item in zip(places, spec.items, strict=True):
             self._check(item, items + place, in_reach)
 
     def _allocate(self, number: int, descr: int, shape: tuple[int, ...]) -> None:
@@ -287,10 +291,11 @@ class Program:
                 self._builds += [Build.LIST, made, len(items), *into]
                 for place, item in enumerate(items):
                     self._build(item, [Into.LIST, made, place])
-            case DictSpec(keys, items):
+            case DictSpec(keys, items, order):
                 self._builds += [Build.DICT, made, 0, *into]
-                for key, item in zip(keys, items, strict=True):
-                    self._build(item, [Into.DICT, made, self._constant(key)])
+                item_of = dict(zip(keys, items, strict=True))
+                for key in order:
+                    self._build(item_of[key], [Into.DICT, made, self._constant(key)])
             case StaticLeaf(value):
                 self._builds += [Build.OBJECT, made, self._constant(value), *into]
             case _:

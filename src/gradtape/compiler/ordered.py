@@ -1,0 +1,113 @@
+"""Loop nests that go through elements in order: cumulative sums, and writing at computed places.
+
+They have no loop that other ops could join, but what they read is computed in theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gradtape.compiler.build import collapsed
+from gradtape.compiler.kernel import (
+    Accumulate,
+    Accumulator,
+    Axis,
+    Buffer,
+    Kernel,
+    Stage,
+    Statement,
+    Store,
+)
+from gradtape.compiler.pull import Index, Puller, flat_place, load, place
+from gradtape.core.lowering import Scan, Scatter
+from gradtape.core.promotion import INT64
+from gradtape.core.scalar import Scalar, add, constant, convert, multiply, scalar, where
+from gradtape.graph.ir import Node, Value
+
+_COMBINE = {"add": add, "multiply": multiply}
+
+
+def ordered(node: Node, buffers: dict[Value, Buffer], name: str) -> list[Kernel]:
+    """The loop nests of a node that is lowered by `Scan` or `Scatter`.
+
+    Args:
+        node: What to do.
+        buffers: Where the values are that are in memory.
+        name: What to call the first; the names of others begin with it.
+    """
+
+    def stored(
+        value: Value, shape: tuple[int, ...], index: Index, inside: Scalar | None
+    ) -> Scalar | None:
+        buffer = buffers.get(value)
+        if buffer is None:
+            return None
+        return load(buffer, shape, index, inside, weak=value.aval.weak)
+
+    out, puller = buffers[node.outputs[0]], Puller(stored)
+    if isinstance(node.op.lower, Scan):
+        return [_scan(node, node.op.lower, puller, out, name)]
+    assert isinstance(node.op.lower, Scatter)
+    return [
+        _start(node, node.op.lower, puller, out, name),
+        _put(node, node.op.lower, puller, out, f"{name}_put"),
+    ]
+
+
+def _kernel(name: str, axes: Sequence[Axis], statements: Sequence[Statement], node: Node) -> Kernel:
+    return collapsed(Kernel(name, axes, [Stage(tuple(statements), ())], [node.op.name]))
+
+
+def _scan(node: Node, lowering: Scan, puller: Puller, out: Buffer, name: str) -> Kernel:
+    """out[k] = out[k − 1] combined with x[k]; out[0] = x[0]."""
+    along = node.params["axis"]
+    # Along the last axis what there is so far is kept in a register, else in the result itself, so
+    # that the last axis can be done in vectors.
+    last = out.shape[along] > 1 and all(size == 1 for size in out.shape[along + 1 :])
+    axes = [
+        Axis(f"i{n}", size, reduced=last and n == along, serial=n == along)
+        for n, size in enumerate(out.shape)
+    ]
+    step = axes[along].index
+    index, before = ([axis.index for axis in axes] for _ in range(2))
+    before[along] = step - 1
+    if node.params.get("reverse", False):
+        end = out.shape[along] - 1
+        index[along], before[along] = end - step, end + 1 - step
+    element = convert(puller.element(node.operands[0], tuple(index)), out.dtype)
+    at = place(out, out.shape, tuple(index))
+    if last:
+        so_far = Accumulator("acc0", lowering.combine, out.dtype)
+        if lowering.combine == "add" and out.dtype.kind == "f":
+            so_far.start = -0.0  # 0 would lose the sign of a first element that is -0
+        return _kernel(name, axes, [Accumulate(so_far, element), Store(at, so_far.running)], node)
+    value = element
+    if out.shape[along] > 1:
+        later = step > 0
+        known = load(out, out.shape, tuple(before), later, weak=False)
+        value = where(later, _COMBINE[lowering.combine](known, element), element)
+    return _kernel(name, axes, [Store(at, value)], node)
+
+
+def _start(node: Node, lowering: Scatter, puller: Puller, out: Buffer, name: str) -> Kernel:
+    """What the result holds before anything is written to it."""
+    axes = [Axis(f"i{n}", size) for n, size in enumerate(out.shape)]
+    index = tuple(axis.index for axis in axes)
+    value: Any = constant(0, out.dtype)
+    if lowering.start is not None:
+        value = lowering.start(index, *puller.readers(node), **node.params)
+    store = Store(place(out, out.shape, index), convert(value, out.dtype))
+    return _kernel(name, axes, [store], node)
+
+
+def _put(node: Node, lowering: Scatter, puller: Puller, out: Buffer, name: str) -> Kernel:
+    """Elements at the places where they belong."""
+    serial, free = lowering.sizes(*(operand.aval for operand in node.operands), **node.params)
+    axes = [Axis(f"i{n}", size, serial=n < len(serial)) for n, size in enumerate((*serial, *free))]
+    point = tuple(axis.index for axis in axes)
+    index, value = lowering.put(point, *puller.readers(node), **node.params)
+    at = tuple(convert(scalar(i), INT64) for i in index)
+    fixed, computed = flat_place(out, out.shape, at)
+    store = Store(fixed, convert(value, out.dtype), computed, lowering.adds)
+    return _kernel(name, axes, [store], node)
