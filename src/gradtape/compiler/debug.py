@@ -182,7 +182,7 @@ def _compiled(pieces: Sequence[_Piece]) -> list[Runner]:
     exports = [name for native in written for name in native.exports]
     library = Library(cache.compiled(text), blas.imports(text), exports)
     return [
-        Runner(library, native, graph.outputs)
+        Runner(library, native, graph)
         for graph, native in zip(graphs, written, strict=True)
     ]
 

@@ -13,7 +13,7 @@ from gradtape import tree
 from gradtape.autodiff.arguments import deliver, has_tensors
 from gradtape.compiler.debug import CheckedProgram
 from gradtape.compiler.explain import Explanation
-from gradtape.compiler.program import NativeFunction, Program
+from gradtape.compiler.program import LONG, NativeFunction, Program
 from gradtape.compiler.runtime.entry import Spec, StaticLeaf, make_callable
 from gradtape.compiler.signature import (
     Arguments,
@@ -35,8 +35,6 @@ from gradtape.graph.function import GraphFunction
 from gradtape.graph.ir import Graph
 from gradtape.graph.trace import Trace, trace
 
-# Functions that take longer let other Python threads run meanwhile, in nanoseconds.
-_LONG = 20_000
 # How many forms of arguments a function keeps code for; the one not used for longest goes first.
 _MOST_FORMS = 256
 
@@ -94,7 +92,7 @@ class Specialization:
             on_error=function.failed,
             otherwise=self._otherwise,
             bound=[capture.value for capture in self.traced.captures],
-            release_gil=function.native.nanoseconds > _LONG,
+            release_gil=function.native.nanoseconds > LONG,
             name=self.traced.graph.name,
         )
 

@@ -17,6 +17,7 @@ from gradtape.compiler.native import FIRST_FAILURE, Native, with_own_outputs, wr
 from gradtape.compiler.partition import EagerPart, NativePart, partition
 from gradtape.compiler.pipeline import optimized
 from gradtape.compiler.runtime import blas, cache
+from gradtape.compiler.runtime.entry import ArrayLeaf, ResultLeaf, TupleSpec, make_callable
 from gradtape.core.aval import aval_of
 from gradtape.core.call import evaluate
 from gradtape.errors import GradtapeError, IndexingError, ShapeError
@@ -25,7 +26,8 @@ from gradtape.graph.ir import Graph, Literal, Node, Operand, Value
 # No machine has that much memory, and sums of sizes up to it are exact in native code.
 _MOST_BYTES = 2**50
 
-_RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+# Functions that take longer let other Python threads run meanwhile, in nanoseconds.
+LONG = 20_000
 
 
 class NativeFunction:
@@ -36,6 +38,7 @@ class NativeFunction:
         native: Its plan.
         text: Its IR.
         library: Its machine code.
+        run: It as a function of arrays.
         failed: Raises what a status that is not 0 means.
     """
 
@@ -48,32 +51,43 @@ class NativeFunction:
         code = cache.compiled(self.text, target)
         names = self.native.exports
         self.library = Library(code, blas.imports(self.text), names, end=self.native.end)
-        self._run = Runner(self.library, self.native, graph.outputs)
-        self.failed = self._run.failed
+        self.run = Runner(self.library, self.native, graph)
+        self.failed = self.run.failed
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """The outputs for contiguous arrays of the right shapes and dtypes."""
-        return self._run(arrays)
+        return self.run(arrays)
 
 
 class Runner:
-    """A native function as one of contiguous arrays, which makes the arrays of its outputs."""
+    """A native function as one of contiguous arrays, which makes the arrays of its outputs.
 
-    def __init__(self, library: Library, native: Native, outputs: Sequence[Operand]) -> None:
-        self._library = library  # its code goes when the last reference does
-        self._run = _RUN(library.address(native.name))
+    Attributes:
+        direct: The native entry point: takes arrays, returns a tuple with NumPy's numbers for
+            arrays without axes, and `NotImplemented` for arrays that do not fit.
+        failed: Raises what a status that is not 0 means.
+    """
+
+    def __init__(self, library: Library, native: Native, graph: Graph) -> None:
         messages = tuple(map(str, native.failures))
         number = native.wrong and ctypes.c_int64.from_address(library.address(native.wrong))
         self.failed = functools.partial(_failed, messages, number)
-        self._results = [(output.shape, output.dtype) for output in outputs]
+        self.direct = make_callable(
+            library,
+            native.name,
+            [ArrayLeaf(value.dtype, value.shape) for value in graph.inputs],
+            TupleSpec(tuple(ResultLeaf(n) for n in range(len(graph.outputs)))),
+            [(output.dtype, output.shape) for output in graph.outputs],
+            on_error=self.failed,
+            release_gil=native.nanoseconds > LONG,
+            name=graph.name,
+        )
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """The outputs for arrays of the right shapes and dtypes."""
-        outputs = [np.empty(shape, dtype) for shape, dtype in self._results]
-        status = self._run(_addresses(arrays), _addresses(outputs))
-        if status:
-            self.failed(status)
-        return outputs
+        out = self.direct(*arrays)
+        assert out is not NotImplemented  # they were prepared for it
+        return [np.asarray(array) for array in out]
 
 
 def _failed(conditions: Sequence[str], number: Any, status: int) -> None:
@@ -84,10 +98,6 @@ def _failed(conditions: Sequence[str], number: Any, status: int) -> None:
         message = conditions[status - FIRST_FAILURE]
         raise IndexingError(message.replace("{}", str(number.value), 1))
     raise GradtapeError(f"jit: the compiled function failed with status {status}")
-
-
-def _addresses(arrays: Sequence[Any]) -> Any:
-    return (ctypes.c_void_p * len(arrays))(*[array.ctypes.data for array in arrays])
 
 
 class Program:
@@ -105,6 +115,7 @@ class Program:
         self.steps: list[NativeFunction | EagerPart] = [
             NativeFunction(part) if isinstance(part, NativePart) else part for part in parts
         ]
+        self._direct = _misfit if self.native is None else self.native.run.direct
 
     @property
     def native(self) -> NativeFunction | None:
@@ -121,6 +132,9 @@ class Program:
 
     def __call__(self, *arrays: Any) -> list[Any]:
         """The outputs for arrays (or numbers) that fit the inputs of the graph."""
+        out = self._direct(*map(np.asarray, arrays))
+        if out is not NotImplemented:
+            return list(out)
         values: dict[Value, Any] = {
             value: _prepared(array, value)
             for value, array in zip(self.graph.inputs, arrays, strict=True)
@@ -142,6 +156,10 @@ class Program:
             inputs.add(id(array))
             outputs.append(array[()] if array.ndim == 0 else array)
         return outputs
+
+
+def _misfit(*_arrays: Any) -> Any:
+    return NotImplemented
 
 
 def _check_sizes(graph: Graph) -> None:
