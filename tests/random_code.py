@@ -7,6 +7,7 @@ values that any way of computing has bit for bit, so that all ways have to agree
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ MOST_ELEMENTS = 5000
 # Loops that are divided among threads, and sums in blocks.
 LARGE_SIZES = (1, 2, 3, 17, 127, 1000, 4099, 20011, 70000)
 MOST_OF_LARGE = 300_000
+_MOST_WORK = 2e7
 LARGEST = 1e4
 
 
@@ -148,7 +150,14 @@ class _Maker:
 
     def step(self) -> None:
         """Add a line, if the one that is tried is any good."""
-        text, operands, exact = self.one_of(*_KINDS)(self)
+        kind = self.one_of(*_KINDS)
+        text, operands, exact = kind(self)
+        sizes = [math.prod(max(n, 1) for n in self.arrays[x].shape) for x in operands]
+        shapes = {self.arrays[x].shape for x in operands}
+        if (kind in (_product, _indexed) or len(shapes) > 1) and max(sizes) ** len(
+            sizes
+        ) > _MOST_WORK:
+            return  # the result might not fit into memory
         tensors = {name: gt.tensor(array) for name, array in self.arrays.items()}
         try:
             with warnings.catch_warnings(), np.errstate(all="raise", under="ignore"):
@@ -238,6 +247,8 @@ def _cast(m: _Maker) -> _Line:
 def _reduced(m: _Maker) -> _Line:
     x = m.pick()
     function = m.one_of("np.sum", "np.mean", "np.sum", "np.var", "gt.logsumexp", "np.prod")
+    if m.arrays[x].size > 200 and function == "np.prod":
+        function = "np.sum"  # on the way to a small product there may be any large ones
     return f"{function}({x}, axis={m.axes(x)}, keepdims={m.one_of(True, False)})", [x], False
 
 
@@ -284,10 +295,8 @@ def _indexed(m: _Maker) -> _Line:
     if indices and m.rng.random() < 0.4:
         i, axis = m.one_of(*indices), m.axis(x) if m.arrays[x].ndim else 0
         first, n, last = (m.arrays[x].shape[k] if m.arrays[x].ndim else 1 for k in (0, axis, -1))
-        text = m.one_of(
-            f"{x}[{i} % {first}]", f"np.take({x}, {i} % {n}, axis={axis})", f"{x}[..., {i} % {last}]"
-        )  # fmt: skip
-        return text, [x, i], True
+        taken = f"np.take({x}, {i} % {n}, axis={axis})"
+        return m.one_of(f"{x}[{i} % {first}]", taken, f"{x}[..., {i} % {last}]"), [x, i], True
     items = []
     for n in m.arrays[x].shape[: m.rng.integers(0, 4)]:
         first, last = sorted(int(i) for i in m.rng.integers(0, n + 1, 2))

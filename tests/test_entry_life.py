@@ -132,9 +132,8 @@ class Zoo:
         self.x, self.held, self.scalar = np.ones(3), np.ones((2, 2)), np.float64(0.5)
         self.flag, self.key, self.text = object(), "k" * 40, "t" * 50
         key = self.key
-        inner = DictSpec((key, "b"), (ArrayLeaf(F8, (2, 2)), ListSpec((ScalarLeaf(F8),))))
         args = [
-            inner,
+            DictSpec((key, "b"), (ArrayLeaf(F8, (2, 2)), ListSpec((ScalarLeaf(F8),))), ("b", key)),
             TupleSpec((NumberLeaf(float), StaticLeaf(self.flag), StaticLeaf(self.text))),
             ArrayLeaf(F8, (3,)),
             INT,
@@ -149,7 +148,7 @@ class Zoo:
         self.f = make_callable(
             library(code), "run", args, result, results, on_error=on_error, native=native
         )
-        self.d = {key: self.held, "b": [self.scalar]}
+        self.d = {"b": [self.scalar], key: self.held}
         self.t = (2.5, self.flag, self.text)
 
     def own(self):
@@ -168,7 +167,8 @@ class Zoo:
         answers = [self.call(d={self.key: self.held, "c": 1}), self.call(t=(1.0, None, ""))]
         answers += [self.call(x=self.held), self.call(code=2**70), self.f(), self.call(d={})]
         answers += [self.call(d={"b": [self.x], self.key: self.held})]
-        assert answers == [NotImplemented] * 7
+        answers += [self.call(d=dict(reversed(self.d.items())))]
+        assert answers == [NotImplemented] * 8
 
     def fail(self):
         with pytest.raises(OSError, match="failed"):

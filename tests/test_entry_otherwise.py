@@ -291,7 +291,7 @@ def test_bound_arrays_that_were_resized_do_not_fit(native):
 
 def test_bound_containers_and_numbers(native):
     x, number = np.arange(3.0), NumberLeaf(float)
-    spec = DictSpec(("a", "b"), (number, ListSpec((THREE,))))
+    spec = DictSpec(("a", "b"), (number, ListSpec((THREE,))), ("b", "a"))
     held = {"b": [np.full(3, 2.0)], "a": 1.5}
     args = [THREE, StaticLeaf("axis"), StaticLeaf(F8), number, spec]
     bound = ["".join(["ax", "is"]), F8, 0.5, held]

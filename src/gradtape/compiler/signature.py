@@ -158,19 +158,19 @@ def _flatten(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], 
     Structures of dicts are equal in whatever order the keys were inserted; a function that goes
     through the values can tell.
     """
-    if _PLAIN.issuperset(map(type, args)) and _PLAIN.issuperset(map(type, kwargs.values())):
+    if _PLAIN.issuperset(map(type, (*args, *kwargs.values()))):
         return *tree.flatten((args, kwargs)), ()
     import optree
 
     orders: list[Any] = []
 
     def note(node: Any) -> bool:
-        if isinstance(node, dict):
+        if isinstance(node, dict) and node is not kwargs:
             orders.append(tuple([key if type(key) is str else _typed(key) for key in node]))
         return False
 
     # It asks of every node whether to stop there.
-    leaves, structure = optree.tree_flatten((args, kwargs), note)
+    leaves, structure = optree.tree_flatten((args, kwargs), note)  # type: ignore[arg-type]
     return leaves, structure, tuple(orders)
 
 
@@ -243,8 +243,8 @@ def _check_plain(kind: type) -> None:
         for name in ("__array_ufunc__", "__add__", "__mul__")
     ):
         raise DTypeError(
-            f"jit: came a {kind.__name__}, which has an arithmetic of its own; needed plain arrays. "
-            "Use np.asarray, or filled() for a masked array"
+            f"jit: came a {kind.__name__}, which has an arithmetic of its own; needed plain "
+            "arrays. Use np.asarray, or filled() for a masked array"
         )
 
 

@@ -27,9 +27,9 @@ NULL = Value(PTR, "null")
 SELF = Value(PTR, "%self")
 _PY_EQ = 2
 
-# The values of a dict of `count` entries, at least one, if its keys are the wanted ones in the wanted
-# order. Mostly they are the same objects; others are compared if they are plain strings: comparing
-# anything else could run any code.
+# The values of a dict of `count` entries, at least one, if the wanted keys are in it in this order.
+# Mostly they are the same objects; others are compared if they are plain strings: comparing what is
+# none could run any code.
 _LOOK_UP = """\
 define internal i1 @look_up(ptr %dict, ptr %keys, i64 %count, ptr %str, ptr %values) nounwind {
 entry:
