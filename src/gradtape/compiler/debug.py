@@ -181,10 +181,7 @@ def _compiled(pieces: Sequence[_Piece]) -> list[Runner]:
     text = str(module)
     exports = [name for native in written for name in native.exports]
     library = Library(cache.compiled(text), blas.imports(text), exports)
-    return [
-        Runner(library, native, graph)
-        for graph, native in zip(graphs, written, strict=True)
-    ]
+    return [Runner(library, native, graph) for graph, native in zip(graphs, written, strict=True)]
 
 
 def _made(piece: _Piece, run: Runner, values: Arrays) -> Arrays:

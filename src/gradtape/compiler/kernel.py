@@ -254,20 +254,6 @@ class Kernel:
                 found.setdefault(statement.place.buffer)
         return tuple(found)
 
-    def __str__(self) -> str:
-        lines = [f"kernel {self.name}: {', '.join(f'{a} < {a.size}' for a in self.axes)}"]
-        outer = ", ".join(a.name for a in self.outer)
-        inner = ", ".join(a.name for a in self.inner)
-        lines.append(f"  for {outer}:" if outer else "  once:")
-        for stage in self.stages:
-            if stage.inner:
-                indent = "    " if inner else "  "
-                if inner:
-                    lines.append(f"    for {inner}:")
-                lines += [f"{indent}  {statement}" for statement in stage.inner]
-            lines += [f"    {statement}" for statement in stage.outer]
-        return "\n".join(lines)
-
 
 def walk(expression: Scalar, seen: set[int]) -> Iterator[Scalar]:
     """The parts of an expression, parts before wholes, without those seen already."""

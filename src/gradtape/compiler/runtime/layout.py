@@ -32,7 +32,6 @@ _ABI_VERSION, _ARRAY_TYPE = 0, 2
 _PYTHON_FUNCTIONS = (
     "Py_IncRef",
     "Py_DecRef",
-    "PyDict_GetItemWithError",
     "PyDict_New",
     "PyDict_Next",
     "PyDict_SetItem",
