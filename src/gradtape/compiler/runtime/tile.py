@@ -225,14 +225,19 @@ class TileWriter:
             for total, place in zip(self._sums(a, b, k, rows, columns), places, strict=True):
                 self.store(total, *place)
             return
-        for address, piece in places:
-            self.store(self.zero(piece.lanes), address, piece)
+        # Not in C: another thread may do an overlapping block of it at the same time.
+        zeros = [self.zero(piece.lanes) for _, piece in places]
+        totals = [self.b.alloca(zero.type) for zero in zeros]
+        for zero, total in zip(zeros, totals, strict=True):
+            self.b.store(zero, total)
         with loop(self.b, parts, []) as part:
             at_a, at_b = self._along_k(a, b, part, depth)
-            self._add(self._sums(at_a, at_b, depth, rows, columns), places)
+            self._add(self._sums(at_a, at_b, depth, rows, columns), totals)
         if rest:
             at_a, at_b = self._along_k(a, b, parts, depth)
-            self._add(self._sums(at_a, at_b, rest, rows, columns), places)
+            self._add(self._sums(at_a, at_b, rest, rows, columns), totals)
+        for zero, total, place in zip(zeros, totals, places, strict=True):
+            self.store(self.b.load(total, zero.type), *place)
 
     def _places(self, c: Value, rows: int, columns: Sequence[Piece]) -> list[tuple[Value, Piece]]:
         """Where the vectors of a tile are."""
@@ -242,9 +247,9 @@ class TileWriter:
             for piece in columns
         ]
 
-    def _add(self, sums: Sequence[Value], places: Sequence[tuple[Value, Piece]]) -> None:
-        for part, (address, piece) in zip(sums, places, strict=True):
-            self.store(self.b.fadd(self.load(address, piece), part), address, piece)
+    def _add(self, sums: Sequence[Value], totals: Sequence[Value]) -> None:
+        for part, total in zip(sums, totals, strict=True):
+            self.b.store(self.b.fadd(self.b.load(total, part.type), part), total)
 
     def _along_k(self, a: Value, b: Value, index: int | Value, steps: int) -> tuple[Value, Value]:
         block = self.block
