@@ -23,7 +23,11 @@ def assert_close(got: Any, expected: Any, ulps: float = 64) -> None:
 
 def assert_leaf_close(one: Any, other: Any, ulps: float = 64) -> None:
     """The same type, shape and dtype; values equal up to rounding, relative to the largest."""
-    # Results without axes are NumPy scalars, also where eager code has a Python number.
+    # What is computed of Python's numbers is one; of truth values it is NumPy's.
+    if type(other) in (int, float) and type(one) is not np.int64:
+        assert type(one) is type(other)
+        one = np.asarray(one)[()]
+    # Results without axes are NumPy scalars, also where eager code has a truth value.
     assert type(one) is np.ndarray if np.ndim(other) else isinstance(one, np.generic | np.ndarray)
     assert isinstance(one, np.generic) or isinstance(other, np.ndarray)
     one, other = np.asarray(one), np.asarray(other)

@@ -143,6 +143,10 @@ class Explanation:
             if isinstance(part, NativeFunction):
                 yield number, part
 
+    def __repr__(self) -> str:
+        kinds = f"{_kinds(self.kernels)}, {_plural(len(self.eager), 'eager op')}"
+        return f"<explanation of {self.graph.name}: {kinds}; print it>"
+
     def __str__(self) -> str:
         hidden = f" ({', '.join(map(repr, self.hidden))})" if self.hidden else ""
         head = [

@@ -30,7 +30,7 @@ from gradtape.core.aval import aval_of
 from gradtape.core.lazy import lazy
 from gradtape.core.nested import unshell
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError, DTypeError
+from gradtape.errors import ArgumentError, DTypeError, WriteError
 from gradtape.graph.function import GraphFunction
 from gradtape.graph.ir import Graph
 from gradtape.graph.trace import Trace, trace
@@ -56,6 +56,8 @@ class Specialization:
     ) -> None:
         self.traced = traced
         self.entry: Callable[..., Any] | None = None
+        # What is computed of Python's numbers alone is such a number in eager code, too.
+        self._weak = [output.aval.weak for output in traced.graph.outputs]
         self._specs = self._entry_specs(specs)
         self._otherwise = otherwise
         # It does not refer back to this object: no cycle for the collector.
@@ -74,7 +76,7 @@ class Specialization:
     def program(self) -> Program:
         """What runs it on arrays."""
         program: Program = self.function.runner  # type: ignore[assignment]
-        if program.native is not None and self._specs is not None:
+        if program.native is not None and self._specs is not None and not any(self._weak):
             self.entry = self._entry(program.native)
         return program
 
@@ -116,7 +118,10 @@ class Specialization:
         if any(isinstance(value, Tensor) for value in values):
             outputs = list(self.function(*values))
         else:
-            outputs = [deliver(out, tensors=tensors) for out in self.program(*values)]
+            outputs = [
+                out.item() if weak else deliver(out, tensors=tensors)
+                for out, weak in zip(self.program(*values), self._weak, strict=True)
+            ]
         return tree.unflatten(self.traced.structure, outputs)
 
 
@@ -182,7 +187,17 @@ class Compiled:
     def _specialize(self, given: Arguments) -> Specialization:
         def function(*leaves: Any) -> Any:
             full, keywords = merged(given, leaves)
-            return self._function(*full, **keywords)
+            out = self._function(*full, **keywords)
+            after = tree.flatten((tuple(full), keywords))[0]
+            if len(after) < len(leaves) or any(
+                isinstance(leaf, Tensor) and not any(leaf is other for other in after)
+                for leaf in leaves
+            ):
+                raise WriteError(
+                    "jit: the function puts something else into a container that is an argument; "
+                    "the caller would not see it. Return the new values instead"
+                )
+            return out
 
         traced = trace(function, [leaf_aval(leaf) for leaf in given.leaves], _name(self._function))
         for output in traced.graph.outputs:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+# Frames of these are not the user's either.
+_LIBRARIES = frozenset({"numpy", "scipy", "optree", "functools", "contextlib"})
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
@@ -13,7 +15,9 @@ def user_line() -> str:
     frame = sys._getframe(1)
     while frame is not None:
         filename = frame.f_code.co_filename
-        if not filename.startswith(_PACKAGE) and not filename.startswith("<__array_function__"):
+        library = frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES
+        ours = filename.startswith((_PACKAGE, "<__array_function__"))
+        if not library and not ours:
             return f"{filename}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
     return ""

@@ -79,7 +79,7 @@ class _Traced(Abstract):
 class TraceLevel(Level):
     """One trace in progress."""
 
-    __slots__ = ("_by_identity", "captures", "nodes", "values")
+    __slots__ = ("_by_identity", "_turned", "captures", "nodes", "values")
 
     def __init__(self, label: str) -> None:
         super().__init__(next_level(), label)
@@ -89,6 +89,7 @@ class TraceLevel(Level):
         self.captures: list[Capture] = []
         self.values: list[Value] = []
         self._by_identity: dict[int, tuple[Capture, Value]] = {}
+        self._turned: dict[int, tuple[Any, Operand]] = {}
 
     # ---- values ----------------------------------------------------------------------------
 
@@ -105,7 +106,18 @@ class TraceLevel(Level):
                 return value.record.operand
         elif isinstance(value, np.generic) or not hasattr(value, "dtype"):
             return Literal(value)
+        elif value.ndim > 1 and not value.flags.c_contiguous and value.T.flags.c_contiguous:
+            return self._transposed(value)
         return self.capture(value)
+
+    def _transposed(self, array: Any) -> Operand:
+        """An array whose elements lie in the order of its transpose: that is passed as it is."""
+        known = self._turned.get(id(array))
+        if known is None:
+            axes = tuple(reversed(range(array.ndim)))
+            turned = self.append(registry["transpose"], [self.capture(array.T)], {"axes": axes})
+            known = self._turned[id(array)] = array, operand_of(turned)
+        return known[1]
 
     def capture(self, source: Any) -> Value:
         """The input of the graph for something the function did not get as an argument."""
@@ -174,8 +186,10 @@ class TraceLevel(Level):
         raise ConversionError(
             f"{self.label}: the value of a traced tensor ({aval_of(tensor)}) is asked for at "
             f"{user_line()}, but it is only known when the compiled function runs. Use np.where "
-            "(or gt.where) instead of if, shapes instead of values for loop bounds, or compute "
-            "what decides outside of gt.jit and pass it as a static argument"
+            "(or gt.where) instead of if; shapes, or a static argument, for loop bounds and sizes; "
+            "a buffer of np.zeros_like(x, shape=n) instead of np.zeros(n); np.stack instead of "
+            "np.array; np.sin instead of math.sin; gt.tensor(table)[i] instead of table[i] for an "
+            "array from outside"
         )
 
 
@@ -311,9 +325,10 @@ def trace(function: Callable[..., Any], avals: Sequence[Aval], name: str = "func
         with _Tracing(level):
             symbols = [level.symbol(value) for value in inputs]
             leaves, structure = run(lambda *args: _Flat(function(*args)), symbols, {}).parts
-        del symbols
         outputs = [_output(level, leaf) for leaf in leaves]
         del leaves
+        _check_arguments(symbols, inputs, outputs)
+        del symbols
     except BaseException:
         for capture in level.captures:
             capture.restore(level)
@@ -323,6 +338,28 @@ def trace(function: Callable[..., Any], avals: Sequence[Aval], name: str = "func
     _settle(level)
     graph = Graph(name, [*inputs, *level.values], level.nodes, outputs)
     return Trace(graph, level.captures, structure)
+
+
+def _check_arguments(
+    symbols: Sequence[Tensor], inputs: Sequence[Value], outputs: Sequence[Operand]
+) -> None:
+    """Refuse writes to arguments that no result depends on: the caller would not see them."""
+    written = [
+        operand
+        for symbol, value in zip(symbols, inputs, strict=True)
+        if (operand := operand_of(symbol)) is not value
+    ]
+    pending, used = list(outputs) if written else [], set()
+    while pending:
+        operand = pending.pop()
+        if isinstance(operand, Value) and operand not in used:
+            used.add(operand)
+            pending += [] if operand.node is None else operand.node.operands
+    if any(isinstance(operand, Value) and operand not in used for operand in written):
+        raise WriteError(
+            "jit: the function writes to an argument and does not use what it wrote; the caller's "
+            "array stays as it is. Return the new value, and assign it outside"
+        )
 
 
 class _Flat:

@@ -246,6 +246,10 @@ class Values:
             return self._bit(b.load(address, type), part)
         addresses = self._lane_addresses(place, address, step)
         if step == 1:
+            # A load of no lane from an address that is not mapped is right, and slow as a fault.
+            harmless = b.alloca(type)
+            reads = b.any(guard[0])
+            address = b.instruction(PTR, f"select {reads}, {address}, {harmless}")
             return self._bit(self._masked("load", type, address, guard[0]), part)
         return self._bit(self._masked("gather", type, addresses, *guard), part)
 
