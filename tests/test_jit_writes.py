@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.errors import ConversionError, WriteError
+from gradtape.errors import ConversionError, LinAlgError, WriteError
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -92,3 +92,14 @@ def test_captured_arrays_in_another_order_are_passed_as_they_are() -> None:
     assert {aval.shape for aval in hidden} == {(4, 3), (4,)}
     data *= 2.0  # the memory is shared: a write is seen
     np.testing.assert_allclose(compiled(X), gt.grad(loss)(X))
+
+
+def test_an_op_that_fails_when_it_runs_names_the_line() -> None:
+    def function(x: Any) -> Any:
+        return np.linalg.cholesky(x) + 1.0
+
+    line = function.__code__.co_firstlineno + 1
+    compiled = gt.jit(function)
+    np.testing.assert_allclose(compiled(np.eye(2)), np.eye(2) + 1.0)
+    with pytest.raises(LinAlgError, match=rf"cholesky: .*test_jit_writes\.py:{line}"):
+        compiled(-np.eye(2))

@@ -179,8 +179,12 @@ def evaluated(node: Node, values: Mapping[Value, Any]) -> dict[Value, Any]:
         GradtapeError: They are not of the shapes and dtypes that the graph says.
     """
     operands = [_eager_operand(operand, values) for operand in node.operands]
-    with np.errstate(all="ignore"):
-        result = evaluate(node.op, operands, node.params)
+    try:
+        with np.errstate(all="ignore"):
+            result = evaluate(node.op, operands, node.params)
+    except GradtapeError as error:
+        at = f" (at {node.line})" if node.line else ""
+        raise type(error)(f"{error}{at}") from error
     found: dict[Value, Any] = {}
     for value, made in zip(
         node.outputs, result if node.op.outputs != 1 else (result,), strict=True
