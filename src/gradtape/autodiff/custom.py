@@ -19,6 +19,7 @@ from gradtape.autodiff.transforms import vmap
 from gradtape.core.aval import aval_of
 from gradtape.core.call import call, is_differentiable
 from gradtape.core.define import functions
+from gradtape.core.lowering import Composite
 from gradtape.core.nested import unshell
 from gradtape.core.op import NotDifferentiable, Op
 from gradtape.core.tensor import Tensor, read_only
@@ -91,6 +92,7 @@ class _Run:
             batch=self._batch,
             kind="custom",
             outputs=None,
+            lower=Composite(self._composed),
         )
         return call(op, leaves, {})
 
@@ -107,10 +109,12 @@ class _Run:
         assert self.out_structure is not None
         return tree.unflatten(self.out_structure, list(leaves))
 
-    def _evaluate(self, xp: Any, *leaves: Any) -> Any:
-        if xp is None:  # a trace: what the function does becomes part of the graph
-            outs, self.out_structure = tree.flatten(self.function(*self._args(leaves)))
-            return tuple(outs)
+    def _composed(self, *leaves: Any) -> Any:
+        """What the function does, on tensors that are traced."""
+        outs, self.out_structure = tree.flatten(self.function(*self._args(leaves)))
+        return tuple(outs)
+
+    def _evaluate(self, _xp: Any, *leaves: Any) -> Any:
         # Read-only: a function or rule that writes into its arguments would change the user's.
         result = self.function(*self._args(_frozen(leaves)))
         outs, self.out_structure = tree.flatten(result)

@@ -16,6 +16,7 @@ from gradtape.compiler.kernel import (
     Stage,
     Statement,
     Store,
+    rewritten,
 )
 from gradtape.compiler.pull import (
     Index,
@@ -210,7 +211,6 @@ def _replace(kernel: Kernel, first: Axis, second: Axis, axis: Axis) -> list[Axis
 
 def substituted(kernel: Kernel, steps: dict[Axis, dict[Axis, int]], axes: list[Axis]) -> Kernel:
     """The kernel with axes replaced by sums of others: `steps` gives the terms of each."""
-    known: dict[int, Scalar] = {}
 
     def moved(old: Place) -> Place:
         total: dict[Axis, int] = {}
@@ -219,13 +219,14 @@ def substituted(kernel: Kernel, steps: dict[Axis, dict[Axis, int]], axes: list[A
                 total[new] = total.get(new, 0) + step * factor
         return old._replace(steps=tuple(total.items()))
 
-    for part in kernel.expressions:
-        args = tuple(known[id(arg)] for arg in part.args)
-        extra = moved(part.extra) if part.name in ("load", "gather") else part.extra
-        if part.name == "axis" and extra in steps:
-            known[id(part)] = combined(steps[extra], 0)
-        else:
-            known[id(part)] = Scalar(part.name, args, part.dtype, weak=part.weak, extra=extra)
+    def change(part: Scalar, args: tuple[Scalar, ...]) -> Scalar | None:
+        if part.name == "axis" and part.extra in steps:
+            return combined(steps[part.extra], 0)
+        if part.name not in ("load", "gather"):
+            return None
+        return Scalar(part.name, args, part.dtype, weak=part.weak, extra=moved(part.extra))
+
+    known = rewritten(kernel.expressions, change)
 
     def statement(old: Statement) -> Statement:
         if isinstance(old, Store):

@@ -87,7 +87,7 @@ class Specialization:
             return None
         return make_callable(
             function.library,
-            "run",
+            function.native.name,
             self._specs,
             result,
             [(output.dtype, output.shape) for output in outputs],
@@ -188,10 +188,8 @@ class Compiled:
         def function(*leaves: Any) -> Any:
             full, keywords = merged(given, leaves)
             out = self._function(*full, **keywords)
-            after = tree.flatten((tuple(full), keywords))[0]
-            if len(after) < len(leaves) or any(
-                isinstance(leaf, Tensor) and not any(leaf is other for other in after)
-                for leaf in leaves
+            if not set(map(id, tree.flatten((tuple(full), keywords))[0])).issuperset(
+                map(id, leaves)
             ):
                 raise WriteError(
                     "jit: the function puts something else into a container that is an argument; "
@@ -330,8 +328,8 @@ def jit(
     name that is bound to another array afterwards is not looked up again.
 
     Python's numbers are arguments like others: other values use the same code, and they take the
-    dtype of what they meet. Results share memory with nothing, and those without axes are NumPy
-    scalars.
+    dtype of what they meet. Results share memory with nothing; those without axes are NumPy
+    scalars, or Python numbers if they come of such numbers alone. Arguments are not written to.
 
     Args:
         function: What to compile: plain NumPy code or gradtape's functions, also `gt.grad(f)` and
@@ -350,6 +348,8 @@ def jit(
         ArgumentError: It is no function, or does not have those static arguments.
         ConversionError: When it is called: it asks for a value of an argument, as `if x > 0` does.
         DTypeError: When it is called: an argument or a result is not made of numbers.
+        WriteError: When it is called: it writes to an argument, a container or something from
+            outside, and the write would be lost.
 
     >>> @gt.jit
     ... def energy(x):

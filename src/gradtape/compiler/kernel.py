@@ -18,7 +18,7 @@ machine: printers choose vectors, threads and blocks.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -266,6 +266,26 @@ def walk(expression: Scalar, seen: set[int]) -> Iterator[Scalar]:
             seen.add(id(part))
             stack.append((part, True))
             stack.extend((arg, False) for arg in reversed(part.args))
+
+
+def rewritten(
+    parts: Iterable[Scalar], change: Callable[[Scalar, tuple[Scalar, ...]], Scalar | None]
+) -> dict[int, Scalar]:
+    """Expressions made anew, found by the identity of the old ones.
+
+    Args:
+        parts: All parts, parts before wholes.
+        change: `change(part, args)` with the new arguments of a part gives what stands for it;
+            None for the same instruction on those.
+    """
+    known: dict[int, Scalar] = {}
+    for part in parts:
+        args = tuple(known[id(arg)] for arg in part.args)
+        new = change(part, args)
+        if new is None:
+            new = Scalar(part.name, args, part.dtype, weak=part.weak, extra=part.extra)
+        known[id(part)] = new
+    return known
 
 
 def identity(name: str, dtype: np.dtype[Any]) -> int | float:

@@ -70,7 +70,7 @@ def _has_extreme(value: Value, users: dict[Value, list[Node]]) -> bool:
 
 def _repeats(node: Node) -> bool:
     """Whether operands that are smaller than the result are repeated, not put side by side."""
-    return not isinstance(node.op.lower, Elements) or node.op.name in ("broadcast_to", "spread")
+    return not isinstance(node.op.lower, Elements) or node.op.lower.repeats
 
 
 def operands_in_memory(node: Node) -> list[Value]:

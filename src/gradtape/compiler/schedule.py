@@ -21,6 +21,8 @@ from gradtape.compiler.kernel import (
     Stage,
     Store,
     identity,
+    rewritten,
+    walk,
 )
 from gradtape.core.promotion import BOOL
 from gradtape.core.scalar import Scalar, constant, where
@@ -193,14 +195,16 @@ def _divided(kernel: Kernel, long: Axis, count: int) -> list[Kernel]:
 
 def _guarded(statement: Accumulate, inside: Scalar) -> Accumulate:
     """A statement that reads nothing and adds nothing outside."""
-    known: dict[int, Scalar] = {}
-    for part in Kernel("", [], [Stage((statement,), ())], ()).expressions:
-        args = tuple(known[id(arg)] for arg in part.args)
+
+    def change(part: Scalar, args: tuple[Scalar, ...]) -> Scalar | None:
         own = _OPERANDS.get(part.name)
-        if own is not None:
-            guard = inside if len(args) == own else args[own] & inside
-            args = (*args[:own], guard)
-        known[id(part)] = Scalar(part.name, args, part.dtype, weak=part.weak, extra=part.extra)
+        if own is None:
+            return None
+        guard = inside if len(args) == own else args[own] & inside
+        args = (*args[:own], guard)
+        return Scalar(part.name, args, part.dtype, weak=part.weak, extra=part.extra)
+
+    known = rewritten(walk(statement.value, set()), change)
     target = statement.target
     nothing = constant(identity(target.combine, target.dtype), target.dtype)
     return Accumulate(target, where(inside, known[id(statement.value)], nothing))
@@ -217,11 +221,9 @@ def _dense(buffer: Buffer, axes: list[Axis]) -> Place:
 
 def _with(stores: tuple[Store, ...], partials: dict[Accumulator, Accumulator]) -> tuple[Store, ...]:
     """Statements with accumulators replaced by others."""
-    known: dict[int, Scalar] = {}
-    for part in Kernel("", [], [Stage((), stores)], ()).expressions:
-        args = tuple(known[id(arg)] for arg in part.args)
-        if part.name == "reduced":
-            known[id(part)] = partials[part.extra].value
-        else:
-            known[id(part)] = Scalar(part.name, args, part.dtype, weak=part.weak, extra=part.extra)
+    seen: set[int] = set()
+    known = rewritten(
+        (part for store in stores for part in walk(store.value, seen)),
+        lambda part, _args: partials[part.extra].value if part.name == "reduced" else None,
+    )
     return tuple(Store(store.place, known[id(store.value)]) for store in stores)

@@ -62,12 +62,18 @@ class Pointwise(Lowering):
 
 
 class Elements(Lowering):
-    """out[i] = expression(i, x, y, …, **params): `i` are the indices, operands are readers."""
+    """out[i] = expression(i, x, y, …, **params): `i` are the indices, operands are readers.
 
-    __slots__ = ("expression",)
+    Attributes:
+        repeats: Whether a smaller operand is repeated along axes, as by broadcasting, and not put
+            beside others: it can then be computed outside of the innermost loop.
+    """
 
-    def __init__(self, expression: Callable[..., Any]) -> None:
+    __slots__ = ("expression", "repeats")
+
+    def __init__(self, expression: Callable[..., Any], *, repeats: bool = False) -> None:
         self.expression = expression
+        self.repeats = repeats
 
 
 class Relabel(Lowering):

@@ -23,6 +23,7 @@ from gradtape.autodiff.transforms import jvp, vmap
 from gradtape.core.aval import Aval
 from gradtape.core.call import call, is_differentiable
 from gradtape.core.lazy import lazy
+from gradtape.core.lowering import Composite
 from gradtape.core.op import Op
 from gradtape.core.record import Segment
 from gradtape.core.tensor import Tensor
@@ -78,6 +79,7 @@ class GraphFunction:
             batch=self._batch,
             kind="graph",
             outputs=None,
+            lower=Composite(self._replayed),
         )
         return call(op, inputs, {})  # type: ignore[no-any-return]
 
@@ -86,9 +88,8 @@ class GraphFunction:
         """What computes the outputs from raw arrays."""
         return self._make(self.graph)
 
-    def _evaluate(self, xp: Any, *inputs: Any) -> tuple[Any, ...]:
-        # A trace in progress takes over the nodes instead of running them.
-        return tuple(replay(self.graph, inputs) if xp is None else self.runner(*inputs))
+    def _evaluate(self, _xp: Any, *inputs: Any) -> tuple[Any, ...]:
+        return tuple(self.runner(*inputs))
 
     def _infer(self, *_avals: Aval) -> tuple[Aval, ...]:
         return tuple(output.aval for output in self.graph.outputs)

@@ -11,7 +11,7 @@ from gradtape.core.op import registry
 from gradtape.core.promotion import NATIVE
 from gradtape.errors import ConversionError, GradtapeError, UnsupportedError
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Rewriter, Value, param_key
-from gradtape.graph.trace import trace
+from gradtape.graph.trace import composition, trace
 
 
 def inline(
@@ -38,7 +38,7 @@ def expand(graph: Graph) -> Graph:
 
 
 def _expanded(graph: Graph, known: dict[Any, Graph | None]) -> Graph:
-    if not any(_is_composed(node) for node in graph.nodes):
+    if not any(isinstance(node.op.lower, Composite) for node in graph.nodes):
         return graph
     rewriter = Rewriter(graph)
     for node in graph.nodes:
@@ -56,13 +56,11 @@ def _expanded(graph: Graph, known: dict[Any, Graph | None]) -> Graph:
     return rewriter.finish()
 
 
-def _is_composed(node: Node) -> bool:
-    return isinstance(node.op.lower, Composite) or node.op.kind == "custom"
-
-
 def _body(node: Node, known: dict[Any, Graph | None]) -> Graph | None:
     """What an op is composed of; None if it is not, or not of ops with native code."""
-    if not _is_composed(node) or any(o.dtype not in NATIVE for o in node.operands):
+    if not isinstance(node.op.lower, Composite):
+        return None
+    if any(operand.dtype not in NATIVE for operand in node.operands):
         return None
     if any(isinstance(operand, Value) and operand.aval.weak for operand in node.operands):
         return None
@@ -76,16 +74,12 @@ def _body(node: Node, known: dict[Any, Graph | None]) -> Graph | None:
 
 
 def _traced_body(node: Node, avals: Sequence[Aval], known: dict[Any, Graph | None]) -> Graph | None:
-    lowering = node.op.lower
-
     def function(*values: Any) -> Any:
         left = iter(values)
         operands = [
             o.value if isinstance(o, Literal) and o.aval.weak else next(left) for o in node.operands
         ]
-        if isinstance(lowering, Composite):
-            return lowering.function(*operands, **node.params)
-        return node.op.evaluate(None, *operands)
+        return composition(node.op)(*operands, **node.params)
 
     try:
         traced = trace(function, avals, node.op.name)
@@ -93,6 +87,6 @@ def _traced_body(node: Node, avals: Sequence[Aval], known: dict[Any, Graph | Non
         return None  # it runs its eager kernel
     if not traced.captures:
         return _expanded(traced.graph, known)
-    if isinstance(lowering, Composite):
-        raise GradtapeError(f"{node.op.name}: its lowering uses arrays; needed numbers")
-    return None  # a user's function with arrays of its own
+    if node.op.kind == "custom":
+        return None  # a user's function with arrays of its own
+    raise GradtapeError(f"{node.op.name}: its lowering uses arrays; needed numbers")

@@ -21,7 +21,7 @@ from gradtape.core import scalar
 from gradtape.core.aval import Abstract, Aval, aval_of
 from gradtape.core.call import explain, is_differentiable
 from gradtape.core.define import batch_in_place
-from gradtape.core.lowering import Pointwise
+from gradtape.core.lowering import Composite, Pointwise
 from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import Op, infer_like, registry
 from gradtape.core.record import Level, Node as RecordNode
@@ -139,7 +139,7 @@ class TraceLevel(Level):
 
     def process(self, op: Op, args: list[Any], params: dict[str, Any]) -> Any:
         if op.kind == "graph":
-            return op.evaluate(None, *args, **params)  # replayed here: its nodes become ours
+            return composition(op)(*args, **params)  # replayed here: its nodes become ours
         out = self._process(op, args, params)
         if current().floor < self.number:
             return out
@@ -197,18 +197,15 @@ def _infer_custom(op: Op, operands: Sequence[Operand]) -> Sequence[Aval]:
     """The abstract results of a function with its own rules, which stay with the node."""
     avals = [operand.aval for operand in operands]
     try:
-        return [output.aval for output in body_of(op, avals).graph.outputs]
+        return [output.aval for output in trace(composition(op), avals, op.name).graph.outputs]
     except ConversionError:
         return op.infer(*avals)  # type: ignore[no-any-return] # it looks at values: tried on zeros
 
 
-def body_of(op: Op, avals: Sequence[Aval]) -> Trace:
-    """What a function with its own rules does, traced.
-
-    Raises:
-        ConversionError: It asks for the values of its arguments.
-    """
-    return trace(functools.partial(op.evaluate, None), avals, op.name)
+def composition(op: Op) -> Callable[..., Any]:
+    """The function that an op is composed of."""
+    assert isinstance(op.lower, Composite)
+    return op.lower.function
 
 
 # Reverse mode does not record it, and forward mode passes the tangent: what no_grad does.

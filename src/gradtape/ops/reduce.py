@@ -126,7 +126,7 @@ spread = linear(
     infer=lambda x, shape, axis, keepdims: Aval(shape, x.dtype),
     batch=_batch_spread,
     aliases=True,
-    lower=Elements(_spread_element),
+    lower=Elements(_spread_element, repeats=True),
 )
 
 sum_forward = reducer(np.add, "sum")

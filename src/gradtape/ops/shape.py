@@ -330,7 +330,7 @@ _broadcast_to = sharing(
         lambda ct, _out, _x, shape: unbroadcast(ct, _x.shape),
         infer=lambda x, shape: Aval(broadcast_sizes(x.shape, shape), x.dtype),
         batch=_batch_broadcast,
-        lower=Elements(_broadcast_element),
+        lower=Elements(_broadcast_element, repeats=True),
     )
 )
 
