@@ -29,11 +29,6 @@ NONE = StaticLeaf(None)
 BUILTIN = type(len)
 
 
-@pytest.fixture(params=[True, False], ids=["native", "python"])
-def native(request):
-    return request.param
-
-
 def library(text):
     return Library(compile_module(text), {}, ["run"])
 

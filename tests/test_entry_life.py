@@ -75,11 +75,6 @@ give_up:
 }"""
 
 
-@pytest.fixture(params=[True, False], ids=["native", "python"])
-def native(request):
-    return request.param
-
-
 def library(text):
     return Library(compile_module(text), {}, ["run"])
 

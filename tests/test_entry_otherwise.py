@@ -42,11 +42,6 @@ define i32 @run(ptr %in, ptr %out) {{
 }}"""
 
 
-@pytest.fixture(params=[True, False], ids=["native", "python"])
-def native(request):
-    return request.param
-
-
 def product(native, *args, inputs=2, **options):
     """The product of the first and the last array."""
     code = compile_module(PRODUCT.format(last=inputs - 1))

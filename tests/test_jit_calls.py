@@ -17,21 +17,11 @@ import pytest
 
 import gradtape as gt
 from gradtape.compiler import jit as jit_module
-from gradtape.compiler.runtime import entry
 from jitcheck import Counted, assert_close
 
 X = np.random.default_rng(5).normal(size=(5, 7))
 V = np.random.default_rng(6).normal(size=7)
 BUILTIN = type(len)
-
-
-@pytest.fixture(params=[True, False], ids=["native", "python"])
-def direct(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What the entry points of compiled functions are."""
-    if request.param:
-        return BUILTIN
-    monkeypatch.setattr(entry, "native_layout", lambda: None)
-    return entry._PythonEntry
 
 
 # ---- forms in turn ------------------------------------------------------------------------------

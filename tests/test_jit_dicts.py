@@ -13,20 +13,10 @@ import optree
 import pytest
 
 import gradtape as gt
-from gradtape.compiler.runtime import entry
 from jitcheck import Counted, assert_close
 
 A, B, C = (np.full(2, n) for n in (1.0, 2.0, 3.0))
 BUILTIN = type(len)
-
-
-@pytest.fixture(params=[True, False], ids=["native", "python"])
-def direct(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What the entry points of compiled functions are."""
-    if request.param:
-        return BUILTIN
-    monkeypatch.setattr(entry, "native_layout", lambda: None)
-    return entry._PythonEntry
 
 
 def weighted(values: Any) -> Any:

@@ -62,7 +62,8 @@ def find_roots(graph: Graph, users: dict[Value, list[Node]]) -> tuple[set[Value]
 def _has_extreme(value: Value, users: dict[Value, list[Node]]) -> bool:
     """Whether its largest or smallest element is taken, which has to be equal to one of them.
 
-    Computed in two places, an element may be rounded in two ways.
+    Arithmetic gives the same bits wherever it is computed; the code of elementary functions may be
+    contracted in another way beside other code.
     """
     forms = (reader.op.lower for reader in users.get(value, ()))
     return any(isinstance(f, Reduction) and f.combine in ("maximum", "minimum") for f in forms)
