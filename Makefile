@@ -16,15 +16,16 @@ JAX := jax==0.10.2 jaxlib==0.10.2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test test-torch lint format bench clean
 
 help:
-	@echo "make demo    train a classifier on a tape and check its gradients"
-	@echo "make test    run the tests and every example in the documentation"
-	@echo "make lint    ruff and mypy"
-	@echo "make format  let ruff rewrite the files"
-	@echo "make bench   measure against NumPy, PyTorch, JAX and autograd"
-	@echo "make clean   remove what these targets made"
+	@echo "make demo        train a classifier on a tape and check its gradients"
+	@echo "make test        run the tests and every example in the documentation"
+	@echo "make test-torch  compare every op that PyTorch has with it"
+	@echo "make lint        ruff and mypy"
+	@echo "make format      let ruff rewrite the files"
+	@echo "make bench       measure against NumPy, PyTorch, JAX and autograd"
+	@echo "make clean       remove what these targets made"
 
 # The stamp is touched last, so an interrupted install is done again.
 $(VENV)/.stamp: pyproject.toml
@@ -50,6 +51,11 @@ demo: $(VENV)/.stamp
 # Two workers with two spinning BLAS pools fight over the cores; one BLAS thread each is faster.
 test: $(VENV)/.stamp
 	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 $(ARGS)
+
+# Peers have what they need to run, not what tests need.
+test-torch: $(PEERS)/.stamp
+	$(PEERS)/bin/python $(PIP_INSTALL) --editable '.[test]'
+	OPENBLAS_NUM_THREADS=1 $(PEERS)/bin/python -m pytest tests/test_torch.py tests/test_optim.py $(ARGS)
 
 lint: $(VENV)/.stamp
 	$(VENV)/bin/ruff check .

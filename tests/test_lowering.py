@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import itertools
 import warnings
 from collections.abc import Iterator
@@ -34,23 +35,17 @@ from gradtape.ops.index import basic_index, getitem_basic, put
 from lowering_interpreter import ELEMENTARY, Collect, Operand, Sample, evaluate, interpret
 from opcall import Call, as_tensors
 from random_indices import indexed_arrays
-from test_ops import CASES, cast, pulled
+from test_ops import CASES, MODULES, cast, pulled
 
+TABLES = [importlib.import_module(f"opcases.{name}") for name in MODULES]
 # What runs its eager forward inside compiled functions, and why.
-WITHOUT = {
-    **dict.fromkeys(("erfinv", "lgamma", "digamma", "polygamma"), "no such elementary function"),
-    "product_of_others": "each element needs all others",
-    **dict.fromkeys(("solve", "inv", "cofactors", "det", "slogdet", "cholesky"), "LAPACK does it"),
-    **dict.fromkeys((op.name for op in registry if op.effect == "random"), "has a state"),
-}
-
-# Floating functions that are made of others in their expression, and not NumPy's own.
-OF_FLOATS = {
-    *("logaddexp", "logaddexp2", "xlogy", "ndtr", "silu", "gelu", "log_sigmoid", "softplus", "elu"),
-    *("deg2rad", "rad2deg", "rint", "copysign", "signbit", "exp10", "sinc", "round", "power"),
-}
-# By how many units of the last place they may differ from it.
-ULPS = dict.fromkeys(OF_FLOATS - {"rint", "copysign", "signbit", "round"}, 4) | {"sigmoid": 4}
+WITHOUT = dict.fromkeys((op.name for op in registry if op.effect == "random"), "has a state")
+# Floating functions that are made of others in their expression, and not NumPy's own, and by how
+# many units of the last place they may differ from it.
+ULPS: dict[str, int] = {}
+for table in TABLES:
+    WITHOUT |= getattr(table, "NOT_NATIVE", {})
+    ULPS |= getattr(table, "ULPS", {})
 # Sums that may be small: units are those of the operands.
 CANCELS = {"logaddexp", "logaddexp2"}
 # SciPy's own error grows with the square of the argument in double precision.
@@ -154,7 +149,7 @@ def may_lack_code(op: Op, operands: Any, params: dict[str, Any]) -> bool:
         return all(aval.dtype.kind in "biu" for aval in avals)
     # Functions take integers of 8 bits to half precision, and SciPy those of 16 bits to either one.
     small = any(aval.dtype.kind in "biu" and aval.dtype.itemsize < 4 for aval in avals)
-    return small and op.name in {*ELEMENTARY, *OF_FLOATS}
+    return small and op.name in {*ELEMENTARY, *ULPS}
 
 
 # ---- all cases ----------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from gradtape import (
     dtypes as dtypes,
-    linalg as linalg,
     ops as ops,
     optim as optim,
     random as random,
@@ -145,6 +144,12 @@ from gradtape.ops.diagonal import (
     triu as triu,
 )
 from gradtape.ops.einsum import einsum as einsum
+from gradtape.ops.erf import (
+    erf as erf,
+    erfc as erfc,
+    erfinv as erfinv,
+    ndtr as ndtr,
+)
 from gradtape.ops.exponential import (
     cbrt as cbrt,
     exp as exp,
@@ -186,7 +191,6 @@ from gradtape.ops.like import (
     size as size,
     zeros_like as zeros_like,
 )
-from gradtape.ops.linalg import solve as solve
 from gradtape.ops.locate import (
     argwhere as argwhere,
     flatnonzero as flatnonzero,
@@ -275,16 +279,6 @@ from gradtape.ops.softmax import (
     logsumexp as logsumexp,
     softmax as softmax,
 )
-from gradtape.ops.special import (
-    digamma as digamma,
-    erf as erf,
-    erfc as erfc,
-    erfinv as erfinv,
-    lgamma as lgamma,
-    ndtr as ndtr,
-    polygamma as polygamma,
-    xlogy as xlogy,
-)
 from gradtape.ops.split import (
     array_split as array_split,
     chunk as chunk,
@@ -328,34 +322,61 @@ from gradtape.ops.which import (
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from gradtape import testing as testing
+    from gradtape import (
+        linalg as linalg,
+        special as special,
+        testing as testing,
+    )
+    from gradtape.compiler.jit import jit as jit
+    from gradtape.compiler.runtime.pool import (
+        get_num_threads as get_num_threads,
+        set_num_threads as set_num_threads,
+    )
     from gradtape.dtypes import bfloat16 as bfloat16
+    from gradtape.ops.arrays import *  # noqa: F403
+    from gradtape.ops.linalg.solve import solve as solve
+    from gradtape.ops.special.entropy import xlogy as xlogy
+    from gradtape.ops.special.gamma import (
+        digamma as digamma,
+        lgamma as lgamma,
+        polygamma as polygamma,
+    )
     from gradtape.tools.check import (
         GradientReport as GradientReport,
         NumericalChecker as NumericalChecker,
     )
     from gradtape.tools.writes import detect_writes as detect_writes
 
-# Loaded at first use: checking tools and ml_dtypes cost as much as everything else together, and
-# most programs use neither.
+# Loaded at first use: together they cost many times as much as the rest, and no program uses all.
+# What stands in neither table is looked for among the functions of `ops.arrays`.
+_NAMESPACES = ("fft", "linalg", "ndimage", "nn", "signal", "special", "stats", "testing")
 _LAZY = {
     "GradientReport": "gradtape.tools.check",
     "NumericalChecker": "gradtape.tools.check",
     "bfloat16": "gradtape.dtypes",
     "detect_writes": "gradtape.tools.writes",
+    "digamma": "gradtape.ops.special.gamma",
     "get_num_threads": "gradtape.compiler.runtime.pool",
     "jit": "gradtape.compiler.jit",
+    "lgamma": "gradtape.ops.special.gamma",
+    "polygamma": "gradtape.ops.special.gamma",
     "set_num_threads": "gradtape.compiler.runtime.pool",
+    "solve": "gradtape.ops.linalg.solve",
+    "xlogy": "gradtape.ops.special.entropy",
 }
 
 
 def __getattr__(name: str) -> object:
-    if name == "testing":
-        return importlib.import_module("gradtape.testing")
-    if name in _LAZY:
-        return getattr(importlib.import_module(_LAZY[name]), name)
+    if name in _NAMESPACES:
+        return importlib.import_module(f"gradtape.{name}")
+    if not name.startswith("_"):
+        module = importlib.import_module(_LAZY.get(name, "gradtape.ops.arrays"))
+        if hasattr(module, name):
+            # Found here from now on, without a detour.
+            return globals().setdefault(name, getattr(module, name))
     raise AttributeError(f"module 'gradtape' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, "testing"})
+    arrays = importlib.import_module("gradtape.ops.arrays")
+    return sorted({*globals(), *_LAZY, *_NAMESPACES, *arrays.__all__})

@@ -1,14 +1,13 @@
 """Linear algebra, under the names of `numpy.linalg`."""
 
 from gradtape.ops.contract import tensordot as tensordot
-from gradtape.ops.linalg import (
+from gradtape.ops.linalg.cholesky import cholesky as cholesky
+from gradtape.ops.linalg.determinant import (
     SlogdetResult as SlogdetResult,
-    cholesky as cholesky,
     det as det,
-    inv as inv,
     slogdet as slogdet,
-    solve as solve,
 )
+from gradtape.ops.linalg.solve import inv as inv, solve as solve
 from gradtape.ops.matmul import matmul as matmul, outer as outer
 from gradtape.ops.norm import (
     matrix_norm as matrix_norm,

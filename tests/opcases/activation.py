@@ -115,3 +115,5 @@ CASES: list[OpCase] = [
     case(gt.softsign, lambda x: x / (1 + np.abs(x)), at=[At((0.0,), (1.0,))]),
     *(finite(function) for function in (gt.sigmoid, gt.softplus, gt.log_sigmoid, gt.silu, gt.gelu)),
 ]
+
+ULPS = dict.fromkeys(("sigmoid", "silu", "gelu", "log_sigmoid", "softplus", "elu"), 4)

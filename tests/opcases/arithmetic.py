@@ -205,3 +205,5 @@ LENGTHS = [
 ]
 
 CASES: list[OpCase] = [*BASICS, *REMAINDERS, *POWERS, *POWERS_AT, *LENGTHS]
+
+ULPS = {"power": 4}

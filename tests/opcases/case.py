@@ -1,4 +1,9 @@
-"""What a sample of an op is; the op record is the table, a case only adds arguments."""
+"""What a sample of an op is; the op record is the table, a case only adds arguments.
+
+A module of cases has a list `CASES`, and may have two tables: `NOT_NATIVE` gives the reason for each
+op that runs its eager forward inside compiled functions, `ULPS` by how many units of the last place
+the native form of an elementwise function may differ from the eager one.
+"""
 
 from __future__ import annotations
 
@@ -54,6 +59,8 @@ class OpCase:
         at: Special points with known gradients.
         raises: Bad inputs.
         label: Tells cases of one function apart.
+        torch: The same in PyTorch: a name below `torch` that takes the same arguments and
+            parameters, or a function `(torch, *args, **params)`.
     """
 
     function: Callable[..., Any]
@@ -72,6 +79,7 @@ class OpCase:
     at: Sequence[At] = ()
     raises: Sequence[Raises] = ()
     label: str = ""
+    torch: str | Callable[..., Any] | None = None
 
     @property
     def names(self) -> Sequence[str]:

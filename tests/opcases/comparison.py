@@ -79,3 +79,5 @@ CASES: list[OpCase] = [
     case("bitwise_invert", WHOLE),
     infix("bitwise_invert", operator.invert, TRUTH),
 ]
+
+ULPS = {"signbit": 0}

@@ -139,3 +139,7 @@ CHOLESKY = [
 ]
 
 CASES = [*SOLVE, *INVERSE, *DETERMINANT, *CHOLESKY]
+
+NOT_NATIVE = dict.fromkeys(
+    ("solve", "inv", "cofactors", "det", "slogdet", "cholesky"), "LAPACK does it"
+)

@@ -40,3 +40,5 @@ CASES = [
     OpCase(gt.prod, (SOME_ZEROS, 0), np.prod, label="some-zeros"),
     OpCase(gt.prod, (draw(9, low=0.5),), np.prod, label="odd-number"),
 ]
+
+NOT_NATIVE = {"product_of_others": "each element needs all others"}

@@ -109,3 +109,8 @@ CASES: list[OpCase] = [
     through_scipy(scipy.special.psi, "digamma", POSITIVE),
     through_scipy(scipy.special.expit, "sigmoid", X),
 ]
+
+NOT_NATIVE = dict.fromkeys(
+    ("erfinv", "lgamma", "digamma", "polygamma"), "no such elementary function"
+)
+ULPS = {"xlogy": 4, "ndtr": 4}

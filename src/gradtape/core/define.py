@@ -45,6 +45,17 @@ def public(*replaces: Any, name: str | None = None) -> Callable[[F], F]:
     return register
 
 
+def answers(*replaces: Any) -> Callable[[F], F]:
+    """Make a function the answer to NumPy's or SciPy's `replaces`, and no method of tensors."""
+
+    def register(function: F) -> F:
+        for original in replaces:
+            registry.replacements[original] = function
+        return function
+
+    return register
+
+
 # ---- elementwise --------------------------------------------------------------------------------
 
 

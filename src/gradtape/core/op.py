@@ -8,6 +8,8 @@ read. Records keep only what is read; an unread value arrives as its `Aval` (sha
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -162,34 +164,77 @@ def rule_reads(rule: Rule, skip: int = 1) -> frozenset[int]:
 
 
 class Registry:
-    """All ops by name, and the functions that answer for NumPy's; closed once `ops` is imported."""
+    """All ops by name, and the functions that answer for NumPy's; closed but while `ops` loads.
+
+    Families that not every program uses are packages of `ops` that wait in `deferred`: a function
+    looked for and not found loads them, in order, until it is there.
+    """
 
     def __init__(self) -> None:
         self._ops: dict[str, Op] = {}
-        self._closed = False
-        # Public gradtape functions by name: what tensor methods call.
-        self.functions: dict[str, Callable[..., Any]] = {}
+        self._opened = 0
+        self.deferred: list[str] = []
+        # Public gradtape functions by name: what tensor methods and rules call.
+        self.functions: dict[str, Callable[..., Any]] = _Functions(self)
         # NumPy or SciPy function -> gradtape function.
         self.replacements: dict[Any, Callable[..., Any]] = {}
 
     def add(self, op: Op) -> Op:
         """Register an op under its name."""
-        if self._closed:
+        if not self._opened:
             raise GradtapeError(f"{op.name}: the op registry is closed; use gt.custom_vjp")
         if op.name in self._ops:
             raise GradtapeError(f"{op.name}: there is an op of this name already")
         self._ops[op.name] = op
         return op
 
-    def close(self) -> None:
-        """Refuse further ops."""
-        self._closed = True
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Take ops inside of the block, in which a package of ops imports its modules."""
+        self._opened += 1
+        try:
+            yield
+        finally:
+            self._opened -= 1
+
+    def load(self) -> bool:
+        """Load the next family; False if all are there."""
+        if not self.deferred:
+            return False
+        package = self.deferred[0]
+        importlib.import_module(package)
+        self.deferred = [other for other in self.deferred if other != package]
+        return True
+
+    def replacement(self, original: Any) -> Callable[..., Any] | None:
+        """The gradtape function that answers for one of NumPy or SciPy, if there is one."""
+        while (found := self.replacements.get(original)) is None and self.load():
+            pass
+        return found
 
     def __iter__(self) -> Iterator[Op]:
+        while self.load():
+            pass
         return iter(self._ops.values())
 
     def __getitem__(self, name: str) -> Op:
+        while name not in self._ops and self.load():
+            pass
         return self._ops[name]
+
+
+class _Functions(dict[str, Callable[..., Any]]):
+    """Functions by name, which loads families for a name that is missing."""
+
+    def __init__(self, registry: Registry) -> None:
+        super().__init__()
+        self._registry = registry
+
+    def __missing__(self, name: str) -> Callable[..., Any]:
+        while name not in self:
+            if not self._registry.load():
+                raise KeyError(name)
+        return self[name]
 
 
 registry = Registry()

@@ -13,10 +13,10 @@ from gradtape.core.define import elementwise, public
 from gradtape.core.fast import F32, F64
 from gradtape.errors import ArgumentError
 from gradtape.ops import lowered
+from gradtape.ops.erf import ndtr, special
 from gradtape.ops.exponential import exp, expm1
 from gradtape.ops.parametric import parametric
 from gradtape.ops.select import clip, mask, where
-from gradtape.ops.special import ndtr, special
 from gradtape.ops.trigonometric import tanh
 from gradtape.typing import Array, ArrayLike
 

@@ -33,18 +33,18 @@ _INSTEAD = (
 def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
     """Answer a NumPy ufunc called on a tensor."""
     if method == "__call__" and not kwargs:
-        function = _replacements.get(ufunc) or _scipy_replacement(ufunc)
+        function = _replacements.get(ufunc) or _ufunc_replacement(ufunc)
         if function is not None:
             return function(*inputs)
     return _ufunc_otherwise(ufunc, method, inputs, kwargs)
 
 
-def _scipy_replacement(ufunc: np.ufunc) -> Callable[..., Any] | None:
-    """What answers for a ufunc of SciPy, which ops name in words as they do not import it."""
+def _ufunc_replacement(ufunc: np.ufunc) -> Callable[..., Any] | None:
+    """What answers for a ufunc; those of SciPy ops name in words, as they do not import it."""
     name = ufunc.__name__
     if getattr(sys.modules.get("scipy.special"), name, None) is not ufunc:
-        return None
-    function = _replacements.get(f"scipy.special.{name}")
+        return registry.replacement(ufunc)
+    function = registry.replacement(f"scipy.special.{name}")
     if function is not None:
         _replacements[ufunc] = function
     return function
@@ -66,7 +66,7 @@ def _ufunc_otherwise(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwar
     if reduction is not None:
         kwargs.setdefault("axis", 0)
         return registry.functions[reduction](*inputs, **kwargs)
-    function = _replacements.get(ufunc) or _scipy_replacement(ufunc)
+    function = _replacements.get(ufunc) or _ufunc_replacement(ufunc)
     if method == "__call__" and function is not None and not kwargs:
         return function(*inputs)
     if method == "at":
@@ -107,7 +107,7 @@ def _into(
 ) -> Any:
     """A ufunc with `out=`: assign to a tensor; write to an ndarray what has no history."""
     if any(isinstance(target, Tensor) for target in out):
-        function = _replacements.get(ufunc) or _scipy_replacement(ufunc)
+        function = _replacements.get(ufunc) or _ufunc_replacement(ufunc)
         if len(out) != 1 or method != "__call__" or function is None or kwargs:
             raise UnsupportedError(f"{name}: came out= with a tensor; drop it and use the result")
         out[0][...] = function(*inputs)
@@ -140,7 +140,7 @@ def _array_function(
         if not kwargs and len(args) <= adapter.positions:
             return adapter.function(*args)
     else:
-        replacement = _replacements.get(function)
+        replacement = registry.replacement(function)
         if replacement is None:
             raise UnsupportedError(
                 f"{qualified_name(function)} has no counterpart in gradtape yet; {_INSTEAD}"

@@ -1,0 +1,3 @@
+"""Neural networks: `gt.nn.functional` has their operations as functions."""
+
+from gradtape.nn import functional as functional

@@ -1,0 +1,63 @@
+"""The Cholesky factor. Xᴴ is the conjugate transpose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import batch_at_front, general, public
+from gradtape.ops.linalg.common import adjoint, evaluated_by, infer_like, square
+from gradtape.ops.linalg.solve import solve_stack
+from gradtape.typing import Array, ArrayLike
+
+
+def _lower_half(x: Any) -> Any:
+    """The lower triangle with half of the diagonal: what of a Hermitian change a factor takes."""
+    size, dtype = x.shape[-1], np.empty(0, x.dtype).real.dtype
+    return x * (np.tri(size, dtype=dtype) - np.eye(size, dtype=dtype) / 2)
+
+
+def _cholesky_vjp(ct: Any, out: Any, _x: Any) -> Any:
+    upper = adjoint(out)
+    half = solve_stack(upper, adjoint(solve_stack(upper, _lower_half(upper @ ct))))
+    return (half + adjoint(half)) / 2
+
+
+def _cholesky_jvp(tangents: Sequence[Any], out: Any, _x: Any) -> Any:
+    change = (tangents[0] + adjoint(tangents[0])) / 2
+    return out @ _lower_half(solve_stack(out, adjoint(solve_stack(out, change))))
+
+
+# A = L·Lᴴ: dL = L·Φ(L⁻¹·dA·L⁻ᴴ), where Φ takes the lower half
+_cholesky = general(
+    "cholesky",
+    evaluated_by(
+        "cholesky", "cholesky", "needed eigenvalues above 0; add a multiple of the identity"
+    ),
+    infer=infer_like("cholesky"),
+    vjps=(_cholesky_vjp,),
+    jvp=_cholesky_jvp,
+    batch=batch_at_front,
+)
+
+
+@public(np.linalg.cholesky)
+def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Array:
+    """The triangular factor L of a positive definite Hermitian matrix `L @ L.conj().T`.
+
+    Args:
+        x: The matrix, or a stack of them; only one triangle is read, and the derivative is that
+            with respect to a matrix that stays Hermitian.
+        upper: Whether to give Lᴴ instead, reading the upper triangle.
+
+    Raises:
+        LinAlgError: A matrix is not square, or not positive definite.
+
+    >>> gt.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 2.0]]))
+    array([[2., 0.],
+           [1., 1.]])
+    """
+    x = square("cholesky", x)
+    return adjoint(_cholesky(adjoint(x))) if upper else _cholesky(x)
