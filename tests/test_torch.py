@@ -1,4 +1,4 @@
-"""Values and gradients are those of PyTorch, in double precision, wherever a case names its function.
+"""Values and gradients are those of PyTorch, in float64, wherever a case names its function.
 
 PyTorch is not needed to work on gradtape; `make test-torch` runs this file where it is installed.
 """

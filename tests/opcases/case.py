@@ -1,8 +1,8 @@
 """What a sample of an op is; the op record is the table, a case only adds arguments.
 
-A module of cases has a list `CASES`, and may have two tables: `NOT_NATIVE` gives the reason for each
-op that runs its eager forward inside compiled functions, `ULPS` by how many units of the last place
-the native form of an elementwise function may differ from the eager one.
+A module of cases has a list `CASES`, and may have two tables: `NOT_NATIVE` gives the reason for
+each op that runs its eager forward inside compiled functions, `ULPS` by how many units of the last
+place the native form of an elementwise function may differ from the eager one.
 """
 
 from __future__ import annotations
