@@ -7,6 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 
 VENV := .venv
 PEERS := .venv-peers
+STANDARD := .venv-array-api
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 TORCH := torch==2.13.0
 AUTOGRAD := autograd==1.9.1
@@ -16,12 +17,13 @@ JAX := jax==0.10.2 jaxlib==0.10.2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch lint format bench clean
+.PHONY: help demo test test-torch test-array-api lint format bench clean
 
 help:
 	@echo "make demo        train a classifier on a tape and check its gradients"
 	@echo "make test        run the tests and every example in the documentation"
 	@echo "make test-torch  compare every op that PyTorch has with it"
+	@echo "make test-array-api SUITE=...  the Array API consortium's own tests"
 	@echo "make lint        ruff and mypy"
 	@echo "make format      let ruff rewrite the files"
 	@echo "make bench       measure against NumPy, PyTorch, JAX and autograd"
@@ -57,6 +59,22 @@ test-torch: $(PEERS)/.stamp
 	$(PEERS)/bin/python $(PIP_INSTALL) --editable '.[test]'
 	OPENBLAS_NUM_THREADS=1 $(PEERS)/bin/python -m pytest tests/test_torch.py tests/test_optim.py $(ARGS)
 
+# The suite is not on PyPI: SUITE is a clone of https://github.com/data-apis/array-api-tests. What it
+# is known to reject is argued in tests/array_api_xfails.txt. About five minutes.
+XFAILS := $(CURDIR)/tests/array_api_xfails.txt
+EXAMPLES ?= 50
+test-array-api:
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer found; make PYTHON=/path/to/python" >&2; exit 1; }
+	@test -d "$(SUITE)/array-api/spec/2024.12" || { echo "the suite is missing; \
+	git clone --recurse-submodules https://github.com/data-apis/array-api-tests /path/to/suite, then \
+	make test-array-api SUITE=/path/to/suite" >&2; exit 1; }
+	test -d $(STANDARD) || $(PYTHON) -m venv $(STANDARD)
+	$(STANDARD)/bin/python $(PIP_INSTALL) --editable '.[test]' --requirement $(SUITE)/requirements.txt
+	cd $(SUITE) && OPENBLAS_NUM_THREADS=1 ARRAY_API_TESTS_MODULE=gradtape \
+	ARRAY_API_TESTS_VERSION=2024.12 $(CURDIR)/$(STANDARD)/bin/python -m pytest -q -n 2 \
+	--max-examples=$(EXAMPLES) --disable-deadline --derandomize --xfails-file=$(XFAILS) \
+	array_api_tests $(ARGS)
+
 lint: $(VENV)/.stamp
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
@@ -71,5 +89,5 @@ bench: $(PEERS)/.stamp
 	$(PEERS)/bin/python -m benchmarks $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(PEERS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(STANDARD) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -100,15 +100,24 @@ def test_tensor_refuses_to_lose_history():
 def test_asarray_keeps_history():
     gradient = gt.grad(lambda x: gt.sum(gt.asarray(x, gt.float32) ** 2))(np.array([1.0, 2.0]))
     np.testing.assert_array_equal(gradient, [2, 4])
-    with pytest.raises(ConversionError, match="needs a copy"):
+    with pytest.raises(ArgumentError, match="needs a copy"):
         gt.asarray(gt.ones(2), gt.float32, copy=False)
 
 
 @pytest.mark.parametrize("data", [[gt.ones(2), 1.0], [[1.0], [gt.ones(1)]], (gt.ones(()),)])
 def test_lists_of_tensors(data):
-    for make in (gt.tensor, gt.asarray):
-        with pytest.raises(ConversionError, match=r"gt\.stack"):
-            make(data)
+    with pytest.raises(ConversionError, match=r"gt\.stack"):
+        gt.tensor(data)
+
+
+def test_asarray_stacks_tensors_with_their_history():
+    def f(x):
+        return gt.sum(gt.asarray([[x[0], 2.0], (x[1], x[0])]) * np.array([[1.0, 5.0], [7.0, 9.0]]))
+
+    np.testing.assert_array_equal(gt.grad(f)(np.array([1.0, 2.0])), [10, 7])
+    assert gt.asarray([gt.tensor(1), gt.tensor(2.0)], gt.float32).dtype == gt.float32
+    with pytest.raises(ShapeError, match="stack"):
+        gt.asarray([gt.ones(2), 1.0])
 
 
 @pytest.mark.parametrize(

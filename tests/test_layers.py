@@ -27,7 +27,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"compiler"}),
     frozenset(
         {"nn", "optim", "amp", "determinism", "random", "linalg", "fft", "special"}
-        | {"signal", "ndimage", "stats", "distributed", "io"}
+        | {"signal", "ndimage", "sparse", "stats", "distributed", "io"}
     ),
     frozenset({"tools", "testing", "data", "demo", "cli"}),
     frozenset({"__init__", "__main__"}),

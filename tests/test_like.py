@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.errors import UnsupportedError
+from gradtape.errors import ArgumentError, UnsupportedError
 
 X = np.arange(6.0).reshape(2, 3)
 FUNCTIONS = [
@@ -48,7 +48,9 @@ def test_numbers_and_lists():
 
 
 def test_unknown_option():
-    with pytest.raises(UnsupportedError, match="zeros_like: came device="):
+    with pytest.raises(UnsupportedError, match="zeros_like: came like="):
+        gt.zeros_like(X, like=X)
+    with pytest.raises(ArgumentError, match="zeros_like: came device 'cuda'"):
         gt.zeros_like(X, device="cuda")
 
 

@@ -3,7 +3,10 @@
 import importlib
 from typing import TYPE_CHECKING
 
+from numpy import e as e, inf as inf, nan as nan, newaxis as newaxis, pi as pi
+
 from gradtape import (
+    config as _config,
     dtypes as dtypes,
     ops as ops,
     optim as optim,
@@ -25,6 +28,7 @@ from gradtape.autodiff.reverse import (
 )
 from gradtape.autodiff.tape import GradientTape as GradientTape
 from gradtape.autodiff.transforms import jvp as jvp, vmap as vmap
+from gradtape.core.op import registry as _registry
 from gradtape.core.state import (
     GradientContext as GradientContext,
     clear_default_context_tape as clear_default_context_tape,
@@ -36,22 +40,7 @@ from gradtape.core.state import (
     using_mode as using_mode,
 )
 from gradtape.core.tensor import Tensor as Tensor
-from gradtape.dtypes import (
-    bool_ as bool_,
-    complex64 as complex64,
-    complex128 as complex128,
-    float16 as float16,
-    float32 as float32,
-    float64 as float64,
-    int8 as int8,
-    int16 as int16,
-    int32 as int32,
-    int64 as int64,
-    uint8 as uint8,
-    uint16 as uint16,
-    uint32 as uint32,
-    uint64 as uint64,
-)
+from gradtape.dtypes import *  # noqa: F403 - they are a list of names
 from gradtape.errors import GradtapeError as GradtapeError
 from gradtape.ops.activation import (
     elu as elu,
@@ -76,6 +65,7 @@ from gradtape.ops.arithmetic import (
     multiply as multiply,
     negative as negative,
     positive as positive,
+    pow as pow,
     power as power,
     reciprocal as reciprocal,
     remainder as remainder,
@@ -119,15 +109,17 @@ from gradtape.ops.comparison import (
     signbit as signbit,
 )
 from gradtape.ops.contract import tensordot as tensordot
-from gradtape.ops.creation import (
+from gradtape.ops.counted import (
     arange as arange,
+    linspace as linspace,
+    meshgrid as meshgrid,
+)
+from gradtape.ops.creation import (
     asarray as asarray,
     empty as empty,
     eye as eye,
     full as full,
     identity as identity,
-    linspace as linspace,
-    meshgrid as meshgrid,
     ones as ones,
     tensor as tensor,
     zeros as zeros,
@@ -136,6 +128,7 @@ from gradtape.ops.cumulative import (
     cumprod as cumprod,
     cumsum as cumsum,
 )
+from gradtape.ops.device import from_dlpack as from_dlpack
 from gradtape.ops.diagonal import (
     diag as diag,
     diagonal as diagonal,
@@ -173,6 +166,14 @@ from gradtape.ops.gather import (
 )
 from gradtape.ops.generator import manual_seed as manual_seed
 from gradtape.ops.index import getitem as getitem
+from gradtape.ops.inspection import (
+    can_cast as can_cast,
+    finfo as finfo,
+    iinfo as iinfo,
+    isdtype as isdtype,
+    namespace_info as __array_namespace_info__,  # noqa: F401 - the standard names it so
+    result_type as result_type,
+)
 from gradtape.ops.join import (
     column_stack as column_stack,
     concat as concat,
@@ -267,6 +268,7 @@ from gradtape.ops.shape import (
     flatten as flatten,
     matrix_transpose as matrix_transpose,
     moveaxis as moveaxis,
+    permute_dims as permute_dims,
     ravel as ravel,
     reshape as reshape,
     squeeze as squeeze,
@@ -320,6 +322,7 @@ from gradtape.ops.which import (
 )
 
 __version__ = "0.1.0"
+__array_api_version__ = ops.inspection.VERSION
 
 if TYPE_CHECKING:
     from gradtape import (
@@ -349,7 +352,7 @@ if TYPE_CHECKING:
 
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
 # What stands in neither table is looked for among the functions of `ops.arrays`.
-_NAMESPACES = ("fft", "linalg", "ndimage", "nn", "signal", "special", "stats", "testing")
+_NAMESPACES = ("fft", "linalg", "ndimage", "nn", "signal", "sparse", "special", "stats", "testing")
 _LAZY = {
     "GradientReport": "gradtape.tools.check",
     "NumericalChecker": "gradtape.tools.check",
@@ -364,6 +367,16 @@ _LAZY = {
     "solve": "gradtape.ops.linalg.solve",
     "xlogy": "gradtape.ops.special.entropy",
 }
+
+
+def _kernels() -> object:
+    """What computes elementwise ops on large arrays: the compiler, loaded when there is one."""
+    if not _config.eager_kernels():
+        return None
+    return importlib.import_module("gradtape.compiler.large").Kernels()
+
+
+_registry.provider = _kernels
 
 
 def __getattr__(name: str) -> object:

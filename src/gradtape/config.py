@@ -6,13 +6,24 @@ import os
 from pathlib import Path
 
 
+_OFF = {"0", "off", "false", "no"}
+
+
+def eager_kernels() -> bool:
+    """Whether ops on large arrays outside of `jit` use native code: not if it is switched off.
+
+    `GRADTAPE_EAGER_KERNELS=0` leaves them all to NumPy.
+    """
+    return os.environ.get("GRADTAPE_EAGER_KERNELS", "").strip().lower() not in _OFF
+
+
 def cache_directory() -> Path | None:
     """Where compiled code is kept between runs; None if that is switched off.
 
     `GRADTAPE_CACHE=0` switches it off, `GRADTAPE_CACHE_DIR` names the directory; otherwise it is
     `gradtape` in the user's directory for caches (`XDG_CACHE_HOME`, or `~/.cache`).
     """
-    if os.environ.get("GRADTAPE_CACHE", "").strip().lower() in {"0", "off", "false", "no"}:
+    if os.environ.get("GRADTAPE_CACHE", "").strip().lower() in _OFF:
         return None
     if named := os.environ.get("GRADTAPE_CACHE_DIR"):
         return Path(named).absolute()

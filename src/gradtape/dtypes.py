@@ -9,6 +9,11 @@ from typing import Any
 
 import numpy as np
 
+__all__ = [
+    *("bool", "bool_", "float16", "float32", "float64", "complex64", "complex128"),
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+]
+
 float16 = np.float16
 float32 = np.float32
 float64 = np.float64
@@ -23,6 +28,7 @@ uint16 = np.uint16
 uint32 = np.uint32
 uint64 = np.uint64
 bool_ = np.bool_
+bool = np.bool_
 
 
 def __getattr__(name: str) -> Any:

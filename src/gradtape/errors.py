@@ -34,7 +34,7 @@ class DTypeError(GradtapeError, TypeError):
 
 
 class ArgumentError(GradtapeError, ValueError):
-    """An argument with a value that has no meaning here: `gt.clip(x)` without any bound."""
+    """An argument with a value that has no meaning here: `gt.linspace(0, 1, -3)`."""
 
 
 class WriteError(GradtapeError, ValueError):

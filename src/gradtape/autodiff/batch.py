@@ -65,7 +65,9 @@ class BatchLevel(Level):
         out, axis = op.batch(op, axes, values, params)
         if op.outputs == 1:
             return self.batched(out, axis)
-        return tuple(self.batched(o, a) for o, a in zip(out, axis, strict=True))
+        # A result that is the same for the whole batch has no axis.
+        pairs = zip(out, axis, strict=True)
+        return tuple(o if a is None else self.batched(o, a) for o, a in pairs)
 
     def read(self, tensor: Any) -> None:
         raise ConversionError(

@@ -9,6 +9,7 @@ import numpy as np
 from gradtape.backends import array_module
 from gradtape.core.aval import Abstract
 from gradtape.core.call import dispatch, is_differentiable
+from gradtape.core.narrow import computes_wide, widened
 from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import Op
 from gradtape.core.record import Level, Node
@@ -57,7 +58,10 @@ class ForwardLevel(Level):
                 return out
             raise NotDifferentiableError(f"{op.name}: has no forward-mode derivative")
         with np.errstate(all="ignore"):
-            tangent = op.jvp(tangents, out, *primals, **params)
+            if computes_wide(op, tangents):
+                tangent = op.jvp(widened(tangents), widened(out), *widened(primals), **params)
+            else:
+                tangent = op.jvp(tangents, out, *primals, **params)
         if op.outputs == 1:
             return self._pair(out, tangent)
         tangent = (None,) * len(out) if tangent is None else tangent

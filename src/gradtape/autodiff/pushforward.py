@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.narrow import computes_wide, widened
 from gradtape.core.record import (
     Binary,
     Constant,
@@ -19,6 +20,7 @@ from gradtape.core.record import (
     Unary,
     parents_of,
 )
+from gradtape.core.walk import fit
 from gradtape.errors import NotDifferentiableError
 
 
@@ -69,6 +71,8 @@ def _push_one(record: Record, tangents: dict[Node, Any]) -> Any:
     if op.jvp is None:
         raise NotDifferentiableError(f"{op.name}: has no forward-mode derivative")
     if isinstance(record, General):
+        if computes_wide(op, given):
+            return _push_wide(record, given)
         return op.jvp(given, record.out, *record.inputs, **record.params)
     if isinstance(record, Indexing):
         return op.jvp(given, None, record.x, index=record.index)
@@ -84,3 +88,16 @@ def _push_one(record: Record, tangents: dict[Node, Any]) -> Any:
         if term is not None:
             total = term if total is None else total + term
     return total
+
+
+def _push_wide(record: General, given: tuple[Any, ...]) -> Any:
+    """The tangent(s) of a result narrower than float32, in which its rule computes."""
+    op, out = record.op, record.out
+    assert op.jvp is not None
+    tangent = op.jvp(widened(given), widened(out), *widened(record.inputs), **record.params)
+    if tangent is None or op.outputs == 1:
+        return None if tangent is None else fit(tangent, out)
+    return tuple(
+        None if part is None else fit(part, aval)
+        for part, aval in zip(tangent, record.avals, strict=True)
+    )

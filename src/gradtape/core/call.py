@@ -13,6 +13,8 @@ import numpy as np
 
 from gradtape.backends import array_module, is_raw
 from gradtape.core.aval import aval_of
+from gradtape.core.large import compute_large, is_large, is_tiled
+from gradtape.core.narrow import evaluate_narrow, is_narrow
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.op import Op
 from gradtape.core.record import LEAVES, Constant, General, Level, Node, Output, Segment
@@ -98,8 +100,13 @@ def leaked(op: Op, level: Level) -> LeakedTensorError:
 
 def evaluate(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
     """Run the forward of an op on raw values."""
+    xp = array_module(*operands)
     try:
-        return op.evaluate(array_module(*operands), *operands, **params)
+        if any(map(is_narrow, operands)):
+            return evaluate_narrow(op, xp, operands, params)
+        if is_large(operands) and is_tiled(op):
+            return compute_large(op, operands, params)
+        return op.evaluate(xp, *operands, **params)
     except Exception as error:
         if op.kind == "custom":
             raise  # what a user's function raises is the user's

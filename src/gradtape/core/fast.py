@@ -10,22 +10,35 @@ know which tensor it reads.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.call import call, call_operator, explain, recording_segment
+from gradtape.core.large import LARGE, compute_large, is_tiled
 from gradtape.core.nested import Handle
 from gradtape.core.op import Op
-from gradtape.core.record import LEAVES, Binary, General, Unary
+from gradtape.core.record import (
+    LEAVES,
+    Binary,
+    General,
+    LargeBinary,
+    LargeUnary,
+    Unary,
+)
 from gradtape.core.state import CONTEXT_LEVEL, STATE
 from gradtape.core.tensor import Tensor
 
 F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
 ndarray, generic = np.ndarray, np.generic
 Function = Callable[..., Any]
+# On two arrays, ufuncs and Python's operators (which are ufuncs then) keep a dtype that NumPy does
+# not know, such as bfloat16; what is composed of them may not (see `core.narrow`).
+_CLOSED = (np.ufunc, BuiltinFunctionType)
 
 
 def fast_unary(op: Op) -> Function:
@@ -33,6 +46,9 @@ def fast_unary(op: Op) -> Function:
     compute = op.fast
     assert compute is not None
     keep_out, keep_x = op.keeps((True,))
+    closed = isinstance(compute, _CLOSED)
+    # How many elements are too many for it.
+    large = LARGE if is_tiled(op) else sys.maxsize
 
     def function(x: Any, /) -> Any:
         if type(x) is Tensor:
@@ -40,8 +56,9 @@ def fast_unary(op: Op) -> Function:
             state = STATE.get()
             dtype = value.dtype
             if (dtype is F64 or dtype is F32) and state.plain:
+                small = value.size < large
                 try:
-                    out = compute(value)
+                    out = compute(value) if small else compute_large(op, (value,), {})
                 except Exception as error:
                     raise explain(op, error, (value,)) from None
                 parent = x.record
@@ -53,10 +70,11 @@ def fast_unary(op: Op) -> Function:
                     if segment is None:
                         return Tensor(out)
                 kept, kept_out = value if keep_x else None, out if keep_out else None
-                return Tensor(out, Unary(op, segment, parent, kept, kept_out))
-        elif type(x) is ndarray:
+                kind = Unary if small else LargeUnary
+                return Tensor(out, kind(op, segment, parent, kept, kept_out))
+        elif type(x) is ndarray and (closed or x.dtype.kind != "V"):
             try:
-                return compute(x)
+                return compute(x) if x.size < large else compute_large(op, (x,), {})
             except Exception as error:
                 raise explain(op, error, (x,)) from None
         elif isinstance(x, Handle) and STATE.get().plain:
@@ -72,6 +90,8 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
     assert compute is not None
     both, left, right = op.keeps((True, True)), op.keeps((True, False)), op.keeps((False, True))
     with_number = _with_number(op, reflected=False)
+    large = LARGE if is_tiled(op) else sys.maxsize
+    closed = isinstance(compute, _CLOSED)
 
     def function(x: Any, y: Any, /) -> Any:
         kind = type(x)
@@ -95,17 +115,21 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
         else:
             return otherwise(op, (x, y), {})
         state = STATE.get()
-        if parent is None and parent2 is None and state.plain:
+        if (parent is None and parent2 is None and state.plain) and (
+            closed or "V" not in (value.dtype.kind, value2.dtype.kind)
+        ):
+            small = value.size < large
             try:
-                out = compute(value, value2)
+                out = compute(value, value2) if small else compute_large(op, (value, value2), {})
             except Exception as error:
                 raise explain(op, error, (value, value2)) from None
             return Tensor(out) if kind is Tensor or kind2 is Tensor else out
         dtype = value.dtype
         if not (dtype is value2.dtype and (dtype is F64 or dtype is F32) and state.plain):
             return otherwise(op, (x, y), {})
+        small = value.size < large
         try:
-            out = compute(value, value2)
+            out = compute(value, value2) if small else compute_large(op, (value, value2), {})
         except Exception as error:
             raise explain(op, error, (value, value2)) from None
         if parent is None:
@@ -135,9 +159,10 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
             return Tensor(
                 out, General(op, segment, (parent, parent2), (kept, kept2), kept_out, {}, None)
             )
+        kind = Binary if small else LargeBinary
         return Tensor(
             out,
-            Binary(
+            kind(
                 op,
                 segment,
                 parent,
@@ -171,6 +196,7 @@ def _with_number(op: Op, *, reflected: bool) -> Function:
     assert compute is not None
     keep_out, keep_left, keep_right = op.keeps((not reflected, reflected))
     keep = keep_right if reflected else keep_left
+    large = LARGE if is_tiled(op) else sys.maxsize
 
     def function(x: Tensor, number: Any) -> Any:
         value = x.value
@@ -178,8 +204,12 @@ def _with_number(op: Op, *, reflected: bool) -> Function:
         dtype = value.dtype
         if not ((dtype is F64 or dtype is F32) and state.plain):
             return call(op, (number, x) if reflected else (x, number), {})
+        small = value.size < large
         try:
-            out = compute(number, value) if reflected else compute(value, number)
+            if small:
+                out = compute(number, value) if reflected else compute(value, number)
+            else:
+                out = compute_large(op, (number, value) if reflected else (value, number), {})
         except Exception as error:
             raise explain(op, error, (value,)) from None
         parent = x.record
@@ -191,9 +221,10 @@ def _with_number(op: Op, *, reflected: bool) -> Function:
             if segment is None:
                 return Tensor(out)
         kept, kept_out = value if keep else None, out if keep_out else None
+        kind = Binary if small else LargeBinary
         if reflected:
-            return Tensor(out, Binary(op, segment, None, parent, number, kept, kept_out))
-        return Tensor(out, Binary(op, segment, parent, None, kept, number, kept_out))
+            return Tensor(out, kind(op, segment, None, parent, number, kept, kept_out))
+        return Tensor(out, kind(op, segment, parent, None, kept, number, kept_out))
 
     return function
 
@@ -203,6 +234,7 @@ def fast_params(op: Op) -> Function:
     evaluate = op.evaluate
     flat = op.outputs == 1 and op.tracked
     keep_out, keep_x = op.keeps((True,)) if flat else (False, False)
+    large = LARGE if is_tiled(op) else sys.maxsize
 
     def function(x: Any, /, **params: Any) -> Any:
         if type(x) is Tensor:
@@ -210,8 +242,13 @@ def fast_params(op: Op) -> Function:
             dtype = value.dtype
             state = STATE.get()
             if flat and (dtype is F64 or dtype is F32) and type(value) is ndarray and state.plain:
+                small = value.size < large
                 try:
-                    out = evaluate(np, value, **params)
+                    out = (
+                        evaluate(np, value, **params)
+                        if small
+                        else compute_large(op, (value,), params)
+                    )
                 except Exception as error:
                     raise explain(op, error, (value,)) from None
                 parent = x.record
@@ -226,8 +263,9 @@ def fast_params(op: Op) -> Function:
                         return Tensor(out)
                 kept = value if keep_x else Aval(value.shape, dtype)
                 kept_out = out if keep_out else None
-                return Tensor(out, Unary(op, segment, parent, kept, kept_out, params))
-        elif type(x) is ndarray or isinstance(x, generic):
+                kind = Unary if small else LargeUnary
+                return Tensor(out, kind(op, segment, parent, kept, kept_out, params))
+        elif (type(x) is ndarray or isinstance(x, generic)) and x.dtype.kind != "V":
             try:
                 return evaluate(np, x, **params)
             except Exception as error:

@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradtape.core.aval import Aval
+from gradtape.core.lazy import lazy
 from gradtape.core.lowering import Lowering
+from gradtape.core.narrow import infer_narrow
 from gradtape.errors import GradtapeError, NotDifferentiableError
 
 Rule = Callable[..., Any]
@@ -47,7 +49,6 @@ class Op:
     Attributes:
         name: The name users know it by.
         evaluate: `evaluate(xp, *arrays, **params)`, the forward on raw arrays of module `xp`.
-        infer: `infer(*avals, **params)`, the abstract result, with symbolic sizes allowed.
         vjps: One rule per input, `rule(ct, out, *inputs, **params)`; empty if nothing is tracked.
         vjp_each: For a variable number of inputs: `rule(i, ct, out, *inputs, **params)`.
         vjp_all: A rule for all inputs at once, where they share work:
@@ -55,7 +56,8 @@ class Op:
         jvp: `jvp(tangents, out, *inputs, **params)`; an input without tangent has None.
         batch: `batch(op, axes, args, params)` with one batch axis or None per argument, returning
             the batched result and its batch axis (or a tuple of each).
-        kind: The class of op: elementwise, reduction, linear, contraction, general.
+        kind: The class of op: elementwise, reduction, axiswise (works along its parameter `axis`
+            and gives as many elements), linear, contraction, general.
         outputs: Number of results; 1 is the result itself, more are a tuple, None is a tuple whose
             length the arguments decide.
         aliases: Whether a result may share memory with the first input.
@@ -68,7 +70,7 @@ class Op:
     """
 
     __slots__ = (
-        "_kept", "aliases", "batch", "effect", "evaluate", "fast", "flat_vjps", "infer", "jvp",
+        "_infer", "_kept", "aliases", "batch", "effect", "evaluate", "fast", "flat_vjps", "jvp",
         "kind", "lower", "name", "outputs", "partials", "vjp_all", "vjp_each", "vjps",
     )  # fmt: skip
 
@@ -93,7 +95,7 @@ class Op:
     ) -> None:
         self.name = name
         self.evaluate = evaluate
-        self.infer = infer
+        self._infer = infer
         self.vjps = vjps
         self.vjp_each = vjp_each
         self.vjp_all = vjp_all
@@ -108,6 +110,13 @@ class Op:
         self.partials = partials
         self.flat_vjps = partials or vjps
         self._kept: dict[tuple[bool, ...], tuple[bool, ...]] = {}
+
+    def infer(self, *avals: Aval, **params: Any) -> Any:
+        """The abstract result, with symbolic sizes allowed."""
+        for aval in avals:
+            if aval.dtype.kind == "V":
+                return infer_narrow(self.kind, self._infer, avals, params)
+        return self._infer(*avals, **params)
 
     @property
     def tracked(self) -> bool:
@@ -178,6 +187,13 @@ class Registry:
         self.functions: dict[str, Callable[..., Any]] = _Functions(self)
         # NumPy or SciPy function -> gradtape function.
         self.replacements: dict[Any, Callable[..., Any]] = {}
+        # Computes elementwise ops on large arrays, see `core.large`; made by `provider`.
+        self.provider: Callable[[], Any] = lambda: None
+
+    @lazy
+    def kernels(self) -> Any:
+        """What computes elementwise ops on large arrays; None for NumPy."""
+        return self.provider()
 
     def add(self, op: Op) -> Op:
         """Register an op under its name."""

@@ -117,6 +117,12 @@ class Unary(Record):
         self.ct = None
 
 
+class LargeUnary(Unary):
+    """The same of an elementwise op on large arrays, whose rule is done by a native kernel."""
+
+    __slots__ = ()
+
+
 class Binary(Record):
     """Two inputs of which at least one is tracked, without parameters."""
 
@@ -143,6 +149,12 @@ class Binary(Record):
         self.ct = None
 
 
+class LargeBinary(Binary):
+    """The same of an elementwise op on large arrays."""
+
+    __slots__ = ()
+
+
 class General(Record):
     """Any number of inputs, outputs and parameters. With several outputs `ct` is a list."""
 
@@ -167,6 +179,12 @@ class General(Record):
         self.params = params
         self.avals = avals
         self.ct = None
+
+
+class Assigning(General):
+    """`x[index] = value` done in place: its cotangent is passed on in place too, O(part)."""
+
+    __slots__ = ()
 
 
 class Output(Record):

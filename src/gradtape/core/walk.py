@@ -10,18 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 from gradtape.backends import array_module
+from gradtape.core.large import is_large, is_tiled, pull_large
+from gradtape.core.narrow import computes_wide, is_narrow, widened
 from gradtape.core.nested import wrap
 from gradtape.core.op import registry
 from gradtape.core.record import (
+    Assigning,
     Binary,
     Constant,
     General,
     Indexing,
+    LargeBinary,
+    LargeUnary,
     Leaf,
     Node,
     Output,
@@ -152,6 +158,21 @@ def _walk_in_records(
             elif kind is General:
                 for node, result in _pull_general(record, ct):
                     give(node, result)
+            elif kind is Assigning:
+                # Nobody else holds the cotangent: two references are this variable and the count.
+                if type(ct) is ndarray and getrefcount(ct) == 2 and ct.base is None:
+                    index, (whole, part) = record.params["index"], record.parents
+                    if part is not None:
+                        give(part, np.array(ct[index]))
+                    if whole is not None:
+                        ct[index] = 0
+                        give(whole, ct)
+                    continue
+                for node, result in _pull_general(record, ct):
+                    give(node, result)
+            elif kind is LargeUnary or kind is LargeBinary:
+                for node, result in _pull(record, ct, rebuild=False):
+                    give(node, result)
     finally:
         # After an error in a rule: no cotangent may stay behind for the next walk to add to.
         for _, record in heap:
@@ -168,7 +189,7 @@ def _add_part(
     node: Any = record.parent
     leaf = type(node) is Leaf
     whole = found.get(node) if leaf else node.ct
-    if type(ct) is not ndarray and not isinstance(ct, np.generic):
+    if is_narrow(ct) or (type(ct) is not ndarray and not isinstance(ct, np.generic)):
         return False
     if whole is None:
         whole = np.zeros(record.x.shape, record.x.dtype)
@@ -206,10 +227,17 @@ def _pull_general(record: General, ct: Any, *, rebuild: bool = False) -> list[tu
             np.zeros(aval.shape, aval.dtype) if part is None else part
             for part, aval in zip(ct, record.avals, strict=True)
         )
+    primals = inputs
+    if computes_wide(op, ct):
+        ct, out, inputs = widened(ct), widened(out), widened(inputs)
     results: list[tuple[Node, Any]] = []
-    given = None
-    if op.vjp_all is not None:
-        wanted = tuple(parent is not None for parent in record.parents)
+    given: Any = NotImplemented
+    wanted = tuple(parent is not None for parent in record.parents)
+    if not rebuild and is_large((ct, *inputs)) and op.vjps and is_tiled(op):
+        given = pull_large(op, wanted, ct, out, inputs, record.params)
+    if given is NotImplemented:
+        given = None
+    if given is None and op.vjp_all is not None:
         given = op.vjp_all(wanted, ct, out, *inputs, **record.params)
     for i, parent in enumerate(record.parents):
         if parent is None:
@@ -221,7 +249,7 @@ def _pull_general(record: General, ct: Any, *, rebuild: bool = False) -> list[tu
         else:
             result = op.vjps[i](ct, out, *inputs, **record.params)
         if result is not None:
-            results.append((parent, fit(result, inputs[i])))
+            results.append((parent, fit(result, primals[i])))
     return results
 
 
@@ -300,12 +328,20 @@ def _pull(record: Record, ct: Any, *, rebuild: bool) -> list[tuple[Node, Any]]:
     if rebuild:
         inputs = [_rebuilt(value, parent) for value, parent in zip(inputs, parents, strict=True)]
         out = _rebuilt(out, record)
-    results = []
-    for rule, parent in zip(rules, parents, strict=True):
-        result = None if parent is None else rule(ct, out, *inputs, **params)
-        if parent is not None and result is not None:
-            results.append((parent, result))
-    return results
+    given: Any = NotImplemented
+    if not rebuild and isinstance(record, LargeUnary | LargeBinary):
+        wanted = tuple(parent is not None for parent in parents)
+        given = pull_large(record.op, wanted, ct, out, inputs, params)
+    if given is NotImplemented:
+        given = [
+            None if parent is None else rule(ct, out, *inputs, **params)
+            for rule, parent in zip(rules, parents, strict=True)
+        ]
+    return [
+        (parent, result)
+        for parent, result in zip(parents, given, strict=True)
+        if parent is not None and result is not None
+    ]
 
 
 def _own(found: Cotangents, fresh: set[Node], roots: Roots) -> None:

@@ -16,14 +16,17 @@ with registry.opened():
         close as close,
         comparison as comparison,
         contract as contract,
+        counted as counted,
         creation as creation,
         cumulative as cumulative,
+        device as device,
         diagonal as diagonal,
         einsum as einsum,
         erf as erf,
         exponential as exponential,
         gather as gather,
         index as index,
+        inspection as inspection,
         join as join,
         like as like,
         locate as locate,
@@ -45,8 +48,11 @@ with registry.opened():
         split as split,
         trigonometric as trigonometric,
         which as which,
+        write as write,
     )
 
+device.install()
+inspection.install()
 methods.install()
 protocols.install()
 registry.deferred += [

@@ -53,28 +53,37 @@ def sigmoid(x: ArrayLike, /) -> Array:
     """
 
 
-def _softplus_forward(xp: Any, x: Any, beta: float) -> Any:
+def _softplus_forward(xp: Any, x: Any, beta: float, threshold: float) -> Any:
     scaled = x if beta == 1 else x * beta
     result = xp.maximum(scaled, 0) + xp.log1p(xp.exp(-xp.abs(scaled)))
-    return result if beta == 1 else result / beta
+    result = result if beta == 1 else result / beta
+    return result if threshold == math.inf else xp.where(scaled > threshold, x, result)
 
 
-# d log(1 + exp(βx))/β = σ(βx)·dx
+def _softplus_partial(ct: Any, _out: Any, x: Any, beta: float, threshold: float) -> Any:
+    scaled = x if beta == 1 else x * beta
+    slope = ct * sigmoid(scaled)
+    return slope if threshold == math.inf else where(scaled > threshold, ct, slope)
+
+
+# d log(1 + exp(βx))/β = σ(βx)·dx, and dx where βx is above the threshold
 _softplus = parametric(
     "softplus",
     _softplus_forward,
-    lambda ct, _out, x, beta: ct * sigmoid(x if beta == 1 else x * beta),
+    _softplus_partial,
     lower=functools.partial(_softplus_forward, scalar),
 )
 
 
 @public()
-def softplus(x: ArrayLike, /, beta: float = 1.0) -> Array:
+def softplus(x: ArrayLike, /, beta: float = 1.0, threshold: float = math.inf) -> Array:
     """A smooth relu, log(1 + exp(beta·x))/beta.
 
     Args:
         x: Where to evaluate it.
         beta: How sharp the bend is.
+        threshold: Where beta·x is above it, the result is x itself. Nothing overflows without it;
+            `gt.nn.softplus` has the threshold of PyTorch.
 
     Raises:
         ArgumentError: `beta` is not a positive number.
@@ -84,7 +93,7 @@ def softplus(x: ArrayLike, /, beta: float = 1.0) -> Array:
     """
     if not beta > 0:
         raise ArgumentError(f"softplus: came beta={beta}; needed a positive number")
-    return _softplus(x, beta=float(beta))
+    return _softplus(x, beta=float(beta), threshold=float(threshold))
 
 
 def _log_sigmoid_forward(xp: Any, x: Any) -> Any:

@@ -19,8 +19,8 @@ from gradtape.errors import UnsupportedError
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _NO_VALUE = np._NoValue
-# What parameters were called in NumPy 2.0.
-_OLD_NAMES = {"newshape": "shape"}
+# What parameters were called in NumPy 2.0, and what they are called where names differ.
+_OLD_NAMES = {"newshape": "shape", "a_min": "min", "a_max": "max"}
 
 
 class Adapter:

@@ -341,6 +341,7 @@ def abs(x: ArrayLike, /) -> Array:
 
 
 absolute = abs
+pow = power
 
 
 @public(np.fabs)
@@ -349,6 +350,9 @@ def fabs(x: ArrayLike, /) -> Array:
 
     Raises:
         DTypeError: The array is complex.
+
+    >>> gt.fabs(np.array([1, -2]))
+    array([1., 2.])
     """
     x = _floating(x)
     if x.dtype.kind == "c":
@@ -358,7 +362,11 @@ def fabs(x: ArrayLike, /) -> Array:
 
 @public(np.float_power)
 def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Powers in double precision at least: what `np.float_power` answers."""
+    """Powers in double precision at least: what `np.float_power` answers.
+
+    >>> gt.float_power(np.array([2, 4]), -1)
+    array([0.5 , 0.25])
+    """
     x = _floating(x)
     return power(functions["astype"](x, np.result_type(x.dtype, np.float64), copy=False), y)
 

@@ -21,9 +21,9 @@ from gradtape.core.nested import View
 from gradtape.core.op import NotDifferentiable, Op
 from gradtape.core.scalar import Scalar
 from gradtape.core.tensor import as_value
-from gradtape.errors import DTypeError, ShapeError, UnsupportedError
+from gradtape.errors import DTypeError, IndexingError, ShapeError, UnsupportedError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import as_array
+from gradtape.ops.arguments import ARRAYS, as_array
 from gradtape.ops.cast import astype
 from gradtape.ops.gather import gather_leading, scatter
 from gradtape.ops.index import (
@@ -214,16 +214,42 @@ def setitem(x: ArrayLike, value: ArrayLike, /, index: Any) -> Array:
         return x  # the second half of x[index] += y, of which the first has written through a view
     x = as_array(x)
     shape = x.shape
-    basic, arrays, at = split_index(index, shape, "setitem")
     value = _cast(value, x.dtype)
+    if _one_for_all(index, value, shape):
+        return _where_true(index, value, x)
+    basic, arrays, at = split_index(index, shape, "setitem")
     if not arrays:
         return assign(x, _spread(value, part_shape(basic, shape)), index=basic)
     numbers = np.arange(math.prod(shape)).reshape(shape)
-    positions = read_parts(numbers, basic, arrays, at)
+    positions = _positions(numbers, basic, arrays, at)
     value = _spread(value, positions.shape)
     if hasattr(value, "shape"):
         value = reshape(value, -1)
     return reshape(assign_at(reshape(x, -1), value, reshape(positions, -1)), shape)
+
+
+def _positions(numbers: Any, basic: Index, arrays: list[Any], at: int) -> Any:
+    """The numbers of the elements that are written; what is wrong is wrong with the assignment."""
+    try:
+        return read_parts(numbers, basic, arrays, at)
+    except IndexingError as error:
+        raise IndexingError(f"setitem{str(error).removeprefix('getitem')}") from None
+
+
+def _one_for_all(index: Any, value: Any, shape: tuple[int, ...]) -> bool:
+    """Whether a mask is the index, and all it selects get the same value: then where() does it.
+
+    That needs no number of elements, which is not known while a function is traced or batched.
+    """
+    if not isinstance(index, ARRAYS) or index.dtype != np.bool_ or not index.shape:
+        return False
+    covered, rest = shape[: len(index.shape)], shape[len(index.shape) :]
+    return index.shape == covered and _broadcasts(getattr(value, "shape", ()), rest)
+
+
+def _where_true(mask: Any, value: Any, x: Any) -> Any:
+    mask = reshape(mask, (*mask.shape, *(1,) * (len(x.shape) - len(mask.shape))))
+    return functions["where"](mask, value, x)
 
 
 def _cast(value: Any, dtype: Any) -> Any:

@@ -11,6 +11,7 @@ from gradtape.core.aval import Aval
 from gradtape.core.define import batch_in_place, elementwise, functions, general, linear, public
 from gradtape.core.lowering import Pointwise, Relabel
 from gradtape.core.op import infer_like
+from gradtape.ops.device import check_device, device_of
 from gradtape.typing import Array, ArrayLike
 
 # A cast is the identity as far as derivatives go; the walk gives cotangents the dtype of their
@@ -26,18 +27,21 @@ _astype = linear(
 
 
 @public(np.astype)
-def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True) -> Array:
+def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
     """The array converted to another dtype; differentiable between floating dtypes.
 
     Args:
         x: What to convert.
         dtype: The dtype to convert to.
         copy: Whether an array that has the dtype already is copied.
+        device: None or where the array is: gradtape does not move arrays.
 
     >>> gt.astype(np.array([1.0, 2.0]), np.float32)
     array([1., 2.], dtype=float32)
     """
     dtype = np.dtype(dtype)
+    if device is not None:
+        check_device(device, "astype", device_of(x))
     return x if not copy and x.dtype == dtype else _astype(x, dtype=dtype)
 
 
@@ -102,17 +106,19 @@ def conj_if_complex(x: Any) -> Any:
     return conj(x) if x.dtype.kind == "c" else x
 
 
-def _real_forward(xp: Any, x: Any) -> Any:
-    return xp.real(x) * 1  # np.real of a complex array is a view of it
+def _part_forward(xp: Any, x: Any, part: str) -> Any:
+    found = getattr(xp, part)(x)
+    # That of a complex array is a view of it; this copies, and keeps 0-d results numbers.
+    return found | False if getattr(found, "dtype", None) == np.bool_ else found * 1
 
 
 # d Re(x) = Re(dx); the adjoint takes a real cotangent into the complex plane as it is
 @elementwise(
-    _real_forward,
+    lambda xp, x: _part_forward(xp, x, "real"),
     lambda ct, _out, _x: functions["real"](ct),
     vjps=(lambda ct, _out, _x: ct,),
     replaces=(np.real,),
-    lower=lambda x: x * 1,
+    lower=scalar.positive,
 )
 def real(x: ArrayLike, /) -> Array:
     """Real part, element by element.
@@ -124,11 +130,11 @@ def real(x: ArrayLike, /) -> Array:
 
 # d Im(x) = Im(dx); adjoint: ct ↦ i·ct
 @elementwise(
-    lambda xp, x: xp.imag(x) + 0,
+    lambda xp, x: _part_forward(xp, x, "imag"),
     lambda ct, _out, _x: functions["imag"](ct),
     vjps=(lambda ct, _out, _x: ct * 1j,),
     replaces=(np.imag,),
-    lower=lambda x: scalar.constant(0, (x + 0).dtype),
+    lower=lambda x: scalar.constant(0, x.dtype),
 )
 def imag(x: ArrayLike, /) -> Array:
     """Imaginary part, element by element; zeros for a real array.

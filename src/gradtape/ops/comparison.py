@@ -16,7 +16,7 @@ import numpy as np
 from gradtape.core import scalar
 from gradtape.core.call import call_operator, explain
 from gradtape.core.define import elementwise
-from gradtape.core.op import Op
+from gradtape.core.op import Op, registry
 from gradtape.core.scalar import truth
 from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor
@@ -207,8 +207,10 @@ def _binary(op: Op, compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], 
             if kind is Tensor:
                 value = y.value
                 known = y.record is None or y.record.segment is state.recorder.segment
+            elif kind is float or kind is int:
+                known = x.value.dtype.kind != "V"  # NumPy does not round it to bfloat16
             else:
-                known = kind is float or kind is int or kind is np.ndarray
+                known = kind is np.ndarray
             # A tensor recorded elsewhere may be one that must not be used here: dispatch tells.
             if known and (x.record is None or x.record.segment is state.recorder.segment):
                 try:
@@ -232,11 +234,23 @@ def _install() -> None:
     for name, function in bits.items():
         setattr(Tensor, f"__r{name}__", _reflected(function.op))
         setattr(Tensor, f"__i{name}__", _augmented(function.op))
+    for name, op_name in {"lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift"}.items():
+        for prefix, method in zip(("", "r", "i"), _shift(op_name), strict=True):
+            setattr(Tensor, f"__{prefix}{name}__", method)
     setattr(Tensor, "__invert__", bitwise_invert)  # noqa: B010 - a type checker may not see it
 
 
 def _reflected(op: Op) -> Callable[[Any, Any], Any]:
     return lambda x, y: call_operator(op, (y, x), {})
+
+
+def _shift(name: str) -> tuple[Callable[[Any, Any], Any], ...]:
+    """The three operators of an op that is looked for when it is used: few programs shift bits."""
+
+    def shift(x: Any, y: Any, /) -> Any:
+        return call_operator(registry[name], (x, y), {})
+
+    return shift, lambda x, y: shift(y, x), lambda x, y: x.augment(name, y)
 
 
 def _augmented(op: Op) -> Callable[[Tensor, Any], Tensor]:

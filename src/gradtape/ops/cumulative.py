@@ -81,7 +81,9 @@ def cumsum(
     array([1., 3., 6.])
     """
     x, axis = _prepared("cumsum", x, axis, dtype, unsupported)
-    return _cumsum(x, axis=axis, reverse=False)
+    out = _cumsum(x, axis=axis, reverse=False)
+    # Small integers are summed in int64: modulo their size it is the same.
+    return out if dtype is None else astype(out, dtype, copy=False)
 
 
 # ---- cumprod ------------------------------------------------------------------------------------
@@ -161,4 +163,5 @@ def cumprod(
     array([1., 2., 6.])
     """
     x, axis = _prepared("cumprod", x, axis, dtype, unsupported)
-    return _cumprod(x, axis=axis)
+    out = _cumprod(x, axis=axis)
+    return out if dtype is None else astype(out, dtype, copy=False)

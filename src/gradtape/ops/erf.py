@@ -38,7 +38,7 @@ def special(name: str) -> Callable[[Any, Any], Any]:
 
 def narrowed(out: Any, x: Any) -> Any:
     """A result of SciPy, which has no float16, in float16 if the argument was."""
-    return out.astype(F16) if getattr(x, "dtype", None) is F16 else out
+    return out.astype(F16) if getattr(x, "dtype", None) == F16 else out
 
 
 # d erf x = 2/√π·exp(−x²)·dx

@@ -278,7 +278,9 @@ def _places(array: Any, sizes: tuple[int, ...], name: str) -> list[Any]:
     """An index array as integer arrays, one for each axis; a mask is where it is true."""
     if array.dtype != np.bool_:
         return [array]
-    if array.shape != sizes:
+    # An axis of a mask may be empty, as in NumPy: then nothing is true.
+    fits = len(array.shape) == len(sizes)
+    if not fits or any(n not in (0, size) for n, size in zip(array.shape, sizes, strict=True)):
         raise IndexingError(
             f"{name}: came a mask of shape {array.shape} for axes of sizes {sizes}; needed the "
             "same shape"

@@ -16,6 +16,7 @@ from gradtape.core.define import public
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.ops.arguments import as_array, as_shape, normalize_axes, refuse
 from gradtape.ops.cast import astype
+from gradtape.ops.device import check_device, device_of
 from gradtape.ops.shape import broadcast_to
 from gradtape.typing import Array, ArrayLike, Axis, Shape
 
@@ -61,11 +62,14 @@ def size(x: ArrayLike, /, axis: Axis = None) -> int:
     return math.prod(sizes[a] for a in normalize_axes(axis, len(sizes), "size"))
 
 
-def _make(maker: str, x: ArrayLike, dtype: Any, shape: Shape | None, unsupported: Any) -> Array:
+def _make(
+    maker: str, x: ArrayLike, dtype: Any, shape: Shape | None, device: Any, unsupported: Any
+) -> Array:
     """A new array of the form of `x`, made by the function `maker` of its array module."""
     unsupported.pop("order", None), unsupported.pop("subok", None)  # nothing here depends on them
     refuse(f"{maker}_like", unsupported)
     x = as_array(x)
+    check_device(device, f"{maker}_like", device_of(x))
     sizes = x.shape if shape is None else as_shape(shape, f"{maker}_like")
     raw = innermost(x, show=True) if isinstance(x, Tensor) else x
     kind = x.dtype if dtype is None else np.dtype(dtype)
@@ -77,7 +81,13 @@ def _make(maker: str, x: ArrayLike, dtype: Any, shape: Shape | None, unsupported
 
 @public(np.zeros_like)
 def zeros_like(
-    x: ArrayLike, /, dtype: Any = None, *, shape: Shape | None = None, **unsupported: Any
+    x: ArrayLike,
+    /,
+    dtype: Any = None,
+    *,
+    shape: Shape | None = None,
+    device: Any = None,
+    **unsupported: Any,
 ) -> Array:
     """Zeros of the same shape and dtype; a tensor of its own, which can be assigned to.
 
@@ -85,17 +95,24 @@ def zeros_like(
         x: What to take shape and dtype from; a tensor gives a tensor.
         dtype: Another dtype.
         shape: Another shape.
+        device: None or that of `x`: gradtape does not move arrays.
         **unsupported: Further options of NumPy, which raise.
 
     >>> gt.zeros_like(np.ones(2))
     array([0., 0.])
     """
-    return _make("zeros", x, dtype, shape, unsupported)
+    return _make("zeros", x, dtype, shape, device, unsupported)
 
 
 @public(np.ones_like)
 def ones_like(
-    x: ArrayLike, /, dtype: Any = None, *, shape: Shape | None = None, **unsupported: Any
+    x: ArrayLike,
+    /,
+    dtype: Any = None,
+    *,
+    shape: Shape | None = None,
+    device: Any = None,
+    **unsupported: Any,
 ) -> Array:
     """Ones of the same shape and dtype; a tensor of its own, which can be assigned to.
 
@@ -103,17 +120,24 @@ def ones_like(
         x: What to take shape and dtype from; a tensor gives a tensor.
         dtype: Another dtype.
         shape: Another shape.
+        device: None or that of `x`: gradtape does not move arrays.
         **unsupported: Further options of NumPy, which raise.
 
     >>> gt.ones_like(np.zeros(2))
     array([1., 1.])
     """
-    return _make("ones", x, dtype, shape, unsupported)
+    return _make("ones", x, dtype, shape, device, unsupported)
 
 
 @public(np.empty_like)
 def empty_like(
-    x: ArrayLike, /, dtype: Any = None, *, shape: Shape | None = None, **unsupported: Any
+    x: ArrayLike,
+    /,
+    dtype: Any = None,
+    *,
+    shape: Shape | None = None,
+    device: Any = None,
+    **unsupported: Any,
 ) -> Array:
     """An array of the same shape and dtype, its elements not set.
 
@@ -121,12 +145,13 @@ def empty_like(
         x: What to take shape and dtype from; a tensor gives a tensor.
         dtype: Another dtype.
         shape: Another shape.
+        device: None or that of `x`: gradtape does not move arrays.
         **unsupported: Further options of NumPy, which raise.
 
     >>> gt.empty_like(np.zeros(2)).shape
     (2,)
     """
-    return _make("empty", x, dtype, shape, unsupported)
+    return _make("empty", x, dtype, shape, device, unsupported)
 
 
 @public(np.full_like)
@@ -137,6 +162,7 @@ def full_like(
     dtype: Any = None,
     *,
     shape: Shape | None = None,
+    device: Any = None,
     **unsupported: Any,
 ) -> Array:
     """The fill value repeated to the same shape and dtype.
@@ -148,12 +174,13 @@ def full_like(
         fill_value: A number, or an array that broadcasts to the shape.
         dtype: Another dtype.
         shape: Another shape.
+        device: None or that of `x`: gradtape does not move arrays.
         **unsupported: Further options of NumPy, which raise.
 
     >>> gt.full_like(np.zeros(2), 3.0)
     array([3., 3.])
     """
-    buffer = _make("zeros", x, dtype, shape, unsupported)
+    buffer = _make("zeros", x, dtype, shape, device, unsupported)
     traced = isinstance(buffer, Tensor) and isinstance(innermost(buffer, show=True), Abstract)
     if traced:
         buffer[...] = fill_value

@@ -282,5 +282,9 @@ def nan_to_num(x: Any, nan: float, posinf: float | None, neginf: float | None) -
 
 def clip(x: Any, low: Any, high: Any) -> Scalar:
     """The number brought between bounds, the upper one last; None is no bound."""
+    if x.dtype.kind in "iu":  # nor is one that lies beyond all integers of the dtype
+        limits = np.iinfo(x.dtype)
+        low = None if type(low) is int and low < limits.min else low
+        high = None if type(high) is int and high > limits.max else high
     raised = scalar.positive(x) if low is None else scalar.maximum(x, low)
     return raised if high is None else scalar.minimum(raised, high)

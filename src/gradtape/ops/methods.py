@@ -8,6 +8,7 @@ from typing import Any
 from gradtape.core.nested import Alias
 from gradtape.core.op import registry
 from gradtape.core.tensor import Tensor
+from gradtape.ops.into import INTO, method as into_method
 
 _SAME_NAME = [
     "sum",
@@ -48,6 +49,19 @@ _SAME_NAME = [
     "sigmoid",
     "relu",
     "abs",
+    "argsort",
+    "argpartition",
+    "searchsorted",
+    "topk",
+    "kthvalue",
+    "median",
+    "quantile",
+    "cummax",
+    "cummin",
+    "logcumsumexp",
+    "unique",
+    "choose",
+    "compress",
 ]
 
 
@@ -127,10 +141,65 @@ def _rdivmod(self: Any, other: Any) -> Any:
     return other // self, other % self
 
 
+def _fill(self: Tensor, value: Any) -> None:
+    """Write a value everywhere, differentiable in the value."""
+    self[...] = value
+
+
+def _sort(
+    self: Tensor, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+) -> None:
+    """Sort in place, as NumPy's method does, and differentiably; `gt.sort` gives a new tensor."""
+    options = {"kind": kind, "order": order, "stable": stable}
+    given = {name: value for name, value in options.items() if value is not None}
+    self[...] = registry.functions["sort"](self, axis, **given)
+
+
+def _partition(self: Tensor, kth: Any, axis: int = -1, kind: str = "introselect") -> None:
+    """Partition in place, as NumPy's method does; `gt.partition` gives a new tensor."""
+    self[...] = registry.functions["partition"](self, kth, axis, kind)
+
+
+# What arrays have and tensors do not, and what to use.
+_INSTEAD = {
+    "flat": "use t.reshape(-1), which writes through to t as well",
+    "strides": "a tensor does not tell how it lies in memory; use t.numpy()",
+    "flags": "a tensor does not tell how it lies in memory; use t.numpy()",
+    "base": "views follow their tensor by themselves",
+    "data": "use t.detach().numpy()",
+    "ctypes": "use t.detach().numpy()",
+    "tobytes": "use t.detach().numpy()",
+    "tofile": "use t.detach().numpy()",
+    "dump": "use np.save with t.detach().numpy()",
+    "dumps": "use np.save with t.detach().numpy()",
+    "byteswap": "use t.detach().numpy()",
+    "setfield": "use item assignment",
+    "getfield": "use t.detach().numpy()",
+    "setflags": "a tensor can be written to, unless it is a leaf",
+    "resize": "a tensor keeps its size; use gt.resize or gt.reshape and the result",
+}
+
+
+def _missing(name: str) -> property:
+    """Stands for what tensors do not have; a `__getattr__` would make every attribute slower."""
+
+    def missing(self: Tensor) -> Any:
+        raise AttributeError(
+            f"a tensor has no attribute {name!r}; {_INSTEAD[name]}", name=name, obj=self
+        )
+
+    missing.__doc__ = f"Not there: {_INSTEAD[name]}."
+    return property(missing)
+
+
 def install() -> None:
     """Give tensors their methods and properties."""
     for name in _SAME_NAME:
         setattr(Tensor, name, _method(name))
+    for name in INTO:
+        setattr(Tensor, name, into_method(name))
+    for name in _INSTEAD:
+        setattr(Tensor, name, _missing(name))
     methods: dict[str, Callable[..., Any]] = {
         "reshape": _reshape,
         "view": _reshape,
@@ -141,6 +210,9 @@ def install() -> None:
         "conjugate": _method("conj"),
         "clone": _method("copy"),
         "expand_dims": _method("expand_dims"),
+        "fill": _fill,
+        "sort": _sort,
+        "partition": _partition,
         "__round__": _round,
         "__divmod__": _divmod,
         "__rdivmod__": _rdivmod,

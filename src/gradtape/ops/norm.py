@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from gradtape.core import scalar
 from gradtape.core.aval import Aval
-from gradtape.core.define import general, public
-from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
+from gradtape.core.define import functions, general, public
+from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.arithmetic import abs as abs_of, sign
-from gradtape.ops.cast import astype, conj, real
-from gradtape.ops.comparison import equal, logical_or
+from gradtape.ops.cast import astype, conj, real, stop_gradient
+from gradtape.ops.comparison import equal
 from gradtape.ops.exponential import sqrt
+from gradtape.ops.parametric import parametric
 from gradtape.ops.reduce import (
     Axes,
     batch_reduction,
+    keep_axes,
     max as max_of,
     min as min_of,
     reduced_shape,
@@ -27,7 +30,49 @@ from gradtape.ops.reduce import (
     sum as sum_of,
 )
 from gradtape.ops.select import divide_or_zero, where
+from gradtape.ops.shape import moveaxis, reshape
 from gradtape.typing import Array, ArrayLike, Axis
+
+# ---- powers of distances ------------------------------------------------------------------------
+
+
+def _power_forward(xp: Any, x: Any, exponent: float, signed: bool) -> Any:
+    if not signed:
+        return xp.abs(x) ** exponent
+    # Where the slope is not bounded at 0 it is taken as 0 there: there is no side to go to.
+    size = xp.abs(x)
+    return xp.sign(x) * (size if exponent > 0 else xp.where(x == 0, 1, size)) ** exponent
+
+
+def _power_element(x: Any, exponent: float, signed: bool) -> Any:
+    size = scalar.absolute(x)
+    if not signed:
+        return lowered.power(size, exponent)
+    size = size if exponent > 0 else scalar.where(x == 0, 1, size)
+    return lowered.sign(x) * lowered.power(size, exponent)
+
+
+# |x|^q, or sign(x)·|x|^q, of real numbers: the slope is q·|x|^(q−1), the one of them with the sign
+# that the other has not
+_size_power: Callable[..., Any] = parametric(
+    "size_power",
+    _power_forward,
+    lambda ct, _out, x, exponent, signed: (
+        ct * (exponent * _size_power(x, exponent=exponent - 1, signed=not signed))
+    ),
+    _power_element,
+)
+
+
+def _steepness(x: Any, ord: float) -> Any:
+    """x·|x|^(p−2), the direction of steepest ascent of a norm up to a factor; 0 where x is 0."""
+    if x.dtype.kind != "c":
+        return _size_power(x, exponent=ord - 1, signed=True)
+    if ord < 2:
+        return divide_or_zero(x, abs_of(x) ** (2 - ord))
+    zero = equal(x, 0)
+    return where(zero, 0.0, x * abs_of(where(zero, 1.0, x)) ** (ord - 2))
+
 
 # ---- the norm Σ(|x|^p)^(1/p) of all elements over some axes -------------------------------------
 
@@ -51,27 +96,19 @@ def _over(ct: Any, norm: Any) -> Any:
     return divide_or_zero(ct, norm)
 
 
-def _direction(norm: Any, x: Any, ord: float) -> Any:
-    """∂norm/∂x = x/|x|·(|x|/norm)^(p−1), and 0 where `x` or the norm is 0."""
-    zero = logical_or(equal(x, 0), equal(norm, 0))
-    x, norm = where(zero, 1.0, x), where(zero, 1.0, norm)
-    size = abs_of(x)
-    return where(zero, 0.0, x / size * (size / norm) ** (ord - 1))
-
-
 def _vjp(ct: Any, out: Any, x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
     whole = {"shape": x.shape, "axis": axis, "keepdims": keepdims}
     if ord == 2:
         return spread(_over(ct, out), **whole) * x
-    return spread(ct, **whole) * _direction(spread(out, **whole), x, ord)
+    return spread(_over(ct, out ** (ord - 1)), **whole) * _steepness(x, ord)
 
 
 def _jvp(tangents: Sequence[Any], out: Any, x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
     dx = tangents[0]
     if ord == 2:
         return _over(sum_of(_along(x, dx), axis, keepdims=keepdims), out)
-    whole = {"shape": x.shape, "axis": axis, "keepdims": keepdims}
-    return sum_of(_along(_direction(spread(out, **whole), x, ord), dx), axis, keepdims=keepdims)
+    change = sum_of(_along(_steepness(x, ord), dx), axis, keepdims=keepdims)
+    return _over(change, out ** (ord - 1))
 
 
 def _along(x: Any, dx: Any) -> Any:
@@ -84,6 +121,7 @@ def _infer(x: Aval, ord: float, axis: Axes, keepdims: bool) -> Aval:
     return Aval(reduced_shape(x.shape, axis, keepdims), dtype)
 
 
+# d norm = Re Σ x̄·|x|^(p−2)·dx / norm^(p−1), which is Re Σ x̄·dx / norm for p = 2
 _vector_norm = general(
     "vector_norm",
     _forward,
@@ -120,19 +158,39 @@ def _of_matrices(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
     if ord in (None, "fro"):
         return _vector_norm(x, ord=2.0, axis=axes, keepdims=keepdims)
     if ord in (2, -2, "nuc"):
-        raise UnsupportedError(
-            f"norm: came ord={ord!r} for matrices, which needs singular values; gradtape has no "
-            "svd yet; use 'fro', 1 or inf"
-        )
+        return _of_singular_values(x, ord, axes, keepdims)
     if ord not in (1, -1, math.inf, -math.inf):
         raise ArgumentError(
-            f"norm: came ord={ord!r} for matrices; needed 'fro', 1, -1, inf or -inf"
+            f"norm: came ord={ord!r} for matrices; needed 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
         )
     summed, compared = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = sum_of(abs_of(x), summed, keepdims=keepdims)
     if not keepdims and compared > summed:
         compared -= 1
     return (max_of if ord > 0 else min_of)(sums, compared, keepdims=keepdims)
+
+
+def _of_singular_values(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
+    if ord == "nuc" and 0 in (x.shape[axis] for axis in axes):
+        return sum_of(abs_of(x), axes, keepdims=keepdims)
+    values = functions["svdvals"](moveaxis(x, axes, (-2, -1)))
+    if ord == "nuc":
+        out = sum_of(_above_rounding(values, x.shape, axes), -1)
+    else:
+        out = (max_of if ord > 0 else min_of)(values, -1)
+    return reshape(out, keep_axes(x.shape, axes)) if keepdims else out
+
+
+def _above_rounding(values: Any, shape: tuple[int, ...], axes: Axes) -> Any:
+    """Singular values without history where they are 0 up to rounding.
+
+    Their sum has a kink there; the subgradient of least size does not see their directions.
+    """
+    if not values.shape[-1]:
+        return values
+    fixed = stop_gradient(values)
+    noise = max(shape[axis] for axis in axes) * float(np.finfo(values.dtype).eps)
+    return where(fixed > noise * max_of(fixed, -1, keepdims=True), values, fixed)
 
 
 def _inexact(x: ArrayLike) -> Any:
@@ -147,7 +205,8 @@ def norm(x: ArrayLike, /, ord: Any = None, axis: Axis = None, keepdims: bool = F
     Args:
         x: The vectors or matrices.
         ord: Which norm: None is the square root of the sum of squares; for vectors a number p,
-            inf or -inf; for matrices "fro", 1, -1, inf or -inf.
+            inf or -inf; for matrices "fro", "nuc" (the sum of the singular values), 2 and -2
+            (the largest and the smallest of them), 1, -1, inf or -inf.
         axis: One axis for vectors, two for matrices; None takes the whole array: all elements
             if `ord` is None, else a vector or a matrix by its number of axes.
         keepdims: Whether the reduced axes stay, with size 1.
@@ -155,7 +214,6 @@ def norm(x: ArrayLike, /, ord: Any = None, axis: Axis = None, keepdims: bool = F
     Raises:
         ShapeError: `ord` is given for an array of more than two axes, and no axis.
         ArgumentError: There is no such norm.
-        UnsupportedError: A norm of matrices by singular values: 2, -2, "nuc".
         AxisError: There is no such axis.
 
     >>> gt.norm(np.array([[3.0, 4.0], [6.0, 8.0]]), axis=1)
@@ -205,11 +263,10 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") ->
     Args:
         x: The matrices.
         keepdims: Whether the last two axes stay, with size 1.
-        ord: Which norm: "fro", 1, -1, inf or -inf.
+        ord: Which norm: "fro", "nuc", 1, -1, 2, -2, inf or -inf, as for `norm`.
 
     Raises:
         ArgumentError: There is no such norm.
-        UnsupportedError: A norm by singular values: 2, -2, "nuc".
         ShapeError: There are less than two axes.
 
     >>> gt.linalg.matrix_norm(np.array([[1.0, -2.0], [3.0, 4.0]]), ord=1)

@@ -32,7 +32,9 @@ def parametric(
         return partial(tangents[0], out, x, **params)
 
     def infer(x: Aval, **params: Any) -> Aval:
-        return Aval(x.shape, _result_dtype(evaluate, x.dtype, tuple(params.items())))
+        # 0 and 0.0 are equal, and do not give the same dtype.
+        typed = tuple((name, value, type(value)) for name, value in params.items())
+        return Aval(x.shape, _result_dtype(evaluate, x.dtype, typed))
 
     jvp.reads = rule_reads(partial)  # type: ignore[attr-defined]
     return general(
@@ -49,4 +51,4 @@ def parametric(
 
 @functools.lru_cache(maxsize=1024)
 def _result_dtype(evaluate: Callable[..., Any], dtype: Any, params: Any) -> Any:
-    return evaluate(np, np.empty(0, dtype), **dict(params)).dtype
+    return evaluate(np, np.empty(0, dtype), **{name: value for name, value, _ in params}).dtype

@@ -10,7 +10,7 @@ import numpy as np
 from gradtape.core.define import functions, general, public
 from gradtape.core.lowering import Reduction
 from gradtape.core.op import infer_like
-from gradtape.ops.cast import conj_if_complex
+from gradtape.ops.cast import astype, conj_if_complex
 from gradtape.ops.join import concatenate, stack
 from gradtape.ops.reduce import (
     Axes,
@@ -143,4 +143,5 @@ def prod(
     np.float64(24.0)
     """
     x, axes = prepared("prod", x, axis, dtype, unsupported)
-    return _prod(x, axis=axes, keepdims=bool(keepdims))
+    out = _prod(x, axis=axes, keepdims=bool(keepdims))
+    return out if dtype is None else astype(out, dtype, copy=False)

@@ -6,6 +6,7 @@ tensor behind its tape's back.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -50,45 +51,29 @@ def _ufunc_replacement(ufunc: np.ufunc) -> Callable[..., Any] | None:
     return function
 
 
-# Options of ufuncs that say no more than leaving them out.
-_DEFAULTS = {"where": True, "casting": "same_kind", "order": "K", "dtype": None, "subok": True}
+# Options of ufuncs that say nothing about values.
+_LAYOUT = ("order", "subok")
 
 
 def _ufunc_otherwise(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
+    """A ufunc with options, or a method of it."""
     name = qualified_name(ufunc) + ("" if method == "__call__" else f".{method}")
-    out = kwargs.pop("out", None)
-    for option, default in _DEFAULTS.items():
-        if option in kwargs and kwargs[option] is default:
-            del kwargs[option]
-    if out is not None:
-        return _into(ufunc, method, name, out, inputs, kwargs)
-    reduction = _REDUCTIONS.get((ufunc, method))
-    if reduction is not None:
-        kwargs.setdefault("axis", 0)
-        return registry.functions[reduction](*inputs, **kwargs)
+    options = {
+        key: value
+        for key, value in kwargs.items()
+        if key not in _LAYOUT and value is not np._NoValue
+    }
+    out = options.pop("out", None)
+    if out is not None and not any(isinstance(target, Tensor) for target in out):
+        return _into_arrays(ufunc, method, name, out, inputs, options)
     function = _replacements.get(ufunc) or _ufunc_replacement(ufunc)
-    if method == "__call__" and function is not None and not kwargs:
-        return function(*inputs)
-    if method == "at":
-        raise UnsupportedError(
-            f"{name} writes into a tensor; use gt.index_add(t, index, values, axis=0) to add at "
-            "places that may repeat, t[index] = ... for others"
-        )
-    if kwargs and function is not None:
-        raise UnsupportedError(
-            f"{name}: came {', '.join(kwargs)}=; gradtape takes none of these on a tensor; "
-            "use gt.where for where=, astype for dtype="
-        )
-    raise UnsupportedError(f"{name} is not differentiable by gradtape yet; {_INSTEAD}")
+    if function is None:
+        raise UnsupportedError(f"{name} is not differentiable by gradtape yet; {_INSTEAD}")
+    if method == "__call__":
+        return registry.functions["ufunc_call"](ufunc, function, name, inputs, out, options)
+    results = registry.functions["ufunc_method"](ufunc, function, method, inputs, options)
+    return results if out is None else registry.functions["ufunc_into"](name, out, results)
 
-
-_REDUCTIONS: dict[tuple[Any, str], str] = {
-    (np.add, "reduce"): "sum",
-    (np.multiply, "reduce"): "prod",
-    (np.maximum, "reduce"): "max",
-    (np.minimum, "reduce"): "min",
-    (np.add, "accumulate"): "cumsum",
-}
 
 _SYMBOLS: dict[Any, str] = {
     np.add: "+",
@@ -102,18 +87,16 @@ _SYMBOLS: dict[Any, str] = {
 }
 
 
-def _into(
-    ufunc: Any, method: str, name: str, out: Any, inputs: tuple[Any, ...], kwargs: Any
+def _into_arrays(
+    ufunc: Any, method: str, name: str, out: Any, inputs: tuple[Any, ...], options: Any
 ) -> Any:
-    """A ufunc with `out=`: assign to a tensor; write to an ndarray what has no history."""
-    if any(isinstance(target, Tensor) for target in out):
-        function = _replacements.get(ufunc) or _ufunc_replacement(ufunc)
-        if len(out) != 1 or method != "__call__" or function is None or kwargs:
-            raise UnsupportedError(f"{name}: came out= with a tensor; drop it and use the result")
-        out[0][...] = function(*inputs)
-        return out[0]
+    """A ufunc with ndarrays as `out=`: writes to them what has no history."""
     try:
         arrays = [concrete(x, name) if isinstance(x, Tensor) else x for x in inputs]
+        options = {
+            key: concrete(value, name) if isinstance(value, Tensor) else value
+            for key, value in options.items()
+        }
     except ConversionError:
         symbol = _SYMBOLS.get(ufunc)
         augmented = symbol and len(inputs) == 2 and inputs[0] is out[0]
@@ -125,7 +108,7 @@ def _into(
                 else "drop out= and use the result"
             )
         ) from None
-    return getattr(ufunc, method)(*arrays, out=out if len(out) > 1 else out[0], **kwargs)
+    return getattr(ufunc, method)(*arrays, out=out if len(out) > 1 else out[0], **options)
 
 
 # ---- functions ----------------------------------------------------------------------------------
@@ -145,8 +128,44 @@ def _array_function(
             raise UnsupportedError(
                 f"{qualified_name(function)} has no counterpart in gradtape yet; {_INSTEAD}"
             )
+        if function in _REDUCTIONS:
+            replacement = _taking_where(replacement, _REDUCTIONS[function])
         adapter = _adapters[function] = Adapter(function, replacement)
     return adapter(args, kwargs)
+
+
+# Functions that take where= and initial=, as the reduction of their ufunc does; others by name.
+_REDUCTIONS: dict[Any, np.ufunc | str] = {
+    np.sum: np.add,
+    np.prod: np.multiply,
+    np.max: np.maximum,
+    np.amax: np.maximum,
+    np.min: np.minimum,
+    np.amin: np.minimum,
+    np.all: np.logical_and,
+    np.any: np.logical_or,
+    np.mean: "mean_where",
+    np.var: "var_where",
+    np.std: "std_where",
+}
+
+
+def _taking_where(function: Callable[..., Any], masked: np.ufunc | str) -> Callable[..., Any]:
+    """A reduction that is done by another function if it is given `where` or `initial`."""
+
+    @functools.wraps(function)
+    def reduction(x: Any, /, *args: Any, **options: Any) -> Any:
+        given = {name for name in ("where", "initial") if options.get(name) is not None}
+        if not given:
+            return function(x, *args, **options)
+        if isinstance(masked, str):
+            return registry.functions[masked](x, *args, **options)
+        options = {"axis": None} | options | dict(zip(("axis", "dtype"), args, strict=False))
+        if options.get("out") is not None:
+            options["out"] = (options["out"],)
+        return _array_ufunc(x, masked, "reduce", x, **options)
+
+    return reduction
 
 
 def install() -> None:

@@ -25,6 +25,7 @@ from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, as_dtype, as_shape
 from gradtape.ops.cast import astype
 from gradtape.ops.generator import Generator, Key, default_generator, words
+from gradtape.ops.inspection import result_type
 from gradtape.typing import ArrayLike, Shape
 
 # ---- ops: numbers from words --------------------------------------------------------------------
@@ -210,7 +211,7 @@ def _numbers(value: ArrayLike) -> Any:
 def drawn_dtype(dtype: Any, *parameters: Any) -> Any:
     """The dtype to draw in: that of the parameters unless given."""
     own = [parameter.dtype for parameter in parameters if hasattr(parameter, "dtype")]
-    return np.result_type(*own, 0.0) if dtype is None and own else dtype
+    return result_type(*own, 0.0) if dtype is None and own else dtype
 
 
 @public()

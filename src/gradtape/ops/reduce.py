@@ -169,7 +169,9 @@ def sum(
     array([2., 2., 2.])
     """
     x, axes = prepared("sum", x, axis, dtype, unsupported)
-    return sum_over(x, axis=axes, keepdims=bool(keepdims))
+    out = sum_over(x, axis=axes, keepdims=bool(keepdims))
+    # Small integers are summed in int64: modulo their size it is the same.
+    return out if dtype is None else astype(out, dtype, copy=False)
 
 
 def prepared(

@@ -259,6 +259,9 @@ def transpose(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Array:
     return _transpose(x, axes=order)
 
 
+permute_dims = transpose
+
+
 @public(np.moveaxis)
 def moveaxis(x: ArrayLike, /, source: Axis, destination: Axis) -> Array:
     """The array with the axes `source` moved to the places `destination`, the others in order.

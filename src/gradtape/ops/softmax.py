@@ -102,6 +102,7 @@ _softmax = general(
     vjps=(lambda ct, out, _x, axis, limits: _softmax_rule(ct, out, axis),),
     jvp=lambda tangents, out, _x, axis, limits: _softmax_rule(tangents[0], out, axis),
     batch=batch_reduction,
+    kind="axiswise",
     lower=lowered.composite(_softmax_composition),
 )
 
@@ -149,6 +150,7 @@ _log_softmax = general(
         tangents[0] - sum_over(exp(out) * tangents[0], axis=axis, keepdims=True)
     ),
     batch=batch_reduction,
+    kind="axiswise",
     lower=lowered.composite(_log_softmax_composition),
 )
 

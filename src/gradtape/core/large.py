@@ -1,0 +1,63 @@
+"""Large arrays: ops on them that go by elements or rows are left to the compiler's kernels.
+
+The compiler is known here by what it installs in the registry, and loaded by the first large array.
+Where it has no kernel for a call, or the user asked NumPy to raise floating-point errors, which
+native code does not notice, the call is computed by NumPy as always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.lowering import Scan
+from gradtape.core.op import Op, registry
+
+# From so many elements on, a kernel makes up for what calling it costs.
+LARGE = 1 << 15
+
+
+def is_tiled(op: Op) -> bool:
+    """Whether an op can be done in native code, part by part."""
+    if op.outputs != 1 or op.lower is None:
+        return False
+    return op.kind == "elementwise" or works_along_axis(op)
+
+
+def works_along_axis(op: Op) -> bool:
+    """Whether an op treats rows along its parameter `axis` alike, and each by itself."""
+    return op.kind in ("reduction", "axiswise") or isinstance(op.lower, Scan)
+
+
+def is_large(operands: Sequence[Any]) -> bool:
+    """Whether there is a large array among raw values."""
+    return any(type(x) is np.ndarray and x.size >= LARGE for x in operands)
+
+
+def compute_large(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+    """The forward of an elementwise op on raw values, some of them large arrays."""
+    if registry.kernels is not None and _quiet():
+        out = registry.kernels.forward(op, operands, params)
+        if out is not NotImplemented:
+            return out
+    return op.evaluate(np, *operands, **params) if op.fast is None else op.fast(*operands, **params)
+
+
+def pull_large(
+    op: Op,
+    wanted: tuple[bool, ...],
+    ct: Any,
+    out: Any,
+    inputs: Sequence[Any],
+    params: dict[str, Any],
+) -> Any:
+    """The cotangents of the inputs of an elementwise op, or `NotImplemented`."""
+    if type(ct) is not np.ndarray or registry.kernels is None:
+        return NotImplemented
+    return registry.kernels.pull(op, wanted, ct, out, inputs, params)
+
+
+def _quiet() -> bool:
+    return not {"raise", "call", "log", "print"} & set(np.geterr().values())

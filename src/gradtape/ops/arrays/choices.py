@@ -1,0 +1,200 @@
+"""Choosing among arrays: by conditions, by numbers, piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import broadcast_sizes, functions, public
+from gradtape.errors import ArgumentError, IndexingError, ShapeError
+from gradtape.ops.arguments import as_array
+from gradtape.ops.arrays.known import values_if_known
+from gradtape.ops.cast import astype
+from gradtape.ops.comparison import logical_not, logical_or
+from gradtape.ops.gather import as_indices, take, take_along_axis
+from gradtape.ops.index import getitem
+from gradtape.ops.join import stack
+from gradtape.ops.like import zeros_like
+from gradtape.ops.select import clip, where
+from gradtape.ops.shape import broadcast_arrays, broadcast_to, expand_dims, reshape, squeeze
+from gradtape.typing import Array, ArrayLike
+
+
+@public(np.select)
+def select(
+    condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], /, default: ArrayLike = 0
+) -> Array:
+    """Elements of the first array whose condition holds.
+
+    Args:
+        condlist: Conditions, arrays of truth values.
+        choicelist: An array for each of them.
+        default: What is taken where none holds.
+
+    Raises:
+        ArgumentError: There are not as many arrays as conditions, or none.
+        ShapeError: Their shapes do not broadcast.
+
+    >>> x = np.array([1.0, 2.0, 3.0])
+    >>> gt.select([x < 2, x > 2], [x, 10 * x])
+    array([ 1.,  0., 30.])
+    """
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ArgumentError(
+            f"select: came {len(condlist)} conditions and {len(choicelist)} arrays; needed as "
+            "many, and at least one"
+        )
+    choices = [as_array(choice) for choice in choicelist]
+    conditions = [as_array(condition) for condition in condlist]
+    if any(condition.dtype != np.bool_ for condition in conditions):
+        raise ArgumentError("select: came a condition that is no truth value; compare first")
+    weak = isinstance(default, int | float | complex)
+    out = default if weak else as_array(default)
+    dtype = np.result_type(*(c.dtype for c in choices), out if weak else out.dtype)
+    out = out if weak else astype(out, dtype, copy=False)
+    for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
+        out = where(condition, astype(choice, dtype, copy=False), out)
+    return out
+
+
+@public(np.choose)
+def choose(a: ArrayLike, choices: Any, /, out: None = None, mode: str = "raise") -> Array:
+    """Elements of several arrays, by the number of the array for each place.
+
+    Args:
+        a: The numbers.
+        choices: The arrays, as a sequence or along the first axis of an array; they broadcast.
+        out: Only None: nothing is written to.
+        mode: What to do with a number that is none of an array: "raise", "wrap" or "clip".
+
+    Raises:
+        IndexingError: A number is out of bounds, or not an integer.
+        ArgumentError: `mode` is something else, or `out` is given.
+
+    >>> gt.choose(np.array([1, 0]), [np.array([1.0, 2.0]), np.array([3.0, 4.0])])
+    array([3., 2.])
+    """
+    if out is not None:
+        raise ArgumentError("choose: came out=; use the result")
+    numbers = as_indices(a, "choose")
+    arrays = broadcast_arrays(numbers, *choices)
+    numbers, whole = arrays[0], stack(arrays[1:])
+    count = len(arrays) - 1
+    if mode == "wrap":
+        numbers = numbers % count
+    elif mode == "clip":
+        numbers = clip(numbers, 0, count - 1)
+    elif mode != "raise":
+        raise ArgumentError(f'choose: came mode={mode!r}; needed "raise", "wrap" or "clip"')
+    elif (known := values_if_known(numbers)) is not None and np.any((known < 0) | (known >= count)):
+        raise IndexingError(f"choose: came a number outside of 0 to {count - 1}; there are {count}")
+    return squeeze(take_along_axis(whole, expand_dims(numbers, 0), axis=0), 0)
+
+
+@public(np.compress)
+def compress(condition: ArrayLike, x: ArrayLike, /, axis: int | None = None) -> Array:
+    """The slices along an axis for which a condition holds.
+
+    Args:
+        condition: Truth values, at most as many as slices.
+        x: What to take from.
+        axis: The axis; None takes from the flattened array.
+
+    Raises:
+        ShapeError: The condition has not one axis.
+        ConversionError: The condition is not known, inside of `jit` or `vmap`: it tells the size.
+
+    >>> gt.compress([True, False, True], np.array([1.0, 2.0, 3.0]))
+    array([1., 3.])
+    """
+    condition = as_array(condition)
+    if len(condition.shape) != 1:
+        raise ShapeError(f"compress: came a condition of shape {condition.shape}; needed one axis")
+    return take(x, functions["flatnonzero"](condition), axis)
+
+
+@public(np.extract)
+def extract(condition: ArrayLike, x: ArrayLike, /) -> Array:
+    """The elements of the flattened array for which a condition holds.
+
+    Args:
+        condition: Truth values, as many as elements.
+        x: What to take from.
+
+    Raises:
+        ConversionError: The condition is not known, inside of `jit` or `vmap`: it tells the size.
+
+    >>> x = np.array([1.0, 2.0, 3.0])
+    >>> gt.extract(x > 1.5, x)
+    array([2., 3.])
+    """
+    return take(reshape(as_array(x), -1), functions["flatnonzero"](as_array(condition)))
+
+
+@public(np.piecewise)
+def piecewise(
+    x: ArrayLike,
+    condlist: Any,
+    funclist: Sequence[ArrayLike | Callable[..., Any]],
+    /,
+    *args: Any,
+    **kw: Any,
+) -> Array:
+    """A function that is given piece by piece: where a condition holds, its function is taken.
+
+    Args:
+        x: Where to evaluate it.
+        condlist: Conditions, arrays of truth values; of several that hold the last one counts.
+        funclist: A function or a number for each of them; one more is for where none holds.
+        *args: Further arguments of the functions.
+        **kw: Those by name.
+
+    Raises:
+        ArgumentError: The numbers of conditions and functions do not fit.
+
+    >>> x = np.array([-2.0, 0.0, 3.0])
+    >>> gt.piecewise(x, [x < 0, x > 1], [np.abs, lambda x: x * x, 0.5])
+    array([2. , 0.5, 9. ])
+    """
+    x = as_array(x)
+    conditions = _conditions(condlist, x)
+    if len(funclist) == len(conditions) + 1:
+        some = conditions[0]
+        for condition in conditions[1:]:
+            some = logical_or(some, condition)
+        conditions = [*conditions, logical_not(some)]
+    if len(funclist) != len(conditions):
+        raise ArgumentError(
+            f"piecewise: came {len(conditions)} conditions and {len(funclist)} functions; needed "
+            "as many functions, or one more"
+        )
+    out = zeros_like(x)
+    for condition, function in zip(conditions, funclist, strict=True):
+        if not callable(function):
+            out = where(condition, astype(as_array(function), x.dtype, copy=False), out)
+            continue
+        known = values_if_known(condition)
+        if known is None:
+            value = as_array(function(x, *args, **kw))
+            out = where(condition, astype(value, x.dtype, copy=False), out)
+        elif known.any():
+            # As NumPy has it, the function sees nothing but its piece.
+            value = as_array(function(getitem(x, known), *args, **kw))
+            out = functions["setitem"](out, astype(value, x.dtype, copy=False), known)
+    return out
+
+
+def _conditions(condlist: Any, x: Array) -> list[Array]:
+    """A list of conditions; one alone may stand without a list."""
+    listed = isinstance(condlist, list | tuple) and not isinstance(condlist[0], bool | np.bool_)
+    if not listed:
+        whole = as_array(condlist)
+        several = len(whole.shape) > len(x.shape)
+        condlist = [getitem(whole, i) for i in range(whole.shape[0])] if several else [whole]
+    conditions = [as_array(c) for c in condlist]
+    return [
+        broadcast_to(c if c.dtype == np.bool_ else c != 0, broadcast_sizes(c.shape, x.shape))
+        for c in conditions
+    ]

@@ -1,0 +1,127 @@
+"""Functions that apply another function: along an axis, over axes, to every element."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import public
+from gradtape.errors import ShapeError, UnsupportedError
+from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.cast import astype
+from gradtape.ops.index import getitem
+from gradtape.ops.join import stack
+from gradtape.ops.shape import broadcast_arrays, expand_dims, moveaxis, reshape
+from gradtape.typing import Array, ArrayLike
+
+
+@public(np.apply_along_axis)
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: ArrayLike, /, *args: Any, **kwargs: Any
+) -> Array:
+    """The results of a function of vectors, for every vector along an axis.
+
+    It is called for one vector after the other, as NumPy does; `gt.vmap` does it at once.
+
+    Args:
+        func1d: The function; its result is a number or an array.
+        axis: The axis.
+        arr: The vectors.
+        *args: Further arguments of the function.
+        **kwargs: Those by name.
+
+    Raises:
+        AxisError: There is no such axis.
+        ShapeError: There are no vectors.
+
+    >>> gt.apply_along_axis(lambda v: v[-1] - v[0], 1, np.array([[1.0, 4.0], [2.0, 3.0]]))
+    array([3., 1.])
+    """
+    arr = as_array(arr)
+    axis = normalize_axis(axis, len(arr.shape), "apply_along_axis")
+    rows = moveaxis(arr, axis, -1)
+    around = rows.shape[:-1]
+    if 0 in around:
+        raise ShapeError(f"apply_along_axis: came shape {arr.shape}; needed at least one vector")
+    results = [as_array(func1d(getitem(rows, i), *args, **kwargs)) for i in np.ndindex(around)]
+    out = reshape(stack(results), (*around, *results[0].shape))
+    # What a vector gives stands where the vector stood.
+    count = len(results[0].shape)
+    source = range(len(around), len(around) + count)
+    return moveaxis(out, tuple(source), tuple(range(axis, axis + count)))
+
+
+@public(np.apply_over_axes)
+def apply_over_axes(
+    func: Callable[[Any, int], Any], x: ArrayLike, /, axes: int | Sequence[int]
+) -> Array:
+    """The result of a function of an array and an axis, applied for one axis after the other.
+
+    Args:
+        func: The function; it keeps the number of axes or takes its axis away.
+        x: The array.
+        axes: The axes.
+
+    Raises:
+        ShapeError: The function gives another number of axes.
+
+    >>> gt.apply_over_axes(gt.sum, np.ones((2, 3)), [0, 1])
+    array([[6.]])
+    """
+    x = as_array(x)
+    ndim = len(x.shape)
+    for axis in axes if isinstance(axes, Sequence | np.ndarray) else (axes,):
+        axis = normalize_axis(axis, ndim, "apply_over_axes")
+        out = as_array(func(x, axis))
+        if len(out.shape) == ndim - 1:
+            out = expand_dims(out, axis)
+        if len(out.shape) != ndim:
+            raise ShapeError(
+                f"apply_over_axes: the function gave shape {out.shape} for {x.shape}; needed as "
+                "many axes, or one less"
+            )
+        x = out
+    return x
+
+
+def vectorize(
+    pyfunc: Callable[..., Any], otypes: Any = None, *, signature: str | None = None
+) -> Callable[..., Any]:
+    """A function of numbers as a function of arrays, element by element, as `np.vectorize`.
+
+    It is called for one element after the other; `gt.vmap` does it at once.
+
+    Args:
+        pyfunc: The function; its result is a number, or a tuple of them.
+        otypes: The dtypes of the results, if not those that come.
+        signature: Only None; `gt.vmap` takes functions of arrays.
+
+    Raises:
+        UnsupportedError: `signature` is given.
+
+    >>> step = gt.vectorize(lambda x: x * x if x > 1 else 0 * x)
+    >>> gt.grad(lambda x: step(x).sum())(np.array([0.5, 3.0]))
+    array([0., 6.])
+    """
+    if signature is not None:
+        raise UnsupportedError("vectorize: came signature=; use gt.vmap for functions of arrays")
+    types = None if otypes is None else [np.dtype(one) for one in otypes]
+
+    @functools.wraps(pyfunc)
+    def function(*args: ArrayLike) -> Any:
+        arrays = broadcast_arrays(*(as_array(arg) for arg in args))
+        shape = arrays[0].shape
+        if 0 in shape:
+            raise ShapeError(f"vectorize: came shape {shape}; needed at least one element")
+        found = [pyfunc(*(getitem(x, i) for x in arrays)) for i in np.ndindex(shape)]
+        several = isinstance(found[0], tuple)
+        columns = zip(*found, strict=True) if several else [found]
+        results = [reshape(stack([as_array(one) for one in column]), shape) for column in columns]
+        if types is not None:
+            results = [astype(x, dtype) for x, dtype in zip(results, types, strict=True)]
+        return tuple(results) if several else results[0]
+
+    return function

@@ -1,0 +1,292 @@
+"""Arrays of indices: of triangles and diagonals, of all elements, flat and by axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import (
+    answers,
+    batch_elementwise,
+    broadcast_sizes,
+    general,
+    move_batch_axis,
+    public,
+)
+from gradtape.core.op import Op
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.arguments import as_array, as_shape
+from gradtape.ops.creation import asarray
+from gradtape.ops.gather import as_indices
+from gradtape.ops.locate import flatnonzero
+from gradtape.ops.shape import reshape
+from gradtape.typing import Array, ArrayLike, Shape
+
+_INDEX = np.dtype(np.intp)
+
+
+def _tensors(arrays: Sequence[Any]) -> tuple[Tensor, ...]:
+    return tuple(Tensor(array) for array in arrays)
+
+
+# ---- by sizes -----------------------------------------------------------------------------------
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Tensor:
+    """Make a matrix with ones on and below a diagonal, and zeros above it.
+
+    Args:
+        N: The number of rows.
+        M: The number of columns; as many as rows if not given.
+        k: Which diagonal; positive ones lie above the main diagonal.
+        dtype: Its dtype.
+
+    >>> gt.tri(2)
+    tensor([[1., 0.],
+            [1., 1.]])
+    """
+    return Tensor(np.tri(N, M, k, dtype))
+
+
+answers(np.tri)(tri)
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]:
+    """Make the indices of the lower triangle of a matrix.
+
+    Args:
+        n: The number of rows.
+        k: Up to which diagonal.
+        m: The number of columns; as many as rows if not given.
+
+    >>> gt.tril_indices(2)
+    (tensor([0, 1, 1]), tensor([0, 0, 1]))
+    """
+    return _tensors(np.tril_indices(n, k, m))
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]:
+    """Make the indices of the upper triangle of a matrix.
+
+    Args:
+        n: The number of rows.
+        k: From which diagonal on.
+        m: The number of columns; as many as rows if not given.
+
+    >>> gt.triu_indices(2)
+    (tensor([0, 0, 1]), tensor([0, 1, 1]))
+    """
+    return _tensors(np.triu_indices(n, k, m))
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
+    """Make the indices of the main diagonal of an array.
+
+    Args:
+        n: The size of its axes.
+        ndim: How many axes it has.
+
+    >>> gt.diag_indices(2)
+    (tensor([0, 1]), tensor([0, 1]))
+    """
+    return _tensors(np.diag_indices(n, ndim))
+
+
+def indices(dimensions: Sequence[int], dtype: Any = int, sparse: bool = False) -> Any:
+    """Make the indices of all elements of an array, one array for each axis.
+
+    Args:
+        dimensions: The shape.
+        dtype: Their dtype.
+        sparse: Whether they come as arrays that broadcast, in a tuple.
+
+    >>> gt.indices((2, 2))[0]
+    tensor([[0, 0],
+            [1, 1]])
+    """
+    if sparse:
+        return _tensors(np.indices(dimensions, dtype, True))
+    return Tensor(np.indices(dimensions, dtype))
+
+
+# ---- of arrays ----------------------------------------------------------------------------------
+
+
+def _like(x: Any, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    return _tensors(arrays) if isinstance(x, Tensor) else tuple(arrays)
+
+
+def _matrix(x: Array, name: str) -> tuple[int, int]:
+    if len(x.shape) != 2:
+        raise ShapeError(f"{name}: came shape {x.shape}; needed a matrix")
+    return x.shape[0], x.shape[1]
+
+
+@public(np.tril_indices_from)
+def tril_indices_from(x: ArrayLike, /, k: int = 0) -> tuple[Array, ...]:
+    """The indices of the lower triangle of a matrix.
+
+    Args:
+        x: The matrix.
+        k: Up to which diagonal.
+
+    Raises:
+        ShapeError: It is no matrix.
+
+    >>> gt.tril_indices_from(np.ones((2, 2)))
+    (array([0, 1, 1]), array([0, 0, 1]))
+    """
+    x = as_array(x)
+    rows, columns = _matrix(x, "tril_indices_from")
+    return _like(x, np.tril_indices(rows, k, columns))
+
+
+@public(np.triu_indices_from)
+def triu_indices_from(x: ArrayLike, /, k: int = 0) -> tuple[Array, ...]:
+    """The indices of the upper triangle of a matrix.
+
+    Args:
+        x: The matrix.
+        k: From which diagonal on.
+
+    Raises:
+        ShapeError: It is no matrix.
+
+    >>> gt.triu_indices_from(np.ones((2, 2)))
+    (array([0, 0, 1]), array([0, 1, 1]))
+    """
+    x = as_array(x)
+    rows, columns = _matrix(x, "triu_indices_from")
+    return _like(x, np.triu_indices(rows, k, columns))
+
+
+@public(np.diag_indices_from)
+def diag_indices_from(x: ArrayLike, /) -> tuple[Array, ...]:
+    """The indices of the main diagonal of an array.
+
+    Args:
+        x: An array of at least two axes, all of one size.
+
+    Raises:
+        ShapeError: The sizes differ, or there are fewer axes.
+
+    >>> gt.diag_indices_from(np.ones((2, 2)))
+    (array([0, 1]), array([0, 1]))
+    """
+    x = as_array(x)
+    if len(x.shape) < 2 or len(set(x.shape)) > 1:
+        raise ShapeError(f"diag_indices_from: came shape {x.shape}; needed axes of one size")
+    return _like(x, np.diag_indices(x.shape[0], len(x.shape)))
+
+
+@public(np.ix_)
+def ix_(*sequences: ArrayLike) -> tuple[Array, ...]:
+    """Index arrays that select all combinations of the entries of sequences.
+
+    Args:
+        *sequences: Integers or masks, of one axis each.
+
+    Raises:
+        ShapeError: A sequence has several axes.
+
+    >>> np.arange(9.0).reshape(3, 3)[gt.ix_([0, 2], [1])]
+    array([[1.],
+           [7.]])
+    """
+    results: list[Any] = []
+    for place, sequence in enumerate(sequences):
+        array = as_array(sequence)
+        if len(array.shape) != 1:
+            raise ShapeError(f"ix_: came shape {array.shape}; needed one axis")
+        array = flatnonzero(array) if array.dtype == np.bool_ else as_indices(sequence, "ix_")
+        shape = tuple(-1 if i == place else 1 for i in range(len(sequences)))
+        results.append(reshape(array, shape))
+    some = any(isinstance(one, Tensor) for one in results)
+    return tuple(asarray(one) if some else one for one in results)
+
+
+# ---- flat and by axis ---------------------------------------------------------------------------
+
+
+def _checked(name: str, convert: Callable[[], Any]) -> Any:
+    try:
+        return convert()
+    except ValueError as error:
+        raise ArgumentError(f"{name}: {error}") from None
+
+
+_ravel = general(
+    "ravel_multi_index",
+    lambda xp, *arrays, dims, mode, order: _checked(
+        "ravel_multi_index", lambda: xp.ravel_multi_index(arrays, dims, mode, order)
+    ),
+    infer=lambda *arrays, dims, mode, order: Aval(
+        broadcast_sizes(*(array.shape for array in arrays)), _INDEX
+    ),
+    batch=batch_elementwise,
+)
+
+
+@public(np.ravel_multi_index)
+def ravel_multi_index(
+    multi_index: Sequence[ArrayLike], /, dims: Shape, mode: Any = "raise", order: str = "C"
+) -> Array:
+    """Positions in the flattened array from indices by axis.
+
+    Args:
+        multi_index: Integers, one array for each axis; they broadcast.
+        dims: The shape of the array.
+        mode: What to do out of bounds: "raise", "wrap" or "clip"; or one for each axis.
+        order: Which axis runs fastest: "C" for the last one, "F" for the first one.
+
+    Raises:
+        ArgumentError: An index is out of bounds.
+        ShapeError: The shapes do not broadcast.
+
+    >>> gt.ravel_multi_index((np.array([0, 1]), np.array([2, 0])), (2, 3))
+    array([2, 3])
+    """
+    arrays = [as_indices(array, "ravel_multi_index") for array in multi_index]
+    shape = as_shape(dims, "ravel_multi_index")
+    mode = tuple(mode) if isinstance(mode, list) else mode
+    return _ravel(*arrays, dims=shape, mode=mode, order=order)
+
+
+def _batch_unravel(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, Any]:
+    out = call(op, (move_batch_axis(args[0], axes[0]),), params)
+    return out, (0,) * len(out)
+
+
+_unravel = general(
+    "unravel_index",
+    lambda xp, x, shape, order: _checked(
+        "unravel_index", lambda: xp.unravel_index(x, shape, order)
+    ),
+    infer=lambda x, shape, order: (Aval(x.shape, _INDEX),) * len(shape),
+    batch=_batch_unravel,
+    outputs=None,
+)
+
+
+@public(np.unravel_index)
+def unravel_index(x: ArrayLike, /, shape: Shape, order: str = "C") -> tuple[Array, ...]:
+    """Indices by axis from positions in the flattened array.
+
+    Args:
+        x: The positions.
+        shape: The shape of the array.
+        order: Which axis runs fastest: "C" for the last one, "F" for the first one.
+
+    Raises:
+        ArgumentError: A position is out of bounds.
+
+    >>> gt.unravel_index(np.array([2, 3]), (2, 3))
+    (array([0, 1]), array([2, 0]))
+    """
+    x = as_indices(x, "unravel_index")
+    return _unravel(x, shape=as_shape(shape, "unravel_index"), order=order)  # type: ignore[no-any-return]

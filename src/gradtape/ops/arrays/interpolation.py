@@ -1,0 +1,91 @@
+"""Linear interpolation between samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import public
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.arguments import as_array
+from gradtape.ops.arrays.search import searchsorted
+from gradtape.ops.arrays.sort import argsort
+from gradtape.ops.cast import astype
+from gradtape.ops.gather import take
+from gradtape.ops.index import getitem
+from gradtape.ops.join import concatenate
+from gradtape.ops.select import clip, where
+from gradtape.typing import Array, ArrayLike
+
+
+@public(np.interp)
+def interp(
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    /,
+    left: ArrayLike = None,
+    right: ArrayLike = None,
+    period: float | None = None,
+) -> Array:
+    """Values between samples, on straight lines; differentiable in places, samples and ends.
+
+    At a sample the slope is that of the line to its right, at the last one that of the line to it.
+
+    Args:
+        x: Where values are asked for.
+        xp: Where samples were taken, in rising order.
+        fp: The samples, real or complex.
+        left: The value before the first sample; the first sample if not given.
+        right: The value behind the last one; the last sample if not given.
+        period: After how much places repeat; `xp` may then have any order.
+
+    Raises:
+        ShapeError: `xp` and `fp` have not one axis of the same size, or no elements.
+        ArgumentError: `period` is 0.
+
+    >>> gt.interp(np.array([0.5, 1.5]), np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 4.0]))
+    array([0.5, 2.5])
+    """
+    # As in NumPy, all of it is done in double precision.
+    x, xp = (astype(as_array(one), np.float64, copy=False) for one in (x, xp))
+    fp = as_array(fp)
+    fp = astype(fp, np.complex128 if fp.dtype.kind == "c" else np.float64, copy=False)
+    if len(xp.shape) != 1 or xp.shape != fp.shape or xp.shape == (0,):
+        raise ShapeError(
+            f"interp: came xp {xp.shape} and fp {fp.shape}; needed one axis of the same size, with "
+            "at least one element"
+        )
+    if period is not None:
+        x, xp, fp = _unrolled(x, xp, fp, period)
+        left = right = None
+    first, last = getitem(fp, 0), getitem(fp, -1)
+    left = first if left is None else left
+    right = last if right is None else right
+    inside = _between(x, xp, fp) if xp.shape[0] > 1 else first + 0 * x
+    beyond = where(x > getitem(xp, -1), right, inside)
+    return where(x < getitem(xp, 0), left, beyond)
+
+
+def _between(x: Array, xp: Array, fp: Array) -> Array:
+    # f(x) = f₀ + (x − x₀)·(f₁ − f₀)/(x₁ − x₀) on the line between two samples
+    i = clip(searchsorted(xp, x, side="right"), 1, xp.shape[0] - 1)
+    x0, x1, f0, f1 = take(xp, i - 1), take(xp, i), take(fp, i - 1), take(fp, i)
+    width = x1 - x0
+    same = width == 0
+    slope = (f1 - f0) / where(same, 1, width)
+    return where(same, f1, f0 + slope * (x - x0))
+
+
+def _unrolled(x: Array, xp: Array, fp: Array, period: Any) -> tuple[Array, Array, Array]:
+    """Places in one period, with samples in order and one more at each end."""
+    if period == 0:
+        raise ArgumentError("interp: came period=0; needed another number")
+    period = abs(period)
+    x, xp = x % period, xp % period
+    order = argsort(xp)
+    xp, fp = take(xp, order), take(fp, order)
+    ends = [getitem(xp, slice(-1, None)) - period, xp, getitem(xp, slice(0, 1)) + period]
+    around = [getitem(fp, slice(-1, None)), fp, getitem(fp, slice(0, 1))]
+    return x, concatenate(ends), concatenate(around)

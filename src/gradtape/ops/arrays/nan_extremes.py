@@ -1,0 +1,224 @@
+"""Extremes that leave NaN out, and where they are. Where all elements are NaN, so are they."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import general, move_batch_axis, public
+from gradtape.core.op import Op, Zero
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops import lowered
+from gradtape.ops.arguments import Batch, as_array, normalize_axis, refuse
+from gradtape.ops.cast import astype
+from gradtape.ops.comparison import isnan
+from gradtape.ops.reduce import (
+    Axes,
+    batch_reduction,
+    beside,
+    count_over,
+    max_over,
+    min_over,
+    prepared,
+    reduced_shape,
+    sum_forward,
+    sum_over,
+)
+from gradtape.ops.select import mask, where
+from gradtape.ops.shape import ravel, reshape
+from gradtape.ops.which import all as all_of
+from gradtape.typing import Array, ArrayLike, Axis
+
+# ---- extremes -----------------------------------------------------------------------------------
+
+
+def _extreme_forward(largest: bool) -> Callable[..., Any]:
+    ufunc = np.fmax if largest else np.fmin
+    return lambda xp, x, axis, keepdims: ufunc.reduce(x, axis=axis, keepdims=keepdims)
+
+
+def _extreme_composition(x: Any, axis: Axes, keepdims: bool, largest: bool) -> Any:
+    over = max_over if largest else min_over
+    if x.dtype.kind != "f":
+        return over(x, axis=axis, keepdims=keepdims)
+    none = -math.inf if largest else math.inf
+    found = over(where(isnan(x), none, x), axis=axis, keepdims=keepdims)
+    nothing = all_of(isnan(x), axis, keepdims=keepdims)
+    return where(nothing, math.nan, found)
+
+
+def _shares_forward(xp: Any, x: Any, axis: Axes, largest: bool) -> Any:
+    hits = (x == _extreme_forward(largest)(xp, x, axis, True)).astype(x.dtype)
+    return hits / xp.maximum(sum_forward(xp, hits, axis, True), 1)
+
+
+def _shares_composition(x: Any, axis: Axes, largest: bool) -> Any:
+    hits = astype(x == _extreme_composition(x, axis, True, largest), x.dtype)
+    total = sum_over(hits, axis=axis, keepdims=True)
+    return hits / where(total == 0, 1, total)
+
+
+# How much each element takes part in the extreme, as `extreme_shares`; NaN does not.
+_shares = general(
+    "nan_extreme_shares",
+    _shares_forward,
+    infer=lambda x, axis, largest: x if x.dtype.kind == "f" else Aval(x.shape, np.dtype(float)),
+    vjps=(Zero("nan_extreme_shares: piecewise constant"),),
+    jvp=lambda tangents, _out, _x, axis, largest: None,
+    batch=batch_reduction,
+    lower=lowered.composite(_shares_composition),
+)
+
+
+def _extreme(name: str, largest: bool) -> Callable[..., Any]:
+    """D nanmax(x) = Σ share·dx: an extreme that several elements reach is shared among them."""
+
+    def vjp(ct: Any, _out: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
+        shares = _shares(x, axis=axis, largest=largest)
+        return mask(beside(ct, x.shape, axis, keepdims) * shares, shares != 0)
+
+    def jvp(tangents: Any, _out: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
+        shares = _shares(x, axis=axis, largest=largest)
+        return sum_over(mask(tangents[0], shares != 0) * shares, axis=axis, keepdims=keepdims)
+
+    def infer(x: Aval, axis: Axes, keepdims: bool) -> Aval:
+        if count_over(x.shape, axis) == 0:
+            raise ShapeError(f"{name}: came {x}; needed at least one element along axes {axis}")
+        return Aval(reduced_shape(x.shape, axis, keepdims), x.dtype)
+
+    return general(
+        name,
+        _extreme_forward(largest),
+        infer=infer,
+        vjps=(vjp,),
+        jvp=jvp,
+        batch=batch_reduction,
+        kind="reduction",
+        lower=lowered.composite(functools.partial(_extreme_composition, largest=largest)),
+    )
+
+
+_nanmax, _nanmin = _extreme("nanmax", True), _extreme("nanmin", False)
+
+
+@public(np.nanmax)
+def nanmax(
+    x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsupported: Any
+) -> Array:
+    """The largest element that is not NaN, options as of `max`.
+
+    Raises:
+        AxisError: There is no such axis.
+        ShapeError: There are no elements.
+
+    >>> gt.nanmax(np.array([1.0, np.nan, 3.0]))
+    np.float64(3.0)
+    """
+    x, axes = prepared("nanmax", x, axis, None, unsupported)
+    return _nanmax(x, axis=axes, keepdims=bool(keepdims))
+
+
+@public(np.nanmin)
+def nanmin(
+    x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsupported: Any
+) -> Array:
+    """The smallest element that is not NaN, options as of `max`.
+
+    Raises:
+        AxisError: There is no such axis.
+        ShapeError: There are no elements.
+
+    >>> gt.nanmin(np.array([1.0, np.nan, 3.0]))
+    np.float64(1.0)
+    """
+    x, axes = prepared("nanmin", x, axis, None, unsupported)
+    return _nanmin(x, axis=axes, keepdims=bool(keepdims))
+
+
+# ---- where the extremes are ---------------------------------------------------------------------
+
+
+def _arg_forward(name: str) -> Callable[..., Any]:
+    def evaluate(xp: Any, x: Any, axis: int) -> Any:
+        try:
+            return getattr(xp, name)(x, axis=axis)
+        except ValueError as error:
+            if x.shape[axis] == 0:
+                raise
+            raise ArgumentError(
+                f"{name}: came nothing but NaN along axis {axis}; needed a number"
+            ) from error
+
+    return evaluate
+
+
+def _batch_arg(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    return call(op, (move_batch_axis(args[0], axes[0]),), {"axis": params["axis"] + 1}), 0
+
+
+def _arg(name: str) -> Callable[..., Any]:
+    return general(
+        name,
+        _arg_forward(name),
+        infer=lambda x, axis: Aval(reduced_shape(x.shape, (axis,), False), np.dtype(np.intp)),
+        batch=_batch_arg,
+        kind="reduction",
+    )
+
+
+_nanargmax, _nanargmin = _arg("nanargmax"), _arg("nanargmin")
+
+
+def _position(
+    op: Callable[..., Any], name: str, x: ArrayLike, axis: int | None, keepdims: bool
+) -> Array:
+    x = as_array(x)
+    shape = x.shape
+    if axis is None:
+        out = op(ravel(x), axis=0)
+        return reshape(out, (1,) * len(shape)) if keepdims else out
+    axis = normalize_axis(axis, len(shape), name)
+    out = op(x, axis=axis)
+    return reshape(out, (*shape[:axis], 1, *shape[axis + 1 :])) if keepdims else out
+
+
+@public(np.nanargmax)
+def nanargmax(
+    x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False, **unsupported: Any
+) -> Array:
+    """Where the largest element is that is not NaN, options as of `argmax`.
+
+    Raises:
+        AxisError: There is no such axis.
+        ArgumentError: All elements are NaN.
+        ShapeError: There are no elements.
+
+    >>> gt.nanargmax(np.array([1.0, np.nan, 3.0]))
+    np.int64(2)
+    """
+    refuse("nanargmax", unsupported)
+    return _position(_nanargmax, "nanargmax", x, axis, keepdims)
+
+
+@public(np.nanargmin)
+def nanargmin(
+    x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False, **unsupported: Any
+) -> Array:
+    """Where the smallest element is that is not NaN, options as of `argmax`.
+
+    Raises:
+        AxisError: There is no such axis.
+        ArgumentError: All elements are NaN.
+        ShapeError: There are no elements.
+
+    >>> gt.nanargmin(np.array([1.0, np.nan, 3.0]))
+    np.int64(0)
+    """
+    refuse("nanargmin", unsupported)
+    return _position(_nanargmin, "nanargmin", x, axis, keepdims)

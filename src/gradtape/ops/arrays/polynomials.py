@@ -1,0 +1,362 @@
+"""Polynomials by their coefficients, the highest power first, as in `np.polyval`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import functions, public
+from gradtape.core.op import registry
+from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
+from gradtape.ops.arguments import as_array
+from gradtape.ops.arrays.known import values_of
+from gradtape.ops.arrays.windows import convolve
+from gradtape.ops.cast import astype, real
+from gradtape.ops.cumulative import cumprod
+from gradtape.ops.index import getitem
+from gradtape.ops.join import concatenate, stack
+from gradtape.ops.like import ones_like, zeros_like
+from gradtape.ops.pad import pad_constant
+from gradtape.ops.reduce import floats, sum as sum_of
+from gradtape.ops.shape import atleast_1d, broadcast_to, expand_dims
+from gradtape.typing import Array, ArrayLike
+
+
+def _coefficients(p: ArrayLike, name: str) -> Array:
+    p = atleast_1d(as_array(p))
+    if len(p.shape) != 1:
+        raise ShapeError(f"{name}: came coefficients of shape {p.shape}; needed one axis")
+    return p
+
+
+def _linalg(name: str) -> Callable[..., Any]:
+    """A function of linear algebra, whose family is loaded when it is needed."""
+    function = registry.replacement(getattr(np.linalg, name))
+    assert function is not None
+    return function
+
+
+def _part(p: Array, start: int | None, stop: int | None) -> Array:
+    return getitem(p, slice(start, stop))
+
+
+# ---- values -------------------------------------------------------------------------------------
+
+
+@public(np.polyval)
+def polyval(p: ArrayLike, x: ArrayLike, /) -> Array:
+    """The values of a polynomial, by Horner's rule.
+
+    Args:
+        p: Its coefficients, the highest power first.
+        x: Where to evaluate it.
+
+    Raises:
+        ShapeError: The coefficients have several axes.
+
+    >>> gt.polyval(np.array([1.0, 0.0, -1.0]), np.array([2.0, 3.0]))
+    array([3., 8.])
+    """
+    p, x = _coefficients(p, "polyval"), as_array(x)
+    value = zeros_like(x)
+    for i in range(p.shape[0]):
+        value = value * x + getitem(p, i)
+    return value
+
+
+@public(np.vander)
+def vander(x: ArrayLike, /, N: int | None = None, increasing: bool = False) -> Array:
+    """The matrix whose columns are powers of a vector.
+
+    Args:
+        x: The vector.
+        N: How many columns; as many as elements if not given.
+        increasing: Whether powers rise from left to right.
+
+    Raises:
+        ShapeError: `x` has not one axis.
+
+    >>> gt.vander(np.array([1.0, 2.0, 3.0]), 2)
+    array([[1., 1.],
+           [2., 1.],
+           [3., 1.]])
+    """
+    x = as_array(x)
+    if len(x.shape) != 1:
+        raise ShapeError(f"vander: came shape {x.shape}; needed one axis")
+    count = x.shape[0] if N is None else N
+    x = astype(x, np.promote_types(x.dtype, int), copy=False)
+    column = expand_dims(x, 1)
+    factors = [ones_like(column)] * min(count, 1)
+    if count > 1:
+        factors.append(broadcast_to(column, (x.shape[0], count - 1)))
+    powers = (
+        cumprod(concatenate(factors, 1), 1)
+        if factors
+        else getitem(column, (slice(None), slice(0, 0)))
+    )
+    return powers if increasing else getitem(powers, (slice(None), slice(None, None, -1)))
+
+
+# ---- arithmetic ---------------------------------------------------------------------------------
+
+
+def _aligned(p: ArrayLike, q: ArrayLike, name: str) -> tuple[Array, Array]:
+    """Both with as many coefficients, zeros before the shorter ones."""
+    p, q = _coefficients(p, name), _coefficients(q, name)
+    size = max(p.shape[0], q.shape[0])
+    p, q = (pad_constant(one, widths=((size - one.shape[0], 0),), fill=0) for one in (p, q))
+    return p, q
+
+
+@public(np.polyadd)
+def polyadd(p: ArrayLike, q: ArrayLike, /) -> Array:
+    """The coefficients of the sum of two polynomials.
+
+    >>> gt.polyadd(np.array([1.0, 2.0]), np.array([3.0, 4.0, 5.0]))
+    array([3., 5., 7.])
+    """
+    p, q = _aligned(p, q, "polyadd")
+    return p + q
+
+
+@public(np.polysub)
+def polysub(p: ArrayLike, q: ArrayLike, /) -> Array:
+    """The coefficients of the difference of two polynomials.
+
+    >>> gt.polysub(np.array([1.0, 2.0]), np.array([3.0, 4.0, 5.0]))
+    array([-3., -3., -3.])
+    """
+    p, q = _aligned(p, q, "polysub")
+    return p - q
+
+
+@public(np.polymul)
+def polymul(p: ArrayLike, q: ArrayLike, /) -> Array:
+    """The coefficients of the product of two polynomials.
+
+    >>> gt.polymul(np.array([1.0, 2.0]), np.array([1.0, -2.0]))
+    array([ 1.,  0., -4.])
+    """
+    return convolve(_coefficients(p, "polymul"), _coefficients(q, "polymul"))
+
+
+@public(np.polydiv)
+def polydiv(u: ArrayLike, v: ArrayLike, /) -> tuple[Array, Array]:
+    """The quotient of two polynomials, and what is left, without leading zeros.
+
+    Args:
+        u: What to divide.
+        v: What to divide it by.
+
+    Returns:
+        The coefficients of both.
+
+    Raises:
+        ConversionError: The values are not known, inside of `jit` or `vmap`: they tell the size.
+
+    >>> gt.polydiv(np.array([3.0, 5.0, 2.0]), np.array([2.0, 1.0]))
+    (array([1.5 , 1.75]), array([0.25]))
+    """
+    u, v = (floats(_coefficients(one, "polydiv")) for one in (u, v))
+    dtype = np.result_type(u.dtype, v.dtype)
+    rest, v = astype(u, dtype, copy=False), astype(v, dtype, copy=False)
+    n, m = rest.shape[0], v.shape[0]
+    scale = 1.0 / getitem(v, 0)
+    found = []
+    for k in range(n - m + 1):
+        factor = scale * getitem(rest, k)
+        found.append(factor)
+        taken = pad_constant(factor * v, widths=((k, n - m - k),), fill=0)
+        rest = rest - taken
+    quotient = stack(found) if found else zeros_like(_part(v, 0, 1))
+    known = values_of(rest)
+    small = [bool(np.allclose(value, 0, rtol=1e-14)) for value in known[:-1]]
+    start = small.index(False) if False in small else len(small)
+    return quotient, _part(rest, start, None)
+
+
+# ---- derivatives and integrals ------------------------------------------------------------------
+
+
+@public(np.polyder)
+def polyder(p: ArrayLike, /, m: int = 1) -> Array:
+    """The coefficients of the derivative of a polynomial.
+
+    Args:
+        p: Its coefficients, the highest power first.
+        m: How many times to differentiate it.
+
+    Raises:
+        ArgumentError: `m` is negative.
+
+    >>> gt.polyder(np.array([1.0, 2.0, 3.0]))
+    array([2., 2.])
+    """
+    if m < 0:
+        raise ArgumentError(f"polyder: came m={m}; needed 0 or more; use polyint")
+    p = _coefficients(p, "polyder")
+    for _ in range(m):
+        p = _part(p, None, -1) * np.arange(p.shape[0] - 1, 0, -1)
+    return p
+
+
+@public(np.polyint)
+def polyint(p: ArrayLike, /, m: int = 1, k: ArrayLike = None) -> Array:
+    """The coefficients of an antiderivative of a polynomial.
+
+    Args:
+        p: Its coefficients, the highest power first.
+        m: How many times to integrate it.
+        k: The constants of integration: a number, or one for each time; 0 if not given.
+
+    Raises:
+        ArgumentError: `m` is negative.
+        ShapeError: There are fewer constants than `m`.
+
+    >>> gt.polyint(np.array([2.0, 2.0]))
+    array([1., 2., 0.])
+    """
+    if m < 0:
+        raise ArgumentError(f"polyint: came m={m}; needed 0 or more; use polyder")
+    p = _coefficients(p, "polyint")
+    constants = atleast_1d(as_array(0.0 if k is None else k))
+    if constants.shape[0] == 1 and m > 1:
+        constants = broadcast_to(constants, (m,))
+    if len(constants.shape) != 1 or constants.shape[0] < m:
+        raise ShapeError(f"polyint: came k of shape {constants.shape}; needed {m} constants")
+    for i in range(m):
+        rising = p / np.arange(p.shape[0], 0, -1)
+        p = concatenate([rising, _part(constants, i, i + 1)])
+    return p
+
+
+# ---- roots --------------------------------------------------------------------------------------
+
+
+@public(np.poly)
+def poly(zeros: ArrayLike, /) -> Array:
+    """The coefficients of the polynomial with given zeros, or of that of a matrix's eigenvalues.
+
+    Args:
+        zeros: The zeros, or a square matrix.
+
+    Raises:
+        ShapeError: It is neither a vector nor a square matrix.
+
+    >>> gt.poly(np.array([1.0, 2.0]))
+    array([ 1., -3.,  2.])
+    """
+    zeros = atleast_1d(as_array(zeros))
+    if len(zeros.shape) == 2 and zeros.shape[0] == zeros.shape[1] and zeros.shape[0]:
+        zeros = _linalg("eigvals")(zeros)
+    if len(zeros.shape) != 1:
+        raise ShapeError(f"poly: came shape {zeros.shape}; needed zeros, or a square matrix")
+    zeros = floats(zeros)
+    out = ones_like(zeros, shape=1)
+    for i in range(zeros.shape[0]):
+        out = convolve(out, concatenate([ones_like(zeros, shape=1), -_part(zeros, i, i + 1)]))
+    if zeros.dtype.kind == "c":
+        known = values_of(zeros)
+        if np.all(np.sort(known) == np.sort(known.conj())):  # pairs of conjugate zeros
+            return real(out)
+    return out
+
+
+@public(np.roots)
+def roots(p: ArrayLike, /) -> Array:
+    """The zeros of a polynomial, as eigenvalues of its companion matrix.
+
+    Args:
+        p: Its coefficients, the highest power first.
+
+    Raises:
+        ShapeError: The coefficients have several axes.
+        ConversionError: The values are not known, inside of `jit` or `vmap`: how many zeros there
+            are depends on them.
+
+    >>> np.sort(gt.roots(np.array([1.0, -3.0, 2.0])).real)
+    array([1., 2.])
+    """
+    p = _coefficients(p, "roots")
+    there = np.flatnonzero(values_of(p))
+    if there.size == 0:
+        return _part(p, 0, 0)
+    at_zero = p.shape[0] - there[-1] - 1
+    p = floats(_part(p, int(there[0]), int(there[-1]) + 1))
+    n = p.shape[0]
+    if n < 2:
+        return zeros_like(p, shape=int(at_zero))
+    top = -_part(p, 1, None) / getitem(p, 0)
+    below = np.eye(n - 2, n - 1, dtype=p.dtype)
+    found = _linalg("eigvals")(concatenate([expand_dims(top, 0), below]))
+    return concatenate([found, zeros_like(found, shape=int(at_zero))]) if at_zero else found
+
+
+@public(np.polyfit)
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    /,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: ArrayLike = None,
+    cov: bool | str = False,
+) -> Array:
+    """The coefficients of the polynomial nearest to samples, in the sense of least squares.
+
+    Args:
+        x: Where the samples were taken.
+        y: The samples; several data sets are the columns of a matrix.
+        deg: The degree of the polynomial.
+        rcond: Singular values below this, relative to the largest, count as 0.
+        full: Only False; `gt.linalg.lstsq` gives residuals and rank.
+        w: Weights of the samples; differentiable as well.
+        cov: Whether the covariance matrix is returned as well; "unscaled" for weights that are the
+            inverse of known errors.
+
+    Raises:
+        ShapeError: The shapes do not fit.
+        ArgumentError: `deg` is negative.
+        UnsupportedError: `full` is True.
+
+    >>> gt.polyfit(np.array([0.0, 1.0, 2.0]), np.array([1.0, 3.0, 5.0]), 1).round(6)
+    array([2., 1.])
+    """
+    x, y = (floats(as_array(one)) for one in (x, y))
+    if full:
+        raise UnsupportedError("polyfit: came full=True; use gt.linalg.lstsq with gt.vander")
+    if deg < 0:
+        raise ArgumentError(f"polyfit: came deg={deg}; needed 0 or more")
+    if (
+        len(x.shape) != 1
+        or not x.shape[0]
+        or len(y.shape) not in (1, 2)
+        or x.shape[:1] != y.shape[:1]
+    ):
+        raise ShapeError(f"polyfit: came x {x.shape} and y {y.shape}; needed samples at every x")
+    powers, samples = vander(x, deg + 1), y
+    if w is not None:
+        w = floats(as_array(w))
+        powers = powers * expand_dims(w, 1)
+        samples = samples * (w if len(y.shape) == 1 else expand_dims(w, 1))
+    scale = functions["sqrt"](sum_of(powers * powers, axis=0))
+    powers = powers / scale
+    rcond = x.shape[0] * float(np.finfo(x.dtype).eps) if rcond is None else rcond
+    result = _linalg("lstsq")(powers, samples, rcond=rcond)
+    scales = scale if len(y.shape) == 1 else expand_dims(scale, 1)
+    found = result[0] / scales
+    if not cov:
+        return found
+    inverse = _linalg("inv")(powers.T @ powers) / (expand_dims(scale, 1) * scale)
+    if cov != "unscaled":
+        spare = x.shape[0] - (deg + 1)
+        if spare <= 0:
+            raise ShapeError(f"polyfit: came {x.shape[0]} samples; needed more for cov=True")
+        left = samples - (powers @ (found * scales))
+        factor = sum_of(left * left, axis=0) / spare
+        inverse = inverse * factor if len(y.shape) == 1 else expand_dims(inverse, 2) * factor
+    return found, inverse

@@ -1,0 +1,256 @@
+"""What holds up to each place along an axis: largest and smallest elements, sums, products.
+
+The running maximum has the gradient where its element is; of equal ones that is the last, as in
+PyTorch. From the first NaN on it is NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import general, move_batch_axis, public
+from gradtape.core.op import Op, infer_like
+from gradtape.errors import DTypeError, ShapeError
+from gradtape.ops.arguments import Batch, as_array, normalize_axis, refuse
+from gradtape.ops.arrays.sort import INDEX, put_along
+from gradtape.ops.cumulative import cumprod, cumsum
+from gradtape.ops.gather import take_along_axis
+from gradtape.ops.join import concatenate
+from gradtape.ops.shape import ravel
+from gradtape.typing import Array, ArrayLike
+
+
+def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    x = move_batch_axis(args[0], axes[0])
+    return call(op, (x,), {**params, "axis": params["axis"] + 1}), 0
+
+
+# ---- running extremes ---------------------------------------------------------------------------
+
+
+def _accumulated(xp: Any, ufunc: np.ufunc, x: Any, axis: int) -> Any:
+    return (
+        ufunc.accumulate(x, axis) if xp is np else getattr(xp, ufunc.__name__).accumulate(x, axis)
+    )
+
+
+def _holders_forward(xp: Any, x: Any, axis: int, largest: bool) -> Any:
+    """The number of the element that holds the extreme at each place."""
+    extreme = (np.maximum if largest else np.minimum).accumulate(x, axis)
+    numbers = xp.arange(x.shape[axis]).reshape(-1, *(1,) * (x.ndim - axis - 1))
+    holds = (x == extreme) | (x != x)
+    return np.maximum.accumulate(xp.where(holds, numbers, 0), axis)
+
+
+_holders = general(
+    "extreme_holders",
+    _holders_forward,
+    infer=lambda x, axis, largest: Aval(x.shape, INDEX),
+    batch=_batch,
+)
+
+
+def _running(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
+    """D out = dx of the element that holds the extreme; transpose: add up what it holds."""
+    largest = ufunc is np.maximum
+
+    def vjp(ct: Any, _out: Any, x: Any, axis: int) -> Any:
+        return put_along(ct, _holders(x, axis=axis, largest=largest), axis, x.shape)
+
+    def jvp(tangents: Any, _out: Any, x: Any, axis: int) -> Any:
+        return take_along_axis(tangents[0], _holders(x, axis=axis, largest=largest), axis)
+
+    return general(
+        name,
+        lambda xp, x, axis: ufunc.accumulate(x, axis),
+        infer=infer_like,
+        vjps=(vjp,),
+        jvp=jvp,
+        batch=_batch,
+    )
+
+
+_running_max = _running("cumulative_max", np.maximum)
+_running_min = _running("cumulative_min", np.minimum)
+
+
+def _along(name: str, x: ArrayLike, axis: int | None) -> tuple[Array, int]:
+    x = as_array(x)
+    if x.dtype.kind == "c":
+        raise DTypeError(f"{name}: came {x.dtype}; needed real numbers")
+    return (ravel(x), 0) if axis is None else (x, normalize_axis(axis, len(x.shape), name))
+
+
+@public()
+def cumulative_max(x: ArrayLike, /, axis: int | None = None) -> Array:
+    """The largest of the elements up to each place along an axis, as `np.maximum.accumulate`.
+
+    Args:
+        x: Where to look.
+        axis: Along which axis; None goes along the flattened array.
+
+    Raises:
+        AxisError: There is no such axis.
+        DTypeError: `x` is complex.
+
+    >>> gt.cumulative_max(np.array([1.0, 3.0, 2.0]))
+    array([1., 3., 3.])
+    """
+    x, axis = _along("cumulative_max", x, axis)
+    return _running_max(x, axis=axis)
+
+
+@public()
+def cumulative_min(x: ArrayLike, /, axis: int | None = None) -> Array:
+    """The smallest of the elements up to each place along an axis, as `np.minimum.accumulate`.
+
+    Args:
+        x: Where to look.
+        axis: Along which axis; None goes along the flattened array.
+
+    Raises:
+        AxisError: There is no such axis.
+        DTypeError: `x` is complex.
+
+    >>> gt.cumulative_min(np.array([2.0, 1.0, 3.0]))
+    array([2., 1., 1.])
+    """
+    x, axis = _along("cumulative_min", x, axis)
+    return _running_min(x, axis=axis)
+
+
+class Running(NamedTuple):
+    """Running extremes, and where along the axis their elements are."""
+
+    values: Array
+    indices: Array
+
+
+@public()
+def cummax(x: ArrayLike, /, axis: int) -> Running:
+    """The largest of the elements up to each place along an axis, and where it is, as in PyTorch.
+
+    Args:
+        x: Where to look.
+        axis: Along which axis.
+
+    Returns:
+        A named tuple of `values`, which have gradients, and `indices`.
+
+    Raises:
+        AxisError: There is no such axis.
+        DTypeError: `x` is complex.
+
+    >>> gt.cummax(np.array([1.0, 3.0, 2.0]), 0)
+    Running(values=array([1., 3., 3.]), indices=array([0, 1, 1]))
+    """
+    x, axis = _along("cummax", x, axis)
+    indices = _holders(x, axis=axis, largest=True)
+    return Running(take_along_axis(x, indices, axis), indices)
+
+
+@public()
+def cummin(x: ArrayLike, /, axis: int) -> Running:
+    """The smallest of the elements up to each place along an axis, options as of `cummax`.
+
+    Returns:
+        A named tuple of `values`, which have gradients, and `indices`.
+
+    Raises:
+        AxisError: There is no such axis.
+        DTypeError: `x` is complex.
+
+    >>> gt.cummin(np.array([2.0, 1.0, 3.0]), 0)
+    Running(values=array([2., 1., 1.]), indices=array([0, 1, 1]))
+    """
+    x, axis = _along("cummin", x, axis)
+    indices = _holders(x, axis=axis, largest=False)
+    return Running(take_along_axis(x, indices, axis), indices)
+
+
+# ---- sums and products with what they begin with -------------------------------------------------
+
+
+def _from_initial(
+    name: str, x: ArrayLike, axis: int | None, include: bool, initial: int, running: Any
+) -> Array:
+    x = as_array(x)
+    if axis is None:
+        if len(x.shape) != 1:
+            raise ShapeError(f"{name}: came shape {x.shape} and no axis; needed axis=")
+        axis = 0
+    axis = normalize_axis(axis, len(x.shape), name)
+    out = running(x, axis)
+    if not include:
+        return out
+    first = np.full((*x.shape[:axis], 1, *x.shape[axis + 1 :]), initial, out.dtype)
+    return concatenate([first, out], axis)
+
+
+@public(np.cumulative_sum)
+def cumulative_sum(
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    include_initial: bool = False,
+    **unsupported: Any,
+) -> Array:
+    """Sums of the elements up to each place along an axis, as the Array API has it.
+
+    Args:
+        x: What to sum.
+        axis: Along which axis; may be left out if there is only one.
+        dtype: The dtype to sum in.
+        include_initial: Whether to begin with a 0, the sum of nothing.
+        **unsupported: Further options of NumPy, which raise.
+
+    Raises:
+        ShapeError: There are several axes and none was given.
+        AxisError: There is no such axis.
+
+    >>> gt.cumulative_sum(np.array([1.0, 2.0]), include_initial=True)
+    array([0., 1., 3.])
+    """
+    refuse("cumulative_sum", unsupported)
+    return _from_initial(
+        "cumulative_sum", x, axis, include_initial, 0, lambda x, axis: cumsum(x, axis, dtype)
+    )
+
+
+@public(np.cumulative_prod)
+def cumulative_prod(
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    include_initial: bool = False,
+    **unsupported: Any,
+) -> Array:
+    """Products of the elements up to each place along an axis, as the Array API has it.
+
+    Args:
+        x: What to multiply.
+        axis: Along which axis; may be left out if there is only one.
+        dtype: The dtype to multiply in.
+        include_initial: Whether to begin with a 1, the product of nothing.
+        **unsupported: Further options of NumPy, which raise.
+
+    Raises:
+        ShapeError: There are several axes and none was given.
+        AxisError: There is no such axis.
+
+    >>> gt.cumulative_prod(np.array([2.0, 3.0]), include_initial=True)
+    array([1., 2., 6.])
+    """
+    refuse("cumulative_prod", unsupported)
+    return _from_initial(
+        "cumulative_prod", x, axis, include_initial, 1, lambda x, axis: cumprod(x, axis, dtype)
+    )

@@ -1,0 +1,242 @@
+"""Selecting without sorting all: partition, the largest elements, the k-th smallest one.
+
+Each is made of the indices of the elements in question, which have no derivative, and of reading
+these elements, which has one. NaN counts as larger than all numbers.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import general, move_batch_axis, public
+from gradtape.core.op import Op
+from gradtape.errors import ArgumentError
+from gradtape.ops.arguments import Batch, as_array, normalize_axis, refuse
+from gradtape.ops.arrays.sort import INDEX, argsort, comparable
+from gradtape.ops.gather import take_along_axis
+from gradtape.ops.shape import ravel, swapaxes
+from gradtape.typing import Array, ArrayLike
+
+
+def _batch_last(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    return call(op, (move_batch_axis(args[0], axes[0]),), params), 0
+
+
+# ---- partition ----------------------------------------------------------------------------------
+
+# Along the last axis, as all ops here.
+argpartition_last = general(
+    "argpartition",
+    lambda xp, x, kth: xp.argpartition(comparable(x), kth, axis=-1),
+    infer=lambda x, kth: Aval(x.shape, INDEX),
+    batch=_batch_last,
+)
+
+
+def _parted(name: str, x: ArrayLike, kth: Any, axis: int | None) -> tuple[Any, Any, int]:
+    """The array, the indices that partition it, and the axis."""
+    x = as_array(x)
+    x, axis = (ravel(x), 0) if axis is None else (x, normalize_axis(axis, len(x.shape), name))
+    n = x.shape[axis]
+    given = (kth,) if not isinstance(kth, Sequence | np.ndarray) else tuple(np.ravel(kth))
+    places = tuple(operator.index(k) for k in given)
+    if any(not -n <= k < n for k in places):
+        raise ArgumentError(
+            f"{name}: came kth={kth} for an axis of size {n}; needed numbers from {-n} to {n - 1}"
+        )
+    last = swapaxes(x, axis, -1)
+    order = argpartition_last(last, kth=tuple(k % n for k in places))
+    return x, swapaxes(order, axis, -1), axis
+
+
+@public(np.partition)
+def partition(
+    x: ArrayLike,
+    kth: int | Sequence[int],
+    /,
+    axis: int | None = -1,
+    kind: str = "introselect",
+    order: None = None,
+) -> Array:
+    """The elements with the k-th smallest one at place k, smaller ones before, larger ones after.
+
+    Args:
+        x: What to partition.
+        kth: One place, or several, counted from 0.
+        axis: Along which axis; None partitions the flattened array.
+        kind: Only NumPy's "introselect".
+        order: Only None: there are no fields to go by.
+
+    Raises:
+        ArgumentError: A place is outside of the axis.
+        AxisError: There is no such axis.
+
+    >>> gt.partition(np.array([3.0, 1.0, 2.0]), 1)
+    array([1., 2., 3.])
+    """
+    refuse("partition", {"order": order})
+    _check_kind("partition", kind)
+    x, indices, axis = _parted("partition", x, kth, axis)
+    return take_along_axis(x, indices, axis)
+
+
+@public(np.argpartition)
+def argpartition(
+    x: ArrayLike,
+    kth: int | Sequence[int],
+    /,
+    axis: int | None = -1,
+    kind: str = "introselect",
+    order: None = None,
+) -> Array:
+    """The indices that would partition an array, options as of `partition`; has no derivative.
+
+    Raises:
+        ArgumentError: A place is outside of the axis.
+        AxisError: There is no such axis.
+
+    >>> gt.argpartition(np.array([3.0, 1.0, 2.0]), 1)
+    array([1, 2, 0])
+    """
+    refuse("argpartition", {"order": order})
+    _check_kind("argpartition", kind)
+    return _parted("argpartition", x, kth, axis)[1]
+
+
+def _check_kind(name: str, kind: str) -> None:
+    if kind != "introselect":
+        raise ArgumentError(f'{name}: came kind={kind!r}; needed "introselect"')
+
+
+# ---- topk and kthvalue --------------------------------------------------------------------------
+
+
+class TopK(NamedTuple):
+    """Elements that were selected, and where they were along the axis."""
+
+    values: Array
+    indices: Array
+
+
+def _same(x: Any, y: Any) -> Any:
+    return (x == y) | ((x != x) & (y != y))
+
+
+def _top_forward(xp: Any, x: Any, k: int, largest: bool) -> Any:
+    """The first k indices of the stable order; sorted whole only if equal ones are left out."""
+    x, n = comparable(x), x.shape[-1]
+    if 0 < 4 * k < n:
+        parted = xp.argpartition(x, n - k if largest else k - 1, axis=-1)
+        chosen = xp.sort(parted[..., n - k :] if largest else parted[..., :k], axis=-1)
+        values = xp.take_along_axis(x, chosen, -1)
+        edge = xp.take_along_axis(
+            x, parted[..., n - k : n - k + 1] if largest else parted[..., k - 1 : k], -1
+        )
+        if (_same(x, edge).sum(-1) == _same(values, edge).sum(-1)).all():
+            return xp.take_along_axis(chosen, argsort(values, descending=largest), -1)
+    return argsort(x, descending=largest)[..., :k]
+
+
+_top = general(
+    "topk",
+    _top_forward,
+    infer=lambda x, k, largest: Aval((*x.shape[:-1], k), INDEX),
+    batch=_batch_last,
+)
+
+
+@public()
+def topk(
+    x: ArrayLike,
+    /,
+    k: int,
+    axis: int = -1,
+    largest: bool = True,
+    sorted: bool = True,
+    *,
+    dim: int | None = None,
+) -> TopK:
+    """The k largest elements along an axis, and where they are, as `torch.topk`.
+
+    Of equal elements, those that come first are taken. NaN counts as the largest.
+
+    Args:
+        x: Where to look.
+        k: How many.
+        axis: Along which axis.
+        largest: Whether to take the largest ones, or the smallest.
+        sorted: Whether they have to be in order, the extreme one first, which they are in any case.
+        dim: Another name of `axis`.
+
+    Returns:
+        A named tuple of `values`, which have gradients, and `indices`.
+
+    Raises:
+        ArgumentError: There are less than `k` elements.
+        AxisError: There is no such axis.
+
+    >>> gt.topk(np.array([1.0, 5.0, 3.0]), 2)
+    TopK(values=array([5., 3.]), indices=array([1, 2]))
+    """
+    x = as_array(x)
+    axis, n = _axis_and_size("topk", x, axis, dim)
+    k = operator.index(k)
+    if not 0 <= k <= n:
+        raise ArgumentError(f"topk: came k={k} for an axis of size {n}; needed k from 0 to {n}")
+    indices = _top(swapaxes(x, axis, -1), k=k, largest=bool(largest))
+    indices = swapaxes(indices, axis, -1)
+    return TopK(take_along_axis(x, indices, axis), indices)
+
+
+@public()
+def kthvalue(
+    x: ArrayLike, /, k: int, axis: int = -1, keepdims: bool = False, *, dim: int | None = None
+) -> TopK:
+    """The k-th smallest element along an axis, counted from 1, and where it is.
+
+    As `torch.kthvalue`. Of equal elements it is one of them that has the gradient.
+
+    Args:
+        x: Where to look.
+        k: Which one: 1 is the smallest.
+        axis: Along which axis.
+        keepdims: Whether the axis stays, with size 1.
+        dim: Another name of `axis`.
+
+    Returns:
+        A named tuple of `values`, which have gradients, and `indices`.
+
+    Raises:
+        ArgumentError: There are less than `k` elements.
+        AxisError: There is no such axis.
+
+    >>> gt.kthvalue(np.array([1.0, 5.0, 3.0]), 2)
+    TopK(values=np.float64(3.0), indices=np.int64(2))
+    """
+    x = as_array(x)
+    axis, n = _axis_and_size("kthvalue", x, axis, dim)
+    k = operator.index(k)
+    if not 1 <= k <= n:
+        raise ArgumentError(f"kthvalue: came k={k} for an axis of size {n}; needed k from 1 to {n}")
+    order = argpartition_last(swapaxes(x, axis, -1), kth=(k - 1,))
+    indices = swapaxes(order[..., k - 1 : k], axis, -1)
+    values = take_along_axis(x, indices, axis)
+    if keepdims:
+        return TopK(values, indices)
+    only = (slice(None),) * axis + (0,)
+    return TopK(values[only], indices[only])
+
+
+def _axis_and_size(name: str, x: Any, axis: int, dim: int | None) -> tuple[int, int]:
+    if dim is not None:
+        if axis != -1:
+            raise ArgumentError(f"{name}: came axis= and dim=; needed one of them")
+        axis = dim
+    axis = normalize_axis(axis, len(x.shape), name)
+    return axis, x.shape[axis]

@@ -1,0 +1,242 @@
+"""Arrays as sets of values: those that occur, in both or in one of two arrays.
+
+How many there are depends on the values, so these are no ops: they read what a tensor holds, and
+raise for one that is batched or traced. What they return are elements of their arguments, and has
+the gradient of these; of equal ones the first has it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.core.define import public
+from gradtape.core.tensor import Tensor, innermost
+from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.arrays.sort import comparable
+from gradtape.ops.cast import astype
+from gradtape.ops.gather import take
+from gradtape.ops.join import concatenate
+from gradtape.ops.shape import ravel
+from gradtape.typing import Array, ArrayLike
+
+
+def _read(x: Any) -> Any:
+    return comparable(innermost(x) if isinstance(x, Tensor) else x)
+
+
+def _like(x: Any, found: Any) -> Any:
+    """What was found out about an array, as a tensor if that is one."""
+    return Tensor(found) if isinstance(x, Tensor) else found
+
+
+# ---- unique -------------------------------------------------------------------------------------
+
+
+@public(np.unique)
+def unique(
+    x: ArrayLike,
+    /,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
+    """The values that occur in an array, in ascending order and each once.
+
+    Args:
+        x: Where to look.
+        return_index: Whether to tell where each of them is first.
+        return_inverse: Whether to tell the number of the value that each element has.
+        return_counts: Whether to tell how often each of them occurs.
+        axis: Along which axis slices are compared; None compares elements.
+        equal_nan: Whether all NaN are one value.
+        sorted: Whether they have to be in order, which they are in any case.
+
+    Returns:
+        The values, or a tuple of them and what else was asked for.
+
+    Raises:
+        AxisError: There is no such axis.
+        ConversionError: `x` is batched by `vmap`, or traced: the size would depend on its values.
+
+    >>> gt.unique(np.array([3.0, 1.0, 3.0]))
+    array([1., 3.])
+    """
+    x = as_array(x)
+    if axis is not None:
+        axis = normalize_axis(axis, len(x.shape), "unique")
+    find: Any = np.unique  # its types know no options that are variables
+    _, index, *rest = find(_read(x), True, return_inverse, return_counts, axis, equal_nan=equal_nan)
+    values = take(x, index, axis)
+    further = [index, *rest] if return_index else rest
+    return (values, *(_like(x, array) for array in further)) if further else values
+
+
+class UniqueAllResult(NamedTuple):
+    """The values of an array, where they are first, and the number and count of each."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCountsResult(NamedTuple):
+    """The values of an array, and how often each of them occurs."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverseResult(NamedTuple):
+    """The values of an array, and the number of the value that each element has."""
+
+    values: Array
+    inverse_indices: Array
+
+
+@public(np.unique_values)
+def unique_values(x: ArrayLike, /) -> Array:
+    """The values that occur in an array, each once; every NaN is a value of its own.
+
+    Raises:
+        ConversionError: `x` is batched by `vmap`, or traced: the size would depend on its values.
+
+    >>> gt.unique_values(np.array([3.0, 1.0, 3.0]))
+    array([1., 3.])
+    """
+    return unique(x, equal_nan=False)
+
+
+@public(np.unique_counts)
+def unique_counts(x: ArrayLike, /) -> UniqueCountsResult:
+    """The values that occur in an array, each once, and how often they do.
+
+    Raises:
+        ConversionError: `x` is batched by `vmap`, or traced: the size would depend on its values.
+
+    >>> gt.unique_counts(np.array([3.0, 1.0, 3.0])).counts
+    array([1, 2])
+    """
+    return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False))
+
+
+@public(np.unique_inverse)
+def unique_inverse(x: ArrayLike, /) -> UniqueInverseResult:
+    """The values that occur in an array, each once, and the number of the value of each element.
+
+    Raises:
+        ConversionError: `x` is batched by `vmap`, or traced: the size would depend on its values.
+
+    >>> gt.unique_inverse(np.array([3.0, 1.0, 3.0])).inverse_indices
+    array([1, 0, 1])
+    """
+    return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False))
+
+
+@public(np.unique_all)
+def unique_all(x: ArrayLike, /) -> UniqueAllResult:
+    """The values that occur in an array, each once, and all that `unique` can tell about them.
+
+    Raises:
+        ConversionError: `x` is batched by `vmap`, or traced: the size would depend on its values.
+
+    >>> gt.unique_all(np.array([3.0, 1.0, 3.0])).indices
+    array([1, 0])
+    """
+    return UniqueAllResult(*unique(x, True, True, True, equal_nan=False))
+
+
+# ---- two arrays ---------------------------------------------------------------------------------
+
+
+@public(np.union1d)
+def union1d(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """The values that occur in one of two arrays or in both, in ascending order.
+
+    Raises:
+        ConversionError: An array is batched by `vmap`, or traced.
+
+    >>> gt.union1d(np.array([3.0, 1.0]), np.array([2.0, 3.0]))
+    array([1., 2., 3.])
+    """
+    return unique(concatenate([ravel(as_array(x)), ravel(as_array(y))]))
+
+
+@public(np.intersect1d)
+def intersect1d(
+    x: ArrayLike, y: ArrayLike, /, assume_unique: bool = False, return_indices: bool = False
+) -> Any:
+    """The values that occur in both of two arrays, in ascending order.
+
+    Args:
+        x: The first array, whose elements have the gradient.
+        y: The second array.
+        assume_unique: Whether no value repeats within an array; saves time.
+        return_indices: Whether to tell where each value is first in both arrays.
+
+    Raises:
+        ConversionError: An array is batched by `vmap`, or traced.
+
+    >>> gt.intersect1d(np.array([3.0, 1.0]), np.array([2.0, 3.0]))
+    array([3.])
+    """
+    x, y = as_array(x), as_array(y)
+    _, first, second = np.intersect1d(_read(x), _read(y), assume_unique, return_indices=True)
+    values = astype(take(ravel(x), first), np.result_type(x.dtype, y.dtype), copy=False)
+    tensor = x if isinstance(x, Tensor) else y
+    if isinstance(tensor, Tensor) and not isinstance(values, Tensor):
+        values = Tensor(values)
+    if not return_indices:
+        return values
+    return values, _like(tensor, first), _like(tensor, second)
+
+
+@public(np.setdiff1d)
+def setdiff1d(x: ArrayLike, y: ArrayLike, /, assume_unique: bool = False) -> Array:
+    """The values of one array that do not occur in another, in ascending order.
+
+    Args:
+        x: The array whose values are returned.
+        y: The array in which they must not occur.
+        assume_unique: Whether no value repeats within an array; they are left in their order then.
+
+    Raises:
+        ConversionError: An array is batched by `vmap`, or traced.
+
+    >>> gt.setdiff1d(np.array([3.0, 1.0]), np.array([2.0, 3.0]))
+    array([1.])
+    """
+    x, y = as_array(x), as_array(y)
+    values = ravel(x) if assume_unique else unique(x)
+    return take(values, np.flatnonzero(np.isin(_read(values), _read(y), invert=True)))
+
+
+@public(np.setxor1d)
+def setxor1d(x: ArrayLike, y: ArrayLike, /, assume_unique: bool = False) -> Array:
+    """The values that occur in exactly one of two arrays, in ascending order.
+
+    Args:
+        x: The first array.
+        y: The second array.
+        assume_unique: Whether no value repeats within an array; saves time.
+
+    Raises:
+        ConversionError: An array is batched by `vmap`, or traced.
+
+    >>> gt.setxor1d(np.array([3.0, 1.0]), np.array([2.0, 3.0]))
+    array([1., 2.])
+    """
+    x, y = as_array(x), as_array(y)
+    parts = [ravel(z) if assume_unique else unique(z) for z in (x, y)]
+    values = concatenate(parts)
+    read = np.asarray(_read(values))
+    order = read.argsort(kind="stable")
+    ordered = read[order]
+    differs = np.concatenate([[True], ordered[1:] != ordered[:-1], [True]])
+    return take(values, order[differs[1:] & differs[:-1]])

@@ -1,0 +1,94 @@
+"""Numbers in equal ratios: logspace and geomspace, differentiable in their ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import public
+from gradtape.ops.arguments import as_array
+from gradtape.ops.arithmetic import power
+from gradtape.ops.cast import astype
+from gradtape.ops.counted import linspace
+from gradtape.ops.creation import asarray
+from gradtape.ops.exponential import exp, log
+from gradtape.ops.index import getitem
+from gradtape.ops.join import concatenate
+from gradtape.ops.reduce import floats
+from gradtape.ops.shape import broadcast_to, expand_dims, moveaxis, reshape
+from gradtape.typing import ArrayLike
+
+
+@public(np.logspace)
+def logspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    base: ArrayLike = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """Make powers whose exponents are equally far apart; differentiable in ends and base.
+
+    Args:
+        start: The first exponent.
+        stop: The last one.
+        num: How many.
+        endpoint: Whether the last one is among them.
+        base: What they are powers of.
+        dtype: Their dtype.
+        axis: Where the new axis is in the result.
+
+    Raises:
+        ArgumentError: `num` is negative.
+
+    >>> gt.logspace(0.0, 2.0, 3)
+    tensor([  1.,  10., 100.])
+    """
+    if not isinstance(base, int | float) and len(as_array(base).shape):
+        given = [as_array(one) for one in (start, stop, base)]
+        ndim = max(len(one.shape) for one in given)
+        start, stop, base = (reshape(x, (1,) * (ndim - len(x.shape)) + x.shape) for x in given)
+        base = expand_dims(base, axis)
+    exponents = linspace(start, stop, num, endpoint=endpoint, axis=axis)
+    out = power(base, exponents)
+    return out if dtype is None else astype(out, dtype, copy=False)
+
+
+@public(np.geomspace)
+def geomspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """Make numbers in equal ratios; differentiable in both ends.
+
+    Args:
+        start: The first one; not 0.
+        stop: The last one; not 0, and of the same sign.
+        num: How many.
+        endpoint: Whether the last one is among them.
+        dtype: Their dtype.
+        axis: Where the new axis is in the result.
+
+    Raises:
+        ArgumentError: `num` is negative.
+
+    >>> gt.geomspace(1.0, 8.0, 4)
+    tensor([1., 2., 4., 8.])
+    """
+    first, last = (floats(asarray(one)) for one in (start, stop))
+    # xₖ = first·(last/first)^(k/n): both ends are exact.
+    steps = linspace(0.0, 1.0, num, endpoint=endpoint)
+    ratio = expand_dims(log(last / first), -1)
+    out = expand_dims(first, -1) * exp(ratio * steps)
+    if endpoint and num > 1:
+        end = broadcast_to(expand_dims(last, -1), (*out.shape[:-1], 1))
+        out = concatenate([getitem(out, (..., slice(None, -1))), end], -1)
+    out = moveaxis(out, -1, axis)
+    return out if dtype is None else astype(out, dtype, copy=False)

@@ -1,0 +1,312 @@
+"""What NumPy's ufuncs do besides being called: reduce, accumulate, reduceat, outer, at.
+
+Where gradtape has a function for it (`np.add.reduce` is `sum`), that one answers. Other ufuncs are
+called on parts of the array: for those that are associative, on halves, so that n elements take
+log n calls; for the others one by one, in the order that NumPy states.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import functions, public
+from gradtape.core.tensor import Tensor, concrete
+from gradtape.errors import ConversionError, DTypeError, ShapeError, UnsupportedError
+from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
+from gradtape.ops.cast import astype
+from gradtape.ops.gather import as_indices, scatter
+from gradtape.ops.index import getitem
+from gradtape.ops.join import concatenate, stack
+from gradtape.ops.like import full_like
+from gradtape.ops.norm import vector_norm
+from gradtape.ops.select import where as where_of
+from gradtape.ops.shape import broadcast_to, expand_dims, moveaxis, reshape
+from gradtape.ops.softmax import logsumexp
+from gradtape.typing import Array, Axis
+
+Function = Callable[..., Any]
+_NOT_GIVEN = np._NoValue
+_LOG2 = math.log(2.0)
+
+# Grouping their calls in another way changes nothing, or no more than rounding does.
+_ASSOCIATIVE = frozenset(
+    {
+        np.add, np.multiply, np.maximum, np.minimum, np.fmax, np.fmin, np.logaddexp,
+        np.logaddexp2, np.hypot, np.gcd, np.lcm, np.logical_and, np.logical_or, np.logical_xor,
+        np.bitwise_and, np.bitwise_or, np.bitwise_xor,
+    }
+)  # fmt: skip
+_COMPARISONS = frozenset(
+    {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal}
+)
+
+
+def _logsumexp2(x: Array, axis: Axis, keepdims: bool) -> Array:
+    return logsumexp(x * _LOG2, axis=axis, keepdims=keepdims) / _LOG2
+
+
+def _length(x: Array, axis: Axis, keepdims: bool) -> Array:
+    return vector_norm(x, axis=axis, keepdims=keepdims)
+
+
+# Reductions over one or several axes, `function(x, axis=, keepdims=)`: by name, or written here.
+_REDUCED: dict[Any, str | Function] = {
+    np.add: "sum",
+    np.multiply: "prod",
+    np.maximum: "max",
+    np.minimum: "min",
+    np.logical_and: "all",
+    np.logical_or: "any",
+    np.logaddexp: logsumexp,
+    np.logaddexp2: _logsumexp2,
+    np.hypot: _length,
+}
+_ACCUMULATED: dict[Any, str] = {
+    np.add: "cumsum",
+    np.multiply: "cumprod",
+    np.maximum: "cumulative_max",
+    np.minimum: "cumulative_min",
+    np.logaddexp: "logcumsumexp",
+}
+
+
+@public()
+def ufunc_method(
+    ufunc: np.ufunc, call: Function, method: str, inputs: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """Answer `ufunc.method(*inputs, **options)`.
+
+    Args:
+        ufunc: The ufunc.
+        call: The gradtape function that answers for a call of it.
+        method: "reduce", "accumulate", "reduceat", "outer" or "at".
+        inputs: Its arguments, tensors among them.
+        options: Its options, without `out`.
+
+    Raises:
+        UnsupportedError: An option is not taken on a tensor.
+        ShapeError: There is nothing to reduce, or the ufunc cannot be reduced.
+    """
+    methods: dict[str, Function] = {
+        "reduce": reduce,
+        "accumulate": _accumulate,
+        "reduceat": _reduceat,
+    }
+    if method in methods:
+        if ufunc.nin != 2 or ufunc.nout != 1 or ufunc.signature is not None:
+            raise ShapeError(
+                f"np.{ufunc.__name__}.{method}: needed a ufunc of two arrays with one result"
+            )
+        x, *others = inputs
+        return methods[method](ufunc, call, _prepared(ufunc, as_array(x)), *others, **options)
+    return (_outer if method == "outer" else _at)(ufunc, call, *inputs, **options)
+
+
+def _prepared(ufunc: np.ufunc, x: Array) -> Array:
+    """The array to be reduced; raises for a ufunc whose result it cannot meet again."""
+    if ufunc.__name__.startswith("logical"):
+        return x if x.dtype == np.bool_ else x != 0
+    if ufunc in _COMPARISONS and x.dtype != np.bool_:
+        raise DTypeError(
+            f"np.{ufunc.__name__}: came {x.dtype}; its results are truth values, which cannot be "
+            "compared with the next element; compare first, then use np.all or np.any"
+        )
+    return x
+
+
+# ---- reduce -------------------------------------------------------------------------------------
+
+
+def reduce(
+    ufunc: np.ufunc,
+    call: Function,
+    x: Array,
+    axis: Axis = 0,
+    dtype: Any = None,
+    keepdims: bool = False,
+    initial: Any = _NOT_GIVEN,
+    where: Any = True,
+) -> Array:
+    """`ufunc.reduce` with all of its options but `out`."""
+    name = f"np.{ufunc.__name__}.reduce"
+    x = as_array(x)
+    if dtype is not None:
+        x = astype(x, dtype, copy=False)
+    given = initial is not _NOT_GIVEN and initial is not None
+    if where is not True and not given and ufunc.identity is None:
+        raise ShapeError(f"{name}: came where=; needed initial= as well, for where nothing is left")
+    alone = not x.shape and axis in (0, -1)  # a number is taken for an array of one
+    axes = () if alone else normalize_axes(axis, len(x.shape), name)
+    empty = 0 in [x.shape[a] for a in axes]
+    if empty and ufunc.identity is None:
+        if not given:
+            raise ShapeError(f"{name}: came shape {x.shape}; needed at least one element")
+        kept = tuple(n for a, n in enumerate(x.shape) if a not in axes)
+        return _kept(full_like(x, initial, shape=kept), axes, keepdims)
+    start = initial if given else None
+    if where is not True:
+        if (neutral := _neutral(ufunc, x.dtype)) is None:
+            return _kept(_folded_where(call, x, axes, start, where), axes, keepdims)
+        x = where_of(where, x, neutral)
+    known = _REDUCED.get(ufunc)
+    if known is None:
+        return _kept(_folded(ufunc, call, x, axes, start, name), axes, keepdims)
+    function = functions[known] if isinstance(known, str) else known
+    out = function(x, axis=axes, keepdims=bool(keepdims))
+    return call(out, initial) if given else out
+
+
+def _neutral(ufunc: np.ufunc, dtype: Any) -> Any:
+    """What an element that takes no part is replaced by, if there is something that has no effect.
+
+    Of the extremes that is the other end of the numbers, or NaN, which `fmax` and `fmin` pass over.
+    """
+    if ufunc.identity is not None:
+        return ufunc.identity
+    if ufunc in (np.fmax, np.fmin) and dtype.kind == "f":
+        return math.nan
+    if ufunc in (np.maximum, np.fmax, np.minimum, np.fmin) and dtype.kind in "iuf":
+        least = ufunc in (np.maximum, np.fmax)
+        if dtype.kind == "f":
+            return -math.inf if least else math.inf
+        return np.iinfo(dtype).min if least else np.iinfo(dtype).max
+    return None
+
+
+def _folded_where(
+    call: Function, x: Array, axes: tuple[int, ...], initial: Any, where: Any
+) -> Array:
+    """A reduction one by one, which passes over what takes no part."""
+    taken = moveaxis(broadcast_to(as_array(where), x.shape), axes, range(len(axes)))
+    x = moveaxis(x, axes, range(len(axes)))
+    out = full_like(x, initial, shape=x.shape[len(axes) :])
+    for i in np.ndindex(x.shape[: len(axes)]):
+        out = where_of(getitem(taken, i), call(out, getitem(x, i)), out)
+    return out
+
+
+def _kept(out: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+    return expand_dims(out, axes) if keepdims else out
+
+
+def _folded(
+    ufunc: np.ufunc, call: Function, x: Array, axes: tuple[int, ...], initial: Any, name: str
+) -> Array:
+    """A reduction by calls of the ufunc, along the first axis of what is brought there."""
+    if len(axes) > 1 and ufunc not in _ASSOCIATIVE:
+        raise ShapeError(f"{name}: came axes {axes}; the order matters, needed one axis")
+    x = moveaxis(x, axes, range(len(axes)))
+    rest = x.shape[len(axes) :]
+    x = reshape(x, (math.prod(x.shape[: len(axes)]), *rest))
+    if ufunc in _ASSOCIATIVE:
+        while (size := x.shape[0]) > 1:
+            half = size // 2
+            met = call(getitem(x, slice(0, half)), getitem(x, slice(half, 2 * half)))
+            x = concatenate([met, getitem(x, slice(2 * half, size))]) if size % 2 else met
+        rows = [getitem(x, 0)] if x.shape[0] else []
+    else:
+        rows = [getitem(x, i) for i in range(x.shape[0])]
+    first = [] if initial is None else [initial]
+    if not rows:
+        return full_like(x, ufunc.identity if initial is None else initial, shape=rest)
+    return functools.reduce(call, [*first, *rows])
+
+
+# ---- accumulate and reduceat --------------------------------------------------------------------
+
+
+def _accumulate(
+    ufunc: np.ufunc, call: Function, x: Array, axis: int = 0, dtype: Any = None
+) -> Array:
+    x = as_array(x)
+    if dtype is not None:
+        x = astype(x, dtype, copy=False)
+    axis = normalize_axis(axis, len(x.shape), f"np.{ufunc.__name__}.accumulate")
+    known = _ACCUMULATED.get(ufunc)
+    if known is not None:
+        return functions[known](x, axis=axis)
+    x = moveaxis(x, axis, 0)
+    size, width = x.shape[0], 1
+    if ufunc in _ASSOCIATIVE:
+        # Each element meets the one `width` places before it; after 1, 2, 4, … it has met all.
+        while width < size:
+            met = call(getitem(x, slice(0, size - width)), getitem(x, slice(width, size)))
+            x = concatenate([getitem(x, slice(0, width)), met])
+            width *= 2
+        return moveaxis(x, 0, axis)
+    rows = [getitem(x, i) for i in range(size)]
+    for i in range(1, size):
+        rows[i] = call(rows[i - 1], rows[i])
+    return moveaxis(stack(rows) if rows else x, 0, axis)
+
+
+def _reduceat(
+    ufunc: np.ufunc, call: Function, x: Array, indices: Any, axis: int = 0, dtype: Any = None
+) -> Array:
+    name = f"np.{ufunc.__name__}.reduceat"
+    x = moveaxis(as_array(x), normalize_axis(axis, len(as_array(x).shape), name), 0)
+    starts = as_indices(indices, name)
+    starts = (concrete(starts, name) if isinstance(starts, Tensor) else starts).tolist()
+    parts = []
+    for start, stop in zip(starts, [*starts[1:], x.shape[0]], strict=True):
+        # As NumPy has it, a part that would end before it begins is its first element.
+        end = stop if start < stop else start + 1
+        getitem(x, start)  # raises if it is out of bounds
+        part = reduce(ufunc, call, getitem(x, slice(start, end)), 0, dtype)
+        parts.append(part if end > start + 1 else astype(getitem(x, start), part.dtype, copy=False))
+    if not parts:
+        return moveaxis(getitem(x, slice(0, 0)), 0, axis)
+    return moveaxis(stack(parts), 0, axis)
+
+
+# ---- outer and at -------------------------------------------------------------------------------
+
+
+def _outer(ufunc: np.ufunc, call: Function, x: Array, y: Array) -> Any:
+    x, y = as_array(x), as_array(y)
+    return call(reshape(x, (*x.shape, *(1,) * len(y.shape))), y)
+
+
+def _at(ufunc: np.ufunc, call: Function, target: Any, index: Any, *operand: Any) -> None:
+    """Write `call(target[index], operand)` to the target, again for every time an index repeats."""
+    name = f"np.{ufunc.__name__}.at"
+    if not isinstance(target, Tensor):
+        try:
+            plain = [concrete(x, name) if isinstance(x, Tensor) else x for x in (index, *operand)]
+        except ConversionError:
+            raise UnsupportedError(
+                f"{name}: an ndarray cannot hold the history of a tensor; write into a tensor, as "
+                "gt.tensor(array), or use gt.index_add and the result"
+            ) from None
+        ufunc.at(target, *plain)
+        return
+    numbers = np.arange(target.size).reshape(target.shape)
+    places = getitem(numbers, index)
+    values = [reshape(broadcast_to(as_array(v), places.shape), -1) for v in operand]
+    places = reshape(places, -1)
+    flat = reshape(target, -1)
+    if ufunc in (np.add, np.subtract):
+        flat = call(flat, scatter(values[0], places, shape=flat.shape))
+    else:
+        # The first time an index comes, then the second time of those that come again, …
+        for turn in _turns(places, name):
+            part = getitem(flat, getitem(places, turn))
+            new = call(part, *(getitem(v, turn) for v in values))
+            flat = functions["setitem"](flat, new, getitem(places, turn))
+    target[...] = reshape(flat, target.shape)
+
+
+def _turns(places: Any, name: str) -> list[Any]:
+    """Which entries come for the first time, which for the second, and so on."""
+    numbers = concrete(places, name) if isinstance(places, Tensor) else places
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    first = np.searchsorted(ordered, ordered, side="left")
+    turn = np.empty(numbers.size, np.intp)
+    turn[order] = np.arange(numbers.size) - first
+    return [np.flatnonzero(turn == k) for k in range(int(turn.max(initial=-1)) + 1)]

@@ -1,0 +1,127 @@
+"""Calls of NumPy's ufuncs with options: where=, out=, dtype=, casting=, signature=."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import public
+from gradtape.core.tensor import Tensor
+from gradtape.errors import DTypeError, UnsupportedError
+from gradtape.ops.arguments import as_array
+from gradtape.ops.cast import astype
+from gradtape.ops.select import where as where_of
+
+_NUMBERS = (int, float, complex)
+
+
+@public()
+def ufunc_call(
+    ufunc: np.ufunc,
+    function: Callable[..., Any],
+    name: str,
+    inputs: tuple[Any, ...],
+    out: Sequence[Any] | None,
+    options: dict[str, Any],
+) -> Any:
+    """Answer `ufunc(*inputs, out=out, **options)`.
+
+    Args:
+        ufunc: The ufunc.
+        function: The gradtape function that answers for it.
+        name: What people call it, for errors.
+        inputs: Its arguments.
+        out: Tensors to write the results to, or None for each; None for all of them.
+        options: `where`, `dtype`, `signature`, `casting`; of a generalized ufunc its axes.
+
+    Raises:
+        DTypeError: The dtypes cannot be cast as asked for.
+        UnsupportedError: `where` came without `out`, or an option is not taken on a tensor.
+    """
+    where = options.pop("where", True)
+    casting = options.pop("casting", "same_kind")
+    if where is not True:
+        if out is None or any(target is None for target in out):
+            raise UnsupportedError(
+                f"{name}: came where= without out=; NumPy leaves the other elements undefined; "
+                "use gt.where(condition, result, other), or give a tensor as out="
+            )
+        # What takes no part is computed from ones: it can neither warn nor spoil a gradient.
+        inputs = tuple(where_of(where, x, 1) if np.ndim(x) else x for x in inputs)
+    results = _called(ufunc, function, name, inputs, casting, options)
+    return results if out is None else ufunc_into(name, out, results, casting, where)
+
+
+@public()
+def ufunc_into(
+    name: str, out: Sequence[Any], results: Any, casting: str = "same_kind", where: Any = True
+) -> Any:
+    """Assign results to the tensors that were given as `out=`; one with None is passed on."""
+    given = []
+    for target, result in zip(out, results if len(out) > 1 else (results,), strict=True):
+        if target is None:
+            given.append(result)
+            continue
+        if not isinstance(target, Tensor):
+            raise UnsupportedError(f"{name}: came a tensor and an ndarray as out=; needed tensors")
+        if where is not True:
+            result = where_of(where, result, target)
+        target[...] = astype(result, target.dtype, copy=False) if casting == "unsafe" else result
+        given.append(target)
+    return tuple(given) if len(out) > 1 else given[0]
+
+
+def _called(
+    ufunc: np.ufunc,
+    function: Callable[..., Any],
+    name: str,
+    inputs: tuple[Any, ...],
+    casting: Any,
+    options: dict[str, Any],
+) -> Any:
+    """Call what answers for a ufunc, in the dtypes that the options ask for."""
+    wanted = _signature(ufunc, options.pop("signature", None), options.pop("dtype", None))
+    if options:
+        taken = {"axis", "keepdims"} if ufunc.__name__ in ("vecdot", "matvec", "vecmat") else set()
+        if not set(options) <= taken:
+            raise UnsupportedError(
+                f"{name}: came {', '.join(options)}=; gradtape does not take it on a tensor; "
+                "leave it out and apply it to the arguments or to the result"
+            )
+    if wanted is None and casting in ("same_kind", "unsafe"):
+        return function(*inputs, **options)
+    given = tuple(type(x) if type(x) in _NUMBERS else as_array(x).dtype for x in inputs)
+    try:
+        dtypes = ufunc.resolve_dtypes(
+            (*given, *(None,) * ufunc.nout),
+            signature=wanted or (None,) * ufunc.nargs,
+            casting=casting,
+        )
+    except TypeError as error:
+        raise DTypeError(f"{name}: {error}") from None
+    cast = [
+        x if type(x) in _NUMBERS else astype(as_array(x), dtype, copy=False)
+        for x, dtype in zip(inputs, dtypes, strict=False)
+    ]
+    results = function(*cast, **options)
+    if ufunc.nout == 1:
+        return astype(results, dtypes[-1], copy=False)
+    return tuple(
+        astype(result, dtype, copy=False)
+        for result, dtype in zip(results, dtypes[ufunc.nin :], strict=True)
+    )
+
+
+def _signature(ufunc: np.ufunc, signature: Any, dtype: Any) -> tuple[Any, ...] | None:
+    """Per argument and result the dtype that is asked for, or None; None if nothing is."""
+    if signature is None and dtype is None:
+        return None
+    if signature is None:
+        signature = (None,) * ufunc.nin + (dtype,) * ufunc.nout
+    elif isinstance(signature, str) and len(signature) > 1:
+        signature = signature.replace("->", "")
+    elif not isinstance(signature, tuple):
+        signature = (None,) * ufunc.nin + (signature,) * ufunc.nout
+    return tuple(None if one is None else np.dtype(one) for one in signature)

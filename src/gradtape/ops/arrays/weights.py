@@ -1,0 +1,80 @@
+"""Averages, and weights that belong to the axes of an array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import public
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.arguments import as_array, normalize_axes
+from gradtape.ops.cast import astype
+from gradtape.ops.reduce import Axes, count_over, mean_over, sum_over
+from gradtape.ops.shape import broadcast_to, reshape, transpose
+from gradtape.typing import ArrayLike, Axis
+
+
+def weights_beside(name: str, weights: ArrayLike, x: Any, axes: Axes | None) -> Any:
+    """Weights in the form that broadcasts against `x`.
+
+    They have the shape of `x`, or that of the axes they belong to, in the order these were named.
+    """
+    weights = as_array(weights)
+    if weights.shape == x.shape:
+        return weights
+    if axes is None or weights.shape != tuple(x.shape[axis] for axis in axes):
+        raise ShapeError(
+            f"{name}: came weights of shape {weights.shape} for shape {x.shape} and axes {axes}; "
+            "needed the same shape, or that of the axes"
+        )
+    weights = transpose(weights, np.argsort(axes).tolist())
+    return reshape(weights, tuple(n if a in axes else 1 for a, n in enumerate(x.shape)))
+
+
+@public(np.average)
+def average(
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    weights: ArrayLike = None,
+    returned: bool = False,
+    *,
+    keepdims: bool = False,
+) -> Any:
+    """Weighted mean of the elements, over all or the given axes.
+
+    Args:
+        x: What to average.
+        axis: One or several axes; None takes all of them.
+        weights: One for each element, or for each place along the axes; None for equal ones.
+        returned: Whether to return the sum of the weights as well.
+        keepdims: Whether the reduced axes stay, with size 1.
+
+    Raises:
+        ShapeError: The weights do not fit.
+        AxisError: There is no such axis.
+        ArgumentError: The weights are an array that adds up to zero.
+
+    >>> gt.average(np.array([1.0, 2.0]), weights=np.array([1.0, 3.0]))
+    np.float64(1.75)
+    """
+    x = as_array(x)
+    axes, keepdims = normalize_axes(axis, len(x.shape), "average"), bool(keepdims)
+    if weights is None:
+        mean = mean_over(x, axis=axes, keepdims=keepdims)
+        if not returned:
+            return mean
+        total = np.full(mean.shape, count_over(x.shape, axes), mean.dtype)[()]
+        return mean, Tensor(total) if isinstance(mean, Tensor) else total
+    weights = weights_beside("average", weights, x, None if axis is None else axes)
+    dtypes = [x.dtype, weights.dtype, *([np.float64] if x.dtype.kind in "biu" else [])]
+    dtype = np.result_type(*dtypes)
+    weights = astype(broadcast_to(weights, x.shape), dtype, copy=False)
+    total = sum_over(weights, axis=axes, keepdims=keepdims)
+    if isinstance(total, np.ndarray | np.generic) and (total == 0).any():
+        raise ArgumentError("average: came weights that add up to 0; needed another sum")
+    products = astype(x, dtype, copy=False) * weights
+    mean = sum_over(products, axis=axes, keepdims=keepdims) / total
+    return (mean, total) if returned else mean

@@ -1,0 +1,201 @@
+"""Functions that write into an array: on a tensor they assign, and stay differentiable.
+
+An ndarray takes in tensors without history only, like everywhere else.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import functions, public
+from gradtape.core.tensor import Tensor, concrete
+from gradtape.errors import ArgumentError, ConversionError, ShapeError, UnsupportedError
+from gradtape.ops.arguments import as_array
+from gradtape.ops.cast import astype
+from gradtape.ops.gather import as_indices, take
+from gradtape.ops.select import clip, where
+from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.typing import ArrayLike
+
+Write = Callable[..., None]
+
+
+def _writes(original: Any) -> Callable[[Write], Write]:
+    """A function that writes into tensors itself, and leaves ndarrays to NumPy's `original`."""
+
+    def define(function: Write) -> Write:
+        name = function.__name__
+
+        @functools.wraps(function)
+        def write(target: Any, /, *args: Any, **options: Any) -> None:
+            if isinstance(target, Tensor):
+                target.check_writable(name)
+                function(target, *args, **options)
+                return
+            try:
+                plain = [concrete(x, name) if isinstance(x, Tensor) else x for x in args]
+            except ConversionError:
+                raise UnsupportedError(
+                    f"np.{name}: an ndarray cannot hold the history of a tensor; write into a "
+                    "tensor, such as gt.tensor(array)"
+                ) from None
+            original(target, *plain, **options)
+
+        return public(original)(write)
+
+    return define
+
+
+def _put_flat(target: Tensor, values: Any, places: Any) -> None:
+    """Write values to places in the flattened tensor."""
+    flat = functions["setitem"](reshape(target, -1), values, places)
+    target[...] = reshape(flat, target.shape)
+
+
+def _cycled(values: ArrayLike, count: int, name: str) -> Any:
+    """So many values, from the start again when they end."""
+    values = reshape(as_array(values), -1)
+    size = values.shape[0]
+    if size == count or not count:
+        return values if count else take(values, np.arange(0))
+    if not size:
+        raise ShapeError(f"{name}: came no values for {count} places")
+    return take(values, np.arange(count) % size)
+
+
+@_writes(np.put)
+def put(a: Any, ind: ArrayLike, v: ArrayLike, /, mode: str = "raise") -> None:
+    """Write values to places in the flattened tensor, in place.
+
+    Args:
+        a: What to write into.
+        ind: The places.
+        v: The values; they are repeated if there are fewer.
+        mode: What to do out of bounds: "raise", "wrap" around, or "clip" to the ends.
+
+    Raises:
+        IndexingError: A place is out of bounds.
+        ArgumentError: `mode` is something else.
+
+    >>> x = gt.zeros(3)
+    >>> gt.put(x, [0, 2], [1.0, 5.0])
+    >>> x
+    tensor([1., 0., 5.])
+    """
+    places = reshape(as_indices(ind, "put"), -1)
+    if mode == "wrap":
+        places = places % a.size
+    elif mode == "clip":
+        places = clip(places, 0, a.size - 1)
+    elif mode != "raise":
+        raise ArgumentError(f'put: came mode={mode!r}; needed "raise", "wrap" or "clip"')
+    values = _cycled(v, places.shape[0], "put")
+    _put_flat(a, astype(values, a.dtype, copy=False), places)
+
+
+@_writes(np.place)
+def place(arr: Any, mask: ArrayLike, vals: ArrayLike, /) -> None:
+    """Write values one after the other to where a mask is true, in place.
+
+    Args:
+        arr: What to write into.
+        mask: Truth values, of the shape of the tensor.
+        vals: The values; they are repeated if there are fewer.
+
+    Raises:
+        ConversionError: The mask is not known, inside of `jit` or `vmap`: it tells how many.
+
+    >>> x = gt.tensor([1.0, 2.0, 3.0])
+    >>> gt.place(x, x > 1.5, [10.0, 20.0])
+    >>> x
+    tensor([ 1., 10., 20.])
+    """
+    places = functions["flatnonzero"](as_array(mask))
+    values = _cycled(vals, places.shape[0], "place")
+    _put_flat(arr, astype(values, arr.dtype, copy=False), places)
+
+
+@_writes(np.putmask)
+def putmask(a: Any, mask: ArrayLike, values: ArrayLike, /) -> None:
+    """Write values to where a mask is true, each to the place that has its number, in place.
+
+    Args:
+        a: What to write into.
+        mask: Truth values, of the shape of the tensor.
+        values: The values; they are repeated to the size of the tensor.
+
+    Raises:
+        ShapeError: The mask has another size.
+
+    >>> x = gt.tensor([1.0, 2.0, 3.0])
+    >>> gt.putmask(x, x > 1.5, [10.0, 20.0, 30.0])
+    >>> x
+    tensor([ 1., 20., 30.])
+    """
+    mask = as_array(mask)
+    if math.prod(mask.shape) != a.size:
+        raise ShapeError(f"putmask: came a mask of shape {mask.shape} for shape {a.shape}")
+    new = reshape(_cycled(values, a.size, "putmask"), a.shape)
+    a[...] = where(reshape(mask, a.shape), astype(new, a.dtype, copy=False), a)
+
+
+@_writes(np.put_along_axis)
+def put_along_axis(arr: Any, indices: ArrayLike, values: ArrayLike, /, axis: int | None) -> None:
+    """Write values along an axis to where an array of numbers says, in place.
+
+    Args:
+        arr: What to write into.
+        indices: The numbers, with as many axes; others broadcast against those of the tensor.
+        values: The values, which broadcast against the numbers.
+        axis: The axis; None writes to the flattened tensor.
+
+    Raises:
+        IndexingError: A number is out of bounds, or not an integer.
+        ShapeError: The shapes do not fit.
+
+    >>> x = gt.zeros((2, 2))
+    >>> gt.put_along_axis(x, np.array([[1], [0]]), 5.0, axis=1)
+    >>> x
+    tensor([[0., 5.],
+            [5., 0.]])
+    """
+    indices = as_indices(indices, "put_along_axis")
+    numbers = np.arange(arr.size)
+    numbers = numbers if axis is None else numbers.reshape(arr.shape)
+    places = functions["take_along_axis"](numbers, indices, 0 if axis is None else axis)
+    values = broadcast_to(as_array(values), places.shape)
+    _put_flat(arr, astype(reshape(values, -1), arr.dtype, copy=False), reshape(places, -1))
+
+
+@_writes(np.fill_diagonal)
+def fill_diagonal(a: Any, val: ArrayLike, /, wrap: bool = False) -> None:
+    """Write values to the main diagonal of a tensor, in place.
+
+    Args:
+        a: What to write into: a matrix, or more axes of one size.
+        val: The values; they are repeated if there are fewer.
+        wrap: Whether the diagonal of a tall matrix goes on after it has reached the last column.
+
+    Raises:
+        ShapeError: There is only one axis, or more than two are of different sizes.
+
+    >>> x = gt.zeros((2, 2))
+    >>> gt.fill_diagonal(x, [1.0, 2.0])
+    >>> x
+    tensor([[1., 0.],
+            [0., 2.]])
+    """
+    if len(a.shape) < 2 or (len(a.shape) > 2 and len(set(a.shape)) > 1):
+        raise ShapeError(
+            f"fill_diagonal: came shape {a.shape}; needed two axes, or several of one size"
+        )
+    marked = np.zeros(a.shape, bool)
+    np.fill_diagonal(marked, True, wrap)
+    places = np.flatnonzero(marked)
+    values = _cycled(val, places.size, "fill_diagonal")
+    _put_flat(a, astype(values, a.dtype, copy=False), places)

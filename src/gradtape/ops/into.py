@@ -1,0 +1,131 @@
+"""`x.mul_into(y, out)` and the like: results written into a tensor that exists already.
+
+Where nothing is recorded and nobody else holds the memory of `out`, the result is computed into
+it, without an array in between. Elsewhere `out` is given the result as by `out[...] = x * y`, which
+stays differentiable and leaves what a record or another tensor holds as it was.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import functions
+from gradtape.core.state import STATE
+from gradtape.core.tensor import Tensor
+from gradtape.errors import DTypeError, ShapeError
+
+# The method, the function whose result it writes, and the ufunc that can write it to an array.
+INTO: dict[str, tuple[str, np.ufunc]] = {
+    "add_into": ("add", np.add),
+    "sub_into": ("subtract", np.subtract),
+    "mul_into": ("multiply", np.multiply),
+    "div_into": ("divide", np.divide),
+    "pow_into": ("power", np.power),
+    "maximum_into": ("maximum", np.maximum),
+    "minimum_into": ("minimum", np.minimum),
+    "matmul_into": ("matmul", np.matmul),
+    "neg_into": ("negative", np.negative),
+    "abs_into": ("abs", np.absolute),
+    "square_into": ("square", np.square),
+    "sqrt_into": ("sqrt", np.sqrt),
+    "exp_into": ("exp", np.exp),
+    "log_into": ("log", np.log),
+    "sin_into": ("sin", np.sin),
+    "cos_into": ("cos", np.cos),
+    "tanh_into": ("tanh", np.tanh),
+}
+
+# Who refers to the array of a tensor that nobody shares, while it is being counted: the tensor, two
+# variables and the argument of the counting function.
+_ALONE = 4
+
+
+def method(name: str) -> Callable[..., Any]:
+    """The method of that name."""
+    function, ufunc = INTO[name]
+    binary = ufunc.nin == 2
+
+    def into(self: Tensor, *args: Any) -> Any:
+        if len(args) != binary + 1:
+            raise TypeError(f"{name}: came {len(args)} arguments; needed {_signature(name)}")
+        *others, out = args
+        if isinstance(out, np.ndarray):
+            return ufunc(self, *others, out=out)
+        if not isinstance(out, Tensor):
+            raise TypeError(
+                f"{name}: came {type(out).__name__} to write into; needed a tensor or an ndarray: "
+                f"{_signature(name)}"
+            )
+        out.check_writable(name)
+        if not _write(ufunc, [self, *others], out):
+            _rebind(name, functions[function](self, *others), out)
+        return out
+
+    into.__name__ = name
+    into.__doc__ = f"{_signature(name)}: write what `gt.{function}` gives into `out`; returns it."
+    return into
+
+
+def _signature(name: str) -> str:
+    return f"x.{name}({'y, ' if INTO[name][1].nin == 2 else ''}out)"
+
+
+def _write(ufunc: np.ufunc, operands: list[Any], out: Tensor) -> bool:
+    """Compute into the memory of a tensor, if that is nobody else's and nothing is recorded."""
+    if type(out) is not Tensor or not STATE.get().plain:
+        return False
+    target = out.value
+    if type(target) is not np.ndarray or not _is_free(target):
+        return False
+    arrays = []
+    for operand in operands:
+        if isinstance(operand, Tensor):
+            if type(operand) is not Tensor or operand.record is not None:
+                return False
+            operand = operand.value
+        if not isinstance(operand, np.ndarray | int | float | complex):
+            return False
+        arrays.append(operand)
+    if out.record is not None or _result_shape(ufunc, arrays) != target.shape:
+        return False
+    if not np.can_cast(ufunc.resolve_dtypes(_dtypes(ufunc, arrays))[-1], target.dtype, "same_kind"):
+        return False
+    ufunc(*arrays, out=target, casting="same_kind")
+    return True
+
+
+def _is_free(array: np.ndarray) -> bool:
+    return sys.getrefcount(array) <= _ALONE and array.base is None and array.flags.writeable
+
+
+def _result_shape(ufunc: np.ufunc, arrays: list[Any]) -> tuple[int, ...] | None:
+    """The shape of the result; None if that is not simply what broadcasting gives."""
+    if ufunc is np.matmul:
+        a, b = (np.shape(x) for x in arrays)
+        return (a[0], b[1]) if len(a) == len(b) == 2 and a[1] == b[0] else None
+    try:
+        return np.broadcast_shapes(*map(np.shape, arrays))
+    except ValueError:
+        return None
+
+
+def _dtypes(ufunc: np.ufunc, arrays: list[Any]) -> tuple[Any, ...]:
+    kinds = (x.dtype if isinstance(x, np.ndarray) else type(x) for x in arrays)
+    return (*kinds, *(None,) * ufunc.nout)
+
+
+def _rebind(name: str, result: Any, out: Tensor) -> None:
+    """Give a tensor a result, which has to fit it."""
+    if result.shape != out.shape:
+        raise ShapeError(
+            f"{name}: came out of shape {out.shape}; needed {result.shape}, that of the result"
+        )
+    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
+        raise DTypeError(
+            f"{name}: came out of dtype {out.dtype}; needed one that can hold {result.dtype}"
+        )
+    out[...] = result

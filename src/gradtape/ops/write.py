@@ -1,0 +1,93 @@
+"""`t[index] = value` in the memory of the tensor, where nobody else sees it: O(part), not O(whole).
+
+The record of an assignment keeps no values, so an array that only its tensor refers to can be
+written to. Whoever else holds it (a record that read it, a view, `detach()`, `numpy()`) holds a
+reference to it, which is counted; then, as always, the tensor gets a new array.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import recording_segment
+from gradtape.core.define import public
+from gradtape.core.op import Op
+from gradtape.core.record import LEAVES, Assigning, Node
+from gradtape.core.state import CONTEXT_LEVEL, STATE
+from gradtape.core.tensor import Tensor
+from gradtape.ops.assign import assign
+from gradtape.ops.index import basic_index, part_shape
+
+ndarray = np.ndarray
+
+# Who refers to the array of a tensor that nobody shares, while it is being counted: the tensor, a
+# variable and the argument of the counting function.
+_ALONE = 3
+_OP: Op = assign.op  # type: ignore[attr-defined]
+
+
+@public()
+def write_item(tensor: Tensor, value: Any, index: Any) -> bool:
+    """Do `tensor[index] = value` in place if nothing else sees the memory.
+
+    Args:
+        tensor: What to write into.
+        value: What to write: a number, or a tensor or an array of the shape of the part.
+        index: What stands in the brackets.
+
+    Returns:
+        Whether it was done; if not, nothing was.
+
+    >>> t = gt.zeros(3)
+    >>> gt.ops.write.write_item(t, 2.0, 1), t
+    (True, tensor([0., 2., 0.]))
+    """
+    target = tensor.value
+    if type(target) is not ndarray or sys.getrefcount(target) > _ALONE:
+        return False
+    items = basic_index(index)
+    if items is None or target.base is not None or not target.flags.writeable:
+        return False
+    parent2 = None
+    if type(value) is Tensor:
+        value, parent2 = value.value, value.record
+    kind, state = type(value), STATE.get()
+    number = kind is float or kind is int
+    if number:
+        fits = target.dtype.kind == "f"
+    else:
+        fits = (kind is ndarray or isinstance(value, np.generic)) and value.dtype == target.dtype
+    if not fits or not state.plain:
+        return False
+    segment = _segment(tensor.record, parent2)
+    if segment is False:
+        return False
+    if segment is not None and segment is not state.recorder.segment:
+        segment = recording_segment(segment, _OP)
+    try:
+        shape = part_shape(items, target.shape)
+        if not number and value.shape != shape:
+            return False
+        target[items] = value
+    except IndexError:
+        return False  # the general way says what is wrong
+    if segment is not None:
+        whole = Aval(target.shape, target.dtype)
+        inputs = whole, value if number else Aval(shape, target.dtype)
+        parents = tensor.record, parent2
+        tensor.record = Assigning(_OP, segment, parents, inputs, whole, {"index": items}, None)
+    return True
+
+
+def _segment(node: Node | None, other: Node | None) -> Any:
+    """Where an op on two values is recorded: None if nowhere, False if their levels differ."""
+    if node is None or other is None or node.segment is other.segment:
+        return getattr(node or other, "segment", None)
+    one, two = node.segment, other.segment
+    if one is LEAVES:
+        one, two = two, one
+    return one if two is LEAVES and one.number == CONTEXT_LEVEL else False

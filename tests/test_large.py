@@ -1,0 +1,235 @@
+"""Ops on large arrays: native kernels give what NumPy gives, and only where they are meant to."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.compiler import large as compiler_large
+from gradtape.core.large import LARGE, is_tiled
+from gradtape.core.op import registry
+from opcall import Call, is_floating
+from opcases.case import OpCase
+from test_ops import CASES
+
+# No multiple of a tile, so that the last one overlaps.
+SIZE = LARGE + 777
+
+
+TILED = {op.name for op in registry if is_tiled(op)}
+
+
+def is_wanted(case: OpCase) -> bool:
+    return case.elementwise and case.differentiable and not TILED.isdisjoint(case.names)
+
+
+ELEMENTWISE = [case for case in CASES if is_wanted(case)]
+ROWS: dict[str, Callable[[Any], Any]] = {
+    "sum": lambda x: gt.sum(x, -1),
+    "sum-keepdims": lambda x: gt.sum(x, -1, keepdims=True),
+    "sum-all": gt.sum,
+    "sum-all-keepdims": lambda x: gt.sum(x, keepdims=True),
+    "sum-first": lambda x: gt.sum(x, 0),
+    "mean": lambda x: gt.mean(x, -1),
+    "max": lambda x: gt.max(x, -1),
+    "max-all": gt.max,
+    "min": lambda x: gt.min(x, -1),
+    "prod": lambda x: gt.prod(1 + x / 100, -1),
+    "var": lambda x: gt.var(x, -1),
+    "std": lambda x: gt.std(x, -1, ddof=1),
+    "norm": lambda x: gt.linalg.vector_norm(x, axis=-1),
+    "logsumexp": lambda x: gt.logsumexp(x, -1),
+    "softmax": gt.softmax,
+    "log_softmax": gt.log_softmax,
+    "cumsum": lambda x: gt.cumsum(x, -1),
+    "cumprod": lambda x: gt.cumprod(1 + x / 100, -1),
+}
+
+
+@pytest.fixture
+def kernels() -> Iterator[Any]:
+    """Fresh kernels, so that a test can look at those it made."""
+    fresh = compiler_large.Kernels()
+    before = registry.kernels
+    registry.__dict__["kernels"] = fresh
+    yield fresh
+    registry.__dict__["kernels"] = before
+
+
+def used(kernels: Any) -> set[str]:
+    """The names of the ops that kernels were made for."""
+    return {key[0].name for key, kernel in kernels._kernels.items() if kernel is not None}
+
+
+def value_and_gradients(function: Callable[..., Any], arrays: list[Any]) -> list[Any]:
+    """What a function gives, and the gradients of a weighted sum of it."""
+    leaves = [gt.tensor(x, requires_grad=is_floating(x)) for x in arrays]
+    out = function(*leaves)
+    weights = np.random.default_rng(1).uniform(0.5, 1.5, out.shape).astype(out.dtype)
+    out.backward(gt.Tensor(weights))
+    return [out.detach().numpy()] + [
+        leaf.grad.numpy() for leaf in leaves if leaf.requires_grad and leaf.grad is not None
+    ]
+
+
+def assert_as_without(kernels: Any, function: Callable[..., Any], arrays: list[Any]) -> None:
+    """The same as NumPy computes it, to a few units of the largest number."""
+    with np.errstate(all="ignore"):
+        got = value_and_gradients(function, arrays)
+        registry.__dict__["kernels"] = None
+        expected = value_and_gradients(function, arrays)
+        registry.__dict__["kernels"] = kernels
+    for one, other in zip(got, expected, strict=True):
+        assert (one.shape, one.dtype) == (other.shape, other.dtype)
+        finite = np.abs(other[np.isfinite(other)]).max(initial=1.0)
+        eps = np.finfo(other.dtype).eps
+        np.testing.assert_allclose(one, other, rtol=64 * eps, atol=64 * eps * finite)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("case", ELEMENTWISE, ids=[case.id for case in ELEMENTWISE])
+def test_elementwise(kernels: Any, case: OpCase, dtype: Any) -> None:
+    args = [np.resize(x, SIZE) if isinstance(x, np.ndarray) else x for x in case.args]
+    args = [x.astype(dtype) if isinstance(x, np.ndarray) and is_floating(x) else x for x in args]
+    call = Call(case.function, args, case.params)
+    assert_as_without(kernels, lambda *arrays: call(*arrays)[0], call.arrays)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ROWS)
+def test_rows(kernels: Any, name: str, dtype: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(2, 91, 203)).astype(dtype)
+    assert_as_without(kernels, ROWS[name], [x])
+    reduced = {"sum-first": set(), "norm": {"vector_norm"}, "std": {"std"}}
+    expected = reduced.get(name, {name.partition("-")[0]})
+    assert expected <= used(kernels)
+
+
+def test_a_rule_is_one_pass(kernels: Any) -> None:
+    x = gt.tensor(np.linspace(-3, 3, SIZE), requires_grad=True)
+    gt.gelu(x).backward()
+    assert used(kernels) == {"gelu"}
+
+
+def test_numbers_are_read_when_the_kernel_runs(kernels: Any) -> None:
+    x = np.linspace(0.5, 2, SIZE)
+    for factor in range(1, 100):
+        np.testing.assert_array_equal((gt.tensor(x) * (factor / 7)).numpy(), x * (factor / 7))
+    assert len(kernels._kernels) == 1
+
+
+@pytest.mark.parametrize("exponent", [2, 3, 2.0, -1, 0.5, 0, 1, 2.7, -3])
+def test_powers(kernels: Any, exponent: float) -> None:
+    x = np.linspace(0.5, 2, SIZE)
+    assert_as_without(kernels, lambda x: x**exponent, [x])
+    assert_as_without(kernels, lambda x: 1.5**x, [x])
+
+
+def test_an_identity_is_not_copied(kernels: Any) -> None:
+    x = np.ones(SIZE)
+    add = registry["add"]
+    given = kernels.pull(add, (True, True), x, None, (None, None), {})
+    assert given[0] is x
+    assert given[1] is x
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.zeros((SIZE, 2))[:, 0],
+        np.asfortranarray(np.zeros((300, 300))),
+        np.zeros(SIZE, np.complex128),
+        np.zeros(SIZE, np.float16),
+        np.zeros(SIZE, ">f8"),
+    ],
+    ids=["strided", "columns", "complex", "half", "byteorder"],
+)
+def test_other_arrays_are_left_to_numpy(kernels: Any, x: Any) -> None:
+    np.testing.assert_array_equal(gt.exp(gt.Tensor(x)).numpy(), np.exp(x))
+    assert not used(kernels)
+
+
+def test_broadcasting_is_left_to_numpy(kernels: Any) -> None:
+    x, y = np.ones((300, 300)), np.arange(300.0)
+    np.testing.assert_array_equal((gt.tensor(x) + gt.tensor(y)).numpy(), x + y)
+    assert not used(kernels)
+
+
+def test_floating_point_errors_are_raised_if_asked_for(kernels: Any) -> None:
+    x = gt.tensor(np.zeros(SIZE))
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        gt.log(x)
+    assert np.isneginf(gt.log(x).numpy()).all()
+
+
+def test_a_parameter_that_always_changes_is_not_compiled_for_ever(kernels: Any) -> None:
+    x = gt.tensor(np.linspace(-1, 1, SIZE))
+    for i in range(compiler_large._MOST_VARIANTS + 3):
+        slope = 0.01 * i
+        expected = np.where(x.numpy() > 0, x.numpy(), slope * x.numpy())
+        np.testing.assert_allclose(gt.leaky_relu(x, slope).numpy(), expected, rtol=1e-15)
+    assert len(kernels._kernels) == compiler_large._MOST_VARIANTS
+
+
+def test_second_order(kernels: Any) -> None:
+    x = np.linspace(-2, 2, SIZE)
+    slope = gt.grad(lambda x: gt.sum(gt.grad(lambda y: gt.sum(gt.sin(y) * y))(x)))(x)
+    np.testing.assert_allclose(slope, 2 * np.cos(x) - x * np.sin(x), rtol=1e-12, atol=1e-14)
+
+
+def test_release_frees_and_gives_the_same(kernels: Any) -> None:
+    x = gt.tensor(np.linspace(-2, 2, SIZE), requires_grad=True)
+    gt.sum(gt.tanh(x)).backward(release=True)
+    np.testing.assert_allclose(x.grad.numpy(), 1 - np.tanh(x.detach().numpy()) ** 2, atol=1e-15)
+
+
+def test_same_bits_with_any_number_of_threads(kernels: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(500, 333)).astype(np.float32)
+    before, found = gt.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            gt.set_num_threads(threads)
+            found.append([f(x) for f in ROWS.values()] + [gt.gelu(x)])
+    finally:
+        gt.set_num_threads(before)
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+def test_threads_at_once(kernels: Any) -> None:
+    x = np.linspace(-2, 2, SIZE)
+    expected, wrong = np.exp(x), []
+
+    def work() -> None:
+        for _ in range(20):
+            if not np.allclose(gt.exp(gt.tensor(x)).numpy(), expected, rtol=1e-14):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_switched_off_by_the_environment() -> None:
+    program = (
+        "import sys, numpy as np, gradtape as gt; gt.exp(gt.tensor(np.ones(10**5)));"
+        "print('gradtape.compiler.large' in sys.modules)"
+    )
+    for value, loaded in (("0", "False"), ("1", "True")):
+        env = {**os.environ, "GRADTAPE_EAGER_KERNELS": value}
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == loaded
