@@ -12,7 +12,13 @@ import numpy as np
 
 from gradtape import tree
 from gradtape.autodiff.arguments import deliver, has_tensors, primal, selected
-from gradtape.autodiff.reverse import Pullback, grad, record
+from gradtape.autodiff.reverse import (
+    Pullback,
+    check_complex,
+    check_holomorphic,
+    grad,
+    record,
+)
 from gradtape.autodiff.transforms import jvp, vmap
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.define import functions
@@ -28,17 +34,26 @@ def _basis(aval: Aval) -> Any:
     return np.eye(size, dtype=aval.dtype).reshape(size, *aval.shape)
 
 
-def _refuse_complex(transform: str, values: Sequence[Any]) -> None:
-    """Raise for complex numbers: one number cannot hold the derivative by both of their parts."""
+def _check_kind(transform: str, values: Sequence[Any], holomorphic: bool) -> None:
+    """Raise for complex numbers: one number cannot hold the derivative by both of their parts.
+
+    Unless the function is holomorphic: then everything has to be complex.
+    """
+    if holomorphic:
+        check_complex(transform, values)
+        return
     for value in values:
         if aval_of(value).dtype.kind == "c":
             raise DTypeError(
-                f"{transform}: came {aval_of(value)}; needed real arguments and results. Split "
-                "complex ones into real and imaginary parts, or use gt.jvp and gt.vjp"
+                f"{transform}: came {aval_of(value)}; needed real arguments and results. Use "
+                "holomorphic=True for a holomorphic function; else split complex ones into real "
+                "and imaginary parts, or use gt.jvp and gt.vjp"
             )
 
 
-def jacrev(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+def jacrev(
+    function: Callable[..., Any], argnums: Argnums = 0, *, holomorphic: bool = False
+) -> Callable[..., Any]:
     """Return a function that computes the Jacobian row by row, by reverse mode.
 
     Best where there are fewer outputs than inputs: all rows are pulled back in one batched pass.
@@ -46,6 +61,7 @@ def jacrev(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., 
     Args:
         function: What to differentiate; arrays or nested containers out.
         argnums: Which positional argument(s) to differentiate with respect to.
+        holomorphic: Whether the function is complex-differentiable; see `gt.grad`.
 
     Returns:
         A function of the same arguments. For an output of shape `s` and an argument of shape `a`
@@ -59,15 +75,16 @@ def jacrev(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., 
     @functools.wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = selected(argnums, len(args), "jacrev")
-        _refuse_complex("jacrev", [leaf for n in chosen for leaf in tree.flatten(args[n])[0]])
+        leaves = [leaf for n in chosen for leaf in tree.flatten(args[n])[0]]
+        _check_kind("jacrev", leaves, holomorphic)
         run = record(function, args, kwargs, chosen, "jacrev")
-        _refuse_complex("jacrev", run.outs)
-        return _rows(run, isinstance(argnums, int))
+        _check_kind("jacrev", run.outs, holomorphic)
+        return _rows(run, isinstance(argnums, int), holomorphic)
 
     return jacobian
 
 
-def _rows(run: Pullback, single: bool) -> Any:
+def _rows(run: Pullback, single: bool, holomorphic: bool) -> Any:
     """The Jacobian of a recorded run: unit cotangents of every output, pulled back as a batch."""
     avals = [aval_of(out) for out in run.outs]
 
@@ -79,6 +96,9 @@ def _rows(run: Pullback, single: bool) -> Any:
 
         aval = avals[position]
         rows = vmap(pull)(_basis(aval))
+        if holomorphic:
+            check_holomorphic("jacobian", rows, vmap(pull)(1j * _basis(aval)))
+            rows = tree.map_leaves(functions["conj"], rows)
         return tree.map_leaves(
             lambda leaf: _shaped(leaf, aval.shape + leaf.shape[1:], run.tensors), rows
         )
@@ -86,7 +106,9 @@ def _rows(run: Pullback, single: bool) -> Any:
     return run.unflatten([jacobian_of(i) for i in range(len(avals))])
 
 
-def jacfwd(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+def jacfwd(
+    function: Callable[..., Any], argnums: Argnums = 0, *, holomorphic: bool = False
+) -> Callable[..., Any]:
     """Return a function that computes the Jacobian column by column, by forward mode.
 
     Best where there are fewer inputs than outputs: all columns are pushed in one batched pass.
@@ -94,6 +116,7 @@ def jacfwd(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., 
     Args:
         function: What to differentiate; arrays or nested containers out.
         argnums: Which positional argument(s) to differentiate with respect to.
+        holomorphic: Whether the function is complex-differentiable; see `gt.grad`.
 
     Returns:
         As for `jacrev`.
@@ -108,7 +131,7 @@ def jacfwd(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., 
         chosen = selected(argnums, len(args), "jacfwd")
         leaves, structure = tree.flatten([args[n] for n in chosen])
         values = [primal(leaf, "jacfwd", "an argument") for leaf in leaves]
-        _refuse_complex("jacfwd", values)
+        _check_kind("jacfwd", values, holomorphic)
 
         def of_leaves(*changed: Any) -> Any:
             full = list(args)
@@ -116,10 +139,10 @@ def jacfwd(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., 
                 full[n] = part
             return function(*full, **kwargs)
 
-        columns = [_columns(of_leaves, values, i) for i in range(len(values))]
+        columns = [_columns(of_leaves, values, i, holomorphic) for i in range(len(values))]
         # Columns nest as argument, then output; users get output, then argument.
         outs, out_structure = tree.flatten(columns[0])
-        _refuse_complex("jacfwd", outs)
+        _check_kind("jacfwd", outs, holomorphic)
         flat = [tree.flatten(column)[0] for column in columns]
         per_output = []
         for i in range(len(outs)):
@@ -130,7 +153,9 @@ def jacfwd(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., 
     return jacobian
 
 
-def _columns(function: Callable[..., Any], values: list[Any], position: int) -> Any:
+def _columns(
+    function: Callable[..., Any], values: list[Any], position: int, holomorphic: bool
+) -> Any:
     """Derivatives with respect to one argument, its axes last."""
     aval = aval_of(values[position])
 
@@ -141,6 +166,8 @@ def _columns(function: Callable[..., Any], values: list[Any], position: int) -> 
         return jvp(of_one, (values[position],), (tangent,))[1]
 
     columns = vmap(push, out_axes=-1)(_basis(aval))
+    if holomorphic:
+        check_holomorphic("jacobian", columns, vmap(push, out_axes=-1)(1j * _basis(aval)))
     tensors = has_tensors(values)
     return tree.map_leaves(
         lambda leaf: _shaped(leaf, leaf.shape[:-1] + aval.shape, tensors), columns
@@ -152,12 +179,15 @@ def _shaped(leaf: Any, shape: tuple[int, ...], tensors: bool) -> Any:
     return deliver(own(functions["reshape"](leaf, shape), set()), tensors=tensors)
 
 
-def jacobian(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+def jacobian(
+    function: Callable[..., Any], argnums: Argnums = 0, *, holomorphic: bool = False
+) -> Callable[..., Any]:
     """Return a function that computes the Jacobian in the mode that needs fewer passes.
 
     Args:
         function: What to differentiate; arrays or nested containers out.
         argnums: Which positional argument(s) to differentiate with respect to.
+        holomorphic: Whether the function is complex-differentiable; see `gt.grad`.
 
     Returns:
         As for `jacrev`.
@@ -166,33 +196,35 @@ def jacobian(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[...
     array([[2., 0.],
            [2., 1.]])
     """
-    forward = jacfwd(function, argnums)
+    forward = jacfwd(function, argnums, holomorphic=holomorphic)
 
     @functools.wraps(function)
     def choose(*args: Any, **kwargs: Any) -> Any:
         chosen = selected(argnums, len(args), "jacobian")
-        _refuse_complex("jacobian", [leaf for n in chosen for leaf in tree.flatten(args[n])[0]])
+        leaves = [leaf for n in chosen for leaf in tree.flatten(args[n])[0]]
+        _check_kind("jacobian", leaves, holomorphic)
         run = record(function, args, kwargs, chosen, "jacobian")
-        _refuse_complex("jacobian", run.outs)
+        _check_kind("jacobian", run.outs, holomorphic)
         rows = sum(math.prod(aval_of(out).shape) for out in run.outs)
-        columns = sum(
-            math.prod(aval_of(leaf).shape) for n in chosen for leaf in tree.flatten(args[n])[0]
-        )
+        columns = sum(math.prod(aval_of(leaf).shape) for leaf in leaves)
         if columns < rows:
             # A function with only a custom_vjp in it has no forward mode.
             with contextlib.suppress(NotDifferentiableError):
                 return forward(*args, **kwargs)
-        return _rows(run, isinstance(argnums, int))
+        return _rows(run, isinstance(argnums, int), holomorphic)
 
     return choose
 
 
-def hessian(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+def hessian(
+    function: Callable[..., Any], argnums: Argnums = 0, *, holomorphic: bool = False
+) -> Callable[..., Any]:
     """Return a function that computes the matrix of second derivatives of a scalar function.
 
     Args:
         function: What to differentiate; returns a scalar.
         argnums: Which positional argument(s) to differentiate with respect to.
+        holomorphic: Whether the function is complex-differentiable; see `gt.grad`.
 
     Returns:
         A function of the same arguments; for an argument of shape `a` the Hessian has shape
@@ -202,8 +234,9 @@ def hessian(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[...,
     array([[4., 2.],
            [2., 0.]])
     """
-    gradient = grad(function, argnums)
-    forward, reverse = jacfwd(gradient, argnums), jacrev(gradient, argnums)
+    gradient = grad(function, argnums, holomorphic=holomorphic)
+    forward = jacfwd(gradient, argnums, holomorphic=holomorphic)
+    reverse = jacrev(gradient, argnums, holomorphic=holomorphic)
 
     @functools.wraps(function)
     def second(*args: Any, **kwargs: Any) -> Any:

@@ -13,12 +13,13 @@ from gradtape.autodiff.arguments import deliver, has_tensors, like_argument, pri
 from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.core.aval import aval_of
 from gradtape.core.call import is_differentiable, lift
+from gradtape.core.define import functions
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.record import Leaf, Segment
 from gradtape.core.state import adopted, next_level
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import own, walk
-from gradtape.errors import DTypeError, ShapeError
+from gradtape.errors import DTypeError, NotDifferentiableError, ShapeError
 
 ndarray = np.ndarray
 
@@ -72,8 +73,8 @@ class Pullback:
         """Values, one per output, in the structure of the output."""
         return tree.unflatten(self._out_structure, leaves)
 
-    def scalar(self) -> Tensor | Any:
-        """The only output, which must be a real scalar."""
+    def scalar(self, *, holomorphic: bool = False) -> Tensor | Any:
+        """The only output, which must be a scalar: real, or complex if that was announced."""
         if len(self.outs) != 1:
             raise ShapeError(
                 f"{self._name}: the function returned {len(self.outs)} values; needed one "
@@ -86,10 +87,13 @@ class Pullback:
                 f"{self._name}: the function returned shape {aval.shape}; needed a scalar. "
                 "Reduce it (np.sum), or use gt.jacobian or gt.vjp"
             )
-        if not is_differentiable(out) or aval.dtype.kind == "c":
+        if holomorphic:
+            check_complex(self._name, [*self._arguments, out])
+        elif not is_differentiable(out) or aval.dtype.kind == "c":
             raise DTypeError(
                 f"{self._name}: the function returned {aval.dtype}; needed a real floating "
-                "scalar. Use gt.vjp for complex results"
+                "scalar. Use holomorphic=True for a complex derivative, gt.vjp for complex results "
+                "of other functions"
             )
         return out
 
@@ -180,6 +184,20 @@ def checked(value: Any, like: Any, transform: str, what: str, of: str) -> Any:
     return value.astype(aval.dtype)
 
 
+def check_complex(name: str, values: Sequence[Any]) -> None:
+    """Raise unless all values are complex, as the arguments and results of holomorphic functions.
+
+    Raises:
+        DTypeError: One is not.
+    """
+    for value in values:
+        if aval_of(value).dtype.kind != "c":
+            raise DTypeError(
+                f"{name}: came {aval_of(value)} with holomorphic=True; needed complex arguments "
+                "and results. Use astype(complex), or leave holomorphic out"
+            )
+
+
 def output_and_aux(out: Any, name: str) -> tuple[Any, Any]:
     """The pair a function with `has_aux` returned."""
     if not isinstance(out, tuple) or len(out) != 2:
@@ -216,7 +234,11 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
 
 
 def value_and_grad(
-    function: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that computes the value and the gradient of a scalar function.
 
@@ -225,6 +247,7 @@ def value_and_grad(
         argnums: Which positional argument(s) to differentiate with respect to. One number gives
             one gradient, a sequence a tuple of them.
         has_aux: Whether the function returns `(value, aux)`.
+        holomorphic: Whether the function is complex-differentiable; see `grad`.
 
     Returns:
         A function of the same arguments that returns `(value, gradient)`, or
@@ -246,16 +269,46 @@ def value_and_grad(
                 return _of_array(function, args, kwargs, argnums)
         chosen = selected(argnums, len(args), "grad")
         run = record(function, args, kwargs, chosen, "grad", has_aux=has_aux)
-        return _of_run(run, single=isinstance(argnums, int), has_aux=has_aux)
+        return _of_run(run, isinstance(argnums, int), has_aux, holomorphic)
 
     return evaluate
 
 
-def _of_run(run: Pullback, *, single: bool, has_aux: bool) -> Any:
+def _of_run(run: Pullback, single: bool, has_aux: bool, holomorphic: bool) -> Any:
     """Value and gradient of a recorded run."""
-    out = run.scalar()
-    grads = run.pull([ones_like(out)])
+    out = run.scalar(holomorphic=holomorphic)
+    one = ones_like(out)
+    grads = run.pull([one])
+    if holomorphic:
+        check_holomorphic("grad", grads, run.pull([1j * one]))
+        grads = tree.map_leaves(functions["conj"], grads)
     return (run.value(), run.aux) if has_aux else run.value(), grads[0] if single else grads
+
+
+def check_holomorphic(name: str, along_real: Any, along_imaginary: Any) -> None:
+    """Raise if a derivative is not complex-linear: it is another one along the imaginary axis.
+
+    What is being recorded, batched or traced is not looked at.
+
+    Args:
+        name: The transform.
+        along_real: What the cotangent (or tangent) 1 gave.
+        along_imaginary: What 1j gave; 1j times the same, if the function is holomorphic.
+
+    Raises:
+        NotDifferentiableError: The function has no complex derivative.
+    """
+    pairs = zip(tree.flatten(along_real)[0], tree.flatten(along_imaginary)[0], strict=True)
+    for one, other in pairs:
+        if type(one) is not ndarray or type(other) is not ndarray:
+            continue
+        scale = np.abs(one).max(initial=0.0) + np.abs(other).max(initial=0.0)
+        if np.abs(1j * one - other).max(initial=0.0) > np.finfo(one.dtype).eps ** 0.5 * scale:
+            raise NotDifferentiableError(
+                f"{name}: came a function that is not holomorphic (it uses abs, conj, real, imag "
+                "or the like), so that it has no complex derivative; use gt.vjp and gt.jvp, or "
+                "differentiate a real function of its result"
+            )
 
 
 def _of_array(
@@ -275,11 +328,15 @@ def _of_array(
             if type(found) is ndarray:
                 return value[()], found
     pullback = Pullback("grad", segment, [args[n]], [node], [tree.SINGLE], out, False)
-    return _of_run(pullback, single=True, has_aux=False)
+    return _of_run(pullback, single=True, has_aux=False, holomorphic=False)
 
 
 def grad(
-    function: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that computes the gradient of a scalar function.
 
@@ -288,6 +345,9 @@ def grad(
         argnums: Which positional argument(s) to differentiate with respect to. One number gives
             one gradient, a sequence a tuple of them.
         has_aux: Whether the function returns `(value, aux)`; then `(gradient, aux)` is returned.
+        holomorphic: Whether the function is complex-differentiable, from complex arguments to a
+            complex scalar; the result is then its complex derivative. Without it the gradient by a
+            complex argument is the direction of steepest ascent of a real function.
 
     Returns:
         A function of the same arguments that returns the gradient, in the form of the argument:
@@ -296,13 +356,16 @@ def grad(
     Raises:
         DTypeError: An argument to be differentiated is not floating or complex.
         ShapeError: The function did not return a scalar.
+        NotDifferentiableError: With `holomorphic`, the function is not.
 
     >>> gt.grad(lambda x: np.sum(np.sin(x)))(np.zeros(2))
     array([1., 1.])
     >>> gt.grad(gt.grad(lambda x: x**3))(2.0)
     np.float64(12.0)
+    >>> gt.grad(lambda z: z**2, holomorphic=True)(1 + 2j)
+    np.complex128(2+4j)
     """
-    evaluate = value_and_grad(function, argnums, has_aux=has_aux)
+    evaluate = value_and_grad(function, argnums, has_aux=has_aux, holomorphic=holomorphic)
 
     @functools.wraps(function)
     def gradient(*args: Any, **kwargs: Any) -> Any:
