@@ -1,1 +1,12 @@
 """Fourier transforms."""
+
+from gradtape.core.op import registry
+
+with registry.opened():
+    from gradtape.ops.fft import (
+        cosine as cosine,
+        fourier as fourier,
+        frequencies as frequencies,
+        hermitian as hermitian,
+        real as real,
+    )

@@ -1,1 +1,12 @@
 """Interpolation and filters of images."""
+
+from gradtape.core.op import registry
+
+with registry.opened():
+    from gradtape.ops.ndimage import (
+        edges as edges,
+        extremes as extremes,
+        filters as filters,
+        interpolation as interpolation,
+        prefilter as prefilter,
+    )

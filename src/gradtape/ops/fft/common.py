@@ -1,0 +1,115 @@
+"""What Fourier transforms share: their arguments, and the library that computes them."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.call import call
+from gradtape.core.define import move_batch_axis
+from gradtape.core.op import Op
+from gradtape.core.tensor import is_extended_float
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.arguments import Batch, as_array, normalize_axes
+from gradtape.ops.cast import astype
+from gradtape.ops.pad import crop, pad_constant
+from gradtape.typing import Array, ArrayLike, Axis
+
+# Which direction is divided by the number of elements. The other direction of a transform has the
+# same scale under the other name, which is what transposes need.
+OTHER_NORM = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+_SINGLE = "efF"
+
+
+@functools.cache
+def library(xp: Any) -> Any:
+    """The module of transforms that goes with an array module; SciPy's keeps single precision."""
+    if xp is not np:
+        return importlib.import_module("cupyx.scipy.fft")
+    import scipy.fft
+
+    return scipy.fft
+
+
+def once(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An op whose result has another dtype than its input, called so that it is computed once."""
+    op: Op = function.op  # type: ignore[attr-defined]
+    return lambda x, **params: call(op, (x,), params)
+
+
+def complex_dtype(dtype: Any) -> np.dtype[Any]:
+    """The dtype of the coefficients of numbers of some dtype."""
+    return np.dtype(np.complex64 if dtype.char in _SINGLE else np.complex128)
+
+
+def real_dtype(dtype: Any) -> np.dtype[Any]:
+    """The dtype of the numbers that coefficients of some dtype stand for."""
+    return np.dtype(np.float32 if dtype.char in _SINGLE else np.float64)
+
+
+def as_numbers(x: ArrayLike) -> Array:
+    """`x` as an array of a dtype that transforms take."""
+    x = as_array(x)
+    return astype(x, np.float32) if is_extended_float(x.dtype) else x
+
+
+def norm_of(name: str, norm: str | None) -> str:
+    """Which direction is scaled, checked."""
+    norm = "backward" if norm is None else norm
+    if norm not in OTHER_NORM:
+        raise ArgumentError(
+            f'{name}: came norm={norm!r}; needed "backward", "ortho" or "forward"; leave it out '
+            'for "backward"'
+        )
+    return norm
+
+
+def axes_and_sizes(
+    name: str, x: Any, s: Any, axes: Axis
+) -> tuple[tuple[int, ...], tuple[int | None, ...]]:
+    """The axes to transform, counted from the front, and the size wanted of each or None."""
+    ndim = len(x.shape)
+    if s is None:
+        chosen = normalize_axes(axes, ndim, name)
+        return chosen, (None,) * len(chosen)
+    sizes = tuple(_size(n) for n in (s if isinstance(s, Sequence | np.ndarray) else (s,)))
+    chosen = normalize_axes(range(-len(sizes), 0) if axes is None else axes, ndim, name)
+    if len(chosen) != len(sizes):
+        raise ShapeError(
+            f"{name}: came s={s} and axes={axes}; needed as many sizes as there are axes"
+        )
+    return chosen, sizes
+
+
+def _size(n: Any) -> int | None:
+    """A size as NumPy takes it: -1 leaves the axis as it is."""
+    size = None if n is None else operator.index(n)
+    return None if size == -1 else size
+
+
+def resized(name: str, x: Any, axes: Sequence[int], sizes: Sequence[int | None]) -> Any:
+    """`x` cut off, or continued by zeros, to the given sizes along some axes."""
+    wanted = list(x.shape)
+    for axis, size in zip(axes, sizes, strict=True):
+        wanted[axis] = wanted[axis] if size is None else size
+        if wanted[axis] < 1:
+            raise ShapeError(
+                f"{name}: came {wanted[axis]} points along axis {axis} of shape {x.shape}; needed "
+                "at least one to transform"
+            )
+    more = tuple((0, max(n - old, 0)) for n, old in zip(wanted, x.shape, strict=True))
+    less = tuple((0, max(old - n, 0)) for n, old in zip(wanted, x.shape, strict=True))
+    if any(after for _, after in less):
+        x = crop(x, widths=less)
+    return pad_constant(x, widths=more, fill=0) if any(after for _, after in more) else x
+
+
+def batch_axes(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    """Batching of an op along `axes`: the batch goes first, and the others move by one."""
+    x = move_batch_axis(args[0], axes[0])
+    return call(op, (x,), {**params, "axes": tuple(axis + 1 for axis in params["axes"])}), 0

@@ -1,0 +1,350 @@
+"""Cosine and sine transforms of types 1 to 4, with SciPy's names and scales.
+
+Their matrices are symmetric (types 1 and 4), or the transposes of each other (2 and 3), but for an
+element at one end or both that has half the weight of the others. `orthogonalize` removes that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.define import linear
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.arguments import refuse
+from gradtape.ops.fft.common import (
+    OTHER_NORM,
+    as_numbers,
+    axes_and_sizes,
+    batch_axes,
+    complex_dtype,
+    library,
+    norm_of,
+    real_dtype,
+    resized,
+)
+from gradtape.typing import Array, ArrayLike, Axis
+
+# The transform with the transposed matrix, which but for scale is also the inverse one.
+_OTHER_TYPE = {1: 1, 2: 3, 3: 2, 4: 4}
+
+
+def _ends_times(factor: float, x: Any, axes: Sequence[int], ends: Sequence[int]) -> Any:
+    """`x` with the elements at some ends of each of the axes multiplied by a factor."""
+    for axis in axes:
+        factors = np.ones(x.shape[axis], real_dtype(x.dtype))
+        factors[list(ends)] = factor
+        x = x * factors.reshape((-1,) + (1,) * (len(x.shape) - axis - 1))
+    return x
+
+
+def _defined(name: str, lighter: dict[int, tuple[int, ...]]) -> Callable[..., Any]:
+    """The op of cosine or sine transforms.
+
+    Args:
+        name: "dct" or "dst".
+        lighter: At which ends of the input an element has half the weight, for types 1 and 3.
+    """
+
+    def forward(xp: Any, x: Any, type: int, axes: Any, norm: str, orthogonalize: bool) -> Any:
+        function = getattr(library(xp), f"{name}n")
+        return function(x, type=type, axes=axes, norm=norm, orthogonalize=orthogonalize)
+
+    # y = C·x: with W, which halves the lighter elements, C₁ᵀ = W·C₁·W⁻¹, C₂ᵀ = C₃·W⁻¹ and
+    # C₃ᵀ = W·C₂; the others are symmetric, and `orthogonalize` makes W the identity
+    def transpose(
+        ct: Any, _out: Any, _x: Any, type: int, axes: Any, norm: str, orthogonalize: bool
+    ) -> Any:
+        before: tuple[int, ...] = ()
+        after: tuple[int, ...] = ()
+        other = _OTHER_TYPE[type]
+        if not orthogonalize:
+            before, after = lighter.get(other, ()), lighter.get(type, ())
+        ct = _ends_times(2.0, ct, axes, before)
+        ct = transform(ct, type=other, axes=axes, norm=norm, orthogonalize=orthogonalize)
+        return _ends_times(0.5, ct, axes, after)
+
+    transform = linear(
+        name,
+        forward,
+        transpose,
+        infer=lambda x, **_params: Aval(
+            x.shape, complex_dtype(x.dtype) if x.dtype.kind == "c" else real_dtype(x.dtype)
+        ),
+        batch=batch_axes,
+    )
+    return transform
+
+
+_TRANSFORMS = {
+    "dct": _defined("dct", {1: (0, -1), 3: (0,)}),
+    "dst": _defined("dst", {3: (-1,)}),
+}
+
+
+def _transformed(
+    name: str,
+    x: ArrayLike,
+    type: int,
+    s: Any,
+    axes: Axis,
+    norm: str | None,
+    orthogonalize: bool | None,
+    options: Any,
+) -> Array:
+    """Any of the functions below; that it is inverse, and which one it is, shows in its name."""
+    refuse(name, options)
+    x, norm = as_numbers(x), norm_of(name, norm)
+    if type not in _OTHER_TYPE:
+        raise ArgumentError(f"{name}: came type={type!r}; needed 1, 2, 3 or 4")
+    chosen, sizes = axes_and_sizes(name, x, s, axes)
+    if not chosen:
+        return x
+    x = resized(name, x, chosen, sizes)
+    kind = name.removeprefix("i")[:3]
+    if kind == "dct" and type == 1 and any(x.shape[axis] < 2 for axis in chosen):
+        raise ShapeError(f"{name}: came shape {x.shape}; type 1 needs two points along each axis")
+    orthogonalize = norm == "ortho" if orthogonalize is None else bool(orthogonalize)
+    if name[0] == "i":
+        type, norm = _OTHER_TYPE[type], OTHER_NORM[norm]
+    transform = _TRANSFORMS[kind]
+    return transform(x, type=type, axes=chosen, norm=norm, orthogonalize=orthogonalize)
+
+
+def dct(
+    x: ArrayLike,
+    /,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    *,
+    orthogonalize: bool | None = None,
+    **unsupported: Any,
+) -> Array:
+    """Discrete cosine transform along one axis, as `scipy.fft.dct`.
+
+    Args:
+        x: Real or complex numbers. Single precision stays single.
+        type: Which one of the four, 1 to 4.
+        n: How many points to transform: the axis is cut off, or continued by zeros, to so many.
+        axis: Along which axis.
+        norm: Which direction is scaled: the inverse one ("backward", also None), this one
+            ("forward"), or both by the root ("ortho").
+        orthogonalize: Whether the matrix is made a multiple of an orthogonal one; None does so for
+            "ortho".
+        **unsupported: Further options of SciPy, which raise.
+
+    Raises:
+        AxisError: There is no such axis.
+        ShapeError: There are no points, or only one for type 1.
+
+    >>> gt.fft.dct(np.array([1.0, 1.0, 1.0]))
+    array([6., 0., 0.])
+    """
+    s = None if n is None else (n,)
+    return _transformed("dct", x, type, s, (axis,), norm, orthogonalize, unsupported)
+
+
+def idct(
+    x: ArrayLike,
+    /,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    *,
+    orthogonalize: bool | None = None,
+    **unsupported: Any,
+) -> Array:
+    """Inverse of `gt.fft.dct` of the same type, with its options.
+
+    Args:
+        x: The coefficients.
+        type: Which one of the four is inverted.
+        n: How many coefficients to use: cut off, or continued by zeros.
+        axis: Along which axis.
+        norm: Which of the two directions is scaled.
+        orthogonalize: Whether the matrix is made a multiple of an orthogonal one.
+        **unsupported: Further options of SciPy, which raise.
+
+    >>> gt.fft.idct(np.array([6.0, 0.0, 0.0]))
+    array([1., 1., 1.])
+    """
+    s = None if n is None else (n,)
+    return _transformed("idct", x, type, s, (axis,), norm, orthogonalize, unsupported)
+
+
+def dst(
+    x: ArrayLike,
+    /,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    *,
+    orthogonalize: bool | None = None,
+    **unsupported: Any,
+) -> Array:
+    """Discrete sine transform along one axis, as `scipy.fft.dst`, with the options of `gt.fft.dct`.
+
+    Args:
+        x: Real or complex numbers.
+        type: Which one of the four, 1 to 4.
+        n: How many points to transform: cut off, or continued by zeros.
+        axis: Along which axis.
+        norm: Which of the two directions is scaled.
+        orthogonalize: Whether the matrix is made a multiple of an orthogonal one.
+        **unsupported: Further options of SciPy, which raise.
+
+    >>> gt.fft.dst(np.array([1.0, -1.0]), type=4)
+    array([-1.0823922 ,  2.61312593])
+    """
+    s = None if n is None else (n,)
+    return _transformed("dst", x, type, s, (axis,), norm, orthogonalize, unsupported)
+
+
+def idst(
+    x: ArrayLike,
+    /,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    *,
+    orthogonalize: bool | None = None,
+    **unsupported: Any,
+) -> Array:
+    """Inverse of `gt.fft.dst` of the same type, with its options.
+
+    Args:
+        x: The coefficients.
+        type: Which one of the four is inverted.
+        n: How many coefficients to use: cut off, or continued by zeros.
+        axis: Along which axis.
+        norm: Which of the two directions is scaled.
+        orthogonalize: Whether the matrix is made a multiple of an orthogonal one.
+        **unsupported: Further options of SciPy, which raise.
+
+    >>> np.round(gt.fft.idst(gt.fft.dst(np.array([1.0, -1.0]))), 12)
+    array([ 1., -1.])
+    """
+    s = None if n is None else (n,)
+    return _transformed("idst", x, type, s, (axis,), norm, orthogonalize, unsupported)
+
+
+def dctn(
+    x: ArrayLike,
+    /,
+    type: int = 2,
+    s: Any = None,
+    axes: Axis = None,
+    norm: str | None = None,
+    *,
+    orthogonalize: bool | None = None,
+    **unsupported: Any,
+) -> Array:
+    """Discrete cosine transform over several axes, with the options of `gt.fft.dct`.
+
+    Args:
+        x: Real or complex numbers.
+        type: Which one of the four, 1 to 4.
+        s: The size wanted along each of the axes, to which they are cut off or continued by zeros.
+        axes: Over which axes, each at most once; None takes all of them.
+        norm: Which of the two directions is scaled.
+        orthogonalize: Whether the matrix is made a multiple of an orthogonal one.
+        **unsupported: Further options of SciPy, which raise.
+
+    >>> gt.fft.dctn(np.ones((2, 2)))
+    array([[16.,  0.],
+           [ 0.,  0.]])
+    """
+    return _transformed("dctn", x, type, s, axes, norm, orthogonalize, unsupported)
+
+
+def idctn(
+    x: ArrayLike,
+    /,
+    type: int = 2,
+    s: Any = None,
+    axes: Axis = None,
+    norm: str | None = None,
+    *,
+    orthogonalize: bool | None = None,
+    **unsupported: Any,
+) -> Array:
+    """Inverse of `gt.fft.dctn` of the same type, with its options.
+
+    Args:
+        x: The coefficients.
+        type: Which one of the four is inverted.
+        s: The size wanted along each of the axes.
+        axes: Over which axes; None takes all of them.
+        norm: Which of the two directions is scaled.
+        orthogonalize: Whether the matrix is made a multiple of an orthogonal one.
+        **unsupported: Further options of SciPy, which raise.
+
+    >>> gt.fft.idctn(np.array([[16.0, 0.0], [0.0, 0.0]]))
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    return _transformed("idctn", x, type, s, axes, norm, orthogonalize, unsupported)
+
+
+def dstn(
+    x: ArrayLike,
+    /,
+    type: int = 2,
+    s: Any = None,
+    axes: Axis = None,
+    norm: str | None = None,
+    *,
+    orthogonalize: bool | None = None,
+    **unsupported: Any,
+) -> Array:
+    """Discrete sine transform over several axes, with the options of `gt.fft.dctn`.
+
+    Args:
+        x: Real or complex numbers.
+        type: Which one of the four, 1 to 4.
+        s: The size wanted along each of the axes.
+        axes: Over which axes; None takes all of them.
+        norm: Which of the two directions is scaled.
+        orthogonalize: Whether the matrix is made a multiple of an orthogonal one.
+        **unsupported: Further options of SciPy, which raise.
+
+    >>> gt.fft.dstn(np.ones((1, 1)))
+    array([[4.]])
+    """
+    return _transformed("dstn", x, type, s, axes, norm, orthogonalize, unsupported)
+
+
+def idstn(
+    x: ArrayLike,
+    /,
+    type: int = 2,
+    s: Any = None,
+    axes: Axis = None,
+    norm: str | None = None,
+    *,
+    orthogonalize: bool | None = None,
+    **unsupported: Any,
+) -> Array:
+    """Inverse of `gt.fft.dstn` of the same type, with its options.
+
+    Args:
+        x: The coefficients.
+        type: Which one of the four is inverted.
+        s: The size wanted along each of the axes.
+        axes: Over which axes; None takes all of them.
+        norm: Which of the two directions is scaled.
+        orthogonalize: Whether the matrix is made a multiple of an orthogonal one.
+        **unsupported: Further options of SciPy, which raise.
+
+    >>> gt.fft.idstn(np.array([[4.0]]))
+    array([[1.]])
+    """
+    return _transformed("idstn", x, type, s, axes, norm, orthogonalize, unsupported)

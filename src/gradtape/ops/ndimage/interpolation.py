@@ -1,0 +1,368 @@
+"""Arrays at other places: at coordinates, moved, zoomed, rotated, by any affine map."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import answers, functions
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from gradtape.ops.arguments import as_array, as_shape, normalize_axis
+from gradtape.ops.cast import astype
+from gradtape.ops.join import stack
+from gradtape.ops.ndimage.prefilter import check_mode, check_order, refuse_output, spline_filter
+from gradtape.ops.ndimage.sample import sample
+from gradtape.ops.pad import pad
+from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.ops.trigonometric import cos, deg2rad, sin
+from gradtape.typing import Array, ArrayLike
+
+# By so much an array is continued for the modes whose spline has no rule for its ends.
+_MARGIN = 12
+
+
+def floating(name: str, x: ArrayLike) -> Array:
+    """`x` as an array of a dtype that SciPy's functions on images have."""
+    x = as_array(x)
+    if x.dtype.char not in "fdFD":
+        raise DTypeError(
+            f"{name}: came {x.dtype}; needed float32 or float64, real or complex; use astype"
+        )
+    return x
+
+
+def _at(
+    name: str, x: Array, coordinates: Any, output: Any, order: int, mode: str, cval: Any,
+    prefilter: bool,
+) -> Array:  # fmt: skip
+    """The spline through an array, at coordinates whose first axis is that of its axes."""
+    refuse_output(name, output)
+    check_order(name, order)
+    check_mode(name, mode)
+    if coordinates.dtype.kind not in "fiu" or len(x.shape) == 0:
+        raise DTypeError(
+            f"{name}: came {x.dtype}{list(x.shape)} and coordinates of {coordinates.dtype}; needed "
+            "at least one axis, and real coordinates"
+        )
+    if coordinates.dtype != np.float64:
+        coordinates = astype(coordinates, np.float64)
+    dtype, shape = x.dtype, coordinates.shape[1:]
+    if 0 in x.shape:
+        raise ShapeError(f"{name}: came shape {x.shape}; needed elements to interpolate")
+    if prefilter and order > 1:
+        if mode in ("nearest", "grid-constant"):
+            fill = {"mode": "edge"} if mode == "nearest" else {"constant_values": cval}
+            x, coordinates = pad(x, _MARGIN, **fill), coordinates + _MARGIN
+        x = spline_filter(x, order, mode=mode)
+    out = sample(
+        x,
+        reshape(coordinates, (len(x.shape), math.prod(shape))),
+        order=order,
+        mode=mode,
+        cval=cval,
+        derivative=(0,) * len(x.shape),
+    )
+    out = reshape(out, shape)
+    return out if out.dtype == dtype else astype(out, dtype)
+
+
+@answers("scipy.ndimage.map_coordinates")
+def map_coordinates(
+    input: ArrayLike,
+    coordinates: ArrayLike,
+    /,
+    output: Any = None,
+    order: int = 3,
+    mode: str = "constant",
+    cval: Any = 0.0,
+    prefilter: bool = True,
+) -> Array:
+    """The values of an array at coordinates between its elements, by a spline through them.
+
+    It is differentiable in the array and in the coordinates. Where a spline of order 0 or 1 has no
+    derivative in the coordinates, at elements, the one on the right is taken; of order 0 it is 0.
+
+    Args:
+        input: The array.
+        coordinates: One coordinate for each axis of the array, along a first axis; the others are
+            those of the result.
+        output: An option of SciPy, which raises.
+        order: The degree of the spline, from 0 to 5.
+        mode: What lies beyond the ends: "constant", "grid-constant", "nearest", "mirror",
+            "reflect" ("grid-mirror"), "wrap", "grid-wrap", as in SciPy.
+        cval: The number beyond the ends for "constant" and "grid-constant".
+        prefilter: Whether the coefficients of the spline are computed; False takes the elements
+            for them.
+
+    Raises:
+        ShapeError: There is not one coordinate for each axis.
+        DTypeError: The array is not floating.
+        ArgumentError: `order` or `mode` is something else.
+
+    >>> x = np.array([[0.0, 1.0], [2.0, 3.0]])
+    >>> gt.ndimage.map_coordinates(x, np.array([[0.5], [0.5]]), order=1)
+    array([1.5])
+    """
+    x, places = floating("map_coordinates", input), as_array(coordinates)
+    if len(places.shape) < 2 or places.shape[0] != len(x.shape):
+        raise ShapeError(
+            f"map_coordinates: came an array of shape {x.shape} and coordinates of shape "
+            f"{places.shape}; needed a first axis of {len(x.shape)} and at least one more"
+        )
+    return _at("map_coordinates", x, places, output, order, mode, cval, prefilter)
+
+
+def _grid(shape: Sequence[int]) -> list[Any]:
+    """The index along each axis of every element, in arrays that broadcast."""
+    ndim = len(shape)
+    return [
+        np.arange(n, dtype=np.float64).reshape((n,) + (1,) * (ndim - axis - 1))
+        for axis, n in enumerate(shape)
+    ]
+
+
+def _stacked(rows: Sequence[Any], shape: Sequence[int]) -> Any:
+    """Coordinates that broadcast, one for each axis, as one array."""
+    return stack([broadcast_to(row, tuple(shape)) for row in rows])
+
+
+def _per_axis(name: str, what: str, value: Any, ndim: int) -> Any:
+    """One number for all axes, or one for each."""
+    value = as_array(value)
+    if value.shape not in ((), (1,), (ndim,)):
+        raise ShapeError(
+            f"{name}: came {what} of shape {value.shape}; needed a number, or one for each of "
+            f"{ndim} axes"
+        )
+    return broadcast_to(value, (ndim,))
+
+
+def _item(x: Any, *index: int) -> Any:
+    return functions["getitem"](x, index)
+
+
+@answers("scipy.ndimage.shift")
+def shift(
+    input: ArrayLike,
+    shift: Any,
+    /,
+    output: Any = None,
+    order: int = 3,
+    mode: str = "constant",
+    cval: Any = 0.0,
+    prefilter: bool = True,
+) -> Array:
+    """The array moved by any distance, differentiable in the distance as well.
+
+    Args:
+        input: The array.
+        shift: How far, for all axes or for each of them.
+        output: An option of SciPy, which raises.
+        order: The degree of the spline, from 0 to 5.
+        mode: What lies beyond the ends, as for `gt.ndimage.map_coordinates`.
+        cval: The number beyond the ends for "constant" and "grid-constant".
+        prefilter: Whether the coefficients of the spline are computed.
+
+    Raises:
+        ShapeError: There is not one distance for each axis.
+        DTypeError: The array is not floating.
+        ArgumentError: `order` or `mode` is something else.
+
+    >>> gt.ndimage.shift(np.array([1.0, 2.0, 4.0]), 0.5, order=1)
+    array([0. , 1.5, 3. ])
+    """
+    x = floating("shift", input)
+    distance = _per_axis("shift", "shift", shift, len(x.shape))
+    rows = [places - _item(distance, axis) for axis, places in enumerate(_grid(x.shape))]
+    places = _stacked(rows, x.shape)
+    return _at("shift", x, places, output, order, mode, cval, prefilter)
+
+
+@answers("scipy.ndimage.zoom")
+def zoom(
+    input: ArrayLike,
+    zoom: Any,
+    /,
+    output: Any = None,
+    order: int = 3,
+    mode: str = "constant",
+    cval: Any = 0.0,
+    prefilter: bool = True,
+    *,
+    grid_mode: bool = False,
+) -> Array:
+    """The array with more or fewer elements along its axes.
+
+    Args:
+        input: The array.
+        zoom: By which factor, for all axes or for each; sizes are rounded.
+        output: An option of SciPy, which raises.
+        order: The degree of the spline, from 0 to 5.
+        mode: What lies beyond the ends, as for `gt.ndimage.map_coordinates`.
+        cval: The number beyond the ends for "constant" and "grid-constant".
+        prefilter: Whether the coefficients of the spline are computed.
+        grid_mode: Whether elements are areas, whose outer edges stay in place, and not points, of
+            which the first and the last one stay.
+
+    Raises:
+        ShapeError: There is not one factor for each axis.
+        DTypeError: The array is not floating.
+        ArgumentError: `order` or `mode` is something else.
+
+    >>> gt.ndimage.zoom(np.array([1.0, 2.0, 4.0]), 5 / 3, order=1)
+    array([1. , 1.5, 2. , 3. , 4. ])
+    """
+    x = floating("zoom", input)
+    if isinstance(zoom, Tensor):
+        zoom = zoom.tolist()  # what decides on a shape has no derivative
+    factors = np.asarray(_per_axis("zoom", "zoom", zoom, len(x.shape))).tolist()
+    shape = [round(n * factor) for n, factor in zip(x.shape, factors, strict=True)]
+    rows = []
+    for places, n, m in zip(_grid(shape), x.shape, shape, strict=True):
+        if grid_mode:
+            rows.append((places + 0.5) * (n / m if m else 1.0) - 0.5)
+        else:
+            rows.append(places * ((n - 1) / (m - 1) if m != 1 else 1.0))
+    if all(factor == 1 for factor in factors) and prefilter:
+        return functions["copy"](x)
+    return _at("zoom", x, _stacked(rows, shape), output, order, mode, cval, prefilter)
+
+
+@answers("scipy.ndimage.affine_transform")
+def affine_transform(
+    input: ArrayLike,
+    matrix: ArrayLike,
+    /,
+    offset: Any = 0.0,
+    output_shape: Any = None,
+    output: Any = None,
+    order: int = 3,
+    mode: str = "constant",
+    cval: Any = 0.0,
+    prefilter: bool = True,
+) -> Array:
+    """The array by an affine map of its coordinates, differentiable in the map as well.
+
+    The element of the result at index i is the value of the array at `matrix @ i + offset`.
+
+    Args:
+        input: The array.
+        matrix: One row per axis; also a vector for a diagonal matrix, or a matrix with the offset
+            as a further column, which may have a further row.
+        offset: What is added, for all axes or for each; not used if the matrix has it.
+        output_shape: The shape of the result; that of the array if it is None.
+        output: An option of SciPy, which raises.
+        order: The degree of the spline, from 0 to 5.
+        mode: What lies beyond the ends, as for `gt.ndimage.map_coordinates`.
+        cval: The number beyond the ends for "constant" and "grid-constant".
+        prefilter: Whether the coefficients of the spline are computed.
+
+    Raises:
+        ShapeError: The matrix or the offset does not fit.
+        DTypeError: The array is not floating.
+        ArgumentError: `order` or `mode` is something else.
+
+    >>> gt.ndimage.affine_transform(np.eye(2), np.array([[0.0, 1.0], [1.0, 0.0]]), order=1)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    x, matrix = floating("affine_transform", input), as_array(matrix)
+    ndim = len(x.shape)
+    shape = x.shape if output_shape is None else as_shape(output_shape, "affine_transform")
+    if matrix.shape in ((ndim, ndim + 1), (ndim + 1, ndim + 1)):
+        offset = functions["getitem"](matrix, (slice(0, ndim), ndim))
+    elif matrix.shape not in ((ndim, ndim), (ndim,)) or len(shape) != ndim:
+        raise ShapeError(
+            f"affine_transform: came an array of shape {x.shape}, a matrix of shape {matrix.shape} "
+            f"and output_shape {shape}; needed {ndim} rows and columns, and as many axes"
+        )
+    moved = _per_axis("affine_transform", "offset", offset, ndim)
+    grid = _grid(shape)
+    rows = []
+    for axis in range(ndim):
+        if len(matrix.shape) == 1:
+            row = _item(matrix, axis) * grid[axis]
+        else:
+            # In the order of SciPy: at the ends, a last bit decides on what is inside.
+            row = _item(matrix, axis, 0) * grid[0]
+            for other in range(1, ndim):
+                row = row + _item(matrix, axis, other) * grid[other]
+        rows.append(row + _item(moved, axis))
+    places = _stacked(rows, shape)
+    return _at("affine_transform", x, places, output, order, mode, cval, prefilter)
+
+
+@answers("scipy.ndimage.rotate")
+def rotate(
+    input: ArrayLike,
+    angle: Any,
+    /,
+    axes: Sequence[int] = (1, 0),
+    reshape: bool = True,
+    output: Any = None,
+    order: int = 3,
+    mode: str = "constant",
+    cval: Any = 0.0,
+    prefilter: bool = True,
+) -> Array:
+    """The array rotated in the plane of two axes.
+
+    Args:
+        input: The array.
+        angle: By how many degrees; without `reshape` it is differentiable in it.
+        axes: The two axes.
+        reshape: Whether the shape is made such that all of the array is inside.
+        output: An option of SciPy, which raises.
+        order: The degree of the spline, from 0 to 5.
+        mode: What lies beyond the ends, as for `gt.ndimage.map_coordinates`.
+        cval: The number beyond the ends for "constant" and "grid-constant".
+        prefilter: Whether the coefficients of the spline are computed.
+
+    Raises:
+        AxisError: There is no such axis.
+        ArgumentError: There are not two different axes, or `order` or `mode` is something else.
+        DTypeError: The array is not floating.
+        UnsupportedError: The angle is a tensor, and the shape would depend on it.
+
+    >>> np.round(gt.ndimage.rotate(np.array([[1.0, 2.0], [3.0, 4.0]]), 90, order=1), 12)
+    array([[2., 4.],
+           [1., 3.]])
+    """
+    x = floating("rotate", input)
+    if len(axes) != 2:
+        raise ArgumentError(f"rotate: came axes={axes}; needed two")
+    plane = sorted(normalize_axis(axis, len(x.shape), "rotate") for axis in axes)
+    if plane[0] == plane[1]:
+        raise ArgumentError(f"rotate: came axes={axes}; needed two different ones")
+    if reshape and isinstance(angle, Tensor):
+        raise UnsupportedError(
+            "rotate: came a tensor as angle with reshape=True; the shape cannot depend on it; give "
+            "reshape=False, or float(angle)"
+        )
+    c, s = _turn(angle)
+    sizes = [x.shape[axis] for axis in plane]
+    new = sizes
+    if reshape:
+        corners = np.array([[0, 0, *sizes[:1] * 2], [0, sizes[1], 0, sizes[1]]])
+        new = (np.ptp(np.array([[c, s], [-s, c]]) @ corners, axis=1) + 0.5).astype(int).tolist()
+    shape = list(x.shape)
+    shape[plane[0]], shape[plane[1]] = new
+    rows = _grid(shape)
+    first, second = rows[plane[0]], rows[plane[1]]
+    middle, target = ([(n - 1) / 2 for n in own] for own in (sizes, new))
+    rows[plane[0]] = c * first + s * second + (middle[0] - (c * target[0] + s * target[1]))
+    rows[plane[1]] = -s * first + c * second + (middle[1] - (-s * target[0] + c * target[1]))
+    return _at("rotate", x, _stacked(rows, shape), output, order, mode, cval, prefilter)
+
+
+def _turn(angle: Any) -> tuple[Any, Any]:
+    """Cosine and sine of degrees, exact at right angles where the angle is a number."""
+    if isinstance(angle, Tensor | np.ndarray):
+        return cos(deg2rad(angle)), sin(deg2rad(angle))
+    import scipy.special
+
+    return float(scipy.special.cosdg(angle)), float(scipy.special.sindg(angle))

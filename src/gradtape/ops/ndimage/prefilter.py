@@ -1,0 +1,144 @@
+"""The coefficients of the spline through the elements of an array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import answers, linear, move_batch_axis
+from gradtape.core.op import Op
+from gradtape.errors import ArgumentError, UnsupportedError
+from gradtape.ops.arguments import Batch, as_array, normalize_axis
+from gradtape.ops.fft.common import once
+from gradtape.ops.shape import moveaxis
+from gradtape.typing import Array, ArrayLike
+
+# How an array goes on beyond its ends, by the rule that the spline has there.
+_ENDS = {
+    "mirror": "mirror",
+    "constant": "mirror",
+    "wrap": "mirror",
+    "grid-constant": "mirror",
+    "reflect": "reflect",
+    "nearest": "reflect",
+    "grid-mirror": "reflect",
+    "grid-wrap": "grid-wrap",
+}
+MODES = tuple(_ENDS)
+# SciPy's recursion for a repeated end begins with a sum that it cuts off: for fewer elements than
+# this its matrix is not symmetric to the last bits.
+_EXACT = 32
+
+
+def check_mode(name: str, mode: str) -> None:
+    if mode not in MODES:
+        raise ArgumentError(f"{name}: came mode={mode!r}; needed one of {', '.join(MODES)}")
+
+
+def check_order(name: str, order: int) -> None:
+    if order not in range(6):
+        raise ArgumentError(f"{name}: came order={order!r}; needed an integer from 0 to 5")
+
+
+def refuse_output(name: str, output: Any) -> None:
+    """Raise for SciPy's option `output`: results are new, in the dtype of the input."""
+    if output is not None:
+        raise UnsupportedError(
+            f"{name}: came output=; gradtape does not take it; use the result, and astype on it"
+        )
+
+
+def _forward(xp: Any, x: Any, axis: int, order: int, mode: str) -> Any:
+    import scipy.ndimage
+
+    dtype = np.complex128 if x.dtype.kind == "c" else np.float64
+    return scipy.ndimage.spline_filter1d(x, order, axis, output=dtype, mode=mode)
+
+
+def _transpose(ct: Any, _out: Any, _x: Any, axis: int, order: int, mode: str) -> Any:
+    size = ct.shape[axis]
+    if mode == "reflect" and size < _EXACT:
+        matrix = _forward(np, np.eye(size), 0, order, mode)
+        return moveaxis(moveaxis(ct, axis, -1) @ matrix, -1, axis)
+    if mode != "mirror":
+        return filter_along(ct, axis=axis, order=order, mode=mode)
+    ends = np.ones(size)
+    ends[[0, -1]] = 2
+    ends = ends.reshape((-1,) + (1,) * (len(ct.shape) - axis - 1))
+    return filter_along(ct * ends, axis=axis, order=order, mode=mode) / ends
+
+
+def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    x = move_batch_axis(args[0], axes[0])
+    return call(op, (x,), {**params, "axis": params["axis"] + 1}), 0
+
+
+# B·c = x with the values B of splines at the elements. B is symmetric where an end is repeated or
+# the other one follows; mirrored at an end, B with the rows of both ends halved is.
+_filter = linear(
+    "spline_filter1d",
+    _forward,
+    _transpose,
+    infer=lambda x, **_params: Aval(
+        x.shape, np.dtype(np.complex128 if x.dtype.kind == "c" else np.float64)
+    ),
+    batch=_batch,
+)
+filter_along = once(_filter)
+
+
+@answers("scipy.ndimage.spline_filter1d")
+def spline_filter1d(
+    input: ArrayLike, /, order: int = 3, axis: int = -1, output: Any = None, mode: str = "mirror"
+) -> Array:
+    """The coefficients of a spline through the elements along one axis, in double precision.
+
+    Args:
+        input: The elements.
+        order: The degree of the spline, from 0 to 5; for 0 and 1 they are the elements.
+        axis: Along which axis.
+        output: An option of SciPy, which raises.
+        mode: How the array goes on beyond its ends.
+
+    Raises:
+        AxisError: There is no such axis.
+        ArgumentError: `order` or `mode` is something else.
+
+    >>> gt.ndimage.spline_filter1d(np.array([1.0, 1.0, 1.0]))
+    array([1., 1., 1.])
+    """
+    refuse_output("spline_filter1d", output)
+    check_order("spline_filter1d", order)
+    check_mode("spline_filter1d", mode)
+    x = as_array(input)
+    axis = normalize_axis(axis, len(x.shape), "spline_filter1d")
+    return filter_along(x, axis=axis, order=order, mode=_ENDS[mode])
+
+
+@answers("scipy.ndimage.spline_filter")
+def spline_filter(
+    input: ArrayLike, /, order: int = 3, output: Any = None, mode: str = "mirror"
+) -> Array:
+    """The coefficients of a spline through the elements of an array, in double precision.
+
+    Args:
+        input: The elements.
+        order: The degree of the spline, from 0 to 5; for 0 and 1 they are the elements.
+        output: An option of SciPy, which raises.
+        mode: How the array goes on beyond its ends.
+
+    Raises:
+        ArgumentError: `order` or `mode` is something else.
+
+    >>> gt.ndimage.spline_filter(np.ones((2, 2)))
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    refuse_output("spline_filter", output)
+    x = as_array(input)
+    for axis in range(len(x.shape)):
+        x = spline_filter1d(x, order, axis, mode=mode)
+    return x

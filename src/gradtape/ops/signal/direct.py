@@ -1,0 +1,131 @@
+"""Convolution as a sum of products: the op that filters and convolutions are made of.
+
+Its arrays are stacks, as those of `matmul`: the last axes are convolved, the axes before broadcast.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import broadcast_sizes, general, move_batch_axis, unbroadcast
+from gradtape.core.op import Op
+from gradtape.ops.arguments import Batch
+from gradtape.ops.cast import conj_if_complex
+from gradtape.ops.rearrange import flip
+from gradtape.ops.shape import reshape
+
+# ---- the forward --------------------------------------------------------------------------------
+
+
+def _forward(xp: Any, x: Any, h: Any, ndim: int, full: bool) -> Any:
+    dtype = np.result_type(x.dtype, h.dtype)
+    if xp is np and ndim == x.ndim == h.ndim == 1 and dtype != np.float16:
+        return np.convolve(x, h, "full" if full else "valid")
+    if full:
+        if math.prod(h.shape[-ndim:]) > math.prod(x.shape[-ndim:]):
+            x, h = h, x
+        widths = [(0, 0)] * (x.ndim - ndim) + [(m - 1, m - 1) for m in h.shape[-ndim:]]
+        x = xp.pad(x, widths)
+    return _valid(xp, x, h[(..., *(slice(None, None, -1),) * ndim)], ndim, dtype)
+
+
+def _valid(xp: Any, x: Any, weights: Any, ndim: int, dtype: Any) -> Any:
+    """out[k] = Σ weights[j]·x[k + j], wherever all of x[k + j] are there."""
+    sizes = weights.shape[-ndim:]
+    count = tuple(n - m + 1 for n, m in zip(x.shape[-ndim:], sizes, strict=True))
+    if math.prod(count) < math.prod(sizes):
+        # Few results of many terms: each is a sum over the weights.
+        lead = np.broadcast_shapes(x.shape[:-ndim], weights.shape[:-ndim])
+        out = xp.empty((*lead, *count), dtype)
+        for place in np.ndindex(*count):
+            part = x[(..., *map(slice, place, np.add(place, sizes)))]
+            out[(..., *place)] = (part * weights).sum(axis=tuple(range(-ndim, 0)))
+        return out
+    if xp is np and weights.ndim == ndim and dtype.char in "fdFD":
+        return _by_ndimage(x.astype(dtype, copy=False), weights.astype(dtype, copy=False), count)
+    total: Any = 0
+    for place in np.ndindex(*sizes):
+        factor = weights[(..., *(slice(j, j + 1) for j in place))]
+        total = total + factor * x[(..., *map(slice, place, np.add(place, count)))]
+    return total.astype(dtype, copy=False)
+
+
+def _by_ndimage(x: Any, weights: Any, count: Sequence[int]) -> Any:
+    """The same with one set of weights for all, by SciPy's filter, which does the edges as well."""
+    import scipy.ndimage
+
+    weights = weights.conj()  # SciPy conjugates them again
+    long = [axis for axis, m in enumerate(weights.shape, -weights.ndim) if m > 1]
+    if len(long) == 1:
+        out = scipy.ndimage.correlate1d(x, weights.ravel(), axis=long[0], mode="constant")
+    else:
+        stretched = weights.reshape((1,) * (x.ndim - weights.ndim) + weights.shape)
+        out = scipy.ndimage.correlate(x, stretched, mode="constant")
+    inner = (slice(m // 2, m // 2 + n) for m, n in zip(weights.shape, count, strict=True))
+    return out[(..., *inner)].copy()
+
+
+def _infer(x: Aval, h: Aval, ndim: int, full: bool) -> Aval:
+    sizes = zip(x.shape[-ndim:], h.shape[-ndim:], strict=True)
+    lead = broadcast_sizes(x.shape[:-ndim], h.shape[:-ndim])
+    own = (n + m - 1 if full else n - m + 1 for n, m in sizes)
+    return Aval((*lead, *own), np.result_type(x.dtype, h.dtype))
+
+
+# ---- rules --------------------------------------------------------------------------------------
+
+
+def turned(x: Any, ndim: int) -> Any:
+    """The last axes in reverse order, and conjugated: what a correlation does with its second."""
+    return conj_if_complex(flip(x, tuple(range(-ndim, 0))))
+
+
+def _by_first(ct: Any, _out: Any, _x: Any, h: Any, ndim: int, full: bool) -> Any:
+    return unbroadcast(convolve_over(ct, turned(h, ndim), ndim=ndim, full=not full), _x.shape)
+
+
+def _by_second(ct: Any, _out: Any, x: Any, _h: Any, ndim: int, full: bool) -> Any:
+    first, second = (ct, turned(x, ndim)) if full else (turned(x, ndim), ct)
+    return unbroadcast(convolve_over(first, second, ndim=ndim, full=False), _h.shape)
+
+
+def _jvp(tangents: Sequence[Any], _out: Any, x: Any, h: Any, ndim: int, full: bool) -> Any:
+    dx, dh = tangents
+    by_x = None if dx is None else convolve_over(dx, h, ndim=ndim, full=full)
+    by_h = None if dh is None else convolve_over(x, dh, ndim=ndim, full=full)
+    return by_x if by_h is None else by_h if by_x is None else by_x + by_h
+
+
+def lined_up(axes: Any, args: Any) -> list[Any]:
+    """Stacks with the batch axis first, then axes of size 1 so that the others broadcast."""
+    ndim = max(len(arg.shape) - (axis is not None) for arg, axis in zip(args, axes, strict=True))
+    result = []
+    for arg, axis in zip(args, axes, strict=True):
+        if axis is not None:
+            size, *rest = move_batch_axis(arg, axis).shape
+            shape = (size, *(1,) * (ndim - len(rest)), *rest)
+            arg = reshape(move_batch_axis(arg, axis), shape)
+        result.append(arg)
+    return result
+
+
+def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    return call(op, lined_up(axes, args), params), 0
+
+
+# Over all k, or where the arrays overlap completely, out[k] = Σ x[k − j]·h[j]: bilinear. Transposes
+# are correlations with the other factor, over where they overlap completely, or over all k.
+convolve_over: Callable[..., Any] = general(
+    "convolve_nd",
+    _forward,
+    infer=_infer,
+    vjps=(_by_first, _by_second),
+    jvp=_jvp,
+    batch=_batch,
+)

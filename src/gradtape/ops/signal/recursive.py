@@ -1,0 +1,126 @@
+"""The recursive filter as an op: differentiable in its coefficients, the signal and the state.
+
+With coefficients b₀ … b_K and 1, a₁ … a_K, and the state z before each step:
+
+    y[t] = b₀·x[t] + z₀        z_k ← b_{k+1}·x[t] − a_{k+1}·y[t] + z_{k+1}
+
+Its arrays are stacks: the last axis is that of the coefficients or of time, the axes before
+broadcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import broadcast_sizes, functions, general, unbroadcast
+from gradtape.core.op import Op
+from gradtape.ops.cast import conj_if_complex
+from gradtape.ops.join import concatenate
+from gradtape.ops.rearrange import flip
+from gradtape.ops.signal.direct import convolve_over, lined_up, turned
+
+
+def _forward(xp: Any, b: Any, a: Any, x: Any, state: Any) -> tuple[Any, Any]:
+    """`a` are the coefficients from a₁ on."""
+    import scipy.signal
+
+    dtype = np.result_type(b, a, x, state)
+    b, a, x, state = (array.astype(dtype, copy=False) for array in (b, a, x, state))
+    a = np.concatenate([np.ones((*a.shape[:-1], 1), dtype), a], axis=-1)
+    lead = np.broadcast_shapes(*(array.shape[:-1] for array in (b, a, x, state)))
+    x, state = (np.broadcast_to(array, (*lead, array.shape[-1])) for array in (x, state))
+    if b.ndim == a.ndim == 1:
+        y, end = scipy.signal.lfilter(b, a, x, zi=state)
+        return y, end
+    b, a = (np.broadcast_to(array, (*lead, array.shape[-1])) for array in (b, a))
+    y, end = np.empty_like(x), np.empty_like(state)
+    for i in np.ndindex(*lead):
+        y[i], end[i] = scipy.signal.lfilter(b[i], a[i], x[i], zi=state[i])
+    return y, end
+
+
+def _infer(b: Aval, a: Aval, x: Aval, state: Aval) -> tuple[Aval, Aval]:
+    avals = (b, a, x, state)
+    lead = broadcast_sizes(*(aval.shape[:-1] for aval in avals))
+    dtype = np.result_type(*(aval.dtype for aval in avals))
+    return Aval((*lead, x.shape[-1]), dtype), Aval((*lead, state.shape[-1]), dtype)
+
+
+def _part(x: Any, start: int, stop: int | None) -> Any:
+    return functions["getitem"](x, (Ellipsis, slice(start, stop)))
+
+
+def _backwards(a: Any, ct: Any, ct_end: Any) -> Any:
+    """w[t] = ct[t] − Σ aₖ·w[t + k], from the end, where w[T + k] is given; with what is given.
+
+    It is the cotangent of the state: of z_k before step t it is w[t + k].
+    """
+    order = a.shape[-1]
+    one = np.zeros(order + 1, ct.dtype)
+    one[0] = 1
+    # The state that comes of the given outputs: z_k = −Σ a_{k+1+i}·w[T + i]
+    met = convolve_over(a, flip(ct_end, -1), ndim=1, full=True)
+    state = -_part(met, order - 1, None)
+    w, _ = filter_over(one, a, flip(ct, -1), state)
+    lead = w.shape[:-1]
+    return concatenate([flip(w, -1), functions["broadcast_to"](ct_end, (*lead, order))], -1)
+
+
+def _vjp(
+    wanted: Sequence[bool], cts: Any, outs: Any, b: Any, a: Any, x: Any, _state: Any
+) -> tuple[Any, ...]:
+    ct, ct_end = cts
+    w = _backwards(conj_if_complex(a), ct, ct_end)
+    y, order = outs[0], a.shape[-1]
+
+    def met(signal: Any, other: Any) -> Any:
+        return convolve_over(signal, turned(other, 1), ndim=1, full=False)
+
+    return (
+        unbroadcast(met(w, x), b.shape) if wanted[0] else None,
+        unbroadcast(-met(_part(w, 1, None), y), a.shape) if wanted[1] else None,
+        unbroadcast(met(w, b), x.shape) if wanted[2] else None,
+        unbroadcast(_part(w, 0, order), _state.shape) if wanted[3] else None,
+    )
+
+
+def _jvp(tangents: Sequence[Any], outs: Any, b: Any, a: Any, x: Any, state: Any) -> Any:
+    db, da, dx, dstate = tangents
+    order = a.shape[-1]
+    rest = np.zeros(order, outs[0].dtype)
+    terms = []
+    if db is not None:
+        terms.append(filter_over(db, a, x, rest))
+    if da is not None:
+        zero = np.zeros((*da.shape[:-1], 1), da.dtype)
+        terms.append(filter_over(concatenate([zero, -da], -1), a, outs[0], rest))
+    if dx is not None or dstate is not None:
+        dx = np.zeros(x.shape, outs[0].dtype) if dx is None else dx
+        terms.append(filter_over(b, a, dx, rest if dstate is None else dstate))
+    changes = [list(parts) for parts in zip(*terms, strict=True)]
+    return tuple(
+        functions["broadcast_to"](sum(parts[1:], parts[0]), out.shape)
+        for parts, out in zip(changes, outs, strict=True)
+    )
+
+
+def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, tuple[int, int]]:
+    return call(op, lined_up(axes, args), params), (0, 0)
+
+
+# d(y, z) = the filter of dx from dz, plus that of x by db, plus that of y by −da. Transpose: with
+# w from `_backwards`, x̄[t] = Σ bₖ·w[t + k], b̄ₖ = Σ w[t + k]·x[t], āₖ = −Σ w[t + k]·y[t], z̄ₖ = w[k]
+filter_over: Callable[..., Any] = general(
+    "lfilter",
+    _forward,
+    infer=_infer,
+    vjp_all=_vjp,
+    jvp=_jvp,
+    batch=_batch,
+    outputs=2,
+)

@@ -1,0 +1,254 @@
+"""Other sampling rates by filters, and smoothing by polynomials: filters without recursion."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import answers, functions
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.cast import astype
+from gradtape.ops.join import concatenate
+from gradtape.ops.pad import crop, pad, pad_constant
+from gradtape.ops.reduce import max as max_of, mean, min as min_of
+from gradtape.ops.shape import moveaxis, reshape, swapaxes
+from gradtape.ops.signal.direct import convolve_over
+from gradtape.typing import Array, ArrayLike
+
+# What lies beyond the ends, in the words of `pad`.
+_EXTENSIONS = ("constant", "symmetric", "reflect", "edge", "wrap")
+_BACKGROUNDS = {"mean": mean, "minimum": min_of, "maximum": max_of}
+
+
+def _part(x: Any, start: int | None, stop: int | None, step: int | None = None) -> Any:
+    return functions["getitem"](x, (Ellipsis, slice(start, stop, step)))
+
+
+def _continued(x: Any, before: int, after: int, mode: str, cval: Any) -> Any:
+    """The signal continued beyond both ends of its last axis."""
+    widths = [(0, 0)] * (len(x.shape) - 1) + [(before, after)]
+    if mode == "constant":
+        return pad(x, widths, constant_values=cval)
+    return pad(x, widths, mode=mode)
+
+
+def _rate(name: str, what: str, value: int) -> int:
+    rate = operator.index(value)
+    if rate < 1:
+        raise ArgumentError(f"{name}: came {what}={value}; needed at least 1")
+    return rate
+
+
+# ---- up, filter, down ---------------------------------------------------------------------------
+
+
+@answers("scipy.signal.upfirdn")
+def upfirdn(
+    h: ArrayLike,
+    x: ArrayLike,
+    /,
+    up: int = 1,
+    down: int = 1,
+    axis: int = -1,
+    mode: str = "constant",
+    cval: Any = 0,
+) -> Array:
+    """The signal with zeros put between its elements, filtered, and every so-manieth taken.
+
+    Args:
+        h: The coefficients of the filter, along one axis.
+        x: The signal.
+        up: With zeros it is so many times as long.
+        down: Of the filtered signal every so-manieth element is taken.
+        axis: The axis of time.
+        mode: What lies beyond the ends: "constant", "symmetric", "reflect", "edge", "wrap".
+        cval: The number for "constant".
+
+    Raises:
+        AxisError: There is no such axis.
+        ShapeError: The filter does not have one axis, or something is empty.
+        ArgumentError: `up`, `down` or `mode` is something else.
+
+    >>> gt.signal.upfirdn(np.array([1.0, 1.0]), np.array([1.0, 2.0]), up=2)
+    array([1., 1., 2., 2.])
+    """
+    h, x = as_array(h), as_array(x)
+    axis = normalize_axis(axis, len(x.shape), "upfirdn")
+    up, down = _rate("upfirdn", "up", up), _rate("upfirdn", "down", down)
+    if len(h.shape) != 1 or h.shape[0] == 0 or x.shape[axis] == 0:
+        raise ShapeError(
+            f"upfirdn: came a filter of shape {h.shape} and a signal of shape {x.shape}; needed a "
+            "filter of one axis, and elements of both"
+        )
+    if mode not in _EXTENSIONS:
+        raise ArgumentError(f"upfirdn: came mode={mode!r}; needed one of {', '.join(_EXTENSIONS)}")
+    x = moveaxis(x, axis, -1)
+    size, taps = x.shape[-1], h.shape[0]
+    # Between elements of the signal only zeros lie, so that each of `up` phases of the result is a
+    # convolution with every up-th coefficient.
+    length = -(-taps // up)
+    h = pad_constant(h, widths=((0, length * up - taps),), fill=0)
+    phases = swapaxes(reshape(h, (length, up)), 0, 1)
+    margin = 0 if mode == "constant" and cval == 0 else length
+    x = _continued(x, margin, margin, mode, cval) if margin else x
+    x = reshape(x, (*x.shape[:-1], 1, x.shape[-1]))
+    out = swapaxes(convolve_over(x, phases, ndim=1, full=True), -1, -2)
+    out = reshape(out, (*out.shape[:-2], out.shape[-2] * up))
+    start = margin * up
+    out = _part(out, start, start + (size - 1) * up + taps, down)
+    return moveaxis(out, -1, axis)
+
+
+@answers("scipy.signal.resample_poly")
+def resample_poly(
+    x: ArrayLike,
+    /,
+    up: int,
+    down: int,
+    axis: int = 0,
+    window: Any = ("kaiser", 5.0),
+    padtype: str = "constant",
+    cval: Any = None,
+) -> Array:
+    """The signal at a sampling rate that is up/down times its own, by a low-pass filter.
+
+    Args:
+        x: The signal.
+        up: By which the rate is multiplied.
+        down: By which it is divided.
+        axis: The axis of time.
+        window: The window the filter is designed with, or its coefficients.
+        padtype: What lies beyond the ends: as for `gt.signal.upfirdn`, or "mean", "minimum" or
+            "maximum" of the signal.
+        cval: The number for "constant"; 0 if it is None.
+
+    Raises:
+        AxisError: There is no such axis.
+        ShapeError: Something is empty.
+        ArgumentError: `up`, `down` or `padtype` is something else.
+
+    >>> gt.signal.resample_poly(np.ones(4), 1, 2, padtype="edge").round(3)
+    array([1., 1.])
+    """
+    name = "resample_poly"
+    x = as_array(x)
+    axis = normalize_axis(axis, len(x.shape), name)
+    up, down = _rate(name, "up", up), _rate(name, "down", down)
+    if cval is not None and padtype != "constant":
+        raise ArgumentError(f'{name}: came cval with padtype={padtype!r}; it goes with "constant"')
+    common = math.gcd(up, down)
+    up, down = up // common, down // common
+    if up == down == 1:
+        return functions["copy"](x)
+    size = x.shape[axis]
+    count = -(-size * up // down)
+    h = _low_pass(window, max(up, down), x.dtype) * up
+    half = (h.shape[0] - 1) // 2
+    before = down - half % down
+    first = (half + before) // down
+    # As many zeros after it as are missing for the last element.
+    missing = (count + first - 1) * down + 1 - ((size - 1) * up + h.shape[0] + before)
+    h = pad_constant(h, widths=((before, max(missing, 0)),), fill=0)
+    background: Any = None
+    if padtype in _BACKGROUNDS:
+        background = _BACKGROUNDS[padtype](x, axis=axis, keepdims=True)
+        x, padtype = x - background, "constant"
+    out = upfirdn(h, x, up, down, axis, padtype, cval or 0)
+    widths = [(0, 0)] * len(out.shape)
+    widths[axis] = (first, out.shape[axis] - first - count)
+    out = crop(out, widths=tuple(widths))
+    return out if background is None else out + background
+
+
+def _low_pass(window: Any, rate: int, dtype: Any) -> Any:
+    """The coefficients of a filter that lets 1/rate of the frequencies pass, or those given."""
+    if isinstance(window, list) or hasattr(window, "shape"):
+        window = as_array(window)
+        if len(window.shape) != 1 or window.shape[0] == 0:
+            raise ShapeError(
+                f"resample_poly: came a window of shape {window.shape}; needed one axis"
+            )
+        return window
+    import scipy.signal
+
+    h = scipy.signal.firwin(20 * rate + 1, 1.0 / rate, window=window)
+    return h.astype(dtype) if dtype.kind in "fc" else h
+
+
+# ---- polynomials --------------------------------------------------------------------------------
+
+_BEYOND = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant": "constant"}
+
+
+@answers("scipy.signal.savgol_filter")
+def savgol_filter(
+    x: ArrayLike,
+    /,
+    window_length: int,
+    polyorder: int,
+    deriv: int = 0,
+    delta: float = 1.0,
+    axis: int = -1,
+    mode: str = "interp",
+    cval: Any = 0.0,
+) -> Array:
+    """The signal smoothed by polynomials that fit it best in a window (Savitzky and Golay).
+
+    Args:
+        x: The signal.
+        window_length: How many elements a window has.
+        polyorder: The degree of the polynomials, less than that.
+        deriv: Which derivative of them to take.
+        delta: The distance of elements, for derivatives.
+        axis: The axis of time.
+        mode: What is done at the ends: "interp" takes the polynomial of the last whole window,
+            others continue the signal: "mirror", "nearest", "wrap", "constant".
+        cval: The number for "constant".
+
+    Raises:
+        AxisError: There is no such axis.
+        ShapeError: The signal is shorter than a window, for "interp".
+        ArgumentError: `window_length`, `polyorder` or `mode` is something else.
+
+    >>> gt.signal.savgol_filter(np.array([0.0, 1.0, 4.0, 9.0, 16.0]), 3, 2).round(12) + 0.0
+    array([ 0.,  1.,  4.,  9., 16.])
+    """
+    import scipy.signal
+
+    x = as_array(x)
+    axis = normalize_axis(axis, len(x.shape), "savgol_filter")
+    if mode != "interp" and mode not in _BEYOND:
+        modes = ", ".join(("interp", *_BEYOND))
+        raise ArgumentError(f"savgol_filter: came mode={mode!r}; needed one of {modes}")
+    if not 0 <= polyorder < window_length:
+        raise ArgumentError(
+            f"savgol_filter: came window_length={window_length}, polyorder={polyorder}; needed a "
+            "degree that is less than the length of the window"
+        )
+    x = moveaxis(x, axis, -1)
+    if x.dtype.char not in "fd":
+        x = astype(x, np.float64)
+    options = (window_length, polyorder, deriv, delta)
+    kernel = scipy.signal.savgol_coeffs(*options).astype(x.dtype)
+    half = window_length // 2
+    if mode != "interp":
+        # The middle of an even window lies on its right, of one that is turned around on its left.
+        around = _continued(x, window_length - 1 - half, half, _BEYOND[mode], cval)
+        return moveaxis(convolve_over(around, kernel, ndim=1, full=False), -1, axis)
+    if window_length > x.shape[-1]:
+        raise ShapeError(
+            f"savgol_filter: came {x.shape[-1]} elements in time; needed window_length="
+            f'{window_length} for mode="interp"'
+        )
+    # What a window gives for each of its own elements, by its polynomial.
+    own = scipy.signal.savgol_filter(np.eye(window_length), *options, axis=0).astype(x.dtype)
+    first = _part(x, 0, window_length) @ own[:half].T
+    last = _part(x, x.shape[-1] - window_length, None) @ own[window_length - half :].T
+    middle = convolve_over(x, kernel, ndim=1, full=False)
+    if window_length % 2 == 0:
+        middle = _part(middle, 1, None)  # that one lies on the left of the middle
+    return moveaxis(concatenate([first, middle, last], -1), -1, axis)

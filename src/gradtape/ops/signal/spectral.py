@@ -1,0 +1,223 @@
+"""What is done with a signal through its spectrum, and its trend."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import answers, functions
+from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.cast import astype
+from gradtape.ops.fft.fourier import fft, ifft
+from gradtape.ops.fft.real import irfft, rfft
+from gradtape.ops.join import concatenate
+from gradtape.ops.pad import pad_constant
+from gradtape.ops.reduce import mean
+from gradtape.ops.shape import moveaxis
+from gradtape.typing import Array, ArrayLike
+
+
+def _part(x: Any, start: int | None, stop: int | None) -> Any:
+    return functions["getitem"](x, (Ellipsis, slice(start, stop)))
+
+
+def _real(dtype: Any) -> Any:
+    return np.empty(0, dtype).real.dtype
+
+
+# ---- the analytic signal ------------------------------------------------------------------------
+
+
+@answers("scipy.signal.hilbert")
+def hilbert(x: ArrayLike, /, N: int | None = None, axis: int = -1) -> Array:
+    """The analytic signal: with x as its real part, and no negative frequencies.
+
+    Args:
+        x: A real signal.
+        N: How many points to transform: cut off, or continued by zeros.
+        axis: The axis of time.
+
+    Raises:
+        DTypeError: The signal is complex.
+        AxisError: There is no such axis.
+        ShapeError: There are no points.
+
+    >>> np.abs(gt.signal.hilbert(np.array([1.0, 0.0, -1.0, 0.0])))
+    array([1., 1., 1., 1.])
+    """
+    x = as_array(x)
+    if x.dtype.kind == "c":
+        raise DTypeError(f"hilbert: came {x.dtype}; needed a real signal; use real(x)")
+    axis = normalize_axis(axis, len(x.shape), "hilbert")
+    spectrum = fft(x, N, axis)
+    n = spectrum.shape[axis]
+    weights = np.zeros(n, _real(spectrum.dtype))
+    # Positive frequencies count twice; 0, and the middle one of an even n, once.
+    weights[: (n + 1) // 2] = 2
+    weights[0] = weights[n // 2 if n % 2 == 0 else 0] = 1
+    return ifft(spectrum * weights.reshape((n,) + (1,) * (len(x.shape) - axis - 1)), axis=axis)
+
+
+# ---- the trend ----------------------------------------------------------------------------------
+
+
+@answers("scipy.signal.detrend")
+def detrend(data: ArrayLike, /, axis: int = -1, type: str = "linear", bp: Any = 0) -> Array:
+    """The signal without its mean, or without the line that fits it best.
+
+    Args:
+        data: The signal.
+        axis: The axis of time.
+        type: "linear", or "constant" for the mean.
+        bp: Where a new line begins: numbers of elements, in order or not.
+
+    Raises:
+        AxisError: There is no such axis.
+        ArgumentError: `type` is something else, or a line begins beyond the end.
+
+    >>> np.round(gt.signal.detrend(np.array([1.0, 3.0, 5.0])), 12) + 0.0
+    array([0., 0., 0.])
+    """
+    x = as_array(data)
+    axis = normalize_axis(axis, len(x.shape), "detrend")
+    if type not in ("linear", "l", "constant", "c"):
+        raise ArgumentError(f'detrend: came type={type!r}; needed "linear" or "constant"')
+    if type in ("constant", "c"):
+        return x - mean(x, axis=axis, keepdims=True)
+    size = x.shape[axis]
+    starts = sorted({0, *np.atleast_1d(bp).tolist()})
+    if size == 0 or starts[0] < 0 or starts[-1] > size:
+        raise ArgumentError(
+            f"detrend: came bp={bp} for {size} elements in time; needed numbers from 0 to {size}"
+        )
+    x = moveaxis(x, axis, -1)
+    if x.dtype.char not in "fdFD":
+        x = astype(x, np.float64)
+    bounds = [start for start in starts if start < size]
+    parts = [
+        _straightened(_part(x, start, stop))
+        for start, stop in zip(bounds, [*bounds[1:], size], strict=True)
+    ]
+    return moveaxis(concatenate(parts, -1) if len(parts) > 1 else parts[0], -1, axis)
+
+
+def _straightened(x: Any) -> Any:
+    """What is left of x when its projection on lines is taken away."""
+    n = x.shape[-1]
+    lines = np.stack([np.ones(n), np.arange(n) - (n - 1) / 2])[: min(n, 2)]
+    lines /= np.linalg.norm(lines, axis=1, keepdims=True)
+    lines = lines.astype(_real(x.dtype))
+    return x - (x @ lines.T) @ lines
+
+
+# ---- other sampling rates -----------------------------------------------------------------------
+
+
+@answers("scipy.signal.resample")
+def resample(
+    x: ArrayLike,
+    /,
+    num: int,
+    t: Any = None,
+    axis: int = 0,
+    window: Any = None,
+    domain: str = "time",
+) -> Any:
+    """The signal with another number of samples, by its spectrum: it is taken to be periodic.
+
+    Args:
+        x: The signal, or its spectrum.
+        num: How many samples.
+        t: The times of the given samples; with them, those of the result are given as well.
+        axis: The axis of time.
+        window: What the spectrum is multiplied by: an array in the order of `gt.fft.fft`, a
+            function of the frequencies, or the name of one of SciPy's windows.
+        domain: "time", or "freq" if `x` is a spectrum.
+
+    Returns:
+        The samples; with `t` a pair of them and their times.
+
+    Raises:
+        AxisError: There is no such axis.
+        ShapeError: There are no samples, or the window does not fit.
+        ArgumentError: `domain` is something else.
+
+    >>> np.round(gt.signal.resample(np.array([1.0, 0.0, -1.0, 0.0]), 8)[::2], 12) + 0.0
+    array([ 1.,  0., -1.,  0.])
+    """
+    x, num = as_array(x), operator.index(num)
+    axis = normalize_axis(axis, len(x.shape), "resample")
+    n = x.shape[axis]
+    if domain not in ("time", "freq"):
+        raise ArgumentError(f'resample: came domain={domain!r}; needed "time" or "freq"')
+    if n < 1 or num < 1:
+        raise ShapeError(f"resample: came {n} samples and num={num}; needed at least one of both")
+    x = moveaxis(x, axis, -1)
+    weights = None if window is None else _window(window, n)
+    if domain == "time" and x.dtype.kind != "c":
+        out = _resampled_real(x, num, weights)
+    else:
+        out = _resampled(fft(x) if domain == "time" else x, num, weights)
+    out = moveaxis(out, -1, axis)
+    if t is None:
+        return out
+    return out, t[0] + (t[1] - t[0]) * (n / num) * np.arange(num)
+
+
+def _window(window: Any, n: int) -> Any:
+    """The factors of n coefficients, in the order of a transform."""
+    import scipy.signal
+
+    if isinstance(window, Callable):  # type: ignore[arg-type]
+        window = window(np.fft.fftfreq(n))
+    elif not hasattr(window, "shape"):
+        window = np.fft.fftshift(scipy.signal.get_window(window, n))
+    if window.shape != (n,):
+        raise ShapeError(f"resample: came a window of shape {window.shape}; needed ({n},)")
+    return window
+
+
+def _resampled_real(x: Any, num: int, weights: Any) -> Any:
+    n = x.shape[-1]
+    spectrum = rfft(x)
+    if weights is not None:
+        # A coefficient stands for itself and its mirror image.
+        mirrored = functions["roll"](functions["flip"](weights, 0), 1, 0)
+        half = _part((weights + mirrored) / 2, 0, n // 2 + 1)
+        spectrum = spectrum * astype(half, _real(spectrum.dtype), copy=False)
+    m = min(num, n)
+    spectrum = _part(spectrum, 0, m // 2 + 1)
+    factors = np.full(m // 2 + 1, num / n)
+    if m % 2 == 0 and num != n:
+        # The middle one becomes a pair, or a pair becomes the middle one.
+        factors[-1] *= 2 if num < n else 0.5
+    return irfft(spectrum * factors.astype(_real(spectrum.dtype)), n=num)
+
+
+def _resampled(spectrum: Any, num: int, weights: Any) -> Any:
+    n = spectrum.shape[-1]
+    if weights is not None:
+        spectrum = spectrum * weights
+    m = min(num, n)
+    half = m // 2
+    if num == n:
+        return ifft(spectrum)
+    low = _part(spectrum, 0, (m + 1) // 2)
+    high = _part(spectrum, n - (m - 1) // 2, n) if m > 2 else _part(spectrum, 0, 0)
+    middle = []
+    if m % 2 == 0:
+        if num < n:  # a pair becomes the middle one
+            middle = [_part(spectrum, half, half + 1) + _part(spectrum, n - half, n - half + 1)]
+        else:
+            middle = [_part(spectrum, half, half + 1) / 2] * 2
+    parts = [low, *middle[:1], *middle[1:], high]
+    if num > n:
+        gap = num - sum(part.shape[-1] for part in parts)
+        none = ((0, 0),) * (len(low.shape) - 1)
+        front = concatenate([low, *middle[:1]], -1)
+        parts = [pad_constant(front, widths=(*none, (0, gap)), fill=0), *middle[1:], high]
+    return ifft(concatenate(parts, -1) * (num / n))

@@ -1,0 +1,191 @@
+"""Products of a sparse matrix as ops, differentiable in its stored numbers as in the dense factor.
+
+A matrix is given by its rows (CSR): the stored numbers `data`, the columns `indices` they stand in,
+and from where to where in them each row goes, `indptr`. Where they stand is constant. Arrays are
+stacks: data (…, stored), dense matrices (…, rows, columns).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import broadcast_sizes, general, move_batch_axis, unbroadcast
+from gradtape.core.op import Op
+from gradtape.errors import UnsupportedError
+from gradtape.ops.arguments import Batch
+from gradtape.ops.cast import conj_if_complex
+from gradtape.ops.shape import reshape
+
+Shape = tuple[int, int]
+# As many products of two numbers are held at once where they are summed up.
+_CHUNK = 1 << 20
+
+
+def rows_of(indptr: Any) -> Any:
+    """The row of each stored number."""
+    return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+
+
+def by_columns(apply: Callable[[Any], Any], x: Any) -> Any:
+    """A function of a matrix, of each in a stack: all of them side by side are one matrix."""
+    if x.ndim == 2:
+        return apply(x)
+    lead, (rows, columns) = x.shape[:-2], x.shape[-2:]
+    count = math.prod(lead)
+    wide = np.moveaxis(x.reshape(count, rows, columns), 0, 1).reshape(rows, count * columns)
+    out = apply(wide)
+    out = np.moveaxis(out.reshape(out.shape[0], count, columns), 1, 0)
+    return out.reshape(*lead, *out.shape[-2:])
+
+
+def for_each(apply: Callable[[Any, Any], Any], data: Any, x: Any) -> Any:
+    """A function of stored numbers and a matrix, for each of two stacks of them."""
+    lead = np.broadcast_shapes(data.shape[:-1], x.shape[:-2])
+    data = np.broadcast_to(data, (*lead, data.shape[-1]))
+    x = np.broadcast_to(x, (*lead, *x.shape[-2:]))
+    parts = [apply(data[i], x[i]) for i in np.ndindex(*lead)]
+    if not parts:
+        raise UnsupportedError("a stack of no sparse matrices has no product; leave it out")
+    return np.stack(parts).reshape(*lead, *parts[0].shape)
+
+
+# ---- forwards -----------------------------------------------------------------------------------
+
+
+def matrix_of(data: Any, indices: Any, indptr: Any, shape: Shape, transpose: bool) -> Any:
+    """SciPy's matrix, which shares the arrays."""
+    import scipy.sparse
+
+    matrix = scipy.sparse.csr_array((data, indices, indptr), shape=shape)
+    return matrix.T if transpose else matrix
+
+
+def _product_forward(
+    xp: Any, data: Any, x: Any, indices: Any, indptr: Any, shape: Shape, transpose: bool
+) -> Any:
+    def product(data: Any, x: Any) -> Any:
+        return matrix_of(data, indices, indptr, shape, transpose) @ x
+
+    if data.ndim == 1:
+        return by_columns(lambda x: product(data, x), x)
+    return for_each(product, data, x)
+
+
+def _sampled_forward(xp: Any, u: Any, v: Any, indices: Any, indptr: Any) -> Any:
+    rows, columns = rows_of(indptr), u.shape[-1]
+    lead = np.broadcast_shapes(u.shape[:-2], v.shape[:-2])
+    out = np.empty((*lead, len(indices)), np.result_type(u, v))
+    step = max(1, _CHUNK // max(1, columns * math.prod(lead)))
+    for start in range(0, len(indices), step):
+        part = slice(start, start + step)
+        left, right = u[..., rows[part], :], v[..., indices[part], :]
+        out[..., part] = np.einsum("...kj,...kj->...k", left, right)
+    return out
+
+
+# ---- rules --------------------------------------------------------------------------------------
+
+
+def _product_vjp(
+    wanted: Sequence[bool], ct: Any, _out: Any, data: Any, x: Any, indices: Any, indptr: Any,
+    shape: Shape, transpose: bool,
+) -> tuple[Any, ...]:  # fmt: skip
+    by_data = by_x = None
+    if wanted[0]:
+        pair = (conj_if_complex(x), ct) if transpose else (ct, conj_if_complex(x))
+        by_data = unbroadcast(sampled(*pair, indices, indptr), data.shape)
+    if wanted[1]:
+        back = product(
+            conj_if_complex(data), ct, indices, indptr, shape=shape, transpose=not transpose
+        )
+        by_x = unbroadcast(back, x.shape)
+    return by_data, by_x, None, None
+
+
+def _product_jvp(
+    tangents: Sequence[Any], _out: Any, data: Any, x: Any, indices: Any, indptr: Any, **params: Any
+) -> Any:
+    ddata, dx = tangents[:2]
+    by_data = None if ddata is None else product(ddata, x, indices, indptr, **params)
+    by_x = None if dx is None else product(data, dx, indices, indptr, **params)
+    return by_x if by_data is None else by_data if by_x is None else by_data + by_x
+
+
+def _sampled_vjp(
+    wanted: Sequence[bool], ct: Any, _out: Any, u: Any, v: Any, indices: Any, indptr: Any
+) -> tuple[Any, ...]:
+    shape = (u.shape[-2], v.shape[-2])
+
+    def back(x: Any, transpose: bool) -> Any:
+        other = conj_if_complex(v if x is u else u)
+        out = product(ct, other, indices, indptr, shape=shape, transpose=transpose)
+        return unbroadcast(out, x.shape)
+
+    return back(u, False) if wanted[0] else None, back(v, True) if wanted[1] else None, None, None
+
+
+def _sampled_jvp(
+    tangents: Sequence[Any], _out: Any, u: Any, v: Any, indices: Any, indptr: Any
+) -> Any:
+    du, dv = tangents[:2]
+    by_u = None if du is None else sampled(du, v, indices, indptr)
+    by_v = None if dv is None else sampled(u, dv, indices, indptr)
+    return by_v if by_u is None else by_u if by_v is None else by_u + by_v
+
+
+def batch_sparse(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    """Batching of stored numbers and dense matrices; where the numbers stand is one for all."""
+    if any(axis is not None for axis in axes[2:]):
+        raise UnsupportedError(
+            f"{op.name}: came a batch of places of the stored numbers; needed the same for all; "
+            "use vmap over the numbers, and a loop over the places"
+        )
+    own = (2, 2) if op.name == "sampled_matmul" else (1, 2)
+    batched = [axis is not None for axis in axes[:2]]
+    leads = [len(x.shape) - n - on for x, n, on in zip(args, own, batched, strict=False)]
+    stacks = []
+    for x, lead, axis in zip(args, leads, axes, strict=False):
+        if axis is not None:
+            x = move_batch_axis(x, axis)
+            x = reshape(x, (x.shape[0], *(1,) * (max(leads) - lead), *x.shape[1:]))
+        stacks.append(x)
+    return call(op, (*stacks, *args[2:]), params), 0
+
+
+def _infer_product(
+    data: Aval, x: Aval, _indices: Aval, _indptr: Aval, shape: Shape, transpose: bool
+) -> Aval:
+    lead = broadcast_sizes(data.shape[:-1], x.shape[:-2])
+    dtype = np.result_type(data.dtype, x.dtype)
+    return Aval((*lead, shape[1 if transpose else 0], x.shape[-1]), dtype)
+
+
+def _infer_sampled(u: Aval, v: Aval, indices: Aval, _indptr: Aval) -> Aval:
+    lead = broadcast_sizes(u.shape[:-2], v.shape[:-2])
+    return Aval((*lead, *indices.shape), np.result_type(u.dtype, v.dtype))
+
+
+# y = S(d)·x: dy = S(dd)·x + S(d)·dx; transpose: x̄ = Sᴴ·ȳ, d̄ = the product ȳ·xᴴ where S is stored
+product: Callable[..., Any] = general(
+    "sparse_matmul",
+    _product_forward,
+    infer=_infer_product,
+    vjp_all=_product_vjp,
+    jvp=_product_jvp,
+    batch=batch_sparse,
+)
+# d[k] = Σ_j u[row k, j]·v[column k, j]: bilinear; transpose: ū = S(d̄)·conj(v), v̄ = S(d̄)ᵀ·conj(u)
+sampled: Callable[..., Any] = general(
+    "sampled_matmul",
+    _sampled_forward,
+    infer=_infer_sampled,
+    vjp_all=_sampled_vjp,
+    jvp=_sampled_jvp,
+    batch=batch_sparse,
+)

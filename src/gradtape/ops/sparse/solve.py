@@ -1,0 +1,94 @@
+"""Equations with a sparse matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.define import broadcast_sizes, general, unbroadcast
+from gradtape.errors import LinAlgError
+from gradtape.ops.cast import conj_if_complex
+from gradtape.ops.sparse.product import (
+    Shape,
+    batch_sparse,
+    by_columns,
+    for_each,
+    matrix_of,
+    product,
+    sampled,
+)
+
+
+def _dtype(data: Any, b: Any) -> Any:
+    """What the solver computes in: at least single precision."""
+    dtype = np.result_type(data.dtype, b.dtype)
+    return dtype if dtype.char in "fdFD" else np.dtype(np.float64)
+
+
+def _forward(
+    xp: Any, data: Any, b: Any, indices: Any, indptr: Any, shape: Shape, transpose: bool
+) -> Any:
+    import scipy.sparse.linalg
+
+    dtype = _dtype(data, b)
+
+    def factored(data: Any) -> Callable[[Any], Any]:
+        matrix = matrix_of(data.astype(dtype, copy=False), indices, indptr, shape, transpose)
+        try:
+            return scipy.sparse.linalg.splu(matrix.tocsc()).solve  # type: ignore[no-any-return]
+        except RuntimeError as error:
+            raise LinAlgError(
+                f"spsolve: came {dtype}{list(shape)}; {error}; needed a matrix that can be "
+                "inverted; add a small multiple of the identity"
+            ) from error
+
+    b = b.astype(dtype, copy=False)
+    if data.ndim == 1:
+        return by_columns(factored(data), b)
+    return for_each(lambda data, b: factored(data)(b), data, b)
+
+
+def _vjp(
+    wanted: Sequence[bool], ct: Any, out: Any, data: Any, b: Any, indices: Any, indptr: Any,
+    shape: Shape, transpose: bool,
+) -> tuple[Any, ...]:  # fmt: skip
+    back = solution(
+        conj_if_complex(data), ct, indices, indptr, shape=shape, transpose=not transpose
+    )
+    by_data = None
+    if wanted[0]:
+        pair = (conj_if_complex(out), back) if transpose else (back, conj_if_complex(out))
+        by_data = unbroadcast(-sampled(*pair, indices, indptr), data.shape)
+    return by_data, unbroadcast(back, b.shape) if wanted[1] else None, None, None
+
+
+def _jvp(
+    tangents: Sequence[Any], out: Any, data: Any, _b: Any, indices: Any, indptr: Any, **params: Any
+) -> Any:
+    ddata, db = tangents[:2]
+    moved = db
+    if ddata is not None:
+        by_data = product(ddata, out, indices, indptr, **params)
+        moved = -by_data if db is None else db - by_data
+    return solution(data, moved, indices, indptr, **params)
+
+
+def _infer(
+    data: Aval, b: Aval, _indices: Aval, _indptr: Aval, shape: Shape, transpose: bool
+) -> Aval:
+    lead = broadcast_sizes(data.shape[:-1], b.shape[:-2])
+    return Aval((*lead, *b.shape[-2:]), _dtype(data, b))
+
+
+# S(d)·y = b: dy = S⁻¹(db − S(dd)·y); transpose: b̄ = S⁻ᴴ·ȳ, d̄ = −b̄·yᴴ where S is stored
+solution: Callable[..., Any] = general(
+    "sparse_solve",
+    _forward,
+    infer=_infer,
+    vjp_all=_vjp,
+    jvp=_jvp,
+    batch=batch_sparse,
+)

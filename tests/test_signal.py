@@ -1,0 +1,120 @@
+"""Filters and convolutions: what a row of samples does not show."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.signal
+
+import gradtape as gt
+from gradtape.errors import DTypeError
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("shapes", [((6000,), (4000,)), ((70, 60), (30, 30))])
+def test_large_convolutions_go_by_transforms(shapes: Any) -> None:
+    x, h = (RNG.normal(size=shape) for shape in shapes)
+    assert scipy.signal.choose_conv_method(x, h, "same") == "fft"
+    expected = scipy.signal.convolve(x, h, "same", "fft")
+    np.testing.assert_allclose(gt.signal.convolve(x, h, "same"), expected, atol=1e-10)
+    out, pullback = gt.vjp(lambda x, h: gt.signal.convolve(x, h, "same"), x, h)
+    ct = RNG.normal(size=out.shape)
+    direct = gt.vjp(lambda x, h: gt.signal.convolve(x, h, "same", "direct"), x, h)[1]
+    for one, other in zip(pullback(ct), direct(ct), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+def test_blocks_of_a_long_convolution() -> None:
+    x, h = RNG.normal(size=(2, 1000)), RNG.normal(size=(2, 7))
+    for mode in ("full", "same", "valid"):
+        got = gt.signal.oaconvolve(x, h, mode, axes=1)
+        np.testing.assert_allclose(got, scipy.signal.oaconvolve(x, h, mode, axes=1), atol=1e-12)
+
+
+def test_a_batch_of_kernels() -> None:
+    x, h = RNG.normal(size=(4, 9, 8)), RNG.normal(size=(4, 3, 2))
+    got = gt.vmap(lambda x, h: gt.signal.convolve(x, h, "valid", "direct"))(x, h)
+    rows = [scipy.signal.convolve(*pair, "valid", "direct") for pair in zip(x, h, strict=True)]
+    np.testing.assert_allclose(got, np.stack(rows), atol=1e-13)
+
+
+def test_a_filter_in_pieces_is_the_filter_of_the_whole() -> None:
+    b, a, x = np.array([0.2, 0.3]), np.array([1.0, -0.5, 0.1]), RNG.normal(size=20)
+
+    def in_pieces(b: Any, a: Any, x: Any) -> Any:
+        first, state = gt.signal.lfilter(b, a, x[:8], zi=np.zeros(2))
+        second, _ = gt.signal.lfilter(b, a, x[8:], zi=state)
+        return np.sum(np.concatenate([first, second]) ** 3)
+
+    def at_once(b: Any, a: Any, x: Any) -> Any:
+        return np.sum(gt.signal.lfilter(b, a, x) ** 3)
+
+    for one, other in zip(
+        gt.grad(in_pieces, (0, 1, 2))(b, a, x), gt.grad(at_once, (0, 1, 2))(b, a, x), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_a_filter_is_found_by_gradient_descent() -> None:
+    """The coefficients of a recursive filter from its input and output."""
+    x = RNG.normal(size=200)
+    target = scipy.signal.lfilter([0.5], [1.0, -0.8], x)
+
+    def loss(p: Any) -> Any:
+        a = np.concatenate([np.ones_like(p[:1]), p[1:]])
+        return np.mean((gt.signal.lfilter(p[:1], a, x) - target) ** 2)
+
+    p, gradient = np.array([1.0, 0.0]), gt.jit(gt.grad(loss))
+    for _ in range(800):
+        p = p - 0.03 * gradient(p)
+    np.testing.assert_allclose(p, [0.5, -0.8], atol=1e-4)
+
+
+def test_default_padding_of_sections_looks_at_their_coefficients() -> None:
+    x = RNG.normal(size=30)
+    sos = scipy.signal.butter(3, 0.3, output="sos")
+    expected = scipy.signal.sosfiltfilt(sos, x)
+    got = gt.grad(lambda s: gt.sum(gt.signal.sosfiltfilt(s, x)))(sos)
+    assert got.shape == sos.shape
+    np.testing.assert_allclose(gt.signal.sosfiltfilt(sos, x), expected, rtol=1e-11)
+
+
+def test_half_precision_is_refused_by_filters() -> None:
+    with pytest.raises(DTypeError, match="lfilter: came float16; needed float32"):
+        gt.signal.lfilter(*(np.ones(2, np.float16),) * 3)
+
+
+def test_scipy_itself_refuses_a_recorded_tensor() -> None:
+    """Without SCIPY_ARRAY_API it converts what it is given."""
+    with pytest.raises(gt.GradtapeError, match="recorded by"):
+        gt.grad(lambda x: gt.sum(scipy.signal.lfilter([1.0], [1.0, 0.5], x)))(np.ones(3))
+
+
+WITH_ARRAY_API = """
+import numpy as np, scipy.fft, scipy.signal
+import gradtape as gt
+
+x, h = np.random.default_rng(0).normal(size=(2, 8))
+pairs = [
+    (lambda x, h: scipy.fft.irfft(scipy.fft.rfft(x) * scipy.fft.rfft(h)),
+     lambda x, h: gt.fft.irfft(gt.fft.rfft(x) * gt.fft.rfft(h))),
+    (lambda x, h: scipy.signal.hilbert(x).imag * h, lambda x, h: gt.signal.hilbert(x).imag * h),
+    (lambda x, h: scipy.signal.resample(x * h, 5), lambda x, h: gt.signal.resample(x * h, 5)),
+    (scipy.signal.fftconvolve, gt.signal.fftconvolve),
+    (scipy.signal.oaconvolve, gt.signal.oaconvolve),
+]
+for theirs, ours in pairs:
+    one, other = (gt.grad(lambda x, h: gt.sum(f(x, h) ** 2), (0, 1))(x, h) for f in (theirs, ours))
+    np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+"""
+
+
+def test_scipy_itself_on_tensors_with_its_array_api() -> None:
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    subprocess.run([sys.executable, "-c", WITH_ARRAY_API], check=True, env=environment)

@@ -1,0 +1,154 @@
+"""Sparse matrices: how they are made, what they refuse, and what is done with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import gradtape as gt
+from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
+from gradtape.ops.sparse import product as products
+
+RNG = np.random.default_rng(0)
+S = scipy.sparse.random_array((5, 4), density=0.4, rng=RNG)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "dia", "lil"])
+def test_every_format_of_scipy(kind: str) -> None:
+    for cls in ("array", "matrix"):
+        s = getattr(scipy.sparse, f"{kind}_{cls}")(S)
+        np.testing.assert_array_equal(gt.sparse.from_scipy(s).toarray(), S.toarray())
+        np.testing.assert_allclose(gt.sparse.matmul(s, np.ones(4)), S @ np.ones(4))
+
+
+def test_the_same_as_scipy_from_the_same_arrays() -> None:
+    rows, columns, places = S.tocsr(), S.tocsc(), S.tocoo()
+    ours = (
+        gt.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=S.shape),
+        gt.sparse.csc_array((columns.data, columns.indices, columns.indptr), shape=S.shape),
+        gt.sparse.coo_array((places.data, places.coords), shape=S.shape),
+    )
+    for s in ours:
+        assert (s.shape, s.ndim, s.nnz, s.dtype) == (S.shape, 2, S.nnz, S.dtype)
+        np.testing.assert_array_equal(s.toarray(), S.toarray())
+        np.testing.assert_array_equal(s.T.toarray(), S.toarray().T)
+        np.testing.assert_array_equal(s.toscipy().toarray(), S.toarray())
+        np.testing.assert_array_equal(s.diagonal(), S.diagonal())
+        np.testing.assert_array_equal((2 * s / 4).toarray(), S.toarray() / 2)
+        assert gt.sparse.csr_array(s) is s
+        assert "5, 4" in repr(s)
+
+
+def test_numbers_for_one_place_are_added() -> None:
+    s = gt.sparse.coo_array((np.array([1.0, 2.0]), ([1, 1], [0, 0])))
+    np.testing.assert_array_equal(s.toarray(), [[0.0], [3.0]])
+
+
+def test_operators_from_both_sides() -> None:
+    s, x = gt.sparse.from_scipy(S), RNG.normal(size=(3, 5))
+    for left in (x, gt.Tensor(x)):
+        np.testing.assert_allclose(np.asarray(left @ s), x @ S.toarray())
+        np.testing.assert_allclose(np.asarray(left[0] @ s), x[0] @ S.toarray())
+    stack = RNG.normal(size=(2, 4, 3))
+    np.testing.assert_allclose(s @ stack, S.toarray() @ stack)
+
+
+def test_gradient_of_a_constant_matrix_of_scipy() -> None:
+    x = RNG.normal(size=4)
+    grad = gt.grad(lambda x: gt.sum(gt.sparse.matmul(S, x) ** 2))(x)
+    np.testing.assert_allclose(grad, 2 * S.T @ (S @ x))
+
+
+def test_scipy_from_the_left_refuses_a_recorded_tensor() -> None:
+    """It converts what it is given, before the tensor is asked."""
+    with pytest.raises(gt.GradtapeError, match="recorded by"):
+        gt.grad(lambda x: gt.sum(S @ x))(np.ones(4))
+
+
+def test_many_stored_numbers_are_sampled_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+
+    s, x = gt.sparse.from_scipy(S), RNG.normal(size=(4, 3))
+
+    def grad() -> Any:
+        return gt.grad(lambda data: gt.sum((s.with_data(data) @ x) ** 2))(s.data)
+
+    at_once = grad()
+    monkeypatch.setattr(products, "_CHUNK", 6)
+    np.testing.assert_allclose(grad(), at_once)
+
+
+def test_a_compiled_solver() -> None:
+    """A chain of springs: the gradient of the energy in their strengths, inside of a plan."""
+    n = 6
+    left = scipy.sparse.diags_array([np.ones(n), -np.ones(n - 1)], offsets=[0, -1]).tocoo()
+
+    def energy(k: Any, f: Any) -> Any:
+        def stiffness(x: Any) -> Any:
+            return gt.sparse.matmul(left.T, k * gt.sparse.matmul(left, x))
+
+        matrix = gt.vmap(stiffness, out_axes=1)(np.eye(n))
+        row, col = np.nonzero(np.abs(left.T @ left).toarray())
+        s = gt.sparse.coo_array((matrix[row, col], (row, col)), shape=(n, n))
+        return f @ gt.sparse.spsolve(s, f)
+
+    k, f = RNG.uniform(1, 2, n), RNG.normal(size=n)
+    gt.testing.check_grads(energy, (k, f), order=2)
+    compiled = gt.jit(gt.grad(energy))(k, f)
+    np.testing.assert_allclose(compiled, gt.grad(energy)(k, f), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "match"),
+    [
+        (lambda: gt.sparse.csr_array(np.eye(2)), ArgumentError, "csr_array: needed .data, indices"),
+        (lambda: gt.sparse.coo_array(np.eye(2)), ArgumentError, "coo_array: needed .data"),
+        (
+            lambda: gt.sparse.csr_array((np.ones(1), [2], [0, 1]), shape=(1, 2)),
+            ArgumentError,
+            "came index 2; needed numbers from 0 to 1",
+        ),
+        (
+            lambda: gt.sparse.coo_array((np.ones(1), ([0], [-1])), shape=(1, 2)),
+            ArgumentError,
+            "came column -1",
+        ),
+        (
+            lambda: gt.sparse.csr_array((np.ones(2), [0, 1], [0, 3, 2]), shape=(2, 2)),
+            ShapeError,
+            "indptr to rise",
+        ),
+        (
+            lambda: gt.sparse.csr_array((np.ones(1), [0.5], [0, 1]), shape=(1, 2)),
+            ArgumentError,
+            "came indices of float64",
+        ),
+        (
+            lambda: gt.sparse.coo_array((np.ones(2), ([0], [0]))),
+            ShapeError,
+            "needed as many",
+        ),
+        (lambda: gt.sparse.from_scipy(S) @ S, UnsupportedError, "two sparse matrices"),
+        (lambda: gt.sparse.from_scipy(S) * np.ones(4), UnsupportedError, "use @"),
+        (lambda: gt.sparse.from_scipy(S).with_data(np.ones(1)), ShapeError, "with_data"),
+        (lambda: gt.sparse.matmul(np.eye(2), np.eye(2)), ArgumentError, "use gt.matmul"),
+        (lambda: gt.sparse.spsolve(np.eye(2), np.ones(2)), ArgumentError, "use gt.solve"),
+        (lambda: gt.sparse.spsolve(S, np.ones(5)), ShapeError, "square matrix"),
+    ],
+)
+def test_what_is_refused(make: Any, error: Any, match: str) -> None:
+    with pytest.raises(error, match=match):
+        make()
+
+
+def test_places_cannot_be_batched() -> None:
+
+    def one(indices: Any) -> Any:
+        return products.product(
+            np.ones(1), np.ones((2, 1)), indices, np.array([0, 1]), shape=(1, 2), transpose=False
+        )
+
+    with pytest.raises(UnsupportedError, match="a batch of places"):
+        gt.vmap(one)(np.array([[0], [1]]))
