@@ -1,3 +1,4 @@
 """Neural networks: `gt.nn.functional` has their operations as functions."""
 
 from gradtape.nn import functional as functional
+from gradtape.nn.functional import *  # noqa: F403

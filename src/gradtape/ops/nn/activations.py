@@ -1,0 +1,344 @@
+"""Further activation functions, under the names and with the kinks of `torch.nn.functional`.
+
+Those that were there before neural networks asked for them are in `ops.activation`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+from gradtape.core import scalar
+from gradtape.core.define import elementwise
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.activation import sigmoid, softplus as softplus_of
+from gradtape.ops.arguments import as_array
+from gradtape.ops.parametric import parametric
+from gradtape.ops.select import clip, mask, where
+from gradtape.ops.shape import reshape
+from gradtape.ops.trigonometric import tanh
+from gradtape.typing import Array, ArrayLike
+
+# What a vanishing factor is multiplied with is brought to this size, as infinity would make NaN.
+_FAR = 1000.0
+
+
+# ---- pieces of straight lines -------------------------------------------------------------------
+
+
+def _hardsigmoid_forward(xp: Any, x: Any) -> Any:
+    return xp.minimum(xp.maximum(x + 3.0, 0), 6) / 6
+
+
+# d = dx/6 for −3 < x < 3
+@elementwise(
+    _hardsigmoid_forward,
+    lambda ct, _out, x: mask(ct / 6, (x > -3) & (x < 3)),
+    lower=functools.partial(_hardsigmoid_forward, scalar),
+)
+def hardsigmoid(x: ArrayLike, /) -> Array:
+    """A sigmoid of straight lines: (x + 3)/6 between 0 and 1; the gradient is 0 at -3 and 3.
+
+    >>> gt.nn.hardsigmoid(np.array([-4.0, 0.0, 1.5]))
+    array([0.  , 0.5 , 0.75])
+    """
+
+
+def _hardswish_forward(xp: Any, x: Any) -> Any:
+    # The factor is 0 from −3 on.
+    return xp.maximum(x, -_FAR) * xp.minimum(xp.maximum(x + 3.0, 0), 6) / 6
+
+
+# d = (x/3 + ½)·dx for −3 < x < 3, 0 below and dx above
+@elementwise(
+    _hardswish_forward,
+    lambda ct, _out, x: where(x <= -3, 0, where(x < 3, ct * (x / 3 + 0.5), ct)),
+    lower=functools.partial(_hardswish_forward, scalar),
+)
+def hardswish(x: ArrayLike, /) -> Array:
+    """The array times its `hardsigmoid`.
+
+    >>> gt.nn.hardswish(np.array([-4.0, 1.5, 4.0]))
+    array([-0.   ,  1.125,  4.   ])
+    """
+
+
+# d = dx for low < x < high; it passes at NaN
+_hardtanh = parametric(
+    "hardtanh",
+    lambda xp, x, low, high: xp.minimum(xp.maximum(x, low), high),
+    lambda ct, _out, x, low, high: mask(ct, ((x <= low) | (x >= high)) ^ True),
+    lower=lambda x, low, high: scalar.minimum(scalar.maximum(x, low), high),
+)
+
+
+def hardtanh(x: ArrayLike, /, min_val: float = -1.0, max_val: float = 1.0) -> Array:
+    """The array clipped to an interval; unlike that of `clip`, the gradient is 0 at its ends.
+
+    Args:
+        x: What to clip.
+        min_val: The lower end.
+        max_val: The upper end.
+
+    Raises:
+        ArgumentError: The lower end is not below the upper one.
+
+    >>> gt.nn.hardtanh(np.array([-3.0, 0.5, 3.0]))
+    array([-1. ,  0.5,  1. ])
+    """
+    if not min_val <= max_val:
+        raise ArgumentError(
+            f"hardtanh: came min_val={min_val} and max_val={max_val}; needed a lower and an upper "
+            "bound"
+        )
+    return _hardtanh(x, low=float(min_val), high=float(max_val))
+
+
+# d = dx where x is above the threshold, or NaN
+_threshold = parametric(
+    "threshold",
+    lambda xp, x, threshold, value: xp.where(x <= threshold, value, x),
+    lambda ct, _out, x, threshold, value: mask(ct, (x <= threshold) ^ True),
+    lower=lambda x, threshold, value: scalar.where(x <= threshold, value, x),
+)
+
+
+def threshold(x: ArrayLike, /, threshold: float, value: float) -> Array:
+    """The array with a value in place of all elements that are not above a threshold.
+
+    Args:
+        x: Where to evaluate it.
+        threshold: What elements have to be above to stay.
+        value: What stands for the others.
+
+    >>> gt.nn.threshold(np.array([1.0, 2.0, 3.0]), 2.0, 0.0)
+    array([0., 0., 3.])
+    """
+    return _threshold(x, threshold=float(threshold), value=float(value))
+
+
+def _outside(ct: Any, _out: Any, x: Any, lambd: float) -> Any:
+    return mask(ct, ((x >= -lambd) & (x <= lambd)) ^ True)
+
+
+def _softshrink_forward(xp: Any, x: Any, lambd: float) -> Any:
+    return x - xp.minimum(xp.maximum(x, -lambd), lambd)
+
+
+# d = dx for |x| > λ, or NaN
+_softshrink = parametric(
+    "softshrink",
+    _softshrink_forward,
+    _outside,
+    lower=functools.partial(_softshrink_forward, scalar),
+)
+
+
+def softshrink(x: ArrayLike, /, lambd: float = 0.5) -> Array:
+    """The array with every element brought nearer to 0 by `lambd`, and no further than 0.
+
+    Args:
+        x: What to shrink.
+        lambd: By how much; 0 or more.
+
+    Raises:
+        ArgumentError: `lambd` is negative.
+
+    >>> gt.nn.softshrink(np.array([-2.0, 0.3, 2.0]))
+    array([-1.5,  0. ,  1.5])
+    """
+    if not lambd >= 0:
+        raise ArgumentError(f"softshrink: came lambd={lambd}; needed a number >= 0")
+    return _softshrink(x, lambd=float(lambd))
+
+
+def _hardshrink_forward(xp: Any, x: Any, lambd: float) -> Any:
+    return xp.where((x >= -lambd) & (x <= lambd), 0.0, x)
+
+
+# d = dx for |x| > λ, or NaN
+_hardshrink = parametric(
+    "hardshrink",
+    _hardshrink_forward,
+    _outside,
+    lower=functools.partial(_hardshrink_forward, scalar),
+)
+
+
+def hardshrink(x: ArrayLike, /, lambd: float = 0.5) -> Array:
+    """The array with 0 in place of all elements of size up to `lambd`.
+
+    Args:
+        x: What to shrink.
+        lambd: How large elements may be to be taken for 0.
+
+    >>> gt.nn.hardshrink(np.array([-2.0, 0.3, 2.0]))
+    array([-2.,  0.,  2.])
+    """
+    return _hardshrink(x, lambd=float(lambd))
+
+
+def tanhshrink(x: ArrayLike, /) -> Array:
+    """The array less its hyperbolic tangent.
+
+    >>> gt.nn.tanhshrink(np.array([0.0, 1.0]))
+    array([0.        , 0.23840584])
+    """
+    x = as_array(x)
+    return x - tanh(x)
+
+
+# ---- slopes below 0 that are given --------------------------------------------------------------
+
+
+# d = dx for x > 0; else w·dx + x·dw
+def _define_prelu() -> Callable[..., Any]:
+    @elementwise(
+        lambda xp, x, weight: xp.where(x > 0, x, weight * x),
+        lambda ct, _out, x, weight: where(x > 0, ct, weight * ct),
+        lambda ct, _out, x, _weight: mask(ct * x, (x > 0) ^ True),
+        lower=lambda x, weight: scalar.where(x > 0, x, weight * x),
+    )
+    def prelu(x: ArrayLike, weight: ArrayLike, /) -> Array: ...
+
+    return prelu
+
+
+sloped = _define_prelu()
+
+
+def prelu(x: ArrayLike, /, weight: ArrayLike) -> Array:
+    """The array with its negative elements multiplied by slopes that are learned.
+
+    Args:
+        x: Of shape (samples, channels, …), or any other if there is only one slope.
+        weight: One slope, or one for each channel.
+
+    Raises:
+        ShapeError: There is not one slope, and not one for each channel.
+
+    >>> gt.nn.prelu(np.array([-2.0, 3.0]), np.array([0.25]))
+    array([-0.5,  3. ])
+    """
+    x, weight = as_array(x), as_array(weight)
+    shape, slopes = x.shape, weight.shape
+    if math.prod(slopes) == 1:
+        return sloped(x, reshape(weight, ()) if shape == () else reshape(weight, (1,)))
+    channels = 1 if len(shape) < 2 else shape[1]
+    if len(slopes) != 1 or slopes[0] != channels:
+        raise ShapeError(
+            f"prelu: came {shape} and a weight of shape {slopes}; needed one slope, or {channels}: "
+            "one for each channel, which are along axis 1"
+        )
+    return sloped(x, reshape(weight, (channels, *(1,) * (len(shape) - 2))))
+
+
+# ---- smooth bends -------------------------------------------------------------------------------
+
+
+_ALPHA, _SCALE = 1.6732632423543772, 1.0507009873554805
+
+
+def _selu_forward(xp: Any, x: Any) -> Any:
+    return _SCALE * xp.maximum(x, 0) + (_SCALE * _ALPHA) * xp.expm1(xp.minimum(x, 0))
+
+
+# d = λ·dx for x > 0, λα·eˣ·dx = (out + λα)·dx else
+@elementwise(
+    _selu_forward,
+    lambda ct, out, x: where(x <= 0, ct * (out + _SCALE * _ALPHA), ct * _SCALE),
+    lower=functools.partial(_selu_forward, scalar),
+)
+def selu(x: ArrayLike, /) -> Array:
+    """A scaled `elu` that keeps mean 0 and variance 1 from layer to layer.
+
+    >>> gt.nn.selu(np.array([-1.0, 1.0]))
+    array([-1.11133074,  1.05070099])
+    """
+
+
+def _celu_forward(xp: Any, x: Any, alpha: float) -> Any:
+    return xp.maximum(x, 0) + alpha * xp.expm1(xp.minimum(x, 0) / alpha)
+
+
+# d = dx for x > 0, e^(x/α)·dx = (out/α + 1)·dx else
+_celu = parametric(
+    "celu",
+    _celu_forward,
+    lambda ct, out, x, alpha: where(x <= 0, ct * (out / alpha + 1), ct),
+    lower=functools.partial(_celu_forward, scalar),
+)
+
+
+def celu(x: ArrayLike, /, alpha: float = 1.0) -> Array:
+    """The array with its negative elements bent to alpha·(exp(x/alpha) - 1), smoothly at 0.
+
+    Args:
+        x: Where to evaluate it.
+        alpha: What it falls to, with opposite sign.
+
+    Raises:
+        ArgumentError: `alpha` is not positive.
+
+    >>> gt.nn.celu(np.array([-1.0, 2.0]), 2.0)
+    array([-0.78693868,  2.        ])
+    """
+    if not alpha > 0:
+        raise ArgumentError(f"celu: came alpha={alpha}; needed a positive number")
+    return _celu(x, alpha=float(alpha))
+
+
+def _mish_forward(xp: Any, x: Any) -> Any:
+    bend = xp.tanh(xp.maximum(x, 0) + xp.log1p(xp.exp(-xp.abs(x))))
+    return xp.maximum(x, -_FAR) * bend
+
+
+def _mish_partial(ct: Any, _out: Any, x: Any) -> Any:
+    t, s = tanh(softplus_of(x)), sigmoid(x)
+    return ct * (t + clip(x, -_FAR, _FAR) * (s * (1 - t * t)))
+
+
+# With t = tanh(log(1 + eˣ)): d x·t = (t + x·(1 − t²)·σ)·dx
+@elementwise(_mish_forward, _mish_partial, lower=functools.partial(_mish_forward, scalar))
+def mish(x: ArrayLike, /) -> Array:
+    """The array times the hyperbolic tangent of its `softplus`.
+
+    >>> gt.nn.mish(np.array([-np.inf, 0.0, 1.0]))
+    array([-0.        ,  0.        ,  0.86509839])
+    """
+
+
+def softplus(x: ArrayLike, /, beta: float = 1.0, threshold: float = 20.0) -> Array:
+    """A smooth relu, log(1 + exp(beta·x))/beta, and x itself above a threshold.
+
+    Args:
+        x: Where to evaluate it.
+        beta: How sharp the bend is.
+        threshold: Where beta·x is above it, the result is x.
+
+    Raises:
+        ArgumentError: `beta` is not a positive number.
+
+    >>> gt.nn.softplus(np.array([-1000.0, 0.0, 1000.0]))
+    array([0.00000000e+00, 6.93147181e-01, 1.00000000e+03])
+    """
+    return softplus_of(x, beta, threshold)
+
+
+# ---- one divided by the root --------------------------------------------------------------------
+
+
+# d x^(−½) = −½·x^(−3/2)·dx
+@elementwise(
+    lambda xp, x: 1 / xp.sqrt(x),
+    lambda ct, out, _x: -0.5 * ct * (out * out * out),
+    lower=lambda x: 1 / scalar.sqrt(x),
+)
+def rsqrt(x: ArrayLike, /) -> Array:
+    """One divided by the square root of each element.
+
+    >>> gt.nn.rsqrt(np.array([4.0, 0.25]))
+    array([0.5, 2. ])
+    """

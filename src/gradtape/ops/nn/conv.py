@@ -1,0 +1,272 @@
+"""Convolutions over one to three axes, as `torch.nn.functional` has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import general, move_batch_axis
+from gradtape.core.op import Op
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.arguments import Batch, as_array
+from gradtape.ops.nn.conv_products import conv
+from gradtape.ops.nn.windows import (
+    Pads,
+    Sizes,
+    check_windows,
+    per_axis,
+    with_samples,
+    without_samples,
+)
+from gradtape.ops.reduce import sum_over
+from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.typing import Array, ArrayLike
+
+# ---- with a bias --------------------------------------------------------------------------------
+
+
+def _beside_places(bias: Any, rank: int) -> Any:
+    """A number for each channel, with an axis of size 1 for each spatial one."""
+    return reshape(bias, (*bias.shape, *(1,) * rank))
+
+
+def biased(name: str, product: Callable[..., Any]) -> Callable[..., Any]:
+    """Define the op `product(x, w) + bias`, recorded as one."""
+    plain: Op = product.op  # type: ignore[attr-defined]
+
+    def evaluate(xp: Any, x: Any, w: Any, bias: Any, **params: Any) -> Any:
+        out = plain.evaluate(xp, x, w, **params)
+        wide = bias.reshape((-1, *(1,) * (out.ndim - 2)))
+        # The product is nobody else's yet: written to where the dtype stays.
+        return xp.add(out, wide, out=out) if out.dtype == np.result_type(out, wide) else out + wide
+
+    def infer(x: Aval, w: Aval, bias: Aval, **params: Any) -> Aval:
+        out = plain.infer(x, w, **params)
+        return Aval(out.shape, np.result_type(out.dtype, bias.dtype))
+
+    def by_first(ct: Any, _out: Any, _x: Any, w: Any, _bias: Any, **params: Any) -> Any:
+        return plain.vjps[0](ct, _out, _x, w, **params)
+
+    def by_second(ct: Any, _out: Any, x: Any, _w: Any, _bias: Any, **params: Any) -> Any:
+        return plain.vjps[1](ct, _out, x, _w, **params)
+
+    # d(p + b) = dp + db, the same db at every place; transpose: the sum over samples and places
+    def by_bias(ct: Any, _out: Any, _x: Any, _w: Any, _bias: Any, **_params: Any) -> Any:
+        return sum_over(ct, axis=(0, *range(2, len(ct.shape))), keepdims=False)
+
+    def jvp(tangents: Any, _out: Any, x: Any, w: Any, _bias: Any, **params: Any) -> Any:
+        *changes, db = tangents
+        change = None
+        if any(tangent is not None for tangent in changes):
+            assert plain.jvp is not None
+            change = plain.jvp(changes, _out, x, w, **params)
+        if db is None:
+            return change
+        db = _beside_places(db, len(_out.shape) - 2)
+        return broadcast_to(db, _out.shape) if change is None else change + db
+
+    jvp.reads = frozenset()  # type: ignore[attr-defined]
+
+    def batch(_op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+        *arrays, bias = args
+        batched = any(axis is not None for axis in axes[:2])
+        if batched:
+            assert plain.batch is not None
+            out, _ = plain.batch(plain, axes[:2], arrays, params)
+        else:
+            out = call(plain, arrays, params)
+        if axes[2] is not None:
+            bias = move_batch_axis(bias, axes[2])
+            bias = reshape(bias, (bias.shape[0], 1, bias.shape[1]))
+        return out + _beside_places(bias, len(out.shape) - 2 - batched), 0
+
+    return general(
+        name,
+        evaluate,
+        infer=infer,
+        vjps=(by_first, by_second, by_bias),
+        jvp=jvp,
+        batch=batch,
+        kind="contraction",
+    )
+
+
+_conv_bias = biased("conv_bias", conv)
+
+
+# ---- public functions ---------------------------------------------------------------------------
+
+
+def checked_bias(name: str, bias: ArrayLike | None, channels: int) -> Array | None:
+    """A bias as an array, with a number for each channel of the result."""
+    if bias is None:
+        return None
+    bias = as_array(bias)
+    if bias.shape != (channels,):
+        raise ShapeError(
+            f"{name}: came a bias of shape {bias.shape}; needed one number for each of {channels} "
+            "output channels"
+        )
+    return bias
+
+
+def _pads(name: str, padding: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Pads:
+    """What is added before and after each axis."""
+    if isinstance(padding, str):
+        if padding not in ("same", "valid"):
+            raise ArgumentError(
+                f'{name}: came padding={padding!r}; needed "same", "valid" or numbers'
+            )
+        if padding == "same" and any(s != 1 for s in stride):
+            raise ArgumentError(
+                f'{name}: came padding="same" and stride={stride}; needed a stride of 1; '
+                "give the padding as numbers"
+            )
+        reach = [
+            d * (k - 1) if padding == "same" else 0 for d, k in zip(dilation, kernel, strict=True)
+        ]
+        return tuple((r // 2, r - r // 2) for r in reach)
+    return tuple((n, n) for n in per_axis(name, "padding", padding, len(kernel), least=0))
+
+
+def _check(name: str, x: Array, w: Array, padding: Pads, dilation: Sizes, groups: int) -> None:
+    rank = len(padding)
+    if len(w.shape) != rank + 2 or 0 in w.shape[2:]:
+        raise ShapeError(
+            f"{name}: came weights of shape {w.shape}; needed (output channels, input channels "
+            f"/ groups, and {rank} sizes of windows, not 0)"
+        )
+    if groups < 1 or x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
+        raise ShapeError(
+            f"{name}: came {x.shape[1]} input channels, weights of shape {w.shape} and {groups} "
+            f"groups; needed weights of shape (output channels, input channels / groups, …) and "
+            "channels that the groups divide"
+        )
+    check_windows(name, x.shape[2:], w.shape[2:], padding, dilation)
+
+
+def _convolved(
+    name: str,
+    rank: int,
+    x: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Array:
+    x, added = with_samples(name, x, rank)
+    weight = as_array(weight)
+    stride = per_axis(name, "stride", stride, rank)
+    dilation = per_axis(name, "dilation", dilation, rank)
+    kernel = weight.shape[2:] if len(weight.shape) == rank + 2 else (1,) * rank
+    padding = _pads(name, padding, kernel, stride, dilation)
+    _check(name, x, weight, padding, dilation, groups)
+    bias = checked_bias(name, bias, weight.shape[0])
+    geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    if bias is None:
+        return without_samples(conv(x, weight, **geometry), added)
+    return without_samples(_conv_bias(x, weight, bias, **geometry), added)
+
+
+def conv1d(
+    x: ArrayLike,
+    /,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: int | Sizes = 1,
+    padding: int | Sizes | str = 0,
+    dilation: int | Sizes = 1,
+    groups: int = 1,
+) -> Array:
+    """Sums of products of weights with windows that move over sequences.
+
+    Args:
+        x: Of shape (samples, channels, length), or the same without samples.
+        weight: Of shape (output channels, input channels / groups, and the kernel's sizes).
+        bias: A number to add to each output channel.
+        stride: By how much a window moves to the next one.
+        padding: How many zeros are added at both ends; "same" keeps the size, "valid" adds none.
+        dilation: The distance of the elements that a window sees.
+        groups: Into how many groups the channels fall, each convolved by itself.
+
+    Raises:
+        ShapeError: The shapes do not fit together, or no window fits.
+        ArgumentError: An option has a value that has no meaning.
+
+    >>> gt.nn.conv1d(np.array([[1.0, 2.0, 4.0]]), np.array([[[-1.0, 1.0]]]))
+    array([[1., 2.]])
+    """
+    return _convolved("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(
+    x: ArrayLike,
+    /,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: int | Sizes = 1,
+    padding: int | Sizes | str = 0,
+    dilation: int | Sizes = 1,
+    groups: int = 1,
+) -> Array:
+    """Sums of products of weights with windows that move over images: a convolution layer.
+
+    The kernel is not flipped, as everywhere in neural networks.
+
+    Args:
+        x: Images, of shape (samples, channels, height, width), or (channels, height, width).
+        weight: Of shape (output channels, input channels / groups, kernel height, kernel width).
+        bias: A number to add to each output channel.
+        stride: By how much a window moves to the next one: a number, or one for each axis.
+        padding: How many zeros are added at both ends: a number, or one for each axis; "same"
+            keeps the size, "valid" adds none.
+        dilation: The distance of the elements that a window sees: a number, or one for each axis.
+        groups: Into how many groups the channels fall, each convolved by itself.
+
+    Raises:
+        ShapeError: The shapes do not fit together, or no window fits into the image.
+        ArgumentError: An option has a value that has no meaning.
+
+    >>> x = np.arange(9.0).reshape(1, 1, 3, 3)
+    >>> gt.nn.conv2d(x, np.ones((1, 1, 2, 2)))
+    array([[[[ 8., 12.],
+             [20., 24.]]]])
+    """
+    return _convolved("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(
+    x: ArrayLike,
+    /,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: int | Sizes = 1,
+    padding: int | Sizes | str = 0,
+    dilation: int | Sizes = 1,
+    groups: int = 1,
+) -> Array:
+    """Sums of products of weights with windows that move over volumes.
+
+    Args:
+        x: Of shape (samples, channels, depth, height, width), or the same without samples.
+        weight: Of shape (output channels, input channels / groups, and the kernel's sizes).
+        bias: A number to add to each output channel.
+        stride: By how much a window moves to the next one.
+        padding: How many zeros are added at both ends; "same" keeps the size, "valid" adds none.
+        dilation: The distance of the elements that a window sees.
+        groups: Into how many groups the channels fall, each convolved by itself.
+
+    Raises:
+        ShapeError: The shapes do not fit together, or no window fits.
+        ArgumentError: An option has a value that has no meaning.
+
+    >>> gt.nn.conv3d(np.ones((1, 2, 4, 4, 4)), np.ones((3, 2, 2, 2, 2)), stride=2).shape
+    (1, 3, 2, 2, 2)
+    """
+    return _convolved("conv3d", 3, x, weight, bias, stride, padding, dilation, groups)

@@ -1,0 +1,261 @@
+"""Convolutions of arrays by matrix products, with channels last.
+
+Each chunk of windows is copied into rows that stay in the cache, and multiplied by the matrix of
+all weights: copying costs a tenth of the product. Results are in memory with channels last too,
+seen through a transpose, so that a chain of layers is laid out once.
+
+The groups of channels are an axis of matrices: `g` groups of `c` input and `o` output channels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.ops.nn.windows import Pads, Sizes, taps, window_counts
+
+# Bytes of windows that are copied at a time: small enough to stay in the cache until multiplied,
+# large enough that the threads of the product seldom wait for each other.
+_CHUNK = 8 << 20
+
+
+class Geometry(NamedTuple):
+    """How windows move: per spatial axis, and the number of groups of channels."""
+
+    stride: Sizes
+    padding: Pads
+    dilation: Sizes
+    groups: int
+
+
+# ---- layout -------------------------------------------------------------------------------------
+
+
+def _working(*arrays: Any) -> tuple[list[Any], np.dtype[Any]]:
+    """The arrays in the dtype that is computed in, and that of the result."""
+    dtype = np.result_type(*arrays)
+    work = np.dtype(np.float32) if dtype == np.float16 else dtype
+    return [array.astype(work, copy=False) for array in arrays], dtype
+
+
+def _rows(xp: Any, x: Any, padding: Pads) -> Any:
+    """(samples, channels, *spatial) as contiguous (samples, *spatial, channels), padded."""
+    rank = x.ndim - 2
+    last = x.transpose(0, *range(2, rank + 2), 1)
+    if all(pad == (0, 0) for pad in padding):
+        return xp.ascontiguousarray(last)
+    sizes = [n + b + a for n, (b, a) in zip(x.shape[2:], padding, strict=True)]
+    out = xp.zeros((x.shape[0], *sizes, x.shape[1]), x.dtype)
+    # Negative padding cuts off.
+    to = [slice(max(b, 0), n - max(a, 0)) for n, (b, a) in zip(sizes, padding, strict=True)]
+    of = [slice(max(-b, 0), n - max(-a, 0)) for n, (b, a) in zip(x.shape[2:], padding, strict=True)]
+    out[(slice(None), *to)] = last[(slice(None), *of)]
+    return out
+
+
+def _unpadded(xp: Any, rows: Any, padding: Pads) -> Any:
+    """Rows without their padding: a part of them, unless some of it is negative."""
+    if any(before < 0 or after < 0 for before, after in padding):
+        return _rows(xp, _channels_first(rows), tuple((-b, -a) for b, a in padding))
+    sizes = zip(rows.shape[1:], padding, strict=False)
+    return rows[(slice(None), *(slice(b, n - a) for n, (b, a) in sizes))]
+
+
+def _channels_first(x: Any) -> Any:
+    return x.transpose(0, x.ndim - 1, *range(1, x.ndim - 1))
+
+
+def _windows(xp: Any, x: Any, kernel: Sizes, counts: Sizes, geometry: Geometry) -> Any:
+    """A view (g, samples, *counts, *kernel, c) of padded rows: all elements of all windows."""
+    n, *steps, channel = x.strides
+    c = x.shape[-1] // geometry.groups
+    return xp.lib.stride_tricks.as_strided(
+        x,
+        (geometry.groups, x.shape[0], *counts, *kernel, c),
+        (
+            c * channel,
+            n,
+            *(step * s for step, s in zip(steps, geometry.stride, strict=True)),
+            *(step * d for step, d in zip(steps, geometry.dilation, strict=True)),
+            channel,
+        ),
+    )
+
+
+def _matrices(w: Any, groups: int) -> Any:
+    """Weights (g·o, c, *kernel) as matrices (g, kernel·c, o)."""
+    out, c, *kernel = w.shape
+    split = w.reshape((groups, out // groups, c, *kernel))
+    return split.transpose(0, *range(3, 3 + len(kernel)), 2, 1).reshape(
+        (groups, math.prod(kernel) * c, out // groups)
+    )
+
+
+def _by_group(rows: Any, groups: int) -> Any:
+    """(samples, *spatial, g·o) as a view (g, rows, o)."""
+    return rows.reshape((-1, groups, rows.shape[-1] // groups)).transpose(1, 0, 2)
+
+
+def _chunks(shape: tuple[int, ...], rank: int, itemsize: int) -> Iterator[tuple[Any, slice]]:
+    """Parts of windows: an index of (samples, first spatial axis) and the range of rows."""
+    samples, first, *others = shape[1 : rank + 2]
+    per_row = math.prod(others)
+    size = shape[0] * per_row * math.prod(shape[rank + 2 :]) * itemsize
+    if size * first <= _CHUNK:
+        step = max(1, _CHUNK // (size * first))
+        for n in range(0, samples, step):
+            stop = min(n + step, samples)
+            yield (slice(n, stop), slice(None)), slice(n * first * per_row, stop * first * per_row)
+        return
+    step = max(1, _CHUNK // size)
+    for n in range(samples):
+        for i in range(0, first, step):
+            start, stop = (n * first + i) * per_row, (n * first + min(i + step, first)) * per_row
+            yield (slice(n, n + 1), slice(i, i + step)), slice(start, stop)
+
+
+def _columns(xp: Any, windows: Any, rank: int) -> Iterator[tuple[Any, slice]]:
+    """Chunks of windows as matrices (g, rows, kernel·c), with the range of their rows."""
+    groups, width = windows.shape[0], math.prod(windows.shape[rank + 2 :])
+    if math.prod(windows.shape[rank + 2 : -1]) == 1:
+        yield windows.reshape((groups, -1, width)), slice(None)
+        return
+    buffer = None
+    for part, rows in _chunks(windows.shape, rank, windows.itemsize):
+        seen = windows[(slice(None), *part)]
+        size = (rows.stop - rows.start) * width * groups
+        if buffer is None:
+            buffer = xp.empty(size, windows.dtype)  # no later one is larger
+        columns = buffer[:size].reshape(seen.shape)
+        xp.copyto(columns, seen)
+        yield columns.reshape((groups, -1, width)), rows
+
+
+# ---- the three products -------------------------------------------------------------------------
+
+
+def conv_forward(xp: Any, x: Any, w: Any, **geometry: Any) -> Any:
+    """Every window of `x` times the weights."""
+    shape = Geometry(**geometry)
+    (x, w), dtype = _working(x, w)
+    kernel, rank = w.shape[2:], w.ndim - 2
+    counts = window_counts(x.shape[2:], kernel, shape.stride, shape.padding, shape.dilation)
+    out = xp.empty((x.shape[0], *counts, w.shape[0]), x.dtype)
+    if not (out.size and w.size):
+        out.fill(0)
+    else:
+        windows = _windows(xp, _rows(xp, x, shape.padding), kernel, counts, shape)
+        if _is_depthwise(w, shape):
+            _depthwise_forward(xp, windows, w, out)
+        else:
+            into, matrices = _by_group(out, shape.groups), _matrices(w, shape.groups)
+            for columns, rows in _columns(xp, windows, rank):
+                xp.matmul(columns, matrices, out=into[:, rows])
+    return _channels_first(out).astype(dtype, copy=False)
+
+
+def conv_input_forward(xp: Any, y: Any, w: Any, sizes: Sizes, **geometry: Any) -> Any:
+    """The transpose of `conv_forward` in `x`, which has the spatial `sizes`."""
+    shape = Geometry(**geometry)
+    if all(s == 1 for s in shape.stride):
+        return _by_flipped_weights(xp, y, w, sizes, shape)
+    (y, w), dtype = _working(y, w)
+    kernel, rank = w.shape[2:], w.ndim - 2
+    padded = [n + b + a for n, (b, a) in zip(sizes, shape.padding, strict=True)]
+    out = xp.zeros((y.shape[0], *padded, w.shape[1] * shape.groups), y.dtype)
+    if out.size and y.size:
+        rows = _rows(xp, y, ((0, 0),) * rank)
+        windows = _windows(xp, out, kernel, y.shape[2:], shape)
+        if _is_depthwise(w, shape):
+            _depthwise_input(windows, w, rows)
+        else:
+            _add_windows(xp, windows, _by_group(rows, shape.groups), _matrices(w, shape.groups))
+    return _channels_first(_unpadded(xp, out, shape.padding)).astype(dtype, copy=False)
+
+
+def _by_flipped_weights(xp: Any, y: Any, w: Any, sizes: Sizes, shape: Geometry) -> Any:
+    """With a stride of 1 it is a convolution with the weights backwards, which is faster."""
+    kernel, groups = w.shape[2:], shape.groups
+    reach = [d * (k - 1) for d, k in zip(shape.dilation, kernel, strict=True)]
+    before = [r - b for r, (b, _) in zip(reach, shape.padding, strict=True)]
+    ends = zip(before, reach, sizes, y.shape[2:], strict=True)
+    padding = tuple((b, n + r - m - b) for b, r, n, m in ends)
+    split = w.reshape((groups, w.shape[0] // groups, *w.shape[1:])).swapaxes(1, 2)
+    split = split[(..., *(slice(None, None, -1),) * len(kernel))]
+    flipped = split.reshape((groups * w.shape[1], w.shape[0] // groups, *kernel))
+    return conv_forward(xp, y, flipped, **shape._replace(padding=padding)._asdict())
+
+
+def _add_windows(xp: Any, windows: Any, y: Any, matrices: Any) -> None:
+    """Add y·wᵀ to the windows, place by place in them, so that they do not overlap."""
+    rank = (windows.ndim - 3) // 2
+    back, kernel = matrices.swapaxes(1, 2), windows.shape[rank + 2 : -1]
+    for part, rows in _chunks(windows.shape, rank, windows.itemsize):
+        into = windows[(slice(None), *part)]
+        added = xp.matmul(y[:, rows], back).reshape(into.shape)
+        for tap in taps(kernel):
+            place = (*(slice(None),) * (rank + 2), *tap)
+            into[place] += added[place]
+
+
+def conv_weight_forward(xp: Any, x: Any, y: Any, kernel: Sizes, **geometry: Any) -> Any:
+    """The transpose of `conv_forward` in the weights, with windows of the size `kernel`."""
+    shape = Geometry(**geometry)
+    (x, y), dtype = _working(x, y)
+    groups, rank = shape.groups, len(kernel)
+    c, o = x.shape[1] // groups, y.shape[1] // groups
+    total = xp.zeros((groups, math.prod(kernel) * c, o), x.dtype)
+    if total.size and y.size and x.size:
+        rows = _rows(xp, y, ((0, 0),) * rank)
+        windows = _windows(xp, _rows(xp, x, shape.padding), kernel, y.shape[2:], shape)
+        if c == o == 1 and groups > 1:
+            _depthwise_weight(xp, windows, rows, total)
+        else:
+            split = _by_group(rows, groups)
+            for columns, part in _columns(xp, windows, rank):
+                total += xp.matmul(columns.swapaxes(1, 2), split[:, part])
+    split = total.reshape((groups, *kernel, c, o))
+    ordered = split.transpose(0, rank + 2, rank + 1, *range(1, rank + 1))
+    return ordered.reshape((groups * o, c, *kernel)).astype(dtype, copy=False)
+
+
+# ---- one channel in, one channel out: no matrices, but a multiple of the input per tap ----------
+
+
+def _is_depthwise(w: Any, shape: Geometry) -> bool:
+    return shape.groups > 1 and w.shape[1] == 1 and w.shape[0] == shape.groups
+
+
+def _seen(windows: Any, tap: Sizes) -> Any:
+    """What the windows see at one place in them: (samples, *counts, channels)."""
+    rank = len(tap)
+    at_tap = windows[(*(slice(None),) * (rank + 2), *tap, 0)]
+    return at_tap.transpose(*range(1, rank + 2), 0)
+
+
+def _depthwise_forward(xp: Any, windows: Any, w: Any, out: Any) -> None:
+    out.fill(0)
+    term = xp.empty_like(out[:1])
+    for n in range(out.shape[0]):
+        sample = windows[:, n : n + 1]
+        for tap in taps(w.shape[2:]):
+            xp.multiply(_seen(sample, tap), w[(slice(None), 0, *tap)], out=term)
+            out[n : n + 1] += term
+
+
+def _depthwise_input(windows: Any, w: Any, y: Any) -> None:
+    for n in range(y.shape[0]):
+        for tap in taps(w.shape[2:]):
+            into = _seen(windows[:, n : n + 1], tap)
+            into += y[n : n + 1] * w[(slice(None), 0, *tap)]
+
+
+def _depthwise_weight(xp: Any, windows: Any, y: Any, total: Any) -> None:
+    axes = tuple(range(y.ndim - 1))
+    for n in range(y.shape[0]):
+        for i, tap in enumerate(taps(windows.shape[y.ndim : -1])):
+            product = _seen(windows[:, n : n + 1], tap) * y[n : n + 1]
+            total[:, i, 0] += xp.add.reduce(product, axis=axes)

@@ -1,0 +1,198 @@
+"""Convolutions over one to three axes: three products, each the derivative of the others.
+
+All three come of one form that is linear in each of its arrays, the sum of `y·conv(x, w)`: `conv`
+is what stands at `y`, `conv_input` what stands at `x` and `conv_weight` what stands at `w`. The
+derivative of one of them by an array is another one, so that every order is made of these three.
+A transposed convolution is `conv_input`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import general, move_batch_axis
+from gradtape.core.op import Op
+from gradtape.ops.arguments import Batch
+from gradtape.ops.cast import conj_if_complex
+from gradtape.ops.nn.conv_kernels import conv_forward, conv_input_forward, conv_weight_forward
+from gradtape.ops.nn.windows import Pads, Sizes, window_counts
+from gradtape.ops.shape import moveaxis, reshape
+
+# ---- shapes -------------------------------------------------------------------------------------
+
+
+def _infer_conv(
+    x: Aval, w: Aval, stride: Sizes, padding: Pads, dilation: Sizes, groups: int
+) -> Aval:
+    counts = window_counts(x.shape[2:], w.shape[2:], stride, padding, dilation)
+    return Aval((x.shape[0], w.shape[0], *counts), np.result_type(x.dtype, w.dtype))
+
+
+def _infer_input(y: Aval, w: Aval, sizes: Sizes, groups: int, **_geometry: Any) -> Aval:
+    shape = (y.shape[0], w.shape[1] * groups, *sizes)
+    return Aval(shape, np.result_type(y.dtype, w.dtype))
+
+
+def _infer_weight(x: Aval, y: Aval, kernel: Sizes, groups: int, **_geometry: Any) -> Aval:
+    shape = (y.shape[1], x.shape[1] // groups, *kernel)
+    return Aval(shape, np.result_type(x.dtype, y.dtype))
+
+
+# ---- rules --------------------------------------------------------------------------------------
+
+
+def _bilinear_jvp(product: Callable[..., Any]) -> Callable[..., Any]:
+    """d(x∗y) = dx∗y + x∗dy."""
+
+    def jvp(tangents: Sequence[Any], _out: Any, x: Any, y: Any, **params: Any) -> Any:
+        dx, dy = tangents
+        first = None if dx is None else product(dx, y, **params)
+        second = None if dy is None else product(x, dy, **params)
+        if first is None or second is None:
+            return second if first is None else first
+        return first + second
+
+    # The tangent of an array meets the values that its VJP reads, and no others.
+    jvp.reads = frozenset()  # type: ignore[attr-defined]
+    return jvp
+
+
+# transpose of x ↦ conv(x, w): conv_input(ct, w̄)
+def _conv_by_input(ct: Any, _out: Any, _x: Any, w: Any, **geometry: Any) -> Any:
+    return conv_input(ct, conj_if_complex(w), sizes=_x.shape[2:], **geometry)
+
+
+# transpose of w ↦ conv(x, w): conv_weight(x̄, ct)
+def _conv_by_weight(ct: Any, _out: Any, x: Any, _w: Any, **geometry: Any) -> Any:
+    return conv_weight(conj_if_complex(x), ct, kernel=_w.shape[2:], **geometry)
+
+
+# transpose of y ↦ conv_input(y, w): conv(ct, w̄)
+def _input_by_output(ct: Any, _out: Any, _y: Any, w: Any, sizes: Sizes, **geometry: Any) -> Any:
+    return conv(ct, conj_if_complex(w), **geometry)
+
+
+# transpose of w ↦ conv_input(y, w): conv_weight(ct, ȳ)
+def _input_by_weight(ct: Any, _out: Any, y: Any, _w: Any, sizes: Sizes, **geometry: Any) -> Any:
+    return conv_weight(ct, conj_if_complex(y), kernel=_w.shape[2:], **geometry)
+
+
+# transpose of x ↦ conv_weight(x, y): conv_input(ȳ, ct)
+def _weight_by_input(ct: Any, _out: Any, _x: Any, y: Any, kernel: Sizes, **geometry: Any) -> Any:
+    return conv_input(conj_if_complex(y), ct, sizes=_x.shape[2:], **geometry)
+
+
+# transpose of y ↦ conv_weight(x, y): conv(x̄, ct)
+def _weight_by_output(ct: Any, _out: Any, x: Any, _y: Any, kernel: Sizes, **geometry: Any) -> Any:
+    return conv(conj_if_complex(x), ct, **geometry)
+
+
+# ---- batching -----------------------------------------------------------------------------------
+#
+# What has both arrays batched becomes more groups of channels. Where one is, its batch becomes
+# samples, or stands beside the channels that the other array does not have.
+
+
+def _into(x: Any, axis: int, groups: int, at: int) -> Any:
+    """`x` with its batch among the channels at `at`: (…, g, batch, channels of a group, …)."""
+    x = move_batch_axis(x, axis, at)
+    size, channels = x.shape[at : at + 2]
+    split = reshape(x, (*x.shape[: at + 1], groups, channels // groups, *x.shape[at + 2 :]))
+    return reshape(
+        moveaxis(split, at, at + 1), (*x.shape[:at], size * channels, *x.shape[at + 2 :])
+    )
+
+
+def _out_of(x: Any, size: int, groups: int, at: int) -> Batch:
+    """The batch taken out of the channels at `at` again."""
+    own = x.shape[at] // (size * groups)
+    split = reshape(x, (*x.shape[:at], groups, size, own, *x.shape[at + 1 :]))
+    split = moveaxis(split, at + 1, 0)
+    return reshape(split, (size, *x.shape[:at], groups * own, *x.shape[at + 1 :])), 0
+
+
+def _as_samples(op: Op, x: Any, axis: int, w: Any, params: dict[str, Any]) -> Batch:
+    """The batch of the first array made samples."""
+    x = move_batch_axis(x, axis)
+    out = call(op, (reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:])), w), params)
+    return reshape(out, (*x.shape[:2], *out.shape[1:])), 0
+
+
+def _as_groups(op: Op, arrays: Any, axes: Any, places: Any, at: int, params: Any) -> Batch:
+    """The batch of both arrays made groups: their channels at `places`, the result's at `at`."""
+    size = arrays[0].shape[axes[0]]
+    joined = [
+        _into(array, axis, 1, place)
+        for array, axis, place in zip(arrays, axes, places, strict=True)
+    ]
+    return _out_of(call(op, joined, {**params, "groups": size * params["groups"]}), size, 1, at)
+
+
+def _batch_conv(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    (x, w), (axis, axis2), groups = args, axes, params["groups"]
+    if axis2 is None:
+        return _as_samples(op, x, axis, w, params)
+    if axis is None:
+        out = call(op, (x, _into(w, axis2, groups, 0)), params)
+        return _out_of(out, w.shape[axis2], groups, 1)
+    return _as_groups(op, args, axes, (1, 0), 1, params)
+
+
+def _batch_input(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    (y, w), (axis, axis2), groups = args, axes, params["groups"]
+    if axis2 is None:
+        return _as_samples(op, y, axis, w, params)
+    if axis is None:
+        out = call(op, (y, _into(w, axis2, 1, 1)), params)
+        return _out_of(out, w.shape[axis2], groups, 1)
+    return _as_groups(op, args, axes, (1, 0), 1, params)
+
+
+def _batch_weight(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    (x, y), (axis, axis2), groups = args, axes, params["groups"]
+    if axis2 is None:
+        out = call(op, (_into(x, axis, groups, 1), y), params)
+        return _out_of(out, x.shape[axis], 1, 1)
+    if axis is None:
+        out = call(op, (x, _into(y, axis2, groups, 1)), params)
+        return _out_of(out, y.shape[axis2], groups, 0)
+    return _as_groups(op, args, axes, (1, 1), 0, params)
+
+
+# ---- the ops ------------------------------------------------------------------------------------
+
+# out[n, o] = Σ over c and the places i of a window: w[o, c, i]·x[n, c, stride·at + dilation·i]
+conv: Callable[..., Any] = general(
+    "conv",
+    conv_forward,
+    infer=_infer_conv,
+    vjps=(_conv_by_input, _conv_by_weight),
+    jvp=_bilinear_jvp(lambda x, w, **params: conv(x, w, **params)),
+    batch=_batch_conv,
+    kind="contraction",
+)
+
+conv_input: Callable[..., Any] = general(
+    "conv_input",
+    conv_input_forward,
+    infer=_infer_input,
+    vjps=(_input_by_output, _input_by_weight),
+    jvp=_bilinear_jvp(lambda y, w, **params: conv_input(y, w, **params)),
+    batch=_batch_input,
+    kind="contraction",
+)
+
+conv_weight: Callable[..., Any] = general(
+    "conv_weight",
+    conv_weight_forward,
+    infer=_infer_weight,
+    vjps=(_weight_by_input, _weight_by_output),
+    jvp=_bilinear_jvp(lambda x, y, **params: conv_weight(x, y, **params)),
+    batch=_batch_weight,
+    kind="contraction",
+)

@@ -1,0 +1,339 @@
+"""Dropout, and other functions that draw at random what they do to each element.
+
+What is drawn is a pure function of a key and a place in its stream (see `ops.random`): a record of
+it, a second derivative and a replay see the same draw.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradtape.core import scalar
+from gradtape.core.aval import Aval
+from gradtape.core.define import batch_elementwise, broadcast_sizes, general, pointwise, unbroadcast
+from gradtape.core.op import Zero
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.arguments import as_array
+from gradtape.ops.generator import Generator, Key, default_generator, words
+from gradtape.ops.nn.activations import sloped
+from gradtape.ops.random import no_operands, random_uniform
+from gradtape.ops.reduce import floats
+from gradtape.typing import Array, ArrayLike
+
+# What selu tends to for small arguments: elements dropped by alpha_dropout are set to it.
+_SATURATED = -1.7580993408473766
+
+
+# ---- which elements stay ------------------------------------------------------------------------
+
+
+def _kept_forward(_xp: Any, *, p: float, shape: tuple[int, ...], key: Key, offset: int) -> Any:
+    """Where half a word, as a fraction of all of them, is not below the probability `p`."""
+    count = math.prod(shape)
+    halves = words(key, offset)(-(-count // 2)).astype("<u8", copy=False).view("<u4")[:count]
+    return (halves >= np.uint32(min(round(p * 2**32), 2**32 - 1))).reshape(shape)
+
+
+random_kept = general(
+    "random_kept",
+    _kept_forward,
+    infer=lambda p, shape, key, offset: Aval(shape, np.dtype(np.bool_)),
+    batch=no_operands,
+    effect="random",
+)
+
+
+def draw_kept(shape: tuple[int, ...], p: float, generator: Generator | None) -> Any:
+    """Truth values that are false with probability `p`."""
+    if p == 1:
+        return np.zeros(shape, np.bool_)
+    source = generator or default_generator()
+    return random_kept(p=p, shape=shape, **source.take(-(-math.prod(shape) // 2)))
+
+
+def _infer_dropout(x: Aval, kept: Aval, scale: float, shift: float, other: float) -> Aval:
+    dtype = np.dtype(np.float64) if x.dtype.kind in "biu" else x.dtype
+    return Aval(broadcast_sizes(x.shape, kept.shape), dtype)
+
+
+def _dropout_forward(xp: Any, x: Any, kept: Any, scale: float, shift: float, other: float) -> Any:
+    if shift == 0 and other == 0:
+        return xp.where(kept, x * scale, 0)
+    return xp.where(kept, x * scale + shift, other)
+
+
+def _dropout_element(x: Any, kept: Any, scale: float, shift: float, other: float) -> Any:
+    return _dropout_forward(scalar, x, kept, scale, shift, other)
+
+
+def _scaled(change: Any, kept: Any, scale: float) -> Any:
+    return keep_or_set(change, kept, scale=scale, shift=0.0, other=0.0)
+
+
+# x·scale + shift where elements are kept, a number elsewhere: d = scale·dx where they are kept
+keep_or_set = general(
+    "dropout",
+    _dropout_forward,
+    infer=_infer_dropout,
+    vjps=(
+        lambda ct, _out, _x, kept, scale, shift, other: unbroadcast(
+            _scaled(ct, kept, scale), _x.shape
+        ),
+        Zero("which elements are kept does not change by a little"),
+    ),
+    jvp=lambda tangents, _out, _x, kept, scale, shift, other: _scaled(tangents[0], kept, scale),
+    batch=batch_elementwise,
+    kind="elementwise",
+    lower=pointwise(_dropout_element),
+)
+
+
+# ---- dropout ------------------------------------------------------------------------------------
+
+
+def _probability(name: str, p: float) -> float:
+    if not 0 <= p <= 1:
+        raise ArgumentError(f"{name}: came p={p}; needed a probability from 0 to 1")
+    return float(p)
+
+
+def _dropped(x: Any, shape: tuple[int, ...], p: float, generator: Generator | None) -> Any:
+    """Elements set to 0 with probability p, others divided by 1 − p."""
+    kept = draw_kept(shape, p, generator)
+    return keep_or_set(x, kept, scale=1 / (1 - p) if p < 1 else 0.0, shift=0.0, other=0.0)
+
+
+def dropout(
+    x: ArrayLike,
+    /,
+    p: float = 0.5,
+    training: bool = True,
+    *,
+    generator: Generator | None = None,
+) -> Array:
+    """Elements set to 0 at random, and the others divided by the probability to stay.
+
+    Args:
+        x: What to drop elements of.
+        p: The probability of an element to be dropped.
+        training: Whether to drop anything; if not, the result is `x`.
+        generator: Where to draw from; the default generator if not given.
+
+    Raises:
+        ArgumentError: `p` is no probability.
+
+    >>> x = gt.nn.dropout(np.ones(1000), 0.25, generator=gt.random.Generator(0))
+    >>> np.unique(x)
+    array([0.        , 1.33333333])
+    """
+    p, x = _probability("dropout", p), floats(as_array(x))
+    return _dropped(x, x.shape, p, generator) if training and p > 0 else x
+
+
+def _channels(name: str, x: Any, allowed: tuple[int, ...], samples: int) -> tuple[int, ...]:
+    """The shape of a draw for each channel; arrays of `samples` axes have a first one for these."""
+    ndim = len(x.shape)
+    if ndim not in allowed:
+        needed = " or ".join(map(str, allowed))
+        raise ShapeError(f"{name}: came shape {x.shape}; needed {needed} axes")
+    lead = 2 if ndim >= samples else 1
+    return (*x.shape[:lead], *(1,) * (ndim - lead))
+
+
+def dropout1d(
+    x: ArrayLike,
+    /,
+    p: float = 0.5,
+    training: bool = True,
+    *,
+    generator: Generator | None = None,
+) -> Array:
+    """Whole channels of sequences set to 0 at random; otherwise as `dropout`.
+
+    Args:
+        x: Of shape (samples, channels, length), or the same without samples.
+        p: The probability of a channel to be dropped.
+        training: Whether to drop anything.
+        generator: Where to draw from; the default generator if not given.
+
+    Raises:
+        ArgumentError: `p` is no probability.
+        ShapeError: The array has other axes.
+
+    >>> gt.nn.dropout1d(np.ones((2, 3, 4))).shape
+    (2, 3, 4)
+    """
+    return _dropped_channels("dropout1d", x, (2, 3), 3, p, training, generator)
+
+
+def dropout2d(
+    x: ArrayLike,
+    /,
+    p: float = 0.5,
+    training: bool = True,
+    *,
+    generator: Generator | None = None,
+) -> Array:
+    """Whole channels of images set to 0 at random; otherwise as `dropout`.
+
+    Args:
+        x: Of shape (samples, channels, height, width), or (samples, channels, length).
+        p: The probability of a channel to be dropped.
+        training: Whether to drop anything.
+        generator: Where to draw from; the default generator if not given.
+
+    Raises:
+        ArgumentError: `p` is no probability.
+        ShapeError: The array has other axes.
+
+    >>> gt.nn.dropout2d(np.ones((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
+    """
+    return _dropped_channels("dropout2d", x, (3, 4), 3, p, training, generator)
+
+
+def dropout3d(
+    x: ArrayLike,
+    /,
+    p: float = 0.5,
+    training: bool = True,
+    *,
+    generator: Generator | None = None,
+) -> Array:
+    """Whole channels of volumes set to 0 at random; otherwise as `dropout`.
+
+    Args:
+        x: Of shape (samples, channels, depth, height, width), or the same without samples.
+        p: The probability of a channel to be dropped.
+        training: Whether to drop anything.
+        generator: Where to draw from; the default generator if not given.
+
+    Raises:
+        ArgumentError: `p` is no probability.
+        ShapeError: The array has other axes.
+
+    >>> gt.nn.dropout3d(np.ones((2, 3, 4, 4, 4))).shape
+    (2, 3, 4, 4, 4)
+    """
+    return _dropped_channels("dropout3d", x, (4, 5), 5, p, training, generator)
+
+
+def _dropped_channels(
+    name: str,
+    x: ArrayLike,
+    allowed: tuple[int, ...],
+    samples: int,
+    p: float,
+    training: bool,
+    generator: Generator | None,
+) -> Array:
+    p, x = _probability(name, p), floats(as_array(x))
+    shape = _channels(name, x, allowed, samples)
+    return _dropped(x, shape, p, generator) if training and p > 0 else x
+
+
+def _set_saturated(x: Any, shape: tuple[int, ...], p: float, generator: Generator | None) -> Any:
+    """Elements set to where selu saturates, then all scaled so that mean 0, variance 1 stay."""
+    scale = 1 / math.sqrt((1 - p) * (1 + p * _SATURATED**2)) if p < 1 else 0.0
+    shift = -scale * p * _SATURATED
+    other = scale * _SATURATED + shift
+    return keep_or_set(x, draw_kept(shape, p, generator), scale=scale, shift=shift, other=other)
+
+
+def alpha_dropout(
+    x: ArrayLike,
+    /,
+    p: float = 0.5,
+    training: bool = False,
+    *,
+    generator: Generator | None = None,
+) -> Array:
+    """Dropout for `selu`: elements are set to its lower limit, and mean and variance kept.
+
+    Args:
+        x: What to drop elements of.
+        p: The probability of an element to be dropped.
+        training: Whether to drop anything; if not, the result is `x`.
+        generator: Where to draw from; the default generator if not given.
+
+    Raises:
+        ArgumentError: `p` is no probability.
+
+    >>> x = gt.nn.alpha_dropout(gt.randn(10000), 0.3, training=True)
+    >>> bool(abs(gt.std(x) - 1) < 0.1)
+    True
+    """
+    p, x = _probability("alpha_dropout", p), floats(as_array(x))
+    return _set_saturated(x, x.shape, p, generator) if training and p > 0 else x
+
+
+def feature_alpha_dropout(
+    x: ArrayLike,
+    /,
+    p: float = 0.5,
+    training: bool = False,
+    *,
+    generator: Generator | None = None,
+) -> Array:
+    """`alpha_dropout` of whole channels.
+
+    Args:
+        x: Of shape (samples, channels, …).
+        p: The probability of a channel to be dropped.
+        training: Whether to drop anything; if not, the result is `x`.
+        generator: Where to draw from; the default generator if not given.
+
+    Raises:
+        ArgumentError: `p` is no probability.
+        ShapeError: There are less than two axes.
+
+    >>> gt.nn.feature_alpha_dropout(np.ones((2, 3, 4)), training=True).shape
+    (2, 3, 4)
+    """
+    p, x = _probability("feature_alpha_dropout", p), floats(as_array(x))
+    if len(x.shape) < 2:
+        raise ShapeError(
+            f"feature_alpha_dropout: came shape {x.shape}; needed samples and channels"
+        )
+    shape = (*x.shape[:2], *(1,) * (len(x.shape) - 2))
+    return _set_saturated(x, shape, p, generator) if training and p > 0 else x
+
+
+# ---- slopes drawn at random ---------------------------------------------------------------------
+
+
+def rrelu(
+    x: ArrayLike,
+    /,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    *,
+    generator: Generator | None = None,
+) -> Array:
+    """The array with its negative elements multiplied by slopes that are drawn at random.
+
+    Args:
+        x: Where to evaluate it.
+        lower: The smallest slope.
+        upper: The largest slope.
+        training: Whether to draw a slope for each element; if not, all are the mean of both.
+        generator: Where to draw from; the default generator if not given.
+
+    Raises:
+        ArgumentError: The smallest slope is larger than the largest one.
+
+    >>> gt.nn.rrelu(np.array([-1.0, 2.0]), 0.2, 0.3)
+    array([-0.25,  2.  ])
+    """
+    if not lower <= upper:
+        raise ArgumentError(f"rrelu: came lower={lower}, upper={upper}; needed lower <= upper")
+    x = floats(as_array(x))
+    if not training:
+        return sloped(x, (lower + upper) / 2)
+    source = generator or default_generator()
+    fractions = random_uniform(shape=x.shape, dtype=x.dtype, **source.take(math.prod(x.shape)))
+    return sloped(x, lower + (upper - lower) * fractions)

@@ -1,0 +1,235 @@
+"""Images read at arbitrary places: grid sampling, and grids of affine maps.
+
+Which elements surround a place does not change with it, almost everywhere; how much each of them
+counts does. So indices are computed without derivatives, and weights with them.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import functions
+from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.ops.arguments import as_array, as_shape
+from gradtape.ops.arithmetic import absolute, fmod
+from gradtape.ops.cast import astype, stop_gradient
+from gradtape.ops.comparison import logical_and
+from gradtape.ops.matmul import matmul
+from gradtape.ops.nn.pool_extremes import pool_pick
+from gradtape.ops.reduce import floats
+from gradtape.ops.rounding import floor, round as round_to
+from gradtape.ops.select import clip, minimum, where
+from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.typing import Array, ArrayLike
+
+_MODES, _PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+
+# Per axis the elements that count for a place: their numbers, and how much they count.
+_Terms = list[tuple[Any, Any]]
+
+
+# ---- places along one axis ----------------------------------------------------------------------
+
+
+def _place(x: Any, size: int, align_corners: bool) -> Any:
+    """From −1 … 1 to the numbers of elements."""
+    if align_corners:
+        return (x + 1) * (0.5 * (size - 1))
+    return ((x + 1) * size - 1) * 0.5
+
+
+def _padded(place: Any, size: int, padding: str, align_corners: bool) -> Any:
+    """A place outside brought inside, if that is how the outside is padded."""
+    if padding == "zeros":
+        return place
+    if padding == "reflection":
+        low, span = (0.0, size - 1) if align_corners else (-0.5, size)
+        if span == 0:
+            return place * 0.0
+        beyond = absolute(place - low)
+        rest = fmod(beyond, span)
+        odd = stop_gradient(floor(beyond / span)) % 2 == 1
+        place = where(odd, span - rest, rest) + low
+    return clip(place, 0, size - 1)
+
+
+def _linear_terms(place: Any) -> _Terms:
+    left = stop_gradient(floor(place))
+    share = place - left
+    return [(left, 1 - share), (left + 1, share)]
+
+
+def _nearest_terms(place: Any) -> _Terms:
+    return [(stop_gradient(round_to(place)), None)]
+
+
+def _cubic_terms(place: Any) -> _Terms:
+    """Cubic convolution with the slope −0.75 at distance 1."""
+    a = -0.75
+    left = stop_gradient(floor(place))
+    share = place - left
+
+    def near(t: Any) -> Any:
+        return ((a + 2) * t - (a + 3)) * t * t + 1
+
+    def far(t: Any) -> Any:
+        return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+
+    weights = (far(share + 1), near(share), near(1 - share), far(2 - share))
+    return [(left + (k - 1), weight) for k, weight in enumerate(weights)]
+
+
+_TERMS: dict[str, Callable[[Any], _Terms]] = {
+    "bilinear": _linear_terms,
+    "nearest": _nearest_terms,
+    "bicubic": _cubic_terms,
+}
+
+
+def _axis_terms(x: Any, size: int, mode: str, padding: str, align_corners: bool) -> _Terms:
+    """The elements along an axis that count for coordinates `x`, with 0 for those outside."""
+    place = _place(x, size, align_corners)
+    if mode != "bicubic":
+        place = _padded(place, size, padding, align_corners)
+    found = []
+    for number, weight in _TERMS[mode](place):
+        if mode == "bicubic":  # each of its elements by itself
+            number = stop_gradient(_padded(number, size, padding, align_corners))
+        inside = logical_and(number >= 0, number <= size - 1)
+        # What is not a number is read at 0; its weight is not a number.
+        index = astype(where(inside, minimum(number, size - 1), 0), np.int64)
+        if weight is None:
+            weight = astype(inside, x.dtype)
+        elif padding == "zeros":
+            weight = where(inside, weight, 0)
+        found.append((index, weight))
+    return found
+
+
+# ---- public functions ---------------------------------------------------------------------------
+
+
+def grid_sample(
+    x: ArrayLike,
+    /,
+    grid: ArrayLike,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Array:
+    """The array read at the places of a grid, between its elements too.
+
+    It has derivatives by the array and by the grid.
+
+    Args:
+        x: Of shape (samples, channels, height, width), or with depth before height.
+        grid: Of shape (samples, new height, new width, 2), or (…, new depth, …, 3): where to read,
+            from −1 to 1, the last axis of `x` first.
+        mode: "bilinear", "nearest", or "bicubic" for images.
+        padding_mode: What is outside: "zeros", the "border", or the "reflection" of the inside.
+        align_corners: Whether −1 and 1 are the centers of the outermost elements and not their
+            outer edges; None is False.
+
+    Raises:
+        ShapeError: The shapes do not fit together.
+        ArgumentError: A mode is unknown.
+        DTypeError: The grid is not of floating real numbers.
+
+    >>> x = np.array([[[[1.0, 3.0]]]])
+    >>> gt.nn.grid_sample(x, np.array([[[[0.0, 0.0]]]]))
+    array([[[[2.]]]])
+    """
+    x, grid = floats(as_array(x)), as_array(grid)
+    _check(x, grid, mode, padding_mode)
+    sizes = x.shape[2:]
+    axes = [
+        _axis_terms(_coordinate(grid, axis), size, mode, padding_mode, bool(align_corners))
+        for axis, size in enumerate(sizes)
+    ]
+    shape = (*x.shape[:2], *grid.shape[1:-1])
+    terms = []
+    for chosen in itertools.product(*axes):
+        place, weight = None, None
+        for (index, share), size in zip(chosen, sizes, strict=True):
+            place = index if place is None else place * size + index
+            weight = share if weight is None else weight * share
+        wide = broadcast_to(_with_channels(place), shape)
+        terms.append(pool_pick(x, wide, rank=len(sizes)) * _with_channels(weight))
+    return functools.reduce(operator.add, terms)
+
+
+def _coordinate(grid: Any, axis: int) -> Any:
+    """What a grid says about a spatial axis; it names the last one first."""
+    return functions["getitem"](grid, (..., grid.shape[-1] - 1 - axis))
+
+
+def _with_channels(x: Any) -> Any:
+    return reshape(x, (x.shape[0], 1, *x.shape[1:]))
+
+
+def _check(x: Any, grid: Any, mode: str, padding_mode: str) -> None:
+    rank = len(x.shape) - 2
+    if mode not in _MODES or (mode == "bicubic" and rank == 3):
+        raise ArgumentError(
+            f"grid_sample: came mode={mode!r} for shape {x.shape}; needed one of {[*_MODES]}, "
+            '"bicubic" only for images'
+        )
+    if padding_mode not in _PADDINGS:
+        raise ArgumentError(
+            f"grid_sample: came padding_mode={padding_mode!r}; needed one of {[*_PADDINGS]}"
+        )
+    fits = len(grid.shape) == rank + 2 and grid.shape[-1] == rank and grid.shape[0] == x.shape[0]
+    if rank not in (2, 3) or not fits or 0 in x.shape[2:]:
+        raise ShapeError(
+            f"grid_sample: came shapes {x.shape} and {grid.shape}; needed (samples, channels, "
+            "height, width) and (samples, new height, new width, 2), or both with depth"
+        )
+    if grid.dtype.kind != "f":
+        raise DTypeError(f"grid_sample: came a grid of {grid.dtype}; needed floating numbers")
+
+
+def affine_grid(
+    theta: ArrayLike, /, size: Sequence[int], align_corners: bool | None = None
+) -> Array:
+    """The places that affine maps take the places of images to, for `grid_sample`.
+
+    Args:
+        theta: A matrix for each sample, of shape (samples, 2, 3) for images or (samples, 3, 4).
+        size: The shape of the images to come: (samples, channels, height, width), or with depth.
+        align_corners: Whether −1 and 1 are the centers of the outermost elements and not their
+            outer edges; None is False.
+
+    Raises:
+        ShapeError: The shapes do not fit together.
+
+    >>> gt.nn.affine_grid(np.array([[[1.0, 0.0, 0.5], [0.0, 1.0, 0.0]]]), (1, 1, 1, 2))
+    array([[[[0., 0.],
+             [1., 0.]]]])
+    """
+    theta = floats(as_array(theta))
+    sizes = as_shape(tuple(size), "affine_grid")
+    rank = len(sizes) - 2
+    if rank not in (2, 3) or theta.shape != (sizes[0], rank, rank + 1):
+        raise ShapeError(
+            f"affine_grid: came shape {theta.shape} and size {sizes}; needed (samples, 2, 3) and "
+            "(samples, channels, height, width), or (samples, 3, 4) with depth"
+        )
+    places = _all_places(sizes[2:], bool(align_corners)).astype(theta.dtype)
+    flat = matmul(places.reshape(-1, rank + 1), theta.mT)
+    return reshape(flat, (sizes[0], *sizes[2:], rank))
+
+
+def _all_places(sizes: Sequence[int], align_corners: bool) -> Any:
+    """(*sizes, axes + 1): the places of all elements, the last axis first, and a 1."""
+    lines = []
+    for n in sizes:
+        edge = (1.0 if align_corners else 1 - 1 / n) if n > 1 else 0.0
+        lines.append(np.linspace(-edge, edge, n))
+    mesh = np.meshgrid(*lines, indexing="ij")
+    return np.stack([*mesh[::-1], np.ones(sizes)], axis=-1)

@@ -1,0 +1,197 @@
+"""Vectors divided by their length, and elements by those of neighbouring channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape.core.call import call
+from gradtape.core.define import general, linear, move_batch_axis
+from gradtape.core.op import Op, infer_like
+from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.ops import lowered
+from gradtape.ops.arguments import Batch, as_array, normalize_axis
+from gradtape.ops.exponential import sqrt
+from gradtape.ops.index import getitem_basic
+from gradtape.ops.norm import norm
+from gradtape.ops.pad import pad_constant
+from gradtape.ops.reduce import floats, sum_forward, sum_over
+from gradtape.ops.select import clip, mask
+from gradtape.typing import Array, ArrayLike
+
+# ---- vectors of length 1 ------------------------------------------------------------------------
+
+
+def _unit_forward(xp: Any, x: Any, axis: int, eps: float) -> Any:
+    return x / xp.maximum(xp.sqrt(sum_forward(xp, x * x, (axis,), True)), eps)
+
+
+def _length(x: Any, axis: int) -> Any:
+    return sqrt(sum_over(x * x, axis=(axis,), keepdims=True))
+
+
+def _unit_change(change: Any, out: Any, x: Any, axis: int, eps: float) -> Any:
+    length = _length(x, axis)
+    along = mask(sum_over(change * out, axis=(axis,), keepdims=True), length >= eps)
+    return (change - out * along) / clip(length, eps)
+
+
+def _batch_unit(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    x = move_batch_axis(args[0], axes[0])
+    return call(op, (x,), {**params, "axis": params["axis"] + 1}), 0
+
+
+# d(x/|x|) = (dx − u·(u·dx))/|x| with u = x/|x|, a symmetric map; dx/eps where |x| is below eps
+_unit = general(
+    "unit_vectors",
+    _unit_forward,
+    infer=infer_like,
+    vjps=(lambda ct, out, x, axis, eps: _unit_change(ct, out, x, axis, eps),),
+    jvp=lambda tangents, out, x, axis, eps: _unit_change(tangents[0], out, x, axis, eps),
+    batch=_batch_unit,
+    kind="axiswise",
+    lower=lowered.composite(lambda x, axis, eps: x / clip(_length(x, axis), eps)),
+)
+
+
+def normalize(x: ArrayLike, /, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Array:
+    """Vectors divided by their norm.
+
+    Args:
+        x: The vectors.
+        p: Which norm: a number or inf.
+        dim: The axis along which the elements of a vector lie.
+        eps: What is divided by at least; shorter vectors are divided by it.
+
+    Raises:
+        AxisError: There is no such axis.
+
+    >>> gt.nn.normalize(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
+    x = floats(as_array(x))
+    axis = normalize_axis(dim, len(x.shape), "normalize")
+    if p == 2 and x.dtype.kind != "c":
+        return _unit(x, axis=axis, eps=float(eps))
+    return x / clip(norm(x, p, axis, keepdims=True), eps)
+
+
+# ---- windows of channels ------------------------------------------------------------------------
+
+
+def _window_forward(xp: Any, x: Any, before: int, after: int) -> Any:
+    n = x.shape[1]
+    out = x.copy()
+    for shift in (k for k in range(-before, after + 1) if k != 0 and abs(k) < n):
+        own, other = (
+            slice(max(0, -shift), min(n, n - shift)),
+            slice(max(0, shift), n + min(0, shift)),
+        )
+        out[:, own] += x[:, other]
+    return out
+
+
+def _window_composition(x: Any, before: int, after: int) -> Any:
+    none, n = (0, 0), x.shape[1]
+    widths = (none, (before, after), *(none,) * (len(x.shape) - 2))
+    padded = pad_constant(x, widths=widths, fill=0)
+    shifted = (
+        getitem_basic(padded, index=(slice(None), slice(k, k + n)))
+        for k in range(before + after + 1)
+    )
+    total = next(shifted)
+    for part in shifted:
+        total = total + part
+    return total
+
+
+def _batch_window(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    # Axis 1 is what is summed over: the batch goes last.
+    last = len(args[0].shape) - 1
+    return call(op, (move_batch_axis(args[0], axes[0], last),), params), last
+
+
+# Sums over channels from k − before to k + after; transpose: the same the other way round
+channel_sums: Any = linear(
+    "channel_sums",
+    _window_forward,
+    lambda ct, _out, _x, before, after: channel_sums(ct, before=after, after=before),
+    infer=infer_like,
+    batch=_batch_window,
+    lower=lowered.composite(_window_composition),
+)
+
+
+def _levels(x: Any, alpha: float, k: float, **window: int) -> Any:
+    """What elements are divided by a power of."""
+    return k + alpha * channel_sums(x * x, **window)
+
+
+def _response_forward(xp: Any, x: Any, alpha: float, beta: float, k: float, **window: int) -> Any:
+    return x * (k + alpha * _window_forward(xp, x * x, **window)) ** -beta
+
+
+def _response_vjp(
+    ct: Any, _out: Any, x: Any, alpha: float, beta: float, k: float, before: int, after: int
+) -> Any:
+    levels = _levels(x, alpha, k, before=before, after=after)
+    scaled = ct * levels**-beta
+    back = channel_sums(scaled * x / levels, before=after, after=before)
+    return scaled - 2 * alpha * beta * x * back
+
+
+def _response_jvp(
+    tangents: Any, _out: Any, x: Any, alpha: float, beta: float, k: float, **window: int
+) -> Any:
+    levels = _levels(x, alpha, k, **window)
+    change = 2 * alpha * channel_sums(x * tangents[0], **window)
+    return levels**-beta * (tangents[0] - beta * x * change / levels)
+
+
+# With d = k + α·W(x²), W the sum over a window: d(x·d^−β) = d^−β·(dx − β·x/d·α·W(2·x·dx))
+_response = general(
+    "local_response_norm",
+    _response_forward,
+    infer=infer_like,
+    vjps=(_response_vjp,),
+    jvp=_response_jvp,
+    batch=_batch_window,
+    lower=lowered.composite(
+        lambda x, alpha, beta, k, **window: x * _levels(x, alpha, k, **window) ** -beta
+    ),
+)
+
+
+def local_response_norm(
+    x: ArrayLike, /, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Array:
+    """Elements divided by a power of the mean square over neighbouring channels.
+
+    Args:
+        x: Of shape (samples, channels, …), with at least one further axis.
+        size: How many channels are neighbours, with the own one.
+        alpha: What the mean square is multiplied with.
+        beta: The power.
+        k: What is added before taking the power.
+
+    Raises:
+        ShapeError: There are less than three axes.
+        ArgumentError: There are no neighbours.
+        DTypeError: The numbers are complex.
+
+    >>> x = np.ones((1, 3, 1))
+    >>> gt.nn.local_response_norm(x, 3, alpha=3.0, beta=1.0)[0, :, 0]
+    array([0.33333333, 0.25      , 0.33333333])
+    """
+    x = floats(as_array(x))
+    if x.dtype.kind == "c":
+        raise DTypeError(f"local_response_norm: came {x.dtype}; needed real numbers")
+    if len(x.shape) < 3:
+        raise ShapeError(
+            f"local_response_norm: came shape {x.shape}; needed (samples, channels, …) with at "
+            "least one further axis"
+        )
+    if size < 1:
+        raise ArgumentError(f"local_response_norm: came size={size}; needed 1 or more")
+    params = {"before": size // 2, "after": (size - 1) // 2}
+    return _response(x, alpha=alpha / size, beta=float(beta), k=float(k), **params)

@@ -1,0 +1,193 @@
+"""Pooling by the largest element of windows at random places, by ratios that are no integers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import general, move_batch_axis
+from gradtape.core.op import Op
+from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.ops.arguments import Batch, as_array
+from gradtape.ops.generator import default_generator
+from gradtape.ops.nn.pool_extremes import pool_pick
+from gradtape.ops.nn.windows import Sizes, per_axis, with_samples, without_samples
+from gradtape.ops.random import random_uniform
+from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.typing import ArrayLike
+
+
+def _starts(xp: Any, sample: Any, size: int, kernel: int, number: int) -> Any:
+    """Where the windows along an axis start, for a number from [0, 1) per channel."""
+    if number == 1:
+        return xp.full((*sample.shape, 1), size - kernel)
+    step = (size - kernel) / (number - 1)
+    shifted = xp.floor((xp.arange(number) + sample[..., None]) * step)
+    starts = (shifted - xp.floor(sample * step)[..., None]).astype(np.int64)
+    starts[..., -1] = size - kernel
+    return starts
+
+
+def _indices_forward(xp: Any, x: Any, samples: Any, kernel: Sizes, output: Sizes) -> Any:
+    rank, sizes = len(kernel), x.shape[2:]
+    # PyTorch takes the numbers of images from the last axis on, those of volumes from the first.
+    order = range(rank) if rank == 3 else range(rank - 1, -1, -1)
+    places = xp.zeros((*x.shape[:2], *(1,) * (2 * rank)), np.int64)
+    for axis, column in zip(range(rank), order, strict=True):
+        starts = _starts(xp, samples[..., column], sizes[axis], kernel[axis], output[axis])
+        shape = [1] * (2 * rank)
+        shape[axis] = output[axis]
+        taps = xp.arange(kernel[axis]).reshape((-1, *(1,) * (rank - 1 - axis)))
+        along_axis = starts.reshape((*x.shape[:2], *shape)) + taps
+        places = places * sizes[axis] + along_axis
+    flat = places.reshape((*x.shape[:2], *output, math.prod(kernel)))
+    rows = x.reshape((*x.shape[:2], -1))
+    seen = xp.take_along_axis(rows, flat.reshape((*x.shape[:2], -1)), axis=-1).reshape(flat.shape)
+    best = xp.argmax(seen, axis=-1)
+    return xp.take_along_axis(flat, best[..., None], axis=-1)[..., 0]
+
+
+def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    """The batch made samples."""
+    size = next(arg.shape[axis] for arg, axis in zip(args, axes, strict=True) if axis is not None)
+    arrays = [
+        broadcast_to(arg, (size, *arg.shape)) if axis is None else move_batch_axis(arg, axis)
+        for arg, axis in zip(args, axes, strict=True)
+    ]
+    joined = [reshape(arg, (size * arg.shape[1], *arg.shape[2:])) for arg in arrays]
+    out = call(op, joined, params)
+    return reshape(out, (size, arrays[0].shape[1], *out.shape[1:])), 0
+
+
+# Untracked: the places of the largest elements.
+_indices = general(
+    "fractional_indices",
+    _indices_forward,
+    infer=lambda x, samples, kernel, output: Aval((*x.shape[:2], *output), np.dtype(np.int64)),
+    batch=_batch,
+)
+
+
+def _output(name: str, sizes: Sizes, output_size: Any, output_ratio: Any) -> Sizes:
+    rank = len(sizes)
+    if (output_size is None) == (output_ratio is None):
+        raise ArgumentError(f"{name}: needed either output_size= or output_ratio=")
+    if output_size is not None:
+        return per_axis(name, "output_size", output_size, rank)
+    given = output_ratio if isinstance(output_ratio, Sequence) else (output_ratio,) * rank
+    if len(given) != rank or not all(0 < ratio < 1 for ratio in given):
+        raise ArgumentError(
+            f"{name}: came output_ratio={output_ratio!r}; needed a number between 0 and 1, or "
+            f"{rank} of them"
+        )
+    return tuple(int(n * ratio) for n, ratio in zip(sizes, given, strict=True))
+
+
+def _pooled(
+    name: str,
+    rank: int,
+    x: ArrayLike,
+    kernel_size: Any,
+    output_size: Any,
+    output_ratio: Any,
+    return_indices: bool,
+    samples: ArrayLike | None,
+) -> Any:
+    x, added = with_samples(name, x, rank)
+    if x.dtype.kind == "c":
+        raise DTypeError(f"{name}: came {x.dtype}; needed real numbers, which have an order")
+    kernel = per_axis(name, "kernel_size", kernel_size, rank)
+    output = _output(name, x.shape[2:], output_size, output_ratio)
+    limits = zip(x.shape[2:], kernel, output, strict=True)
+    if any(number < 1 or k + number - 1 > n for n, k, number in limits):
+        raise ShapeError(
+            f"{name}: came sizes {x.shape[2:]}, windows of {kernel} and {output} of them; needed "
+            "windows that can all start at different elements"
+        )
+    if samples is None:
+        shape = (*x.shape[:2], rank)
+        taken = default_generator().take(math.prod(shape))
+        samples = random_uniform(shape=shape, dtype=np.dtype(np.float64), **taken)
+    samples = as_array(samples)
+    if samples.shape != (*x.shape[:2], rank):
+        raise ShapeError(
+            f"{name}: came random samples of shape {samples.shape}; needed {rank} numbers from "
+            f"[0, 1) for each sample and channel, {(*x.shape[:2], rank)}"
+        )
+    places = _indices(x, samples, kernel=kernel, output=output)
+    out = without_samples(pool_pick(x, places, rank=rank), added)
+    return (out, without_samples(places, added)) if return_indices else out
+
+
+def fractional_max_pool2d(
+    x: ArrayLike,
+    /,
+    kernel_size: int | Sizes,
+    output_size: int | Sizes | None = None,
+    output_ratio: float | Sequence[float] | None = None,
+    return_indices: bool = False,
+    _random_samples: ArrayLike | None = None,
+) -> Any:
+    """The largest elements of windows at random distances, so that any size can come out.
+
+    Args:
+        x: Of shape (samples, channels, height, width), or the same without samples.
+        kernel_size: How many elements a window has along each axis: a number, or one per axis.
+        output_size: The size of the result; either this or `output_ratio`.
+        output_ratio: The size of the result relative to that of `x`, between 0 and 1.
+        return_indices: Whether to return `(values, indices)`, with the places of the elements in
+            the flattened spatial axes.
+        _random_samples: Numbers from [0, 1) that decide on the places, of shape (samples,
+            channels, 2); None draws them from the default generator.
+
+    Raises:
+        ShapeError: The array has other axes, or there are more windows than fit.
+        ArgumentError: An option has a value that has no meaning.
+        DTypeError: The numbers are complex.
+
+    >>> x = np.arange(25.0).reshape(1, 1, 5, 5)
+    >>> gt.nn.fractional_max_pool2d(x, 2, 3, _random_samples=np.full((1, 1, 2), 0.5))
+    array([[[[ 6.,  8.,  9.],
+             [16., 18., 19.],
+             [21., 23., 24.]]]])
+    """
+    options = (output_size, output_ratio, return_indices, _random_samples)
+    return _pooled("fractional_max_pool2d", 2, x, kernel_size, *options)
+
+
+def fractional_max_pool3d(
+    x: ArrayLike,
+    /,
+    kernel_size: int | Sizes,
+    output_size: int | Sizes | None = None,
+    output_ratio: float | Sequence[float] | None = None,
+    return_indices: bool = False,
+    _random_samples: ArrayLike | None = None,
+) -> Any:
+    """The largest elements of windows at random distances, so that any size can come out.
+
+    Args:
+        x: Of shape (samples, channels, depth, height, width), or the same without samples.
+        kernel_size: How many elements a window has along each axis: a number, or one per axis.
+        output_size: The size of the result; either this or `output_ratio`.
+        output_ratio: The size of the result relative to that of `x`, between 0 and 1.
+        return_indices: Whether to return `(values, indices)`, with the places of the elements in
+            the flattened spatial axes.
+        _random_samples: Numbers from [0, 1) that decide on the places, of shape (samples,
+            channels, 3); None draws them from the default generator.
+
+    Raises:
+        ShapeError: The array has other axes, or there are more windows than fit.
+        ArgumentError: An option has a value that has no meaning.
+        DTypeError: The numbers are complex.
+
+    >>> gt.nn.fractional_max_pool3d(np.ones((1, 1, 5, 5, 5)), 2, output_ratio=0.6).shape
+    (1, 1, 3, 3, 3)
+    """
+    options = (output_size, output_ratio, return_indices, _random_samples)
+    return _pooled("fractional_max_pool3d", 3, x, kernel_size, *options)

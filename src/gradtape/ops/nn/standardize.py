@@ -1,0 +1,177 @@
+"""The op below all normalizations: elements less their mean, divided by their deviation.
+
+x̂ = (x − m)·r with the mean m over some axes and r = 1/√(variance + eps); without `center`, m is 0
+and r = 1/√(mean square + eps). There are three forms, so that a layer is one op: plain, with
+weights, and with weights and a bias; these broadcast against x.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import general, move_batch_axis, unbroadcast
+from gradtape.core.op import Op
+from gradtape.ops import lowered
+from gradtape.ops.arguments import Batch
+from gradtape.ops.exponential import sqrt
+from gradtape.ops.reduce import Axes, count_over, floats, mean_over, sum_forward
+from gradtape.ops.shape import broadcast_to, reshape
+
+# One axis is given as a number: then rows along it are computed by themselves.
+Over = int | Axes
+
+
+def _axes(axis: Over) -> Axes:
+    return (axis,) if isinstance(axis, int) else axis
+
+
+# ---- on arrays ----------------------------------------------------------------------------------
+
+
+def _standardized(xp: Any, x: Any, axis: Over, eps: float, center: bool) -> Any:
+    axes = _axes(axis)
+    x = x.astype(np.float64) if x.dtype.kind in "biu" else x
+    n = count_over(x.shape, axes)
+    around = x - sum_forward(xp, x, axes, True) / n if center else x
+    factor = 1 / xp.sqrt(sum_forward(xp, around * around, axes, True) / n + eps)
+    # What was centered is nobody else's yet.
+    return xp.multiply(around, factor, out=around) if center else around * factor
+
+
+def _affine(xp: Any, x: Any, weight: Any, *bias: Any, **params: Any) -> Any:
+    out = _standardized(xp, x, **params)
+    for combine, other in zip((xp.multiply, xp.add), (weight, *bias), strict=False):
+        same = out.dtype == np.result_type(out, other)
+        out = combine(out, other, out=out) if same else combine(out, other)
+    return out
+
+
+# ---- as ops -------------------------------------------------------------------------------------
+
+
+def _parts(x: Any, axis: Over, eps: float, center: bool) -> tuple[Any, Any]:
+    """What is scaled, and the factor."""
+    axes, x = _axes(axis), floats(x)
+    around = x - mean_over(x, axis=axes, keepdims=True) if center else x
+    return around, 1 / sqrt(mean_over(around * around, axis=axes, keepdims=True) + eps)
+
+
+def _composition(x: Any, *others: Any, **params: Any) -> Any:
+    around, factor = _parts(x, **params)
+    out = around * factor
+    if others:
+        out = out * others[0]
+    return out + others[1] if len(others) > 1 else out
+
+
+# d x̂ = r·(dx − mean(dx) − x̂·mean(x̂·dx)), without the first mean if not centered; a symmetric map
+def _change(change: Any, x: Any, axis: Over, eps: float, center: bool) -> Any:
+    around, factor = _parts(x, axis, eps, center)
+    axes, hat = _axes(axis), around * factor
+    rest = change - hat * mean_over(change * hat, axis=axes, keepdims=True)
+    if center:
+        rest = rest - mean_over(change, axis=axes, keepdims=True)
+    return rest * factor
+
+
+def _jvp(tangents: Any, _out: Any, x: Any, *weight_and_bias: Any, **params: Any) -> Any:
+    dx, dw, db = (*tangents, None, None)[:3]
+    total = None if dx is None else _change(dx, x, **params)
+    if weight_and_bias and total is not None:
+        total = total * weight_and_bias[0]
+    if dw is not None:
+        by_weight = dw * standardize(x, **params)
+        total = by_weight if total is None else total + by_weight
+    if db is not None:
+        total = broadcast_to(db, _out.shape) if total is None else total + db
+    return total
+
+
+def _infer(x: Aval, *others: Aval, **_params: Any) -> Aval:
+    dtype = np.dtype(np.float64) if x.dtype.kind in "biu" else x.dtype
+    return Aval(x.shape, np.result_type(dtype, *(other.dtype for other in others)))
+
+
+def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    """The batch goes first; weights are lined up with the other axes."""
+    (x, *others), (x_axis, *other_axes) = args, axes
+    size = next(arg.shape[axis] for arg, axis in zip(args, axes, strict=True) if axis is not None)
+    x = broadcast_to(x, (size, *x.shape)) if x_axis is None else move_batch_axis(x, x_axis)
+    lined_up = []
+    for other, axis in zip(others, other_axes, strict=True):
+        if axis is not None:
+            other = move_batch_axis(other, axis)
+            ones = (1,) * (len(x.shape) - len(other.shape))
+            other = reshape(other, (size, *ones, *other.shape[1:]))
+        lined_up.append(other)
+    over = params["axis"]
+    over = over + 1 if isinstance(over, int) else tuple(a + 1 for a in over)
+    return call(op, (x, *lined_up), {**params, "axis": over}), 0
+
+
+standardize = general(
+    "standardize",
+    _standardized,
+    infer=_infer,
+    vjps=(lambda ct, _out, x, **params: _change(ct, x, **params),),
+    jvp=_jvp,
+    batch=_batch,
+    kind="axiswise",
+    lower=lowered.composite(_composition),
+)
+
+
+def _by_weight(ct: Any, x: Any, weight: Any, params: dict[str, Any]) -> Any:
+    # Through `call`, which leaves large arrays to native code.
+    return unbroadcast(ct * call(standardize.op, (x,), params), weight.shape)  # type: ignore[attr-defined]
+
+
+# d x̂·w = w·dx̂ + x̂·dw
+standardize_scaled = general(
+    "standardize_scaled",
+    _affine,
+    infer=_infer,
+    vjps=(
+        lambda ct, _out, x, weight, **params: _change(ct * weight, x, **params),
+        lambda ct, _out, x, _weight, **params: _by_weight(ct, x, _weight, params),
+    ),
+    jvp=_jvp,
+    batch=_batch,
+    kind="axiswise",
+    lower=lowered.composite(_composition),
+)
+
+# d(x̂·w + b) = w·dx̂ + x̂·dw + db
+standardize_affine = general(
+    "standardize_affine",
+    _affine,
+    infer=_infer,
+    vjps=(
+        lambda ct, _out, x, weight, _bias, **params: _change(ct * weight, x, **params),
+        lambda ct, _out, x, _weight, _bias, **params: _by_weight(ct, x, _weight, params),
+        lambda ct, _out, _x, _weight, _bias, **params: unbroadcast(ct, _bias.shape),
+    ),
+    jvp=_jvp,
+    batch=_batch,
+    kind="axiswise",
+    lower=lowered.composite(_composition),
+)
+
+
+def standardized(
+    x: Any, weight: Any, bias: Any, axis: Over, eps: float, center: bool = True
+) -> Any:
+    """Normalized, then scaled and shifted by what is not None, by as few ops as there are."""
+    if not isinstance(axis, int) and len(axis) == 1:
+        axis = axis[0]
+    params = {"axis": axis, "eps": float(eps), "center": center}
+    if weight is None:
+        out = standardize(x, **params)
+        return out if bias is None else out + bias
+    if bias is None:
+        return standardize_scaled(x, weight, **params)
+    return standardize_affine(x, weight, bias, **params)

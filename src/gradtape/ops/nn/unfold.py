@@ -1,0 +1,197 @@
+"""Windows laid out as columns, and columns added up to where their windows were."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import linear, move_batch_axis
+from gradtape.core.op import Op
+from gradtape.errors import ShapeError
+from gradtape.ops.arguments import Batch, as_array
+from gradtape.ops.nn.windows import (
+    Sizes,
+    Windows,
+    check_windows,
+    per_axis,
+    taps,
+    window_counts,
+    with_samples,
+    without_samples,
+)
+from gradtape.ops.shape import reshape
+from gradtape.typing import Array, ArrayLike
+
+AllWindows = tuple[Windows, ...]
+
+
+def _counts(windows: AllWindows) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return tuple(w.kernel for w in windows), tuple(w.number for w in windows)
+
+
+def _parts(windows: AllWindows, tap: Sizes) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:
+    """Which windows see an element at a place in them, and which elements; None if none does."""
+    into, of = [], []
+    for w, place in zip(windows, tap, strict=True):
+        one = w._replace(kernel=1, before=w.before - place * w.dilation)
+        found = next(one.parts(), None)
+        if found is None:
+            return None
+        into.append(found.into)
+        of.append(found.of)
+    return tuple(into), tuple(of)
+
+
+def _unfold_forward(xp: Any, x: Any, windows: AllWindows) -> Any:
+    kernel, counts = _counts(windows)
+    samples, channels = x.shape[:2]
+    out = xp.zeros((samples, channels, *kernel, *counts), x.dtype)
+    for tap in taps(kernel):
+        parts = _parts(windows, tap)
+        if parts is not None:
+            out[(slice(None), slice(None), *tap, *parts[0])] = x[(..., *parts[1])]
+    return out.reshape((samples, channels * math.prod(kernel), math.prod(counts)))
+
+
+def _fold_forward(xp: Any, x: Any, windows: AllWindows) -> Any:
+    kernel, counts = _counts(windows)
+    samples, channels = x.shape[0], x.shape[1] // math.prod(kernel)
+    columns = x.reshape((samples, channels, *kernel, *counts))
+    out = xp.zeros((samples, channels, *(w.size for w in windows)), x.dtype)
+    for tap in taps(kernel):
+        parts = _parts(windows, tap)
+        if parts is not None:
+            into = out[(..., *parts[1])]
+            into += columns[(slice(None), slice(None), *tap, *parts[0])]
+    return out
+
+
+def _infer_unfold(x: Aval, windows: AllWindows) -> Aval:
+    kernel, counts = _counts(windows)
+    return Aval((x.shape[0], x.shape[1] * math.prod(kernel), math.prod(counts)), x.dtype)
+
+
+def _infer_fold(x: Aval, windows: AllWindows) -> Aval:
+    channels = x.shape[1] // math.prod(_counts(windows)[0])
+    return Aval((x.shape[0], channels, *(w.size for w in windows)), x.dtype)
+
+
+def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    x = move_batch_axis(args[0], axes[0])
+    out = call(op, (reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:])),), params)
+    return reshape(out, (*x.shape[:2], *out.shape[1:])), 0
+
+
+# Every window is copied; transpose: every column is added where its window was
+_unfold: Callable[..., Any] = linear(
+    "unfold",
+    _unfold_forward,
+    lambda ct, _out, _x, windows: _fold(ct, windows=windows),
+    infer=_infer_unfold,
+    batch=_batch,
+)
+
+_fold: Callable[..., Any] = linear(
+    "fold",
+    _fold_forward,
+    lambda ct, _out, _x, windows: _unfold(ct, windows=windows),
+    infer=_infer_fold,
+    batch=_batch,
+)
+
+
+def _windows(
+    name: str, sizes: Sequence[int], kernel_size: Any, dilation: Any, padding: Any, stride: Any
+) -> AllWindows:
+    rank = len(sizes)
+    kernel = per_axis(name, "kernel_size", kernel_size, rank)
+    dilations = per_axis(name, "dilation", dilation, rank)
+    padding = per_axis(name, "padding", padding, rank, least=0)
+    strides = per_axis(name, "stride", stride, rank)
+    pads = tuple((p, p) for p in padding)
+    check_windows(name, sizes, kernel, pads, dilations)
+    counts = window_counts(sizes, kernel, strides, pads, dilations)
+    return tuple(map(Windows, sizes, counts, kernel, strides, padding, dilations))
+
+
+def unfold(
+    x: ArrayLike,
+    /,
+    kernel_size: int | Sizes,
+    dilation: int | Sizes = 1,
+    padding: int | Sizes = 0,
+    stride: int | Sizes = 1,
+) -> Array:
+    """All windows of images, each as a column (im2col).
+
+    Args:
+        x: Of shape (samples, channels, height, width), or (channels, height, width).
+        kernel_size: The height and width of the windows, or one number for both.
+        dilation: The distance of the elements that a window sees.
+        padding: How many zeros are added at both ends.
+        stride: By how much a window moves to the next one.
+
+    Returns:
+        Of shape (samples, channels · kernel height · kernel width, number of windows).
+
+    Raises:
+        ShapeError: The array has other axes, or no window fits.
+        ArgumentError: An option has a value that has no meaning.
+
+    >>> gt.nn.unfold(np.arange(6.0).reshape(1, 2, 3), 2)
+    array([[0., 1.],
+           [1., 2.],
+           [3., 4.],
+           [4., 5.]])
+    """
+    x, added = with_samples("unfold", x, 2)
+    windows = _windows("unfold", x.shape[2:], kernel_size, dilation, padding, stride)
+    return without_samples(_unfold(x, windows=windows), added)
+
+
+def fold(
+    x: ArrayLike,
+    /,
+    output_size: int | Sizes,
+    kernel_size: int | Sizes,
+    dilation: int | Sizes = 1,
+    padding: int | Sizes = 0,
+    stride: int | Sizes = 1,
+) -> Array:
+    """Columns added up to where the windows are that they stand for (col2im).
+
+    Args:
+        x: Of shape (samples, channels · kernel height · kernel width, number of windows), or the
+            same without samples.
+        output_size: The height and width of the images.
+        kernel_size: The height and width of the windows, as of `unfold`.
+        dilation: The distance of the elements of a window.
+        padding: By how much windows begin before the images and end behind them.
+        stride: By how much a window moves to the next one.
+
+    Returns:
+        Images, of shape (samples, channels, height, width).
+
+    Raises:
+        ShapeError: The shape is not that of columns of such windows.
+        ArgumentError: An option has a value that has no meaning.
+
+    >>> gt.nn.fold(np.ones((4, 2)), (2, 3), 2)
+    array([[[1., 2., 1.],
+            [1., 2., 1.]]])
+    """
+    x = as_array(x)
+    sizes = per_axis("fold", "output_size", output_size, 2)
+    windows = _windows("fold", sizes, kernel_size, dilation, padding, stride)
+    rows, columns = (math.prod(numbers) for numbers in _counts(windows))
+    if len(x.shape) not in (2, 3) or x.shape[-2] % rows or x.shape[-1] != columns:
+        raise ShapeError(
+            f"fold: came shape {x.shape}; needed (samples, channels · {rows}, {columns}) for these "
+            "windows, or the same without samples"
+        )
+    added = len(x.shape) == 2
+    x = reshape(x, (1, *x.shape)) if added else x
+    return without_samples(_fold(x, windows=windows), added)

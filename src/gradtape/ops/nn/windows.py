@@ -1,0 +1,162 @@
+"""What windows that move over an array share: options per axis, sizes, and the views they see.
+
+Arrays are laid out as in PyTorch: samples, channels, then one to three spatial axes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.arguments import as_array
+from gradtape.ops.shape import reshape
+
+# One number for each spatial axis, and what is added before and after each.
+Sizes = tuple[int, ...]
+Pads = tuple[tuple[int, int], ...]
+
+
+def per_axis(name: str, option: str, value: Any, rank: int, least: int = 1) -> Sizes:
+    """One integer for each spatial axis, from one for all or a sequence of them, checked."""
+    values = value if isinstance(value, Sequence) or hasattr(value, "__len__") else (value,)
+    try:
+        numbers = tuple(operator.index(number) for number in values)
+    except TypeError:
+        raise ArgumentError(
+            f"{name}: came {option}={value!r}; needed an integer, or {rank} of them"
+        ) from None
+    if len(numbers) == 1:
+        numbers *= rank
+    if len(numbers) != rank or any(number < least for number in numbers):
+        raise ArgumentError(
+            f"{name}: came {option}={value!r}; needed one integer, or {rank} of them, "
+            f"not below {least}"
+        )
+    return numbers
+
+
+def with_samples(name: str, x: Any, rank: int) -> tuple[Any, bool]:
+    """An array with an axis of samples before channels and spatial axes, and whether it was new."""
+    x = as_array(x)
+    ndim = len(x.shape)
+    if ndim not in (rank + 1, rank + 2):
+        spatial = ("length", "height, width", "depth, height, width")[rank - 1]
+        raise ShapeError(
+            f"{name}: came shape {x.shape}; needed (samples, channels, {spatial}), "
+            "or the same without samples; reshape it"
+        )
+    return (x, False) if ndim == rank + 2 else (reshape(x, (1, *x.shape)), True)
+
+
+def without_samples(x: Any, added: bool) -> Any:
+    """The result of one sample without the axis of samples, if that was added."""
+    return reshape(x, x.shape[1:]) if added else x
+
+
+def window_counts(
+    sizes: Sequence[Any], kernel: Sizes, stride: Sizes, padding: Pads, dilation: Sizes
+) -> tuple[Any, ...]:
+    """How many windows fit along each axis."""
+    return tuple(
+        (n + before + after - d * (k - 1) - 1) // s + 1
+        for n, k, s, (before, after), d in zip(
+            sizes, kernel, stride, padding, dilation, strict=True
+        )
+    )
+
+
+def check_windows(name: str, sizes: Any, kernel: Sizes, padding: Pads, dilation: Sizes) -> None:
+    """Raise unless a window fits along every axis."""
+    for n, k, (before, after), d in zip(sizes, kernel, padding, dilation, strict=True):
+        if n + before + after < d * (k - 1) + 1:
+            raise ShapeError(
+                f"{name}: came {n} elements along an axis, {before + after} of padding, and "
+                f"windows over {d * (k - 1) + 1}; needed room for a window; pad more"
+            )
+
+
+def taps(kernel: Sizes) -> Iterator[Sizes]:
+    """The places in a window, in order."""
+    return itertools.product(*map(range, kernel))
+
+
+# ---- windows along single axes ------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """What windows see at one place in them.
+
+    Attributes:
+        tap: The number of the place.
+        into: Which windows see an element there.
+        of: Which elements those are.
+    """
+
+    tap: int
+    into: slice
+    of: Any
+
+
+class Windows(NamedTuple):
+    """Windows along one axis: `number` of them, over `size` elements with `before` padded ones."""
+
+    size: int
+    number: int
+    kernel: int
+    stride: int
+    before: int
+    dilation: int
+
+    def parts(self) -> Iterator[Part]:
+        """What the windows see at each place in them, if any of them sees something."""
+        for tap in range(self.kernel):
+            shift = tap * self.dilation - self.before
+            first = max(0, -(shift // self.stride))
+            stop = min(self.number, (self.size - 1 - shift) // self.stride + 1)
+            if first < stop:
+                start = first * self.stride + shift
+                end = (stop - 1) * self.stride + shift + 1
+                yield Part(tap, slice(first, stop), slice(start, end, self.stride))
+
+    @property
+    def after(self) -> int:
+        """How many elements the last window reaches beyond the end; negative if it does not."""
+        reach = (self.number - 1) * self.stride + self.dilation * (self.kernel - 1) + 1
+        return reach - self.before - self.size
+
+
+class Shares(NamedTuple):
+    """Windows of almost equal sizes that cover an axis, as adaptive pooling has them."""
+
+    size: int
+    number: int
+
+    def parts(self) -> Iterator[Part]:
+        """What the windows see at each place in them.
+
+        The last element of a window stands in for those it lacks.
+        """
+        start, stop = self.bounds(np.arange(self.number))
+        for tap in range(int((stop - start).max(initial=0))):
+            yield Part(tap, slice(0, self.number), np.minimum(start + tap, stop - 1))
+
+    def bounds(self, which: Any) -> tuple[Any, Any]:
+        """Where a window, or each of several, starts and ends."""
+        return which * self.size // self.number, -(-(which + 1) * self.size // self.number)
+
+
+def part_of(x: Any, axis: int, where: Any) -> Any:
+    """A part along an axis counted from the end, by a slice or an array of numbers."""
+    if not isinstance(where, slice) and x.flags.c_contiguous:
+        return x.take(where, axis=axis)  # faster, but of other arrays it would copy the whole
+    return x[along(axis, where)]
+
+
+def along(axis: int, where: Any) -> tuple[Any, ...]:
+    """The index of a part along an axis counted from the end."""
+    return (..., where, *(slice(None),) * (-axis - 1))

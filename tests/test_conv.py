@@ -1,0 +1,181 @@
+"""Convolutions, pooling and resizing beyond the table of ops: layouts, identities, dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.ops.nn import conv_kernels
+from gradtape.ops.nn.conv_products import conv, conv_input, conv_weight
+from opcases.conv import correlate
+
+F = gt.nn.functional
+
+
+def channels_last(x: Any) -> Any:
+    return np.ascontiguousarray(np.moveaxis(x, 1, -1)).transpose(0, -1, *range(1, x.ndim - 1))
+
+
+def random_geometry(rng: np.random.Generator) -> tuple[Any, Any, dict[str, Any]]:
+    """An image, weights and options that fit together, of one to three axes."""
+    rank = int(rng.integers(1, 4))
+    groups, c, o = (int(n) for n in rng.integers(1, 3, 3))
+    kernel, stride, dilation = (tuple(rng.integers(1, 4, rank).tolist()) for _ in range(3))
+    pads = rng.integers(0, 3, (rank, 2)).tolist()
+    reach = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
+    sizes = [r + 1 + int(rng.integers(0, 5)) for r in reach]
+    x = rng.normal(size=(int(rng.integers(1, 4)), groups * c, *sizes))
+    w = rng.normal(size=(groups * o, c, *kernel))
+    geometry = {
+        "stride": stride,
+        "padding": tuple((before, after) for before, after in pads),
+        "dilation": dilation,
+        "groups": groups,
+    }
+    return x, w, geometry
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_three_products_come_of_one_form(number: int) -> None:
+    rng = np.random.default_rng(number)
+    x, w, geometry = random_geometry(rng)
+    out = conv(x, w, **geometry)
+    y = rng.normal(size=out.shape)
+    form = np.sum(y * out)
+    by_input = np.sum(x * conv_input(y, w, sizes=x.shape[2:], **geometry))
+    by_weight = np.sum(w * conv_weight(x, y, kernel=w.shape[2:], **geometry))
+    np.testing.assert_allclose([by_input, by_weight], form, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("chunk", [1, 200, 2000, 20000])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_chunks_of_windows(chunk: int, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(chunk)
+    x, w = rng.normal(size=(3, 4, 6, 5)), rng.normal(size=(4, 4 // groups, 3, 2))
+    for stride in (1, 2):
+        options = {"stride": stride, "padding": 1, "groups": groups}
+        expected = correlate(x, w, **options)
+        y = rng.normal(size=expected.shape)
+
+        def pulled(x: Any, w: Any, options: Any = options, y: Any = y) -> Any:
+            return gt.grad(lambda x, w: gt.sum(F.conv2d(x, w, **options) * y), (0, 1))(x, w)
+
+        whole = pulled(x, w)
+        with monkeypatch.context() as patch:
+            patch.setattr(conv_kernels, "_CHUNK", chunk)
+            np.testing.assert_allclose(F.conv2d(x, w, **options), expected, atol=1e-13)
+            for part, one in zip(pulled(x, w), whole, strict=True):
+                np.testing.assert_allclose(part, one, atol=1e-13)
+
+
+def test_layout_does_not_matter_and_is_handed_on() -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(2, 3, 5, 4)), rng.normal(size=(6, 3, 3, 3))
+    expected = F.conv2d(x, w)
+    np.testing.assert_array_equal(F.conv2d(channels_last(x), w), expected)
+    np.testing.assert_array_equal(F.conv2d(np.asfortranarray(x), w), expected)
+    assert np.moveaxis(expected, 1, -1).flags.c_contiguous
+    for pooled in (F.max_pool2d(expected, 2, 1), F.avg_pool2d(expected, 2, 1)):
+        assert np.moveaxis(pooled, 1, -1).flags.c_contiguous
+
+
+def test_results_share_no_memory_with_arguments() -> None:
+    x, w = channels_last(np.ones((1, 2, 2, 2))), np.eye(2).reshape(2, 2, 1, 1)
+    results = [
+        F.conv2d(x, w),
+        F.conv_transpose2d(x, w),
+        F.max_pool2d(x, 1),
+        F.avg_pool2d(x, 1),
+        F.adaptive_avg_pool2d(x, 2),
+        F.interpolate(x, 2),
+        F.pad(x, (0, 0)),
+    ]
+    for out in results:
+        assert not np.shares_memory(out, x)
+        np.testing.assert_array_equal(out, x)
+
+
+def test_gradients_for_each_sample() -> None:
+    rng = np.random.default_rng(0)
+    x, w, b = rng.normal(size=(4, 2, 5, 5)), rng.normal(size=(3, 2, 3, 3)), rng.normal(size=3)
+
+    def loss(w: Any, b: Any, x: Any) -> Any:
+        return gt.sum(gt.tanh(F.max_pool2d(F.conv2d(x, w, b, padding=1), 2)))
+
+    each = gt.vmap(gt.grad(loss, (0, 1)), in_axes=(None, None, 0))(w, b, x)
+    for i, sample in enumerate(x):
+        for batched, one in zip(each, gt.grad(loss, (0, 1))(w, b, sample), strict=True):
+            np.testing.assert_allclose(batched[i], one, atol=1e-12)
+
+
+def test_a_network_compiled() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, 2, 8, 8))
+    weights = [rng.normal(size=(4, 2, 3, 3)), rng.normal(size=(4, 1, 3, 3)), rng.normal(size=4)]
+
+    def loss(weights: Any, x: Any) -> Any:
+        h = gt.relu(F.conv2d(x, weights[0], weights[2], padding="same"))
+        h = F.max_pool2d(F.conv2d(h, weights[1], groups=4, padding=1), 3, 2, 1)
+        h = F.interpolate(h, scale_factor=2, mode="bilinear")
+        return gt.mean(F.global_avg_pool(F.avg_pool2d(h, 2)) ** 2)
+
+    value, grads = gt.value_and_grad(loss)(weights, x)
+    compiled, compiled_grads = gt.jit(gt.value_and_grad(loss))(weights, x)
+    np.testing.assert_allclose(compiled, value, rtol=1e-12)
+    for one, other in zip(compiled_grads, grads, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_narrow_floats_are_summed_in_single_precision(name: str) -> None:
+    dtype = getattr(gt, name)
+    x, w = np.ones((1, 64, 8, 8), dtype), np.full((1, 64, 8, 8), 0.75, dtype)
+    # 3072 products: in so few bits a sum would stop growing long before.
+    out = F.conv2d(x, w)
+    assert out.dtype == dtype
+    assert float(out.item()) == 3072
+    x, w = gt.Tensor(x).set_requires_grad(), gt.Tensor(w).set_requires_grad()
+    F.conv2d(x, w).backward()
+    assert x.grad.dtype == w.grad.dtype == dtype
+    assert float(F.sum_pool2d(np.ones((1, 64, 64), dtype), 64).item()) == 4096
+    assert float(F.global_avg_pool(np.ones((1, 1, 64, 64), dtype)).item()) == 1
+
+
+def test_dtypes_that_meet() -> None:
+    x, w = np.ones((1, 1, 3, 3), np.float32), np.ones((1, 1, 2, 2))
+    assert F.conv2d(x, w).dtype == np.float64
+    grads = gt.grad(lambda x, w: gt.sum(F.conv2d(x, w)), (0, 1))(x, w)
+    assert [grad.dtype for grad in grads] == [np.float32, np.float64]
+    assert F.conv2d(x, w.astype(np.float32), np.ones(1)).dtype == np.float64
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_finite_stays_where_it_is(bad: float) -> None:
+    x = np.zeros((1, 1, 7))
+    x[..., 6] = bad
+    for out in (
+        F.adaptive_avg_pool1d(x, 3),
+        F.interpolate(x, 14, mode="linear"),
+        F.interpolate(x, 3, mode="area"),
+        F.pad(x, (2, 0), "reflect"),
+        F.avg_pool1d(x, 2, ceil_mode=True),
+    ):
+        assert np.isfinite(out[..., : out.shape[-1] // 2]).all()
+        assert not np.isfinite(out[..., -1]).any()
+
+
+def test_random_windows_come_from_the_generator() -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3, 9, 9))
+    gt.random.manual_seed(1)
+    first = F.fractional_max_pool2d(x, 2, output_ratio=0.5)
+    gt.random.manual_seed(1)
+    np.testing.assert_array_equal(F.fractional_max_pool2d(x, 2, output_ratio=0.5), first)
+    assert isinstance(first, np.ndarray)
+    assert first.shape == (2, 3, 4, 4)
+
+
+def test_functions_have_two_names() -> None:
+    assert all(getattr(gt.nn, name) is getattr(F, name) for name in F.__all__)
