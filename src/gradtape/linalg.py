@@ -1,14 +1,102 @@
 """Linear algebra, under the names of `numpy.linalg`."""
 
+from gradtape.autodiff.iterative import bicgstab as bicgstab, cg as cg, gmres as gmres
+from gradtape.autodiff.spectral import (
+    hermitian_function as hermitian_function,
+    singular_function as singular_function,
+)
 from gradtape.ops.contract import tensordot as tensordot
 from gradtape.ops.linalg.cholesky import cholesky as cholesky
+from gradtape.ops.linalg.condition import cond as cond, matrix_rank as matrix_rank
 from gradtape.ops.linalg.determinant import (
     SlogdetResult as SlogdetResult,
     det as det,
+    logdet as logdet,
     slogdet as slogdet,
 )
+from gradtape.ops.linalg.eig import (
+    EigResult as EigResult,
+    eig as eig,
+    eigvals as eigvals,
+)
+from gradtape.ops.linalg.eigh import (
+    EighResult as EighResult,
+    eigh as eigh,
+    eigvalsh as eigvalsh,
+)
+from gradtape.ops.linalg.equations import (
+    solve_continuous_lyapunov as solve_continuous_lyapunov,
+    solve_discrete_lyapunov as solve_discrete_lyapunov,
+    solve_sylvester as solve_sylvester,
+)
+from gradtape.ops.linalg.factored import (
+    cho_factor as cho_factor,
+    cho_solve as cho_solve,
+    lu_solve as lu_solve,
+)
+from gradtape.ops.linalg.funm import funm as funm
+from gradtape.ops.linalg.lstsq import (
+    LstsqResult as LstsqResult,
+    lstsq as lstsq,
+    pinv as pinv,
+)
+from gradtape.ops.linalg.lu import (
+    LUResult as LUResult,
+    lu as lu,
+    lu_factor as lu_factor,
+)
+from gradtape.ops.linalg.matrix_functions import (
+    expm as expm,
+    fractional_matrix_power as fractional_matrix_power,
+    logm as logm,
+    signm as signm,
+    sqrtm as sqrtm,
+)
+from gradtape.ops.linalg.matrix_trigonometry import (
+    coshm as coshm,
+    cosm as cosm,
+    sinhm as sinhm,
+    sinm as sinm,
+    tanhm as tanhm,
+    tanm as tanm,
+)
+from gradtape.ops.linalg.polar import polar as polar
+from gradtape.ops.linalg.powers import matrix_power as matrix_power, multi_dot as multi_dot
+from gradtape.ops.linalg.products import (
+    cross as cross,
+    diagonal as diagonal,
+    outer as outer,
+    trace as trace,
+    vecdot as vecdot,
+)
+from gradtape.ops.linalg.qr import QRResult as QRResult, qr as qr
+from gradtape.ops.linalg.riccati import (
+    solve_continuous_are as solve_continuous_are,
+    solve_discrete_are as solve_discrete_are,
+)
+from gradtape.ops.linalg.schur import SchurResult as SchurResult, schur as schur
 from gradtape.ops.linalg.solve import inv as inv, solve as solve
-from gradtape.ops.matmul import matmul as matmul, outer as outer
+from gradtape.ops.linalg.structured import (
+    block_diag as block_diag,
+    circulant as circulant,
+    hankel as hankel,
+    khatri_rao as khatri_rao,
+    toeplitz as toeplitz,
+)
+from gradtape.ops.linalg.subspaces import (
+    LowRankSVD as LowRankSVD,
+    null_space as null_space,
+    orth as orth,
+    svd_lowrank as svd_lowrank,
+)
+from gradtape.ops.linalg.svd import (
+    SVDResult as SVDResult,
+    svd as svd,
+    svdvals as svdvals,
+)
+from gradtape.ops.linalg.tensors import tensorinv as tensorinv, tensorsolve as tensorsolve
+from gradtape.ops.linalg.triangular import solve_triangular as solve_triangular
+from gradtape.ops.matmul import kron as kron, matmul as matmul
 from gradtape.ops.norm import (
     matrix_norm as matrix_norm,
     norm as norm,

@@ -7,17 +7,26 @@ from typing import Any
 import numpy as np
 
 import gradtape as gt
-from gradtape.errors import ArgumentError, AxisError, ShapeError, UnsupportedError
+from gradtape.errors import ArgumentError, AxisError, ShapeError
 from opcases.case import At, OpCase, Raises, draw
 
 X, V, STACK = draw(3, 4), draw(5), draw(2, 3, 4)
 ZERO = np.zeros(3)
+RANK_1 = np.array([[3.0, 0.0, 4.0], [0.0, 0.0, 0.0]])
+SINGLE_AND_DOUBLE = (np.float64, np.float32, np.complex128)
 FLOATS = (np.float64, np.float32, np.float16)
+
+
+def torch_norm(
+    torch: Any, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False
+) -> Any:
+    return torch.linalg.norm(x, ord, axis, keepdims)
 
 
 def of(label: str, x: Any, *ops: str, **more: Any) -> OpCase:
     """A case of norm; parameters besides those of cases are norm's."""
     own = {key: more.pop(key) for key in ("ord", "axis", "keepdims") if key in more}
+    more = {"torch": torch_norm, **more}
     return OpCase(gt.norm, (x,), np.linalg.norm, own, ops or ["vector_norm"], label=label, **more)
 
 
@@ -48,8 +57,6 @@ CASES = [
             Raises((STACK,), ShapeError, "norm.*one axis", {"axis": (0, 1, 2)}),
             Raises((V,), ArgumentError, "norm: came ord='fro' for vectors", {"ord": "fro"}),
             Raises((X,), ArgumentError, "norm: came ord=3 for matrices", {"ord": 3}),
-            Raises((X,), UnsupportedError, "norm: came ord=2.*svd", {"ord": 2}),
-            Raises((X,), UnsupportedError, "norm: came ord='nuc'.*svd", {"ord": "nuc"}),
         ],
     ),
     of("vector", V, dtypes=FLOATS),
@@ -62,7 +69,10 @@ CASES = [
     of("over-empty", draw(3, 0), axis=1, second_order=False),
     of("transposed", STACK.T, axis=0),
     of("2", V, ord=2),
-    of("3", V, ord=3, dtypes=FLOATS),
+    of("3", V, "vector_norm", "size_power", ord=3, dtypes=FLOATS),
+    # An element of 0 has a second derivative for p > 2: none of its own, and that of the norm.
+    of("4-with-0", np.array([[0.0, 0.5], [1.5, 0.0]]), ord=4, axis=0),
+    of("complex-4-with-0", np.array([1.0 + 1j, 0.0, -2.0j]), ord=4),
     of("3-axis", X, ord=3, axis=0, keepdims=True),
     of("1.5", V, ord=1.5),
     of("minus-1", V, ord=-1, rtol=64),
@@ -97,7 +107,6 @@ CASES = [
         ops=["vector_norm"],
         raises=[
             Raises((V,), ShapeError, r"matrix_norm: came shape \(5,\)"),
-            Raises((X,), UnsupportedError, "svd", {"ord": 2}),
         ],
     ),
     OpCase(
@@ -108,4 +117,40 @@ CASES = [
         ["sum", "max"],
         label="inf",
     ),
+    # ---- by singular values ----
+    of("nuc", X, "svdvals", ord="nuc", rtol=64, dtypes=SINGLE_AND_DOUBLE, torch=None),
+    of(
+        "nuc-axes",
+        STACK,
+        "svdvals",
+        ord="nuc",
+        axis=(2, 0),
+        keepdims=True,
+        rtol=64,
+        at=[
+            # The rank is 1: the directions in which nothing is there are left out.
+            At((RANK_1,), (RANK_1 / 5,), {"ord": "nuc"}),
+            At((np.zeros((2, 3)),), (np.zeros((2, 3)),), {"ord": "nuc"}),
+            # Two equal singular values share.
+            At((np.diag([2.0, 2.0, 1.0]),), (np.diag([0.5, 0.5, 0.0]),), {"ord": 2}),
+            At((np.diag([2.0, 1.0, 1.0]),), (np.diag([0.0, 0.5, 0.5]),), {"ord": -2}),
+        ],
+        torch=None,
+    ),
+    of("matrix-2", X, "svdvals", "max", ord=2, rtol=64),
+    of("matrix-2-complex", X + 1j * draw(3, 4, seed=1), "svdvals", ord=2, rtol=64),
+    of("matrix-minus-2", STACK, "svdvals", "min", ord=-2, axis=(1, 2), rtol=64),
+    of("nuc-empty", draw(0, 3), "sum", ord="nuc", torch=None),
+    OpCase(
+        gt.linalg.matrix_norm,
+        (STACK,),
+        np.linalg.matrix_norm,
+        {"ord": "nuc", "keepdims": True},
+        ["svdvals"],
+        label="nuc",
+        rtol=64,
+    ),
 ]
+
+# A power of the forward, by another way of multiplying.
+ULPS = {"size_power": 4}

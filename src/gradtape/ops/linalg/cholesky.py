@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape.core.define import batch_at_front, general, public
 from gradtape.ops.linalg.common import adjoint, evaluated_by, infer_like, square
-from gradtape.ops.linalg.solve import solve_stack
+from gradtape.ops.linalg.triangular import triangular
 from gradtape.typing import Array, ArrayLike
 
 
@@ -21,13 +21,21 @@ def _lower_half(x: Any) -> Any:
 
 def _cholesky_vjp(ct: Any, out: Any, _x: Any) -> Any:
     upper = adjoint(out)
-    half = solve_stack(upper, adjoint(solve_stack(upper, _lower_half(upper @ ct))))
+    half = _by_upper(upper, adjoint(_by_upper(upper, _lower_half(upper @ ct))))
     return (half + adjoint(half)) / 2
+
+
+def _by_upper(upper: Any, b: Any) -> Any:
+    return triangular(upper, b, lower=False, unit_diagonal=False)
+
+
+def _by_lower(lower: Any, b: Any) -> Any:
+    return triangular(lower, b, lower=True, unit_diagonal=False)
 
 
 def _cholesky_jvp(tangents: Sequence[Any], out: Any, _x: Any) -> Any:
     change = (tangents[0] + adjoint(tangents[0])) / 2
-    return out @ _lower_half(solve_stack(out, adjoint(solve_stack(out, change))))
+    return out @ _lower_half(_by_lower(out, adjoint(_by_lower(out, change))))
 
 
 # A = L·Lᴴ: dL = L·Φ(L⁻¹·dA·L⁻ᴴ), where Φ takes the lower half
@@ -43,7 +51,7 @@ _cholesky = general(
 )
 
 
-@public(np.linalg.cholesky)
+@public(np.linalg.cholesky, "scipy.linalg.cholesky")
 def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Array:
     """The triangular factor L of a positive definite Hermitian matrix `L @ L.conj().T`.
 

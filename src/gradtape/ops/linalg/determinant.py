@@ -1,4 +1,4 @@
-"""Determinants."""
+"""Determinants: det, slogdet, logdet."""
 
 from __future__ import annotations
 
@@ -10,62 +10,23 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.define import batch_at_front, general, public
 from gradtape.ops.cast import conj, imag, real
-from gradtape.ops.linalg.common import MATRIX, adjoint, dtype_of, infer_like, square, stretch
+from gradtape.ops.exponential import log
+from gradtape.ops.linalg.cofactors import cofactors
+from gradtape.ops.linalg.common import MATRIX, adjoint, dtype_of, square, stretch
 from gradtape.ops.linalg.solve import inv
 from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike
 
-
-def _cofactors_forward(xp: Any, x: Any) -> Any:
-    """det(A)·A⁻ᵀ; where A is singular or nearly so, by products of its singular values."""
-    try:
-        inverse = xp.linalg.inv(x)
-        condition = _one_norm(xp, x) * _one_norm(xp, inverse)
-        if not (condition > xp.finfo(x.dtype).eps ** -0.5).any():
-            return xp.linalg.det(x)[..., None, None] * inverse.mT
-    except np.linalg.LinAlgError:
-        pass
-    u, s, vh = xp.linalg.svd(x)
-    one = xp.ones_like(s[..., :1])
-    before = xp.concatenate([one, s[..., :-1]], axis=-1).cumprod(axis=-1)
-    after = xp.concatenate([one, s[..., :0:-1]], axis=-1).cumprod(axis=-1)[..., ::-1]
-    others = (xp.linalg.det(u) * xp.linalg.det(vh))[..., None] * before * after
-    return (u.conj() * others[..., None, :]) @ vh.conj()
-
-
-def _one_norm(xp: Any, x: Any) -> Any:
-    return xp.abs(x).sum(axis=-2).max(axis=-1, initial=0)
-
-
-def _cofactors_vjp(ct: Any, out: Any, x: Any) -> Any:
-    inverse = adjoint(inv(x))
-    scale = sum_of(conj(out) * ct, MATRIX)
-    return stretch(scale) * inverse - inverse @ ct.mT @ conj(out)
-
-
-def _cofactors_jvp(tangents: Sequence[Any], out: Any, x: Any) -> Any:
-    inverse, (dx,) = inv(x), tangents
-    return out * stretch(sum_of(inverse.mT * dx, MATRIX)) - out @ dx.mT @ inverse.mT
-
-
-# C = det(A)·A⁻ᵀ: dC = C·tr(A⁻¹·dA) − C·dAᵀ·A⁻ᵀ; where A is singular this form does not hold, and
-# `inv` raises
-_cofactors = general(
-    "cofactors",
-    _cofactors_forward,
-    infer=infer_like("inv"),
-    vjps=(_cofactors_vjp,),
-    jvp=_cofactors_jvp,
-    batch=batch_at_front,
-)
+# ---- det -----------------------------------------------------------------------------------------
 
 # d det(A) = Σ C∘dA with the cofactors C, which exist for singular matrices as well
 _det = general(
     "det",
     lambda xp, x: xp.linalg.det(x),
     infer=lambda x: Aval(x.shape[:-2], dtype_of("inv", x.dtype)),
-    vjps=(lambda ct, _out, x: stretch(ct) * conj(_cofactors(x)),),
-    jvp=lambda tangents, _out, x: sum_of(_cofactors(x) * tangents[0], MATRIX),
+    vjps=(lambda ct, _out, x: stretch(ct) * conj(cofactors(x)),),
+    jvp=lambda tangents, _out, x: sum_of(cofactors(x) * tangents[0], MATRIX),
     batch=batch_at_front,
 )
 
@@ -75,7 +36,7 @@ def det(x: ArrayLike, /) -> Array:
     """The determinant of a square matrix, or of each in a stack.
 
     Raises:
-        LinAlgError: A matrix is not square; or, only for second derivatives, it is singular.
+        LinAlgError: A matrix is not square; or singular, for a derivative of fourth order.
 
     >>> gt.linalg.det(np.array([[1.0, 2.0], [0.0, 4.0]]))
     np.float64(4.0)
@@ -141,3 +102,21 @@ def slogdet(x: ArrayLike, /) -> SlogdetResult:
     SlogdetResult(sign=np.float64(-1.0), logabsdet=np.float64(0.0))
     """
     return SlogdetResult(*_slogdet(square("slogdet", x)))
+
+
+@public()
+def logdet(x: ArrayLike, /) -> Array:
+    """The logarithm of the determinant of a square matrix, or of each in a stack.
+
+    Of a real matrix with a negative determinant it is NaN, of a singular one -inf.
+
+    Raises:
+        LinAlgError: A matrix is not square; or, for derivatives, it is singular.
+
+    >>> float(gt.linalg.logdet(np.array([[2.0, 0.0], [0.0, 0.5]])))
+    0.0
+    """
+    sign, logarithm = slogdet(x)
+    if sign.dtype.kind == "c":
+        return log(sign) + logarithm
+    return where(sign < 0, np.nan, logarithm)

@@ -9,110 +9,294 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
-from gradtape.core.define import (
-    batch_at_front,
-    broadcast_sizes,
-    general,
-    move_batch_axis,
-    public,
-    unbroadcast,
-)
+from gradtape.core.define import batch_at_front, general, move_batch_axis, public, unbroadcast
 from gradtape.core.op import Op
-from gradtape.errors import ShapeError
+from gradtape.errors import ArgumentError, UnsupportedError
 from gradtape.ops.arguments import as_array
-from gradtape.ops.linalg.common import (
-    SINGULAR,
-    adjoint,
-    dtype_of,
-    evaluated_by,
-    infer_like,
-    square,
+from gradtape.ops.linalg.columns import in_columns
+from gradtape.ops.linalg.common import SINGULAR, adjoint, evaluated_by, infer_like, square
+from gradtape.ops.linalg.hermitian import mirrored
+from gradtape.ops.linalg.stacks import (
+    batch_stacks,
+    computed_in,
+    failed,
+    inexact,
+    lapack,
+    over_stack,
+    stack_of,
 )
+from gradtape.ops.linalg.triangular import solve_triangular
 from gradtape.ops.matmul import by_left
 from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike
 
+# ---- factors, which the backward pass uses again ------------------------------------------------
+
+# A stack of smaller matrices is solved by one call of NumPy, which keeps no factors: a call of
+# LAPACK for each would cost more than factoring them twice.
+_SMALL = 24
+_DEFINITE = "needed eigenvalues above 0; add a multiple of the identity"
+
+
+def _kept(shape: tuple[Any, ...], assume: str) -> bool:
+    """Whether the factors of such matrices are kept."""
+    return len(shape) == 2 or shape[-1] >= _SMALL or assume == "pos"
+
+
+def _factor(a: Any, assume: str) -> tuple[Any, Any]:
+    """What LAPACK makes of one matrix: the Cholesky factor, or L, U and pivots of Aᵀ.
+
+    LAPACK reads columns: the transpose of a matrix in rows needs no copy.
+    """
+    if assume == "pos":
+        factor, info = lapack("potrf", a.dtype)(a.T, lower=True)
+        if info > 0:
+            raise failed("solve", (a,), "Matrix is not positive definite", _DEFINITE)
+        return factor, np.zeros((1, a.shape[-1]), np.intc)
+    factors, pivots, info = lapack("getrf", a.dtype)(a.T)
+    if info > 0:
+        raise failed("solve", (a,), "Singular matrix", SINGULAR)
+    return factors, pivots[None]
+
+
+def _solve_by_factors(factors: Any, pivots: Any, b: Any, assume: str, back: bool) -> Any:
+    """A⁻¹b by the factors of one matrix, or A⁻ᴴb if `back`."""
+    if not b.size:
+        return np.empty(b.shape, b.dtype)
+    if assume == "pos":
+        # The factor is that of Aᵀ, which is the conjugate of A.
+        return lapack("potrs", b.dtype)(factors, b.conj(), lower=True)[0].conj()
+    getrs = lapack("getrs", b.dtype)
+    if not back:
+        return getrs(factors, pivots[0], b, trans=1)[0]
+    return (
+        getrs(factors, pivots[0], b.conj())[0].conj()
+        if b.dtype.kind == "c"
+        else getrs(factors, pivots[0], b)[0]
+    )
+
+
+def _by_factors(factors: Any, pivots: Any, b: Any, assume: str, back: bool) -> Any:
+    """The same for stacks; columns of one matrix are solved together."""
+    if factors.ndim == 2 and b.ndim > 2:
+        columns = np.moveaxis(b, -2, 0)
+        flat = _solve_by_factors(factors, pivots, columns.reshape(b.shape[-2], -1), assume, back)
+        return np.moveaxis(flat.reshape(columns.shape), 0, -2)
+    return over_stack(
+        lambda factors, pivots, b: _solve_by_factors(factors, pivots, b, assume, back),
+        factors,
+        pivots,
+        b,
+    )
+
+
+# ---- solving again with kept factors ------------------------------------------------------------
+
+
+def _again_forward(
+    xp: Any, factors: Any, pivots: Any, a: Any, b: Any, assume: str, back: bool
+) -> Any:
+    if not factors.shape[-2]:
+        return xp.linalg.solve(a.conj().mT if back else a, b)
+    dtype = computed_in(factors.dtype, b.dtype)
+    factors, b = factors.astype(dtype, copy=False), b.astype(dtype, copy=False)
+    return _by_factors(factors, pivots, b, assume, back)
+
+
+def _infer_again(_factors: Aval, _pivots: Aval, a: Aval, b: Aval, assume: str, back: bool) -> Aval:
+    return Aval((*stack_of(a, b), *b.shape[-2:]), computed_in(a.dtype, b.dtype))
+
+
+def _again_vjp(
+    wanted: tuple[bool, ...], ct: Any, out: Any, factors: Any, pivots: Any, a: Any, _b: Any,
+    assume: str, back: bool,
+) -> Any:  # fmt: skip
+    turned = again(factors, pivots, a, ct, assume=assume, back=not back)
+    by_matrix = None
+    if wanted[2]:
+        by_matrix = (
+            unbroadcast(-(out @ adjoint(turned)), a.shape)
+            if back
+            else by_left(-turned, None, a, out)
+        )
+    return None, None, by_matrix, unbroadcast(turned, _b.shape) if wanted[3] else None
+
+
+def _again_jvp(
+    tangents: Sequence[Any], out: Any, factors: Any, pivots: Any, a: Any, _b: Any,
+    assume: str, back: bool,
+) -> Any:  # fmt: skip
+    _, _, da, db = tangents
+    moved = None if da is None else -((adjoint(da) if back else da) @ out)
+    if moved is None and db is None:
+        return None  # the factors have no derivative of their own: that of A goes past them
+    change = db if moved is None else moved if db is None else db + moved
+    return again(factors, pivots, a, change, assume=assume, back=back)
+
+
+def _batch_again(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
+    *others, b = args
+    if axes[:3] == (None,) * 3 and len(others[2].shape) == 2 and len(b.shape) == 3:
+        # One matrix for the whole batch: the batch becomes columns.
+        b = move_batch_axis(b, axes[3], 2)
+        columns = reshape(b, (b.shape[0], b.shape[1] * b.shape[2]))
+        return reshape(call(op, (*others, columns), params), b.shape), 2
+    return batch_stacks(op, axes, args, params)
+
+
+# x = A⁻¹b, with factors of A that are at hand: dx = A⁻¹(db − dA·x); `back` has Aᴴ in place of A
+again = general(
+    "solve_again",
+    _again_forward,
+    infer=_infer_again,
+    vjp_all=_again_vjp,
+    jvp=_again_jvp,
+    batch=_batch_again,
+)
+
 # ---- solve --------------------------------------------------------------------------------------
 
 
-def _infer_solve(a: Aval, b: Aval) -> Aval:
-    batch = broadcast_sizes(a.shape[:-2], b.shape[:-2])
-    return Aval((*batch, *b.shape[-2:]), dtype_of("solve", a.dtype, b.dtype))
+def _solve_forward(xp: Any, a: Any, b: Any, assume: str) -> Any:
+    dtype = computed_in(a.dtype, b.dtype)
+    a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
+    if xp is not np or not _kept(a.shape, assume):
+        try:
+            out = xp.linalg.solve(a, b)
+        except np.linalg.LinAlgError as error:
+            raise failed("solve", (a, b), str(error), SINGULAR) from error
+        stack = a.shape[:-2]
+        return out, np.empty((*stack, 0, a.shape[-1]), dtype), np.empty((*stack, 1, 0), np.intc)
+    stack, size = a.shape[:-2], a.shape[-1]
+    factors = np.empty((*stack, size, size), dtype)
+    pivots = np.empty((*stack, 1, size), np.intc)
+    for index in np.ndindex(*stack) if size else ():
+        found, order = _factor(a[index], assume)
+        if not stack:
+            factors, pivots = found, order
+        else:
+            factors[index], pivots[index] = found, order
+    return _by_factors(factors, pivots, b, assume, back=False), factors, pivots
 
 
-def _solve_vjp(wanted: tuple[bool, bool], ct: Any, out: Any, a: Any, _b: Any) -> Any:
-    # A record that kept the factors of A would save most of this.
-    back = solve_stack(adjoint(a), ct)
+def _infer_solve(a: Aval, b: Aval, assume: str) -> tuple[Aval, Aval, Aval]:
+    dtype = computed_in(a.dtype, b.dtype)
+    *stack, size, _ = a.shape
+    kept = _kept(a.shape, assume)
     return (
-        by_left(-back, None, a, out) if wanted[0] else None,
+        Aval((*stack_of(a, b), *b.shape[-2:]), dtype),
+        Aval((*stack, size if kept else 0, size), dtype),
+        Aval((*stack, 1, size if kept else 0), np.dtype(np.intc)),
+    )
+
+
+def _solve_vjp(wanted: tuple[bool, bool], ct: Any, out: Any, a: Any, _b: Any, assume: str) -> Any:
+    solution, factors, pivots = out
+    if ct[0] is None:
+        return None, None
+    back = again(factors, pivots, a, ct[0], assume=assume, back=True)
+    return (
+        by_left(-back, None, a, solution) if wanted[0] else None,
         unbroadcast(back, _b.shape) if wanted[1] else None,
     )
 
 
-def _solve_jvp(tangents: Sequence[Any], out: Any, a: Any, _b: Any) -> Any:
-    da, db = tangents
-    if da is None:
-        return solve_stack(a, db)
-    moved = -(da @ out)
-    return solve_stack(a, moved if db is None else db + moved)
+_solve_vjp.takes_none = True  # type: ignore[attr-defined]
 
 
-def _solve_batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
+def _solve_jvp(tangents: Sequence[Any], out: Any, a: Any, _b: Any, assume: str) -> Any:
+    (da, db), (solution, factors, pivots) = tangents, out
+    change = db
+    if da is not None:
+        change = -(da @ solution) if db is None else db - da @ solution
+    return again(factors, pivots, a, change, assume=assume, back=False), None, None
+
+
+def _solve_batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, Any]:
     (a, b), (axis, axis2) = args, axes
     if axis is None and len(a.shape) == 2 and len(b.shape) == 3:
         # One matrix for the whole batch is factored once: the batch becomes columns.
         b = move_batch_axis(b, axis2, 2)
         columns = reshape(b, (b.shape[0], b.shape[1] * b.shape[2]))
-        return reshape(call(op, (a, columns), params), b.shape), 2
-    ndim = max(len(x.shape) - (n is not None) for x, n in zip(args, axes, strict=True))
-    return call(op, [_front(x, n, ndim) for x, n in zip(args, axes, strict=True)], params), 0
+        out, factors, pivots = call(op, (a, columns), params)
+        return (reshape(out, b.shape), factors, pivots), (2, None, None)
+    out, axes = batch_stacks(op, axes, args, params)
+    return out, axes if axis is not None else (0, None, None)
 
 
-def _front(x: Any, axis: int | None, ndim: int) -> Any:
-    """The batch axis first, then axes of size 1 so that the others line up from the right."""
-    if axis is None:
-        return x
-    size, *own = move_batch_axis(x, axis).shape
-    return reshape(move_batch_axis(x, axis), (size, *(1,) * (ndim - len(own)), *own))
-
-
-# x = A⁻¹b: dx = A⁻¹(db − dA·x)
-solve_stack = general(
+# x = A⁻¹b: dx = A⁻¹(db − dA·x); besides x it gives factors of A, for the rules
+_solve = general(
     "solve",
-    evaluated_by("solve", "solve", SINGULAR),
+    _solve_forward,
     infer=_infer_solve,
     vjp_all=_solve_vjp,
     jvp=_solve_jvp,
     batch=_solve_batch,
+    outputs=3,
 )
 
 
-@public(np.linalg.solve)
-def solve(a: ArrayLike, b: ArrayLike, /) -> Array:
+def solve_stack(a: Any, b: Any, assume: str = "gen") -> Any:
+    """The solutions of equations whose right hand sides are matrices of columns."""
+    return _solve(a, b, assume=assume)[0]
+
+
+_STRUCTURES = {
+    None: "gen", "gen": "gen", "general": "gen",
+    "sym": "sym", "symmetric": "sym",
+    "her": "her", "hermitian": "her",
+    "pos": "pos", "positive definite": "pos",
+    "upper triangular": "upper", "lower triangular": "lower",
+}  # fmt: skip
+
+
+@public(np.linalg.solve, "scipy.linalg.solve")
+def solve(
+    a: ArrayLike,
+    b: ArrayLike,
+    /,
+    *,
+    lower: bool = False,
+    assume_a: str | None = None,
+    transposed: bool = False,
+) -> Array:
     """The solution x of `a @ x = b`.
 
     Args:
         a: A square matrix, or a stack of them.
         b: A vector if it has one axis, else a matrix of columns or a stack of them.
+        lower: Whether the lower triangle of a matrix with a structure is read, else the upper one.
+        assume_a: What the matrix is known to be: "gen" (or None), "sym", "her", "pos",
+            "upper triangular", "lower triangular". Only one triangle is read of any but "gen", and
+            the derivative is that with respect to a matrix that stays what it is.
+        transposed: Whether to solve `a.mT @ x = b`.
 
     Raises:
-        LinAlgError: A matrix is not square, or singular.
+        LinAlgError: A matrix is not square, or singular; or not positive definite but said to be.
         ShapeError: `b` does not fit.
+        ArgumentError: There is no such structure.
 
     >>> gt.solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 2.0]))
     array([1. , 0.5])
     """
     a, b = square("solve", a), as_array(b)
-    vector = len(b.shape) == 1
-    if not b.shape or b.shape[0 if vector else -2] != a.shape[-1]:
-        raise ShapeError(
-            f"solve: came shapes {a.shape} and {b.shape}; needed a vector of {a.shape[-1]} "
-            "elements, or matrices of as many rows"
+    if assume_a in ("diagonal", "tridiagonal", "banded"):
+        raise UnsupportedError(f"solve: came assume_a={assume_a!r}; leave it out")
+    if assume_a not in _STRUCTURES:
+        raise ArgumentError(
+            f"solve: came assume_a={assume_a!r}; needed one of "
+            f"{', '.join(repr(name) for name in _STRUCTURES if name)}"
         )
-    if not vector:
-        return solve_stack(a, b)
-    out = solve_stack(a, reshape(b, (b.shape[0], 1)))
-    return reshape(out, out.shape[:-1])
+    structure = _STRUCTURES[assume_a]
+    if structure in ("upper", "lower"):
+        in_lower = structure == "lower"
+        return solve_triangular(a, b, trans=int(bool(transposed)), lower=in_lower)
+    if structure != "gen":
+        a = mirrored(inexact(a), lower=bool(lower), conjugate=structure != "sym")
+    if transposed:
+        a = a.mT
+    assume = "pos" if structure == "pos" else "gen"
+    return in_columns("solve", lambda b: solve_stack(a, b, assume), a, b)
 
 
 # ---- inverse ------------------------------------------------------------------------------------
@@ -128,7 +312,7 @@ _inv = general(
 )
 
 
-@public(np.linalg.inv)
+@public(np.linalg.inv, "scipy.linalg.inv")
 def inv(x: ArrayLike, /) -> Array:
     """The inverse of a square matrix, or of each in a stack; to solve equations use `solve`.
 

@@ -1,0 +1,102 @@
+"""Conditions for a derivative to exist: an error where code runs eagerly, NaN in compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import batch_in_place, general, move_batch_axis
+from gradtape.core.lowering import Elements
+from gradtape.core.op import Op, Zero
+from gradtape.errors import NotDifferentiableError
+from gradtape.ops.select import where
+from gradtape.ops.shape import broadcast_to
+from gradtape.typing import Array, ArrayLike
+
+
+def _granted_forward(xp: Any, holds: Any, message: str) -> Any:
+    if not xp.all(holds):
+        raise NotDifferentiableError(message)
+    return holds
+
+
+# Truth values as they are. Its native form cannot raise, so that compiled code goes on.
+_granted = general(
+    "granted",
+    _granted_forward,
+    infer=lambda holds, message: Aval(holds.shape, np.dtype(np.bool_)),
+    batch=batch_in_place,
+    lower=Elements(lambda i, holds, message: holds(*i)),
+)
+
+
+def require(x: ArrayLike, holds: ArrayLike, message: str) -> Array:
+    """`x` where a condition holds; elsewhere an error, or NaN in a compiled function.
+
+    Rules use it for derivatives that exist only under a condition on values.
+
+    Args:
+        x: What exists under the condition.
+        holds: Truth values that broadcast against `x`.
+        message: Of the error: `op: what came; what was needed; what to do`.
+
+    Raises:
+        NotDifferentiableError: The condition does not hold somewhere, and code is not compiled.
+
+    >>> gt.ops.linalg.checks.require(np.array([1.0, 2.0]), np.array([True, True]), "never said")
+    array([1., 2.])
+    """
+    return where(_granted(holds, message=message), x, np.nan)
+
+
+# ---- derivatives that have none themselves ------------------------------------------------------
+
+
+def batch_alike(
+    op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
+) -> tuple[Any, int]:
+    """Batching of an op on arrays of one shape: what has no batch is repeated."""
+    moved = [x if n is None else move_batch_axis(x, n) for x, n in zip(args, axes, strict=True)]
+    shape = next(x.shape for x, n in zip(moved, axes, strict=True) if n is not None)
+    return call(op, [broadcast_to(x, shape) for x in moved], params), 0
+
+
+def _once_vjp(ct: Any, _out: Any, _x: Any, smooth: Any, message: str) -> Any:
+    return require(ct, smooth, message)
+
+
+def _once_jvp(tangents: Sequence[Any], _out: Any, _x: Any, smooth: Any, message: str) -> Any:
+    return None if tangents[0] is None else require(tangents[0], smooth, message)
+
+
+# The identity; its derivative is required to exist
+_once = general(
+    "once_differentiable",
+    lambda xp, x, smooth, message: x,
+    infer=lambda x, smooth, message: Aval(x.shape, x.dtype),
+    vjps=(_once_vjp, Zero("truth values are piecewise constant")),
+    jvp=_once_jvp,
+    batch=batch_alike,
+    lower=Elements(lambda i, x, smooth, message: x(*i)),
+)
+
+
+def once(x: Any, smooth: Any, message: str) -> Any:
+    """`x` as it is, whose derivative exists only where a condition holds.
+
+    Rules use it for results of theirs that are right, but not in a form that can be differentiated:
+    the mean over equal eigenvalues is their derivative, and its derivative is not their second one.
+
+    Args:
+        x: What a rule gives.
+        smooth: Where it may be differentiated again; broadcasts to the shape of `x`.
+        message: Of the error otherwise.
+
+    >>> gt.ops.linalg.checks.once(np.array([1.0, 2.0]), np.array([True, False]), "only once")
+    array([1., 2.])
+    """
+    return _once(x, broadcast_to(smooth, x.shape), message=message)

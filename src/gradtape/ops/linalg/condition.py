@@ -1,0 +1,132 @@
+"""How near a matrix is to a singular one: cond, matrix_rank."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.define import batch_at_front, functions, general, public
+from gradtape.errors import ArgumentError, LinAlgError
+from gradtape.ops.cast import astype, stop_gradient
+from gradtape.ops.comparison import isnan
+from gradtape.ops.linalg.common import MATRIX, adjoint, square
+from gradtape.ops.linalg.stacks import inexact
+from gradtape.ops.norm import norm
+from gradtape.ops.reduce import max as max_of, min as min_of, sum as sum_of
+from gradtape.ops.select import where
+from gradtape.ops.which import any as any_of
+from gradtape.typing import Array, ArrayLike
+
+
+def _inverse_forward(xp: Any, x: Any) -> Any:
+    try:
+        return xp.linalg.inv(x)
+    except np.linalg.LinAlgError:
+        out = xp.full_like(x, np.inf)
+        for index in np.ndindex(*x.shape[:-2]):
+            try:
+                out[index] = xp.linalg.inv(x[index])
+            except np.linalg.LinAlgError:
+                continue
+        return out
+
+
+# As inv, but with infinities where a matrix is singular: its condition is not bounded
+_inverse_or_inf = general(
+    "inverse_or_inf",
+    _inverse_forward,
+    infer=lambda x: Aval(x.shape, x.dtype),
+    vjps=(lambda ct, out, _x: -(adjoint(out) @ ct @ adjoint(out)),),
+    jvp=lambda tangents, out, _x: -(out @ tangents[0] @ out),
+    batch=batch_at_front,
+)
+
+
+@public(np.linalg.cond)
+def cond(x: ArrayLike, /, p: Any = None) -> Array:
+    """The condition number of a matrix, or of each in a stack; infinite if it is singular.
+
+    Args:
+        x: The matrices; any but 2 and -2 needs square ones.
+        p: The norm it is the condition in: None or 2 for the ratio of the largest singular value
+            to the smallest, -2 for its inverse; 1, -1, inf, -inf, "fro" and "nuc" as for `norm`.
+
+    Raises:
+        LinAlgError: There are less than two axes, or a matrix is not square but has to be.
+        ArgumentError: There is no such norm.
+
+    >>> float(gt.linalg.cond(np.array([[4.0, 0.0], [0.0, 2.0]])))
+    2.0
+    """
+    x = _matrix("cond", x)
+    if 0 in x.shape:
+        raise LinAlgError(f"cond: came shape {x.shape}; an empty matrix has no condition")
+    if p is None or p in (2, -2):
+        values = functions["svdvals"](x)
+        largest, smallest = max_of(values, -1), min_of(values, -1)
+        ratio = smallest / largest if p == -2 else largest / smallest
+    elif p in (1, -1, math.inf, -math.inf, "fro", "nuc"):
+        x = square("cond", x)
+        inverse = _inverse_or_inf(x)
+        finite = where(any_of(inverse == np.inf, MATRIX, keepdims=True), 1.0, inverse)
+        ratio = norm(x, p, MATRIX) * norm(finite, p, MATRIX)
+        ratio = where(any_of(inverse == np.inf, MATRIX), np.inf, ratio)
+    else:
+        raise ArgumentError(
+            f"cond: came p={p!r}; needed None, 1, -1, 2, -2, inf, -inf, 'fro' or 'nuc'"
+        )
+    # A matrix of zeros is as far from regular as one can be.
+    return where(isnan(ratio) & (any_of(isnan(x), MATRIX) ^ True), np.inf, ratio)
+
+
+def _matrix(name: str, x: ArrayLike) -> Any:
+    x = inexact(x)
+    if len(x.shape) < 2:
+        raise LinAlgError(f"{name}: came shape {x.shape}; needed a matrix, or a stack of them")
+    return x
+
+
+@public(np.linalg.matrix_rank)
+def matrix_rank(
+    x: ArrayLike,
+    /,
+    tol: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rtol: ArrayLike | None = None,
+) -> Array:
+    """The number of singular values of a matrix, or of each in a stack, that are not 0.
+
+    It is piecewise constant, and its result is not recorded.
+
+    Args:
+        x: The matrices; a vector has rank 1 unless it is all zeros.
+        tol: Singular values count as 0 if they are not larger than this.
+        hermitian: Whether the matrices are Hermitian, so that eigenvalues do.
+        rtol: The same relative to the largest one; if neither is given it is the spacing of
+            numbers times the larger number of rows and columns.
+
+    Raises:
+        ArgumentError: Both `tol` and `rtol` were given.
+
+    >>> gt.linalg.matrix_rank(np.array([[1.0, 2.0], [2.0, 4.0]]))
+    np.int64(1)
+    """
+    x = stop_gradient(inexact(x))
+    if tol is not None and rtol is not None:
+        raise ArgumentError("matrix_rank: came both tol and rtol; give one of them")
+    if len(x.shape) < 2:
+        return astype(any_of(x != 0), np.int64)
+    if hermitian:
+        values = abs(functions["eigvalsh"](square("matrix_rank", x)))
+    else:
+        values = functions["svdvals"](x)
+    if tol is None:
+        if rtol is None:
+            rtol = max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
+        tol = max_of(values, -1) * rtol if values.shape[-1] else np.zeros(values.shape[:-1])
+    limit = inexact(tol)
+    return sum_of(values > limit[..., None], -1)

@@ -1,0 +1,237 @@
+"""Eigenvalues and eigenvectors of any square matrices. Xᴴ is the conjugate transpose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.define import batch_at_front, general, public
+from gradtape.ops.arguments import refuse
+from gradtape.ops.cast import conj, imag, stop_gradient
+from gradtape.ops.comparison import isfinite
+from gradtape.ops.diagonal import diagonal
+from gradtape.ops.linalg.checks import once, require
+from gradtape.ops.linalg.common import adjoint, square
+from gradtape.ops.linalg.gauge import (
+    alone,
+    by_vectors,
+    differences,
+    equal_weights,
+    largest,
+    negligible,
+    on_diagonal,
+    shared,
+    unmoved,
+    vanishes,
+)
+from gradtape.ops.linalg.stacks import inexact
+from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.select import where
+from gradtape.typing import Array, ArrayLike
+
+_REMEDY = "use eigh for Hermitian matrices, or functions of the matrix such as expm and trace"
+DEFECTIVE = (
+    "eig: came a matrix without a basis of eigenvectors, up to rounding; needed one, as "
+    f"eigenvalues have infinite slopes there; {_REMEDY}"
+)
+BASIS = (
+    "eig: came repeated eigenvalues, and a result that depends on their eigenvectors, of which any "
+    f"basis may have been chosen; needed one that does not, for a derivative to exist; {_REMEDY}"
+)
+PHASE = (
+    "eig: came a result that depends on the phases of eigenvectors, which are free; needed one "
+    "that does not, as only that has a derivative; use absolute values, products such as "
+    "v @ diag(w) @ inv(v), or fix the phases by one of their elements"
+)
+VALUES = (
+    "eig: came repeated eigenvalues that are treated differently; needed a function symmetric in "
+    "them, as a single one of them has no derivative; use their sum or mean"
+)
+
+
+def complex_of(dtype: Any) -> np.dtype[Any]:
+    """The complex dtype that goes with the one LAPACK computes in."""
+    return np.result_type(np.linalg.eigvals(np.ones((1, 1), dtype)).dtype, np.complex64)
+
+
+def equal_pairs(w: Any) -> Any:
+    """For each pair of complex values, whether they differ by rounding only."""
+    w = stop_gradient(w)
+    bound = negligible(abs(w), w.shape[-1])[..., None]
+    return abs(w[..., :, None] - w[..., None, :]) <= bound
+
+
+# ---- the dual basis -----------------------------------------------------------------------------
+
+
+def _dual_forward(xp: Any, v: Any) -> Any:
+    """V⁻¹, and NaN where half of the digits or more would be lost."""
+    size = v.shape[-1]
+    broken = xp.linalg.svd(v, compute_uv=False)
+    if not size:
+        return v
+    bad = ~(broken[..., -1] > xp.finfo(broken.dtype).eps ** 0.5 * broken[..., 0])
+    safe = xp.where(bad[..., None, None], xp.eye(size, dtype=v.dtype), v)
+    return xp.where(bad[..., None, None], xp.nan, xp.linalg.inv(safe)).astype(v.dtype)
+
+
+# d V⁻¹ = −V⁻¹·dV·V⁻¹
+_dual = general(
+    "dual_basis",
+    _dual_forward,
+    infer=lambda v: v,
+    vjps=(lambda ct, out, _v: -(adjoint(out) @ ct @ adjoint(out)),),
+    jvp=lambda tangents, out, _v: -(out @ tangents[0] @ out),
+    batch=batch_at_front,
+)
+
+
+def dual_basis(v: Any) -> Any:
+    """V⁻¹, required to exist."""
+    out = _dual(v)
+    return require(out, isfinite(out), DEFECTIVE)
+
+
+# ---- decomposition ------------------------------------------------------------------------------
+
+
+def _eig_forward(xp: Any, x: Any) -> Any:
+    w, v = xp.linalg.eig(x)
+    dtype = complex_of(x.dtype)
+    return w.astype(dtype), v.astype(dtype)
+
+
+def _eig_vjp(ct: Any, out: Any, _x: Any) -> Any:
+    (by_w, by_v), (w, v) = ct, out
+    same = equal_pairs(w)
+    inner = adjoint(v) @ by_v
+    along = diagonal(inner, 0, -2, -1)[..., None, :]
+    # Lengths are fixed: what would change them has no effect.
+    across = by_v - v * along
+    values = by_vectors(by_w, w)
+    weights = equal_weights(by_w, same, VALUES, w, inner)
+    weights = require(weights, vanishes(imag(along), inner, values)[..., 0, :], PHASE)
+    weights = require(
+        weights, alone(same) | vanishes(largest(by_v, -2), by_v, values)[..., 0, :], BASIS
+    )
+    middle = where(same, 0.0, (adjoint(v) @ across) / conj(differences(w, same)))
+    return adjoint(dual_basis(v)) @ (middle + on_diagonal(weights)) @ adjoint(v)
+
+
+def _eig_jvp(tangents: Sequence[Any], out: Any, _x: Any) -> Any:
+    w, v = out
+    same = equal_pairs(w)
+    moved = dual_basis(v) @ tangents[0] @ v
+    mean, apart = shared(diagonal(moved, 0, -2, -1), same), alone(same)
+    kept = unmoved(moved, mean, tangents[0], apart, BASIS)
+    dw = mean + diagonal(kept, 0, -2, -1)
+    dv = v @ (where(same, 0.0, moved / differences(w, same)) + kept)
+    dv = dv - v * sum_of(conj(v) * dv, -2, keepdims=True)
+    return once(dw, apart, BASIS), once(dv, apart[..., None, :], BASIS)
+
+
+def _infer_eig(x: Aval) -> tuple[Aval, Aval]:
+    dtype = complex_of(x.dtype)
+    return Aval(x.shape[:-1], dtype), Aval(x.shape, dtype)
+
+
+# A·V = V·diag(w), N = V⁻¹·dA·V: dw = diag N, dV = V·(N∘1/(wⱼ − wᵢ)) less its part along V
+_eig = general(
+    "eig",
+    _eig_forward,
+    infer=_infer_eig,
+    vjps=(_eig_vjp,),
+    jvp=_eig_jvp,
+    batch=batch_at_front,
+    outputs=2,
+)
+
+
+class EigResult(NamedTuple):
+    """Eigenvalues, and eigenvectors in the columns of a matrix.
+
+    >>> gt.linalg.eig(np.diag([3.0, 1.0])).eigenvalues
+    array([3.+0.j, 1.+0.j])
+    """
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+@public(np.linalg.eig)
+def eig(a: ArrayLike, **others: Any) -> EigResult:
+    """Eigenvalues and right eigenvectors of a square matrix, or of each in a stack.
+
+    Results are complex, also where they happen to be real numbers. The phases of eigenvectors are
+    free, and gradients of what depends on them are refused.
+
+    Args:
+        a: The matrix.
+        **others: Options of SciPy, which are refused.
+
+    Returns:
+        A named tuple: `eigenvalues`, in no particular order, and `eigenvectors`, in columns of
+        length 1.
+
+    Raises:
+        LinAlgError: A matrix is not square, or LAPACK did not converge.
+        UnsupportedError: An option that gradtape does not have.
+        NotDifferentiableError: A derivative was asked for that does not exist.
+
+    >>> w, v = gt.linalg.eig(np.array([[0.0, 1.0], [-1.0, 0.0]]))
+    >>> w
+    array([0.+1.j, 0.-1.j])
+    """
+    refuse("eig", others)
+    return EigResult(*_eig(square("eig", inexact(a))))
+
+
+# ---- eigenvalues alone --------------------------------------------------------------------------
+
+
+def _eigvals_vjp(ct: Any, _out: Any, x: Any) -> Any:
+    w, v = _eig(x)
+    weights = equal_weights(ct, equal_pairs(w), VALUES, w)
+    return adjoint(dual_basis(v)) @ (weights[..., :, None] * adjoint(v))
+
+
+def _eigvals_jvp(tangents: Sequence[Any], _out: Any, x: Any) -> Any:
+    w, v = _eig(x)
+    moved = dual_basis(v) @ tangents[0] @ v
+    same = equal_pairs(w)
+    return once(shared(diagonal(moved, 0, -2, -1), same), alone(same), VALUES)
+
+
+# dw = diag(V⁻¹·dA·V); equal values share the change, as those of eigvalsh
+_eigvals = general(
+    "eigvals",
+    lambda xp, x: xp.linalg.eigvals(x).astype(complex_of(x.dtype)),
+    infer=lambda x: _infer_eig(x)[0],
+    vjps=(_eigvals_vjp,),
+    jvp=_eigvals_jvp,
+    batch=batch_at_front,
+)
+
+
+@public(np.linalg.eigvals)
+def eigvals(a: ArrayLike, **others: Any) -> Array:
+    """Eigenvalues of a square matrix, or of each in a stack, as complex numbers.
+
+    Args:
+        a: The matrix.
+        **others: Options of SciPy, which are refused.
+
+    Raises:
+        LinAlgError: A matrix is not square, or LAPACK did not converge.
+        UnsupportedError: An option that gradtape does not have.
+        NotDifferentiableError: A derivative was asked for that does not exist: of a single one of
+            repeated eigenvalues, or of a matrix without a basis of eigenvectors.
+
+    >>> gt.linalg.eigvals(np.array([[2.0, 1.0], [0.0, 3.0]]))
+    array([2.+0.j, 3.+0.j])
+    """
+    refuse("eigvals", others)
+    return _eigvals(square("eigvals", inexact(a)))

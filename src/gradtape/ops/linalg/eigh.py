@@ -1,0 +1,262 @@
+"""Eigenvalues and eigenvectors of Hermitian matrices. Xᴴ is the conjugate transpose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.define import batch_at_front, general, public
+from gradtape.errors import ArgumentError
+from gradtape.ops.arguments import refuse
+from gradtape.ops.linalg.checks import once, require
+from gradtape.ops.linalg.cholesky import cholesky
+from gradtape.ops.linalg.common import adjoint, square
+from gradtape.ops.linalg.gauge import (
+    alone,
+    by_vectors,
+    diagonal_of,
+    differences,
+    equal_weights,
+    groups,
+    on_diagonal,
+    settle,
+    shared,
+    skew,
+    unmoved,
+    vanishes,
+)
+from gradtape.ops.linalg.hermitian import mirrored, symmetric_part
+from gradtape.ops.linalg.stacks import inexact
+from gradtape.ops.linalg.triangular import solve_triangular
+from gradtape.ops.select import where
+from gradtape.typing import Array, ArrayLike
+
+_REMEDY = (
+    "use functions that do not depend on it: gt.linalg.hermitian_function for those of the "
+    "matrix, projections on whole spaces, eigvalsh and sums over equal eigenvalues"
+)
+BASIS = (
+    "eigh: came repeated eigenvalues, and a result that depends on which eigenvectors were chosen "
+    f"for them; needed one that does not, as only that has a derivative; {_REMEDY}"
+)
+PHASE = (
+    "eigh: came a result that depends on the phases of complex eigenvectors, which are free; "
+    "needed one that does not, as only that has a derivative; use absolute values, products such "
+    "as v @ v.conj().T, or fix the phases by one of their elements"
+)
+VALUES = (
+    "eigh: came repeated eigenvalues that are treated differently; needed a function symmetric in "
+    "them, as a single one of them has no derivative; use their sum, mean or max"
+)
+SECOND = (
+    "eigh: came repeated eigenvalues, and second derivatives, which they do not have by "
+    "themselves; needed eigenvalues that differ; use gt.linalg.hermitian_function, of which a "
+    "sum over eigenvalues is the trace"
+)
+SPLIT = (
+    "eigh: came repeated eigenvalues, and in forward mode a direction in which they part; needed "
+    "eigenvalues that differ, as their eigenvectors have no derivative; use "
+    "gt.linalg.hermitian_function for functions of the matrix, eigvalsh for the eigenvalues alone, "
+    "or reverse mode for a result that does not depend on the choice of eigenvectors"
+)
+
+
+# ---- decomposition ------------------------------------------------------------------------------
+
+
+def _eigh_forward(xp: Any, x: Any, lower: bool) -> Any:
+    w, v = xp.linalg.eigh(x, UPLO="L" if lower else "U")
+    settle(w, [v], x.shape[-1])
+    return w, v
+
+
+def _eigh_vjp(ct: Any, out: Any, _x: Any, lower: bool) -> Any:
+    (by_w, by_v), (w, v) = ct, out
+    same = groups(w, w.shape[-1])
+    inner = adjoint(v) @ by_v
+    turning = skew(inner)
+    weights = on_diagonal(equal_weights(by_w, same, VALUES, w, inner))
+    still = vanishes(turning, inner, by_vectors(by_w, w))
+    inside = required_still(turning, still, same, BASIS, PHASE)
+    return v @ (where(same, inside, turning / differences(w, same)) + weights) @ adjoint(v)
+
+
+def required_still(turning: Any, still: Any, same: Any, basis: str, phase: str) -> Any:
+    """Zeros, required to be what turning the vectors of equal values does; else the gauge shows."""
+    zeros = 0.0 * turning
+    off_diagonal = ~np.eye(same.shape[-1], dtype=bool)
+    free = same & off_diagonal ^ True
+    inside = once(require(zeros, still | free, basis), free, basis)
+    if turning.dtype.kind != "c":
+        return inside
+    return require(inside, still | off_diagonal, phase)
+
+
+def _eigh_jvp(tangents: Sequence[Any], out: Any, _x: Any, lower: bool) -> Any:
+    w, v = out
+    same = groups(w, w.shape[-1])
+    moved = adjoint(v) @ symmetric_part(tangents[0]) @ v
+    mean, apart = shared(diagonal_of(moved), same), alone(same)
+    kept = unmoved(moved, mean, tangents[0], apart, SPLIT)
+    dv = v @ (where(same, 0.0, moved / differences(w, same)) + kept)
+    return once(mean + diagonal_of(kept), apart, SECOND), once(dv, apart[..., None, :], SECOND)
+
+
+def _infer_eigh(x: Aval, lower: bool) -> tuple[Aval, Aval]:
+    dtype = np.linalg.eigh(np.ones((1, 1), x.dtype))[1].dtype
+    return Aval(x.shape[:-1], np.empty(0, dtype).real.dtype), Aval(x.shape, dtype)
+
+
+# A = V·diag(w)·Vᴴ, M = Vᴴ·dA·V: dw = diag M, dV = V·(M∘1/(wⱼ − wᵢ)); equal values share the change
+decompose = general(
+    "eigh",
+    _eigh_forward,
+    infer=_infer_eigh,
+    vjps=(_eigh_vjp,),
+    jvp=_eigh_jvp,
+    batch=batch_at_front,
+    outputs=2,
+)
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues in ascending order, and eigenvectors in the columns of a matrix.
+
+    >>> gt.linalg.eigh(np.diag([3.0, 1.0])).eigenvalues
+    array([1., 3.])
+    """
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+@public(np.linalg.eigh)
+def eigh(
+    a: ArrayLike,
+    b: ArrayLike | str | None = None,
+    *,
+    UPLO: str = "L",
+    lower: bool | None = None,
+    eigvals_only: bool = False,
+    **others: Any,
+) -> EighResult | Array:
+    """Eigenvalues and eigenvectors of a Hermitian matrix, or of each in a stack.
+
+    The eigenvectors of a repeated eigenvalue are a basis of their space like any other, and complex
+    ones have free phases. Gradients of what depends on that choice are refused; what does not
+    depend on it has its gradient also where eigenvalues are repeated.
+
+    Args:
+        a: The matrix; only one triangle is read, and the derivative is that with respect to a
+            matrix that stays Hermitian.
+        b: For the generalised problem `a @ v = w * b @ v`, a positive definite Hermitian matrix.
+        UPLO: Which triangle is read: "L" or "U"; it may be given in the place of `b`, as in NumPy.
+        lower: The same in SciPy's way: True for "L", False for "U".
+        eigvals_only: Whether only the eigenvalues are given.
+        **others: Further options of SciPy, which are refused.
+
+    Returns:
+        A named tuple: `eigenvalues`, in ascending order, and `eigenvectors`, in columns; with `b`
+        these are such that `v.conj().T @ b @ v` is the identity.
+
+    Raises:
+        LinAlgError: A matrix is not square; or `b` is not positive definite.
+        ArgumentError: There is no such triangle.
+        UnsupportedError: An option that gradtape does not have.
+        NotDifferentiableError: A derivative was asked for that does not exist.
+
+    >>> w, v = gt.linalg.eigh(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> w
+    array([1., 3.])
+    """
+    if isinstance(b, str):
+        UPLO, b = b, None
+    reads_lower = _reads_lower("eigh", UPLO, lower)
+    refuse("eigh", others)
+    a = square("eigh", inexact(a))
+    if b is None:
+        if eigvals_only:
+            return _eigvalsh(a, lower=reads_lower)
+        return EighResult(*decompose(a, lower=reads_lower))
+    b = mirrored(square("eigh", inexact(b)), lower=reads_lower, conjugate=True)
+    factor = cholesky(b)
+    half = solve_triangular(factor, mirrored(a, lower=reads_lower, conjugate=True), lower=True)
+    reduced = solve_triangular(factor, adjoint(half), lower=True)
+    if eigvals_only:
+        return _eigvalsh(reduced, lower=True)
+    w, v = decompose(reduced, lower=True)
+    return EighResult(w, solve_triangular(adjoint(factor), v, lower=False))
+
+
+def _reads_lower(name: str, uplo: str, lower: bool | None) -> bool:
+    if str(uplo).upper() not in ("L", "U"):
+        raise ArgumentError(f"{name}: came UPLO={uplo!r}; needed 'L' or 'U'")
+    return str(uplo).upper() == "L" if lower is None else bool(lower)
+
+
+# ---- eigenvalues alone --------------------------------------------------------------------------
+
+
+def _eigvalsh_forward(xp: Any, x: Any, lower: bool) -> Any:
+    w = xp.linalg.eigvalsh(x, UPLO="L" if lower else "U")
+    settle(w, [], x.shape[-1])
+    return w
+
+
+def _eigvalsh_vjp(ct: Any, _out: Any, x: Any, lower: bool) -> Any:
+    w, v = decompose(x, lower=lower)
+    weights = equal_weights(ct, groups(w, w.shape[-1]), VALUES, w)
+    return (v * weights[..., None, :]) @ adjoint(v)
+
+
+def _eigvalsh_jvp(tangents: Sequence[Any], _out: Any, x: Any, lower: bool) -> Any:
+    w, v = decompose(x, lower=lower)
+    moved = adjoint(v) @ symmetric_part(tangents[0]) @ v
+    same = groups(w, w.shape[-1])
+    return once(shared(diagonal_of(moved), same), alone(same), SECOND)
+
+
+# dw = diag(Vᴴ·dA·V); equal values share the change: what becomes of them is not known here, and
+# every function that has a derivative treats them alike
+_eigvalsh = general(
+    "eigvalsh",
+    _eigvalsh_forward,
+    infer=lambda x, lower: _infer_eigh(x, lower)[0],
+    vjps=(_eigvalsh_vjp,),
+    jvp=_eigvalsh_jvp,
+    batch=batch_at_front,
+)
+
+
+@public(np.linalg.eigvalsh)
+def eigvalsh(
+    a: ArrayLike,
+    b: ArrayLike | str | None = None,
+    *,
+    UPLO: str = "L",
+    lower: bool | None = None,
+    **others: Any,
+) -> Array:
+    """Eigenvalues of a Hermitian matrix, or of each in a stack, in ascending order.
+
+    A single one of repeated eigenvalues has no derivative; functions that treat them alike have
+    one, such as their sum and their maximum.
+
+    Args:
+        a: The matrix; only one triangle is read.
+        b: For the generalised problem `a @ v = w * b @ v`, a positive definite Hermitian matrix.
+        UPLO: Which triangle is read: "L" or "U"; it may be given in the place of `b`, as in NumPy.
+        lower: The same in SciPy's way: True for "L", False for "U".
+        **others: Further options of SciPy, which are refused.
+
+    Raises:
+        LinAlgError: A matrix is not square; or `b` is not positive definite.
+        NotDifferentiableError: A derivative was asked for that does not exist.
+
+    >>> gt.linalg.eigvalsh(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    array([1., 3.])
+    """
+    return eigh(a, b, UPLO=UPLO, lower=lower, eigvals_only=True, **others)

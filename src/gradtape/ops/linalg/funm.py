@@ -1,0 +1,83 @@
+"""Any function of a matrix, by its eigenvalues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.define import batch_at_front, functions, general, public
+from gradtape.ops.cast import astype, real
+from gradtape.ops.linalg.solve import inv
+from gradtape.ops.linalg.stacks import failed, matrices
+from gradtape.typing import Array, ArrayLike
+
+_REMEDY = "needed a basis of eigenvectors; use expm, logm, sqrtm and so on, which need none"
+
+
+def _basis_forward(xp: Any, v: Any) -> Any:
+    if v.size and (xp.linalg.cond(v) > xp.finfo(v.dtype).eps ** -0.5).any():
+        raise failed("funm", (v,), "eigenvectors that depend on each other", _REMEDY)
+    return v.copy()
+
+
+# The eigenvectors as they are, if more than half of the digits of what is computed by them is right
+_basis = general(
+    "eigenvector_basis",
+    _basis_forward,
+    infer=lambda v: v,
+    vjps=(lambda ct, _out, _v: ct,),
+    jvp=lambda tangents, _out, _v: tangents[0],
+    batch=batch_at_front,
+)
+
+
+def _real_forward(xp: Any, x: Any) -> Any:
+    noise = xp.finfo(x.dtype).eps ** 0.5 * xp.abs(x).max(initial=0)
+    if xp.abs(x.imag).max(initial=0) > noise:
+        remedy = "needed a complex matrix: x.astype(np.complex128)"
+        raise failed("funm", (x,), "the function of a real matrix is complex", remedy)
+    return x.real.copy()
+
+
+# d Re(x) = Re(dx)
+_real_result = general(
+    "real_result",
+    _real_forward,
+    infer=lambda x: Aval(x.shape, np.empty(0, x.dtype).real.dtype),
+    vjps=(lambda ct, _out, _x: astype(ct, _x.dtype),),
+    jvp=lambda tangents, _out, _x: real(tangents[0]),
+    batch=batch_at_front,
+)
+
+
+@public("scipy.linalg.funm")
+def funm(x: ArrayLike, func: Callable[[Any], Any], /) -> Array:
+    """A function of a square matrix, or of each in a stack, by the function of its eigenvalues.
+
+    Args:
+        x: The matrix; it needs a basis of eigenvectors. The exponential, the logarithm, roots and
+            others have functions of their own, which work for every matrix.
+        func: The function, of complex numbers in an array; made of NumPy's and gradtape's
+            functions, so that it is differentiated as well.
+
+    Returns:
+        A matrix, real if `x` is.
+
+    Raises:
+        LinAlgError: A matrix is not square; has no basis of eigenvectors; or is real and its
+            function complex: give a complex matrix.
+
+    >>> gt.linalg.funm(np.array([[1.0, 1.0], [0.0, 2.0]]), lambda w: w**3).round(12)
+    array([[1., 7.],
+           [0., 8.]])
+    """
+    (x,) = matrices("funm", x)
+    w, v = functions["eig"](x)
+    # NumPy's eig gives real results for real eigenvalues; functions of them need not be real.
+    complex_dtype = np.result_type(x.dtype, np.complex64)
+    w, v = astype(w, complex_dtype), _basis(astype(v, complex_dtype))
+    out = (v * func(w)[..., None, :]) @ inv(v)
+    return out if x.dtype.kind == "c" else _real_result(out)

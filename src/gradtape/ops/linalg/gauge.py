@@ -1,0 +1,233 @@
+"""Which values of a decomposition are repeated, and what derivatives may ask of their vectors.
+
+A decomposition has a gauge: the vectors of a repeated value are any basis of their space, and every
+complex vector has a free phase. A function of the decomposition has a derivative only if it does
+not depend on that choice. Its cotangent tells: turning the basis must not change it. What turning
+does inside of a group of equal values is then left out, and is 0 divided by 0 otherwise.
+
+One basis can hide a dependence, if it happens to be a stationary point of it. Bases that come out
+along the axes, as for the identity, often are; these are turned into a general position.
+
+Values that differ by rounding only are taken as equal, and made so: a function that treats equal
+values alike (as `max` shares its gradient) gives all of them the same weight.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import general, move_batch_axis
+from gradtape.core.lowering import Elements
+from gradtape.core.op import Op, Zero
+from gradtape.ops.cast import astype, real, stop_gradient
+from gradtape.ops.cumulative import cumsum
+from gradtape.ops.diagonal import diagonal
+from gradtape.ops.join import concatenate
+from gradtape.ops.linalg.checks import require
+from gradtape.ops.linalg.common import MATRIX, adjoint
+from gradtape.ops.reduce import max as max_of, sum as sum_of
+from gradtape.ops.select import divide_or_zero, where
+from gradtape.ops.shape import broadcast_to
+
+# How far values have to be apart to count as different, in units of rounding of the largest one
+# times the size; LAPACK's own errors stay well below.
+ROUNDING = 16
+
+
+def resolution(dtype: Any) -> float:
+    """The relative spacing of numbers."""
+    return float(np.finfo(dtype).eps)
+
+
+def largest(x: Any, axes: Any) -> Any:
+    """The largest absolute value along axes, which stay with size 1; without history."""
+    size = abs(stop_gradient(x))
+    return max_of(size, axes, keepdims=True) if x.size else sum_of(size, axes, keepdims=True)
+
+
+def negligible(values: Any, size: int) -> Any:
+    """What is rounding next to the largest of real values along the last axis.
+
+    Args:
+        values: Of a decomposition.
+        size: Of the matrix.
+    """
+    return ROUNDING * size * resolution(values.dtype) * largest(values, -1)
+
+
+def groups(values: Any, size: int) -> Any:
+    """For each pair of sorted values, whether they are equal: of one chain of negligible gaps."""
+    values = stop_gradient(values)
+    before = concatenate([values[..., :1], values[..., :-1]], -1)
+    number = cumsum(where(abs(values - before) > negligible(values, size), 1.0, 0.0), -1)
+    return number[..., :, None] == number[..., None, :]
+
+
+def shared(values: Any, same: Any) -> Any:
+    """The mean over the group of each of the values along the last axis."""
+    members = where(same, values[..., None, :], 0.0)
+    return sum_of(members, -1) / astype(sum_of(same, -1), values.dtype)
+
+
+def equal_weights(ct: Any, same: Any, message: str, values: Any, *others: Any) -> Any:
+    """The cotangent of values, required to be the same for equal ones.
+
+    So is its change in forward mode. In reverse mode it gives back what comes, to be seen by the
+    next check; a mean over equal ones would hide that they differ.
+
+    Args:
+        ct: The cotangent.
+        same: Which values are equal.
+        message: Of the error.
+        values: These values.
+        *others: Cotangents of vectors that go with them, next to which it may be negligible.
+    """
+    mean, size = shared(ct, same), largest(values, -1)[..., None]
+    wholes = [divide_or_zero(stop_gradient(other), size) for other in others]
+    fine = vanishes((ct - mean)[..., None, :], ct[..., None, :], *wholes)
+    return _steady(require(ct, fine[..., 0, :], message), same, message=message)
+
+
+def _steady_jvp(tangents: Sequence[Any], _out: Any, _ct: Any, same: Any, message: str) -> Any:
+    change = tangents[0]
+    return None if change is None else equal_weights(change, same, message, change)
+
+
+def _steady_batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
+    (ct, same), (axis, axis2) = args, axes
+    size = ct.shape[axis] if axis is not None else same.shape[axis2]
+    ct = move_batch_axis(ct, axis) if axis is not None else broadcast_to(ct, (size, *ct.shape))
+    if axis2 is None:
+        return call(op, (ct, broadcast_to(same, (size, *same.shape))), params), 0
+    return call(op, (ct, move_batch_axis(same, axis2)), params), 0
+
+
+# The identity, whose tangents have to be the same for equal values as well
+_steady = general(
+    "equal_weights",
+    lambda xp, ct, same, message: ct,
+    infer=lambda ct, same, message: Aval(ct.shape, ct.dtype),
+    vjps=(
+        lambda ct, _out, _ct, _same, message: ct,
+        Zero("truth values are piecewise constant"),
+    ),
+    jvp=_steady_jvp,
+    batch=_steady_batch,
+    lower=Elements(lambda i, ct, same, message: ct(*i)),
+)
+
+
+def alone(same: Any) -> Any:
+    """Which values no other one is equal to."""
+    return sum_of(same, -1) == 1
+
+
+def unmoved(moved: Any, level: Any, dx: Any, apart: Any, message: str) -> Any:
+    """Zeros, required for values that are not apart from others: changes leave their space alone.
+
+    In such a direction any basis of it may be kept. In others there may be a derivative of what
+    follows, but not of the vectors by themselves.
+
+    Args:
+        moved: The change of the matrix in the bases of its vectors.
+        level: How the values change.
+        dx: The change of the matrix, next to which others are negligible.
+        apart: Which values are apart.
+        message: Of the error.
+    """
+    both = apart[..., :, None] & apart[..., None, :]
+    return require(0.0 * moved, vanishes(moved - on_diagonal(level), dx) | both, message)
+
+
+def by_vectors(ct: Any, values: Any) -> Any:
+    """The cotangent of values times their size, to be compared with those of vectors."""
+    return stop_gradient(ct)[..., None, :] * largest(values, -1)[..., None]
+
+
+def vanishes(part: Any, *wholes: Any) -> Any:
+    """Whether elements of matrices are negligible next to the largest ones of other matrices.
+
+    NaN counts as negligible: it says by itself that something is undefined. So does what rounding
+    leaves of numbers around 1 that cancel, as no more is known of where cotangents came from.
+    """
+    rounding = resolution(part.dtype)
+    bound = sum(largest(whole, MATRIX) for whole in wholes)
+    return (abs(stop_gradient(part)) > rounding**0.5 * bound + 2 * rounding) ^ True
+
+
+def skew(x: Any) -> Any:
+    """(X − Xᴴ)/2, the part of a change of vectors in their own basis that turns them."""
+    return (x - adjoint(x)) / 2
+
+
+def differences(values: Any, same: Any) -> Any:
+    """vⱼ − vᵢ, and 1 for equal values."""
+    return where(same, 1.0, values[..., None, :] - values[..., :, None])
+
+
+def diagonal_of(x: Any) -> Any:
+    """The diagonals of matrices, as real numbers."""
+    return real(diagonal(x, 0, -2, -1)) if x.dtype.kind == "c" else diagonal(x, 0, -2, -1)
+
+
+def on_diagonal(values: Any) -> Any:
+    """Matrices with values on the diagonal."""
+    return values[..., None, :] * np.eye(values.shape[-1], dtype=values.dtype)
+
+
+def outside(x: Any, basis: Any) -> Any:
+    """What of columns is orthogonal to the columns of a basis."""
+    return x - basis @ (adjoint(basis) @ x)
+
+
+# ---- bases of LAPACK, on raw arrays -------------------------------------------------------------
+
+
+def settle(values: Any, bases: list[Any], size: int) -> None:
+    """Make equal values equal and turn the columns of bases that go with them, in place.
+
+    Args:
+        values: Sorted values, along the last axis.
+        bases: Stacks of matrices whose columns go with the values; none if they are not wanted.
+        size: Of the matrix.
+    """
+    same = groups(values, size)
+    if np.count_nonzero(same) == values.size:
+        return
+    for index in np.ndindex(values.shape[:-1]):
+        for start, stop in runs(same[index]):
+            values[index][start:stop] = values[index][start:stop].mean()
+            turn([basis[index][:, start:stop] for basis in bases])
+
+
+def runs(same: Any) -> list[tuple[int, int]]:
+    """Where groups of more than one value start and stop."""
+    first = np.argmax(same, axis=-1)
+    starts, counts = np.unique(first, return_counts=True)
+    return [(int(a), int(a + n)) for a, n in zip(starts, counts, strict=True) if n > 1]
+
+
+def turn(bases: list[Any], seed: int = 0) -> None:
+    """Turn bases of one space, all alike and in place, if one lies along the axes."""
+    if not bases or not bases[0].size or bases[0].shape[-1] == 1:
+        return
+    tiny = 64 * resolution(bases[0].dtype)
+    if any(bool((abs(basis) < tiny).any()) for basis in bases):
+        for basis in bases:
+            basis[...] = basis @ general_rotation(basis.shape[-1], basis.dtype.char, seed)
+
+
+@functools.cache
+def general_rotation(size: int, dtype: str, seed: int) -> Any:
+    """A unitary matrix that has nothing special."""
+    rng = np.random.default_rng((seed, size))
+    x = rng.normal(size=(size, size))
+    if np.dtype(dtype).kind == "c":
+        x = x + 1j * rng.normal(size=(size, size))
+    return np.linalg.qr(x)[0].astype(dtype)

@@ -1,0 +1,42 @@
+"""Matrices of which one triangle is read, as the other one repeats it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.define import batch_at_front, general
+from gradtape.ops.linalg.common import adjoint
+
+
+def _forward(xp: Any, x: Any, lower: bool, conjugate: bool) -> Any:
+    part = xp.tril(x) if lower else xp.triu(x)
+    rest = xp.tril(x, -1) if lower else xp.triu(x, 1)
+    if conjugate and x.dtype.kind == "c":
+        diagonal = np.arange(x.shape[-1])
+        part[..., diagonal, diagonal] = part[..., diagonal, diagonal].real
+        rest = rest.conj()
+    return part + rest.mT
+
+
+def symmetric_part(x: Any, conjugate: bool = True) -> Any:
+    """(X + Xᴴ)/2, or (X + Xᵀ)/2."""
+    return (x + (adjoint(x) if conjugate else x.mT)) / 2
+
+
+def _infer(x: Aval, lower: bool, conjugate: bool) -> Aval:
+    return x
+
+
+# The derivative is that with respect to a matrix that stays symmetric, which all elements share:
+# dX ↦ (dX + dXᴴ)/2, its own transpose
+mirrored = general(
+    "mirrored",
+    _forward,
+    infer=_infer,
+    vjps=(lambda ct, _out, _x, lower, conjugate: symmetric_part(ct, conjugate),),
+    jvp=lambda tangents, _out, _x, lower, conjugate: symmetric_part(tangents[0], conjugate),
+    batch=batch_at_front,
+)

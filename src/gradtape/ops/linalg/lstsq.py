@@ -1,0 +1,268 @@
+"""The pseudo-inverse and least squares, for matrices of any rank. Xᴴ is the conjugate transpose.
+
+Where the rank of a matrix changes, its pseudo-inverse jumps. Derivatives are those along changes
+that keep the rank, which are all small ones if the rank is full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.define import (
+    batch_at_front,
+    broadcast_sizes,
+    functions,
+    general,
+    public,
+    unbroadcast,
+)
+from gradtape.core.tensor import Tensor, concrete, innermost
+from gradtape.errors import ArgumentError, ConversionError, LinAlgError
+from gradtape.ops.cast import conj, real
+from gradtape.ops.linalg.columns import in_columns
+from gradtape.ops.linalg.common import adjoint, square
+from gradtape.ops.linalg.hermitian import mirrored
+from gradtape.ops.linalg.stacks import batch_stacks, computed_in, inexact, stack_of
+from gradtape.ops.matmul import by_left
+from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.select import where
+from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.typing import Array, ArrayLike
+
+# ---- pseudo-inverse -----------------------------------------------------------------------------
+
+
+def _pinv_vjp(ct: Any, out: Any, x: Any, rtol: float, hermitian: bool) -> Any:
+    p, p_adjoint, back = out, adjoint(out), adjoint(ct)
+    missed = back - x @ (p @ back)
+    unseen = back - (back @ p) @ x
+    return missed @ p @ p_adjoint + p_adjoint @ p @ unseen - p_adjoint @ ct @ p_adjoint
+
+
+def _pinv_jvp(tangents: Sequence[Any], out: Any, x: Any, rtol: float, hermitian: bool) -> Any:
+    p, p_adjoint, dx = out, adjoint(out), tangents[0]
+    back = adjoint(dx)
+    missed = back - (back @ x) @ p
+    unseen = back - p @ (x @ back)
+    return p @ p_adjoint @ missed + unseen @ p_adjoint @ p - p @ dx @ p
+
+
+def _infer_pinv(x: Aval, rtol: float, hermitian: bool) -> Aval:
+    *stack, rows, columns = x.shape
+    return Aval((*stack, columns, rows), x.dtype)
+
+
+# P = A⁺: dP = P·Pᴴ·dAᴴ·(I − A·P) + (I − P·A)·dAᴴ·Pᴴ·P − P·dA·P
+_pinv = general(
+    "pinv",
+    lambda xp, x, rtol, hermitian: xp.linalg.pinv(x, rtol, hermitian),
+    infer=_infer_pinv,
+    vjps=(_pinv_vjp,),
+    jvp=_pinv_jvp,
+    batch=batch_at_front,
+)
+
+
+@public(np.linalg.pinv, "scipy.linalg.pinv")
+def pinv(
+    x: ArrayLike,
+    /,
+    rcond: ArrayLike = None,
+    hermitian: bool = False,
+    *,
+    rtol: ArrayLike = None,
+) -> Array:
+    """The pseudo-inverse of a matrix, or of each in a stack.
+
+    Its derivative is that along changes that keep the rank of the matrix.
+
+    Args:
+        x: The matrix; it may have any shape and rank.
+        rcond: Singular values count as 0 if they are not larger than the largest one times this;
+            one number, or one for each matrix of a stack.
+        hermitian: Whether the matrix is Hermitian. Only the lower triangle is read then, and the
+            derivative is that with respect to a matrix that stays Hermitian.
+        rtol: Another name for `rcond`, as the Array API standard has it. If neither is given it
+            is 1e-15, as for `np.linalg.pinv`, or the spacing of float32 numbers times the larger
+            number of rows and columns.
+
+    Raises:
+        LinAlgError: There are less than two axes; or the matrix is not square, but said to be
+            Hermitian.
+        ArgumentError: Both `rcond` and `rtol` were given.
+
+    >>> gt.linalg.pinv(np.array([[2.0, 0.0], [0.0, 0.0]]))
+    array([[0.5, 0. ],
+           [0. , 0. ]])
+    """
+    x = _matrix("pinv", x)
+    if rcond is not None and rtol is not None:
+        raise ArgumentError("pinv: came both rcond and rtol; give one of them")
+    cutoff = rtol if rcond is None else rcond
+    if cutoff is None:
+        single = x.dtype in (np.float32, np.complex64)
+        cutoff = max(x.shape[-2:]) * float(np.finfo(x.dtype).eps) if single else 1e-15
+    if hermitian:
+        x = mirrored(square("pinv", x), lower=True, conjugate=True)
+    if getattr(cutoff, "shape", ()):
+        return _pinv_each(x, cutoff, bool(hermitian))
+    return _pinv(x, rtol=float(cutoff), hermitian=bool(hermitian))
+
+
+def _pinv_each(x: Any, cutoffs: Any, hermitian: bool) -> Any:
+    """The pseudo-inverses of a stack of matrices that have a cutoff each."""
+    cutoffs = concrete(cutoffs, "pinv (rtol)") if isinstance(cutoffs, Tensor) else cutoffs
+    shape = broadcast_sizes(x.shape[:-2], cutoffs.shape)
+    x = broadcast_to(x, (*shape, *x.shape[-2:]))
+    if 0 in x.shape:
+        return _pinv(x, rtol=0.0, hermitian=hermitian)
+    matrices = reshape(x, (-1, *x.shape[-2:]))
+    each = np.broadcast_to(cutoffs, shape).ravel()
+    found = [
+        _pinv(matrices[i], rtol=float(cutoff), hermitian=hermitian) for i, cutoff in enumerate(each)
+    ]
+    return reshape(functions["stack"](found), (*shape, x.shape[-1], x.shape[-2]))
+
+
+def _matrix(name: str, x: ArrayLike) -> Any:
+    """`x` as an array of floating or complex numbers, checked to be a stack of matrices."""
+    x = inexact(x)
+    if len(x.shape) < 2:
+        raise LinAlgError(f"{name}: came shape {x.shape}; needed a matrix, or a stack of them")
+    return x
+
+
+# ---- least squares ------------------------------------------------------------------------------
+
+
+def _lstsq_forward(xp: Any, a: Any, b: Any, rcond: float) -> tuple[Any, Any]:
+    dtype = computed_in(a.dtype, b.dtype)
+    a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
+    stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = (xp.broadcast_to(x, stack + x.shape[-2:]) for x in (a, b))
+    x = xp.zeros((*stack, a.shape[-1], b.shape[-1]), dtype)
+    rank = xp.zeros(stack, np.intc)
+    for index in np.ndindex(*stack):
+        x[index], _, rank[index], _ = xp.linalg.lstsq(a[index], b[index], rcond)
+    return x, rank
+
+
+def _infer_lstsq(a: Aval, b: Aval, rcond: float) -> tuple[Aval, Aval]:
+    stack = stack_of(a, b)
+    dtype = computed_in(a.dtype, b.dtype)
+    return Aval((*stack, a.shape[-1], b.shape[-1]), dtype), Aval(stack, np.dtype(np.intc))
+
+
+def _lstsq_vjp(wanted: Any, ct: Any, out: Any, a: Any, b: Any, rcond: float) -> Any:
+    (x, _), p = out, _pinv(a, rtol=rcond, hermitian=False)
+    back = adjoint(p) @ ct[0]
+    by_matrix = None
+    if wanted[0]:
+        missed, unseen = b - a @ x, ct[0] - adjoint(a) @ back
+        by_matrix = unbroadcast(
+            missed @ adjoint(p @ back) + (adjoint(p) @ x) @ adjoint(unseen), a.shape
+        ) - by_left(back, None, a, x)
+    return by_matrix, unbroadcast(back, b.shape) if wanted[1] else None
+
+
+def _lstsq_jvp(tangents: Sequence[Any], out: Any, a: Any, b: Any, rcond: float) -> Any:
+    (da, db), (x, _), p = tangents, out, _pinv(a, rtol=rcond, hermitian=False)
+    if da is None:
+        return p @ db, None
+    change = (-da @ x) if db is None else db - da @ x
+    back = adjoint(da)
+    seen = p @ (adjoint(p) @ (back @ (b - a @ x)))
+    unseen = back @ (adjoint(p) @ x)
+    return p @ change + seen + unseen - p @ (a @ unseen), None
+
+
+# x = A⁺b: dx = A⁺(db − dA·x) + A⁺·A⁺ᴴ·dAᴴ·(b − A·x) + (I − A⁺·A)·dAᴴ·A⁺ᴴ·x
+_lstsq = general(
+    "lstsq",
+    _lstsq_forward,
+    infer=_infer_lstsq,
+    vjp_all=_lstsq_vjp,
+    jvp=_lstsq_jvp,
+    batch=batch_stacks,
+    outputs=2,
+)
+
+
+class LstsqResult(NamedTuple):
+    """What `lstsq` gives: the solution, sums of squared residuals, rank and singular values.
+
+    >>> gt.linalg.lstsq(np.array([[1.0], [1.0]]), np.array([1.0, 3.0])).x
+    array([2.])
+    """
+
+    x: Array
+    residuals: Array
+    rank: Array
+    s: Array
+
+
+@public(np.linalg.lstsq, "scipy.linalg.lstsq")
+def lstsq(
+    a: ArrayLike, b: ArrayLike, /, rcond: float | None = None, *, cond: float | None = None
+) -> LstsqResult:
+    """The vector x of least size among those with the least `|a @ x - b|`.
+
+    Args:
+        a: A matrix of any shape and rank, or a stack of them. The derivative is that along changes
+            that keep its rank.
+        b: A vector if it has one axis, else a matrix of columns or a stack of them.
+        rcond: Singular values count as 0 if they are not larger than the largest one times this;
+            None is the spacing of numbers times the larger number of rows and columns.
+        cond: SciPy's name for `rcond`.
+
+    Returns:
+        A named tuple: `x`; `residuals`, the sum of squares of `a @ x - b` for each column, and
+        empty if there are no more rows than columns or the rank is less than the number of columns
+        (under `jit` and `vmap`, where a shape cannot depend on a rank, NaN instead); `rank`; and
+        `s`, the singular values of `a`.
+
+    Raises:
+        LinAlgError: `a` has less than two axes, or has no decomposition.
+        ShapeError: `b` does not fit.
+
+    >>> gt.linalg.lstsq(np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), np.array([1.0, 3.0, 5.0])).x
+    array([1., 2.])
+    """
+    a, b = _matrix("lstsq", a), inexact(b)
+    rows, columns = a.shape[-2:]
+    cutoff = rcond if cond is None else cond
+    if cutoff is None or cutoff < 0:
+        spacing = float(np.finfo(a.dtype).eps)
+        cutoff = spacing * max(rows, columns) if cutoff is None else spacing
+    ranks: list[Any] = []
+    residuals: list[Any] = []
+
+    def solve(b: Any) -> Any:
+        x, rank = _lstsq(a, b, rcond=float(cutoff))
+        ranks.append(rank)
+        missed = b - a @ x
+        residuals.append(sum_of(real(conj(missed) * missed), -2))
+        return x
+
+    x = in_columns("lstsq", solve, a, b)
+    return LstsqResult(
+        x, _chosen(residuals[0], ranks[0], rows, columns), ranks[0], functions["svdvals"](a)
+    )
+
+
+def _chosen(residuals: Any, rank: Any, rows: int, columns: int) -> Any:
+    """The residuals where NumPy gives them: for more rows than columns, and these independent."""
+    if rows <= columns:
+        return residuals[..., :0]
+    try:
+        known = innermost(rank) if isinstance(rank, Tensor) else rank
+    except ConversionError:
+        known = None
+    if known is None or np.ndim(known):
+        complete = reshape(rank == columns, (*rank.shape, 1))
+        return where(complete, residuals, np.nan)
+    return residuals if known == columns else residuals[..., :0]

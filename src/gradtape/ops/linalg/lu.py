@@ -1,0 +1,256 @@
+"""The LU decomposition with partial pivoting. Xᴴ is the conjugate transpose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.define import answers, batch_at_front, general
+from gradtape.ops.arguments import refuse
+from gradtape.ops.diagonal import tril, triu
+from gradtape.ops.gather import take_along_axis
+from gradtape.ops.join import concatenate
+from gradtape.ops.linalg.common import adjoint
+from gradtape.ops.linalg.qr import regular
+from gradtape.ops.linalg.stacks import lapack
+from gradtape.ops.linalg.svd import matrices
+from gradtape.ops.linalg.triangular import solve_triangular
+from gradtape.ops.locate import one_hot
+from gradtape.typing import Array, ArrayLike
+
+DEPENDENT = (
+    "lu: came a matrix whose first columns depend on each other; needed independent ones for a "
+    "derivative of the factors to exist; use qr or svd"
+)
+
+# ---- the packed factors -------------------------------------------------------------------------
+
+
+def _forward(xp: Any, x: Any) -> Any:
+    if xp is not np:
+        x = x.get()
+    count = min(x.shape[-2:])
+    packed, pivots = np.empty(x.shape, x.dtype), np.empty((*x.shape[:-2], count), np.int32)
+    if x.size:
+        getrf = lapack("getrf", x.dtype)
+        for index in np.ndindex(x.shape[:-2]):
+            packed[index], pivots[index], _ = getrf(x[index])
+    return xp.asarray(packed), xp.asarray(pivots)
+
+
+def _unit_lower(packed: Any) -> Any:
+    """The lower factor out of both."""
+    rows, columns = packed.shape[-2:]
+    count = min(rows, columns)
+    return tril(packed[..., :count], -1) + np.eye(rows, count, dtype=packed.dtype)
+
+
+def _upper(packed: Any) -> Any:
+    """The upper factor out of both."""
+    return triu(packed[..., : min(packed.shape[-2:]), :])
+
+
+def _by_unit(lower: Any, x: Any) -> Any:
+    """L⁻¹·X of a lower triangular L with ones on its diagonal."""
+    return solve_triangular(lower, x, lower=True, unit_diagonal=True)
+
+
+def _by_unit_adjoint(lower: Any, x: Any) -> Any:
+    """L⁻ᴴ·X."""
+    return solve_triangular(adjoint(lower), x, lower=False, unit_diagonal=True)
+
+
+def _parts(packed: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """L and U where they are square, U to divide by, L and U in full; a factor of 1 guards it."""
+    lower, upper = _unit_lower(packed), _upper(packed)
+    rows, columns = packed.shape[-2:]
+    count = min(rows, columns)
+    # The last element of the diagonal is divided by only for rows below it.
+    safe, one = regular(upper[..., :count], DEPENDENT, count if rows > columns else count - 1)
+    return lower, upper, lower[..., :count, :], upper[..., :count], safe * one
+
+
+def _divided(x: Any, upper: Any, *, by_adjoint: bool) -> Any:
+    """X·U⁻¹ or X·U⁻ᴴ."""
+    if by_adjoint:
+        return adjoint(solve_triangular(upper, adjoint(x), lower=False))
+    return adjoint(solve_triangular(adjoint(upper), adjoint(x), lower=True))
+
+
+def _vjp(ct: Any, out: Any, _x: Any) -> Any:
+    (packed, pivots), by_packed = out, ct[0]
+    count = min(packed.shape[-2:])
+    lower, upper, square_lower, square_upper, safe = _parts(packed)
+    by_lower, by_upper = tril(by_packed[..., :count], -1), triu(by_packed[..., :count, :])
+    by_square_lower, by_square_upper = by_lower[..., :count, :], by_upper[..., :count]
+    below = right = None
+    if packed.shape[-2] > count:
+        below = _divided(by_lower[..., count:, :], safe, by_adjoint=True)
+        by_square_upper = by_square_upper - adjoint(lower[..., count:, :]) @ below
+    if packed.shape[-1] > count:
+        right = _by_unit_adjoint(square_lower, by_upper[..., count:])
+        by_square_lower = by_square_lower - right @ adjoint(upper[..., count:])
+    strict = tril(
+        adjoint(square_lower) @ by_square_lower - by_square_upper @ adjoint(square_upper), -1
+    )
+    inner = by_square_upper + _divided(strict, safe, by_adjoint=True)
+    back = _by_unit_adjoint(square_lower, inner)
+    if below is not None:
+        back = concatenate([back, below], -2)
+    if right is not None:
+        back = concatenate([back, right], -1)
+    return take_along_axis(back, _order(pivots, rows=back.shape[-2], inverse=True)[..., None], -2)
+
+
+def _jvp(tangents: Sequence[Any], out: Any, _x: Any) -> Any:
+    packed, pivots = out
+    rows, columns = packed.shape[-2:]
+    count = min(rows, columns)
+    lower, upper, square_lower, square_upper, safe = _parts(packed)
+    order = _order(pivots, rows=rows, inverse=False)
+    moved = take_along_axis(tangents[0], order[..., None], -2)
+    inner = _by_unit(square_lower, moved[..., :count, :count])
+    strict = tril(_divided(inner, safe, by_adjoint=False), -1)
+    d_lower, d_upper = square_lower @ strict, triu(inner - strict @ square_upper)
+    change = tril(d_lower, -1) + d_upper
+    if rows > count:
+        below = moved[..., count:, :] - lower[..., count:, :] @ d_upper
+        change = concatenate([change, _divided(below, safe, by_adjoint=False)], -2)
+    if columns > count:
+        right = moved[..., count:] - d_lower @ upper[..., count:]
+        change = concatenate([change, _by_unit(square_lower, right)], -1)
+    return change, None
+
+
+def _infer(x: Aval) -> tuple[Aval, Aval]:
+    pivots = (*x.shape[:-2], min(x.shape[-2:]))
+    return x, Aval(pivots, np.dtype(np.int32))
+
+
+# A = P·L·U, N = L⁻¹·Pᵀ·dA, T = strictly lower part of N·U⁻¹: dL = L·T, dU = N − T·U; rows below a
+# square part have dL = (dA − L·dU)·U⁻¹, columns right of it dU = L⁻¹·(dA − dL·U)
+_factor = general(
+    "lu_factor",
+    _forward,
+    infer=_infer,
+    vjps=(_vjp,),
+    jvp=_jvp,
+    batch=batch_at_front,
+    outputs=2,
+)
+
+
+# ---- permutations -------------------------------------------------------------------------------
+
+
+def _order_forward(xp: Any, pivots: Any, rows: int, inverse: bool) -> Any:
+    swaps = np.asarray(pivots if xp is np else pivots.get())
+    order = np.empty((*swaps.shape[:-1], rows), np.int64)
+    order[...] = np.arange(rows)
+    for index in np.ndindex(swaps.shape[:-1]):
+        one = order[index]
+        for i, j in enumerate(swaps[index]):
+            one[i], one[j] = one[j], one[i]
+    return xp.asarray(np.argsort(order, axis=-1) if inverse else order)
+
+
+# Rows are swapped with their pivots one after the other
+_order = general(
+    "lu_order",
+    _order_forward,
+    infer=lambda pivots, rows, inverse: Aval((*pivots.shape[:-1], rows), np.dtype(np.int64)),
+    batch=batch_at_front,
+)
+
+
+# ---- public functions ---------------------------------------------------------------------------
+
+
+@answers("scipy.linalg.lu_factor")
+def lu_factor(a: ArrayLike, **others: Any) -> tuple[Array, Array]:
+    """Both factors of a pivoted LU decomposition in one matrix, for `lu_solve`.
+
+    Args:
+        a: The matrix, or a stack of them.
+        **others: Options of SciPy for speed, which have to be left at their defaults.
+
+    Returns:
+        The matrix that has `u` in its upper triangle and `l` below, of which the diagonal is 1; and
+        the pivots: row i was swapped with row `piv[i]`.
+
+    Raises:
+        LinAlgError: There are less than two axes.
+        NotDifferentiableError: A derivative was asked for that does not exist, as the first columns
+            depend on each other.
+
+    >>> lu, piv = gt.linalg.lu_factor(np.array([[0.0, 1.0], [2.0, 4.0]]))
+    >>> lu
+    array([[2., 4.],
+           [0., 1.]])
+    >>> piv
+    array([1, 1], dtype=int32)
+    """
+    _plain("lu_factor", others)
+    return _factor(matrices("lu_factor", a))  # type: ignore[no-any-return]
+
+
+class LUResult(NamedTuple):
+    """A permutation, a lower triangular matrix with ones on its diagonal, and an upper one.
+
+    >>> p, l, u = gt.linalg.lu(np.array([[0.0, 1.0], [2.0, 4.0]]))
+    >>> p @ l @ u
+    array([[0., 1.],
+           [2., 4.]])
+    """
+
+    P: Array
+    L: Array
+    U: Array
+
+
+@answers("scipy.linalg.lu")
+def lu(
+    a: ArrayLike, permute_l: bool = False, *, p_indices: bool = False, **others: Any
+) -> LUResult | tuple[Array, Array]:
+    """LU decomposition `p @ l @ u` with partial pivoting of a matrix, or of each in a stack.
+
+    Which rows are swapped is piecewise constant, and has no derivative.
+
+    Args:
+        a: The matrix.
+        permute_l: Whether to give `p @ l` and `u` only.
+        p_indices: Whether to give the permutation as indices: `a = (l @ u)[p]`.
+        **others: Options of SciPy for speed, which have to be left at their defaults.
+
+    Returns:
+        A named tuple of `P`, `L` and `U`; or a tuple of two if `permute_l`.
+
+    Raises:
+        LinAlgError: There are less than two axes.
+        NotDifferentiableError: A derivative was asked for that does not exist, as the first columns
+            depend on each other.
+
+    >>> p, l, u = gt.linalg.lu(np.array([[0.0, 1.0], [2.0, 4.0]]))
+    >>> u
+    array([[2., 4.],
+           [0., 1.]])
+    """
+    _plain("lu", others)
+    packed, pivots = _factor(matrices("lu", a))
+    lower, upper = _unit_lower(packed), _upper(packed)
+    rows = packed.shape[-2]
+    where_from = _order(pivots, rows=rows, inverse=True)
+    if permute_l:
+        return take_along_axis(lower, where_from[..., None], -2), upper
+    if p_indices:
+        return LUResult(where_from, lower, upper)
+    real = np.empty(0, packed.dtype).real.dtype
+    return LUResult(one_hot(where_from, rows, dtype=real), lower, upper)
+
+
+def _plain(name: str, others: dict[str, Any]) -> None:
+    defaults = {"overwrite_a": False, "check_finite": True}
+    refuse(name, {key: value for key, value in others.items() if value != defaults.get(key)})

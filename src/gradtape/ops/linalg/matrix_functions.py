@@ -1,0 +1,262 @@
+"""Functions of matrices: exponential, logarithm, roots and powers, sign. Xᴴ is the adjoint.
+
+The derivative of a function f at A along E is the corner of a function of twice the size,
+
+    f([[A, E], [0, A]]) = [[f(A), L(A, E)], [0, f(A)]],
+
+whatever the eigenvalues of A are. It is an op of its own, `matrix_function_change`, and its own
+derivative along G is in the same way the corner of L([[A, E], [0, A]], [[G, 0], [0, G]]).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.define import batch_at_front, general, public
+from gradtape.core.tensor import Tensor
+from gradtape.ops.comparison import isfinite
+from gradtape.ops.join import concatenate
+from gradtape.ops.linalg.checks import require
+from gradtape.ops.linalg.common import MATRIX, adjoint
+from gradtape.ops.linalg.powers import matrix_power
+from gradtape.ops.linalg.roots import logarithm_of, null_space_of, power_of, root_of, sign_of
+from gradtape.ops.linalg.stacks import (
+    batch_stacks,
+    computed_in,
+    failed,
+    matrices,
+    over_stack,
+    scipy_linalg,
+    stack_of,
+)
+from gradtape.ops.which import all as all_of
+from gradtape.typing import Array, ArrayLike
+
+# ---- values on one matrix -----------------------------------------------------------------------
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "expm": lambda a, power: scipy_linalg().expm(a),
+    "logm": lambda a, power: logarithm_of(a),
+    "sqrtm": lambda a, power: root_of(a),
+    "fractional_matrix_power": power_of,
+    "signm": lambda a, power: sign_of(a),
+}
+
+
+def _one(name: str, power: float, a: Any) -> Any:
+    """The function of one matrix, real of a real one; NaN if there is NaN or infinity in it."""
+    if not a.size or not np.isfinite(a).all():
+        return np.full(a.shape, np.nan, a.dtype)
+    with np.errstate(all="ignore"):
+        out = _FUNCTIONS[name](a, power)
+    if not np.isfinite(out).all():
+        raise failed(name, (a,), "there is no such matrix", "needed one without eigenvalues of 0")
+    if a.dtype.kind != "c" and out.dtype.kind == "c":
+        noise = 64 * len(a) * np.finfo(a.dtype).eps * np.abs(out).max()
+        if np.abs(out.imag).max() > noise:
+            problem = "the result is complex, as there are negative eigenvalues"
+            raise failed(name, (a,), problem, "needed a complex matrix: x.astype(np.complex128)")
+        out = out.real
+    return out.astype(a.dtype, copy=False)
+
+
+def _change_of_one(name: str, power: float, a: Any, e: Any) -> Any:
+    """L(A, E) of one matrix; NaN where there is no derivative."""
+    size = np.abs(e).max(initial=0)
+    if not size or not np.isfinite(size) or not np.isfinite(a).all():
+        return np.full(a.shape, 0 if size == 0 and np.isfinite(a).all() else np.nan, a.dtype)
+    if name == "expm":
+        return scipy_linalg().expm_frechet(a, e, compute_expm=False)
+    if name in ("sqrtm", "fractional_matrix_power") and null_space_of(a) is not None:
+        return np.full(a.shape, np.nan, a.dtype)
+    if name == "sqrtm":
+        root = _one(name, power, a)  # root·L + L·root = E
+        return scipy_linalg().solve_sylvester(root, root, e)
+    # E is brought to the size of A, so that it does not blur the eigenvalues.
+    scale = np.abs(a).max() / size
+    pair = np.block([[a, e * scale], [np.zeros_like(a), a]])
+    return _one(name, power, pair)[: len(a), len(a) :] / scale
+
+
+# ---- the ops ------------------------------------------------------------------------------------
+
+
+def _forward(_xp: Any, x: Any, name: str, power: float) -> Any:
+    x = x.astype(computed_in(x.dtype), copy=False)
+    return over_stack(functools.partial(_one, name, power), x)
+
+
+def _change_forward(_xp: Any, x: Any, e: Any, name: str, power: float) -> Any:
+    dtype = computed_in(x.dtype, e.dtype)
+    one = functools.partial(_change_of_one, name, power)
+    return over_stack(one, x.astype(dtype, copy=False), e.astype(dtype, copy=False)).astype(dtype)
+
+
+def _infer_change(x: Aval, e: Aval, name: str, power: float) -> Aval:
+    return Aval((*stack_of(x, e), *x.shape[-2:]), computed_in(x.dtype, e.dtype))
+
+
+def _along(x: Any, e: Any, name: str, power: float) -> Any:
+    """L(A, E), checked to exist."""
+    out = _change(x, e, name=name, power=power)
+    if name in ("expm", "logm", "signm"):
+        return out
+    message = (
+        f"{name}: came a singular matrix, where it has no derivative; needed eigenvalues other "
+        "than 0; add a small multiple of the identity"
+    )
+    return require(out, all_of(isfinite(out), axis=MATRIX, keepdims=True), message)
+
+
+def _second(x: Any, e: Any, g: Any, name: str, power: float) -> Any:
+    """The derivative of L(A, E) along G, which is symmetric in E and G."""
+    size = x.shape[-1]
+    pair, change = _blocks(x, e), _blocks(g, None)
+    return _along(pair, change, name, power)[..., :size, size:]
+
+
+def _blocks(x: Any, corner: Any) -> Any:
+    """[[X, corner], [0, X]]."""
+    zero = 0 * x
+    upper = concatenate([x, zero if corner is None else corner], axis=-1)
+    return concatenate([upper, concatenate([zero, x], axis=-1)], axis=-2)
+
+
+def _change_vjp(
+    wanted: tuple[bool, bool], ct: Any, _out: Any, x: Any, e: Any, name: str, power: float
+) -> Any:
+    back = adjoint(ct)
+    return (
+        adjoint(_second(x, e, back, name, power)) if wanted[0] else None,
+        adjoint(_along(x, back, name, power)) if wanted[1] else None,
+    )
+
+
+def _change_jvp(tangents: Sequence[Any], _out: Any, x: Any, e: Any, name: str, power: float) -> Any:
+    dx, de = tangents
+    total = None if de is None else _along(x, de, name, power)
+    if dx is None:
+        return total
+    second = _second(x, e, dx, name, power)
+    return second if total is None else total + second
+
+
+# L(A, E), linear in E; ⟨C, L(A, E)⟩ = ⟨L(A, Cᴴ)ᴴ, E⟩
+_change = general(
+    "matrix_function_change",
+    _change_forward,
+    infer=_infer_change,
+    vjp_all=_change_vjp,
+    jvp=_change_jvp,
+    batch=batch_stacks,
+)
+
+# d f(A) = L(A, dA)
+_function = general(
+    "matrix_function",
+    _forward,
+    infer=lambda x, name, power: Aval(x.shape, computed_in(x.dtype)),
+    vjps=(lambda ct, _out, x, name, power: adjoint(_along(x, adjoint(ct), name, power)),),
+    jvp=lambda tangents, _out, x, name, power: _along(x, tangents[0], name, power),
+    batch=batch_at_front,
+)
+
+
+def _apply(name: str, x: ArrayLike, power: float = 0.0) -> Any:
+    return _function(matrices(name, x)[0], name=name, power=power)
+
+
+# ---- public functions ---------------------------------------------------------------------------
+
+
+@public("scipy.linalg.expm")
+def expm(x: ArrayLike, /) -> Array:
+    """The exponential of a square matrix, or of each in a stack.
+
+    Raises:
+        LinAlgError: A matrix is not square.
+
+    >>> gt.linalg.expm(np.array([[0.0, 1.0], [0.0, 0.0]]))
+    array([[1., 1.],
+           [0., 1.]])
+    """
+    return _apply("expm", x)
+
+
+@public("scipy.linalg.logm")
+def logm(x: ArrayLike, /) -> Array:
+    """The principal logarithm of a square matrix, or of each in a stack: the inverse of `expm`.
+
+    Raises:
+        LinAlgError: A matrix is not square, or singular; or it is real and its logarithm complex,
+            as for negative eigenvalues: give a complex matrix.
+
+    >>> gt.linalg.logm(np.array([[1.0, 1.0], [0.0, 1.0]]))
+    array([[0., 1.],
+           [0., 0.]])
+    """
+    return _apply("logm", x)
+
+
+@public("scipy.linalg.sqrtm")
+def sqrtm(x: ArrayLike, /) -> Array:
+    """The principal square root of a square matrix, or of each in a stack.
+
+    Raises:
+        LinAlgError: A matrix is not square, or has no square root; or it is real and its root
+            complex, as for negative eigenvalues: give a complex matrix.
+        NotDifferentiableError: A derivative was asked for at a singular matrix.
+
+    >>> gt.linalg.sqrtm(np.array([[4.0, 1.0], [0.0, 4.0]]))
+    array([[2.  , 0.25],
+           [0.  , 2.  ]])
+    """
+    return _apply("sqrtm", x)
+
+
+@public("scipy.linalg.fractional_matrix_power")
+def fractional_matrix_power(x: ArrayLike, t: Any, /) -> Array:
+    """A square matrix, or each in a stack, to a power that need not be an integer.
+
+    Args:
+        x: The matrix.
+        t: The power, a number. A tensor is taken for a variable: the result is then computed as
+            `expm(t * logm(x))`, and `x` must not be singular.
+
+    Raises:
+        LinAlgError: A matrix is not square; or it is singular and has no such power; or it is real
+            and its power complex, as for negative eigenvalues: give a complex matrix.
+        NotDifferentiableError: A derivative was asked for at a singular matrix.
+
+    >>> gt.linalg.fractional_matrix_power(np.array([[4.0, 0.0], [0.0, 9.0]]), 0.5)
+    array([[2., 0.],
+           [0., 3.]])
+    """
+    if isinstance(t, Tensor):
+        return expm(t * logm(x))
+    power = float(t)
+    if power.is_integer():
+        return matrix_power(matrices("fractional_matrix_power", x)[0], int(power))
+    return _apply("fractional_matrix_power", x, power)
+
+
+@public("scipy.linalg.signm")
+def signm(x: ArrayLike, /) -> Array:
+    """The sign of a square matrix, or of each in a stack.
+
+    It has the eigenvectors of the matrix, with 1 for eigenvalues whose real part is positive and
+    -1 for those where it is negative.
+
+    Raises:
+        LinAlgError: A matrix is not square, or has an eigenvalue without a real part.
+
+    >>> gt.linalg.signm(np.array([[2.0, 3.0], [0.0, -1.0]]))
+    array([[ 1.,  2.],
+           [ 0., -1.]])
+    """
+    return _apply("signm", x)

@@ -1,0 +1,126 @@
+"""Products of vectors and parts of matrices as `numpy.linalg` and the Array API standard have them.
+
+They work on the last axes, where those of the main namespace have arguments for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import answers, functions
+from gradtape.errors import LinAlgError, ShapeError
+from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.diagonal import diagonal as diagonal_along, trace as trace_along
+from gradtape.ops.matmul import outer as outer_of
+from gradtape.ops.shape import matrix_transpose
+from gradtape.typing import Array, ArrayLike
+
+answers(np.linalg.matrix_transpose)(matrix_transpose)
+
+
+def _matrices(name: str, x: ArrayLike) -> Any:
+    x = as_array(x)
+    if len(x.shape) < 2:
+        raise LinAlgError(f"{name}: came shape {x.shape}; needed a matrix, or a stack of them")
+    return x
+
+
+@answers(np.linalg.diagonal)
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
+    """The diagonals of the matrices in the last two axes.
+
+    Args:
+        x: The matrices.
+        offset: Which diagonal: 0 is the main one, positive ones lie above it.
+
+    Raises:
+        LinAlgError: There are less than two axes.
+
+    >>> gt.linalg.diagonal(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([1., 4.])
+    """
+    return diagonal_along(_matrices("diagonal", x), offset, -2, -1)
+
+
+@answers(np.linalg.trace)
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Array:
+    """The sum of each diagonal of the matrices in the last two axes.
+
+    Args:
+        x: The matrices.
+        offset: Which diagonal: 0 is the main one, positive ones lie above it.
+        dtype: The dtype of the result.
+
+    Raises:
+        LinAlgError: There are less than two axes.
+
+    >>> gt.linalg.trace(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    np.float64(5.0)
+    """
+    return trace_along(_matrices("trace", x), offset, -2, -1, dtype=dtype)
+
+
+@answers(np.linalg.cross)
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
+    """Cross products of vectors with 3 components.
+
+    Args:
+        x1: The first vectors.
+        x2: The second ones; the other axes broadcast.
+        axis: The axis of both that holds the components.
+
+    Raises:
+        ShapeError: Vectors have not 3 components, or the other axes do not broadcast.
+        AxisError: There is no such axis.
+
+    >>> gt.linalg.cross(np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]))
+    array([0., 0., 1.])
+    """
+    x1, x2 = as_array(x1), as_array(x2)
+    sizes = [x.shape[normalize_axis(axis, len(x.shape), "cross")] for x in (x1, x2)]
+    if sizes != [3, 3]:
+        raise ShapeError(
+            f"cross: came shapes {x1.shape} and {x2.shape}; needed 3 components along axis {axis}"
+        )
+    return functions["cross"](x1, x2, axis=axis)
+
+
+@answers(np.linalg.vecdot)
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
+    """Dot products of vectors; complex ones of the first array are conjugated.
+
+    Args:
+        x1: The first vectors.
+        x2: The second ones; the other axes broadcast.
+        axis: The axis of both that holds the components.
+
+    Raises:
+        ShapeError: Vectors are not of one length, or the other axes do not broadcast.
+        AxisError: There is no such axis.
+
+    >>> gt.linalg.vecdot(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 1.0]))
+    array([3., 7.])
+    """
+    return functions["vecdot"](x1, x2, axis=axis)
+
+
+@answers(np.linalg.outer)
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Products of each element of one vector with each of another.
+
+    Raises:
+        ShapeError: An argument is not a vector.
+
+    >>> gt.linalg.outer(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    array([[3., 4.],
+           [6., 8.]])
+    """
+    x1, x2 = as_array(x1), as_array(x2)
+    if len(x1.shape) != 1 or len(x2.shape) != 1:
+        raise ShapeError(
+            f"outer: came shapes {x1.shape} and {x2.shape}; needed two vectors; gt.outer takes "
+            "arrays of any shape as vectors"
+        )
+    return outer_of(x1, x2)

@@ -1,0 +1,217 @@
+"""The QR decomposition. Xᴴ is the conjugate transpose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.define import batch_at_front, general, public
+from gradtape.errors import ArgumentError
+from gradtape.ops.arguments import refuse
+from gradtape.ops.cast import stop_gradient
+from gradtape.ops.diagonal import triu
+from gradtape.ops.gather import take_along_axis
+from gradtape.ops.join import concatenate
+from gradtape.ops.linalg.checks import require
+from gradtape.ops.linalg.common import MATRIX, adjoint
+from gradtape.ops.linalg.gauge import ROUNDING, largest, outside, resolution, skew, vanishes
+from gradtape.ops.linalg.stacks import over_stack, scipy_linalg
+from gradtape.ops.linalg.svd import matrices
+from gradtape.ops.linalg.triangular import solve_triangular
+from gradtape.ops.select import where
+from gradtape.ops.which import all as all_of
+from gradtape.typing import Array, ArrayLike
+
+DEPENDENT = (
+    "qr: came a matrix whose first columns depend on each other; needed independent ones, as many "
+    "as there are rows or columns, for a derivative of the factors to exist; add noise to the "
+    "matrix, or use svd"
+)
+NULL = (
+    "qr: came mode='complete', and a result that depends on which basis completes the columns of "
+    "q; needed one that does not, as only that has a derivative; use mode='reduced', and "
+    "projections such as 1 - q @ q.conj().T"
+)
+_MODES = {
+    "reduced": "reduced",
+    "economic": "reduced",
+    "complete": "complete",
+    "full": "complete",
+    "r": "r",
+}
+
+
+def _half_upper(x: Any) -> Any:
+    """The upper triangle with half of the diagonal."""
+    size, dtype = x.shape[-1], np.empty(0, x.dtype).real.dtype
+    return x * (np.tri(size, dtype=dtype).T - np.eye(size, dtype=dtype) / 2)
+
+
+def _divided(x: Any, r: Any, *, by_adjoint: bool) -> Any:
+    """X·R⁻¹ or X·R⁻ᴴ of an upper triangular R."""
+    if by_adjoint:
+        return adjoint(solve_triangular(r, adjoint(x), lower=False))
+    return adjoint(solve_triangular(adjoint(r), adjoint(x), lower=True))
+
+
+def regular(r: Any, message: str, count: int | None = None) -> tuple[Any, Any]:
+    """An upper triangular matrix fit to divide by, and a factor of 1 that requires that it is.
+
+    An element of the diagonal counts as 0 if it is rounding next to those above it.
+
+    Args:
+        r: The matrix.
+        message: Of the error.
+        count: How many elements of the diagonal matter; None for all of them.
+    """
+    size = r.shape[-1]
+    bound = ROUNDING * size * resolution(r.dtype) * largest(r, -2)
+    fine = (abs(stop_gradient(r)) > bound) | ~np.eye(size, dtype=bool)
+    matters = np.arange(size) < (size if count is None else count)
+    ok = all_of(fine | ~matters, MATRIX, keepdims=True)
+    one = require(np.ones((), np.empty(0, r.dtype).real.dtype), ok, message)
+    return where(fine, r, 1.0), one
+
+
+# ---- tall matrices ------------------------------------------------------------------------------
+
+
+def _qr_vjp(ct: Any, out: Any, _x: Any, mode: str) -> Any:
+    (by_q, by_r), (q, r) = ct, out
+    count = r.shape[-1]
+    rest, by_rest = q[..., count:], by_q[..., count:]
+    q, r, by_q, by_r = q[..., :count], r[..., :count, :], by_q[..., :count], by_r[..., :count, :]
+    safe, one = regular(r, DEPENDENT)
+    if rest.shape[-1]:
+        # Orthogonal to q, the rest goes into its space as q goes out of it.
+        inner = adjoint(rest) @ by_rest
+        still = all_of(vanishes(skew(inner), ct[0], triu(by_r) @ adjoint(r)), MATRIX, keepdims=True)
+        by_q = require(by_q, still, NULL) - rest @ (adjoint(by_rest) @ q)
+    half = _half_upper(adjoint(q) @ by_q - triu(by_r) @ adjoint(r))
+    return _divided(by_q - q @ (half + adjoint(half)), safe, by_adjoint=True) * one
+
+
+def _qr_jvp(tangents: Sequence[Any], out: Any, _x: Any, mode: str) -> Any:
+    q, r = out
+    count = r.shape[-1]
+    rest, zeros = q[..., count:], r[..., count:, :]
+    q, r = q[..., :count], r[..., :count, :]
+    safe, one = regular(r, DEPENDENT)
+    moved = _divided(tangents[0], safe, by_adjoint=False) * one
+    inner = adjoint(q) @ moved
+    half = _half_upper(inner + adjoint(inner))
+    leaving = outside(moved, q)
+    dq, dr = q @ (inner - half) + leaving, half @ r
+    if not rest.shape[-1]:
+        return dq, dr
+    dq = concatenate([dq, -(q @ (adjoint(leaving) @ rest))], -1)
+    return dq, concatenate([dr, 0.0 * zeros], -2)
+
+
+def _infer_qr(x: Aval, mode: str) -> tuple[Aval, Aval]:
+    *stack, rows, columns = x.shape
+    size = rows if mode == "complete" else columns
+    return Aval((*stack, rows, size), x.dtype), Aval((*stack, size, columns), x.dtype)
+
+
+# A = Q·R with the diagonal of R real, M = Qᴴ·dA·R⁻¹: dR = Φ(M + Mᴴ)·R, where Φ takes the upper
+# half, and dQ = Q·(M − Φ(M + Mᴴ)) + (1 − QQᴴ)·dA·R⁻¹
+_qr = general(
+    "qr",
+    lambda xp, x, mode: tuple(xp.linalg.qr(x, mode)),
+    infer=_infer_qr,
+    vjps=(_qr_vjp,),
+    jvp=_qr_jvp,
+    batch=batch_at_front,
+    outputs=2,
+)
+
+
+# ---- any matrices -------------------------------------------------------------------------------
+
+
+def _pivots_forward(xp: Any, x: Any) -> Any:
+    scipy = scipy_linalg()
+
+    def pivots(a: Any) -> Any:
+        return scipy.qr(a, mode="r", pivoting=True)[1].astype(np.int64)[None]
+
+    return over_stack(pivots, x)[..., 0, :]
+
+
+# Which columns come first is piecewise constant
+_pivots = general(
+    "qr_pivots",
+    _pivots_forward,
+    infer=lambda x: Aval((*x.shape[:-2], x.shape[-1]), np.dtype(np.int64)),
+    batch=batch_at_front,
+)
+
+
+class QRResult(NamedTuple):
+    """Orthonormal columns, and an upper triangular matrix.
+
+    >>> q, r = gt.linalg.qr(np.eye(2))
+    >>> q @ r
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    Q: Array
+    R: Array
+
+
+@public(np.linalg.qr)
+def qr(
+    a: ArrayLike, mode: str = "reduced", *, pivoting: bool = False, **others: Any
+) -> QRResult | Array | tuple[Array, ...]:
+    """QR decomposition `q @ r` of a matrix, or of each in a stack.
+
+    Args:
+        a: The matrix.
+        mode: "reduced" gives as many columns of `q` as the matrix has rows or columns, "complete" a
+            square `q`, "r" only `r`; SciPy's "economic" and "full" are the first two.
+        pivoting: Whether to reorder columns so that the diagonal of `r` does not increase.
+        **others: Further options of SciPy, which are refused.
+
+    Returns:
+        A named tuple of `Q` and `R`, or `r` alone; with `pivoting` a tuple that has the order of
+        the columns as its last element: `a[:, p] = q @ r`.
+
+    Raises:
+        LinAlgError: There are less than two axes.
+        ArgumentError: There is no such mode.
+        UnsupportedError: An option that gradtape does not have.
+        NotDifferentiableError: A derivative was asked for that does not exist, as the first columns
+            depend on each other.
+
+    >>> q, r = gt.linalg.qr(np.array([[3.0, 1.0], [4.0, 2.0]]))
+    >>> abs(r)
+    array([[5. , 2.2],
+           [0. , 0.4]])
+    """
+    refuse("qr", others)
+    if mode not in _MODES:
+        raise ArgumentError(
+            f"qr: came mode={mode!r}; needed 'reduced', 'complete' or 'r'; 'raw' is not supported"
+        )
+    mode, a = _MODES[mode], matrices("qr", a)
+    order: tuple[Array, ...] = ()
+    if pivoting:
+        order = (_pivots(a),)
+        a = take_along_axis(a, order[0][..., None, :], -1)
+    result = _decomposed(a, "complete" if mode == "complete" else "reduced")
+    if mode == "r":
+        return (result.R, *order) if order else result.R
+    return (*result, *order) if order else result
+
+
+def _decomposed(a: Any, mode: str) -> QRResult:
+    rows, columns = a.shape[-2:]
+    if rows >= columns:
+        return QRResult(*_qr(a, mode=mode if rows > columns else "reduced"))
+    q, r = _qr(a[..., :rows], mode="reduced")
+    return QRResult(q, concatenate([r, adjoint(q) @ a[..., rows:]], -1))

@@ -1,0 +1,94 @@
+"""Logarithms, roots, powers and signs of one matrix: the values SciPy has, and those it lacks.
+
+A singular matrix has roots and positive powers if its eigenvalue 0 is as often repeated as its null
+space is large. With the projector P on that space along the others, A + P is regular, and its root
+less P is that of A.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.errors import LinAlgError
+from gradtape.ops.linalg.stacks import failed, scipy_linalg
+
+_SINGULAR = "needed a matrix without the eigenvalue 0; add a small multiple of the identity"
+# Newton's iteration for the sign doubles the correct digits at each step, once it is near.
+_STEPS = 100
+
+
+def null_space_of(a: Any) -> tuple[Any, Any] | None:
+    """Bases of the null spaces of A and of Aᴴ as columns; None if A is regular up to rounding."""
+    u, s, vh = np.linalg.svd(a)
+    missing = s <= len(s) * np.finfo(s.dtype).eps * s.max(initial=0)
+    return (vh.conj().T[:, missing], u[:, missing]) if missing.any() else None
+
+
+def _null_projector(name: str, a: Any, spaces: tuple[Any, Any]) -> Any:
+    """The projector on the null space along all other eigenvectors."""
+    right, left = spaces
+    overlap = left.conj().T @ right
+    if np.linalg.cond(overlap) > 1 / np.sqrt(np.finfo(overlap.dtype).eps):
+        raise failed(name, (a,), "a singular matrix without such a root", _SINGULAR)
+    return right @ np.linalg.solve(overlap, left.conj().T)
+
+
+def logarithm_of(a: Any) -> Any:
+    """The principal logarithm."""
+    if null_space_of(a) is not None:
+        raise failed("logm", (a,), "Singular matrix", _SINGULAR)
+    return scipy_linalg().logm(_double(a))
+
+
+def _double(a: Any) -> Any:
+    """A matrix in double precision, whose errors SciPy compares its results with."""
+    return a.astype(np.complex128 if a.dtype.kind == "c" else np.float64, copy=False)
+
+
+def root_of(a: Any) -> Any:
+    """The principal square root."""
+    spaces = null_space_of(a)
+    if spaces is None:
+        return scipy_linalg().sqrtm(a)
+    projector = _null_projector("sqrtm", a, spaces)
+    return scipy_linalg().sqrtm(a + projector) - projector
+
+
+def power_of(a: Any, power: float) -> Any:
+    """The principal power, to a number that is not an integer."""
+    spaces = null_space_of(a)
+    if spaces is None:
+        return scipy_linalg().fractional_matrix_power(a, power)
+    if power < 0:
+        raise failed("fractional_matrix_power", (a,), "Singular matrix", _SINGULAR)
+    projector = _null_projector("fractional_matrix_power", a, spaces)
+    return scipy_linalg().fractional_matrix_power(a + projector, power) - projector
+
+
+def sign_of(a: Any) -> Any:
+    """The sign, by Newton's iteration X ← (μX + (μX)⁻¹)/2, scaled by determinants."""
+    size = len(a)
+    scaled = True
+    for _ in range(_STEPS):
+        try:
+            inverse = np.linalg.inv(a)
+        except np.linalg.LinAlgError as error:
+            raise _no_sign(a) from error
+        if not np.isfinite(inverse).all():
+            break
+        factor = np.exp(-np.linalg.slogdet(a)[1] / size) if scaled else 1.0
+        following = (factor * a + inverse / factor) / 2
+        change = np.abs(following - a).max() / np.abs(following).max()
+        if not scaled and change < 4 * size * np.finfo(change.dtype).eps:
+            return following
+        # Scaling helps far from the end only.
+        scaled = scaled and change > 0.01
+        a = following
+    raise _no_sign(a)
+
+
+def _no_sign(a: Any) -> LinAlgError:
+    problem = "an eigenvalue has no real part"
+    return failed("signm", (a,), problem, "needed eigenvalues on the left or right of that axis")

@@ -1,0 +1,119 @@
+"""Functions of matrices applied to stacks of them: loops, shapes and batches.
+
+An operand of such an op has its matrix in the last two axes; the axes before, those of the stack,
+broadcast against each other.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import broadcast_sizes, move_batch_axis
+from gradtape.core.op import Op
+from gradtape.errors import LinAlgError, ShapeError
+from gradtape.ops.arguments import as_array
+from gradtape.ops.cast import astype
+from gradtape.ops.linalg.common import MATRIX, dtype_of, square
+from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.shape import reshape
+from gradtape.typing import ArrayLike
+
+
+@functools.cache
+def scipy_linalg() -> Any:
+    """SciPy's linear algebra, loaded when it is first needed."""
+    import scipy.linalg
+
+    return scipy.linalg
+
+
+@functools.cache
+def lapack(name: str, dtype: Any) -> Any:
+    """A routine of LAPACK for a dtype."""
+    return scipy_linalg().get_lapack_funcs((name,), dtype=dtype)[0]
+
+
+def over_stack(function: Callable[..., Any], *arrays: Any) -> Any:
+    """`function` of each matrix of stacks that broadcast; it returns one array of a fixed shape.
+
+    Of an empty stack it is asked what it makes of matrices of zeros with ones on the diagonal.
+    """
+    stack = np.broadcast_shapes(*(array.shape[:-2] for array in arrays))
+    if not stack:
+        return np.asarray(function(*arrays))
+    full = [np.broadcast_to(array, stack + array.shape[-2:]) for array in arrays]
+    results = [np.asarray(function(*(a[index] for a in full))) for index in np.ndindex(*stack)]
+    if results:
+        return np.stack(results).reshape(stack + results[0].shape)
+    sample = np.asarray(function(*(np.eye(*a.shape[-2:], dtype=a.dtype) for a in arrays)))
+    return np.empty(stack + sample.shape, sample.dtype)
+
+
+def batch_stacks(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, Any]:
+    """Batching of such an op: the batch is the first axis of the stack."""
+    ndim = max(len(x.shape) - (n is not None) for x, n in zip(args, axes, strict=True))
+    out = call(op, [batch_first(x, n, ndim) for x, n in zip(args, axes, strict=True)], params)
+    return out, 0 if op.outputs == 1 else (0,) * len(out)
+
+
+def batch_first(x: Any, axis: int | None, ndim: int) -> Any:
+    """The batch axis first, then axes of size 1 so that the others line up from the right."""
+    if axis is None:
+        return x
+    moved = move_batch_axis(x, axis)
+    size, *own = moved.shape
+    return reshape(moved, (size, *(1,) * (ndim - len(own)), *own))
+
+
+def stack_of(*arrays: Any) -> tuple[Any, ...]:
+    """The shape of the stack that operands broadcast to."""
+    return broadcast_sizes(*(array.shape[:-2] for array in arrays))
+
+
+def inexact(x: ArrayLike) -> Any:
+    """`x` as an array of floating or complex numbers: integers become float64."""
+    x = as_array(x)
+    return astype(x, np.float64) if x.dtype.kind in "iub" else x
+
+
+def computed_in(*dtypes: Any) -> np.dtype[Any]:
+    """The dtype in which equations with such operands are solved."""
+    return dtype_of("solve", *dtypes) if len(dtypes) == 2 else dtype_of("inv", *dtypes)  # type: ignore[no-any-return]
+
+
+def common_dtype(*arrays: Any) -> np.dtype[Any]:
+    """The dtype that functions of several matrices compute in."""
+    return functools.reduce(
+        lambda one, other: computed_in(one, other), (array.dtype for array in arrays)
+    )
+
+
+def matrices(name: str, *arrays: ArrayLike, same: bool = True) -> list[Any]:
+    """Arguments as inexact square matrices, or stacks of them, of one size if `same`."""
+    found = [square(name, inexact(array)) for array in arrays]
+    if same and len({array.shape[-1] for array in found}) > 1:
+        came = ", ".join(str(array.shape) for array in found)
+        raise ShapeError(f"{name}: came shapes {came}; needed matrices of one size")
+    return found
+
+
+def inferred_like(x: Aval, *_others: Aval, **_params: Any) -> Aval:
+    """Shape rule of an op that gives matrices like its first operand."""
+    return x
+
+
+def inner(x: Any, y: Any) -> Any:
+    """Sum of the products of the elements of matrices, without conjugation: tr(xᵀ·y)."""
+    return sum_of(x * y, MATRIX)
+
+
+def failed(name: str, arrays: Sequence[Any], problem: str, remedy: str) -> LinAlgError:
+    """The error of an op that found no result: what came, what is wrong, what to do."""
+    came = ", ".join(f"{array.dtype}{list(array.shape)}" for array in arrays)
+    return LinAlgError(f"{name}: came {came}; {problem}; {remedy}")

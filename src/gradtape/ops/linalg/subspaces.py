@@ -1,0 +1,146 @@
+"""Bases of the spaces that belong to a matrix, and decompositions of low rank."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.core.define import answers
+from gradtape.core.tensor import Tensor, innermost
+from gradtape.errors import ArgumentError, LinAlgError
+from gradtape.ops.arguments import refuse
+from gradtape.ops.linalg.common import adjoint
+from gradtape.ops.linalg.qr import qr
+from gradtape.ops.linalg.stacks import inexact
+from gradtape.ops.linalg.svd import decompose, matrices, svd
+from gradtape.typing import Array, ArrayLike
+
+
+def _one_matrix(name: str, a: ArrayLike) -> Any:
+    a = inexact(a)
+    if len(a.shape) != 2:
+        raise LinAlgError(
+            f"{name}: came shape {a.shape}; needed one matrix, as the size of the result depends "
+            "on its rank"
+        )
+    return a
+
+
+def _rank(s: Any, shape: tuple[int, ...], rcond: float | None) -> int:
+    """How many singular values count."""
+    values = innermost(s) if isinstance(s, Tensor) else s
+    bound = np.finfo(values.dtype).eps * max(shape) if rcond is None else rcond
+    return int(np.count_nonzero(values > values.max(initial=0.0) * bound))
+
+
+@answers("scipy.linalg.orth")
+def orth(a: ArrayLike, rcond: float | None = None) -> Array:
+    """An orthonormal basis of the space the columns of a matrix span.
+
+    The basis is one of many: only what depends on the space alone, such as `q @ q.conj().T`, or
+    tells singular vectors apart, has a derivative; that with respect to a matrix that keeps its
+    rank.
+
+    Args:
+        a: The matrix.
+        rcond: Singular values up to this times the largest one count as 0; None for the rounding of
+            the dtype times the larger size.
+
+    Raises:
+        LinAlgError: There are not two axes.
+        ConversionError: The matrix is batched or traced: the rank decides the shape.
+        NotDifferentiableError: A derivative was asked for that does not exist.
+
+    >>> gt.linalg.orth(np.array([[2.0, 0.0], [0.0, 0.0]])).shape
+    (2, 1)
+    """
+    a = _one_matrix("orth", a)
+    u, s, _ = decompose(a, full_matrices=False)
+    return u[:, : _rank(s, a.shape, rcond)]
+
+
+@answers("scipy.linalg.null_space")
+def null_space(a: ArrayLike, rcond: float | None = None, **others: Any) -> Array:
+    """An orthonormal basis of the vectors that a matrix takes to 0.
+
+    The basis is one of many: only what depends on the space alone, such as `n @ n.conj().T`, has a
+    derivative; that with respect to a matrix that keeps its rank.
+
+    Args:
+        a: The matrix.
+        rcond: Singular values up to this times the largest one count as 0; None for the rounding of
+            the dtype times the larger size.
+        **others: Further options of SciPy, which are refused.
+
+    Raises:
+        LinAlgError: There are not two axes.
+        ConversionError: The matrix is batched or traced: the rank decides the shape.
+        NotDifferentiableError: A derivative was asked for that does not exist.
+
+    >>> n = gt.linalg.null_space(np.array([[1.0, 1.0]]))
+    >>> np.round(abs(n), 6)
+    array([[0.707107],
+           [0.707107]])
+    """
+    refuse("null_space", others)
+    a = _one_matrix("null_space", a)
+    _, s, vh = decompose(a, full_matrices=True)
+    return adjoint(vh[_rank(s, a.shape, rcond) :])
+
+
+class LowRankSVD(NamedTuple):
+    """Left singular vectors, singular values, and right singular vectors, both in columns.
+
+    >>> u, s, v = gt.linalg.svd_lowrank(np.diag([3.0, 2.0, 1.0]), q=2)
+    >>> s.shape
+    (2,)
+    """
+
+    U: Array
+    S: Array
+    V: Array
+
+
+def svd_lowrank(a: ArrayLike, q: int = 6, niter: int = 2, *, seed: int = 0) -> LowRankSVD:
+    """The largest singular values and their vectors, nearly, by projecting on a random space.
+
+    It is exact for a matrix of rank `q`, and good where singular values beyond the first `q` are
+    small. The derivative is that of the whole computation.
+
+    Args:
+        a: The matrix, or a stack of them.
+        q: How many singular values.
+        niter: How many times the space is improved by multiplying it with the matrix.
+        seed: Of the random directions: the same at every call.
+
+    Returns:
+        A named tuple: `U`, `S`, and `V`, such that `a` is nearly `u @ diag(s) @ v.conj().T`.
+
+    Raises:
+        LinAlgError: There are less than two axes.
+        ArgumentError: `q` is more than the number of rows or columns.
+        NotDifferentiableError: A derivative was asked for that does not exist.
+
+    >>> u, s, v = gt.linalg.svd_lowrank(np.outer([3.0, 4.0], [1.0, 0.0]), q=1)
+    >>> np.round(s, 12)
+    array([5.])
+    """
+    a = matrices("svd_lowrank", a)
+    rows, columns = a.shape[-2:]
+    if not 0 < q <= min(rows, columns):
+        raise ArgumentError(
+            f"svd_lowrank: came q={q} for shape {a.shape}; needed 1 to {min(rows, columns)}"
+        )
+    back = adjoint(a)
+    basis = qr(a @ _directions(columns, q, seed, a.dtype)).Q  # type: ignore[union-attr]
+    for _ in range(niter):
+        basis = qr(a @ qr(back @ basis).Q).Q  # type: ignore[union-attr]
+    u, s, vh = svd(adjoint(basis) @ a, full_matrices=False)
+    return LowRankSVD(basis @ u, s, adjoint(vh))
+
+
+@functools.cache
+def _directions(rows: int, columns: int, seed: int, dtype: Any) -> Any:
+    return np.random.default_rng(seed).normal(size=(rows, columns)).astype(dtype)

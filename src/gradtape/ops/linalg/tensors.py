@@ -1,0 +1,75 @@
+"""Arrays of several axes seen as matrices: tensorsolve, tensorinv."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from gradtape.core.define import public
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.arguments import as_array, normalize_axes
+from gradtape.ops.linalg.solve import inv, solve
+from gradtape.ops.shape import ravel, reshape, transpose
+from gradtape.typing import Array, ArrayLike
+
+
+@public(np.linalg.tensorsolve)
+def tensorsolve(a: ArrayLike, b: ArrayLike, /, axes: Sequence[int] | None = None) -> Array:
+    """The solution x of `tensordot(a, x, x.ndim) = b`.
+
+    Args:
+        a: The array; the first of its axes are those of `b`, the others have as many elements.
+        b: The right hand side.
+        axes: Axes of `a` that are moved to its end first.
+
+    Raises:
+        ShapeError: The sizes do not fit.
+        LinAlgError: The array, seen as a matrix, is singular.
+
+    >>> gt.linalg.tensorsolve(2 * np.eye(4).reshape(2, 2, 4), np.ones((2, 2)))
+    array([0.5, 0.5, 0.5, 0.5])
+    """
+    a, b = as_array(a), as_array(b)
+    if axes is not None:
+        last = normalize_axes(tuple(axes), len(a.shape), "tensorsolve")
+        first = [axis for axis in range(len(a.shape)) if axis not in last]
+        a = transpose(a, (*first, *last))
+    shape = a.shape[len(b.shape) :]
+    size = math.prod(shape)
+    if math.prod(a.shape) != size * size or math.prod(b.shape) != size:
+        raise ShapeError(
+            f"tensorsolve: came shapes {a.shape} and {b.shape}; needed axes after those of the "
+            "second array that have as many elements as it"
+        )
+    return reshape(solve(reshape(a, (size, size)), ravel(b)), shape)
+
+
+@public(np.linalg.tensorinv)
+def tensorinv(a: ArrayLike, /, ind: int = 2) -> Array:
+    """The inverse of the map `x ↦ tensordot(a, x, x.ndim)`.
+
+    Args:
+        a: The array; its first `ind` axes have as many elements as the others.
+        ind: How many axes come first.
+
+    Raises:
+        ShapeError: The sizes do not fit.
+        ArgumentError: `ind` is not positive.
+        LinAlgError: The array, seen as a matrix, is singular.
+
+    >>> gt.linalg.tensorinv(2 * np.eye(4).reshape(2, 2, 4)).shape
+    (4, 2, 2)
+    """
+    a = as_array(a)
+    if ind <= 0:
+        raise ArgumentError(f"tensorinv: came ind={ind}; needed a positive number of axes")
+    first, last = a.shape[:ind], a.shape[ind:]
+    size = math.prod(first)
+    if size != math.prod(last):
+        raise ShapeError(
+            f"tensorinv: came shape {a.shape} and ind={ind}; needed as many elements in the first "
+            f"{ind} axes as in the others"
+        )
+    return reshape(inv(reshape(a, (size, size))), last + first)

@@ -1,0 +1,134 @@
+"""Equations with a triangular matrix. Xᴴ is the conjugate transpose."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.define import general, public, unbroadcast
+from gradtape.errors import ArgumentError
+from gradtape.ops.diagonal import tril, triu
+from gradtape.ops.linalg.columns import in_columns
+from gradtape.ops.linalg.common import SINGULAR, adjoint, square
+from gradtape.ops.linalg.stacks import (
+    batch_stacks,
+    computed_in,
+    failed,
+    inexact,
+    lapack,
+    over_stack,
+    stack_of,
+)
+from gradtape.ops.matmul import by_left
+from gradtape.typing import Array, ArrayLike
+
+
+def _triangle(x: Any, lower: bool, unit_diagonal: bool) -> Any:
+    """The part of a matrix that is read."""
+    return tril(x, -int(unit_diagonal)) if lower else triu(x, int(unit_diagonal))
+
+
+def _forward(xp: Any, a: Any, b: Any, lower: bool, unit_diagonal: bool) -> Any:
+    dtype = computed_in(a.dtype, b.dtype)
+    if xp is not np:
+        part = (xp.tril if lower else xp.triu)(a)
+        if unit_diagonal:
+            part = part * (1 - xp.eye(a.shape[-1])) + xp.eye(a.shape[-1])
+        return xp.linalg.solve(part, b)
+    solve = functools.partial(_solve_one, lapack("trtrs", dtype), lower, unit_diagonal)
+    return over_stack(solve, a.astype(dtype, copy=False), b.astype(dtype, copy=False))
+
+
+def _solve_one(trtrs: Any, lower: bool, unit_diagonal: bool, a: Any, b: Any) -> Any:
+    if not b.size:
+        return np.empty(b.shape, b.dtype)
+    # LAPACK reads columns: a matrix in rows is given as its transpose, without a copy.
+    if a.flags.f_contiguous:
+        out, info = trtrs(a, b, lower=lower, trans=0, unitdiag=unit_diagonal)
+    else:
+        out, info = trtrs(a.T, b, lower=not lower, trans=1, unitdiag=unit_diagonal)
+    if info > 0:
+        problem = f"the diagonal has a 0 at {info - 1}"
+        raise failed("solve_triangular", (a, b), f"Singular matrix: {problem}", SINGULAR)
+    return out
+
+
+def _infer(a: Aval, b: Aval, lower: bool, unit_diagonal: bool) -> Aval:
+    return Aval((*stack_of(a, b), *b.shape[-2:]), computed_in(a.dtype, b.dtype))
+
+
+def _vjp(
+    wanted: tuple[bool, bool], ct: Any, out: Any, a: Any, _b: Any, lower: bool, unit_diagonal: bool
+) -> Any:
+    back = triangular(adjoint(a), ct, lower=not lower, unit_diagonal=unit_diagonal)
+    return (
+        _triangle(by_left(-back, None, a, out), lower, unit_diagonal) if wanted[0] else None,
+        unbroadcast(back, _b.shape) if wanted[1] else None,
+    )
+
+
+def _jvp(
+    tangents: Sequence[Any], out: Any, a: Any, _b: Any, lower: bool, unit_diagonal: bool
+) -> Any:
+    change, db = None, tangents[1]
+    if tangents[0] is not None:
+        change = -(_triangle(tangents[0], lower, unit_diagonal) @ out)
+    change = db if change is None else change if db is None else db + change
+    return triangular(a, change, lower=lower, unit_diagonal=unit_diagonal)
+
+
+# x = T⁻¹b with the triangle T of A: dx = T⁻¹(db − dT·x)
+triangular = general(
+    "solve_triangular",
+    _forward,
+    infer=_infer,
+    vjp_all=_vjp,
+    jvp=_jvp,
+    batch=batch_stacks,
+)
+
+
+_TRANSPOSED = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
+
+
+@public("scipy.linalg.solve_triangular")
+def solve_triangular(
+    a: ArrayLike,
+    b: ArrayLike,
+    /,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+) -> Array:
+    """The solution x of `a @ x = b` for a triangular matrix; the other triangle is not read.
+
+    Args:
+        a: A square matrix, or a stack of them.
+        b: A vector if it has one axis, else a matrix of columns or a stack of them.
+        trans: 0 or "N" for the matrix as it is, 1 or "T" for its transpose, 2 or "C" for its
+            conjugate transpose.
+        lower: Whether the lower triangle is read, and not the upper one.
+        unit_diagonal: Whether the diagonal is taken to be of ones, and not read.
+
+    Raises:
+        LinAlgError: A matrix is not square, or has a 0 on its diagonal.
+        ShapeError: `b` does not fit.
+        ArgumentError: There is no such `trans`.
+
+    >>> gt.linalg.solve_triangular(np.array([[2.0, 1.0], [0.0, 4.0]]), np.array([2.0, 4.0]))
+    array([0.5, 1. ])
+    """
+    if trans not in _TRANSPOSED:
+        raise ArgumentError(
+            f"solve_triangular: came trans={trans!r}; needed 0, 1 or 2, or 'N', 'T' or 'C'"
+        )
+    a = square("solve_triangular", inexact(a))
+    turned = _TRANSPOSED[trans]
+    if turned:
+        a, lower = (adjoint(a) if turned == 2 else a.mT), not lower
+    params = {"lower": bool(lower), "unit_diagonal": bool(unit_diagonal)}
+    return in_columns("solve_triangular", lambda b: triangular(a, b, **params), a, inexact(b))

@@ -1,0 +1,127 @@
+"""Samples of pseudo-inverses and least squares, with matrices of full and of lower rank."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+import gradtape as gt
+from gradtape.errors import ArgumentError, LinAlgError, ShapeError
+from opcases.case import OpCase, Raises, draw
+from opcases.linalg import COMPLEX, A
+
+TALL, WIDE = draw(4, 2), draw(2, 4)
+PHASED = TALL + 1j * draw(4, 2, seed=1)
+B = draw(4, 2, seed=2)
+
+
+def of_rank(left: Any, right: Any, **params: Any) -> Any:
+    """The pseudo-inverse of a product, which keeps its rank wherever its factors go."""
+    return gt.linalg.pinv(left @ right, rcond=1e-6, **params)
+
+
+def of_rank_reference(left: Any, right: Any, **params: Any) -> Any:
+    return np.linalg.pinv(left @ right, rcond=1e-6, **params)
+
+
+def hermitian(x: Any) -> Any:
+    """The pseudo-inverse of the Hermitian part."""
+    return gt.linalg.pinv((x + gt.conj(x).mT) / 2, hermitian=True)
+
+
+def hermitian_reference(x: Any) -> Any:
+    return np.linalg.pinv((x + x.conj().T) / 2, hermitian=True)
+
+
+PINV = [
+    OpCase(
+        gt.linalg.pinv,
+        (TALL,),
+        np.linalg.pinv,
+        rtol=256,
+        dtypes=(np.float64, np.float32, np.complex128),
+        torch="linalg.pinv",
+        raises=[
+            Raises((draw(3),), LinAlgError, r"pinv: came shape \(3,\); needed a matrix"),
+            Raises((TALL,), ArgumentError, "pinv: came both", {"rcond": 0.1, "rtol": 0.1}),
+            Raises((TALL,), LinAlgError, "pinv.*square", {"hermitian": True}),
+        ],
+    ),
+    OpCase(gt.linalg.pinv, (WIDE,), np.linalg.pinv, rtol=256, label="wide", torch="linalg.pinv"),
+    OpCase(gt.linalg.pinv, (A,), np.linalg.pinv, {"rtol": 1e-3}, rtol=256, label="square"),
+    OpCase(gt.linalg.pinv, (PHASED,), np.linalg.pinv, rtol=256, label="complex"),
+    OpCase(gt.linalg.pinv, (draw(2, 2, 3),), np.linalg.pinv, rtol=256, label="batched"),
+    OpCase(gt.linalg.pinv, (draw(0, 3),), np.linalg.pinv, label="empty"),
+    OpCase(of_rank, (TALL, WIDE), of_rank_reference, ops=["pinv"], rtol=1024),
+    OpCase(
+        of_rank, (PHASED, WIDE[:, :3]), of_rank_reference, ops=["pinv"], rtol=1024, label="complex"
+    ),
+    OpCase(hermitian, (A,), hermitian_reference, ops=["pinv", "mirrored"], rtol=256),
+    OpCase(
+        hermitian, (COMPLEX,), hermitian_reference, ops=["pinv"], rtol=256, label="pinv-complex"
+    ),
+]
+
+
+def of_lower_rank(left: Any, right: Any, b: Any) -> Any:
+    """Least squares with a product, which keeps its rank wherever its factors go."""
+    return gt.linalg.lstsq(left @ right, b, rcond=1e-6)[0]
+
+
+def of_lower_rank_reference(left: Any, right: Any, b: Any) -> Any:
+    return np.linalg.lstsq(left @ right, b, rcond=1e-6)[0]
+
+
+def least(label: str, a: Any, b: Any, *ops: str, **more: Any) -> OpCase:
+    """A case of lstsq."""
+    return OpCase(
+        gt.linalg.lstsq,
+        (a, b),
+        np.linalg.lstsq,
+        ops=ops or ["lstsq", "pinv", "svdvals"],
+        rtol=1024,
+        label=label,
+        **more,
+    )
+
+
+LSTSQ = [
+    least(
+        "tall",
+        TALL,
+        B,
+        raises=[
+            Raises((draw(3), B), LinAlgError, "lstsq: came shape.*needed a matrix"),
+            Raises((TALL, draw(2)), ShapeError, "lstsq.*vector of 4 elements"),
+        ],
+    ),
+    least("vector", TALL, B[:, 0]),
+    least("wide", WIDE, B[:2]),
+    least("square", A, B[:3]),
+    least("complex", PHASED, B),
+    OpCase(
+        of_lower_rank, (TALL, WIDE[:, :3], B), of_lower_rank_reference, ops=["lstsq"], rtol=4096
+    ),
+    OpCase(
+        of_lower_rank,
+        (PHASED, WIDE[:, :3], B[:, 0]),
+        of_lower_rank_reference,
+        ops=["lstsq"],
+        rtol=4096,
+        label="complex",
+    ),
+    OpCase(
+        lambda a, b: gt.linalg.lstsq(a, b, cond=1e-6)[:2],
+        (TALL, B),
+        lambda a, b: scipy.linalg.lstsq(a, b, 1e-6)[:2],
+        ops=["lstsq"],
+        rtol=1024,
+        label="scipy-lstsq",
+    ),
+]
+
+CASES = [*PINV, *LSTSQ]
+
+NOT_NATIVE = dict.fromkeys(("pinv", "lstsq"), "LAPACK does it")

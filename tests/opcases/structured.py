@@ -1,0 +1,215 @@
+"""Samples of matrices with a structure, of parts and products, and of arrays seen as matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+import gradtape as gt
+from gradtape.errors import ArgumentError, AxisError, LinAlgError, ShapeError
+from opcases.case import OpCase, Raises, draw
+from opcases.linalg import COMPLEX, SINGULAR, A, regular
+
+linalg = gt.linalg
+C, R, STACK = draw(3), draw(4, seed=1), draw(2, 3, 3)
+DTYPES = (np.float64, np.float32, np.complex128)
+PHASED = C + 1j * draw(3, seed=2)
+
+STRUCTURED = [
+    OpCase(linalg.toeplitz, (C, R), scipy.linalg.toeplitz, ops=["gather"], dtypes=DTYPES),
+    OpCase(linalg.toeplitz, (PHASED,), scipy.linalg.toeplitz, ops=["gather", "conj"], label="one"),
+    OpCase(
+        linalg.toeplitz, (np.array(2.0),), scipy.linalg.toeplitz, ops=["gather"], label="number"
+    ),
+    OpCase(linalg.hankel, (C, R), scipy.linalg.hankel, ops=["gather"], dtypes=DTYPES),
+    OpCase(linalg.hankel, (C,), scipy.linalg.hankel, ops=["gather"], label="one"),
+    OpCase(linalg.circulant, (C,), scipy.linalg.circulant, ops=["gather"], dtypes=DTYPES),
+    OpCase(
+        linalg.circulant, (draw(2, 3),), scipy.linalg.circulant, ops=["gather"], label="batched"
+    ),
+    OpCase(
+        linalg.block_diag,
+        (draw(2, 3), np.array(2.0), C),
+        scipy.linalg.block_diag,
+        ops=["pad", "concatenate"],
+        dtypes=DTYPES,
+        torch=lambda torch, *arrays: torch.block_diag(*arrays),
+        raises=[Raises((STACK, A), ShapeError, "block_diag.*same axes before the last two")],
+    ),
+    OpCase(linalg.block_diag, (draw(0, 2), A), scipy.linalg.block_diag, ops=["pad"], label="empty"),
+    OpCase(
+        linalg.khatri_rao,
+        (draw(2, 3), draw(4, 3)),
+        scipy.linalg.khatri_rao,
+        ops=["multiply", "reshape"],
+        dtypes=DTYPES,
+        raises=[Raises((A, draw(3, 2)), ShapeError, "khatri_rao.*same number of columns")],
+    ),
+]
+
+PARTS = [
+    OpCase(
+        linalg.matrix_transpose,
+        (STACK,),
+        np.linalg.matrix_transpose,
+        ops=["transpose"],
+        label="linalg",
+    ),
+    OpCase(
+        linalg.diagonal,
+        (STACK,),
+        np.linalg.diagonal,
+        {"offset": 1},
+        raises=[Raises((C,), LinAlgError, r"diagonal: came shape \(3,\)")],
+        label="linalg",
+    ),
+    OpCase(
+        linalg.trace,
+        (STACK,),
+        np.linalg.trace,
+        {"offset": -1},
+        ["diagonal"],
+        raises=[Raises((C,), LinAlgError, r"trace: came shape \(3,\)")],
+        label="linalg",
+    ),
+    OpCase(
+        linalg.cross,
+        (A, C),
+        np.linalg.cross,
+        ops=["multiply"],
+        dtypes=DTYPES,
+        raises=[
+            Raises((draw(2), draw(2)), ShapeError, "cross.*3 components along axis -1"),
+            Raises((C, C), AxisError, "cross: came axis 2", {"axis": 2}),
+        ],
+        torch=lambda torch, x, y: torch.linalg.cross(x, y.expand(3, 3)),
+        label="linalg",
+    ),
+    OpCase(
+        linalg.vecdot,
+        (PHASED, A),
+        np.linalg.vecdot,
+        ops=["multiply", "sum"],
+        dtypes=DTYPES,
+        label="linalg",
+    ),
+    OpCase(
+        linalg.outer,
+        (C, R),
+        np.linalg.outer,
+        ops=["multiply"],
+        label="linalg",
+        raises=[Raises((A, C), ShapeError, "outer.*needed two vectors")],
+    ),
+]
+
+
+def torch_tensorsolve(torch: Any, a: Any, b: Any, axes: Any = None) -> Any:
+    return torch.linalg.tensorsolve(a, b, axes)
+
+
+EQUATION = regular(6, 6).reshape(2, 3, 6)
+TENSORS = [
+    OpCase(
+        linalg.tensorsolve,
+        (EQUATION, draw(2, 3)),
+        np.linalg.tensorsolve,
+        ops=["solve"],
+        rtol=256,
+        torch=torch_tensorsolve,
+        raises=[Raises((EQUATION, draw(3)), ShapeError, "tensorsolve.*as many elements")],
+    ),
+    OpCase(
+        linalg.tensorsolve,
+        (np.moveaxis(EQUATION, 2, 0), draw(2, 3)),
+        np.linalg.tensorsolve,
+        {"axes": (0,)},
+        ["solve"],
+        label="axes",
+        rtol=256,
+    ),
+    OpCase(
+        linalg.tensorinv,
+        (EQUATION,),
+        np.linalg.tensorinv,
+        ops=["inv"],
+        rtol=256,
+        torch="linalg.tensorinv",
+        raises=[
+            Raises((EQUATION,), ShapeError, "tensorinv.*in the first 1", {"ind": 1}),
+            Raises((EQUATION,), ArgumentError, "tensorinv: came ind=0", {"ind": 0}),
+        ],
+    ),
+]
+
+
+def torch_cond(torch: Any, x: Any, p: Any = None) -> Any:
+    """PyTorch's own has no gradient but for the norm 2: it overwrites the inverse."""
+    if p in (None, 2, -2):
+        return torch.linalg.cond(x, p)
+    return torch.linalg.matrix_norm(x, p) * torch.linalg.matrix_norm(torch.linalg.inv(x), p)
+
+
+def conditioned(p: Any, *ops: str, x: Any = A, label: str = "", **more: Any) -> OpCase:
+    """A case of cond."""
+    more = {"dtypes": DTYPES, "torch": torch_cond, **more}
+    return OpCase(
+        linalg.cond, (x,), np.linalg.cond, {"p": p}, ops, rtol=512, label=label or str(p), **more
+    )
+
+
+CONDITION = [
+    conditioned(
+        None,
+        "svdvals",
+        raises=[
+            Raises((C,), LinAlgError, r"cond: came shape \(3,\)"),
+            Raises((draw(0, 0),), LinAlgError, "cond: came.*empty"),
+            Raises((A,), ArgumentError, "cond: came p=3", {"p": 3}),
+            Raises((draw(2, 3),), LinAlgError, "cond.*square", {"p": 1}),
+        ],
+    ),
+    conditioned(2, "svdvals", x=draw(3, 2), label="tall"),
+    conditioned(-2, "svdvals"),
+    conditioned(1, "inverse_or_inf"),
+    conditioned(-1, "inverse_or_inf"),
+    conditioned(np.inf, "inverse_or_inf"),
+    conditioned(-np.inf, "inverse_or_inf"),
+    conditioned("fro", "inverse_or_inf"),
+    conditioned("fro", "inverse_or_inf", x=COMPLEX, label="complex", dtypes=(np.complex128,)),
+    conditioned("nuc", "inverse_or_inf", "svdvals", dtypes=(np.float64, np.complex128)),
+    conditioned(1, "inverse_or_inf", x=regular(2, 3, 3), label="batched"),
+    conditioned(1, "inverse_or_inf", x=SINGULAR, label="singular", differences=False, torch=None),
+    OpCase(
+        linalg.matrix_rank,
+        (np.stack([A, np.diag([1.0, 1.0, 0.0])]),),
+        np.linalg.matrix_rank,
+        ops=["svdvals"],
+        differentiable=False,
+        dtypes=DTYPES,
+        raises=[Raises((A,), ArgumentError, "matrix_rank: came both", {"tol": 0.1, "rtol": 0.1})],
+    ),
+    OpCase(
+        linalg.matrix_rank,
+        (A + A.T,),
+        np.linalg.matrix_rank,
+        {"tol": 8.0, "hermitian": True},
+        ["eigvalsh"],
+        differentiable=False,
+        label="hermitian",
+    ),
+    OpCase(
+        linalg.matrix_rank,
+        (C,),
+        np.linalg.matrix_rank,
+        ops=["any"],
+        differentiable=False,
+        label="vector",
+    ),
+]
+
+CASES = [*STRUCTURED, *PARTS, *TENSORS, *CONDITION]
+
+NOT_NATIVE = {"inverse_or_inf": "LAPACK does it"}
