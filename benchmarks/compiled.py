@@ -2,29 +2,24 @@
 
 Every side runs in a process of its own: the thread pools of several libraries in one process spin
 against each other. The processes of a case live side by side and take turns, so that a ratio is
-formed of two turns that met the same machine; a process that waits for its turn is stopped, since
-the threads of some libraries spin on for a while. How fast threads are differs from process to
+formed of two turns that met the same machine. How fast threads are differs from process to
 process (it depends on which core a thread wakes up on), so everything is done again with fresh
 processes, and the spread is that over all of them.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
-from pathlib import Path
+from contextlib import ExitStack
 from typing import Any
 
 from benchmarks.compiled_cases import CHAIN, COMPILE_TIME, ROW_WISE, SMALL, TRAINING, Case
 from benchmarks.harness import Settings, Spread
 from benchmarks.report import quantity
 from benchmarks.result import OURS, NotRun, Row
+from benchmarks.worker import Worker
 
 PEERS = {
     "numpy": "NumPy",
@@ -34,8 +29,8 @@ PEERS = {
     "torch": "PyTorch eager",
     "torch-compile": "torch.compile",
 }
+WORKER = "benchmarks.compiled_worker"
 LEAST_BATCHES = 3
-ROOT = Path(__file__).resolve().parent.parent
 
 Results = Iterator[Row | NotRun]
 
@@ -74,7 +69,7 @@ def run_compile_time(settings: Settings) -> Results:
                     "JAX_ENABLE_COMPILATION_CACHE": "false",
                     "TORCHINDUCTOR_CACHE_DIR": empty,
                 }
-                with Worker(side, tally.threads, env) as worker:
+                with Worker(WORKER, side, tally.threads, env) as worker:
                     tally.add(COMPILE_TIME, side, worker.ask(request))
 
     return _results([COMPILE_TIME], settings, measure)
@@ -112,7 +107,7 @@ def _round(cases: Sequence[Case], tally: Tally, settings: Settings, env: Mapping
     sides = [OURS, *dict.fromkeys(side for case in cases for side in case.bars)]
     turn = {"do": "turn", "seconds": settings.turn_seconds, "least": LEAST_BATCHES}
     with ExitStack() as stack:
-        workers = {s: stack.enter_context(Worker(s, tally.threads, env)) for s in sides}
+        workers = {s: stack.enter_context(Worker(WORKER, s, tally.threads, env)) for s in sides}
         for case in cases:
             order = [side for side in (OURS, *case.bars) if tally.runs(case, side)]
             for side in order:
@@ -123,51 +118,6 @@ def _round(cases: Sequence[Case], tally: Tally, settings: Settings, env: Mapping
                 order = [side for side in reversed(order) if tally.runs(case, side)]
                 for side in order:
                     tally.add(case, side, workers[side].ask(turn))
-
-
-class Worker:
-    """A process of one side, bound to a number of cores; stopped while it has no request."""
-
-    def __init__(self, side: str, threads: int, env: Mapping[str, str]) -> None:
-        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed on exit)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.compiled_worker", side],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-            cwd=ROOT,
-            env={**os.environ, **env, "BENCHMARK_THREADS": str(threads)},
-        )
-
-    def __enter__(self) -> Worker:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._process.kill()  # it has nothing to finish, and some libraries take long to end
-        self._process.communicate()
-        self._log.close()
-
-    def send(self, request: Mapping[str, Any]) -> None:
-        """Send a request; a process that has ended is noticed by the answer."""
-        self._process.send_signal(signal.SIGCONT)
-        with suppress(BrokenPipeError):
-            print(json.dumps(request), file=self._process.stdin, flush=True)
-
-    def receive(self) -> dict[str, Any]:
-        """Wait for the answer."""
-        assert self._process.stdout is not None
-        if line := self._process.stdout.readline():
-            self._process.send_signal(signal.SIGSTOP)
-            return dict(json.loads(line))
-        code = self._process.wait()
-        self._log.seek(0)
-        return {"failed": f"the process ended with {code}: {self._log.read()[-2000:]}"}
-
-    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Send a request and wait for the answer."""
-        self.send(request)
-        return self.receive()
 
 
 class Tally:

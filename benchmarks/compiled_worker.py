@@ -1,23 +1,11 @@
-"""The process of one side of a compiled benchmark: `python -m benchmarks.compiled_worker SIDE`.
+"""The process of one side of a compiled benchmark: `python -m benchmarks.compiled_worker SIDE`."""
 
-Requests come as lines of JSON on standard input, each is answered by one on standard output; the
-process ends with its input. It keeps to as many cores as it has threads, because that is what some
-libraries take their number of threads from.
-"""
-
-import ctypes
 import importlib
-import json
-import os
-import signal
-import sys
-from typing import Any, TextIO
+from typing import Any
 
-from benchmarks import THREADS
 from benchmarks.compiled_cases import CASES
 from benchmarks.compiled_program import Clock, Program, UnavailableError, check
-
-PR_SET_PDEATHSIG = 1  # from linux/prctl.h
+from benchmarks.worker import answer_requests
 
 # Key of a side -> module and function that make its programs; the modules are heavy.
 SIDES = {
@@ -77,33 +65,5 @@ class Side:
         check(f"{self._key}, {name}", program.results(), exact, case.rtol)
 
 
-def main() -> None:
-    """Bind the process to its cores and answer requests until there are none."""
-    # Stopped between requests, it would outlive a parent that was killed.
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, cores[-THREADS:])
-    # What libraries print must not get between the answers.
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    side: Side | None = None
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            if side is None:
-                side = Side(sys.argv[1])
-            answer = getattr(side, request.pop("do"))(**request)
-        except UnavailableError as error:
-            answer = {"unavailable": str(error)}
-        except Exception as error:
-            answer = {"failed": f"{type(error).__name__}: {error}"}
-        _send(answers, answer)
-
-
-def _send(stream: TextIO, answer: dict[str, Any]) -> None:
-    stream.write(json.dumps(answer) + "\n")
-    stream.flush()
-
-
 if __name__ == "__main__":
-    main()
+    answer_requests(Side)

@@ -1,0 +1,3 @@
+"""Operations that are slower than the bar of the per-op table, and why."""
+
+SLOWER: dict[str, str] = {}
