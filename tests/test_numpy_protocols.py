@@ -96,16 +96,12 @@ def test_a_nested_list_of_tensors_reaches_functions_that_take_sequences():
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        (lambda t: np.nextafter(t, 1.0), "np.nextafter"),
-        (lambda t: np.spacing(t), "np.spacing"),
-        (lambda t: np.convolve(t, t), "np.convolve"),
-        (lambda t: np.interp(0.5, t, t), "np.interp"),
-        (lambda t: np.histogram(t), "np.histogram"),
-        (lambda t: np.fft.fft(t), "np.fft.fft"),
-        (lambda t: np.linalg.eigh(t[:, None] * t), "np.linalg.eigh"),
-        (lambda t: np.add.outer(t, t), "np.add.outer"),
-        (lambda t: scipy.special.jv(1.0, t), "scipy.special.jv"),
-        (lambda t: np.modf(t), "np.modf"),
+        (lambda t: scipy.special.kolmogorov(t), "scipy.special.kolmogorov"),
+        (lambda t: scipy.special.mathieu_a(t, t), "scipy.special.mathieu_a"),
+        (lambda t: np.emath.sqrt(t), "sqrt"),
+        (lambda t: np.packbits(t > 1), "np.packbits"),
+        (lambda t: np.save("nowhere", t), "np.save"),
+        (lambda t: np.frompyfunc(math.floor, 1, 1)(t), "floor"),
     ],
 )
 @pytest.mark.parametrize("requires_grad", [False, True])
@@ -113,13 +109,7 @@ def test_what_gradtape_does_not_have_is_named(call, name, requires_grad):
     with pytest.raises(UnsupportedError, match=name.replace(".", r"\.")) as caught:
         call(gt.tensor(X, requires_grad=requires_grad))
     assert isinstance(caught.value, TypeError)
-    assert "without gradient use t.detach().numpy()" in str(caught.value)
-
-
-@pytest.mark.parametrize("ufunc", [np.add, np.multiply])
-def test_ufunc_at_names_what_to_use(ufunc):
-    with pytest.raises(UnsupportedError, match=rf"np\.{ufunc.__name__}\.at .*gt\.index_add"):
-        ufunc.at(gt.tensor(X), 0, 2.0)
+    assert "use t.detach().numpy()" in str(caught.value)
 
 
 # ---- operators with arrays and numbers ----------------------------------------------------------
@@ -334,10 +324,9 @@ def test_out_is_refused(call):
     assert not out.any()
 
 
-def test_a_method_of_a_ufunc_does_not_write_to_a_tensor():
+def test_out_may_be_a_tensor():
     target = gt.zeros(3)
-    with pytest.raises(UnsupportedError, match="out="):
-        np.add.reduce(gt.tensor(M), out=target)
-    assert not np.asarray(target).any()
+    np.add.reduce(gt.tensor(M), out=target)
+    np.testing.assert_array_equal(np.asarray(target), M.sum(0))
     np.add(gt.tensor(X), 1.0, out=target)
     np.testing.assert_array_equal(np.asarray(target), X + 1)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.call import call, call_operator, explain, recording_segment
+from gradtape.core.call import call, call_operator, explain, record, recording_segment
 from gradtape.core.large import LARGE, compute_large, is_tiled
 from gradtape.core.nested import Handle
 from gradtape.core.op import Op
@@ -254,13 +254,13 @@ def fast_params(op: Op) -> Function:
                 parent = x.record
                 if parent is None:
                     return Tensor(out)
-                if out.dtype is not dtype:
-                    return call(op, (x,), params)
                 segment = parent.segment
                 if segment is not state.recorder.segment:
                     segment = recording_segment(segment, op)
                     if segment is None:
                         return Tensor(out)
+                if out.dtype is not dtype:
+                    return record(segment, op, (parent,), (value,), out, params)
                 kept = value if keep_x else Aval(value.shape, dtype)
                 kept_out = out if keep_out else None
                 kind = Unary if small else LargeUnary

@@ -60,4 +60,8 @@ registry.deferred += [
     "gradtape.ops.linalg",
     "gradtape.ops.fft",
     "gradtape.ops.special",
+    "gradtape.ops.nn",
+    "gradtape.ops.signal",
+    "gradtape.ops.ndimage",
+    "gradtape.ops.sparse",
 ]

@@ -192,7 +192,7 @@ def _from_initial(
     return concatenate([first, out], axis)
 
 
-@public(np.cumulative_sum)
+@public(*[np.cumulative_sum] if hasattr(np, "cumulative_sum") else [])
 def cumulative_sum(
     x: ArrayLike,
     /,
@@ -224,7 +224,7 @@ def cumulative_sum(
     )
 
 
-@public(np.cumulative_prod)
+@public(*[np.cumulative_prod] if hasattr(np, "cumulative_prod") else [])
 def cumulative_prod(
     x: ArrayLike,
     /,

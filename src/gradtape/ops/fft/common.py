@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,6 @@ def library(xp: Any) -> Any:
     import scipy.fft
 
     return scipy.fft
-
-
-def once(function: Callable[..., Any]) -> Callable[..., Any]:
-    """An op whose result has another dtype than its input, called so that it is computed once."""
-    op: Op = function.op  # type: ignore[attr-defined]
-    return lambda x, **params: call(op, (x,), params)
 
 
 def complex_dtype(dtype: Any) -> np.dtype[Any]:

@@ -18,7 +18,6 @@ from gradtape.ops.fft.common import (
     complex_dtype,
     library,
     norm_of,
-    once,
     resized,
 )
 from gradtape.typing import Array, ArrayLike, Axis
@@ -33,7 +32,7 @@ def _forward(xp: Any, x: Any, axes: tuple[int, ...], inverse: bool, norm: str) -
 
 # y = F·x with a symmetric matrix F; adjoint: conj(F), the transform in the other direction with
 # the scale of this one. Of a real x the walk keeps the real part.
-_linear = linear(
+fft_over: Callable[..., Any] = linear(
     "fft",
     _forward,
     lambda ct, _out, _x, axes, inverse, norm: fft_over(
@@ -42,7 +41,6 @@ _linear = linear(
     infer=lambda x, **_params: Aval(x.shape, complex_dtype(x.dtype)),
     batch=batch_axes,
 )
-fft_over: Callable[..., Any] = once(_linear)
 
 
 def _along(name: str, x: ArrayLike, n: int | None, axis: int, norm: Any, options: Any) -> Array:

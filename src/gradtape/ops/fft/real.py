@@ -24,7 +24,6 @@ from gradtape.ops.fft.common import (
     complex_dtype,
     library,
     norm_of,
-    once,
     real_dtype,
     resized,
 )
@@ -65,7 +64,7 @@ def _with_size(shape: tuple[int, ...], axis: int, n: int) -> tuple[int, ...]:
 
 # y = R·x with the first n//2 + 1 rows of the Fourier matrix; Re(Rᴴ·ct) is the inverse transform,
 # which counts a coefficient between twice, of ct with those halved.
-_rfft = linear(
+rfft_over: Callable[..., Any] = linear(
     "rfft",
     lambda xp, x, axes, norm: library(xp).rfftn(x, axes=axes, norm=norm),
     _rfft_adjoint,
@@ -76,15 +75,13 @@ _rfft = linear(
 )
 # x = y₀ + 2·Σ Re(yₖ·e) + …; adjoint: the transform of ct with the coefficients between doubled.
 # Imaginary parts that are not used, of the first and of the last one, get none from a real ct.
-_inverse = linear(
+irfft_over: Callable[..., Any] = linear(
     "irfft",
     _irfft,
     _irfft_adjoint,
     infer=lambda x, n, axes, norm: Aval(_with_size(x.shape, axes[-1], n), real_dtype(x.dtype)),
     batch=batch_axes,
 )
-rfft_over: Callable[..., Any] = once(_rfft)
-irfft_over: Callable[..., Any] = once(_inverse)
 
 
 # ---- what the public functions have in common ---------------------------------------------------

@@ -12,7 +12,6 @@ from gradtape.core.define import answers, linear, move_batch_axis
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, UnsupportedError
 from gradtape.ops.arguments import Batch, as_array, normalize_axis
-from gradtape.ops.fft.common import once
 from gradtape.ops.shape import moveaxis
 from gradtape.typing import Array, ArrayLike
 
@@ -78,7 +77,7 @@ def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
 
 # B·c = x with the values B of splines at the elements. B is symmetric where an end is repeated or
 # the other one follows; mirrored at an end, B with the rows of both ends halved is.
-_filter = linear(
+filter_along = linear(
     "spline_filter1d",
     _forward,
     _transpose,
@@ -87,7 +86,6 @@ _filter = linear(
     ),
     batch=_batch,
 )
-filter_along = once(_filter)
 
 
 @answers("scipy.ndimage.spline_filter1d")

@@ -1,0 +1,162 @@
+"""The page that lists every function of NumPy and what becomes of it on a tensor.
+
+Each is called on recorded tensors: what is written is what happened. To bring the page up to date:
+
+    python -m gradtape.tools.numpy_page docs/numpy-functions.md
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gradtape import tree
+from gradtape.core.op import Zero, registry
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ConversionError, GradtapeError, UnsupportedError
+from gradtape.tools.numpy_samples import GENERAL, LIKE, NO_ARRAYS, ONLY_ARRAYS, SAMPLES, Samples
+
+DIFFERENTIABLE = "differentiable"
+UNTRACKED = "without gradient"
+REFUSED = "refused"
+NOT_FOR_ARRAYS = "no arrays"
+
+MODULES: dict[str, types.ModuleType] = {"np": np, "np.linalg": np.linalg, "np.fft": np.fft}
+_CONVERTED = "NumPy turns its argument into an array without asking; use "
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A function and what becomes of it.
+
+    Attributes:
+        name: What people call it.
+        status: One of the four above.
+        note: The name it has in gradtape, or why it is refused.
+    """
+
+    name: str
+    status: str
+    note: str = ""
+
+
+def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Every public function of NumPy with its name, classes left out."""
+    for prefix, module in MODULES.items():
+        for name in dir(module):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                value = getattr(module, name)
+            kind = type | types.ModuleType
+            if not name.startswith("_") and callable(value) and not isinstance(value, kind):
+                yield f"{prefix}.{name}", value
+
+
+def entries() -> list[Entry]:
+    """What becomes of every function."""
+    return [_entry(name, function) for name, function in functions()]
+
+
+def _entry(name: str, function: Callable[..., Any]) -> Entry:
+    public = sys.modules["gradtape"]
+    same = f"`gt.{name[3:]}`" if hasattr(public, name[3:]) else ""
+    if name in NO_ARRAYS:
+        return Entry(name, NOT_FOR_ARRAYS, same)
+    sample = SAMPLES.get(name)
+    trials = GENERAL if sample is None else (lambda _, t: sample(t),)
+    errors: list[Exception] = []
+    for trial in trials:
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                results = tree.flatten(trial(function, Samples()))[0]
+        except UnsupportedError as error:
+            return Entry(name, REFUSED, str(error).partition(": ")[2] or str(error))
+        except ConversionError:
+            return Entry(name, REFUSED, _CONVERTED + (same or "t.detach().numpy()"))
+        except AttributeError as error:
+            if isinstance(error.obj, Tensor):
+                return Entry(name, REFUSED, str(error))
+            errors.append(error)
+            continue
+        except Exception as error:
+            errors.append(error)
+            continue
+        recorded = any(isinstance(one, Tensor) and one.requires_grad for one in results)
+        note = "with `like=t`; without it a recorded tensor raises" if name in LIKE else ""
+        status = DIFFERENTIABLE if recorded else UNTRACKED
+        return Entry(name, status, note or _counterpart(function))
+    if name in ONLY_ARRAYS:
+        return Entry(name, REFUSED, ONLY_ARRAYS[name])
+    raise GradtapeError(f"{name}: no sample fits; give it one in numpy_samples ({errors[-1]!r})")
+
+
+def _counterpart(function: Callable[..., Any]) -> str:
+    """The name of what answers for a function, where people can call it."""
+    answer: Any = registry.replacement(function)
+    name: str = getattr(answer, "__name__", "")
+    partials = answer.op.partials if hasattr(answer, "op") else ()
+    flat = (
+        "; its derivative is 0" if partials and all(isinstance(p, Zero) for p in partials) else ""
+    )
+    public = sys.modules["gradtape"]
+    for prefix, space in (("gt", public), *((f"gt.{n}", getattr(public, n)) for n in _SPACES)):
+        if name and getattr(space, name, None) is answer:
+            return f"`{prefix}.{name}`{flat}"
+    return flat[2:]
+
+
+_SPACES = ("linalg", "fft", "special")
+
+_HEAD = """# NumPy's functions on tensors
+
+<!-- Made by `python -m gradtape.tools.numpy_page docs/numpy-functions.md`; not to be edited. -->
+
+This page lists every public function of `numpy`, `numpy.linalg` and `numpy.fft`, as of NumPy
+{version}, and what became of it when it was called on a tensor that is being recorded:
+
+| | |
+|---|---|
+| {differentiable} **differentiable** | the result is recorded; derivatives of any order pass |
+| {untracked} **without gradient** | computed; truths, indices and texts have no derivative |
+| {refused} **refused** | it raises, and names a way out |
+| {no_arrays} **no arrays** | about sizes, dtypes, settings or files |
+
+The third column has the name in gradtape, which takes arrays and tensors alike, or the reason.
+Ufuncs also have their methods (`reduce`, `accumulate`, `reduceat`, `outer`, `at`) and options
+(`where=`, `out=` a tensor, `dtype=`, `casting=`). In place of the class `np.vectorize` there is
+`gt.vectorize`, and `gt.vmap`, which is faster.
+"""
+
+
+def page() -> str:
+    """The text of the page."""
+    found = entries()
+    counts = Counter(entry.status for entry in found)
+    lines = [
+        _HEAD.format(
+            version=np.__version__,
+            differentiable=counts[DIFFERENTIABLE],
+            untracked=counts[UNTRACKED],
+            refused=counts[REFUSED],
+            no_arrays=counts[NOT_FOR_ARRAYS],
+        )
+    ]
+    for prefix, module in MODULES.items():
+        lines += [f"\n## {module.__name__}\n", "| function | on a tensor | |", "|---|---|---|"]
+        for entry in found:
+            if entry.name.rpartition(".")[0] == prefix:
+                lines.append(f"| `{entry.name}` | {entry.status} | {entry.note} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")
