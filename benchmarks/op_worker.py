@@ -41,22 +41,29 @@ def _call(case: OpCase, expression: str) -> str:
     return f"{drop}; ({expression}).backward(seed)"
 
 
-def _index(case: OpCase) -> np.ndarray:
-    return np.random.default_rng(1).integers(0, case.size, case.size)
+def _integers(case: OpCase) -> dict[str, np.ndarray]:
+    """Make an index of all elements, and a label for each row of a square matrix."""
+    rng, side = np.random.default_rng(1), round(case.size**0.5)
+    return {
+        "index": rng.integers(0, case.size, case.size),
+        "label": rng.integers(0, side, side),
+    }
 
 
 def _seed(case: OpCase, shape: tuple[int, ...]) -> np.ndarray:
     """Make the cotangent to start from; with ones, some gradients would be nothing but rounding."""
-    return np.asarray(np.random.default_rng(2).uniform(0.5, 1.5, shape), case.dtype)
+    seed = np.random.default_rng(2).uniform(0.5, 1.5, shape)
+    return case.laid_out(np.asarray(seed, case.dtype))
 
 
 def _gradtape(case: OpCase) -> Program:
     import gradtape as gt
 
     names: dict[str, Any] = {
-        name: gt.tensor(x, requires_grad=True) for name, x in case.arrays().items()
+        name: gt.Tensor(x.copy(order="K")).set_requires_grad(True)
+        for name, x in case.arrays().items()
     }
-    names |= {"gt": gt, "index": _index(case)}
+    names |= {"gt": gt, **_integers(case)}
     out = eval(case.ours, names)
     names["seed"] = gt.Tensor(_seed(case, out.shape))
     return Program(_call(case, case.ours), names)
@@ -68,10 +75,12 @@ def _pytorch(case: OpCase) -> Program:
 
     torch.set_num_threads(THREADS)
     names: dict[str, Any] = {
-        name: torch.tensor(x, requires_grad=True) for name, x in case.arrays().items()
+        name: torch.from_numpy(x.copy(order="K")).requires_grad_()
+        for name, x in case.arrays().items()
     }
-    names |= {"torch": torch, "F": functional, "index": torch.tensor(_index(case))}
-    names["seed"] = torch.tensor(_seed(case, eval(case.pytorch, names).shape))
+    names |= {"torch": torch, "F": functional}
+    names |= {name: torch.tensor(x) for name, x in _integers(case).items()}
+    names["seed"] = torch.from_numpy(_seed(case, eval(case.pytorch, names).shape))
     return Program(_call(case, case.pytorch), names, leaf=lambda x: x.numpy())
 
 

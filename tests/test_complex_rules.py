@@ -68,6 +68,7 @@ CASES: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("det", gt.linalg.det, (regular(3, 3),)),
     ("slogdet", lambda x: tuple(gt.linalg.slogdet(x)), (regular(3, 3),)),
     ("cholesky", cholesky, (draw(3, 3),)),
+    ("softsign", gt.softsign, (draw(3),)),
     ("power", gt.power, (draw(3) + 2, draw(3, seed=1))),
     ("power-of-negative", gt.power, (np.array([-2.0, 0.5, 3.0]), draw(3, seed=1))),
     ("power-of-negative-number", lambda y: gt.power(-2.0, y), (draw(3),)),

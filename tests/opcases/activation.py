@@ -17,8 +17,25 @@ FAR = np.array([-inf, -1e300, -1000.0, 1000.0, 1e300, inf])
 STEP = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0])  # the slope there of what bends at 0
 
 
+def far(why: str = "", **params: Any) -> list[At]:
+    """Where x times a share of 1 goes; PyTorch multiplies infinities by 0."""
+    step = np.array([0.0, 1.0])
+    return [
+        At((0.0,), (0.5,), params),
+        At((np.array([-1000.0, 1000.0]),), (step,), params),
+        At((np.array([-1e300, 1e300]),), (step,), params, why),
+        At((np.array([-inf, inf]),), (step,), params, "nan from inf·0; the limits are 0 and 1"),
+    ]
+
+
+TORCH = {"log_sigmoid": "logsigmoid"}
+
+
 def case(function: Any, ref: Any, *args: Any, **kwargs: Any) -> OpCase:
-    return OpCase(function, args or (X,), ref, elementwise=True, **kwargs)
+    """A function that PyTorch has too, most often under the same name."""
+    name = TORCH.get(function.__name__, function.__name__)
+    torch = kwargs.pop("torch", f"nn.functional.{name}")
+    return OpCase(function, args or (X,), ref, elementwise=True, torch=torch, **kwargs)
 
 
 def slope(function: Any) -> Any:
@@ -26,7 +43,17 @@ def slope(function: Any) -> Any:
     return gt.grad(lambda x: gt.sum(function(x)))
 
 
-def finite(function: Any) -> OpCase:
+def torch_slope(name: str) -> Any:
+    """The derivative in PyTorch, which can be differentiated again."""
+
+    def slope(torch: Any, x: Any) -> Any:
+        out = getattr(torch.nn.functional, name)(x)
+        return torch.autograd.grad(out.sum(), x, create_graph=True)[0]
+
+    return slope
+
+
+def finite(function: Any, unlike_torch: str = "") -> OpCase:
     """Values and both derivatives far from 0 are numbers."""
     return OpCase(
         slope(function),
@@ -34,7 +61,8 @@ def finite(function: Any) -> OpCase:
         slope(function),
         ops=(function.__name__,),
         label=f"slope-{function.__name__}",
-        at=[At((FAR,), (np.zeros(6),))],
+        torch=torch_slope(TORCH.get(function.__name__, function.__name__)),
+        at=[At((FAR,), (np.zeros(6),), {}, unlike_torch)],
     )
 
 
@@ -63,7 +91,11 @@ def relu6(x: Any) -> Any:
 CASES: list[OpCase] = [
     case(gt.sigmoid, scipy.special.expit, at=[At((FAR,), (np.zeros(6),)), At((0.0,), (0.25,))]),
     case(gt.sigmoid, scipy.special.expit, draw(600, low=-40.0, high=40.0), label="large"),
-    case(gt.log_sigmoid, scipy.special.log_expit, at=[At((FAR,), (1 - STEP,))]),
+    case(
+        gt.log_sigmoid,
+        scipy.special.log_expit,
+        at=[At((FAR,), (1 - STEP,))],
+    ),
     case(
         gt.softplus,
         softplus,
@@ -100,20 +132,19 @@ CASES: list[OpCase] = [
     case(
         gt.elu, elu, params={"alpha": 2.0}, label="alpha", at=[At((0.0,), (2.0,), {"alpha": 2.0})]
     ),
-    case(
-        gt.silu, lambda x: x * scipy.special.expit(x), at=[At((FAR,), (STEP,)), At((0.0,), (0.5,))]
-    ),
-    case(gt.gelu, gelu, at=[At((FAR,), (STEP,)), At((0.0,), (0.5,))]),
+    case(gt.silu, lambda x: x * scipy.special.expit(x), at=far()),
+    case(gt.gelu, gelu, at=far()),
     case(
         gt.gelu,
         gelu,
         params={"approximate": "tanh"},
         label="tanh",
-        at=[At((FAR,), (STEP,), {"approximate": "tanh"})],
+        at=far("nan, as the cube of x overflows", approximate="tanh"),
         raises=[Raises((X,), ArgumentError, "gelu: came approximate='no'", {"approximate": "no"})],
     ),
     case(gt.softsign, lambda x: x / (1 + np.abs(x)), at=[At((0.0,), (1.0,))]),
-    *(finite(function) for function in (gt.sigmoid, gt.softplus, gt.log_sigmoid, gt.silu, gt.gelu)),
+    *(finite(function) for function in (gt.sigmoid, gt.softplus, gt.log_sigmoid)),
+    *(finite(function, "nan from inf·0") for function in (gt.silu, gt.gelu)),
 ]
 
 ULPS = dict.fromkeys(("sigmoid", "silu", "gelu", "log_sigmoid", "softplus", "elu"), 4)

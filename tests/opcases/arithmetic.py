@@ -27,15 +27,31 @@ def binary(name: str, *args: Any, **kwargs: Any) -> OpCase:
 
 
 def unary(name: str, *args: Any, **kwargs: Any) -> OpCase:
-    """A function by its name, which NumPy has too."""
-    return OpCase(getattr(gt, name), args, getattr(np, name), elementwise=True, **kwargs)
+    """A function by its name, which NumPy and PyTorch have too."""
+    torch = kwargs.pop("torch", name)
+    return OpCase(
+        getattr(gt, name), args, getattr(np, name), elementwise=True, torch=torch, **kwargs
+    )
 
 
 def infix(
     name: str, function: Callable[..., Any], *args: Any, label: str = "infix", **kwargs: Any
 ) -> OpCase:
     """Python's operator, which goes through the op of that name."""
-    return OpCase(function, args, function, ops=(name,), label=label, **kwargs)
+    return OpCase(
+        function,
+        args,
+        function,
+        ops=(name,),
+        label=label,
+        torch=kwargs.pop("torch", lambda torch, *args: function(*args)),
+        **kwargs,
+    )
+
+
+def floored(torch: Any, x: Any, y: Any) -> Any:
+    """PyTorch's `floor_divide` has no gradient."""
+    return torch.div(x, y, rounding_mode="floor")
 
 
 BASICS = [
@@ -51,44 +67,53 @@ BASICS = [
         dtypes=ALL,
         at=[At((0.0,), (0.0,)), At((-inf,), (-inf,))],
     ),
-    unary("reciprocal", Y, at=[At((inf,), (0.0,)), At((0.0,), (-inf,))]),
+    unary(
+        "reciprocal",
+        Y,
+        dtypes=(np.float64, np.float32, np.complex128),
+        at=[At((inf,), (0.0,)), At((0.0,), (-inf,))],
+    ),
     infix("add", operator.add, X, Y),
     infix("subtract", operator.sub, 2.0, Y),
     infix("multiply", operator.mul, 2, Y),
     infix("divide", operator.truediv, 2, Y),
     infix("remainder", operator.mod, X, 0.7),
-    infix("floor_divide", operator.floordiv, X, 0.7),
+    infix("floor_divide", operator.floordiv, X, 0.7, torch=floored),
     infix("negative", operator.neg, X),
     infix("positive", operator.pos, X),
     infix("abs", operator.abs, X),
 ]
 
 REMAINDERS = [
-    binary("floor_divide", X, Y, dtypes=REAL[:2]),
+    binary("floor_divide", X, Y, dtypes=REAL[:2], torch=floored),
     binary("remainder", X, Y, dtypes=REAL[:2], at=[At((5.0, 3.0), (1.0, -1.0))]),
     binary("remainder", X, -Y, label="negative"),
     binary(
         "fmod",
         X,
         Y,
-        at=[At((-5.0, 3.0), (1.0, 1.0)), At((1.0, 0.1), (1.0, -9.0)), At((1.0, inf), (1.0, 0.0))],
+        at=[
+            At((-5.0, 3.0), (1.0, 1.0)),
+            At((1.0, 0.1), (1.0, -9.0), unlike_torch="-10, the quotient rounded before it is cut"),
+            At((1.0, inf), (1.0, 0.0)),
+        ],
     ),
 ]
 
 P = draw(2, 3, low=0.5)  # a base of which every power exists
 POWERS = [
-    binary("power", P, X, dtypes=(np.float64, np.float32, np.complex128), rtol=32),
+    binary("power", P, X, dtypes=(np.float64, np.float32, np.complex128), rtol=32, torch="pow"),
     OpCase(gt.power, (2, 3.0), operator.pow, label="numbers", differentiable=False),
     OpCase(gt.power, ([2, 3], 2), lambda x, y: np.power(x, y), label="list", differentiable=False),
-    OpCase(gt.power, (draw(3), np.array([2, 3, -1])), np.power, label="integers"),
+    OpCase(gt.power, (draw(3), np.array([2, 3, -1])), np.power, label="integers", torch="pow"),
     OpCase(gt.power, (P, np.float64(1.5)), np.power, label="numpy-number", dtypes=[np.float64]),
-    OpCase(gt.power, (P, 1.5 + 0.5j), np.power, label="complex-number"),
+    OpCase(gt.power, (P, 1.5 + 0.5j), np.power, label="complex-number", torch="pow"),
     *(
         infix("power", lambda x, n=n: x**n, X, label=f"x**{n}", rtol=64)
         for n in (0, 1, 2, 2.0, 4, 5, -1, -2, -3)
     ),
     *(infix("power", lambda x, n=n: x**n, P, label=f"x**{n}") for n in (0.5, -0.5, 2.5)),
-    *(OpCase(gt.power, (X, n), np.power, label=f"{n}", rtol=64) for n in (2, 3, 3.0)),
+    *(OpCase(gt.power, (X, n), np.power, label=f"{n}", rtol=64, torch="pow") for n in (2, 3, 3.0)),
     infix(
         "power",
         lambda x: x**inf,
@@ -118,6 +143,7 @@ POWERS_AT = [
         (P, X),
         np.power,
         label="at",
+        torch="pow",
         at=[
             At((0.0, 0.0), (0.0, 0.0)),
             At((0.0, 1.0), (1.0, 0.0)),
@@ -175,19 +201,30 @@ def turned_sign_ref(x: Any, y: Any) -> Any:
     return np.real(s) - 2.0 * np.imag(s)
 
 
+def torch_turned_sign(torch: Any, x: Any, y: Any) -> Any:
+    s = torch.sgn(torch.complex(x, y))
+    return torch.real(s) - 2.0 * torch.imag(s)
+
+
 LENGTHS = [
     OpCase(
         gt.abs,
         (X,),
         np.absolute,
         elementwise=True,
+        torch="abs",
         dtypes=ALL,
         at=[At((0.0,), (0.0,)), At((-inf,), (-1.0,)), At((-0.0,), (0.0,))],
     ),
     OpCase(
-        turned, (X, Y), lambda x, y: np.abs(x + 1j * y), ops=("abs",), at=[At((0.0, 0.0), (0, 0))]
+        turned,
+        (X, Y),
+        lambda x, y: np.abs(x + 1j * y),
+        ops=("abs",),
+        at=[At((0.0, 0.0), (0, 0))],
+        torch=lambda torch, x, y: torch.abs(x + 1j * y),
     ),
-    unary("sign", X, dtypes=ALL, at=[At((0.0,), (0.0,))]),
+    unary("sign", X, dtypes=ALL, at=[At((0.0,), (0.0,))], torch="sgn"),
     OpCase(
         turned_sign,
         (X, Y),
@@ -195,12 +232,17 @@ LENGTHS = [
         ops=("sign",),
         at=[At((0.0, 0.0), (0.0, 0.0))],
         rtol=64,
+        torch=torch_turned_sign,
     ),
     binary(
         "hypot",
         X,
         Y,
-        at=[At((0.0, 0.0), (0.0, 0.0)), At((3.0, 4.0), (0.6, 0.8)), At((1e200, 0.0), (1.0, 0.0))],
+        at=[
+            At((0.0, 0.0), (0.0, 0.0), unlike_torch="nan from 0/0; the middle of all slopes is 0"),
+            At((3.0, 4.0), (0.6, 0.8)),
+            At((1e200, 0.0), (1.0, 0.0)),
+        ],
     ),
 ]
 

@@ -8,10 +8,11 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import DTypeError, IndexingError, ShapeError
-from opcases.case import At, OpCase, Raises, draw
+from opcases.case import At, OpCase, Raises, draw, with_torch
 
 BASIC = ("setitem", "getitem")
 ARRAYS = ("setitem_at", "last_writes", "gather")
+MASK = np.array([[True, False], [True, True]])
 REPEATED = np.array([2, 0, -1, 2])
 
 
@@ -26,7 +27,7 @@ def writing(label: str, x: Any, value: Any, index: Any, **extra: Any) -> OpCase:
     return OpCase(gt.setitem, (x, value), write, {"index": index}, ops, label=label, **extra)
 
 
-CASES: list[OpCase] = [
+SAMPLES: list[OpCase] = [
     writing(
         "number",
         draw(3),
@@ -60,7 +61,8 @@ CASES: list[OpCase] = [
         ],
     ),
     writing("columns", draw(2, 3), draw(4, seed=1), (slice(None), REPEATED), ops=ARRAYS),
-    writing("mask", draw(2, 2), draw(seed=1), np.array([[True, False], [True, True]]), ops=ARRAYS),
+    writing("mask", draw(2, 2), draw(seed=1), MASK, ops=("where",)),
+    writing("mask values", draw(2, 2), draw(3, seed=1), MASK, ops=ARRAYS),
     OpCase(
         gt.setitem,
         (draw(4, 2), draw(4, 2, seed=1), REPEATED),
@@ -70,3 +72,16 @@ CASES: list[OpCase] = [
     ),
     writing("constant places", draw(4), 1.5, REPEATED, ops=("setitem_at",)),
 ]
+
+
+def torch_write(torch: Any, x: Any, value: Any, index: Any) -> Any:
+    out = x.clone()
+    out[index] = value
+    return out
+
+
+# At repeated places PyTorch gives the gradient to all values, those written over as well.
+REPEATING = ("repeated", "columns", "places")
+TORCH = {"setitem": torch_write, **{f"setitem-{label}": None for label in REPEATING}}
+
+CASES = with_torch(TORCH, SAMPLES)

@@ -8,7 +8,7 @@ place the native form of an elementwise function may differ from the eager one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,13 @@ class At:
     """A special point: the gradient of `sum(function(*args))` is known there.
 
     One gradient per floating array or number in `args`, in the same order. Lists of numbers are
-    arrays.
+    arrays. Where PyTorch says otherwise and we mean what we say, `unlike_torch` gives the reason.
     """
 
     args: tuple[Any, ...]
     grads: tuple[Any, ...]
     params: dict[str, Any] = field(default_factory=dict)
+    unlike_torch: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,20 @@ class OpCase:
     def id(self) -> str:
         """How pytest names it."""
         return self.function.__name__ + (f"-{self.label}" if self.label else "")
+
+
+def with_torch(
+    table: dict[str, str | Callable[..., Any] | None], cases: Sequence[OpCase]
+) -> list[OpCase]:
+    """The cases with PyTorch's functions, by the names of ours or by the ids of single cases.
+
+    None for the id of a case says that PyTorch has nothing like it. What a case names itself stays.
+    """
+
+    def found(case: OpCase) -> str | Callable[..., Any] | None:
+        return table.get(case.id, table.get(case.function.__name__))
+
+    return [replace(case, torch=case.torch or found(case)) for case in cases]
 
 
 def draw(*shape: int, low: float = -2.0, high: float = 2.0, seed: int = 0) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as gt
-from opcases.case import OpCase, draw
+from opcases.case import OpCase, draw, with_torch
 
 X = draw(2, 3)
 DTYPES = (np.float64, np.float32, np.complex128)
@@ -19,7 +19,7 @@ def _real_of_complex(x: Any, y: Any) -> Any:
     return gt.real(gt.conj(z) * z) - gt.imag(gt.conj(z)) * gt.real(z)
 
 
-CASES = [
+SAMPLES = [
     OpCase(gt.astype, (X, np.float64), lambda x, dtype: x.astype(dtype)),
     OpCase(
         lambda x: gt.astype(x, np.int64),
@@ -42,3 +42,27 @@ CASES = [
         label="through-complex",
     ),
 ]
+
+
+def torch_imag(torch: Any, x: Any) -> Any:
+    """PyTorch has it for complex numbers only."""
+    return torch.imag(x.to(torch.complex128))
+
+
+def torch_through_complex(torch: Any, x: Any, y: Any) -> Any:
+    z = torch.complex(x, y)
+    return torch.real(z.conj() * z) - torch.imag(z.conj()) * torch.real(z)
+
+
+TORCH = {
+    "astype": lambda torch, x, dtype: x.to(torch.float64),
+    "<lambda>-astype-int": lambda torch, x: x.to(torch.int64),
+    "copy": "clone",
+    "stop_gradient": lambda torch, x: x.detach(),
+    "conj": "conj",
+    "real": "real",
+    "imag": torch_imag,
+    "_real_of_complex": torch_through_complex,
+}
+
+CASES = with_torch(TORCH, SAMPLES)

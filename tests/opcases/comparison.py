@@ -18,10 +18,11 @@ ODD = np.array([1.0, np.nan, np.inf, -np.inf, -0.0])
 WHOLE, OTHER = np.array([5, 6, 0]), np.array([3, 0, 1])
 TRUTH, MIXED = np.array([True, False, True]), np.array([True, True, False])
 DTYPES = (np.float64, np.float32, np.float16, np.complex128)
+TORCH = {"equal": "eq", "not_equal": "ne", "bitwise_invert": "bitwise_not"}
 
 
 def case(name: str, *args: Any, **kwargs: Any) -> OpCase:
-    """A function that NumPy has under the same name."""
+    """A function that NumPy has under the same name, and PyTorch most often."""
     raises = []
     if len(args) > 1:
         raises = [Raises((draw(2), draw(3)), ShapeError, f"{name}: came")]
@@ -34,13 +35,18 @@ def case(name: str, *args: Any, **kwargs: Any) -> OpCase:
         elementwise=True,
         differentiable=False,
         raises=raises,
+        torch=TORCH.get(name, name),
         **kwargs,
     )
 
 
 def infix(name: str, function: Callable[..., Any], *args: Any, label: str = "infix") -> OpCase:
     """Python's operator, which goes through the op of that name."""
-    return OpCase(function, args, function, ops=(name,), differentiable=False, label=label)
+    # PyTorch does not compare with lists.
+    torch = None if label == "list" else lambda torch, *args: function(*args)
+    return OpCase(
+        function, args, function, ops=(name,), differentiable=False, label=label, torch=torch
+    )
 
 
 OPERATORS = {

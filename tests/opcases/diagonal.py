@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import gradtape as gt
 from gradtape.errors import AxisError, ShapeError
-from opcases.case import OpCase, Raises, draw
+from opcases.case import OpCase, Raises, draw, with_torch
 
 DTYPES = (np.float64, np.float32, np.float16, np.int32, np.bool_, np.complex128)
 
-CASES = [
+SAMPLES = [
     OpCase(
         gt.diagonal,
         (draw(3, 4),),
@@ -51,3 +53,20 @@ CASES = [
     OpCase(gt.triu, (draw(3, 4), 1), np.triu, dtypes=DTYPES),
     OpCase(gt.triu, (draw(2, 3, 3),), np.triu, label="batch"),
 ]
+
+
+def trace(torch: Any, x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """PyTorch's own is for matrices only."""
+    return torch.diagonal(x, offset, axis1, axis2).sum(-1)
+
+
+TORCH = {
+    "diagonal": "diagonal",
+    "diag": "diag",
+    "trace": trace,
+    "tril": "tril",
+    "triu": "triu",
+    "tril-vector": None,
+}
+
+CASES = with_torch(TORCH, SAMPLES)

@@ -8,7 +8,7 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import ArgumentError, AxisError, ShapeError, UnsupportedError
-from opcases.case import OpCase, Raises, draw
+from opcases.case import OpCase, Raises, draw, with_torch
 
 
 def einsum(subscripts: str, *shapes: tuple[int, ...], ops: Any = (), **more: Any) -> OpCase:
@@ -28,7 +28,7 @@ def tensordot(label: str, x: tuple[int, ...], y: tuple[int, ...], axes: Any, **m
 X, Y = draw(3, 4), draw(4, 2)
 FIT = r"einsum.*\(3, 4\), \(3, 2\).*same size wherever 'j' stands"
 
-CASES = [
+SAMPLES = [
     OpCase(
         gt.einsum,
         ("ij,jk->ik", X, Y),
@@ -153,3 +153,19 @@ CASES = [
         ],
     ),
 ]
+
+
+def torch_einsum(torch: Any, *args: Any, **how: Any) -> Any:
+    """How it is computed is not for PyTorch."""
+    return torch.einsum(*args)
+
+
+def torch_tensordot(torch: Any, x: Any, y: Any, axes: Any) -> Any:
+    """PyTorch's has lists where NumPy takes a number for one axis."""
+    dims = axes if isinstance(axes, int) else [np.atleast_1d(side).tolist() for side in axes]
+    return torch.tensordot(x, y, dims)
+
+
+TORCH = {"einsum": torch_einsum, "tensordot": torch_tensordot}
+
+CASES = with_torch(TORCH, SAMPLES)

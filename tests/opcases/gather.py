@@ -8,7 +8,7 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import ArgumentError, AxisError, IndexingError, ShapeError
-from opcases.case import At, OpCase, Raises, draw
+from opcases.case import At, OpCase, Raises, draw, with_torch
 
 PAIR = ("gather", "scatter")
 REPEATED = np.array([2, 0, -1, 2])
@@ -65,7 +65,7 @@ SMALL = [  # integers that cannot hold the size of the axis
     ),
 ]
 
-CASES: list[OpCase] = [
+SAMPLES: list[OpCase] = [
     *SMALL,
     reading(
         "repeated",
@@ -209,3 +209,47 @@ CASES: list[OpCase] = [
         label="last",
     ),
 ]
+
+
+def whole(torch: Any, index: Any) -> Any:
+    """An index as PyTorch takes it: integers of 64 bits, or a mask."""
+    if isinstance(index, tuple):
+        return tuple(whole(torch, part) for part in index)
+    if isinstance(index, np.ndarray):
+        index = torch.tensor(index)
+    return index.long() if torch.is_tensor(index) and index.dtype != torch.bool else index
+
+
+def taken(torch: Any, x: Any, index: Any, axis: int | None = None, mode: str = "raise") -> Any:
+    if axis is None:
+        return torch.take(x, index.long())
+    return x[(slice(None),) * (axis % x.ndim) + (index.long(),)]
+
+
+def along(name: str) -> Any:
+    """PyTorch's function of places along an axis, which takes no negative ones."""
+
+    def function(torch: Any, x: Any, index: Any, *src: Any, axis: int | None) -> Any:
+        x, axis = (x.reshape(-1), 0) if axis is None else (x, axis)
+        return getattr(torch, name)(x, axis, index % x.shape[axis], *src)
+
+    return function
+
+
+TORCH = {
+    "getitem": lambda torch, x, index: x[whole(torch, index)],
+    "getitem-apart": None,  # a negative step
+    # A number between arrays is one of them to NumPy, and taken first by PyTorch.
+    **dict.fromkeys(("getitem-beside a number", "getitem-mask")),
+    "take": taken,
+    **dict.fromkeys(("take-wrap", "take-clip", "take-int8-wrap", "take-int8-clip")),
+    "take_along_axis": lambda torch, x, index, axis: torch.take_along_dim(
+        x, index % (x.numel() if axis is None else x.shape[axis]), axis
+    ),
+    "gather": along("gather"),
+    "scatter_add": along("scatter_add"),
+    "scatter_add-cropped": None,  # PyTorch has no gradient of a source larger than its places
+    "index_add": along("index_add"),
+}
+
+CASES = with_torch(TORCH, SAMPLES)

@@ -8,7 +8,7 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import IndexingError
-from opcases.case import At, OpCase, Raises, draw
+from opcases.case import At, OpCase, Raises, draw, with_torch
 
 PAIR = ("getitem", "put")
 
@@ -23,7 +23,7 @@ def reading(label: str, index: Any, *shape: int, **extra: Any) -> OpCase:
     )
 
 
-CASES: list[OpCase] = [
+SAMPLES: list[OpCase] = [
     reading(
         "number",
         1,
@@ -47,3 +47,10 @@ CASES: list[OpCase] = [
     reading("0-d to 1-d", (None, ...), *()),
     reading("numpy number", np.int64(-1), 3, 2),
 ]
+
+TORCH = {
+    "getitem": lambda torch, x, index: x[index],
+    "getitem-steps": None,  # PyTorch has no negative ones
+}
+
+CASES = with_torch(TORCH, SAMPLES)

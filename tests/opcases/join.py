@@ -8,7 +8,7 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import AxisError, ShapeError, UnsupportedError
-from opcases.case import OpCase, Raises, draw
+from opcases.case import OpCase, Raises, draw, with_torch
 
 DTYPES = (np.float64, np.float32, np.float16, np.int32, np.bool_, np.complex128)
 
@@ -84,4 +84,14 @@ STACK = [
     made_of(gt.column_stack, np.column_stack, ([draw(2), draw(2, 3)],), "concatenate"),
 ]
 
-CASES = [*CONCATENATE, *STACK]
+
+def torch_concatenate(torch: Any, arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+    if axis is None:
+        return torch.cat([x.reshape(-1) for x in arrays])
+    return torch.cat(tuple(arrays), axis)
+
+
+NAMES = ("stack", "vstack", "hstack", "dstack", "column_stack")
+TORCH = {"concatenate": torch_concatenate, **{name: name for name in NAMES}}
+
+CASES = with_torch(TORCH, [*CONCATENATE, *STACK])

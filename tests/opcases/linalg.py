@@ -8,7 +8,7 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import LinAlgError
-from opcases.case import At, OpCase, Raises, draw
+from opcases.case import At, OpCase, Raises, draw, with_torch
 
 
 def regular(*shape: int, seed: int = 0) -> Any:
@@ -157,6 +157,11 @@ CHOLESKY = [
     OpCase(cholesky, (draw(0, 0),), cholesky_reference, label="empty"),
 ]
 
-CASES = [*INVERSE, *DETERMINANT, *CHOLESKY]
+
+def torch_cholesky(torch: Any, x: Any, upper: bool = False) -> Any:
+    return torch.linalg.cholesky((x + x.mH) / 2, upper=upper)
+
+
+CASES = with_torch({"cholesky": torch_cholesky}, [*INVERSE, *DETERMINANT, *CHOLESKY])
 
 NOT_NATIVE = dict.fromkeys(("inv", "cofactors", "det", "slogdet", "cholesky"), "LAPACK does it")

@@ -8,14 +8,14 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import IndexingError
-from opcases.case import OpCase, Raises
+from opcases.case import OpCase, Raises, with_torch
 
 
 def one_hot(indices: Any, num_classes: int, dtype: Any = np.float64) -> Any:
     return np.eye(num_classes, dtype=dtype)[indices]
 
 
-CASES: list[OpCase] = [
+SAMPLES: list[OpCase] = [
     OpCase(
         gt.one_hot,
         (np.array([[2, 0], [1, 1]]),),
@@ -37,3 +37,11 @@ CASES: list[OpCase] = [
         label="0-d",
     ),
 ]
+
+TORCH = {
+    "one_hot": lambda torch, x, num_classes, dtype=None: torch.nn.functional.one_hot(
+        x, num_classes
+    ),
+}
+
+CASES = with_torch(TORCH, SAMPLES)

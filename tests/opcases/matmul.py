@@ -8,7 +8,7 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import ShapeError, UnsupportedError
-from opcases.case import OpCase, Raises, draw
+from opcases.case import OpCase, Raises, draw, with_torch
 
 
 def product(label: str, *shapes: tuple[int, ...], **more: Any) -> OpCase:
@@ -129,4 +129,31 @@ OUTER = [
     made_of(gt.kron, np.kron, (draw(), draw(2)), "multiply", label="number"),
 ]
 
-CASES = [*MATMUL, *DOT, *OUTER]
+
+def torch_dot(torch: Any, x: Any, y: Any) -> Any:
+    """PyTorch's own is for vectors only."""
+    if x.ndim == 0 or y.ndim == 0:
+        return x * y
+    return torch.tensordot(x, y, ([-1], [max(y.ndim - 2, 0)]))
+
+
+def widened(x: Any, y: Any) -> Any:
+    """Arrays of one dtype, which PyTorch does not see to."""
+    return x.to((x.reshape(-1)[:0] + y.reshape(-1)[:0]).dtype), y
+
+
+def raveled(name: str) -> Any:
+    """PyTorch's function of vectors."""
+    return lambda torch, x, y: getattr(torch, name)(x.reshape(-1), y.reshape(-1))
+
+
+TORCH = {
+    "matmul": lambda torch, x, y: torch.matmul(*widened(x, y)),
+    "dot": torch_dot,
+    "vdot": raveled("vdot"),
+    "inner": "inner",
+    "outer": raveled("outer"),
+    "kron": "kron",
+}
+
+CASES = with_torch(TORCH, [*MATMUL, *DOT, *OUTER])

@@ -8,7 +8,7 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import ArgumentError, AxisError, UnsupportedError
-from opcases.case import At, OpCase, Raises, draw
+from opcases.case import At, OpCase, Raises, draw, with_torch
 
 DTYPES = (np.float64, np.float32, np.float16, np.int8, np.complex128)
 FAR = draw(5) + 100
@@ -38,7 +38,7 @@ def cases(function: Any, ref: Any) -> list[OpCase]:
     ]
 
 
-CASES = [
+SAMPLES = [
     OpCase(
         gt.var,
         (draw(2, 3),),
@@ -48,6 +48,9 @@ CASES = [
             At((np.array([2.0, 2.0, 2.0]),), (np.array([0.0, 0.0, 0.0]),)),
             At((5.0,), (0.0,)),
             At((np.array([1.0]),), (np.array([np.nan]),), {"ddof": 1}),
+            At((np.array([np.inf, 1.0]),), (np.array([np.nan, -np.inf]),)),
+            At((np.array([1e150, -1e150]),), (np.array([1e150, -1e150]),)),
+            At((np.array([1e200, 1e200]),), (np.zeros(2),)),
         ],
     ),
     *cases(gt.var, np.var),
@@ -65,7 +68,25 @@ CASES = [
                 {"axis": 1},
             ),
             At((5.0,), (0.0,)),
+            At((np.array([1e-310, 1e-310]),), (np.zeros(2),)),
+            At((np.array([1e150, -1e150]),), (np.array([0.5, -0.5]),)),
+            At((np.array([np.nan, 1.0]),), (np.array([np.nan, np.nan]),)),
         ],
     ),
     *cases(gt.std, np.std),
 ]
+
+
+def moment(name: str) -> Any:
+    """PyTorch's function, which is corrected by 1 unless told otherwise."""
+
+    def function(torch: Any, x: Any, axis: Any = None, *, keepdims: bool = False, **by: Any) -> Any:
+        correction = by.get("ddof", by.get("correction", 0))
+        return getattr(torch, name)(x, axis, correction=correction, keepdim=keepdims)
+
+    return function
+
+
+TORCH = {"var": moment("var"), "std": moment("std")}
+
+CASES = with_torch(TORCH, SAMPLES)

@@ -8,7 +8,7 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import ArgumentError, AxisError, ShapeError
-from opcases.case import At, OpCase, Raises, draw
+from opcases.case import At, OpCase, Raises, draw, with_torch
 
 X, V, STACK = draw(3, 4), draw(5), draw(2, 3, 4)
 ZERO = np.zeros(3)
@@ -30,7 +30,7 @@ def of(label: str, x: Any, *ops: str, **more: Any) -> OpCase:
     return OpCase(gt.norm, (x,), np.linalg.norm, own, ops or ["vector_norm"], label=label, **more)
 
 
-CASES = [
+SAMPLES = [
     of(
         "all",
         X,
@@ -151,6 +151,21 @@ CASES = [
         rtol=64,
     ),
 ]
+
+
+def torch_vector_norm(
+    torch: Any, x: Any, axis: Any = None, keepdims: bool = False, ord: float = 2
+) -> Any:
+    return torch.linalg.vector_norm(x, ord, axis, keepdims)
+
+
+def torch_matrix_norm(torch: Any, x: Any, ord: Any = "fro", keepdims: bool = False) -> Any:
+    return torch.linalg.matrix_norm(x, ord, keepdim=keepdims)
+
+
+TORCH = {"vector_norm": torch_vector_norm, "matrix_norm": torch_matrix_norm}
+
+CASES = with_torch(TORCH, SAMPLES)
 
 # A power of the forward, by another way of multiplying.
 ULPS = {"size_power": 4}

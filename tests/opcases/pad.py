@@ -8,7 +8,7 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
-from opcases.case import OpCase, Raises, draw
+from opcases.case import OpCase, Raises, draw, with_torch
 
 
 def padded(label: str, *args: Any, op: str = "pad", **params: Any) -> OpCase:
@@ -16,7 +16,7 @@ def padded(label: str, *args: Any, op: str = "pad", **params: Any) -> OpCase:
     return OpCase(gt.pad, args, np.pad, params, ops=(op,), label=label)
 
 
-CASES = [
+SAMPLES = [
     OpCase(
         gt.pad,
         (draw(2, 3), ((1, 0), (2, 1))),
@@ -45,3 +45,27 @@ CASES = [
     padded("wrap", draw(3, 4), 2, op="gather", mode="wrap"),
     padded("wrap-around", draw(3), 7, op="gather", mode="wrap"),
 ]
+
+
+MODES = {"edge": "replicate", "reflect": "reflect", "wrap": "circular"}
+
+
+def torch_pad(
+    torch: Any, x: Any, pad_width: Any, mode: str = "constant", constant_values: float = 0
+) -> Any:
+    """PyTorch's pads the last axis first, and other than by a number only below two axes."""
+    widths = np.broadcast_to(pad_width, (x.ndim, 2))[::-1].ravel().tolist()
+    if mode == "constant":
+        return torch.nn.functional.pad(x, widths, value=constant_values)
+    padded = torch.nn.functional.pad(x[None, None], widths, mode=MODES[mode])
+    return padded[0, 0]
+
+
+TORCH = {
+    "pad": torch_pad,
+    "pad-values": None,
+    "pad-symmetric": None,
+    "pad-wrap-around": None,
+}
+
+CASES = with_torch(TORCH, SAMPLES)

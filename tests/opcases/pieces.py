@@ -8,7 +8,7 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import ArgumentError, AxisError, DTypeError, IndexingError, ShapeError
-from opcases.case import At, OpCase, Raises, draw
+from opcases.case import At, OpCase, Raises, draw, with_torch
 
 V, M, T = draw(4), draw(3, 4), draw(2, 3, 4)
 Z = draw(3) + 1j * draw(3, seed=1)
@@ -304,6 +304,7 @@ OTHERS = [
         ops=("i0",),
         rtol=64,
         raises=[Raises((Z,), DTypeError, "i0: came complex")],
+        label="numpy",
         torch="special.i0",
     ),
     OpCase(gt.apply_along_axis, (lambda v: v * v[0], 1, M), np.apply_along_axis, ops=("stack",)),
@@ -335,19 +336,20 @@ OTHERS = [
         (np.array([5, 0, 11]), (3, 4)),
         np.unravel_index,
         differentiable=False,
+        torch="unravel_index",
         raises=[Raises((np.array([12]), (3, 4)), ArgumentError, "unravel_index: index 12 is out")],
     ),
 ]
 
-CASES: list[OpCase] = [
-    *JOINED,
-    *APART,
-    *CHOICES,
-    *PIECEWISE,
-    *INTERPOLATION,
-    *POLYNOMIALS,
-    *OTHERS,
-]
+TORCH = {
+    **{name: name for name in ("isneginf", "isposinf", "isreal")},
+    "vander": lambda torch, x: torch.linalg.vander(x).flip(-1),
+}
+
+CASES: list[OpCase] = with_torch(
+    TORCH,
+    [*JOINED, *APART, *CHOICES, *PIECEWISE, *INTERPOLATION, *POLYNOMIALS, *OTHERS],
+)
 
 NOT_NATIVE = dict.fromkeys(
     ("ravel_multi_index", "unravel_index"),

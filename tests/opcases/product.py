@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import gradtape as gt
 from gradtape.errors import AxisError, UnsupportedError
-from opcases.case import At, OpCase, Raises, draw
+from opcases.case import At, OpCase, Raises, draw, with_torch
 
 ONE_ZERO = np.array([2.0, 0.0, 3.0, -1.0, 0.5])
 TWO_ZEROS = np.array([0.0, 2.0, 3.0, 0.0, 0.5, 4.0, 1.5])
 SOME_ZEROS = np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 0.5], [0.0, 4.0, 3.0]])
+DIVIDED = "the infinite product divided by the factor; ours multiplies the others"
 
-CASES = [
+SAMPLES = [
     OpCase(
         gt.prod,
         (draw(2, 3),),
@@ -23,6 +26,9 @@ CASES = [
             At((np.array([2.0, 0.0, 3.0]),), (np.array([0.0, 6.0, 0.0]),)),
             At((np.array([0.0, 0.0, 3.0]),), (np.array([0.0, 0.0, 0.0]),)),
             At((3.0,), (1.0,)),
+            At((np.array([np.inf, 0.0]),), (np.array([0.0, np.inf]),)),
+            At((np.array([np.inf, 2.0]),), (np.array([2.0, np.inf]),), {}, DIVIDED),
+            At((np.array([1e200, 2e200]),), (np.array([2e200, 1e200]),), {}, DIVIDED),
         ],
         raises=[
             Raises((draw(2), 1), AxisError, "prod: came axis 1"),
@@ -40,5 +46,19 @@ CASES = [
     OpCase(gt.prod, (SOME_ZEROS, 0), np.prod, label="some-zeros"),
     OpCase(gt.prod, (draw(9, low=0.5),), np.prod, label="odd-number"),
 ]
+
+
+def torch_prod(torch: Any, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """PyTorch's takes one axis."""
+    if axis is None:
+        return torch.prod(x)
+    for one in sorted(np.atleast_1d(axis) % x.ndim, reverse=True):
+        x = torch.prod(x, int(one), keepdim=keepdims)
+    return x
+
+
+TORCH = {"prod": torch_prod}
+
+CASES = with_torch(TORCH, SAMPLES)
 
 NOT_NATIVE = {"product_of_others": "each element needs all others"}

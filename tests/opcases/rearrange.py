@@ -8,7 +8,7 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import ArgumentError, AxisError, ShapeError
-from opcases.case import OpCase, Raises, draw
+from opcases.case import OpCase, Raises, draw, with_torch
 
 DTYPES = (np.float64, np.float32, np.float16, np.int32, np.bool_, np.complex128)
 
@@ -94,4 +94,32 @@ REPEAT = [
     OpCase(gt.repeat, (draw(2, 3), [2], 1), np.repeat, label="one-in-list"),
 ]
 
-CASES = [*FLIP, *ROLL, *REPEAT]
+
+def torch_flip(torch: Any, x: Any, axis: Any = None) -> Any:
+    return torch.flip(x, tuple(range(x.ndim)) if axis is None else tuple(np.atleast_1d(axis)))
+
+
+def torch_roll(torch: Any, x: Any, shift: Any, axis: Any = None) -> Any:
+    """PyTorch's takes as many shifts as axes."""
+    if axis is None:
+        return torch.roll(x, shift)
+    shifts, axes = np.broadcast_arrays(shift, axis)
+    return torch.roll(x, shifts.ravel().tolist(), axes.ravel().tolist())
+
+
+def torch_repeat(torch: Any, x: Any, repeats: Any, axis: int | None = None) -> Any:
+    repeats = torch.tensor(repeats) if isinstance(repeats, list) else repeats
+    return torch.repeat_interleave(x, repeats, axis)
+
+
+TORCH = {
+    "flip": torch_flip,
+    "flipud": "flipud",
+    "fliplr": "fliplr",
+    "rot90": "rot90",
+    "roll": torch_roll,
+    "tile": lambda torch, x, reps: torch.tile(x, tuple(np.atleast_1d(reps))),
+    "repeat": torch_repeat,
+}
+
+CASES = with_torch(TORCH, [*FLIP, *ROLL, *REPEAT])

@@ -8,7 +8,7 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import AxisError, ShapeError, UnsupportedError
-from opcases.case import At, OpCase, Raises, draw
+from opcases.case import At, OpCase, Raises, draw, with_torch
 
 DTYPES = (np.float64, np.float32, np.float16, np.int8, np.bool_, np.complex128)
 REAL = (np.float64, np.float32, np.float16, np.int8, np.bool_)
@@ -43,7 +43,15 @@ def along(function: Any, ref: Any) -> list[OpCase]:
 LARGE, COUNT = draw(5000), np.arange(6, dtype=np.int8)
 
 SUM = [
-    OpCase(gt.sum, (draw(2, 3),), np.sum, ops=("sum", "spread"), dtypes=DTYPES, raises=bad("sum")),
+    OpCase(
+        gt.sum,
+        (draw(2, 3),),
+        np.sum,
+        ops=("sum", "spread"),
+        dtypes=DTYPES,
+        at=[At((np.array([np.inf, -np.inf, np.nan, 1e300]),), (np.ones(4),))],
+        raises=bad("sum"),
+    ),
     *along(gt.sum, np.sum),
     OpCase(gt.sum, (draw(0, 2),), np.sum, label="of-nothing"),
     OpCase(gt.sum, (LARGE,), np.sum, label="large", second_order=False, batched=False, rtol=99),
@@ -53,7 +61,14 @@ SUM = [
 ]
 
 MEAN = [
-    OpCase(gt.mean, (draw(2, 3),), np.mean, dtypes=DTYPES, raises=bad("mean")),
+    OpCase(
+        gt.mean,
+        (draw(2, 3),),
+        np.mean,
+        dtypes=DTYPES,
+        at=[At((np.array([np.inf, 1.0, np.nan, 1e300]),), (np.full(4, 0.25),))],
+        raises=bad("mean"),
+    ),
     *along(gt.mean, np.mean),
     OpCase(gt.mean, (COUNT,), np.mean, {"dtype": np.float32}, label="dtype", differentiable=False),
 ]
@@ -74,6 +89,7 @@ MAX = [
             ),
             At((np.array([np.inf, np.inf, 0.0]),), (np.array([0.5, 0.5, 0.0]),)),
             At((np.array([-np.inf, -np.inf]),), (np.array([0.5, 0.5]),)),
+            At((np.array([np.nan, 1.0]),), (np.array([np.nan, np.nan]),)),
         ],
         raises=[*bad("max"), Raises((draw(0),), ShapeError, "max: came float64.*no identity")],
     ),
@@ -89,11 +105,47 @@ MIN = [
         np.min,
         ops=("min", "extreme_shares"),
         dtypes=REAL,
-        at=[At((np.array([3.0, 1.0, 1.0, 1.0]),), (np.array([0.0, 1 / 3, 1 / 3, 1 / 3]),))],
+        at=[
+            At((np.array([3.0, 1.0, 1.0, 1.0]),), (np.array([0.0, 1 / 3, 1 / 3, 1 / 3]),)),
+            At((np.array([-np.inf, 1.0, np.inf]),), (np.array([1.0, 0.0, 0.0]),)),
+            At((np.array([1.0, np.nan]),), (np.array([np.nan, np.nan]),)),
+        ],
         raises=[*bad("min"), Raises((draw(0),), ShapeError, "min: came float64.*no identity")],
     ),
     *along(gt.min, np.min),
     OpCase(np.amin, (draw(2, 3), 0), np.amin, ops=("min",)),
 ]
 
-CASES = [*SUM, *MEAN, *MAX, *MIN]
+
+def total(name: str) -> Any:
+    """PyTorch's function, with a mean of floats only."""
+
+    def function(
+        torch: Any, x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False
+    ) -> Any:
+        return getattr(torch, name)(x if dtype is None else x.double(), axis, keepdims)
+
+    return function
+
+
+def extreme(name: str) -> Any:
+    """PyTorch's function that shares the gradient of ties, for which all axes are none."""
+
+    def function(torch: Any, x: Any, axis: Any = (), keepdims: bool = False) -> Any:
+        return getattr(torch, name)(x, axis, keepdims)
+
+    return function
+
+
+TORCH = {
+    **{name: extreme(name) for name in ("amax", "amin")},
+    **{name: total(name) for name in ("sum", "mean")},
+    "max": extreme("amax"),
+    "min": extreme("amin"),
+    "reduce": lambda torch, x, axis=0: torch.sum(x, axis),
+    "reduce-maximum": lambda torch, x: torch.amax(x, 0),
+    # No axes are all axes to PyTorch.
+    **{f"{name}-no-axes": None for name in ("sum", "mean", "max", "min")},
+}
+
+CASES = with_torch(TORCH, [*SUM, *MEAN, *MAX, *MIN])

@@ -6,14 +6,14 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import ShapeError
-from opcases.case import At, OpCase, Raises, draw
+from opcases.case import At, OpCase, Raises, draw, with_torch
 
 X = draw(2, 3)
 DTYPES = (np.float64, np.float32, np.float16, np.int8)
 HALVES = np.array([-1.5, -0.5, -0.0, 0.0, 0.5, 1.5, np.inf, np.nan])
 FLAT = [At((HALVES,), (np.zeros(8),))]
 
-CASES: list[OpCase] = [
+SAMPLES: list[OpCase] = [
     *(
         OpCase(getattr(gt, name), (X,), getattr(np, name), elementwise=True, dtypes=DTYPES, at=FLAT)
         for name in ("floor", "ceil", "trunc", "rint")
@@ -36,5 +36,13 @@ CASES: list[OpCase] = [
         raises=[Raises((draw(2), draw(3)), ShapeError, "copysign: came")],
     ),
 ]
+
+TORCH = {
+    **{name: name for name in ("floor", "ceil", "trunc", "copysign")},
+    "rint": "round",
+    "round": lambda torch, x, decimals=0: torch.round(x, decimals=decimals),
+}
+
+CASES = with_torch(TORCH, SAMPLES)
 
 ULPS = {"rint": 0, "copysign": 0, "round": 0}

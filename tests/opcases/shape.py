@@ -8,7 +8,7 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import ArgumentError, AxisError, ShapeError
-from opcases.case import At, OpCase, Raises, draw
+from opcases.case import At, OpCase, Raises, draw, with_torch
 
 DTYPES = (np.float64, np.float32, np.float16, np.int32, np.bool_, np.complex128)
 
@@ -145,4 +145,29 @@ BROADCAST = [
     ),
 ]
 
-CASES = [*RESHAPE, *AXES, *TRANSPOSE, *BROADCAST]
+
+def torch_unsqueeze(torch: Any, x: Any, axis: Any) -> Any:
+    """PyTorch's takes one axis."""
+    for one in sorted(np.atleast_1d(axis) % (x.ndim + np.size(axis))):
+        x = torch.unsqueeze(x, int(one))
+    return x
+
+
+TORCH = {
+    "reshape": "reshape",
+    "reshape-number": lambda torch, x, size: torch.reshape(x, (size,)),
+    "reshape-fortran": None,
+    "ravel": "ravel",
+    "ravel-fortran": None,
+    "flatten": "flatten",
+    "by_method": lambda torch, x: by_method(x),
+    "expand_dims": torch_unsqueeze,
+    "squeeze": "squeeze",
+    **{name: name for name in ("atleast_1d", "atleast_2d", "atleast_3d", "moveaxis", "swapaxes")},
+    "transpose": lambda torch, x, axes=None: torch.permute(x, axes or tuple(range(x.ndim)[::-1])),
+    "matrix_transpose": lambda torch, x: x.mT,
+    "broadcast_to": lambda torch, x, shape: torch.broadcast_to(x, tuple(np.atleast_1d(shape))),
+    "broadcast_arrays": "broadcast_tensors",
+}
+
+CASES = with_torch(TORCH, [*RESHAPE, *AXES, *TRANSPOSE, *BROADCAST])

@@ -9,7 +9,7 @@ import scipy.linalg
 
 import gradtape as gt
 from gradtape.errors import ArgumentError, LinAlgError, ShapeError, UnsupportedError
-from opcases.case import OpCase, Raises, draw
+from opcases.case import OpCase, Raises, draw, with_torch
 from opcases.linalg import COMPLEX, SINGULAR, A, regular
 
 B = draw(3, 2, seed=1)
@@ -247,7 +247,26 @@ FACTORED = [
     ),
 ]
 
-CASES = [*SOLVE, *STRUCTURED, *TRIANGULAR, *FACTORED]
+
+def torch_factored(torch: Any, a: Any, b: Any, lower: bool = False) -> Any:
+    b = b.to(a.dtype)
+    factor = torch.linalg.cholesky((a + a.mH) / 2)
+    return torch.cholesky_solve(b.reshape(b.shape[0], -1), factor).reshape(b.shape)
+
+
+def torch_lu_solve(torch: Any, factors: Any, b: Any, trans: int = 0) -> Any:
+    """PyTorch's counts rows from 1, and has no transpose that is not conjugated."""
+    lu, pivots = factors
+    b = b.to(lu.dtype)
+    columns = b if b.ndim == lu.ndim else b[..., None]
+    columns = columns.conj() if trans == 1 else columns
+    out = torch.linalg.lu_solve(lu, (pivots + 1).int(), columns, adjoint=trans != 0)
+    return (out.conj() if trans == 1 else out).reshape(b.shape)
+
+
+TORCH = {"factored": torch_factored, "lu_solve": torch_lu_solve}
+
+CASES = with_torch(TORCH, [*SOLVE, *STRUCTURED, *TRIANGULAR, *FACTORED])
 
 NOT_NATIVE = dict.fromkeys(
     ("solve", "solve_again", "solve_triangular", "mirrored", "row_order"), "LAPACK does it"

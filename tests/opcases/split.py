@@ -8,7 +8,7 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import ArgumentError, AxisError, ShapeError
-from opcases.case import OpCase, Raises, draw
+from opcases.case import OpCase, Raises, draw, with_torch
 
 
 def made_of(function: Any, ref: Any, args: tuple[Any, ...], *ops: str, **more: Any) -> OpCase:
@@ -28,7 +28,7 @@ def chunks(x: Any, count: int, axis: int = 0) -> list[Any]:
     return [np.take(x, range(i, min(i + size, x.shape[axis])), axis) for i in starts]
 
 
-CASES = [
+SAMPLES = [
     OpCase(
         gt.split,
         (draw(6), 3),
@@ -57,3 +57,12 @@ CASES = [
     ),
     made_of(gt.chunk, chunks, (draw(2, 5), 4, 1), "split", label="axis"),
 ]
+
+TORCH = {
+    "split": "tensor_split",
+    "array_split": "tensor_split",
+    "middle_of_split": lambda torch, x: torch.tensor_split(x, 3)[1],
+    "chunk": "chunk",
+}
+
+CASES = with_torch(TORCH, SAMPLES)

@@ -9,7 +9,7 @@ import scipy.linalg
 
 import gradtape as gt
 from gradtape.errors import ArgumentError, AxisError, LinAlgError, ShapeError
-from opcases.case import OpCase, Raises, draw
+from opcases.case import OpCase, Raises, draw, with_torch
 from opcases.linalg import COMPLEX, SINGULAR, A, regular
 
 linalg = gt.linalg
@@ -210,6 +210,19 @@ CONDITION = [
     ),
 ]
 
-CASES = [*STRUCTURED, *PARTS, *TENSORS, *CONDITION]
+TORCH = {
+    "diagonal": "linalg.diagonal",
+    "matrix_transpose": lambda torch, x: x.mT,
+    "trace": lambda torch, x, offset: torch.linalg.diagonal(x, offset=offset).sum(-1),
+    "vecdot": lambda torch, x, y: torch.linalg.vecdot(x, y.to(x.dtype)),
+    "outer": "outer",
+    "matrix_rank": "linalg.matrix_rank",
+    "matrix_rank-hermitian": lambda torch, x, tol, hermitian: torch.linalg.matrix_rank(
+        x, atol=tol, rtol=0.0, hermitian=hermitian
+    ),
+    "matrix_rank-vector": None,
+}
+
+CASES = with_torch(TORCH, [*STRUCTURED, *PARTS, *TENSORS, *CONDITION])
 
 NOT_NATIVE = {"inverse_or_inf": "LAPACK does it"}

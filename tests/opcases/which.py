@@ -9,7 +9,7 @@ import numpy as np
 import gradtape as gt
 from gradtape.errors import AxisError, ShapeError, UnsupportedError
 from gradtape.ops.which import numbers_along
-from opcases.case import OpCase, Raises, draw
+from opcases.case import OpCase, Raises, draw, with_torch
 
 REAL = (np.float64, np.float32, np.float16, np.int8, np.bool_)
 SPARSE = np.array([[0.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
@@ -35,7 +35,7 @@ def cases(function: Any, ref: Any, x: Any, **more: Any) -> list[OpCase]:
     ]
 
 
-CASES = [
+SAMPLES = [
     *cases(gt.argmax, np.argmax, draw(2, 3)),
     untracked(
         gt.argmax,
@@ -69,3 +69,13 @@ CASES = [
         label="axis",
     ),
 ]
+
+TORCH = {
+    "argmax": "argmax",
+    "argmin": "argmin",
+    "any": "any",
+    "all": "all",
+    "count_nonzero": lambda torch, x, axis=None, keepdims=False: torch.sum(x != 0, axis, keepdims),
+}
+
+CASES = with_torch(TORCH, SAMPLES)

@@ -13,6 +13,8 @@ from gradtape.core.define import elementwise, public
 from gradtape.core.fast import F32, F64
 from gradtape.errors import ArgumentError
 from gradtape.ops import lowered
+from gradtape.ops.arithmetic import sign
+from gradtape.ops.cast import conj, real
 from gradtape.ops.erf import ndtr, special
 from gradtape.ops.exponential import exp, expm1
 from gradtape.ops.parametric import parametric
@@ -266,15 +268,20 @@ def gelu(x: ArrayLike, /, *, approximate: str = "none") -> Array:
     return _gelu(x, approximate=approximate)
 
 
-# d x/(1 + |x|) = (1 − |out|)²·dx
 def _softsign_partial(ct: Any, out: Any, _x: Any) -> Any:
     rest = 1 - abs(out)
-    return ct * (rest * rest)
+    if out.dtype.kind != "c":
+        return ct * (rest * rest)
+    return rest * (ct - out * real(conj(sign(out)) * ct))
 
 
+# d x/(1 + |x|) = (1 − |out|)²·dx; of complex numbers (1 − |out|)·(dx − out·Re(s̄·dx)) with
+# s = x/|x|, a map that is its own adjoint
 @elementwise(
     lambda xp, x: x / (1 + xp.abs(x)),
     _softsign_partial,
+    vjps=(_softsign_partial,),
+    jvp=lambda tangents, out, _x: _softsign_partial(tangents[0], out, _x),
     lower=lambda x: x / (1 + scalar.absolute(x)),
 )
 def softsign(x: ArrayLike, /) -> Array:

@@ -228,6 +228,8 @@ def lstsq(
     Raises:
         LinAlgError: `a` has less than two axes, or has no decomposition.
         ShapeError: `b` does not fit.
+        NotDifferentiableError: A second derivative in forward mode where `a` lacks rank: `s` has
+            none there. `pinv(a) @ b` has.
 
     >>> gt.linalg.lstsq(np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), np.array([1.0, 3.0, 5.0])).x
     array([1., 2.])
