@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from gradtape.core import scalar
 from gradtape.core.define import elementwise
 from gradtape.ops import lowered
-from gradtape.ops.erf import F16, scipy_special
+from gradtape.ops.erf import special
+from gradtape.ops.exponential import log
 from gradtape.ops.select import mask, where
+from gradtape.ops.special.common import doubled, of_scipy
 from gradtape.typing import Array, ArrayLike
 
-
-def _xlogy_forward(xp: Any, x: Any, y: Any) -> Any:
-    # SciPy's ufuncs take Python's numbers for float64; here they are as weak as everywhere.
-    dtype = xp.result_type(x, y)
-    x, y = (v if hasattr(v, "dtype") else xp.asarray(v, dtype) for v in (x, y))
-    out = scipy_special(xp).xlogy(x, y)
-    return out.astype(F16) if dtype == F16 else out
+_SMALLEST = 2.2250738585072014e-308  # of the numbers that have all their digits
 
 
 def _xlogy_by_x(ct: Any, _out: Any, x: Any, y: Any) -> Any:
@@ -31,7 +29,7 @@ def _xlogy_by_y(ct: Any, _out: Any, x: Any, y: Any) -> Any:
 
 # d x·log y = log y·dx + x/y·dy; both 0 where log y does not exist and x = 0 makes the function 0
 @elementwise(
-    _xlogy_forward,
+    of_scipy("xlogy"),
     _xlogy_by_x,
     _xlogy_by_y,
     replaces=("scipy.special.xlogy",),
@@ -42,4 +40,108 @@ def xlogy(x: ArrayLike, y: ArrayLike, /) -> Array:
 
     >>> gt.xlogy(np.array([0.0, 2.0]), np.array([0.0, 1.0]))
     array([0., 0.])
+    """
+
+
+def _xlog1py_element(x: Any, y: Any) -> Any:
+    return scalar.where((x == 0) & ~scalar.isnan(y), 0, x * scalar.log1p(y))
+
+
+def _xlog1py_by_x(ct: Any, _out: Any, x: Any, y: Any) -> Any:
+    flat = (x == 0) & (y <= -1)
+    return mask(xlog1py(ct, y if isinstance(y, int | float) else where(flat, 0, y)), flat ^ True)
+
+
+def _xlog1py_by_y(ct: Any, _out: Any, x: Any, y: Any) -> Any:
+    flat = (x == 0) & (y <= -1)
+    return mask(ct * (x / (1 + where(flat, 0, y))), flat ^ True)
+
+
+# d x·log(1 + y) = log(1 + y)·dx + x/(1 + y)·dy; both 0 where x = 0 makes the function 0
+@elementwise(
+    of_scipy("xlog1py"),
+    _xlog1py_by_x,
+    _xlog1py_by_y,
+    replaces=("scipy.special.xlog1py",),
+    lower=doubled("xlog1py", _xlog1py_element, wide=False),
+)
+def xlog1py(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """The first array times the logarithm of one plus the second, 0 where the first is 0.
+
+    >>> gt.special.xlog1py(np.array([0.0, 2.0]), np.array([-1.0, 0.0]))
+    array([0., 0.])
+    """
+
+
+# d(−x·log x) = −(log x + 1)·dx
+@elementwise(
+    special("entr"),
+    lambda ct, _out, x: -ct * (log(x) + 1),
+    replaces=("scipy.special.entr",),
+    lower=lambda x: _entr_element(x),
+)
+def entr(x: ArrayLike, /) -> Array:
+    """Entropy of the elements, -x·log x; 0 at 0, and -inf below.
+
+    >>> gt.special.entr(np.array([0.0, 1.0, -1.0]))
+    array([  0.,  -0., -inf])
+    """
+
+
+def _entr_element(x: Any) -> Any:
+    (x,) = scalar.promoted(x, like="entr")
+    outside = scalar.where(x == 0, 0, scalar.where(scalar.isnan(x), x, -math.inf))
+    return scalar.where(x > 0, -x * scalar.log(x), outside)
+
+
+def _log_quotient_element(x: Any, y: Any) -> Any:
+    """The logarithm of x/y, which is exact where they are close and does not overflow."""
+    ratio = x / y
+    close = (ratio > 0.5) & (ratio < 2)
+    far = scalar.where(
+        (ratio > _SMALLEST) & (ratio < math.inf),
+        scalar.log(ratio),
+        scalar.log(x) - scalar.log(y),
+    )
+    return scalar.where(close, scalar.log1p((x - y) / y), far)
+
+
+def _rel_entr_element(x: Any, y: Any) -> Any:
+    outside = scalar.where((x == 0) & (y >= 0), 0.0, math.inf)
+    value = scalar.where((x > 0) & (y > 0), x * _log_quotient_element(x, y), outside)
+    return scalar.where(scalar.isnan(x) | scalar.isnan(y), math.nan, value)
+
+
+def _log_quotient(x: Any, y: Any) -> Any:
+    return log(x / y)
+
+
+# d x·log(x/y) = (log(x/y) + 1)·dx − x/y·dy
+@elementwise(
+    of_scipy("rel_entr"),
+    lambda ct, _out, x, y: ct * (_log_quotient(x, y) + 1),
+    lambda ct, _out, x, y: -ct * (x / y),
+    replaces=("scipy.special.rel_entr",),
+    lower=doubled("rel_entr", _rel_entr_element),
+)
+def rel_entr(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Relative entropy of the elements, x·log(x/y); 0 where x is 0, and inf outside.
+
+    >>> gt.special.rel_entr(np.array([0.0, 2.0]), np.array([1.0, 1.0]))
+    array([0.        , 1.38629436])
+    """
+
+
+# d(x·log(x/y) − x + y) = log(x/y)·dx + (1 − x/y)·dy
+@elementwise(
+    of_scipy("kl_div"),
+    lambda ct, _out, x, y: ct * _log_quotient(x, y),
+    lambda ct, _out, x, y: ct * (1 - x / y),
+    replaces=("scipy.special.kl_div",),
+)
+def kl_div(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Kullback-Leibler divergence of the elements, x·log(x/y) - x + y; y where x is 0.
+
+    >>> gt.special.kl_div(np.array([0.0, 2.0]), np.array([1.0, 1.0]))
+    array([1.        , 0.38629436])
     """

@@ -1,0 +1,182 @@
+"""Bessel functions of orders 0 and 1."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradtape.core.define import elementwise
+from gradtape.ops.arithmetic import sign
+from gradtape.ops.erf import special
+from gradtape.ops.special.bessel import iv, ive, jv, kv, kve, yv
+from gradtape.typing import Array, ArrayLike
+
+
+# d J₀ = −J₁·dx
+@elementwise(
+    special("j0"),
+    lambda ct, _out, x: -ct * j1(x),  # type: ignore[has-type]
+    replaces=("scipy.special.j0",),
+)
+def j0(x: ArrayLike, /) -> Array:
+    """Bessel function of the first kind of order 0.
+
+    >>> gt.special.j0(np.array([0.5, 1.0]))
+    array([0.93846981, 0.76519769])
+    """
+
+
+# d J₁ = ½·(J₀ − J₂)·dx
+@elementwise(
+    special("j1"),
+    lambda ct, _out, x: ct * (0.5 * (j0(x) - jv(2, x))),
+    replaces=("scipy.special.j1",),
+)
+def j1(x: ArrayLike, /) -> Array:
+    """Bessel function of the first kind of order 1.
+
+    >>> gt.special.j1(np.array([0.5, 1.0]))
+    array([0.24226846, 0.44005059])
+    """
+
+
+# d Y₀ = −Y₁·dx
+@elementwise(
+    special("y0"),
+    lambda ct, _out, x: -ct * y1(x),  # type: ignore[has-type]
+    replaces=("scipy.special.y0",),
+)
+def y0(x: ArrayLike, /) -> Array:
+    """Bessel function of the second kind of order 0.
+
+    >>> gt.special.y0(np.array([0.5, 1.0]))
+    array([-0.44451873,  0.08825696])
+    """
+
+
+# d Y₁ = ½·(Y₀ − Y₂)·dx
+@elementwise(
+    special("y1"),
+    lambda ct, _out, x: ct * (0.5 * (y0(x) - yv(2, x))),
+    replaces=("scipy.special.y1",),
+)
+def y1(x: ArrayLike, /) -> Array:
+    """Bessel function of the second kind of order 1.
+
+    >>> gt.special.y1(np.array([0.5, 1.0]))
+    array([-1.47147239, -0.78121282])
+    """
+
+
+# d I₀ = I₁·dx
+@elementwise(
+    special("i0"),
+    lambda ct, _out, x: ct * i1(x),  # type: ignore[has-type]
+    replaces=(
+        np.i0,
+        "scipy.special.i0",
+    ),
+)
+def i0(x: ArrayLike, /) -> Array:
+    """Modified Bessel function of the first kind of order 0.
+
+    >>> gt.special.i0(np.array([0.5, 1.0]))
+    array([1.06348337, 1.26606588])
+    """
+
+
+# d I₁ = ½·(I₀ + I₂)·dx
+@elementwise(
+    special("i1"),
+    lambda ct, _out, x: ct * (0.5 * (i0(x) + iv(2, x))),
+    replaces=("scipy.special.i1",),
+)
+def i1(x: ArrayLike, /) -> Array:
+    """Modified Bessel function of the first kind of order 1.
+
+    >>> gt.special.i1(np.array([0.5, 1.0]))
+    array([0.25789431, 0.5651591 ])
+    """
+
+
+# d I₀·exp(−|x|) = (I₁ − sign x·I₀)·exp(−|x|)·dx
+@elementwise(
+    special("i0e"),
+    lambda ct, out, x: ct * (i1e(x) - sign(x) * out),  # type: ignore[has-type]
+    replaces=("scipy.special.i0e",),
+)
+def i0e(x: ArrayLike, /) -> Array:
+    """`i0` times exp(-|x|), which does not overflow.
+
+    >>> gt.special.i0e(np.array([0.5, 1.0]))
+    array([0.64503527, 0.46575961])
+    """
+
+
+# d I₁·exp(−|x|) = (½·(I₀ + I₂) − sign x·I₁)·exp(−|x|)·dx
+@elementwise(
+    special("i1e"),
+    lambda ct, out, x: ct * (0.5 * (i0e(x) + ive(2, x)) - sign(x) * out),
+    replaces=("scipy.special.i1e",),
+)
+def i1e(x: ArrayLike, /) -> Array:
+    """`i1` times exp(-|x|), which does not overflow.
+
+    >>> gt.special.i1e(np.array([0.5, 1.0]))
+    array([0.1564208 , 0.20791042])
+    """
+
+
+# d K₀ = −K₁·dx
+@elementwise(
+    special("k0"),
+    lambda ct, _out, x: -ct * k1(x),  # type: ignore[has-type]
+    replaces=("scipy.special.k0",),
+)
+def k0(x: ArrayLike, /) -> Array:
+    """Modified Bessel function of the second kind of order 0.
+
+    >>> gt.special.k0(np.array([0.5, 1.0]))
+    array([0.92441907, 0.42102444])
+    """
+
+
+# d K₁ = −½·(K₀ + K₂)·dx
+@elementwise(
+    special("k1"),
+    lambda ct, _out, x: -ct * (0.5 * (k0(x) + kv(2, x))),
+    replaces=("scipy.special.k1",),
+)
+def k1(x: ArrayLike, /) -> Array:
+    """Modified Bessel function of the second kind of order 1.
+
+    >>> gt.special.k1(np.array([0.5, 1.0]))
+    array([1.65644112, 0.60190723])
+    """
+
+
+# d K₀·eˣ = (K₀ − K₁)·eˣ·dx
+@elementwise(
+    special("k0e"),
+    lambda ct, out, x: ct * (out - k1e(x)),  # type: ignore[has-type]
+    replaces=("scipy.special.k0e",),
+)
+def k0e(x: ArrayLike, /) -> Array:
+    """`k0` times exp(x), which does not vanish.
+
+    >>> gt.special.k0e(np.array([0.5, 1.0]))
+    array([1.52410939, 1.14446308])
+    """
+
+
+# d K₁·eˣ = (K₁ − ½·(K₀ + K₂))·eˣ·dx
+@elementwise(
+    special("k1e"),
+    lambda ct, out, x: ct * (out - 0.5 * (k0e(x) + kve(2, x))),
+    replaces=("scipy.special.k1e",),
+)
+def k1e(x: ArrayLike, /) -> Array:
+    """`k1` times exp(x), which does not vanish.
+
+    >>> gt.special.k1e(np.array([0.5, 1.0]))
+    array([2.73100971, 1.63615349])
+    """

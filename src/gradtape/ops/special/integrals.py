@@ -1,0 +1,144 @@
+"""Integrals that have names: sine, cosine, exponential, Fresnel's, the dilogarithm."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gradtape.core.define import answers, elementwise
+from gradtape.ops.erf import special
+from gradtape.ops.exponential import exp, log
+from gradtape.ops.select import where
+from gradtape.ops.special.common import in_parameter, of_scipy, series, with_results
+from gradtape.ops.special.elementary import exprel
+from gradtape.ops.trigonometric import cos, cosh, sin, sinc, sinh
+from gradtape.typing import Array, ArrayLike
+
+
+def _sici_slopes(_out: Any, x: Any) -> tuple[Any, ...]:
+    # sinc is regular at 0, but not defined for complex numbers.
+    by_si = sin(x) / x if x.dtype.kind == "c" else sinc(x * (1 / math.pi))
+    return by_si, cos(x) / x
+
+
+# d(Si, Ci) = (sin x/x, cos x/x)·dx
+_sici = with_results("sici", of_scipy("sici"), 2, _sici_slopes)
+
+
+@answers("scipy.special.sici")
+def sici(x: ArrayLike, /) -> tuple[Array, Array]:
+    """Sine and cosine integrals.
+
+    >>> gt.special.sici(np.array([1.0]))
+    (array([0.94608307]), array([0.33740392]))
+    """
+    return _sici(x)  # type: ignore[no-any-return]
+
+
+def _shichi_slopes(_out: Any, x: Any) -> tuple[Any, ...]:
+    by_shi = sinh(x) / x if x.dtype.kind == "c" else 0.5 * (exprel(x) + exprel(-x))
+    return by_shi, cosh(x) / x
+
+
+# d(Shi, Chi) = (sinh x/x, cosh x/x)·dx
+_shichi = with_results("shichi", of_scipy("shichi"), 2, _shichi_slopes)
+
+
+@answers("scipy.special.shichi")
+def shichi(x: ArrayLike, /) -> tuple[Array, Array]:
+    """Hyperbolic sine and cosine integrals.
+
+    >>> gt.special.shichi(np.array([1.0]))
+    (array([1.05725088]), array([0.83786694]))
+    """
+    return _shichi(x)  # type: ignore[no-any-return]
+
+
+def _fresnel_slopes(_out: Any, x: Any) -> tuple[Any, ...]:
+    phase = (0.5 * math.pi) * (x * x)
+    return sin(phase), cos(phase)
+
+
+# d(S, C) = (sin(πx²/2), cos(πx²/2))·dx
+_fresnel = with_results("fresnel", of_scipy("fresnel"), 2, _fresnel_slopes)
+
+
+@answers("scipy.special.fresnel")
+def fresnel(x: ArrayLike, /) -> tuple[Array, Array]:
+    """Integrals of Fresnel, (S, C).
+
+    >>> gt.special.fresnel(np.array([1.0]))
+    (array([0.43825915]), array([0.7798934]))
+    """
+    return _fresnel(x)  # type: ignore[no-any-return]
+
+
+# ---- exponential integrals ----------------------------------------------------------------------
+
+
+# d Ei = eˣ/x·dx
+@elementwise(
+    special("expi"), lambda ct, _out, x: ct * (exp(x) / x), replaces=("scipy.special.expi",)
+)
+def expi(x: ArrayLike, /) -> Array:
+    """Exponential integral Ei.
+
+    >>> gt.special.expi(np.array([1.0]))
+    array([1.89511782])
+    """
+
+
+# d E₁ = −e⁻ˣ/x·dx
+@elementwise(
+    special("exp1"), lambda ct, _out, x: -ct * (exp(-x) / x), replaces=("scipy.special.exp1",)
+)
+def exp1(x: ArrayLike, /) -> Array:
+    """Exponential integral E1.
+
+    >>> gt.special.exp1(np.array([1.0]))
+    array([0.21938393])
+    """
+
+
+def _expn_partial(ct: Any, out: Any, n: Any, x: Any) -> Any:
+    lowest = n == 0
+    below = expn(where(lowest, 0, n - 1), x)
+    return -ct * where(lowest, out * (1 + 1 / x), below)
+
+
+# d E_n = −E_{n−1}·dx, and E₀ = e⁻ˣ/x
+@elementwise(
+    of_scipy("expn"),
+    in_parameter("expn", "its order"),
+    _expn_partial,
+    replaces=("scipy.special.expn",),
+)
+def expn(n: ArrayLike, x: ArrayLike, /) -> Array:
+    """Exponential integral of integer order `n`; the derivative is in `x`.
+
+    >>> gt.special.expn(2, np.array([1.0]))
+    array([0.14849551])
+    """
+
+
+# ---- dilogarithm --------------------------------------------------------------------------------
+
+
+def _spence_partial(ct: Any, _out: Any, z: Any) -> Any:
+    if z.dtype.kind == "c":
+        return ct * (log(z) / (1 - z))
+    # Around 1 by the series of −log(1 + w)/w
+    near = abs(z - 1) < 0.1
+    w, far = where(near, z - 1, 0.0), where(near, 2.0, z)
+    terms = series([(-1) ** (k + 1) / (k + 1) for k in range(20)], w)
+    return ct * where(near, terms, log(far) / (1 - far))
+
+
+# d Li₂(1 − z) = log z/(1 − z)·dz
+@elementwise(special("spence"), _spence_partial, replaces=("scipy.special.spence",))
+def spence(z: ArrayLike, /) -> Array:
+    """Function of Spence, the dilogarithm of 1 - z.
+
+    >>> gt.special.spence(np.array([0.0, 1.0]))
+    array([1.64493407, 0.        ])
+    """

@@ -1,0 +1,214 @@
+"""Relatives of the error function and the normal distribution, exact in the tails."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gradtape.core.define import answers, elementwise
+from gradtape.ops.cast import real
+from gradtape.ops.erf import erf, ndtr, special
+from gradtape.ops.exponential import exp
+from gradtape.ops.select import where
+from gradtape.ops.special.common import as_complex, of_scipy, operand, series, with_params
+from gradtape.typing import Array, ArrayLike
+
+_ROOT_PI = math.sqrt(math.pi)
+_ROOT_2 = math.sqrt(2.0)
+_ROOT_2_PI = math.sqrt(2.0 * math.pi)
+# From here on, asymptotic series of a few terms are exact.
+_FAR = 8.0
+
+
+def _odd_factorial(n: int) -> int:
+    """1·3·5·…·n."""
+    return math.prod(range(1, n + 1, 2))
+
+
+# ---- scaled functions ---------------------------------------------------------------------------
+
+
+def _erfcx_partial(ct: Any, out: Any, x: Any) -> Any:
+    near = 2.0 * x * out - 2.0 / _ROOT_PI
+    if x.dtype.kind == "c":
+        return ct * near
+    # Far out the two terms cancel: −Σ (−1)ᵏ·(2k + 1)!/k!/(4x²)ᵏ/(√π·x²) is what they leave.
+    far = x > _FAR
+    z = where(far, x, _FAR)
+    terms = [(-1) ** k * math.factorial(2 * k + 1) / math.factorial(k) for k in range(18)]
+    tail = -series(terms, 0.25 / (z * z)) / (_ROOT_PI * z * z)
+    return ct * where(far, tail, near)
+
+
+# d exp(x²)·erfc(x) = (2x·erfcx(x) − 2/√π)·dx
+@elementwise(special("erfcx"), _erfcx_partial, replaces=("scipy.special.erfcx",))
+def erfcx(x: ArrayLike, /) -> Array:
+    """Complementary error function times exp(x²), which neither overflows nor vanishes.
+
+    >>> gt.special.erfcx(np.array([0.0, 100.0]))
+    array([1.        , 0.00564161])
+    """
+
+
+# d erfi x = 2/√π·exp(x²)·dx
+@elementwise(
+    special("erfi"),
+    lambda ct, _out, x: ct * (2.0 / _ROOT_PI * exp(x * x)),
+    replaces=("scipy.special.erfi",),
+)
+def erfi(x: ArrayLike, /) -> Array:
+    """Error function of an imaginary argument, -i·erf(i·x).
+
+    >>> gt.special.erfi(np.array([0.0, 1.0]))
+    array([0.        , 1.65042576])
+    """
+
+
+def _dawsn_partial(ct: Any, out: Any, x: Any) -> Any:
+    near = 1.0 - 2.0 * x * out
+    if x.dtype.kind == "c":
+        return ct * near
+    # Far out: −Σ (2k − 1)!!/(2x²)ᵏ, k from 1
+    far = abs(x) > _FAR
+    z = where(far, x, _FAR)
+    inverse = 0.5 / (z * z)
+    tail = -inverse * series([float(_odd_factorial(2 * k + 1)) for k in range(20)], inverse)
+    return ct * where(far, tail, near)
+
+
+# d F(x) = (1 − 2x·F(x))·dx
+@elementwise(special("dawsn"), _dawsn_partial, replaces=("scipy.special.dawsn",))
+def dawsn(x: ArrayLike, /) -> Array:
+    """Dawson's integral, exp(-x²) times the integral of exp(t²) from 0 to x.
+
+    >>> gt.special.dawsn(np.array([0.0, 1.0]))
+    array([0.        , 0.53807951])
+    """
+
+
+# d w(z) = (2i/√π − 2z·w(z))·dz
+_wofz = with_params(
+    "wofz",
+    of_scipy("wofz"),
+    lambda ct, out, z: ct * (2j / _ROOT_PI - 2.0 * z * out),
+)
+
+
+@answers("scipy.special.wofz")
+def wofz(z: ArrayLike, /) -> Array:
+    """Faddeeva function, exp(-z²)·erfc(-i·z); its result is complex.
+
+    >>> gt.special.wofz(np.array([0.0]))
+    array([1.+0.j])
+    """
+    return _wofz(as_complex(z))
+
+
+@answers("scipy.special.voigt_profile")
+def voigt_profile(x: ArrayLike, sigma: ArrayLike, gamma: ArrayLike, /) -> Array:
+    """Voigt profile: a normal density of deviation `sigma` and a Cauchy one of half-width `gamma`.
+
+    `sigma` has to be positive here.
+
+    >>> gt.special.voigt_profile(np.array([0.0]), 1.0, 1.0)
+    array([0.20870928])
+    """
+    x, sigma, gamma = operand(x), operand(sigma), operand(gamma)
+    return real(wofz((x + 1j * gamma) / (sigma * _ROOT_2))) / (sigma * _ROOT_2_PI)
+
+
+# ---- inverses -----------------------------------------------------------------------------------
+
+
+# y = erfc⁻¹(x): dy = −√π/2·exp(y²)·dx
+@elementwise(
+    special("erfcinv"),
+    lambda ct, out, _x: -ct * (_ROOT_PI / 2.0 * exp(out * out)),
+    replaces=("scipy.special.erfcinv",),
+)
+def erfcinv(x: ArrayLike, /) -> Array:
+    """Inverse of the complementary error function, for arguments from 0 to 2.
+
+    >>> gt.special.erfcinv(np.array([0.5, 1.5]))
+    array([ 0.47693628, -0.47693628])
+    """
+
+
+# y = Φ⁻¹(p): dy = √(2π)·exp(y²/2)·dp
+@elementwise(
+    special("ndtri"),
+    lambda ct, out, _p: ct * (_ROOT_2_PI * exp(0.5 * out * out)),
+    replaces=("scipy.special.ndtri",),
+)
+def ndtri(p: ArrayLike, /) -> Array:
+    """Quantile of the standard normal distribution.
+
+    >>> gt.special.ndtri(np.array([0.5, 0.975]))
+    array([0.        , 1.95996398])
+    """
+
+
+# ---- logarithms ---------------------------------------------------------------------------------
+
+
+def normal_ratio(x: Any) -> Any:
+    """φ(x)/Φ(x), the slope of log Φ: exact where both vanish."""
+    below = x < 0
+    tail = erfcx(where(below, x, 0.0) * (-1.0 / _ROOT_2))
+    bulk = ndtr(where(below, 0.0, x))
+    return where(below, math.sqrt(2.0 / math.pi) / tail, exp(-0.5 * x * x) / (_ROOT_2_PI * bulk))
+
+
+# d log Φ(x) = φ(x)/Φ(x)·dx
+@elementwise(
+    special("log_ndtr"),
+    lambda ct, _out, x: ct * normal_ratio(x),
+    replaces=("scipy.special.log_ndtr",),
+)
+def log_ndtr(x: ArrayLike, /) -> Array:
+    """Logarithm of the standard normal distribution function, exact in both tails.
+
+    >>> gt.special.log_ndtr(np.array([-100.0, 0.0]))
+    array([-5.00552421e+03, -6.93147181e-01])
+    """
+
+
+# x = Φ⁻¹(eʸ): dx = Φ(x)/φ(x)·dy
+@elementwise(
+    special("ndtri_exp"),
+    lambda ct, out, _y: ct / normal_ratio(out),
+    replaces=("scipy.special.ndtri_exp",),
+)
+def ndtri_exp(y: ArrayLike, /) -> Array:
+    """Inverse of `log_ndtr`.
+
+    >>> gt.special.ndtri_exp(np.array([-5005.52420869]))
+    array([-100.])
+    """
+
+
+# ---- Owen's function ----------------------------------------------------------------------------
+
+
+def _owens_by_h(ct: Any, _out: Any, h: Any, a: Any) -> Any:
+    return ct * (erf(a * h * (1.0 / _ROOT_2)) * exp(-0.5 * h * h) * (-0.5 / _ROOT_2_PI))
+
+
+def _owens_by_a(ct: Any, _out: Any, h: Any, a: Any) -> Any:
+    scale = 1.0 + a * a
+    return ct * (exp(-0.5 * h * h * scale) / (2.0 * math.pi * scale))
+
+
+# dT = −φ(h)·erf(a·h/√2)/2·dh + exp(−h²·(1 + a²)/2)/(2π·(1 + a²))·da
+@elementwise(
+    of_scipy("owens_t"),
+    _owens_by_h,
+    _owens_by_a,
+    replaces=("scipy.special.owens_t",),
+)
+def owens_t(h: ArrayLike, a: ArrayLike, /) -> Array:
+    """Owen's T function: the probability of X > h and 0 < Y < a·X for two normal variables.
+
+    >>> gt.special.owens_t(np.array([0.0, 1.0]), 1.0)
+    array([0.125     , 0.06674188])
+    """

@@ -1,0 +1,130 @@
+"""What the densities of the gamma and beta distributions are made of, exact for large parameters.
+
+Logarithms of gamma functions are large where a density is not: written out, they would cancel and
+leave few digits. Here the large parts cancel on paper (by Stirling's formula), for all parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradtape.ops.erf import scipy_special
+
+# From here on asymptotic series are exact in double precision.
+_LARGE = 20.0
+_NEAR = 0.3
+_HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
+
+# Coefficients B₂ₖ/(2k·(2k − 1)) of the remainder of Stirling's formula, and B₂ₖ/2k of ψ.
+_REMAINDER = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+_DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
+
+
+def _horner(coefficients: Sequence[float], x: Any) -> Any:
+    total = coefficients[-1] + 0.0 * x
+    for coefficient in reversed(coefficients[:-1]):
+        total = total * x + coefficient
+    return total
+
+
+def stirling_remainder(xp: Any, a: Any) -> Any:
+    """Log Γ(a) − (a − ½)·log a + a − ½·log 2π, for a > 0."""
+    direct = scipy_special(xp).gammaln(a) - (a - 0.5) * xp.log(a) + a - _HALF_LOG_2_PI
+    big = xp.maximum(a, _LARGE)
+    return xp.where(a < _LARGE, direct, _horner(_REMAINDER, 1 / (big * big)) / big)
+
+
+def digamma_minus_log(xp: Any, a: Any) -> Any:
+    """ψ(a) − log a, for a > 0."""
+    big = xp.maximum(a, _LARGE)
+    inverse = 1 / (big * big)
+    far = -0.5 / big - inverse * _horner(_DIGAMMA, inverse)
+    return xp.where(a < _LARGE, scipy_special(xp).digamma(a) - xp.log(a), far)
+
+
+def log_ratio(xp: Any, x: Any, y: Any, difference: Any) -> Any:
+    """log(x/y) of positive numbers whose difference x − y is known better than it is computed."""
+    delta = difference / y
+    near = abs(delta) < _NEAR
+    return xp.where(near, xp.log1p(xp.where(near, delta, 0.0)), xp.log(x) - xp.log(y))
+
+
+def log1p_minus(xp: Any, delta: Any, log1p: Any) -> Any:
+    """log(1 + δ) − δ, given the logarithm for δ that is not small."""
+    near = abs(delta) < _NEAR
+    small = xp.where(near, delta, 0.0)
+    # log(1 + δ) = 2·artanh r with r = δ/(2 + δ), and 2·r − δ = −δ·r
+    r = small / (2.0 + small)
+    square = r * r
+    series = _horner([1.0 / (2 * k + 3) for k in range(12)], square)
+    return xp.where(near, r * (2.0 * square * series - small), log1p - delta)
+
+
+def expm1_minus(xp: Any, w: Any) -> Any:
+    """exp(w) − 1 − w."""
+    near = abs(w) < 0.5
+    small = xp.where(near, w, 0.0)
+    series = _horner([1.0 / math.factorial(k + 2) for k in range(15)], small)
+    return xp.where(near, small * small * series, xp.expm1(w) - w)
+
+
+def gamma_weight(xp: Any, a: Any, x: Any) -> Any:
+    """xᵃ·e⁻ˣ/Γ(a) for positive a and x."""
+    ratio = log_ratio(xp, x, a, x - a)
+    exponent = a * log1p_minus(xp, (x - a) / a, ratio) - stirling_remainder(xp, a)
+    return xp.sqrt(a / (2.0 * math.pi)) * xp.exp(exponent)
+
+
+def beta_weight(xp: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
+    """xᵃ·yᵇ/B(a, b) for positive a and b, and x + y = 1, neither of them 0."""
+    # With x₀ = a/(a + b): x/x₀ − 1 = c/a and y/y₀ − 1 = −c/b; the terms of first order cancel.
+    total, c = a + b, b * x - a * y
+    by_a = a * log1p_minus(xp, c / a, log_ratio(xp, total * x, a, c))
+    by_b = b * log1p_minus(xp, -c / b, log_ratio(xp, total * y, b, -c))
+    rest = stirling_remainder(xp, total) - stirling_remainder(xp, a) - stirling_remainder(xp, b)
+    # The root in parts: a product of small parameters may underflow.
+    root = xp.sqrt(a / total) * xp.sqrt(b / (2.0 * math.pi))
+    return root * xp.exp(by_a + by_b + rest)
+
+
+def derivative_factors(order: int, logs: Callable[[int], Any]) -> list[Any]:
+    """f⁽ⁿ⁾/f for n up to `order`, given the derivatives `logs(k)` of log f for k from 1.
+
+    f⁽ⁿ⁺¹⁾/f = Σ C(n, k)·(log f)⁽ᵏ⁺¹⁾·f⁽ⁿ⁻ᵏ⁾/f
+    """
+    factors: list[Any] = [1.0]
+    for n in range(order):
+        factors.append(sum(math.comb(n, k) * logs(k + 1) * factors[n - k] for k in range(n + 1)))
+    return factors
+
+
+def polygamma(xp: Any, order: int, x: Any) -> Any:
+    """ψ⁽ⁿ⁾(x) for positive x and n from 1."""
+    sign = 1.0 if order % 2 else -1.0
+    return sign * math.factorial(order) * scipy_special(xp).zeta(order + 1.0, x)
+
+
+def polygamma_step(xp: Any, order: int, x: Any, step: Any) -> Any:
+    """ψ⁽ⁿ⁾(x + step) − ψ⁽ⁿ⁾(x) for positive x and a step below x/100, by Taylor's series."""
+    return sum(step**k / math.factorial(k) * polygamma(xp, order + k, x) for k in range(1, 9))
+
+
+# The numbers of Bernoulli B₂, B₄, …
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+
+
+def complex_polygamma(xp: Any, order: int, z: Any) -> Any:
+    """ψ⁽ⁿ⁾(z) of complex numbers, n from 1: by its asymptotic series, far enough to the right."""
+    steps = int(max(_LARGE - float(z.real.min(initial=0.0)), 0.0)) + 1
+    sign, factorial = (-1.0) ** (order + 1), math.factorial
+    total = xp.zeros_like(z)
+    for k in range(steps):
+        total = total + factorial(order) / (z + k) ** (order + 1)
+    z = z + steps
+    total = total + factorial(order - 1) / z**order + factorial(order) / (2 * z ** (order + 1))
+    for k, bernoulli in enumerate(_BERNOULLI, start=1):
+        scale = bernoulli * factorial(2 * k + order - 1) / factorial(2 * k)
+        total = total + scale / z ** (2 * k + order)
+    return (sign * total).astype(z.dtype)
