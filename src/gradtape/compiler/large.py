@@ -24,12 +24,13 @@ from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.large import works_along_axis
 from gradtape.core.lowering import Reduction
-from gradtape.core.op import Op
+from gradtape.core.op import Op, registry
 from gradtape.core.promotion import NATIVE
 from gradtape.errors import GradtapeError
 from gradtape.graph.ir import Graph, Value
 from gradtape.graph.trace import trace
 from gradtape.ops.reduce import accumulated
+from gradtape.ops.shape import broadcast_to
 
 # Elements of a tile: enough to make up for the call, few enough to stay in the first-level cache.
 _TILE = 1024
@@ -208,6 +209,22 @@ class Kernels:
         kernel = self._find(key, op, function, found, tiling)
         return NotImplemented if kernel is None else kernel(found.args, tiling)
 
+    def copied(self, array: Any) -> Any:
+        """A copy of an array of any size, or `NotImplemented`; one number in all places is fine."""
+        spread = not any(array.strides)
+        source = array[(0,) * array.ndim] if spread else array
+        tiling = _Tiling(array.shape, _TILE, {})
+        found = _Call.of([np.asarray(source)], tiling, numbers=spread)
+        if found is None:
+            return NotImplemented
+        copy = registry["copy"]
+
+        def function(x: Any) -> Any:
+            return call(copy, [broadcast_to(x, (_TILE,))], {})
+
+        kernel = self._find((copy, found.kinds), copy, function, found, tiling)
+        return NotImplemented if kernel is None else kernel(found.args, tiling)[0]
+
     def _find(
         self,
         key: Hashable,
@@ -255,8 +272,14 @@ class _Call(NamedTuple):
     kinds: tuple[tuple[np.dtype[Any], tuple[int, ...] | None], ...]
 
     @classmethod
-    def of(cls, operands: Sequence[Any], tiling: _Tiling) -> _Call | None:
-        """The operands of a call; None if kernels do not take them."""
+    def of(cls, operands: Sequence[Any], tiling: _Tiling, *, numbers: bool = False) -> _Call | None:
+        """The operands of a call; None if kernels do not take them.
+
+        Args:
+            operands: Raw values.
+            tiling: How arrays are cut.
+            numbers: Whether arrays without axes are taken for numbers.
+        """
         if len(operands) > MOST_ARRAYS - 2:
             return None
         arrays = [x for x in operands if type(x) is np.ndarray]
@@ -267,6 +290,8 @@ class _Call(NamedTuple):
             tail = None
             if type(operand) in (int, float) and floating is not None:
                 operand = np.asarray(operand, floating)
+            elif numbers and operand.ndim == 0:
+                pass
             elif type(operand) is not np.ndarray or (tail := tiling.tail(operand.shape)) is None:
                 return None
             flags = operand.flags

@@ -61,3 +61,12 @@ def pull_large(
 
 def _quiet() -> bool:
     return not {"raise", "call", "log", "print"} & set(np.geterr().values())
+
+
+def copied(array: Any) -> Any:
+    """A copy of an array, its elements in order."""
+    if array.size >= LARGE and registry.kernels is not None:
+        out = registry.kernels.copied(array)
+        if out is not NotImplemented:
+            return out
+    return np.array(array, order="C")

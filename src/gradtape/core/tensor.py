@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape.backends import array_module, is_raw, to_numpy
+from gradtape.core.advice import library_advice, ways_out
 from gradtape.core.aval import Abstract
 from gradtape.core.op import registry
 from gradtape.core.record import LEAVES, Leaf, Node, Segment
@@ -355,14 +356,17 @@ def concrete(tensor: Tensor, what: str) -> Any:
         value = value.peek()
         if value.record is not None:
             segment = value.record.segment
-            segment.read(value)
+            try:
+                segment.read(value)
+            except ConversionError as error:
+                if advice := library_advice():
+                    error.add_note(advice)
+                raise
             # no_grad stops recording, not tangents.
             if segment.active and (segment.number > floor or not isinstance(segment, Segment)):
                 raise ConversionError(
                     f"{what}: this tensor is recorded by {segment.label}, and its history would "
-                    "be lost. Read the value with t.item() or t.detach().numpy(); fill a buffer "
-                    "of np.zeros_like(x, shape=n) instead of np.zeros(n); join with np.stack "
-                    "instead of np.array; use np.sin instead of math.sin"
+                    f"be lost. {ways_out()}"
                 )
         value = value.value
     return value

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.backends import array_module
-from gradtape.core.large import is_large, is_tiled, pull_large
+from gradtape.core.large import copied, is_large, is_tiled, pull_large
 from gradtape.core.narrow import computes_wide, is_narrow, widened
 from gradtape.core.nested import wrap
 from gradtape.core.op import registry
@@ -366,6 +366,6 @@ def own(value: Any, taken: set[int]) -> Any:
     """
     if type(value) is ndarray:
         if value.base is not None or id(value) in taken or not value.flags.carray:
-            value = np.array(value, order="C")
+            value = copied(value)
         taken.add(id(value))
     return value
