@@ -17,12 +17,13 @@ JAX := jax==0.10.2 jaxlib==0.10.2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch test-array-api lint format bench clean
+.PHONY: help demo test test-torch test-sklearn test-array-api lint format bench clean
 
 help:
 	@echo "make demo        train a classifier on a tape and check its gradients"
 	@echo "make test        run the tests and every example in the documentation"
 	@echo "make test-torch  compare every op that PyTorch has with it"
+	@echo "make test-sklearn  scikit-learn's functions on tensors"
 	@echo "make test-array-api SUITE=...  the Array API consortium's own tests"
 	@echo "make lint        ruff and mypy"
 	@echo "make format      let ruff rewrite the files"
@@ -58,6 +59,11 @@ test: $(VENV)/.stamp
 test-torch: $(PEERS)/.stamp
 	$(PEERS)/bin/python $(PIP_INSTALL) --editable '.[test]'
 	OPENBLAS_NUM_THREADS=1 $(PEERS)/bin/python -m pytest tests/test_torch.py tests/test_optim.py $(ARGS)
+
+# scikit-learn is not among what the tests need; once it is there, make test runs these, too.
+test-sklearn: $(VENV)/.stamp
+	$(VENV)/bin/python $(PIP_INSTALL) --editable '.[sklearn]'
+	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python -m pytest tests/test_scikit_learn.py $(ARGS)
 
 # The suite is not on PyPI: SUITE is a clone of https://github.com/data-apis/array-api-tests. What it
 # is known to reject is argued in tests/array_api_xfails.txt. About five minutes.

@@ -145,7 +145,7 @@ INCOMPLETE = [
         ],
         raises=[Raises((draw(2), draw(3), draw(2)), ShapeError, "betainc: came")],
     ),
-    # Derivatives in parameters are quadratures: all forms of arguments are tried with the one above.
+    # Derivatives in parameters are quadratures; other forms of arguments are tried with betainc.
     special("betaincc", SHAPE, RATE, SHARE, rtol=128, elementwise=False),
     special("betaincinv", SHAPE, RATE, SHARE, rtol=128, elementwise=False),
     special("betainccinv", SHAPE, RATE, SHARE, rtol=128, elementwise=False),
