@@ -163,6 +163,37 @@ def test_broadcasting_is_left_to_numpy(kernels: Any) -> None:
     assert not used(kernels)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [((1024,), (1024, 1024)), ((200,), (200, 200)), ((1024, 1), (1024, 1024)), ((), (300, 300))],
+)
+def test_axes_of_the_same_size_are_not_mixed_up(
+    kernels: Any, one: tuple[int, ...], other: tuple[int, ...]
+) -> None:
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=one), rng.normal(size=other)]
+    assert_as_without(kernels, lambda x, y: x * y, arrays)
+    assert_as_without(kernels, lambda x, y: y - x, arrays)
+    assert_as_without(kernels, lambda x, y: gt.where(y > 0, x, y), arrays)
+
+
+@pytest.mark.parametrize("shape", [(200, 200), (1024, 1024), (1, 40_000), (40_000, 1)])
+def test_normalisation_with_weights(kernels: Any, shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=shape), rng.normal(size=shape[1]), rng.normal(size=shape[1])]
+    assert_as_without(kernels, lambda x, w, b: gt.nn.layer_norm(x, w.shape, w, b), arrays)
+    assert_as_without(kernels, lambda x, w, b: gt.nn.rms_norm(x, w.shape, w) + b, arrays)
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 40_000), (40_000, 1), (3, 20_000), (20_000, 3), (2, 2, 9000)]
+)
+def test_rows_of_any_length(kernels: Any, shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).normal(size=shape)
+    for function in ROWS.values():
+        assert_as_without(kernels, function, [x])
+
+
 def test_floating_point_errors_are_raised_if_asked_for(kernels: Any) -> None:
     x = gt.tensor(np.zeros(SIZE))
     with np.errstate(divide="raise"), pytest.raises(FloatingPointError):

@@ -52,24 +52,27 @@ class _Tiling(NamedTuple):
         batch: The leading axes of the arrays, along which they are cut.
         rows: How many steps of these, taken together, are in a tile.
         params: The parameters of the op for a tile.
+        whole: Whether arrays have no other axes.
     """
 
     batch: tuple[int, ...]
     rows: int
     params: dict[str, Any]
+    whole: bool
 
     @classmethod
     def of(cls, op: Op, shape: tuple[int, ...], params: dict[str, Any]) -> _Tiling | None:
         """How to cut the arrays of a call of an op on one of a shape; None to leave it whole."""
         if op.kind == "elementwise":
-            return cls(shape, _TILE, params)
+            return cls(shape, _TILE, params, True) if math.prod(shape) >= _TILE else None
         if not works_along_axis(op) or len(shape) < 2 or not 0 < shape[-1] <= _LONGEST_ROW:
             return None
         axis = params["axis"]
         if axis not in (len(shape) - 1, (len(shape) - 1,)):
             return None
         rows = max(1, min(_TILE // shape[-1], math.prod(shape[:-1])))
-        return cls(shape[:-1], rows, params | {"axis": (1,) if isinstance(axis, tuple) else 1})
+        along = (1,) if isinstance(axis, tuple) else 1
+        return cls(shape[:-1], rows, params | {"axis": along}, False)
 
     @property
     def length(self) -> int:
@@ -79,7 +82,14 @@ class _Tiling(NamedTuple):
     def tail(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
         """The axes of an array that every row has; None if the array does not have these rows."""
         n = len(self.batch)
-        return shape[n:] if shape[:n] == self.batch else None
+        if shape[:n] != self.batch or (self.whole and len(shape) > n):
+            return None
+        return shape[n:]
+
+    def shared(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The axes of an array that is the same for all rows, as the weights of a layer are."""
+        n = len(self.batch)
+        return shape[n:] if len(shape) >= n and set(shape[:n]) <= {1} else None
 
 
 class _Kernel(NamedTuple):
@@ -109,7 +119,7 @@ class _Kernel(NamedTuple):
                 out.append(None if how is None else args[how])
         if made:
             arrays = [args[i] for i in self.reads] + made
-            tiled = [tiling.rows if array.ndim else 0 for array in arrays]
+            tiled = [0 if tiling.tail(array.shape) is None else tiling.rows for array in arrays]
             run_tiles(self.run, tiling.length, arrays, tiled, len(made))
         return out
 
@@ -125,7 +135,9 @@ class Kernels:
     def forward(self, op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """The result of an op, or `NotImplemented`."""
         shape = next((x.shape for x in operands if type(x) is np.ndarray and x.ndim), None)
-        tiling = None if shape is None else _Tiling.of(op, shape, params)
+        if shape is None or not _aligned(op, operands, len(shape)):
+            return NotImplemented
+        tiling = _Tiling.of(op, shape, params)
         if tiling is None:
             return self._reduced(op, operands, params)
         return self._forward(op, operands, tiling)
@@ -173,9 +185,9 @@ class Kernels:
         params: dict[str, Any],
     ) -> Any:
         """The cotangents of the inputs that are wanted, None for others; or `NotImplemented`."""
-        shape = next((x.shape for x in (*inputs, ct) if getattr(x, "shape", ())), ())
+        shape = ct.shape if op.kind == "elementwise" else inputs[0].shape
         tiling = _Tiling.of(op, shape, params)
-        if tiling is None:
+        if tiling is None or not _aligned(op, inputs, len(shape)):
             return NotImplemented
         values = [ct, out, *inputs]
         there = [value is not None and not isinstance(value, Aval) for value in values]
@@ -186,10 +198,19 @@ class Kernels:
         unread: list[Aval | None] = [None] * len(values)
         for i, x in enumerate(values):
             if isinstance(x, Aval):
-                tail = tiling.tail(x.shape)
-                if tail is None:
+                if (tail := tiling.tail(x.shape)) is not None:
+                    unread[i] = Aval((tiling.rows, *tail), x.dtype)
+                elif (tail := tiling.shared(x.shape)) is not None:
+                    unread[i] = Aval((1, *tail), x.dtype)
+                else:
                     return NotImplemented  # it was broadcast
-                unread[i] = Aval((tiling.rows, *tail), x.dtype)
+        # What all rows share gets a sum over all of them, which is left to NumPy.
+        by_rows = tuple(
+            want and tiling.tail(getattr(x, "shape", shape)) is not None
+            for want, x in zip(wanted, inputs, strict=True)
+        )
+        if not any(by_rows):
+            return NotImplemented
 
         fixed = _exponent(op, inputs)
 
@@ -202,18 +223,24 @@ class Kernels:
                 xs[1] = fixed
             return tuple(
                 rule(ct, out, *xs, **tiling.params) if want else None
-                for rule, want in zip(op.flat_vjps, wanted, strict=True)
+                for rule, want in zip(op.flat_vjps, by_rows, strict=True)
             )
 
-        key = (op, wanted, *there, found.kinds, fixed, *_shapes(unread), *tiling.params.items())
+        key = (op, by_rows, *there, found.kinds, fixed, *_shapes(unread), *tiling.params.items())
         kernel = self._find(key, op, function, found, tiling)
-        return NotImplemented if kernel is None else kernel(found.args, tiling)
+        if kernel is None:
+            return NotImplemented
+        results = kernel(found.args, tiling)
+        for i, want in enumerate(wanted):
+            if want and not by_rows[i]:
+                results[i] = op.vjps[i](ct, out, *inputs, **params)
+        return results
 
     def copied(self, array: Any) -> Any:
         """A copy of an array of any size, or `NotImplemented`; one number in all places is fine."""
         spread = not any(array.strides)
         source = array[(0,) * array.ndim] if spread else array
-        tiling = _Tiling(array.shape, _TILE, {})
+        tiling = _Tiling(array.shape, _TILE, {}, True)
         found = _Call.of([np.asarray(source)], tiling, numbers=spread)
         if found is None:
             return NotImplemented
@@ -245,8 +272,17 @@ class Kernels:
                 count = self._variants[op] = self._variants.get(op, 0) + 1
                 if count > _MOST_VARIANTS:
                     return None
-                self._kernels[key] = _compiled(function, found.avals(tiling), tiling, op.name)
+
+                def whole(*tiles: Any) -> Any:
+                    return function(*found.spread(tiles, tiling))
+
+                self._kernels[key] = _compiled(whole, found.avals(tiling), tiling, op.name)
             return self._kernels[key]
+
+
+def _aligned(op: Op, operands: Sequence[Any], ndim: int) -> bool:
+    """Whether the operands of an op along an axis have the same axes, so that rows are rows."""
+    return op.kind == "elementwise" or all(len(getattr(x, "shape", ())) == ndim for x in operands)
 
 
 def _exponent(op: Op, operands: Sequence[Any]) -> float | None:
@@ -261,24 +297,22 @@ def _shapes(avals: Sequence[Aval | None]) -> tuple[Any, ...]:
 
 
 class _Call(NamedTuple):
-    """Arrays with the same leading axes, and numbers as arrays without axes.
+    """Arrays with the same leading axes, arrays that all rows share, and numbers.
 
     Attributes:
-        args: These.
-        kinds: Of each the dtype and the axes of a row; None for a number.
+        args: These; numbers as arrays without axes.
+        kinds: Of each the dtype, the axes of a row, and what is cut: "rows", "shared" by all of
+            them, one number "spread" over all elements, or a "number".
     """
 
     args: list[Any]
-    kinds: tuple[tuple[np.dtype[Any], tuple[int, ...] | None], ...]
+    kinds: tuple[tuple[np.dtype[Any], tuple[int, ...], str], ...]
 
     @classmethod
     def of(cls, operands: Sequence[Any], tiling: _Tiling, *, numbers: bool = False) -> _Call | None:
         """The operands of a call; None if kernels do not take them.
 
-        Args:
-            operands: Raw values.
-            tiling: How arrays are cut.
-            numbers: Whether arrays without axes are taken for numbers.
+        With `numbers`, arrays without axes are taken for numbers.
         """
         if len(operands) > MOST_ARRAYS - 2:
             return None
@@ -287,24 +321,41 @@ class _Call(NamedTuple):
         args: list[Any] = []
         kinds: list[Any] = []
         for operand in operands:
-            tail = None
+            tail: tuple[int, ...] | None = ()
+            kind = "number"
             if type(operand) in (int, float) and floating is not None:
                 operand = np.asarray(operand, floating)
-            elif numbers and operand.ndim == 0:
-                pass
-            elif type(operand) is not np.ndarray or (tail := tiling.tail(operand.shape)) is None:
+            elif type(operand) is not np.ndarray:
                 return None
+            elif not (numbers and operand.ndim == 0):
+                kind, tail = "rows", tiling.tail(operand.shape)
+                if tail is None:
+                    kind, tail = "shared", tiling.shared(operand.shape)
+                if tail is None:
+                    return None
+                if operand.size > 1 and not any(operand.strides):
+                    # What the gradient of a sum is: nothing but one number.
+                    kind, operand = "spread", np.asarray(operand[(0,) * operand.ndim])
             flags = operand.flags
             if not (flags.c_contiguous and flags.aligned and operand.dtype in NATIVE):
                 return None
             args.append(operand)
-            kinds.append((operand.dtype, tail))
+            kinds.append((operand.dtype, tail, kind))
         return cls(args, tuple(kinds))
 
     def avals(self, tiling: _Tiling) -> list[Aval]:
         """What a tile of each operand is."""
+        lead = {"rows": (tiling.rows,), "shared": (1,)}
         return [
-            Aval(() if tail is None else (tiling.rows, *tail), dtype) for dtype, tail in self.kinds
+            Aval((*lead[kind], *tail) if kind in lead else (), dtype)
+            for dtype, tail, kind in self.kinds
+        ]
+
+    def spread(self, tiles: Sequence[Any], tiling: _Tiling) -> list[Any]:
+        """Tiles, with a number that stands for all elements in all of their places."""
+        return [
+            broadcast_to(tile, (tiling.rows, *tail)) if kind == "spread" else tile
+            for tile, (_, tail, kind) in zip(tiles, self.kinds, strict=True)
         ]
 
 

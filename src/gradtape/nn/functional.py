@@ -35,6 +35,12 @@ from gradtape.ops.nn.activations import (
     tanhshrink,
     threshold,
 )
+from gradtape.ops.nn.attention import (
+    scaled_dot_product_attention,
+)
+from gradtape.ops.nn.bags import (
+    embedding_bag,
+)
 from gradtape.ops.nn.conv import (
     conv1d,
     conv2d,
@@ -45,6 +51,20 @@ from gradtape.ops.nn.conv_transpose import (
     conv_transpose2d,
     conv_transpose3d,
 )
+from gradtape.ops.nn.cross_entropy import (
+    cross_entropy,
+    nll_loss,
+    softmax_cross_entropy,
+    sparse_softmax_cross_entropy,
+)
+from gradtape.ops.nn.ctc import (
+    ctc_loss,
+)
+from gradtape.ops.nn.distances import (
+    cdist,
+    cosine_similarity,
+    pairwise_distance,
+)
 from gradtape.ops.nn.dropout import (
     alpha_dropout,
     dropout,
@@ -54,9 +74,41 @@ from gradtape.ops.nn.dropout import (
     feature_alpha_dropout,
     rrelu,
 )
+from gradtape.ops.nn.embedding import (
+    embedding,
+)
 from gradtape.ops.nn.grid import (
     affine_grid,
     grid_sample,
+)
+from gradtape.ops.nn.likelihoods import (
+    gaussian_nll_loss,
+    kl_div,
+    poisson_nll_loss,
+)
+from gradtape.ops.nn.linear import (
+    bilinear,
+    linear,
+)
+from gradtape.ops.nn.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    huber_loss,
+    l1_loss,
+    mse_loss,
+    sigmoid_cross_entropy,
+    smooth_l1_loss,
+)
+from gradtape.ops.nn.margins import (
+    contrastive_loss,
+    cosine_embedding_loss,
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
 )
 from gradtape.ops.nn.normalization import (
     batch_norm,
@@ -68,6 +120,14 @@ from gradtape.ops.nn.normalization import (
 from gradtape.ops.nn.normalize import (
     local_response_norm,
     normalize,
+)
+from gradtape.ops.nn.overlaps import (
+    dice_loss,
+    distillation_loss,
+    focal_loss,
+    iou_loss,
+    quantile_loss,
+    sigmoid_focal_loss,
 )
 from gradtape.ops.nn.padding import (
     pad,
@@ -224,4 +284,42 @@ __all__ = [
     "rms_norm",
     "local_response_norm",
     "normalize",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "huber_loss",
+    "l1_loss",
+    "mse_loss",
+    "sigmoid_cross_entropy",
+    "smooth_l1_loss",
+    "gaussian_nll_loss",
+    "kl_div",
+    "poisson_nll_loss",
+    "cdist",
+    "cosine_similarity",
+    "pairwise_distance",
+    "cross_entropy",
+    "nll_loss",
+    "softmax_cross_entropy",
+    "sparse_softmax_cross_entropy",
+    "contrastive_loss",
+    "cosine_embedding_loss",
+    "hinge_embedding_loss",
+    "margin_ranking_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
+    "soft_margin_loss",
+    "triplet_margin_loss",
+    "dice_loss",
+    "distillation_loss",
+    "focal_loss",
+    "iou_loss",
+    "quantile_loss",
+    "sigmoid_focal_loss",
+    "embedding",
+    "embedding_bag",
+    "bilinear",
+    "linear",
+    "scaled_dot_product_attention",
+    "ctc_loss",
 ]

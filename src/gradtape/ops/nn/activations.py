@@ -32,10 +32,10 @@ def _hardsigmoid_forward(xp: Any, x: Any) -> Any:
     return xp.minimum(xp.maximum(x + 3.0, 0), 6) / 6
 
 
-# d = dx/6 for −3 < x < 3
+# d = dx/6 for −3 < x < 3; it passes at NaN
 @elementwise(
     _hardsigmoid_forward,
-    lambda ct, _out, x: mask(ct / 6, (x > -3) & (x < 3)),
+    lambda ct, out, _x: mask(ct / 6, (out != 0) & (out != 1)),
     lower=functools.partial(_hardsigmoid_forward, scalar),
 )
 def hardsigmoid(x: ArrayLike, /) -> Array:

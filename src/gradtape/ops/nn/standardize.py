@@ -2,7 +2,7 @@
 
 x̂ = (x − m)·r with the mean m over some axes and r = 1/√(variance + eps); without `center`, m is 0
 and r = 1/√(mean square + eps). There are three forms, so that a layer is one op: plain, with
-weights, and with weights and a bias; these broadcast against x.
+weights, and with weights and a bias. These have as many axes as x, some of size 1.
 """
 
 from __future__ import annotations
@@ -162,6 +162,12 @@ standardize_affine = general(
 )
 
 
+def _lined_up(parameter: Any, ndim: int) -> Any:
+    if parameter is None or len(parameter.shape) == ndim:
+        return parameter
+    return reshape(parameter, (1,) * (ndim - len(parameter.shape)) + parameter.shape)
+
+
 def standardized(
     x: Any, weight: Any, bias: Any, axis: Over, eps: float, center: bool = True
 ) -> Any:
@@ -169,6 +175,7 @@ def standardized(
     if not isinstance(axis, int) and len(axis) == 1:
         axis = axis[0]
     params = {"axis": axis, "eps": float(eps), "center": center}
+    weight, bias = (_lined_up(p, len(x.shape)) for p in (weight, bias))
     if weight is None:
         out = standardize(x, **params)
         return out if bias is None else out + bias

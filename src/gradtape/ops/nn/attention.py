@@ -1,0 +1,378 @@
+"""Scaled dot-product attention: one op, with a rule of its own to second order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import (
+    batch_at_front,
+    broadcast_sizes,
+    general,
+    move_batch_axis,
+    unbroadcast,
+)
+from gradtape.core.lowering import Elements
+from gradtape.core.op import Op, registry
+from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from gradtape.ops import lowered
+from gradtape.ops.arguments import as_array
+from gradtape.ops.cast import astype
+from gradtape.ops.generator import Generator
+from gradtape.ops.matmul import matmul
+from gradtape.ops.nn.attention_blocks import BLOCK, attention_forward, pull_forward
+from gradtape.ops.nn.dropout import draw_kept
+from gradtape.ops.rearrange import repeat
+from gradtape.ops.reduce import floats, sum_over
+from gradtape.ops.select import where
+from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.typing import Array, ArrayLike
+
+# ---- with all weights at once -------------------------------------------------------------------
+
+
+def _rowsum(x: Any) -> Any:
+    return sum_over(x, axis=(len(x.shape) - 1,), keepdims=True)
+
+
+# Of scores, which are those of a query with keys up to its own place; these alone decide it
+_up_to_own = general(
+    "up_to_own",
+    lambda xp, scores: xp.broadcast_to(xp.tri(*scores.shape[-2:], dtype=np.bool_), scores.shape),
+    infer=lambda scores: Aval(scores.shape, np.dtype(np.bool_)),
+    batch=batch_at_front,
+    lower=Elements(lambda i, _scores: i[-1] <= i[-2]),
+)
+
+
+class _Whole:
+    """All weights, as ops: for compiled functions of moderate sizes, and for second derivatives."""
+
+    def __init__(self, q: Any, k: Any, v: Any, others: Any, params: dict[str, Any]) -> None:
+        self.q, self.k, self.v = q, k, v
+        self.scale = params["scale"]
+        self.mask = others[0] if params["masked"] else None
+        scores = matmul(q * self.scale, k.mT)
+        if params["causal"]:
+            scores = where(_up_to_own(scores), scores, -math.inf)
+        if self.mask is not None and self.mask.dtype == np.bool_:
+            scores = where(self.mask, scores, -math.inf)
+        elif self.mask is not None:
+            scores = scores + self.mask
+        # Where no key is open to a query, all of its weights are 0.
+        over = {"axis": (len(scores.shape) - 1,), "limits": True}
+        self.p = call(registry["softmax"], (scores,), over)
+        kept = others[-1] if params["keep"] else None
+        self._factor = None if kept is None else astype(kept, self.p.dtype) * params["keep"]
+
+    def dropped(self, x: Any) -> Any:
+        """What dropout leaves of weights, or of changes of them."""
+        return x if self._factor is None else x * self._factor
+
+    def settled(self, change: Any) -> Any:
+        """How weights change with scores: a symmetric map."""
+        return self.p * (change - _rowsum(self.p * change))
+
+    def of_scores(self, q: Any, k: Any) -> Any:
+        """How scores change with queries and keys; None for those that do not."""
+        terms = [] if q is None else [matmul(q, self.k.mT)]
+        terms += [] if k is None else [matmul(self.q, k.mT)]
+        return None if not terms else sum(terms[1:], terms[0]) * self.scale
+
+
+def _composition(q: Any, k: Any, v: Any, *others: Any, **params: Any) -> Any:
+    if math.prod(q.shape[:-1]) * k.shape[-2] > BLOCK:
+        raise UnsupportedError("attention: no native code for so many weights at once")
+    whole = _Whole(q, k, v, others, params)
+    return matmul(whole.dropped(whole.p), v)
+
+
+# O = P·v with P = softmax(S) and S = scale·q·kᵀ + mask: dP = P∘(dS − Σ P∘dS)
+def _jvp(tangents: Any, _out: Any, q: Any, k: Any, v: Any, *others: Any, **params: Any) -> Any:
+    whole = _Whole(q, k, v, others, params)
+    dq, dk, dv, *rest = tangents
+    change = _with_mask(whole.of_scores(dq, dk), rest, params)
+    total = None if change is None else matmul(whole.dropped(whole.settled(change)), v)
+    if dv is not None:
+        by_v = matmul(whole.dropped(whole.p), dv)
+        total = by_v if total is None else total + by_v
+    return total
+
+
+def _with_mask(change: Any, rest: Any, params: dict[str, Any]) -> Any:
+    dm = rest[0] if params["masked"] else None
+    if dm is None:
+        return change
+    return dm if change is None else change + dm
+
+
+def _vjp(
+    wanted: Any, ct: Any, _out: Any, q: Any, k: Any, v: Any, *others: Any, **params: Any
+) -> Any:
+    pulled = _pull(ct, q, k, v, *others, **params)
+    return (*pulled, *(None,) * (len(wanted) - len(pulled)))
+
+
+# ---- the cotangents, and how they change --------------------------------------------------------
+
+
+class _Pulled(_Whole):
+    """What the cotangents are made of: A = ct·vᵀ, and the change of scores dS = P∘(A − Σ P∘A)."""
+
+    def __init__(
+        self, ct: Any, q: Any, k: Any, v: Any, others: Any, params: dict[str, Any]
+    ) -> None:
+        super().__init__(q, k, v, others, params)
+        self.ct = ct
+        self.a = self.dropped(matmul(ct, v.mT))
+        self.mean = _rowsum(self.p * self.a)
+        self.ds = self.p * (self.a - self.mean)
+
+
+def _results(whole: _Whole, by_scores: Any, dv: Any) -> tuple[Any, ...]:
+    """Cotangents of q, k, v, and of a mask that is added, from that of the scores."""
+    dq = matmul(by_scores, whole.k) * whole.scale
+    dk = matmul(by_scores.mT, whole.q) * whole.scale
+    if whole.mask is None or whole.mask.dtype == np.bool_:
+        return dq, dk, dv
+    return dq, dk, dv, unbroadcast(by_scores, whole.mask.shape)
+
+
+def _pull_composition(ct: Any, q: Any, k: Any, v: Any, *others: Any, **params: Any) -> Any:
+    if math.prod(q.shape[:-1]) * k.shape[-2] > BLOCK:
+        raise UnsupportedError("attention: no native code for so many weights at once")
+    parts = _Pulled(ct, q, k, v, others, params)
+    return _results(parts, parts.ds, matmul(parts.dropped(parts.p).mT, ct))
+
+
+def _pull_jvp(
+    tangents: Any, _out: Any, ct: Any, q: Any, k: Any, v: Any, *others: Any, **params: Any
+) -> Any:
+    d_ct, dq, dk, dv, *rest = tangents
+    parts = _Pulled(ct, q, k, v, others, params)
+    d_scores = _with_mask(parts.of_scores(dq, dk), rest, params)
+    zero = parts.p * 0.0
+    dp = zero if d_scores is None else parts.settled(d_scores)
+    da = zero
+    if d_ct is not None:
+        da = da + parts.dropped(matmul(d_ct, v.mT))
+    if dv is not None:
+        da = da + parts.dropped(matmul(ct, dv.mT))
+    # d(P∘(A − m)) with the mean m = Σ P∘A
+    change = dp * (parts.a - parts.mean) + parts.p * (da - _rowsum(dp * parts.a + parts.p * da))
+    of_v = matmul(parts.dropped(dp).mT, ct)
+    if d_ct is not None:
+        of_v = of_v + matmul(parts.dropped(parts.p).mT, d_ct)
+    of_q, of_k, *more = _results(parts, change, of_v)
+    if dk is not None:
+        of_q = of_q + matmul(parts.ds, dk) * parts.scale
+    if dq is not None:
+        of_k = of_k + matmul(parts.ds.mT, dq) * parts.scale
+    return (of_q, of_k, *more)
+
+
+def _pull_vjp(
+    wanted: Any, cts: Any, _out: Any, ct: Any, q: Any, k: Any, v: Any, *others: Any, **params: Any
+) -> Any:
+    cq, ck, cv, *rest = cts
+    parts = _Pulled(ct, q, k, v, others, params)
+    # What the change of scores is weighed with, and how weights would change by it.
+    t = parts.of_scores(cq, ck)
+    t = t + rest[0] if rest else t
+    mean = _rowsum(parts.p * t)
+    w = parts.p * (t - mean)
+    by_ct = matmul(parts.dropped(w), v) + matmul(parts.dropped(parts.p), cv)
+    by_p = (t - mean) * parts.a - t * parts.mean + parts.dropped(matmul(ct, cv.mT))
+    by_scores = parts.settled(by_p)
+    of_q, of_k, *more = _results(parts, by_scores, matmul(parts.dropped(w).mT, ct))
+    of_q = of_q + matmul(parts.ds, ck) * parts.scale
+    of_k = of_k + matmul(parts.ds.mT, cq) * parts.scale
+    given = (by_ct, of_q, of_k, *more)
+    return (*given, *(None,) * (len(wanted) - len(given)))
+
+
+# ---- the ops ------------------------------------------------------------------------------------
+
+
+def _infer(q: Aval, k: Aval, v: Aval, *_others: Aval, **_params: Any) -> Aval:
+    return Aval((*q.shape[:-1], v.shape[-1]), np.result_type(q.dtype, k.dtype, v.dtype))
+
+
+def _infer_pull(ct: Aval, q: Aval, k: Aval, v: Aval, *others: Aval, **params: Any) -> Any:
+    if params["masked"] and others[0].dtype != np.bool_:
+        return q, k, v, Aval(others[0].shape, ct.dtype)
+    return q, k, v
+
+
+def _lined_up(args: Any, axes: Any, first: int, params: dict[str, Any]) -> tuple[list[Any], int]:
+    """Arguments with the batch as their first axis; masks may leave it out, if nothing is added."""
+    size = next(x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None)
+    lined_up = []
+    ndim = len(args[0].shape) + (axes[0] is None)
+    for number, (x, axis) in enumerate(zip(args, axes, strict=True)):
+        if axis is not None:
+            x = move_batch_axis(x, axis)
+        elif number < first or x.dtype != np.bool_:
+            x = broadcast_to(x, (size, *x.shape))
+        if number >= first and (axis is not None or x.dtype != np.bool_):
+            x = reshape(x, (size, *(1,) * (ndim - len(x.shape)), *x.shape[1:]))
+        lined_up.append(x)
+    return lined_up, size
+
+
+def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, Any]:
+    return call(op, _lined_up(args, axes, 3, params)[0], params), 0
+
+
+def _batch_pull(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, Any]:
+    lined_up, size = _lined_up(args, axes, 4, params)
+    out = list(call(op, lined_up, params))
+    if len(out) > 3:
+        own = args[4].shape if axes[4] is None else move_batch_axis(args[4], axes[4]).shape[1:]
+        out[3] = reshape(out[3], (size, *own))
+    return tuple(out), (0,) * len(out)
+
+
+_attention = general(
+    "attention",
+    attention_forward,
+    infer=_infer,
+    vjp_all=_vjp,
+    jvp=_jvp,
+    batch=_batch,
+    kind="contraction",
+    lower=lowered.composite(_composition),
+)
+_pull = general(
+    "attention_pull",
+    pull_forward,
+    infer=_infer_pull,
+    vjp_all=_pull_vjp,
+    jvp=_pull_jvp,
+    batch=_batch_pull,
+    kind="contraction",
+    outputs=None,
+    lower=lowered.composite(_pull_composition),
+)
+
+
+# ---- the public function ------------------------------------------------------------------------
+
+
+def _repeated(k: Any, heads: int) -> Any:
+    """Keys or values of groups of heads, for each of them."""
+    if len(k.shape) < 3 or not k.shape[-3] or heads % k.shape[-3]:
+        raise ShapeError(
+            f"scaled_dot_product_attention: came {heads} heads of queries and keys of shape "
+            f"{k.shape}; needed heads of keys that divide them"
+        )
+    times = heads // k.shape[-3]
+    return k if times == 1 else repeat(k, times, axis=len(k.shape) - 3)
+
+
+def _checked(q: Any, k: Any, v: Any) -> None:
+    shapes = (q.shape, k.shape, v.shape)
+    fits = min(map(len, shapes)) >= 2 and q.shape[-1] == k.shape[-1] and k.shape[-2] == v.shape[-2]
+    if not fits:
+        raise ShapeError(
+            f"scaled_dot_product_attention: came shapes {q.shape}, {k.shape}, {v.shape}; needed "
+            "(…, queries, size), (…, keys, size), (…, keys, size of values)"
+        )
+    if any(x.dtype.kind == "c" for x in (q, k, v)):
+        raise DTypeError("scaled_dot_product_attention: came complex numbers; needed real ones")
+
+
+def _mask(mask: ArrayLike, shape: tuple[int, ...], causal: bool, dtype: Any) -> Any:
+    if causal:
+        raise ArgumentError(
+            "scaled_dot_product_attention: came attn_mask and is_causal=True; needed one of them; "
+            "join both to one mask"
+        )
+    mask = as_array(mask)
+    if mask.dtype.kind not in "bf":
+        raise DTypeError(
+            f"scaled_dot_product_attention: came a mask of {mask.dtype}; needed truth values, or "
+            "floats to add"
+        )
+    try:
+        fits = broadcast_sizes(mask.shape, shape) == shape
+    except ShapeError:
+        fits = False
+    if not fits:
+        raise ShapeError(
+            f"scaled_dot_product_attention: came a mask of shape {mask.shape}; needed one that "
+            f"broadcasts to {shape}"
+        )
+    return mask if mask.dtype.kind == "b" else astype(mask, dtype, copy=False)
+
+
+def scaled_dot_product_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    /,
+    attn_mask: ArrayLike | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    generator: Generator | None = None,
+) -> Array:
+    """Means of values, weighted by the softmax of the products of queries with keys.
+
+    A query that no key is open to gets 0, and has no gradient.
+
+    Args:
+        query: Of shape (…, queries, size).
+        key: Of shape (…, keys, size).
+        value: Of shape (…, keys, size of values).
+        attn_mask: Which keys are open to which query, as truth values, or numbers to add to the
+            products; broadcast to (…, queries, keys).
+        dropout_p: The probability of a weight to be dropped.
+        is_causal: Whether a query sees only keys up to its own place.
+        scale: What products are multiplied with; None for 1/√size.
+        enable_gqa: Whether several heads of queries (axis -3) share one of keys and values.
+        generator: Where to draw from; the default generator if not given.
+
+    Raises:
+        ShapeError: The shapes do not fit.
+        DTypeError: The numbers are complex, or the mask is of integers.
+        ArgumentError: Both a mask and `is_causal` came, or no probability.
+
+    >>> q = k = np.array([[100.0, 0.0], [0.0, 100.0]])
+    >>> gt.nn.scaled_dot_product_attention(q, k, np.array([[1.0], [2.0]]))
+    array([[1.],
+           [2.]])
+    """
+    q, k, v = (floats(as_array(x)) for x in (query, key, value))
+    _checked(q, k, v)
+    if not 0 <= dropout_p <= 1:
+        raise ArgumentError(
+            f"scaled_dot_product_attention: came dropout_p={dropout_p}; needed a probability"
+        )
+    if enable_gqa:
+        k, v = (_repeated(x, q.shape[-3]) for x in (k, v))
+    lead = broadcast_sizes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    q, k, v = (
+        x if x.shape[:-2] == lead else broadcast_to(x, (*lead, *x.shape[-2:])) for x in (q, k, v)
+    )
+    own, shape = q.dtype, (*lead, q.shape[-2], k.shape[-2])
+    wide = np.float32 if own == np.float16 else own
+    others = [] if attn_mask is None else [_mask(attn_mask, shape, is_causal, wide)]
+    if dropout_p > 0:
+        others.append(draw_kept(shape, float(dropout_p), generator))
+    params = {
+        "scale": 1 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale),
+        "causal": bool(is_causal),
+        "masked": attn_mask is not None,
+        "keep": 1 / (1 - dropout_p) if 0 < dropout_p < 1 else float(dropout_p),
+    }
+    if own == np.float16:
+        q, k, v = (astype(x, np.float32) for x in (q, k, v))
+    out = _attention(q, k, v, *others, **params)
+    return astype(out, own, copy=False) if own == np.float16 else out

@@ -1,0 +1,169 @@
+"""Bags of embeddings: sums, means and maxima over several rows of a table."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import functions, general
+from gradtape.core.op import Op
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.arguments import Batch, as_array
+from gradtape.ops.cast import astype
+from gradtape.ops.gather import as_indices, take_along_axis
+from gradtape.ops.nn.distances import in_front
+from gradtape.ops.nn.embedding import add_rows, read_rows, row_number, table_of
+from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.select import clip, mask, where
+from gradtape.ops.shape import reshape
+from gradtape.typing import Array, ArrayLike
+
+
+def _winners_forward(xp: Any, rows: Any, starts: Any) -> Any:
+    """Along axis −2, where the largest elements of each bag stand; −1 for bags without rows."""
+    if rows.ndim > 2:
+        parts = [
+            _winners_forward(xp, rows[k], starts[k] if starts.ndim > 1 else starts)
+            for k in range(rows.shape[0])
+        ]
+        return xp.stack(parts)
+    n, bags = rows.shape[0], starts.shape[0]
+    filled = xp.append(starts[1:], n) > starts
+    out = xp.full((bags, rows.shape[1]), -1, np.int64)
+    if n and filled.any():
+        begin = starts[filled]
+        largest = xp.maximum.reduceat(rows, begin, axis=0)
+        # A NaN is the largest of its bag.
+        per_row = largest[xp.searchsorted(begin, xp.arange(n), side="right") - 1]
+        hits = (rows == per_row) | (rows != rows)
+        places = xp.where(hits, xp.arange(n)[:, None], n)
+        out[filled] = xp.minimum.reduceat(places, begin, axis=0)
+    return out
+
+
+def _batch_winners(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    return call(op, in_front(args, axes), params), 0
+
+
+_winners = general(
+    "bag_winners",
+    _winners_forward,
+    infer=lambda rows, starts: Aval(
+        (*rows.shape[:-2], starts.shape[-1], rows.shape[-1]), np.dtype(np.int64)
+    ),
+    batch=_batch_winners,
+)
+
+
+def _starts(
+    name: str, indices: Any, offsets: ArrayLike | None, include_last: bool
+) -> tuple[Any, Any]:
+    """All indices along one axis, and where in it each bag begins."""
+    if len(indices.shape) == 2:
+        if offsets is not None:
+            raise ArgumentError(
+                f"{name}: came offsets with numbers of two axes, of which each row is a bag; leave "
+                "them out"
+            )
+        bags, size = indices.shape
+        return reshape(indices, (bags * size,)), np.arange(bags) * size
+    if len(indices.shape) != 1 or offsets is None:
+        raise ShapeError(
+            f"{name}: came numbers of shape {indices.shape}; needed (bags, size), or one axis and "
+            "offsets"
+        )
+    starts = as_indices(offsets, name)
+    if len(starts.shape) != 1:
+        raise ShapeError(f"{name}: came offsets of shape {starts.shape}; needed one axis")
+    return indices, functions["getitem"](starts, slice(0, -1)) if include_last else starts
+
+
+def embedding_bag(
+    x: ArrayLike,
+    /,
+    weight: ArrayLike,
+    offsets: ArrayLike | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: ArrayLike | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Array:
+    """Sums, means or maxima of rows of a table, bag by bag.
+
+    Args:
+        x: The numbers of rows: of shape (bags, size), or along one axis with `offsets`.
+        weight: The table.
+        offsets: Where each bag begins, the first at 0.
+        max_norm: Not supported: a table is not written to.
+        norm_type: Of no use without `max_norm`.
+        scale_grad_by_freq: Not supported.
+        mode: "sum", "mean" or "max"; a bag without rows gives 0.
+        sparse: Not supported: gradients are arrays.
+        per_sample_weights: What each row is multiplied with, for "sum" only.
+        include_last_offset: Whether `offsets` ends with where the last bag ends.
+        padding_idx: A row that does not count.
+
+    Returns:
+        An array of shape (bags, size of a row).
+
+    Raises:
+        IndexingError: There is no such row, or a number is not an integer.
+        ShapeError: The shapes do not fit.
+        ArgumentError: There is no such mode, or options do not go together.
+        UnsupportedError: An option is not supported.
+
+    >>> table = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 8.0]])
+    >>> gt.nn.embedding_bag(np.array([0, 1, 2]), table, np.array([0, 2]), mode="sum")
+    array([[4., 6.],
+           [5., 8.]])
+    """
+    name = "embedding_bag"
+    refused = {"max_norm": max_norm, "scale_grad_by_freq": scale_grad_by_freq, "sparse": sparse}
+    weight = table_of(name, weight, refused)
+    if mode not in ("sum", "mean", "max"):
+        raise ArgumentError(f'{name}: came mode={mode!r}; needed "sum", "mean" or "max"')
+    given = as_indices(x, name)
+    indices, starts = _starts(name, given, offsets, include_last_offset)
+    skip = row_number(name, padding_idx, weight.shape[0])
+    rows = read_rows(weight, indices, skip=skip)
+    if per_sample_weights is not None:
+        factors = as_array(per_sample_weights)
+        if mode != "sum" or factors.shape != given.shape:
+            raise ArgumentError(
+                f"{name}: came weights of shape {factors.shape} and mode={mode!r}; needed "
+                f'mode="sum" and shape {given.shape}'
+            )
+        rows = rows * reshape(factors, (*indices.shape, 1))
+    valid = None if skip is None else indices != skip
+    if mode == "max":
+        return _largest(rows, starts, valid)
+    return _summed(rows, starts, valid, mode == "mean")
+
+
+def _summed(rows: Any, starts: Any, valid: Any, mean: bool) -> Any:
+    n, bags = rows.shape[0], starts.shape[0]
+    numbers = functions["searchsorted"](starts, np.arange(n), side="right") - 1
+    out = add_rows(rows, numbers, count=bags, skip=None)
+    if not mean:
+        return out
+    ones = np.ones(n, rows.dtype) if valid is None else astype(valid, rows.dtype)
+    counts = add_rows(ones, numbers, count=bags, skip=None)
+    return out / reshape(clip(counts, 1.0), (bags, 1))
+
+
+def _largest(rows: Any, starts: Any, valid: Any) -> Any:
+    if valid is not None:
+        rows = where(reshape(valid, (*valid.shape, 1)), rows, -math.inf)
+    if not rows.shape[0]:
+        return sum_of(rows, 0, keepdims=True) + np.zeros((starts.shape[0], 1), rows.dtype)
+    places = _winners(rows, starts)
+    found = take_along_axis(rows, where(places < 0, 0, places), 0)
+    return mask(found, (places >= 0) & (found != -math.inf))

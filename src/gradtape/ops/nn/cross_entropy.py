@@ -1,0 +1,236 @@
+"""Losses of classes: cross entropy from logits, and from logarithms of probabilities."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.ops.arguments import as_array
+from gradtape.ops.cast import astype
+from gradtape.ops.gather import as_indices, take, take_along_axis
+from gradtape.ops.nn.classes import (
+    NOTHING,
+    check_classes,
+    class_hits,
+    dense_cross_entropy,
+    sparse_cross_entropy,
+)
+from gradtape.ops.nn.reduction import check_reduction, floating, reduced
+from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.select import mask, where
+from gradtape.ops.shape import moveaxis, reshape
+from gradtape.typing import Array, ArrayLike
+
+_IGNORED = -100
+
+
+def _classes_last(name: str, x: Any) -> Any:
+    """Logits with the axis of classes last: it is axis 1, or the only one."""
+    if x.dtype.kind == "c" or not x.shape:
+        raise ShapeError(f"{name}: came {x.dtype} of shape {x.shape}; needed real (…, classes, …)")
+    return moveaxis(x, 1, -1) if len(x.shape) > 2 else x
+
+
+def _labels(name: str, target: Any, shape: tuple[int, ...]) -> Any:
+    target = as_indices(target, name)
+    if target.shape != shape:
+        raise ShapeError(
+            f"{name}: came classes of shape {target.shape}; needed {shape}, that of the logits "
+            "without their axis of classes"
+        )
+    return target
+
+
+def _class_weights(name: str, weight: ArrayLike | None, x: Any) -> Any:
+    if weight is None:
+        return None
+    weight, classes = as_array(weight), x.shape[-1]
+    if weight.shape != (classes,):
+        raise ShapeError(f"{name}: came weights of shape {weight.shape}; needed ({classes},)")
+    return astype(weight, x.dtype, copy=False)
+
+
+def _averaged(losses: Any, counts: Any, reduction: str) -> Any:
+    """A mean counts only what is not ignored, and by its weights."""
+    if reduction != "mean":
+        return reduced(losses, reduction)
+    return sum_of(losses) / astype(sum_of(counts), losses.dtype, copy=False)
+
+
+def _counts(target: Any, weight: Any, ignore_index: int) -> Any:
+    """What each sample counts: the weight of its class, 0 if it is ignored."""
+    valid = target != ignore_index
+    if weight is None:
+        return valid
+    # Below 0 is beyond the end as well: nothing is counted from the end.
+    named = where(target < 0, weight.shape[0], target)
+    return mask(take(weight, where(valid, named, 0), 0), valid)
+
+
+# ---- logits -------------------------------------------------------------------------------------
+
+
+def cross_entropy(
+    x: ArrayLike,
+    target: ArrayLike,
+    /,
+    weight: ArrayLike | None = None,
+    ignore_index: int = _IGNORED,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Array:
+    """Cross entropy of classes of which logits are given.
+
+    Args:
+        x: Logits, of shape (classes,), (samples, classes) or (samples, classes, …).
+        target: The numbers of the right classes, of the shape of `x` without its axis of classes;
+            or probabilities of all classes, of the shape of `x`.
+        weight: How much each class counts; a mean is then divided by the sum of weights.
+        ignore_index: The number that says that a sample does not count.
+        reduction: "mean", "sum", or "none" for the losses of all samples. The mean of nothing,
+            where all samples are ignored, is NaN.
+        label_smoothing: The share, from 0 to 1, of the target that is spread over all classes.
+
+    Raises:
+        IndexingError: There is no such class.
+        ShapeError: The shapes do not fit.
+        ArgumentError: There is no such reduction, or the share is not between 0 and 1.
+
+    >>> x = np.array([[0.0, 0.0], [1000.0, 0.0]])
+    >>> gt.nn.cross_entropy(x, np.array([1, 0]), reduction="none")
+    array([0.69314718, 0.        ])
+    """
+    name = "cross_entropy"
+    check_reduction(name, reduction)
+    if not 0 <= label_smoothing <= 1:
+        raise ArgumentError(
+            f"{name}: came label_smoothing={label_smoothing}; needed a share from 0 to 1"
+        )
+    (given,) = floating(x)
+    logits, target = _classes_last(name, given), as_array(target)
+    weight = _class_weights(name, weight, logits)
+    if target.shape == given.shape and given.shape != ():
+        return _by_probabilities(name, logits, target, weight, reduction, label_smoothing)
+    target = _labels(name, target, logits.shape[:-1])
+    classes, axis = logits.shape[-1], len(logits.shape) - 1
+    check_classes(target, classes, ignore_index)
+    counts = _counts(target, weight, ignore_index)
+    if weight is not None and label_smoothing:
+        spread = label_smoothing / classes * weight
+        hits = class_hits(target, classes=classes, ignore_index=ignore_index)
+        own = (1 - label_smoothing) * reshape(counts, (*counts.shape, 1))
+        shares = mask(spread + own * hits, reshape(target != ignore_index, (*target.shape, 1)))
+        return _averaged(dense_cross_entropy(logits, shares, axis=axis), counts, reduction)
+    losses = sparse_cross_entropy(
+        logits, target, axis=axis, ignore_index=ignore_index, smoothing=float(label_smoothing)
+    )
+    return _averaged(losses if weight is None else losses * counts, counts, reduction)
+
+
+def _by_probabilities(
+    name: str, logits: Any, target: Any, weight: Any, reduction: str, smoothing: float
+) -> Any:
+    if target.dtype.kind != "f":
+        raise DTypeError(
+            f"{name}: came a target of {target.dtype} with the shape of the logits; needed "
+            "probabilities, or classes without the axis of classes"
+        )
+    target = _classes_last(name, target)
+    if smoothing:
+        target = (1 - smoothing) * target + smoothing / logits.shape[-1]
+    target = target if weight is None else target * weight
+    losses = dense_cross_entropy(logits, target, axis=len(logits.shape) - 1)
+    return reduced(losses, reduction)
+
+
+def sparse_softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike, /) -> Array:
+    """Cross entropy for each sample, of logits along the last axis and the numbers of classes.
+
+    Args:
+        logits: Of shape (…, classes).
+        labels: The numbers of the right classes, of shape (…).
+
+    Raises:
+        IndexingError: There is no such class.
+        ShapeError: The shapes do not fit.
+
+    >>> gt.nn.sparse_softmax_cross_entropy(np.zeros((2, 4)), np.array([0, 3]))
+    array([1.38629436, 1.38629436])
+    """
+    name = "sparse_softmax_cross_entropy"
+    (logits,) = floating(logits)
+    labels = _labels(name, as_array(labels), logits.shape[:-1])
+    check_classes(labels, logits.shape[-1], NOTHING)
+    return sparse_cross_entropy(
+        logits, labels, axis=len(logits.shape) - 1, ignore_index=NOTHING, smoothing=0.0
+    )
+
+
+def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike, /) -> Array:
+    """Cross entropy for each sample, of logits and probabilities along the last axis.
+
+    Args:
+        logits: Of shape (…, classes).
+        labels: The probabilities of all classes, of the same shape.
+
+    Raises:
+        ShapeError: The shapes differ.
+
+    >>> gt.nn.softmax_cross_entropy(np.zeros((1, 2)), np.array([[0.5, 0.5]]))
+    array([0.69314718])
+    """
+    x, target = floating(logits, labels)
+    if x.shape != target.shape or not x.shape:
+        raise ShapeError(
+            f"softmax_cross_entropy: came shapes {x.shape} and {target.shape}; needed the same, "
+            "with classes along the last axis"
+        )
+    return dense_cross_entropy(x, target, axis=len(x.shape) - 1)
+
+
+# ---- logarithms of probabilities ----------------------------------------------------------------
+
+
+def nll_loss(
+    x: ArrayLike,
+    target: ArrayLike,
+    /,
+    weight: ArrayLike | None = None,
+    ignore_index: int = _IGNORED,
+    reduction: str = "mean",
+) -> Array:
+    """Negative logarithms of the probabilities of the right classes.
+
+    Args:
+        x: Logarithms of probabilities, of shape (classes,), (samples, classes) or (samples,
+            classes, …).
+        target: The numbers of the right classes, of the shape of `x` without its axis of classes.
+        weight: How much each class counts; a mean is then divided by the sum of weights.
+        ignore_index: The number that says that a sample does not count.
+        reduction: "mean", "sum", or "none" for the losses of all samples. The mean of nothing,
+            where all samples are ignored, is NaN.
+
+    Raises:
+        IndexingError: There is no such class.
+        ShapeError: The shapes do not fit.
+        ArgumentError: There is no such reduction.
+
+    >>> gt.nn.nll_loss(np.log([[0.5, 0.5], [0.25, 0.75]]), np.array([1, 0]), reduction="none")
+    array([0.69314718, 1.38629436])
+    """
+    check_reduction("nll_loss", reduction)
+    (x,) = floating(x)
+    x = _classes_last("nll_loss", x)
+    target = _labels("nll_loss", as_array(target), x.shape[:-1])
+    weight = _class_weights("nll_loss", weight, x)
+    check_classes(target, x.shape[-1], ignore_index)
+    valid = target != ignore_index
+    named = where(valid, where(target < 0, x.shape[-1], target), 0)
+    if math.prod(x.shape):
+        chosen = reshape(take_along_axis(x, reshape(named, (*named.shape, 1)), -1), named.shape)
+    else:
+        chosen = sum_of(x, -1)
+    counts = _counts(target, weight, ignore_index)
+    losses = mask(-chosen, valid) if weight is None else -mask(chosen, valid) * counts
+    return _averaged(losses, counts, reduction)

@@ -1,0 +1,262 @@
+"""Distances and angles of vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import broadcast_sizes, general, move_batch_axis, unbroadcast
+from gradtape.core.op import Op
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops import lowered
+from gradtape.ops.arguments import Batch, normalize_axis
+from gradtape.ops.exponential import sqrt
+from gradtape.ops.matmul import matmul
+from gradtape.ops.nn.reduction import check_broadcast, floating
+from gradtape.ops.norm import norm
+from gradtape.ops.reduce import beside, reduced_shape, sum_forward, sum_over
+from gradtape.ops.select import clip, divide_or_zero
+from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.typing import Array, ArrayLike
+
+# ---- cosine of the angle ------------------------------------------------------------------------
+
+
+def _cosine_forward(xp: Any, x: Any, y: Any, axis: int, eps: float) -> Any:
+    over = (axis,)
+    lengths = (xp.sqrt(sum_forward(xp, z * z, over, False)) for z in (x, y))
+    first, second = (xp.maximum(length, eps) for length in lengths)
+    return sum_forward(xp, x * y, over, False) / first / second
+
+
+def _cosine_composition(x: Any, y: Any, axis: int, eps: float) -> Any:
+    over = {"axis": (axis,), "keepdims": False}
+    first, second = (clip(sqrt(sum_over(z * z, **over)), eps) for z in (x, y))
+    return sum_over(x * y, **over) / first / second
+
+
+def _slope(out: Any, x: Any, y: Any, axis: int, eps: float) -> Any:
+    """By the first vector: (v − cos·u)/|x| with vectors u and v of length 1.
+
+    A length below eps is divided by as eps, and changes all the same, as in PyTorch.
+    """
+    length, other = (sqrt(sum_over(z * z, axis=(axis,), keepdims=True)) for z in (x, y))
+    cosine = beside(out, x.shape, (axis,), keepdims=False)
+    return (y / clip(other, eps) - cosine * divide_or_zero(x, length)) / clip(length, eps)
+
+
+def _cosine_jvp(tangents: Any, out: Any, x: Any, y: Any, axis: int, eps: float) -> Any:
+    dx, dy = tangents
+    total = None if dx is None else dx * _slope(out, x, y, axis, eps)
+    if dy is not None:
+        other = dy * _slope(out, y, x, axis, eps)
+        total = other if total is None else total + other
+    return sum_over(total, axis=(axis,), keepdims=False)
+
+
+def _batch_cosine(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    lined_up = in_front(args, axes)
+    return call(op, lined_up, {**params, "axis": params["axis"] + 1}), 0
+
+
+def in_front(args: Any, axes: Any) -> list[Any]:
+    """Arguments with the batch first, those that have none repeated."""
+    size = next(x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None)
+    return [
+        broadcast_to(x, (size, *x.shape)) if axis is None else move_batch_axis(x, axis)
+        for x, axis in zip(args, axes, strict=True)
+    ]
+
+
+_cosine = general(
+    "cosine_similarity",
+    _cosine_forward,
+    infer=lambda x, y, axis, eps: Aval(
+        reduced_shape(x.shape, (axis,), False), np.result_type(x.dtype, y.dtype)
+    ),
+    vjps=(
+        lambda ct, out, x, y, axis, eps: (
+            beside(ct, x.shape, (axis,), False) * _slope(out, x, y, axis, eps)
+        ),
+        lambda ct, out, x, y, axis, eps: (
+            beside(ct, x.shape, (axis,), False) * _slope(out, y, x, axis, eps)
+        ),
+    ),
+    jvp=_cosine_jvp,
+    batch=_batch_cosine,
+    kind="reduction",
+    lower=lowered.composite(_cosine_composition),
+)
+
+
+def cosine_similarity(x1: ArrayLike, x2: ArrayLike, /, dim: int = 1, eps: float = 1e-8) -> Array:
+    """Cosines of the angles between vectors; 0 for vectors of length 0.
+
+    Args:
+        x1: The vectors of one side.
+        x2: Those of the other side.
+        dim: The axis along which the elements of a vector lie.
+        eps: What lengths are taken to be at least.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        AxisError: There is no such axis.
+
+    >>> gt.nn.cosine_similarity(np.array([[1.0, 1.0]]), np.array([[3.0, 0.0]]))
+    array([0.70710678])
+    """
+    x, y = floating(x1, x2)
+    check_broadcast("cosine_similarity", x, y)
+    shape = broadcast_sizes(x.shape, y.shape)
+    axis = normalize_axis(dim, len(shape), "cosine_similarity")
+    x, y = (z if z.shape == shape else broadcast_to(z, shape) for z in (x, y))
+    return _cosine(x, y, axis=axis, eps=float(eps))
+
+
+# ---- distances of pairs -------------------------------------------------------------------------
+
+
+def pairwise_distance(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    keepdim: bool = False,
+) -> Array:
+    """Distances of vectors, pair by pair, along the last axis.
+
+    Args:
+        x1: The vectors of one side.
+        x2: Those of the other side.
+        p: Which norm of the difference: a number or inf.
+        eps: Added to every difference, so that equal vectors have a distance with a slope.
+        keepdim: Whether the last axis stays, with size 1.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+
+    >>> gt.nn.pairwise_distance(np.array([[3.0, 4.0]]), np.zeros((1, 2)), eps=0.0)
+    array([5.])
+    """
+    x, y = floating(x1, x2)
+    check_broadcast("pairwise_distance", x, y)
+    return norm(x - y + eps, p, -1, keepdims=keepdim)
+
+
+# ---- distances of all pairs ---------------------------------------------------------------------
+
+# So many differences are held at once.
+_BLOCK = 1 << 18
+
+
+def _cdist_forward(xp: Any, x: Any, y: Any) -> Any:
+    shape = broadcast_sizes(x.shape[:-2], y.shape[:-2])
+    x, y = (xp.broadcast_to(z, (*shape, *z.shape[-2:])) for z in (x, y))
+    rows, others, size = x.shape[-2], *y.shape[-2:]
+    out = xp.empty((*shape, rows, others), np.result_type(x, y))
+    step = max(1, _BLOCK // max(1, others * size))
+    for sample in np.ndindex(shape):
+        for start in range(0, rows, step):
+            block = (*sample, slice(start, start + step))
+            apart = x[block][:, None] - y[sample]
+            out[block] = sum_forward(xp, apart * apart, (2,), False)
+    return xp.sqrt(out, out=out)
+
+
+def _cdist_composition(x: Any, y: Any) -> Any:
+    wide = reshape(x, (*x.shape[:-1], 1, x.shape[-1]))
+    apart = wide - reshape(y, (*y.shape[:-2], 1, *y.shape[-2:]))
+    return sqrt(sum_over(apart * apart, axis=(len(apart.shape) - 1,), keepdims=False))
+
+
+def _toward(ct: Any, out: Any, x: Any, y: Any) -> Any:
+    """Σ over the others of ct·(x − y)/d, for each x; 0 where points coincide."""
+    weights = divide_or_zero(ct, out)
+    own = sum_over(weights, axis=(len(weights.shape) - 1,), keepdims=True)
+    return unbroadcast(x * own - matmul(weights, y), x.shape)
+
+
+def _cdist_jvp(tangents: Any, out: Any, x: Any, y: Any) -> Any:
+    dx, dy = tangents
+    # (x − y)·(dx − dy), as products of matrices
+    change = 0.0
+    if dx is not None:
+        change = change + sum_over(x * dx, axis=(len(x.shape) - 1,), keepdims=True)
+        change = change - matmul(dx, y.mT)
+    if dy is not None:
+        own = sum_over(y * dy, axis=(len(y.shape) - 1,), keepdims=False)
+        change = change + reshape(own, (*own.shape[:-1], 1, own.shape[-1])) - matmul(x, dy.mT)
+    return divide_or_zero(change, out)
+
+
+def _infer_cdist(x: Aval, y: Aval) -> Aval:
+    shape = (*broadcast_sizes(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-2])
+    return Aval(shape, np.result_type(x.dtype, y.dtype))
+
+
+def _batch_cdist(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    ndim = max(len(x.shape) - (axis is not None) for x, axis in zip(args, axes, strict=True))
+    lined_up = []
+    for x, axis in zip(args, axes, strict=True):
+        if axis is not None:
+            x = move_batch_axis(x, axis)
+            x = reshape(x, (x.shape[0], *(1,) * (ndim + 1 - len(x.shape)), *x.shape[1:]))
+        lined_up.append(x)
+    return call(op, lined_up, params), 0
+
+
+# d|x − y| = (x − y)·(dx − dy)/|x − y|, and 0 where they coincide
+_cdist = general(
+    "cdist",
+    _cdist_forward,
+    infer=_infer_cdist,
+    vjps=(
+        lambda ct, out, x, y: _toward(ct, out, x, y),
+        lambda ct, out, x, y: _toward(ct.mT, out.mT, y, x),
+    ),
+    jvp=_cdist_jvp,
+    batch=_batch_cdist,
+    lower=lowered.composite(_cdist_composition),
+)
+
+
+def cdist(x1: ArrayLike, x2: ArrayLike, /, p: float = 2.0) -> Array:
+    """Distances of all vectors of one side to all of the other.
+
+    Args:
+        x1: Of shape (…, n, size).
+        x2: Of shape (…, m, size).
+        p: Which norm of the difference: a number from 0 or inf.
+
+    Returns:
+        An array of shape (…, n, m); the gradient is 0 where points coincide.
+
+    Raises:
+        ShapeError: The vectors have different sizes, or there are no matrices of them.
+        ArgumentError: `p` is negative.
+
+    >>> gt.nn.cdist(np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([[0.0, 0.0]]))
+    array([[0.],
+           [5.]])
+    """
+    x, y = floating(x1, x2)
+    if len(x.shape) < 2 or len(y.shape) < 2 or x.shape[-1] != y.shape[-1]:
+        raise ShapeError(
+            f"cdist: came shapes {x.shape} and {y.shape}; needed (…, n, size) and (…, m, size)"
+        )
+    if not p >= 0:
+        raise ArgumentError(f"cdist: came p={p}; needed a number >= 0")
+    try:
+        broadcast_sizes(x.shape[:-2], y.shape[:-2])
+    except ShapeError as error:
+        raise ShapeError(
+            f"cdist: came shapes {x.shape} and {y.shape}; needed leading axes that broadcast"
+        ) from error
+    if p == 2 and x.dtype.kind == y.dtype.kind == "f":
+        return _cdist(x, y)
+    wide = reshape(x, (*x.shape[:-1], 1, x.shape[-1]))
+    return norm(wide - reshape(y, (*y.shape[:-2], 1, *y.shape[-2:])), p, -1)

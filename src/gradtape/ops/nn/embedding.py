@@ -1,0 +1,258 @@
+"""Rows of a table by their numbers, and sums of rows: embeddings and bags of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core import promotion, scalar
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import functions, general, move_batch_axis
+from gradtape.core.lowering import Elements, Reader, Scatter
+from gradtape.core.op import Op, Zero
+from gradtape.core.scalar import Scalar
+from gradtape.errors import IndexingError, ShapeError, UnsupportedError
+from gradtape.ops.arguments import Batch, as_array
+from gradtape.ops.cast import stop_gradient
+from gradtape.ops.gather import as_indices
+from gradtape.ops.select import mask, where
+from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.typing import Array, ArrayLike
+
+# Sums of fewer numbers are not worth to load sparse matrices for.
+_FEW = 1 << 12
+
+
+# ---- reading rows, and adding to them -----------------------------------------------------------
+
+
+def _check_rows(indices: Any, count: int) -> None:
+    if indices.size and (indices.min() < 0 or indices.max() >= count):
+        bad = indices[(indices < 0) | (indices >= count)]
+        raise IndexingError(_no_row(bad.flat[0], count))
+
+
+def _no_row(given: Any, count: int) -> str:
+    return f"embedding: came index {given}; needed one from 0 to {count - 1}"
+
+
+def _place(indices: Reader, at: Sequence[Any], count: int) -> tuple[Scalar, Scalar]:
+    """What an index says: as it is given, and as it is used where it is right."""
+    given = scalar.convert(indices(*at), promotion.INT64)
+    known = (given >= 0) & (given < count)
+    return given, indices.check(given, known, _no_row("{}", count), given)
+
+
+def _read_forward(xp: Any, table: Any, indices: Any, skip: int | None) -> Any:
+    _check_rows(indices, table.shape[0])
+    out = table.take(indices, axis=0)
+    if skip is not None:
+        out[indices == skip] = 0
+    return out
+
+
+def _read_element(i: Sequence[Scalar], table: Reader, indices: Reader, skip: int | None) -> Scalar:
+    count, ndim = table.aval.shape[0], indices.aval.ndim
+    if 0 in table.aval.shape or 0 in indices.aval.shape:
+        raise UnsupportedError("embedding: no native code for arrays without elements")
+    given, place = _place(indices, i[:ndim], count)
+    value = table(place, *i[ndim:])
+    return value if skip is None else scalar.where(given == skip, 0, value)
+
+
+def _add_forward(xp: Any, values: Any, indices: Any, count: int, skip: int | None) -> Any:
+    _check_rows(indices, count)
+    shape = (count, *values.shape[indices.ndim :])
+    flat, rows = indices.reshape(-1), values.reshape(indices.size, math.prod(shape[1:]))
+    if skip is not None:
+        flat, rows = flat[flat != skip], rows[flat != skip]
+    if rows.size < _FEW or xp is not np or rows.dtype == np.float16:
+        out = xp.zeros((count, rows.shape[1]), values.dtype)
+        xp.add.at(out, flat, rows)
+        return out.reshape(shape)
+    # A product with a matrix that has a single 1 in each column: ten times as fast.
+    from scipy import sparse
+
+    ones = np.ones(len(flat), rows.dtype)
+    chosen = sparse.csc_array((ones, flat, np.arange(len(flat) + 1)), shape=(count, len(flat)))
+    return (chosen @ rows).reshape(shape)
+
+
+def _add_sizes(
+    values: Aval, indices: Aval, count: int, skip: int | None
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return indices.shape, values.shape[len(indices.shape) :]
+
+
+def _add_put(
+    i: Sequence[Any], values: Reader, indices: Reader, count: int, skip: int | None
+) -> tuple[Sequence[Any], Scalar]:
+    if 0 in values.aval.shape or count == 0:
+        raise UnsupportedError("embedding: no native code for arrays without elements")
+    ndim = indices.aval.ndim
+    given, place = _place(indices, i[:ndim], count)
+    value = values(*i)
+    return [place, *i[ndim:]], value if skip is None else scalar.where(given == skip, 0, value)
+
+
+def _of_both(table: Any, indices: Any) -> tuple[Any, Any]:
+    """One table of all tables along the first axis, and the indices into it."""
+    size, count, *rest = table.shape
+    starts = np.arange(size).reshape(size, *(1,) * (len(indices.shape) - 1))
+    return reshape(table, (size * count, *rest)), indices + starts * count
+
+
+def _batch_read(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    (table, indices), (table_axis, indices_axis) = args, axes
+    if indices_axis is None:
+        # The rest of the axes of a table can be any.
+        last = len(table.shape) - 1
+        out = call(op, (move_batch_axis(table, table_axis, last), indices), params)
+        return out, len(out.shape) - 1
+    indices = move_batch_axis(indices, indices_axis)
+    if table_axis is None:
+        return call(op, (table, indices), params), 0
+    table, places = _of_both(move_batch_axis(table, table_axis), indices)
+    out = read_rows(table, places, skip=None)
+    return _without(out, indices, params["skip"]), 0
+
+
+def _batch_add(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    (values, indices), (values_axis, indices_axis) = args, axes
+    if indices_axis is None:
+        values = move_batch_axis(values, values_axis, len(values.shape) - 1)
+        out = call(op, (values, indices), params)
+        return out, len(out.shape) - 1
+    indices, count = move_batch_axis(indices, indices_axis), params["count"]
+    size = indices.shape[0]
+    if values_axis is None:
+        values = broadcast_to(values, (size, *values.shape))
+    else:
+        values = move_batch_axis(values, values_axis)
+    values = _without(values, indices, params["skip"])
+    places = indices + np.arange(size).reshape(size, *(1,) * (len(indices.shape) - 1)) * count
+    out = add_rows(values, places, count=size * count, skip=None)
+    return reshape(out, (size, count, *out.shape[1:])), 0
+
+
+def _without(rows: Any, indices: Any, skip: int | None) -> Any:
+    if skip is None:
+        return rows
+    rest = (1,) * (len(rows.shape) - len(indices.shape))
+    return mask(rows, reshape(indices != skip, (*indices.shape, *rest)))
+
+
+def _infer_read(table: Aval, indices: Aval, **_params: Any) -> Aval:
+    return Aval((*indices.shape, *table.shape[1:]), table.dtype)
+
+
+_NUMBERED = Zero("the number of a row does not change by a little")
+
+# table[indices], with 0 in place of the row `skip`; transpose: add values to rows of zeros
+read_rows: Any = general(
+    "read_rows",
+    _read_forward,
+    infer=_infer_read,
+    vjps=(
+        lambda ct, _out, _table, indices, skip: add_rows(
+            ct, indices, count=_table.shape[0], skip=skip
+        ),
+        _NUMBERED,
+    ),
+    jvp=lambda tangents, _out, _table, indices, skip: read_rows(tangents[0], indices, skip=skip),
+    batch=_batch_read,
+    lower=Elements(_read_element),
+)
+add_rows: Any = general(
+    "add_rows",
+    _add_forward,
+    infer=lambda values, indices, count, skip: Aval(
+        (count, *values.shape[len(indices.shape) :]), values.dtype
+    ),
+    vjps=(
+        lambda ct, _out, _values, indices, count, skip: read_rows(ct, indices, skip=skip),
+        _NUMBERED,
+    ),
+    jvp=lambda tangents, _out, _values, indices, count, skip: add_rows(
+        tangents[0], indices, count=count, skip=skip
+    ),
+    batch=_batch_add,
+    lower=Scatter(_add_sizes, _add_put, adds=True),
+)
+
+
+# ---- embedding ----------------------------------------------------------------------------------
+
+
+def table_of(name: str, weight: ArrayLike, refused: dict[str, Any]) -> Array:
+    for option, given in refused.items():
+        if given:
+            raise UnsupportedError(f"{name}: came {option}={given}; {_INSTEAD[option]}")
+    weight = as_array(weight)
+    if len(weight.shape) != 2:
+        raise ShapeError(f"{name}: came a table of shape {weight.shape}; needed (rows, size)")
+    return weight
+
+
+_INSTEAD = {
+    "max_norm": "a table is not written to; divide its rows by their norms before",
+    "scale_grad_by_freq": "divide the gradient by how often each row was read",
+    "sparse": "gradients are arrays",
+}
+
+
+def row_number(name: str, number: int | None, count: int) -> int | None:
+    if number is None:
+        return None
+    if not -count <= number < count:
+        raise IndexingError(f"{name}: came padding_idx={number}; there are {count} rows")
+    return number % count
+
+
+def embedding(
+    x: ArrayLike,
+    /,
+    weight: ArrayLike,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Array:
+    """Rows of a table by their numbers.
+
+    Args:
+        x: The numbers of rows, in an array of any shape.
+        weight: The table.
+        padding_idx: A row that has no gradient.
+        max_norm: Not supported: a table is not written to.
+        norm_type: Of no use without `max_norm`.
+        scale_grad_by_freq: Not supported.
+        sparse: Not supported: gradients are arrays.
+
+    Returns:
+        An array of the shape of `x`, and one further axis.
+
+    Raises:
+        IndexingError: There is no such row, or a number is not an integer.
+        ShapeError: The table has other than two axes.
+        UnsupportedError: An option is not supported.
+
+    >>> gt.nn.embedding(np.array([1, 1, 0]), np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[3., 4.],
+           [3., 4.],
+           [1., 2.]])
+    """
+    refused = {"max_norm": max_norm, "scale_grad_by_freq": scale_grad_by_freq, "sparse": sparse}
+    weight = table_of("embedding", weight, refused)
+    indices = as_indices(x, "embedding")
+    skip = row_number("embedding", padding_idx, weight.shape[0])
+    rows = read_rows(weight, indices, skip=skip)
+    if skip is None:
+        return rows
+    padding = reshape(indices == skip, (*indices.shape, 1))
+    return where(padding, functions["getitem"](stop_gradient(weight), skip), rows)

@@ -1,0 +1,163 @@
+"""Losses that are divergences and negative logarithms of likelihoods."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+from gradtape.core import scalar
+from gradtape.core.define import elementwise
+from gradtape.ops.cast import stop_gradient
+from gradtape.ops.exponential import exp, log
+from gradtape.ops.nn.losses import squared_error
+from gradtape.ops.nn.reduction import check_broadcast, check_reduction, floating, reduced
+from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.select import clip, where
+from gradtape.ops.shape import reshape
+from gradtape.typing import Array, ArrayLike
+
+# ---- divergence ---------------------------------------------------------------------------------
+
+
+def _divergence_forward(xp: Any, x: Any, t: Any) -> Any:
+    # t·log t is 0 at 0, where the logarithm is not taken.
+    return t * (xp.log(xp.where(t == 0, 1, t)) - x)
+
+
+def _define_divergences() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    # t·(log t − x): slopes −t and log t + 1 − x
+    @elementwise(
+        _divergence_forward,
+        lambda ct, _out, _x, t: -ct * t,
+        lambda ct, _out, x, t: ct * (log(t) + 1 - x),
+        lower=functools.partial(_divergence_forward, scalar),
+    )
+    def divergence(x: ArrayLike, t: ArrayLike, /) -> Array: ...
+
+    # eˢ·(s − x): slopes −eˢ and eˢ·(s − x) + eˢ
+    @elementwise(
+        lambda xp, x, s: xp.exp(s) * (s - x),
+        lambda ct, _out, _x, s: -ct * exp(s),
+        lambda ct, out, _x, s: ct * (out + exp(s)),
+        lower=lambda x, s: scalar.exp(s) * (s - x),
+    )
+    def log_divergence(x: ArrayLike, s: ArrayLike, /) -> Array: ...
+
+    return divergence, log_divergence
+
+
+divergence, log_divergence = _define_divergences()
+
+
+def kl_div(
+    x: ArrayLike,
+    target: ArrayLike,
+    /,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Array:
+    """Divergence of distributions: target·(log target - x).
+
+    Args:
+        x: The logarithms of probabilities.
+        target: The probabilities to compare with, 0 allowed.
+        reduction: "mean" of all elements, "batchmean" for their sum over the size of the first
+            axis, "sum", or "none".
+        log_target: Whether `target` holds logarithms as well.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        ArgumentError: There is no such reduction.
+
+    >>> gt.nn.kl_div(np.log([0.5, 0.5]), np.array([1.0, 0.0]), reduction="sum")
+    np.float64(0.6931471805599453)
+    """
+    check_reduction("kl_div", reduction, "batchmean")
+    x, target = floating(x, target)
+    check_broadcast("kl_div", x, target)
+    losses = (log_divergence if log_target else divergence)(x, target)
+    if reduction == "batchmean":
+        return sum_of(losses) / (x.shape[0] if x.shape else 1)
+    return reduced(losses, reduction)
+
+
+# ---- likelihoods --------------------------------------------------------------------------------
+
+
+def poisson_nll_loss(
+    x: ArrayLike,
+    target: ArrayLike,
+    /,
+    log_input: bool = True,
+    full: bool = False,
+    eps: float = 1e-8,
+    reduction: str = "mean",
+) -> Array:
+    """Negative logarithm of the likelihood of counts, up to what depends on the counts only.
+
+    Args:
+        x: The logarithm of the expected count, or with `log_input=False` the expected count.
+        target: The count.
+        log_input: Whether `x` is a logarithm.
+        full: Whether Stirling's approximation of log(target!) is added, for counts above 1.
+        eps: Added to an expected count before its logarithm is taken.
+        reduction: "mean", "sum", or "none" for the losses of all elements.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        ArgumentError: There is no such reduction.
+
+    >>> gt.nn.poisson_nll_loss(np.array([0.0, 1.0]), np.array([1.0, 2.0]), reduction="none")
+    array([1.        , 0.71828183])
+    """
+    check_reduction("poisson_nll_loss", reduction)
+    x, target = floating(x, target)
+    check_broadcast("poisson_nll_loss", x, target)
+    losses = exp(x) - target * x if log_input else x - target * log(x + eps)
+    if full:
+        many = target > 1
+        t = where(many, target, 1.0)
+        stirling = t * log(t) - t + 0.5 * log(2 * math.pi * t)
+        losses = losses + where(many, stirling, 0.0)
+    return reduced(losses, reduction)
+
+
+def gaussian_nll_loss(
+    x: ArrayLike,
+    target: ArrayLike,
+    /,
+    var: ArrayLike,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Array:
+    """Negative logarithm of the likelihood of numbers with a normal distribution.
+
+    Args:
+        x: The mean.
+        target: The number.
+        var: The variance: for each element, or one for all along the last axis.
+        full: Whether the constant log(2π)/2 is added.
+        eps: What the variance is taken to be at least; its gradient is as if it were not.
+        reduction: "mean", "sum", or "none" for the losses of all elements.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        ArgumentError: There is no such reduction.
+
+    >>> gt.nn.gaussian_nll_loss(np.zeros(2), np.array([0.0, 2.0]), np.ones(2), reduction="none")
+    array([0., 2.])
+    """
+    name = "gaussian_nll_loss"
+    check_reduction(name, reduction)
+    x, target = floating(x, target)
+    (var,) = floating(var)
+    if len(x.shape) > 0 and var.shape != x.shape and var.shape == x.shape[:-1]:
+        var = reshape(var, (*var.shape, 1))
+    check_broadcast(name, x, target, var)
+    fixed = stop_gradient(var)
+    var = var + (clip(fixed, eps) - fixed)
+    losses = 0.5 * (log(var) + squared_error(x, target) / var)
+    return reduced(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)

@@ -1,0 +1,156 @@
+"""Linear layers: products with weights, and a bias."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.define import general, move_batch_axis
+from gradtape.core.op import Op
+from gradtape.errors import ShapeError
+from gradtape.ops import lowered
+from gradtape.ops.arguments import Batch, as_array
+from gradtape.ops.cast import conj_if_complex
+from gradtape.ops.einsum import einsum
+from gradtape.ops.matmul import matmul
+from gradtape.ops.reduce import sum_over
+from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.typing import Array, ArrayLike
+
+# ---- linear -------------------------------------------------------------------------------------
+
+
+def _forward(xp: Any, x: Any, weight: Any, bias: Any) -> Any:
+    flat = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+    out = xp.dot(flat, weight.T).reshape((*x.shape[:-1], weight.shape[0]))
+    # The product is nobody else's yet: written to where the dtype stays.
+    return xp.add(out, bias, out=out) if out.dtype == np.result_type(out, bias) else out + bias
+
+
+def _flat(x: Any) -> Any:
+    return x if len(x.shape) == 2 else reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
+
+
+def _by_bias(ct: Any, _out: Any, _x: Any, _weight: Any, _bias: Any) -> Any:
+    return sum_over(ct, axis=tuple(range(len(ct.shape) - 1)), keepdims=False)
+
+
+def _jvp(tangents: Any, _out: Any, x: Any, weight: Any, _bias: Any) -> Any:
+    dx, dw, db = tangents
+    terms = [] if dx is None else [matmul(dx, weight.mT)]
+    terms += [] if dw is None else [matmul(x, dw.mT)]
+    terms += [] if db is None else [db]
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total if total.shape == _out.shape else broadcast_to(total, _out.shape)
+
+
+def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    x, weight, bias = args
+    if axes[1] is None and axes[2] is None:
+        return call(op, (move_batch_axis(x, axes[0]), weight, bias), params), 0
+    size = next(arg.shape[axis] for arg, axis in zip(args, axes, strict=True) if axis is not None)
+    x = broadcast_to(x, (size, *x.shape)) if axes[0] is None else move_batch_axis(x, axes[0])
+    shape = x.shape
+    rows = reshape(x, (size, math.prod(shape[1:-1]), shape[-1]))
+    weight = weight if axes[1] is None else move_batch_axis(weight, axes[1])
+    out = matmul(rows, weight.mT)
+    if axes[2] is not None:
+        bias = move_batch_axis(bias, axes[2])
+        bias = reshape(bias, (size, 1, bias.shape[1]))
+    out = out + bias
+    return reshape(out, (*shape[:-1], out.shape[-1])), 0
+
+
+# x·Wᵀ + b: d = dx·Wᵀ + x·dWᵀ + db
+_linear = general(
+    "linear",
+    _forward,
+    infer=lambda x, weight, bias: Aval(
+        (*x.shape[:-1], weight.shape[0]), np.result_type(x.dtype, weight.dtype, bias.dtype)
+    ),
+    vjps=(
+        lambda ct, _out, _x, weight, _bias: matmul(ct, conj_if_complex(weight)),
+        lambda ct, _out, x, _weight, _bias: matmul(_flat(ct).mT, _flat(conj_if_complex(x))),
+        _by_bias,
+    ),
+    jvp=_jvp,
+    batch=_batch,
+    kind="contraction",
+    lower=lowered.composite(lambda x, weight, bias: matmul(x, weight.mT) + bias),
+)
+
+
+def linear(x: ArrayLike, /, weight: ArrayLike, bias: ArrayLike | None = None) -> Array:
+    """Products of vectors with the rows of a matrix, and a bias.
+
+    Args:
+        x: Vectors along the last axis, of shape (…, inputs).
+        weight: Of shape (outputs, inputs), or (inputs,) for a single output without axis.
+        bias: What to add, of shape (outputs,).
+
+    Raises:
+        ShapeError: The shapes do not fit.
+
+    >>> gt.nn.linear(np.array([1.0, 2.0]), np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([0.5, 0.0]))
+    array([1.5, 3. ])
+    """
+    x, weight = as_array(x), as_array(weight)
+    outputs = weight.shape[:-1]
+    if not x.shape or len(weight.shape) not in (1, 2) or weight.shape[-1] != x.shape[-1]:
+        raise ShapeError(
+            f"linear: came shapes {x.shape} and {weight.shape}; needed (…, inputs) and (outputs, "
+            "inputs)"
+        )
+    if bias is None:
+        return matmul(x, weight if len(weight.shape) == 1 else weight.mT)
+    bias = as_array(bias)
+    if bias.shape != outputs:
+        raise ShapeError(f"linear: came a bias of shape {bias.shape}; needed {outputs}")
+    return matmul(x, weight) + bias if not outputs else _linear(x, weight, bias)
+
+
+# ---- bilinear -----------------------------------------------------------------------------------
+
+
+def bilinear(
+    x1: ArrayLike, x2: ArrayLike, /, weight: ArrayLike, bias: ArrayLike | None = None
+) -> Array:
+    """Products x1ᵀ·W·x2 of pairs of vectors with several matrices, and a bias.
+
+    Args:
+        x1: Vectors along the last axis, of shape (…, inputs of the first side).
+        x2: The same of the second side, with equal leading axes.
+        weight: Of shape (outputs, inputs of the first side, inputs of the second side).
+        bias: What to add, of shape (outputs,).
+
+    Raises:
+        ShapeError: The shapes do not fit.
+
+    >>> gt.nn.bilinear(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]), np.ones((1, 2, 2)))
+    array([[21.]])
+    """
+    x, y, weight = as_array(x1), as_array(x2), as_array(weight)
+    fits = (
+        len(weight.shape) == 3
+        and x.shape[:-1] == y.shape[:-1]
+        and (*x.shape[-1:], *y.shape[-1:]) == weight.shape[1:]
+    )
+    if not fits:
+        raise ShapeError(
+            f"bilinear: came shapes {x.shape}, {y.shape} and {weight.shape}; needed (…, n), (…, m) "
+            "and (outputs, n, m)"
+        )
+    out = einsum("bi,kij,bj->bk", _flat(x), weight, _flat(y))
+    out = reshape(out, (*x.shape[:-1], weight.shape[0]))
+    if bias is None:
+        return out
+    bias = as_array(bias)
+    if bias.shape != weight.shape[:1]:
+        raise ShapeError(f"bilinear: came a bias of shape {bias.shape}; needed {weight.shape[:1]}")
+    return out + bias

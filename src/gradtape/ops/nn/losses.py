@@ -1,0 +1,353 @@
+"""Losses element by element: of numbers, of probabilities, of logits."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape.core import scalar
+from gradtape.core.aval import Aval
+from gradtape.core.define import (
+    batch_elementwise,
+    broadcast_sizes,
+    broadcast_tangent,
+    elementwise,
+    general,
+    pointwise,
+    unbroadcast,
+)
+from gradtape.errors import ArgumentError
+from gradtape.ops.activation import sigmoid, softplus
+from gradtape.ops.arguments import as_array
+from gradtape.ops.arithmetic import sign
+from gradtape.ops.exponential import log, log1p
+from gradtape.ops.nn.reduction import (
+    check_broadcast,
+    check_reduction,
+    floating,
+    reduced,
+    weighted,
+)
+from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.select import clip
+from gradtape.typing import Array, ArrayLike
+
+# ---- distances of numbers -----------------------------------------------------------------------
+
+
+def _define_errors() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def squared(xp: Any, x: Any, y: Any) -> Any:
+        apart = x - y
+        return apart * apart
+
+    # d(x − y)² = 2·(x − y)·(dx − dy)
+    @elementwise(
+        squared,
+        lambda ct, _out, x, y: 2.0 * ct * (x - y),
+        lambda ct, _out, x, y: 2.0 * ct * (y - x),
+        lower=functools.partial(squared, scalar),
+    )
+    def squared_error(x: ArrayLike, y: ArrayLike, /) -> Array: ...
+
+    # d|x − y| = sign(x − y)·(dx − dy)
+    @elementwise(
+        lambda xp, x, y: xp.abs(x - y),
+        lambda ct, _out, x, y: ct * sign(x - y),
+        lambda ct, _out, x, y: ct * sign(y - x),
+        lower=lambda x, y: scalar.absolute(x - y),
+    )
+    def absolute_error(x: ArrayLike, y: ArrayLike, /) -> Array: ...
+
+    return squared_error, absolute_error
+
+
+squared_error, absolute_error = _define_errors()
+
+
+def mse_loss(
+    x: ArrayLike, target: ArrayLike, /, reduction: str = "mean", weight: ArrayLike | None = None
+) -> Array:
+    """Squared differences.
+
+    Args:
+        x: What was predicted.
+        target: What it should have been.
+        reduction: "mean", "sum", or "none" for the differences of all elements.
+        weight: How much each of them counts; a mean is then divided by the sum of weights.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        ArgumentError: There is no such reduction.
+
+    >>> gt.nn.mse_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
+    np.float64(2.0)
+    """
+    return _of_errors("mse_loss", squared_error, x, target, reduction, weight)
+
+
+def l1_loss(
+    x: ArrayLike, target: ArrayLike, /, reduction: str = "mean", weight: ArrayLike | None = None
+) -> Array:
+    """Absolute differences; the gradient is 0 where there is none.
+
+    Args:
+        x: What was predicted.
+        target: What it should have been.
+        reduction: "mean", "sum", or "none" for the differences of all elements.
+        weight: How much each of them counts; a mean is then divided by the sum of weights.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        ArgumentError: There is no such reduction.
+
+    >>> gt.nn.l1_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
+    np.float64(1.0)
+    """
+    return _of_errors("l1_loss", absolute_error, x, target, reduction, weight)
+
+
+def _of_errors(
+    name: str,
+    error: Callable[..., Any],
+    x: ArrayLike,
+    target: ArrayLike,
+    reduction: str,
+    weight: ArrayLike | None,
+) -> Any:
+    check_reduction(name, reduction)
+    x, target = floating(x, target)
+    check_broadcast(name, x, target)
+    losses = weighted(name, error(x, target), weight)
+    if weight is None or reduction != "mean":
+        return reduced(losses, reduction)
+    return sum_of(losses) / sum_of(as_array(weight))
+
+
+# ---- huber --------------------------------------------------------------------------------------
+
+
+def _huber_forward(xp: Any, x: Any, y: Any, delta: float, factor: float) -> Any:
+    apart = xp.abs(x - y)
+    near = xp.minimum(apart, delta)
+    return factor * (near * (apart - 0.5 * near))
+
+
+def _huber_slope(x: Any, y: Any, delta: float, factor: float) -> Any:
+    return factor * clip(x - y, -delta, delta)
+
+
+def _huber_jvp(tangents: Any, _out: Any, x: Any, y: Any, delta: float, factor: float) -> Any:
+    dx, dy = tangents
+    change = -dy if dx is None else dx if dy is None else dx - dy
+    return broadcast_tangent(change * _huber_slope(x, y, delta, factor), _out)
+
+
+# ½·d² for d = |x − y| up to δ, a straight line beyond: the slope is x − y clipped to ±δ
+_huber = general(
+    "huber_error",
+    _huber_forward,
+    infer=lambda x, y, delta, factor: Aval(
+        broadcast_sizes(x.shape, y.shape), np.result_type(_weak(x), _weak(y), 0.5)
+    ),
+    vjps=(
+        lambda ct, _out, x, y, delta, factor: unbroadcast(
+            ct * _huber_slope(x, y, delta, factor), x.shape
+        ),
+        lambda ct, _out, x, y, delta, factor: unbroadcast(
+            ct * _huber_slope(y, x, delta, factor), y.shape
+        ),
+    ),
+    jvp=_huber_jvp,
+    batch=batch_elementwise,
+    kind="elementwise",
+    lower=pointwise(functools.partial(_huber_forward, scalar)),
+)
+
+
+def _weak(aval: Aval) -> Any:
+    """What decides the dtype of a result: a number of Python's leaves it to the others."""
+    return aval.dtype.type(0).item() if aval.weak else aval.dtype
+
+
+def smooth_l1_loss(
+    x: ArrayLike, target: ArrayLike, /, reduction: str = "mean", beta: float = 1.0
+) -> Array:
+    """Absolute differences less beta/2, and squared ones over 2·beta below beta.
+
+    Args:
+        x: What was predicted.
+        target: What it should have been.
+        reduction: "mean", "sum", or "none" for the losses of all elements.
+        beta: Up to which difference it is squared; with 0 it is `l1_loss`.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        ArgumentError: There is no such reduction, or beta is negative.
+
+    >>> gt.nn.smooth_l1_loss(np.array([0.5, 3.0]), np.zeros(2), reduction="none")
+    array([0.125, 2.5  ])
+    """
+    if not beta >= 0:
+        raise ArgumentError(f"smooth_l1_loss: came beta={beta}; needed a number >= 0")
+    if beta == 0:
+        return _of_errors("smooth_l1_loss", absolute_error, x, target, reduction, None)
+    error = functools.partial(_huber, delta=float(beta), factor=1 / beta)
+    return _of_errors("smooth_l1_loss", error, x, target, reduction, None)
+
+
+def huber_loss(
+    x: ArrayLike,
+    target: ArrayLike,
+    /,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: ArrayLike | None = None,
+) -> Array:
+    """Half of the squared differences up to delta, and straight lines beyond.
+
+    Args:
+        x: What was predicted.
+        target: What it should have been.
+        reduction: "mean", "sum", or "none" for the losses of all elements.
+        delta: Up to which difference it is squared.
+        weight: How much the loss of each element counts.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        ArgumentError: There is no such reduction, or delta is not positive.
+
+    >>> gt.nn.huber_loss(np.array([0.5, 3.0]), np.zeros(2), reduction="none")
+    array([0.125, 2.5  ])
+    """
+    if not delta > 0:
+        raise ArgumentError(f"huber_loss: came delta={delta}; needed a positive number")
+    check_reduction("huber_loss", reduction)
+    error = functools.partial(_huber, delta=float(delta), factor=1.0)
+    losses = _of_errors("huber_loss", error, x, target, "none", None)
+    return reduced(weighted("huber_loss", losses, weight), reduction)
+
+
+# ---- two classes --------------------------------------------------------------------------------
+
+# Logarithms of probabilities are not below this, so that no loss is infinite.
+_LOWEST = -100.0
+
+
+def _entropy_forward(xp: Any, p: Any, t: Any) -> Any:
+    with np.errstate(divide="ignore"):
+        logs = xp.maximum(xp.log(p), _LOWEST), xp.maximum(xp.log1p(-p), _LOWEST)
+    return logs[1] * t - logs[1] - t * logs[0]
+
+
+def _define_entropies() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    # −t·log p − (1 − t)·log(1 − p): slopes (p − t)/(p·(1 − p)) and log(1 − p) − log p
+    @elementwise(
+        _entropy_forward,
+        lambda ct, _out, p, t: ct * (p - t) / clip(p * (1 - p), 1e-12),
+        lambda ct, _out, p, _t: ct * (clip(log1p(-p), _LOWEST) - clip(log(p), _LOWEST)),
+        lower=functools.partial(_entropy_forward, scalar),
+    )
+    def binary_entropy(p: ArrayLike, t: ArrayLike, /) -> Array: ...
+
+    def of_logits(xp: Any, x: Any, t: Any) -> Any:
+        return xp.maximum(x, 0) - x * t + xp.log1p(xp.exp(-xp.abs(x)))
+
+    # log(1 + eˣ) − x·t: slopes σ(x) − t and −x
+    @elementwise(
+        of_logits,
+        lambda ct, _out, x, t: ct * (sigmoid(x) - t),
+        lambda ct, _out, x, _t: -ct * x,
+        lower=functools.partial(of_logits, scalar),
+    )
+    def logits_entropy(x: ArrayLike, t: ArrayLike, /) -> Array: ...
+
+    return binary_entropy, logits_entropy
+
+
+binary_entropy, logits_entropy = _define_entropies()
+
+
+def binary_cross_entropy(
+    x: ArrayLike,
+    target: ArrayLike,
+    /,
+    weight: ArrayLike | None = None,
+    reduction: str = "mean",
+) -> Array:
+    """Cross entropy of probabilities of two classes.
+
+    Logarithms are taken to be -100 at least, so that a loss is not infinite.
+
+    Args:
+        x: The probability of the first class.
+        target: Which class it is, 1 or 0, or a probability.
+        weight: How much each element counts.
+        reduction: "mean", "sum", or "none" for the losses of all elements.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        ArgumentError: There is no such reduction.
+
+    >>> gt.nn.binary_cross_entropy(np.array([0.5, 0.0]), np.array([1.0, 1.0]), reduction="none")
+    array([  0.69314718, 100.        ])
+    """
+    check_reduction("binary_cross_entropy", reduction)
+    losses = _of_errors("binary_cross_entropy", binary_entropy, x, target, "none", None)
+    return reduced(weighted("binary_cross_entropy", losses, weight), reduction)
+
+
+def binary_cross_entropy_with_logits(
+    x: ArrayLike,
+    target: ArrayLike,
+    /,
+    weight: ArrayLike | None = None,
+    reduction: str = "mean",
+    pos_weight: ArrayLike | None = None,
+) -> Array:
+    """Cross entropy of two classes of which logits are given; large ones lose nothing.
+
+    Args:
+        x: The logits of the first class.
+        target: Which class it is, 1 or 0, or a probability.
+        weight: How much each element counts.
+        reduction: "mean", "sum", or "none" for the losses of all elements.
+        pos_weight: How much elements of the first class count beside those of the second.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        ArgumentError: There is no such reduction.
+
+    >>> x = np.array([-1000.0, 0.0, 1000.0])
+    >>> gt.nn.binary_cross_entropy_with_logits(x, np.ones(3), reduction="none")
+    array([1.00000000e+03, 6.93147181e-01, 0.00000000e+00])
+    """
+    name = "binary_cross_entropy_with_logits"
+    check_reduction(name, reduction)
+    x, target = floating(x, target)
+    check_broadcast(name, x, target)
+    if pos_weight is None:
+        losses = logits_entropy(x, target)
+    else:
+        pos_weight = as_array(pos_weight)
+        check_broadcast(name, x, target, pos_weight)
+        losses = (1 - target) * x + (1 + (pos_weight - 1) * target) * softplus(-x)
+    return reduced(weighted(name, losses, weight), reduction)
+
+
+def sigmoid_cross_entropy(logits: ArrayLike, target: ArrayLike, /) -> Array:
+    """Cross entropy of two classes for each element, of which logits are given.
+
+    Args:
+        logits: The logits of the first class.
+        target: Which class it is, 1 or 0, or a probability.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+
+    >>> gt.nn.sigmoid_cross_entropy(np.array([0.0, 1000.0]), np.array([1.0, 1.0]))
+    array([0.69314718, 0.        ])
+    """
+    return binary_cross_entropy_with_logits(logits, target, reduction="none")

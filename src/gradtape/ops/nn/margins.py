@@ -1,0 +1,338 @@
+"""Losses with a margin: what is right has to be ahead by so much."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.activation import log_sigmoid, relu, softplus
+from gradtape.ops.arguments import as_array
+from gradtape.ops.cumulative import cumprod
+from gradtape.ops.exponential import sqrt
+from gradtape.ops.gather import as_indices, take, take_along_axis
+from gradtape.ops.nn.classes import NOTHING, check_classes, class_hits
+from gradtape.ops.nn.distances import pairwise_distance
+from gradtape.ops.nn.reduction import (
+    check_broadcast,
+    check_reduction,
+    floating,
+    reduced,
+    weighted,
+)
+from gradtape.ops.reduce import max as max_of, sum as sum_of
+from gradtape.ops.select import clip, mask, minimum, where
+from gradtape.ops.shape import reshape
+from gradtape.typing import Array, ArrayLike
+
+# ---- pairs --------------------------------------------------------------------------------------
+
+
+def soft_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = "mean") -> Array:
+    """Log(1 + exp(-target·x)), without overflow.
+
+    Args:
+        x: How sure the first class is.
+        target: 1 for the first class, -1 for the second.
+        reduction: "mean", "sum", or "none" for the losses of all elements.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        ArgumentError: There is no such reduction.
+
+    >>> gt.nn.soft_margin_loss(np.array([0.0, 1000.0]), np.array([1.0, -1.0]), reduction="none")
+    array([6.93147181e-01, 1.00000000e+03])
+    """
+    check_reduction("soft_margin_loss", reduction)
+    x, target = floating(x, target)
+    check_broadcast("soft_margin_loss", x, target)
+    return reduced(softplus(-target * x), reduction)
+
+
+def hinge_embedding_loss(
+    x: ArrayLike, target: ArrayLike, /, margin: float = 1.0, reduction: str = "mean"
+) -> Array:
+    """Distances of pairs that belong together; of others, what they lack of the margin.
+
+    Args:
+        x: The distances.
+        target: 1 for pairs that belong together, -1 for others.
+        margin: How far apart the others have to be.
+        reduction: "mean", "sum", or "none" for the losses of all pairs.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        ArgumentError: There is no such reduction.
+
+    >>> x, target = np.array([0.5, 0.25, 2.0]), np.array([1, -1, -1])
+    >>> gt.nn.hinge_embedding_loss(x, target, reduction="none")
+    array([0.5 , 0.75, 0.  ])
+    """
+    check_reduction("hinge_embedding_loss", reduction)
+    (x,), target = floating(x), as_array(target)
+    check_broadcast("hinge_embedding_loss", x, target)
+    losses = mask(x, target != -1) + mask(clip(margin - x, 0), target != 1)
+    return reduced(losses, reduction)
+
+
+def margin_ranking_loss(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    target: ArrayLike,
+    /,
+    margin: float = 0.0,
+    reduction: str = "mean",
+) -> Array:
+    """What one score lacks to be ahead of another by a margin.
+
+    Args:
+        x1: The scores of one side.
+        x2: Those of the other side.
+        target: 1 where the first one is to be ahead, -1 where the second one is.
+        margin: By how much.
+        reduction: "mean", "sum", or "none" for the losses of all pairs.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        ArgumentError: There is no such reduction.
+
+    >>> gt.nn.margin_ranking_loss(np.array([1.0]), np.array([3.0]), np.array([1.0]))
+    np.float64(2.0)
+    """
+    check_reduction("margin_ranking_loss", reduction)
+    x, y, target = floating(x1, x2, target)
+    check_broadcast("margin_ranking_loss", x, y, target)
+    return reduced(clip(margin - target * (x - y), 0), reduction)
+
+
+def cosine_embedding_loss(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    target: ArrayLike,
+    /,
+    margin: float = 0.0,
+    reduction: str = "mean",
+) -> Array:
+    """One less the cosine for vectors that belong together, the cosine above a margin for others.
+
+    Args:
+        x1: Vectors along the last axis.
+        x2: Those of the other side.
+        target: 1 for pairs that belong together, -1 for others.
+        margin: The cosine that others may have.
+        reduction: "mean", "sum", or "none" for the losses of all pairs.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        ArgumentError: There is no such reduction.
+
+    >>> x, y = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[0.0, 1.0], [1.0, 0.0]])
+    >>> gt.nn.cosine_embedding_loss(x, y, np.array([1, -1]), reduction="none")
+    array([1., 1.])
+    """
+    name = "cosine_embedding_loss"
+    check_reduction(name, reduction)
+    (x, y), target = floating(x1, x2), as_array(target)
+    check_broadcast(name, x, y)
+    squares = [sum_of(z * z, -1) + 1e-12 for z in (x, y)]
+    cosine = sum_of(x * y, -1) / sqrt(squares[0] * squares[1])
+    check_broadcast(name, cosine, target)
+    losses = mask(1 - cosine, target == 1) + mask(clip(cosine - margin, 0), target == -1)
+    return reduced(losses, reduction)
+
+
+def contrastive_loss(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    target: ArrayLike,
+    /,
+    margin: float = 1.0,
+    reduction: str = "mean",
+) -> Array:
+    """Squared distances of pairs that belong together; of others, the square of what is lacking.
+
+    Args:
+        x1: Vectors along the last axis.
+        x2: Those of the other side.
+        target: 1 for pairs that belong together, 0 for others.
+        margin: How far apart the others have to be.
+        reduction: "mean", "sum", or "none" for the losses of all pairs.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        ArgumentError: There is no such reduction.
+
+    >>> x, y = np.array([[0.0], [0.0]]), np.array([[0.5], [0.5]])
+    >>> gt.nn.contrastive_loss(x, y, np.array([1.0, 0.0]), margin=2.0, reduction="none")
+    array([0.25, 2.25])
+    """
+    check_reduction("contrastive_loss", reduction)
+    x, y, target = floating(x1, x2, target)
+    check_broadcast("contrastive_loss", x, y)
+    distance = pairwise_distance(x, y, eps=0.0)
+    check_broadcast("contrastive_loss", distance, target)
+    lacking = relu(margin - distance)
+    return reduced(target * distance**2 + (1 - target) * lacking**2, reduction)
+
+
+def triplet_margin_loss(
+    anchor: ArrayLike,
+    positive: ArrayLike,
+    negative: ArrayLike,
+    /,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Array:
+    """How much further than a positive example by a margin a negative one is not.
+
+    Args:
+        anchor: Vectors along the last axis.
+        positive: Vectors that are to be near.
+        negative: Vectors that are to be far.
+        margin: By how much they are to be further.
+        p: Which norm of a difference its length is.
+        eps: Added to every difference of elements.
+        swap: Whether the negative one is to be far from the positive one as well.
+        reduction: "mean", "sum", or "none" for the losses of all triplets.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        ArgumentError: There is no such reduction.
+
+    >>> a, b, c = np.array([[0.0]]), np.array([[1.0]]), np.array([[1.5]])
+    >>> gt.nn.triplet_margin_loss(a, b, c, eps=0.0)
+    np.float64(0.5)
+    """
+    check_reduction("triplet_margin_loss", reduction)
+    anchor, positive, negative = floating(anchor, positive, negative)
+    check_broadcast("triplet_margin_loss", anchor, positive, negative)
+    near = pairwise_distance(anchor, positive, p, eps)
+    far = pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = minimum(far, pairwise_distance(positive, negative, p, eps))
+    return reduced(clip(margin + near - far, 0), reduction)
+
+
+# ---- classes ------------------------------------------------------------------------------------
+
+
+def _rows(name: str, x: Any, target: Any, per_class: bool) -> None:
+    needed = x.shape if per_class else x.shape[:-1]
+    if len(x.shape) not in (1, 2) or target.shape != needed:
+        raise ShapeError(
+            f"{name}: came shapes {x.shape} and {target.shape}; needed (samples, classes) and "
+            f"{'the same' if per_class else '(samples,)'}, or both without samples"
+        )
+
+
+def multi_margin_loss(
+    x: ArrayLike,
+    target: ArrayLike,
+    /,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: ArrayLike | None = None,
+    reduction: str = "mean",
+) -> Array:
+    """What the score of the right class lacks to be ahead of the others by a margin.
+
+    Args:
+        x: Scores, of shape (samples, classes) or (classes,).
+        target: The numbers of the right classes.
+        p: The power that is taken of it, 1 or 2.
+        margin: By how much it has to be ahead.
+        weight: How much each class counts.
+        reduction: "mean", "sum", or "none" for the losses of all samples.
+
+    Raises:
+        IndexingError: There is no such class.
+        ShapeError: The shapes do not fit.
+        ArgumentError: There is no such reduction or power.
+
+    >>> gt.nn.multi_margin_loss(np.array([[0.5, 1.0]]), np.array([0]))
+    np.float64(0.75)
+    """
+    name = "multi_margin_loss"
+    check_reduction(name, reduction)
+    if p not in (1, 2):
+        raise ArgumentError(f"{name}: came p={p}; needed 1 or 2")
+    (x,), target = floating(x), as_indices(target, name)
+    _rows(name, x, target, per_class=False)
+    classes = x.shape[-1]
+    check_classes(target, classes, NOTHING)
+    # Below 0 is beyond the end as well: nothing is counted from the end.
+    named = where(target < 0, classes, target)
+    own = take_along_axis(x, reshape(named, (*named.shape, 1)), -1)
+    others = class_hits(target, classes=classes, ignore_index=NOTHING) ^ True
+    lacking = mask(relu(margin - own + x), others)
+    losses = sum_of(lacking if p == 1 else lacking * lacking, -1) / classes
+    if weight is not None:
+        losses = losses * take(as_array(weight), named, 0)
+    return reduced(losses, reduction)
+
+
+def multilabel_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = "mean") -> Array:
+    """What the scores of several right classes lack to be ahead of all others by 1.
+
+    Args:
+        x: Scores, of shape (samples, classes) or (classes,).
+        target: The numbers of the right classes, of the same shape; what comes after a -1 does not
+            count.
+        reduction: "mean", "sum", or "none" for the losses of all samples.
+
+    Raises:
+        IndexingError: There is no such class.
+        ShapeError: The shapes differ.
+        ArgumentError: There is no such reduction.
+
+    >>> x, target = np.array([0.1, 0.2, 0.4, 0.8]), np.array([3, 0, -1, 1])
+    >>> gt.nn.multilabel_margin_loss(x, target)
+    np.float64(0.85...)
+    """
+    name = "multilabel_margin_loss"
+    check_reduction(name, reduction)
+    (x,), target = floating(x), as_indices(target, name)
+    _rows(name, x, target, per_class=True)
+    classes = x.shape[-1]
+    check_classes(target, classes, -1)
+    counts = cumprod(where(target < 0, 0, 1), -1) != 0
+    hits = class_hits(target, classes=classes, ignore_index=-1)
+    wide = reshape(counts, (*counts.shape, 1))
+    right = max_of(where(hits & wide, 1, 0), -2, keepdims=True) != 0
+    own = take_along_axis(x, where(counts, target, 0), -1)
+    lacking = relu(1 - reshape(own, (*own.shape, 1)) + reshape(x, (*x.shape[:-1], 1, classes)))
+    losses = sum_of(mask(lacking, wide & (right ^ True)), (-2, -1)) / classes
+    return reduced(losses, reduction)
+
+
+def multilabel_soft_margin_loss(
+    x: ArrayLike,
+    target: ArrayLike,
+    /,
+    weight: ArrayLike | None = None,
+    reduction: str = "mean",
+) -> Array:
+    """Mean over classes of the cross entropy of belonging to each of them.
+
+    Args:
+        x: Logits, with classes along the last axis.
+        target: 1 for a class it belongs to, 0 for others.
+        weight: How much each class counts.
+        reduction: "mean", "sum", or "none" for the losses of all samples.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        ArgumentError: There is no such reduction.
+
+    >>> gt.nn.multilabel_soft_margin_loss(np.zeros((1, 3)), np.array([[1.0, 0.0, 1.0]]))
+    np.float64(0.6931471805599453)
+    """
+    name = "multilabel_soft_margin_loss"
+    check_reduction(name, reduction)
+    x, target = floating(x, target)
+    check_broadcast(name, x, target)
+    losses = -(target * log_sigmoid(x) + (1 - target) * log_sigmoid(-x))
+    losses = weighted(name, losses, weight)
+    return reduced(sum_of(losses, -1) / losses.shape[-1], reduction)

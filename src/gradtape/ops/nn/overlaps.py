@@ -1,0 +1,228 @@
+"""Losses of rare classes, of regions that overlap, of quantiles, and for learning from others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.activation import sigmoid
+from gradtape.ops.nn.cross_entropy import cross_entropy
+from gradtape.ops.nn.likelihoods import log_divergence
+from gradtape.ops.nn.losses import logits_entropy
+from gradtape.ops.nn.reduction import check_broadcast, check_reduction, floating, reduced
+from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.select import maximum
+from gradtape.ops.softmax import log_softmax
+from gradtape.typing import Array, ArrayLike
+
+
+def sigmoid_focal_loss(
+    x: ArrayLike,
+    target: ArrayLike,
+    /,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    reduction: str = "none",
+) -> Array:
+    """Cross entropy of two classes in which what is known well counts little.
+
+    Args:
+        x: The logits of the first class.
+        target: Which class it is, 1 or 0, or a probability.
+        alpha: How much the first class counts, and the second one the rest of 1; negative for no
+            difference.
+        gamma: The power of the probability of the wrong class that each loss is multiplied with.
+        reduction: "mean", "sum", or "none" for the losses of all elements.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        ArgumentError: There is no such reduction.
+
+    >>> gt.nn.sigmoid_focal_loss(np.array([0.0, 1000.0]), np.array([1.0, 1.0]))
+    array([0.0433217, 0.       ])
+    """
+    return _focal("sigmoid_focal_loss", x, target, alpha, gamma, reduction)
+
+
+def focal_loss(
+    x: ArrayLike,
+    target: ArrayLike,
+    /,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    reduction: str = "mean",
+) -> Array:
+    """The mean of `sigmoid_focal_loss`.
+
+    Args:
+        x: The logits of the first class.
+        target: Which class it is, 1 or 0, or a probability.
+        alpha: How much the first class counts, and the second one the rest of 1; negative for no
+            difference.
+        gamma: The power of the probability of the wrong class that each loss is multiplied with.
+        reduction: "mean", "sum", or "none" for the losses of all elements.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        ArgumentError: There is no such reduction.
+
+    >>> gt.nn.focal_loss(np.array([0.0, 1000.0]), np.array([1.0, 1.0]))
+    np.float64(0.0216608...)
+    """
+    return _focal("focal_loss", x, target, alpha, gamma, reduction)
+
+
+def _focal(name: str, x: Any, target: Any, alpha: float, gamma: float, reduction: str) -> Any:
+    check_reduction(name, reduction)
+    x, target = floating(x, target)
+    check_broadcast(name, x, target)
+    wrong = sigmoid(x) * (1 - target) + sigmoid(-x) * target
+    losses = logits_entropy(x, target) * wrong**gamma
+    if alpha >= 0:
+        losses = losses * (alpha * target + (1 - alpha) * (1 - target))
+    return reduced(losses, reduction)
+
+
+# ---- regions ------------------------------------------------------------------------------------
+
+
+def _sums(name: str, x: Any, target: Any) -> tuple[Any, Any, Any]:
+    """For each sample, along the first axis: what both have in common, and the size of each."""
+    if x.shape != target.shape:
+        raise ShapeError(f"{name}: came shapes {x.shape} and {target.shape}; needed the same")
+    axes = tuple(range(min(1, len(x.shape) - 1), len(x.shape)))
+    return sum_of(x * target, axes), sum_of(x, axes), sum_of(target, axes)
+
+
+def dice_loss(
+    x: ArrayLike,
+    target: ArrayLike,
+    /,
+    smooth: float = 1.0,
+    reduction: str = "mean",
+) -> Array:
+    """One less twice what two regions share over the sum of their sizes.
+
+    Args:
+        x: The probability of each place to belong to the region; samples along the first axis,
+            unless it is the only one.
+        target: Whether it does, 1 or 0.
+        smooth: Added above and below, so that empty regions are alike.
+        reduction: "mean", "sum", or "none" for the losses of all samples.
+
+    Raises:
+        ShapeError: The shapes differ.
+        ArgumentError: There is no such reduction.
+
+    >>> gt.nn.dice_loss(np.array([[1.0, 1.0, 0.0]]), np.array([[1.0, 0.0, 0.0]]), smooth=0.0)
+    np.float64(0.333...)
+    """
+    check_reduction("dice_loss", reduction)
+    x, target = floating(x, target)
+    both, first, second = _sums("dice_loss", x, target)
+    return reduced(1 - (2 * both + smooth) / (first + second + smooth), reduction)
+
+
+def iou_loss(
+    x: ArrayLike,
+    target: ArrayLike,
+    /,
+    smooth: float = 1.0,
+    reduction: str = "mean",
+) -> Array:
+    """One less what two regions share over what they cover together.
+
+    Args:
+        x: The probability of each place to belong to the region; samples along the first axis,
+            unless it is the only one.
+        target: Whether it does, 1 or 0.
+        smooth: Added above and below, so that empty regions are alike.
+        reduction: "mean", "sum", or "none" for the losses of all samples.
+
+    Raises:
+        ShapeError: The shapes differ.
+        ArgumentError: There is no such reduction.
+
+    >>> gt.nn.iou_loss(np.array([[1.0, 1.0, 0.0]]), np.array([[1.0, 0.0, 0.0]]), smooth=0.0)
+    np.float64(0.5)
+    """
+    check_reduction("iou_loss", reduction)
+    x, target = floating(x, target)
+    both, first, second = _sums("iou_loss", x, target)
+    return reduced(1 - (both + smooth) / (first + second - both + smooth), reduction)
+
+
+# ---- quantiles, and other networks --------------------------------------------------------------
+
+
+def quantile_loss(
+    x: ArrayLike, target: ArrayLike, /, quantile: float = 0.5, reduction: str = "mean"
+) -> Array:
+    """Differences, weighted so that a quantile of the target is the best prediction.
+
+    Args:
+        x: What was predicted.
+        target: What it should have been.
+        quantile: Which quantile is to be predicted; with 0.5 it is half of `l1_loss`.
+        reduction: "mean", "sum", or "none" for the losses of all elements.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        ArgumentError: There is no such reduction or quantile.
+
+    >>> gt.nn.quantile_loss(np.array([1.0, 3.0]), np.array([2.0, 2.0]), 0.75, reduction="none")
+    array([0.75, 0.25])
+    """
+    check_reduction("quantile_loss", reduction)
+    if not 0 <= quantile <= 1:
+        raise ArgumentError(f"quantile_loss: came quantile={quantile}; needed one from 0 to 1")
+    x, target = floating(x, target)
+    check_broadcast("quantile_loss", x, target)
+    apart = target - x
+    return reduced(maximum(quantile * apart, (quantile - 1) * apart), reduction)
+
+
+def distillation_loss(
+    x: ArrayLike,
+    teacher: ArrayLike,
+    /,
+    target: ArrayLike | None = None,
+    temperature: float = 2.0,
+    alpha: float = 0.5,
+    reduction: str = "mean",
+) -> Array:
+    """Divergence from what another network says, beside the cross entropy of the right classes.
+
+    Args:
+        x: Logits, of shape (samples, classes).
+        teacher: The logits of the other network. They have a gradient, too: `detach()` them.
+        target: The numbers of the right classes; None to learn from the other network alone.
+        temperature: What logits are divided by; the divergence is multiplied with its square.
+        alpha: The share of the divergence in the loss, the cross entropy has the rest.
+        reduction: "mean", "sum", or "none" for the losses of all samples.
+
+    Raises:
+        ShapeError: The shapes do not fit.
+        ArgumentError: There is no such reduction, or the temperature is not positive.
+
+    >>> x = np.array([[1.0, 2.0]])
+    >>> gt.nn.distillation_loss(x, x)
+    np.float64(0.0)
+    """
+    check_reduction("distillation_loss", reduction)
+    if not temperature > 0:
+        raise ArgumentError(
+            f"distillation_loss: came temperature={temperature}; needed a positive number"
+        )
+    x, teacher = floating(x, teacher)
+    if len(x.shape) != 2 or x.shape != teacher.shape:
+        raise ShapeError(
+            f"distillation_loss: came shapes {x.shape} and {teacher.shape}; needed the same, "
+            "(samples, classes)"
+        )
+    own, other = log_softmax(x / temperature), log_softmax(teacher / temperature)
+    losses = temperature**2 * sum_of(log_divergence(own, other), -1)
+    if target is not None:
+        right = cross_entropy(x, target, reduction="none")
+        losses = alpha * losses + (1 - alpha) * right
+    return reduced(losses, reduction)
