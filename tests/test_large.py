@@ -14,7 +14,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.compiler import large as compiler_large
-from gradtape.core.large import LARGE, is_tiled
+from gradtape.core.large import LARGE, copied, is_tiled
 from gradtape.core.op import registry
 from opcall import Call, is_floating
 from opcases.case import OpCase
@@ -66,7 +66,7 @@ def kernels() -> Iterator[Any]:
 
 def used(kernels: Any) -> set[str]:
     """The names of the ops that kernels were made for."""
-    return {key[0].name for key, kernel in kernels._kernels.items() if kernel is not None}
+    return {key[0][0].name for key, kernel in kernels._kernels.items() if kernel is not None}
 
 
 def value_and_gradients(function: Callable[..., Any], arrays: list[Any]) -> list[Any]:
@@ -157,10 +157,45 @@ def test_other_arrays_are_left_to_numpy(kernels: Any, x: Any) -> None:
     assert not used(kernels)
 
 
-def test_broadcasting_is_left_to_numpy(kernels: Any) -> None:
-    x, y = np.ones((300, 300)), np.arange(300.0)
-    np.testing.assert_array_equal((gt.tensor(x) + gt.tensor(y)).numpy(), x + y)
-    assert not used(kernels)
+BROADCAST = [
+    ((300, 200), (200,)),
+    ((300, 200), (300, 1)),
+    ((300, 200), (1, 200)),
+    ((4, 100, 200), (200,)),
+    ((4, 100, 200), (4, 100, 1)),
+    ((4, 100, 200), (100, 1)),
+    ((4, 100, 200), (1, 100, 200)),
+    ((300, 1), (200,)),
+    ((300, 200), ()),
+    ((200, 200), (200,)),
+    ((1, 40_000), (1, 1)),
+    ((20_000, 3), (3,)),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), BROADCAST)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_broadcasting(
+    kernels: Any, one: tuple[int, ...], other: tuple[int, ...], dtype: Any
+) -> None:
+    rng = np.random.default_rng(0)
+    arrays = [np.asarray(rng.uniform(1, 2, shape), dtype) for shape in (one, other)]
+    for function in (gt.add, gt.subtract, gt.multiply, gt.divide, gt.power, gt.maximum):
+        assert_as_without(kernels, function, arrays)
+        assert_as_without(kernels, lambda x, y, f=function: f(y, x), arrays)
+
+
+def test_rows_and_columns_are_broadcast_by_kernels(kernels: Any) -> None:
+    x, row, column = np.ones((300, 200)), np.arange(200.0), np.arange(300.0)[:, None]
+    np.testing.assert_array_equal((gt.tensor(x) + gt.tensor(row)).numpy(), x + row)
+    np.testing.assert_array_equal((gt.tensor(x) * gt.tensor(column)).numpy(), x * column)
+    assert used(kernels) == {"add", "multiply"}
+
+
+def test_numbers_beside_two_precisions(kernels: Any) -> None:
+    x, y = np.zeros(SIZE, np.float32), np.zeros(SIZE)
+    out = gt.where(gt.tensor(x) > 1, gt.tensor(y), 0.1)
+    np.testing.assert_array_equal(out.numpy(), 0.1)
 
 
 @pytest.mark.parametrize(
@@ -208,6 +243,29 @@ def test_a_parameter_that_always_changes_is_not_compiled_for_ever(kernels: Any) 
         expected = np.where(x.numpy() > 0, x.numpy(), slope * x.numpy())
         np.testing.assert_allclose(gt.leaky_relu(x, slope).numpy(), expected, rtol=1e-15)
     assert len(kernels._kernels) == compiler_large._MOST_VARIANTS
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(SIZE, dtype=np.float32),
+        np.broadcast_to(np.float64(2.5), (300, 200)),
+        np.broadcast_to(np.arange(200.0), (300, 200)),
+        np.broadcast_to(np.arange(200.0), (3, 100, 200)),
+        np.broadcast_to(np.arange(300.0)[:, None], (300, 200)),
+        np.broadcast_to(np.arange(300.0).reshape(3, 100, 1), (3, 100, 200)),
+        np.broadcast_to(np.arange(100.0)[:, None], (3, 100, 200)),
+        np.arange(60_000.0).reshape(300, 200).T,
+        np.arange(60_000.0)[::-1],
+        np.broadcast_to(np.arange(3.0), (20_000, 3)),
+    ],
+    ids=["all", "number", "row", "rows", "column", "columns", "middle", "turned", "back", "short"],
+)
+def test_copies(kernels: Any, array: Any) -> None:
+    copy = copied(array)
+    np.testing.assert_array_equal(copy, array)
+    assert copy.flags.carray
+    assert not np.shares_memory(copy, array)
 
 
 def test_second_order(kernels: Any) -> None:

@@ -11,7 +11,6 @@ bits each time. What has no native form is computed by NumPy as always.
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
@@ -19,23 +18,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.compiler.program import Program
-from gradtape.compiler.runtime.tiles import MOST_ARRAYS, run_tiles
+from gradtape.compiler.runtime.tiles import run_tiles
+from gradtape.compiler.tiling import TILE, Call, Tiling
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
-from gradtape.core.large import works_along_axis
 from gradtape.core.lowering import Reduction
 from gradtape.core.op import Op, registry
-from gradtape.core.promotion import NATIVE
 from gradtape.errors import GradtapeError
 from gradtape.graph.ir import Graph, Value
 from gradtape.graph.trace import trace
 from gradtape.ops.reduce import accumulated
 from gradtape.ops.shape import broadcast_to
 
-# Elements of a tile: enough to make up for the call, few enough to stay in the first-level cache.
-_TILE = 1024
-# Rows of more elements are left to NumPy.
-_LONGEST_ROW = 1 << 16
 # A reduction of everything is one of rows of so many elements first.
 _PART = 4096
 # So many kernels of one op are worth it; a parameter or a length of rows that is another one at
@@ -43,53 +37,6 @@ _PART = 4096
 _MOST_VARIANTS = 64
 # Exponents for which there is code of their own; others are read when the kernel runs.
 _EXPONENTS = (-2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4)
-
-
-class _Tiling(NamedTuple):
-    """How arrays are cut.
-
-    Attributes:
-        batch: The leading axes of the arrays, along which they are cut.
-        rows: How many steps of these, taken together, are in a tile.
-        params: The parameters of the op for a tile.
-        whole: Whether arrays have no other axes.
-    """
-
-    batch: tuple[int, ...]
-    rows: int
-    params: dict[str, Any]
-    whole: bool
-
-    @classmethod
-    def of(cls, op: Op, shape: tuple[int, ...], params: dict[str, Any]) -> _Tiling | None:
-        """How to cut the arrays of a call of an op on one of a shape; None to leave it whole."""
-        if op.kind == "elementwise":
-            return cls(shape, _TILE, params, True) if math.prod(shape) >= _TILE else None
-        if not works_along_axis(op) or len(shape) < 2 or not 0 < shape[-1] <= _LONGEST_ROW:
-            return None
-        axis = params["axis"]
-        if axis not in (len(shape) - 1, (len(shape) - 1,)):
-            return None
-        rows = max(1, min(_TILE // shape[-1], math.prod(shape[:-1])))
-        along = (1,) if isinstance(axis, tuple) else 1
-        return cls(shape[:-1], rows, params | {"axis": along}, False)
-
-    @property
-    def length(self) -> int:
-        """How many rows there are."""
-        return math.prod(self.batch)
-
-    def tail(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-        """The axes of an array that every row has; None if the array does not have these rows."""
-        n = len(self.batch)
-        if shape[:n] != self.batch or (self.whole and len(shape) > n):
-            return None
-        return shape[n:]
-
-    def shared(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-        """The axes of an array that is the same for all rows, as the weights of a layer are."""
-        n = len(self.batch)
-        return shape[n:] if len(shape) >= n and set(shape[:n]) <= {1} else None
 
 
 class _Kernel(NamedTuple):
@@ -107,7 +54,7 @@ class _Kernel(NamedTuple):
     reads: tuple[int, ...]
     results: tuple[tuple[Any, tuple[int, ...]] | int | None, ...]
 
-    def __call__(self, args: Sequence[Any], tiling: _Tiling) -> list[Any]:
+    def __call__(self, args: Sequence[Any], tiling: Tiling) -> list[Any]:
         """The results for arrays, and numbers as arrays without axes."""
         made: list[Any] = []
         out: list[Any] = []
@@ -134,16 +81,21 @@ class Kernels:
 
     def forward(self, op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """The result of an op, or `NotImplemented`."""
-        shape = next((x.shape for x in operands if type(x) is np.ndarray and x.ndim), None)
-        if shape is None or not _aligned(op, operands, len(shape)):
+        if op.kind == "elementwise":
+            tiling = Tiling.elementwise([np.shape(x) for x in operands], params)
+            if tiling is None:
+                return NotImplemented
+            return self._forward(op, [tiling.lined_up(x) for x in operands], tiling)
+        shape = operands[0].shape
+        if not _aligned(operands, len(shape)):
             return NotImplemented
-        tiling = _Tiling.of(op, shape, params)
+        tiling = Tiling.of(op, shape, params)
         if tiling is None:
             return self._reduced(op, operands, params)
         return self._forward(op, operands, tiling)
 
-    def _forward(self, op: Op, operands: Sequence[Any], tiling: _Tiling) -> Any:
-        found = _Call.of(operands, tiling)
+    def _forward(self, op: Op, operands: Sequence[Any], tiling: Tiling) -> Any:
+        found = Call.of(operands, tiling)
         if found is None:
             return NotImplemented
         fixed = _exponent(op, operands)
@@ -166,7 +118,7 @@ class Kernels:
             return NotImplemented
         parts = x.reshape(-1)[: x.size // _PART * _PART].reshape(-1, _PART)
         by_part = {**params, "axis": (1,), "keepdims": False}
-        tiling = _Tiling.of(op, parts.shape, by_part)
+        tiling = Tiling.of(op, parts.shape, by_part)
         assert tiling is not None
         made = self._forward(op, [parts], tiling)
         if made is NotImplemented or made.dtype != x.dtype:
@@ -185,45 +137,37 @@ class Kernels:
         params: dict[str, Any],
     ) -> Any:
         """The cotangents of the inputs that are wanted, None for others; or `NotImplemented`."""
-        shape = ct.shape if op.kind == "elementwise" else inputs[0].shape
-        tiling = _Tiling.of(op, shape, params)
-        if tiling is None or not _aligned(op, inputs, len(shape)):
+        tiling = _tiling_of_rule(op, ct, inputs, params)
+        if tiling is None:
             return NotImplemented
+        given, inputs = inputs, [tiling.lined_up(x) for x in inputs]
         values = [ct, out, *inputs]
         there = [value is not None and not isinstance(value, Aval) for value in values]
-        found = _Call.of([x for x, own in zip(values, there, strict=True) if own], tiling)
-        if found is None:
+        found = Call.of([x for x, own in zip(values, there, strict=True) if own], tiling)
+        unread = _unread(values, tiling)
+        if found is None or unread is None:
             return NotImplemented
-        # What was not kept is not read, but for its shape.
-        unread: list[Aval | None] = [None] * len(values)
-        for i, x in enumerate(values):
-            if isinstance(x, Aval):
-                if (tail := tiling.tail(x.shape)) is not None:
-                    unread[i] = Aval((tiling.rows, *tail), x.dtype)
-                elif (tail := tiling.shared(x.shape)) is not None:
-                    unread[i] = Aval((1, *tail), x.dtype)
-                else:
-                    return NotImplemented  # it was broadcast
         # What all rows share gets a sum over all of them, which is left to NumPy.
         by_rows = tuple(
-            want and tiling.tail(getattr(x, "shape", shape)) is not None
+            want and (x is None or tiling.tail(getattr(x, "shape", ())) is not None)
             for want, x in zip(wanted, inputs, strict=True)
         )
         if not any(by_rows):
             return NotImplemented
 
         fixed = _exponent(op, inputs)
+        rules = op.flat_vjps if tiling.whole else op.vjps
 
         def function(*tiles: Any) -> Any:
-            given = iter(tiles)
+            rest = iter(tiles)
             ct, out, *xs = (
-                next(given) if own else aval for own, aval in zip(there, unread, strict=True)
+                next(rest) if own else aval for own, aval in zip(there, unread, strict=True)
             )
             if fixed is not None:
                 xs[1] = fixed
             return tuple(
                 rule(ct, out, *xs, **tiling.params) if want else None
-                for rule, want in zip(op.flat_vjps, by_rows, strict=True)
+                for rule, want in zip(rules, by_rows, strict=True)
             )
 
         key = (op, by_rows, *there, found.kinds, fixed, *_shapes(unread), *tiling.params.items())
@@ -231,25 +175,29 @@ class Kernels:
         if kernel is None:
             return NotImplemented
         results = kernel(found.args, tiling)
-        for i, want in enumerate(wanted):
+        for i, (want, x) in enumerate(zip(wanted, given, strict=True)):
+            if results[i] is not None and x is not None and results[i].shape != x.shape:
+                results[i] = results[i].reshape(x.shape)
             if want and not by_rows[i]:
-                results[i] = op.vjps[i](ct, out, *inputs, **params)
+                results[i] = op.vjps[i](ct, out, *given, **params)
         return results
 
     def copied(self, array: Any) -> Any:
-        """A copy of an array of any size, or `NotImplemented`; one number in all places is fine."""
-        spread = not any(array.strides)
-        source = array[(0,) * array.ndim] if spread else array
-        tiling = _Tiling(array.shape, _TILE, {}, True)
-        found = _Call.of([np.asarray(source)], tiling, numbers=spread)
+        """A copy of an array with its elements in order, or `NotImplemented`.
+
+        What is repeated in it (one number, a row, a column: the gradients of sums) is read once.
+        """
+        source, tiling = _repeated(array)
+        found = Call.of([source], tiling)
         if found is None:
             return NotImplemented
         copy = registry["copy"]
+        tail = array.shape[len(tiling.batch) :]
 
         def function(x: Any) -> Any:
-            return call(copy, [broadcast_to(x, (_TILE,))], {})
+            return call(copy, [broadcast_to(x, (tiling.rows, *tail))], {})
 
-        kernel = self._find((copy, found.kinds), copy, function, found, tiling)
+        kernel = self._find((copy, found.kinds, tail), copy, function, found, tiling)
         return NotImplemented if kernel is None else kernel(found.args, tiling)[0]
 
     def _find(
@@ -257,10 +205,11 @@ class Kernels:
         key: Hashable,
         op: Op,
         function: Callable[..., Any],
-        found: _Call,
-        tiling: _Tiling,
+        found: Call,
+        tiling: Tiling,
     ) -> _Kernel | None:
         """The kernel of a key; None if there is none."""
+        key = key, tiling.rows
         try:
             return self._kernels[key]
         except KeyError:
@@ -280,9 +229,47 @@ class Kernels:
             return self._kernels[key]
 
 
-def _aligned(op: Op, operands: Sequence[Any], ndim: int) -> bool:
+def _aligned(operands: Sequence[Any], ndim: int) -> bool:
     """Whether the operands of an op along an axis have the same axes, so that rows are rows."""
-    return op.kind == "elementwise" or all(len(getattr(x, "shape", ())) == ndim for x in operands)
+    return all(len(getattr(x, "shape", ())) == ndim for x in operands)
+
+
+def _tiling_of_rule(
+    op: Op, ct: Any, inputs: Sequence[Any], params: dict[str, Any]
+) -> Tiling | None:
+    """How to cut what a rule reads; None to leave it whole."""
+    if op.kind == "elementwise":
+        shapes = [getattr(x, "shape", ()) for x in inputs if x is not None]
+        return Tiling.elementwise([ct.shape, *shapes], params)
+    shape = inputs[0].shape
+    return Tiling.of(op, shape, params) if _aligned(inputs, len(shape)) else None
+
+
+def _unread(values: Sequence[Any], tiling: Tiling) -> list[Aval | None] | None:
+    """Tiles of what was not kept and is not read, but for its shape; None if there are none."""
+    unread: list[Aval | None] = [None] * len(values)
+    for i, x in enumerate(values):
+        if isinstance(x, Aval):
+            if (tail := tiling.tail(x.shape)) is not None:
+                unread[i] = Aval((tiling.rows, *tail), x.dtype)
+            elif (tail := tiling.shared(x.shape)) is not None:
+                unread[i] = Aval((1, *tail), x.dtype)
+            else:
+                return None
+    return unread
+
+
+def _repeated(array: Any) -> tuple[Any, Tiling]:
+    """What is in an array without its repetitions, and how to cut the array."""
+    if not any(array.strides):
+        return array[(0,) * array.ndim], Tiling(array.shape, TILE, {}, True)
+    tiling = Tiling.elementwise([array.shape, array.shape[-1:]], {})
+    if tiling is not None and not tiling.whole:
+        if not any(array.strides[:-1]):
+            return array[(slice(1),) * (array.ndim - 1)], tiling
+        if not array.strides[-1]:
+            return array[..., :1], tiling
+    return array, Tiling(array.shape, TILE, {}, True)
 
 
 def _exponent(op: Op, operands: Sequence[Any]) -> float | None:
@@ -296,71 +283,8 @@ def _shapes(avals: Sequence[Aval | None]) -> tuple[Any, ...]:
     return tuple(aval and aval.shape for aval in avals)
 
 
-class _Call(NamedTuple):
-    """Arrays with the same leading axes, arrays that all rows share, and numbers.
-
-    Attributes:
-        args: These; numbers as arrays without axes.
-        kinds: Of each the dtype, the axes of a row, and what is cut: "rows", "shared" by all of
-            them, one number "spread" over all elements, or a "number".
-    """
-
-    args: list[Any]
-    kinds: tuple[tuple[np.dtype[Any], tuple[int, ...], str], ...]
-
-    @classmethod
-    def of(cls, operands: Sequence[Any], tiling: _Tiling, *, numbers: bool = False) -> _Call | None:
-        """The operands of a call; None if kernels do not take them.
-
-        With `numbers`, arrays without axes are taken for numbers.
-        """
-        if len(operands) > MOST_ARRAYS - 2:
-            return None
-        arrays = [x for x in operands if type(x) is np.ndarray]
-        floating = next((x.dtype for x in arrays if x.dtype.kind == "f"), None)
-        args: list[Any] = []
-        kinds: list[Any] = []
-        for operand in operands:
-            tail: tuple[int, ...] | None = ()
-            kind = "number"
-            if type(operand) in (int, float) and floating is not None:
-                operand = np.asarray(operand, floating)
-            elif type(operand) is not np.ndarray:
-                return None
-            elif not (numbers and operand.ndim == 0):
-                kind, tail = "rows", tiling.tail(operand.shape)
-                if tail is None:
-                    kind, tail = "shared", tiling.shared(operand.shape)
-                if tail is None:
-                    return None
-                if operand.size > 1 and not any(operand.strides):
-                    # What the gradient of a sum is: nothing but one number.
-                    kind, operand = "spread", np.asarray(operand[(0,) * operand.ndim])
-            flags = operand.flags
-            if not (flags.c_contiguous and flags.aligned and operand.dtype in NATIVE):
-                return None
-            args.append(operand)
-            kinds.append((operand.dtype, tail, kind))
-        return cls(args, tuple(kinds))
-
-    def avals(self, tiling: _Tiling) -> list[Aval]:
-        """What a tile of each operand is."""
-        lead = {"rows": (tiling.rows,), "shared": (1,)}
-        return [
-            Aval((*lead[kind], *tail) if kind in lead else (), dtype)
-            for dtype, tail, kind in self.kinds
-        ]
-
-    def spread(self, tiles: Sequence[Any], tiling: _Tiling) -> list[Any]:
-        """Tiles, with a number that stands for all elements in all of their places."""
-        return [
-            broadcast_to(tile, (tiling.rows, *tail)) if kind == "spread" else tile
-            for tile, (_, tail, kind) in zip(tiles, self.kinds, strict=True)
-        ]
-
-
 def _compiled(
-    function: Callable[..., Any], avals: Sequence[Aval], tiling: _Tiling, name: str
+    function: Callable[..., Any], avals: Sequence[Aval], tiling: Tiling, name: str
 ) -> _Kernel | None:
     """A kernel of a function of tiles; None if it has no native form."""
     present: list[bool] = []

@@ -18,6 +18,7 @@ from gradtape.compiler.kernel import (
     Stage,
     Statement,
     Store,
+    walk,
 )
 from gradtape.compiler.pull import Index, Puller, flat_place, load, place
 from gradtape.core.lowering import Scan, Scatter
@@ -110,4 +111,25 @@ def _put(node: Node, lowering: Scatter, puller: Puller, out: Buffer, name: str) 
     at = tuple(convert(scalar(i), INT64) for i in index)
     fixed, computed = flat_place(out, out.shape, at)
     store = Store(fixed, convert(value, out.dtype), computed, lowering.adds)
+    loops = [axis for axis in axes if axis.size > 1]
+    if loops:
+        last = loops[-1]
+        # Vectors are of elements that lie side by side; and where nothing is done in order, the
+        # last vector may do elements again, which must not be added to others twice.
+        beside = fixed.step(last) == 1 and not (
+            computed is not None and _moves_along(computed, last)
+        )
+        to_others = lowering.adds and lowering.start is not None
+        in_order = any(axis.serial for axis in loops)
+        last.serial |= not beside or (to_others and not in_order)
     return _kernel(name, axes, [store], node)
+
+
+def _moves_along(expression: Scalar, axis: Axis) -> bool:
+    """Whether an expression may have another value at the next step of an axis."""
+    return any(
+        part.extra is axis
+        if part.name == "axis"
+        else part.name in ("load", "gather") and part.extra.step(axis) != 0
+        for part in walk(expression, set())
+    )

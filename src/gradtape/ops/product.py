@@ -1,4 +1,4 @@
-"""Products. Their rules never divide by an element, so zeros are elements like any other."""
+"""Products. Their rules divide by elements only where all can be: zeros are like any other."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from gradtape.core.define import functions, general, public
 from gradtape.core.lowering import Reduction
 from gradtape.core.op import infer_like
+from gradtape.ops.arguments import masked
 from gradtape.ops.cast import astype, conj_if_complex
 from gradtape.ops.join import concatenate, stack
 from gradtape.ops.reduce import (
@@ -45,10 +46,25 @@ def _unlanes(lanes: Any, shape: tuple[int, ...], axis: Axes) -> Any:
 
 def _others_forward(xp: Any, x: Any, axis: Axes) -> Any:
     lanes = _lanes(x, axis)
+    with np.errstate(all="ignore"):
+        product = lanes.prod(-1, keepdims=True)
+        others = product / lanes
+    if _divides(xp, product, lanes):
+        return _unlanes(others, x.shape, axis)
     before, after = xp.ones_like(lanes), xp.ones_like(lanes)
     before[..., 1:] = lanes[..., :-1].cumprod(-1)
     after[..., :-1] = lanes[..., :0:-1].cumprod(-1)[..., ::-1]
     return _unlanes(before * after, x.shape, axis)
+
+
+def _divides(xp: Any, product: Any, lanes: Any) -> bool:
+    """Whether all elements can be divided by: none is 0, and no product has lost digits."""
+    if lanes.dtype.kind not in "fc" or not lanes.size:
+        return False
+    size = xp.abs(product)
+    info = xp.finfo(lanes.dtype)
+    normal = (size > info.tiny / info.eps) & (size < info.max * info.eps)
+    return bool(normal.all()) and bool((lanes != 0).all())
 
 
 def _part(x: Any, start: int, stop: int | None = None, step: int = 1) -> Any:
@@ -125,6 +141,8 @@ def prod(
     dtype: Any = None,
     *,
     keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
     **unsupported: Any,
 ) -> Array:
     """Product of the elements, over all or the given axes; differentiable at zeros as well.
@@ -134,6 +152,8 @@ def prod(
         axis: One or several axes; None takes all of them.
         dtype: The dtype to multiply in.
         keepdims: Whether the reduced axes stay, with size 1.
+        initial: What the result starts from.
+        where: Which elements take part, as truth values that broadcast to `x`.
         **unsupported: Further options of NumPy, which raise.
 
     Raises:
@@ -142,6 +162,8 @@ def prod(
     >>> gt.prod(np.array([2.0, 3.0, 4.0]))
     np.float64(24.0)
     """
+    if initial is not None or (where is not True and where is not None):
+        return masked("prod", x, axis, dtype, keepdims, initial, where, unsupported)
     x, axes = prepared("prod", x, axis, dtype, unsupported)
     out = _prod(x, axis=axes, keepdims=bool(keepdims))
     return out if dtype is None else astype(out, dtype, copy=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -264,9 +266,24 @@ def _batch_repeat(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch
     return call(op, (x,), {**params, "axis": params["axis"] + 1}), 0
 
 
+_FEW_COPIES = 8
+
+
 def _unrepeat(ct: Any, _out: Any, _x: Any, repeats: int, axis: int) -> Any:
-    shape = (*_x.shape[: axis + 1], repeats, *_x.shape[axis + 1 :])
-    return functions["sum"](reshape(ct, shape), axis=axis + 1)
+    copies = reshape(ct, (*_x.shape[: axis + 1], repeats, *_x.shape[axis + 1 :]))
+    if not 0 < repeats <= _FEW_COPIES:
+        return functions["sum"](copies, axis=axis + 1)
+    # Sums of few elements next to each other are slow in NumPy.
+    whole = (slice(None),) * (axis + 1)
+    parts = [functions["getitem"](copies, (*whole, i)) for i in range(repeats)]
+    return functools.reduce(operator.add, parts)
+
+
+def _repeat_forward(xp: Any, x: Any, repeats: int, axis: int) -> Any:
+    shape = (*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :])
+    out = xp.empty(shape, x.dtype)
+    out[...] = xp.expand_dims(x, axis + 1)
+    return out.reshape((*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]))
 
 
 def _repeat_element(i: Sequence[Scalar], x: Reader, repeats: int, axis: int) -> Scalar:
@@ -276,7 +293,7 @@ def _repeat_element(i: Sequence[Scalar], x: Reader, repeats: int, axis: int) -> 
 # d repeat(x) = repeat(dx); transpose: sum over the copies of each element
 _repeat = linear(
     "repeat",
-    lambda xp, x, repeats, axis: xp.repeat(x, repeats, axis),
+    _repeat_forward,
     _unrepeat,
     infer=lambda x, repeats, axis: Aval(
         (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]), x.dtype

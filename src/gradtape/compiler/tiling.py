@@ -1,0 +1,154 @@
+"""How the arrays of a call are cut into tiles, for the kernels of `compiler.large`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.compiler.runtime.tiles import MOST_ARRAYS
+from gradtape.core.aval import Aval
+from gradtape.core.large import works_along_axis
+from gradtape.core.op import Op
+from gradtape.core.promotion import NATIVE
+from gradtape.ops.shape import broadcast_to
+
+# Elements of a tile: enough to make up for the call, few enough to stay in the first-level cache.
+TILE = 1024
+# Rows of more elements are left to NumPy, and so are shorter ones that are broadcast.
+_LONGEST_ROW = 1 << 16
+_SHORTEST_ROW = 16
+
+
+class Tiling(NamedTuple):
+    """How arrays are cut.
+
+    Attributes:
+        batch: The leading axes of the arrays, along which they are cut.
+        rows: How many steps of these, taken together, are in a tile.
+        params: The parameters of the op for a tile.
+        whole: Whether arrays have no other axes.
+    """
+
+    batch: tuple[int, ...]
+    rows: int
+    params: dict[str, Any]
+    whole: bool
+
+    @classmethod
+    def of(cls, op: Op, shape: tuple[int, ...], params: dict[str, Any]) -> Tiling | None:
+        """How to cut the arrays of a call of an op on one of a shape; None to leave it whole."""
+        if not works_along_axis(op) or len(shape) < 2 or not 0 < shape[-1] <= _LONGEST_ROW:
+            return None
+        axis = params["axis"]
+        if axis not in (len(shape) - 1, (len(shape) - 1,)):
+            return None
+        rows = max(1, min(TILE // shape[-1], math.prod(shape[:-1])))
+        along = (1,) if isinstance(axis, tuple) else 1
+        return cls(shape[:-1], rows, params | {"axis": along}, False)
+
+    @classmethod
+    def elementwise(
+        cls, shapes: Sequence[tuple[int, ...]], params: dict[str, Any]
+    ) -> Tiling | None:
+        """How to cut arrays that are broadcast against each other; None to leave them whole."""
+        try:
+            out = np.broadcast_shapes(*shapes)
+        except ValueError:
+            return None  # NumPy says what is wrong
+        if math.prod(out) < TILE:
+            return None
+        if all(shape in ((), out) for shape in shapes):
+            return cls(out, TILE, params, True)
+        if len(out) < 2 or not _SHORTEST_ROW <= out[-1] <= _LONGEST_ROW:
+            return None
+        return cls(out[:-1], max(1, TILE // out[-1]), params, False)
+
+    def lined_up(self, x: Any) -> Any:
+        """An operand of an elementwise op with as many axes as the result."""
+        missing = len(self.batch) + 1 - len(getattr(x, "shape", ()))
+        if self.whole or not missing or not hasattr(x, "shape") or not x.shape:
+            return x
+        shape = (1,) * missing + x.shape
+        return Aval(shape, x.dtype) if isinstance(x, Aval) else x.reshape(shape)
+
+    @property
+    def length(self) -> int:
+        """How many rows there are."""
+        return math.prod(self.batch)
+
+    def tail(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The axes of an array that every row has; None if the array does not have these rows."""
+        n = len(self.batch)
+        if shape[:n] != self.batch or (self.whole and len(shape) > n):
+            return None
+        return shape[n:]
+
+    def shared(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The axes of an array that is the same for all rows, as the weights of a layer are."""
+        n = len(self.batch)
+        return shape[n:] if len(shape) >= n and set(shape[:n]) <= {1} else None
+
+
+class Call(NamedTuple):
+    """Arrays with the same leading axes, arrays that all rows share, and numbers.
+
+    Attributes:
+        args: These; numbers as arrays without axes.
+        kinds: Of each the dtype, the axes of a row, and what is cut: "rows", "shared" by all of
+            them, one number "spread" over all elements, or a "number".
+    """
+
+    args: list[Any]
+    kinds: tuple[tuple[np.dtype[Any], tuple[int, ...], str], ...]
+
+    @classmethod
+    def of(cls, operands: Sequence[Any], tiling: Tiling) -> Call | None:
+        """The operands of a call; None if kernels do not take them."""
+        if len(operands) > MOST_ARRAYS - 2:
+            return None
+        arrays = [x for x in operands if type(x) is np.ndarray and x.dtype.kind == "f"]
+        floating = np.result_type(*arrays) if arrays else None
+        args: list[Any] = []
+        kinds: list[Any] = []
+        for operand in operands:
+            tail: tuple[int, ...] | None = ()
+            kind = "number"
+            if type(operand) in (int, float) and floating is not None:
+                operand = np.asarray(operand, floating)
+            elif isinstance(operand, np.generic):
+                operand = np.asarray(operand)
+            elif type(operand) is not np.ndarray:
+                return None
+            elif operand.ndim:
+                kind, tail = "rows", tiling.tail(operand.shape)
+                if tail is None:
+                    kind, tail = "shared", tiling.shared(operand.shape)
+                if tail is None:
+                    return None
+                if operand.size > 1 and not any(operand.strides):
+                    # What the gradient of a sum is: nothing but one number.
+                    kind, operand = "spread", np.asarray(operand[(0,) * operand.ndim])
+            flags = operand.flags
+            if not (flags.c_contiguous and flags.aligned and operand.dtype in NATIVE):
+                return None
+            args.append(operand)
+            kinds.append((operand.dtype, tail, kind))
+        return cls(args, tuple(kinds))
+
+    def avals(self, tiling: Tiling) -> list[Aval]:
+        """What a tile of each operand is."""
+        lead = {"rows": (tiling.rows,), "shared": (1,)}
+        return [
+            Aval((*lead[kind], *tail) if kind in lead else (), dtype)
+            for dtype, tail, kind in self.kinds
+        ]
+
+    def spread(self, tiles: Sequence[Any], tiling: Tiling) -> list[Any]:
+        """Tiles, with a number that stands for all elements in all of their places."""
+        return [
+            broadcast_to(tile, (tiling.rows, *tail)) if kind == "spread" else tile
+            for tile, (_, tail, kind) in zip(tiles, self.kinds, strict=True)
+        ]
