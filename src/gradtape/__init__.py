@@ -392,4 +392,5 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     arrays = importlib.import_module("gradtape.ops.arrays")
-    return sorted({*globals(), *_LAZY, *_NAMESPACES, *arrays.__all__})
+    found = {*globals(), *_LAZY, *_NAMESPACES, *arrays.__all__}
+    return sorted(found - {"TYPE_CHECKING", "importlib"})
