@@ -71,6 +71,43 @@ def test_chunks_of_windows(chunk: int, groups: int, monkeypatch: pytest.MonkeyPa
                 np.testing.assert_allclose(part, one, atol=1e-13)
 
 
+@pytest.mark.parametrize("name", ["_FEW_CHANNELS", "_LONGEST_ROW"])
+@pytest.mark.parametrize(("groups", "c", "o"), [(6, 1, 1), (6, 1, 2), (6, 2, 3), (4, 8, 1)])
+def test_groups_computed_together_and_one_by_one(
+    name: str, groups: int, c: int, o: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(2, groups * c, 6, 5)), rng.normal(size=(groups * o, c, 3, 2))
+
+    def results(stride: int) -> list[Any]:
+        options = {"stride": stride, "padding": 1, "dilation": 2, "groups": groups}
+        out = F.conv2d(x, w, **options)
+        np.testing.assert_allclose(out, correlate(x, w, **options), atol=1e-13)
+        cotangent = np.cos(np.arange(out.size)).reshape(out.shape)
+        return list(gt.vjp(lambda x, w: F.conv2d(x, w, **options), x, w)[1](cotangent))
+
+    for stride in (1, 2):
+        together = results(stride)
+        with monkeypatch.context() as patch:
+            patch.setattr(conv_kernels, name, 1)
+            for one, other in zip(together, results(stride), strict=True):
+                np.testing.assert_allclose(one, other, atol=1e-13)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("stride", [1, 2])
+@np.errstate(invalid="ignore")  # which some BLAS report for any infinity
+def test_what_is_not_finite_stays_in_its_group(bad: float, stride: int) -> None:
+    x, w = np.ones((1, 4, 5)), np.ones((4, 2, 3))
+    x[:, 0, 0] = bad
+    out, pull = gt.vjp(lambda x: F.conv1d(x, w, stride=stride, groups=2), x)
+    assert not np.isfinite(out[:, :2, 0]).any()
+    assert np.isfinite(out[:, 2:]).all()
+    (grad,) = pull(np.where(np.isfinite(out), 1.0, bad))
+    assert not np.isfinite(grad[:, :2, 0]).any()
+    assert np.isfinite(grad[:, 2:]).all()
+
+
 def test_layout_does_not_matter_and_is_handed_on() -> None:
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(2, 3, 5, 4)), rng.normal(size=(6, 3, 3, 3))

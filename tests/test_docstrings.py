@@ -13,6 +13,8 @@ import gradtape as gt
 MODULES = (
     "gradtape",
     *(f"gradtape.{name}" for name in ["linalg", "random", "optim", "testing", "data"]),
+    *(f"gradtape.{name}" for name in ["fft", "signal", "ndimage", "sparse", "special", "stats"]),
+    "gradtape.nn.functional",
 )
 
 # What is exempt from a check, and why.
@@ -81,6 +83,8 @@ def unexplained(name: str) -> set[str]:
     value = PUBLIC[name]
     if inspect.isclass(value) and issubclass(value, BaseException | tuple):
         return set()  # errors take a message; a named tuple is made by us, not by users
+    if type(value).__module__.startswith("gradtape"):
+        return set()  # an object, as a distribution is: what it is called with is its parameters
     return options(value) - explained(inspect.getdoc(value) or "")
 
 

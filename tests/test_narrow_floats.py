@@ -166,6 +166,38 @@ def test_promotion_is_that_of_float16(other, dtype, function, recorded):
     )
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: gt.quantile(x, 0.3),
+        lambda x: gt.percentile(x, 30, method="midpoint"),
+        lambda x: gt.unwrap(x, period=0.5),
+        lambda x: gt.select([np.arange(3) > 0], [x], 0.5),
+        lambda x: gt.average(x, weights=np.array([True, False, True])),
+    ],
+)
+def test_functions_keep_the_dtype_beside_numbers(function, dtype):
+    x = np.array([1.0, 2.0, 1.5], DTYPES[dtype])
+    assert function(x).dtype == DTYPES[dtype]
+    assert function(gt.Tensor(x)).dtype == DTYPES[dtype]
+
+
+def test_integers_beside_bfloat16_are_promoted_as_beside_float16():
+    x = gt.tensor([1.0, 2.0], dtype=gt.bfloat16)
+    assert gt.average(x, weights=np.array([1, 2])).dtype == np.float64
+    assert gt.vander(x).dtype == np.float64
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_assigned_numbers_are_rounded(dtype):
+    for number in (0.5, 1, np.float64(0.5), np.float32(0.5)):
+        x = gt.ones(3, dtype=DTYPES[dtype])
+        x[0] = number
+        assert x.dtype == DTYPES[dtype]
+        assert x[0] == number
+
+
 def test_numbers_are_rounded_before_they_are_compared():
     for dtype in DTYPES.values():
         x = gt.tensor([0.3, 0.5], dtype=dtype)

@@ -9,6 +9,11 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from gradtape.core import scalar
+from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.lowering import Scatter
+from gradtape.core.op import Op
 from gradtape.errors import IndexingError
 from jitcheck import assert_close
 from test_native_indexing import native, refused
@@ -57,6 +62,52 @@ def test_sums_do_not_depend_on_what_is_fused() -> None:
     equal(lambda x, i: gt.index_add(np.zeros(5), i, x * x, axis=0), x, i)
 
 
+def test_rows_that_do_not_lie_side_by_side_are_added() -> None:
+    """Axes along which places never coincide may be any of the result's, or decide on others."""
+    values, positions = RNG.normal(size=(4, 37)), np.array([1, 0, 1, 2])
+    sizes = (positions.shape, (37,))
+
+    def by_columns(i: Any, x: Any, positions: Any) -> Any:
+        return [i[1], positions(i[0])], x(*i)
+
+    def by_diagonals(i: Any, x: Any, positions: Any) -> Any:
+        at = positions(i[0])
+        return [at, scalar.where(i[1] + at < 37, i[1] + at, i[1] + at - 37)], x(*i)
+
+    columns, diagonals = np.zeros((37, 3)), np.zeros((3, 37))
+    for row, at in enumerate(positions):
+        columns[:, at] += values[row]
+        diagonals[at] += np.roll(values[row], at)
+    for put, expected in ((by_columns, columns), (by_diagonals, diagonals)):
+        op = Op(
+            "put_rows",
+            evaluate=lambda xp, x, positions, expected=expected: expected,
+            infer=lambda x, positions, expected=expected: Aval(expected.shape, x.dtype),
+            vjps=(),
+            lower=Scatter(lambda x, positions: sizes, put, adds=True),
+        )
+        got = native(lambda x, p, op=op: call(op, (x, p), {}), values, positions)
+        np.testing.assert_array_equal(got(values, positions), expected)
+
+
+def test_values_are_added_to_a_start_where_nothing_repeats() -> None:
+    x = RNG.normal(size=(3, 40))
+    op = Op(
+        "add_columns",
+        evaluate=lambda xp, x: x.T + 1.0,
+        infer=lambda x: Aval((40, 3), x.dtype),
+        vjps=(),
+        lower=Scatter(
+            lambda x: ((), x.shape),
+            lambda i, x: ([i[1], i[0]], x(*i)),
+            lambda i, x: scalar.constant(1.0, x.aval.dtype),
+            adds=True,
+        ),
+    )
+    got = native(lambda x: call(op, (x,), {}), x)(x)
+    np.testing.assert_array_equal(got, x.T + 1.0)
+
+
 SCATTERS: dict[str, Function] = {
     "embedding": lambda w, t: np.sum(np.sin(w[t]) ** 2),
     "columns": lambda w, t: np.sum(np.sin(w[:, t % 5]) * w[0, 0]),
@@ -98,7 +149,7 @@ def test_the_last_value_remains(size: int) -> None:
     equal(write, x, i, v)
     equal(lambda x, i: write(x, i, 2.5), x, i)
     i[size // 2] = -51
-    refused(write, x, i, v, match="came index -51 for an axis of size 50")
+    refused(write, x, i, v, match="setitem: came index -51 for an axis of size 50")
 
 
 def test_writes_of_rows_and_parts() -> None:

@@ -111,6 +111,16 @@ def test_weights_that_add_up_to_zero_are_refused() -> None:
         gt.average(X, 1, np.array([1.0, -1.0, 0.0]))
 
 
+def test_the_same_weights_of_a_tensor_are_refused_but_in_compiled_code() -> None:
+    weights = np.array([1.0, -1.0, 0.0])
+    for average in (gt.average, gt.vmap(gt.average, (None, None, 0))):
+        with pytest.raises(ArgumentError, match="average: came weights that add up to 0"):
+            gt.grad(lambda w, average=average: gt.sum(average(X, 1, w)))(
+                weights if average is gt.average else weights[None]
+            )
+    assert not np.isfinite(gt.jit(lambda w: gt.average(X, 1, w))(weights)).any()
+
+
 def test_quantile_weights_are_piecewise_constant() -> None:
     def weighted(x: Any, weights: Any) -> Any:
         return gt.quantile(x, [0.2, 0.7], method="inverted_cdf", weights=weights)

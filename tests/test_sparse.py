@@ -143,6 +143,23 @@ def test_what_is_refused(make: Any, error: Any, match: str) -> None:
         make()
 
 
+@pytest.mark.parametrize("kind", ["csr_array", "csc_matrix", "coo_array", "dia_array"])
+def test_products_with_matrices_of_scipy_by_the_operator(kind: str) -> None:
+    s = getattr(scipy.sparse, kind)(S)
+    x, y = RNG.normal(size=(2, S.shape[0])), RNG.normal(size=(S.shape[1], 2))
+    for function in (lambda t: t @ s, lambda t: gt.matmul(t, s), lambda t: np.matmul(t, s)):
+        out = function(gt.tensor(x))
+        assert isinstance(out, gt.Tensor)
+        np.testing.assert_allclose(out.numpy(), x @ S.toarray(), rtol=1e-14)
+    gt.testing.check_grads(lambda t: gt.matmul(t, s), (x,))
+    np.testing.assert_allclose(gt.jit(lambda t: t @ s)(x), x @ S.toarray(), rtol=1e-14)
+    np.testing.assert_allclose(gt.vmap(lambda t: t @ s)(x), x @ S.toarray(), rtol=1e-14)
+    np.testing.assert_allclose(gt.matmul(s, y), S @ y, rtol=1e-14)
+    t = gt.tensor(y, requires_grad=True)
+    with pytest.raises(gt.GradtapeError, match=r"scipy\.sparse"):
+        s @ t
+
+
 def test_places_cannot_be_batched() -> None:
 
     def one(indices: Any) -> Any:

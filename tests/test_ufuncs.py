@@ -129,31 +129,12 @@ def test_ties_share_the_gradient_of_an_extreme():
     np.testing.assert_array_equal(half, [0, 0.5])
 
 
-# ---- functions with where= and initial= ---------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda x: np.sum(x, where=MASK),
-        lambda x: np.sum(x, 0, initial=2.0),
-        lambda x: np.sum(x, 0, None, None, True, 3.0, MASK),
-        lambda x: np.prod(x, axis=0, where=MASK, keepdims=True),
-        lambda x: np.max(x, 1, where=MASK, initial=0.0),
-        lambda x: np.amin(x, initial=0.2),
-        lambda x: np.mean(x, where=MASK),
-        lambda x: np.mean(x, 1, keepdims=True, where=MASK),
-        lambda x: np.var(x, axis=1, where=MASK, ddof=1),
-        lambda x: np.std(x, where=MASK[0]),
-    ],
-)
-def test_functions_take_where_and_initial(function):
-    check(function)
-
-
-def test_truths_with_where():
-    for function in (np.all, np.any):
-        same(function(gt.tensor(M > 1), where=MASK), function(M > 1, where=MASK))
+@pytest.mark.parametrize("name", ["bitwise_and", "bitwise_or", "bitwise_xor"])
+@pytest.mark.parametrize("x", [MASK, WHOLE.astype(np.uint8)])
+def test_reduce_bits_keeps_the_dtype(name, x):
+    reduce = getattr(np, name).reduce
+    for options in ({"where": x > 5}, {"initial": 1, "where": MASK}, {"initial": 1}):
+        same(reduce(gt.tensor(x), axis=1, **options), reduce(x, axis=1, **options))
 
 
 # ---- accumulate, reduceat, outer ----------------------------------------------------------------
@@ -172,6 +153,8 @@ def test_reduceat(name):
     reduceat = getattr(np, name).reduceat
     check(lambda x: reduceat(x, [0, 2, 1], axis=1))
     same(reduceat(gt.tensor(M), gt.tensor([1, 0])), reduceat(M, [1, 0]))
+    nothing = np.zeros(0, int)
+    same(reduceat(gt.tensor(M), nothing, axis=1), reduceat(M, nothing, axis=1))
     with pytest.raises(GradtapeError, match="index 5"):
         reduceat(gt.tensor(M), [0, 5], axis=1)
 
@@ -238,6 +221,9 @@ def test_at_on_an_ndarray():
 def test_at_keeps_the_dtype():
     with pytest.raises(DTypeError, match="came a value of dtype float64"):
         np.add.at(gt.tensor([1, 2]), 0, 0.5)
+    small = gt.tensor(np.array([1, 2], np.uint8))
+    np.add.at(small, [0, 0], 3)
+    same(small, np.array([7, 2], np.uint8))
 
 
 # ---- options ------------------------------------------------------------------------------------
@@ -270,6 +256,25 @@ def test_out_with_and_without_where(function):
         gt.testing.check_grads(into(function), (M,))
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(gt.jit(into(function))(M), into(function)(M), rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.int64, np.float64])
+@pytest.mark.parametrize("name", ["invert", "add", "maximum", "exp"])
+def test_where_keeps_truths(name, dtype):
+    ufunc = getattr(np, name)
+    arguments = [M > 1.0, MASK][: ufunc.nin]
+    if not np.can_cast(ufunc(*arguments).dtype, dtype, "same_kind"):
+        return
+    expected = ufunc(*arguments, out=np.full(M.shape, 1, dtype), where=M != 2.0)
+    out = gt.tensor(np.full(M.shape, 1, dtype))
+    same(ufunc(*map(gt.tensor, arguments), out=out, where=M != 2.0), expected)
+
+
+def test_where_of_a_number_that_takes_no_part():
+    def function(x):
+        return np.log(x, out=np.zeros_like(x, shape=2), where=np.array([False, False])).sum()
+
+    assert gt.grad(function)(0.0) == 0.0
 
 
 def test_where_needs_out():

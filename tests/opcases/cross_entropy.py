@@ -211,7 +211,7 @@ LOGARITHMS = [
         nn.nll_loss,
         (X, SOME),
         nll_loss,
-        ops=("gather",),
+        ops=("pick_class", "put_class"),
         at=[At((X, np.full(3, -100)), (np.zeros((3, 4)),))],
         raises=BAD,
     ),
@@ -220,7 +220,7 @@ LOGARITHMS = [
         (X, SOME),
         nll_loss,
         {"weight": WEIGHT, "reduction": "none"},
-        ops=("gather",),
+        ops=("pick_class",),
         label="weight",
     ),
     case(
@@ -228,7 +228,7 @@ LOGARITHMS = [
         (draw(2, 3, 2), np.array([[0, 1], [1, 2]])),
         nll_loss,
         {"ignore_index": 1},
-        ops=("gather",),
+        ops=("pick_class",),
         label="places",
     ),
     case(
@@ -236,7 +236,7 @@ LOGARITHMS = [
         (draw(0, 3), np.zeros(0, int)),
         nll_loss,
         {"reduction": "sum"},
-        ops=("negative",),
+        ops=("pick_class",),
         label="empty",
     ),
 ]

@@ -157,7 +157,34 @@ def trigonometric(name: str, label: str, x: Any, **params: Any) -> OpCase:
     return case(name, label, x, ops=(op,), numpy=False, params=params)
 
 
+def by_parts(x: Any, **params: Any) -> Any:
+    """SciPy's transform of both parts; for complex numbers it does not look at `orthogonalize`."""
+    return scipy.fft.dct(x.real, **params) + 1j * scipy.fft.dct(x.imag, **params)
+
+
+def sines_by_parts(x: Any, **params: Any) -> Any:
+    return scipy.fft.dst(x.real, **params) + 1j * scipy.fft.dst(x.imag, **params)
+
+
+PARTS = [
+    OpCase(
+        function,
+        (COMPLEX,),
+        by_parts if function is gt.fft.dct else sines_by_parts,
+        {"type": type, "norm": norm, "orthogonalize": norm != "ortho"},
+        ops=(function.__name__,),
+        label=f"{type}-{norm}-complex",
+        dtypes=(np.complex128, np.complex64),
+        second_order=False,
+    )
+    for function, type, norm in (
+        *((gt.fft.dct, 1, "backward"), (gt.fft.dct, 2, "backward"), (gt.fft.dct, 3, "ortho")),
+        *((gt.fft.dst, 2, "ortho"), (gt.fft.dst, 3, "forward")),
+    )
+]
+
 COSINES = [
+    *PARTS,
     *(
         trigonometric(name, f"{type}-{norm}", draw(4), type=type, norm=norm)
         for name, type, norm in WEIGHTED

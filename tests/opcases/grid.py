@@ -10,7 +10,7 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
-from opcases.case import OpCase, Raises, draw
+from opcases.case import At, OpCase, Raises, draw
 from opcases.resize import cubic
 
 F = gt.nn.functional
@@ -73,6 +73,14 @@ IMAGE, PLACES = draw(1, 2, 3, 4), draw(1, 2, 2, 2, low=-1.3, high=1.3)
 VOLUME, IN_VOLUME = draw(2, 1, 2, 3, 2), draw(2, 1, 2, 2, 3, low=-1.3, high=1.3)
 
 
+def on_edges(padding: str) -> At:
+    """Places on an edge, in a corner, and inside; on edges there is no derivative across them."""
+    image, places = [[[[1.0, 2.0], [4.0, 8.0]]]], [[[[1.0, 0.0], [-1.0, -1.0], [0.0, 0.0]]]]
+    by_image = [[[[1.25, 0.75], [0.25, 0.75]]]]
+    by_places = [[[[0.0, 3.0], [0.0, 0.0], [1.25, 2.25]]]]
+    return At((image, places, "bilinear", padding, True), (by_image, by_places))
+
+
 def sampling(label: str, x: Any, grid: Any, *args: Any, **more: Any) -> OpCase:
     """A case of grid sampling."""
     return OpCase(
@@ -105,8 +113,17 @@ GRID = [
     ),
     sampling("corners", IMAGE, PLACES, "bilinear", "zeros", True),
     sampling("border", IMAGE, PLACES, "bilinear", "border"),
+    sampling("border-corners", IMAGE, PLACES, "bilinear", "border", True, at=[on_edges("border")]),
     sampling("reflection", IMAGE, PLACES * 3, "bilinear", "reflection"),
-    sampling("reflection-corners", IMAGE, PLACES * 3, "bilinear", "reflection", True),
+    sampling(
+        "reflection-corners",
+        IMAGE,
+        PLACES * 3,
+        "bilinear",
+        "reflection",
+        True,
+        at=[on_edges("reflection")],
+    ),
     sampling("reflection-one", IMAGE[:, :, :1], PLACES, "bilinear", "reflection", True),
     sampling("nearest", IMAGE, PLACES, "nearest"),
     sampling("nearest-border", IMAGE, PLACES, "nearest", "border", True),

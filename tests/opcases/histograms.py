@@ -59,6 +59,23 @@ CASES = [
         ops=("scatter",),
         label="minlength",
     ),
+    # NumPy refuses complex weights here, and takes them in `histogram`.
+    OpCase(
+        bincount,
+        (SUMMED + 1j * draw(4, seed=1),),
+        lambda weights: bincount(weights.real) + 1j * bincount(weights.imag),
+        ops=("scatter",),
+        label="complex",
+    ),
+    OpCase(
+        weighted,
+        (WEIGHTS + 1j * X,),
+        lambda weights, **params: np.histogram(X, weights=weights, **params)[0],
+        {"bins": 3},
+        ops=("scatter",),
+        label="complex",
+        dtypes=(np.complex128,),
+    ),
     untracked(
         gt.histogram,
         (X, 3),

@@ -190,7 +190,10 @@ INTERPOLATION = [
                 ([1.0, 2.0, 2.0, 0.0], [-1.0, -2.0, -2.0], [1.0, 1.0, 2.0]),
             ),
         ],
-        raises=[Raises((PLACES, GRID, draw(3)), ShapeError, "interp: came xp")],
+        raises=[
+            Raises((PLACES, GRID, draw(3)), ShapeError, "interp: came xp"),
+            Raises((PLACES + 1j, GRID, V), DTypeError, "needed real places"),
+        ],
     ),
     OpCase(
         gt.interp,

@@ -287,7 +287,8 @@ def fractional(x: Any, kernel_size: Any, output_size: Any, **params: Any) -> Any
                 channel, places, lambda x, w: flat_places(x, w)[seen(x, w).argmax(axis=-1)]
             )
             both.append((values, where))
-    values, where = (np.reshape(part, (*x.shape[:2], *output)) for part in zip(*both, strict=True))
+    parts = zip(*both, strict=True) if both else (x[:, :0], np.zeros(0, np.int64))
+    values, where = (np.reshape(part, (*x.shape[:2], *output)) for part in parts)
     return (values, where) if params.get("return_indices") else values
 
 
@@ -341,6 +342,7 @@ FRACTIONAL = [
     ),
     fractions("indices", WIDE, 2, (2, 4), samples=CHANCES, params={"return_indices": True}),
     fractions("one", draw(1, 1, 3, 3), 2, 1, samples=CHANCES[:1, :1]),
+    fractions("no-samples", WIDE[:0], 2, (2, 4), samples=CHANCES[:0]),
     fractions("", draw(1, 2, 4, 5, 4), 2, (2, 3, 2), samples=draw(1, 2, 3, low=0, high=1)),
     OpCase(by_chance, (WIDE, CHANCES), by_chance_reference, ops=("fractional_indices",)),
 ]

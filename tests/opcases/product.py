@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as gt
-from gradtape.errors import AxisError, UnsupportedError
+from gradtape.errors import AxisError, DTypeError
 from opcases.case import At, OpCase, Raises, draw, with_torch
 
 ONE_ZERO = np.array([2.0, 0.0, 3.0, -1.0, 0.5])
@@ -32,7 +32,7 @@ SAMPLES = [
         ],
         raises=[
             Raises((draw(2), 1), AxisError, "prod: came axis 1"),
-            Raises((draw(2),), UnsupportedError, "prod: came initial=", {"initial": 2.0}),
+            Raises((draw(2),), DTypeError, "prod: came where= of float64", {"where": draw(2)}),
         ],
     ),
     OpCase(gt.prod, (draw(2, 3), 0), np.prod, label="axis"),

@@ -173,6 +173,14 @@ LOGS = [
     ),
     OpCase(
         recurrence,
+        (draw(3) + 1j * draw(3, seed=1), draw(3, seed=2) + 1j * draw(3, seed=3)),
+        one_by_one,
+        ops=("recurrence",),
+        label="complex",
+        dtypes=(np.complex128,),
+    ),
+    OpCase(
+        recurrence,
         (draw(100), draw(100, seed=1, high=0.9)),
         one_by_one,
         ops=("recurrence",),

@@ -223,9 +223,10 @@ AVERAGE = [
         gt.average,
         (ROWS, 1, draw(5, low=0.5)),
         np.average,
-        ops=("sum", "multiply", "divide"),
+        ops=("sum", "multiply", "divide", "nonzero_total"),
         label="weights",
         raises=[
+            Raises((ROWS[:, :2], 1, np.array([1.0, -1.0])), ArgumentError, "add up to 0"),
             Raises((ROWS, 0, draw(5)), ShapeError, r"average: came weights of shape \(5,\)"),
             Raises((ROWS, None, draw(5)), ShapeError, "average: came weights"),
             Raises((ROWS, 2), AxisError, "average: came axis 2"),
@@ -236,7 +237,7 @@ AVERAGE = [
         (draw(2, 3, 2), (2, 0), draw(2, 2, low=0.5), True),
         np.average,
         {"keepdims": True},
-        ops=("sum",),
+        ops=("sum", "nonzero_total"),
         label="axes",
     ),
     OpCase(
@@ -297,6 +298,14 @@ COVARIANCE = [
     OpCase(gt.cov, (draw(5),), np.cov, {"bias": True}, ("matmul",), label="one", torch=torch_cov),
     OpCase(gt.cov, (draw(5), draw(5, seed=1)), np.cov, ops=("matmul",), label="two", rtol=64),
     OpCase(gt.cov, (draw(5, 2),), np.cov, {"rowvar": False}, ("matmul",), label="columns"),
+    OpCase(
+        gt.cov,
+        (draw(1, 2),),
+        lambda x, **params: np.zeros((2, 2)),  # NumPy before 2.2 took the row for one variable
+        {"rowvar": False, "bias": True},
+        ("matmul",),
+        label="one-observation",
+    ),
     OpCase(
         gt.cov,
         (ROWS,),

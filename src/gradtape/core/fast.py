@@ -260,7 +260,8 @@ def fast_params(op: Op) -> Function:
                     if segment is None:
                         return Tensor(out)
                 if out.dtype is not dtype:
-                    return record(segment, op, (parent,), (value,), out, params)
+                    out = record(segment, op, (parent,), (value,), out, params)
+                    return out if type(out) is Tensor else Tensor(out)  # integers are not recorded
                 kept = value if keep_x else Aval(value.shape, dtype)
                 kept_out = out if keep_out else None
                 kind = Unary if small else LargeUnary

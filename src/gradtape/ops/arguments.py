@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.op import registry
 from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import AxisError, DTypeError, ShapeError, UnsupportedError
 from gradtape.typing import Array, ArrayLike, Axis, Shape
@@ -80,3 +81,18 @@ def refuse(name: str, options: dict[str, Any]) -> None:
                 f"{name}: came {option}=; gradtape does not take it; leave it out and apply it to "
                 "the argument or to the result"
             )
+
+
+def masked(
+    name: str,
+    x: ArrayLike,
+    axis: Axis,
+    dtype: Any,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+    unsupported: dict[str, Any],
+) -> Array:
+    """A reduction with `initial` or `where`, by a family of ops that is loaded for it."""
+    refuse(name, unsupported)
+    return registry.functions["reduce_where"](name, x, axis, dtype, keepdims, initial, where)

@@ -21,7 +21,7 @@ from gradtape.core.nested import View
 from gradtape.core.op import NotDifferentiable, Op
 from gradtape.core.scalar import Scalar
 from gradtape.core.tensor import as_value
-from gradtape.errors import DTypeError, IndexingError, ShapeError, UnsupportedError
+from gradtape.errors import DTypeError, ShapeError, UnsupportedError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import ARRAYS, as_array
 from gradtape.ops.cast import astype
@@ -167,7 +167,7 @@ def _put_at(i: Sequence[Scalar], x: Reader, value: Reader, positions: Reader) ->
     if 0 in (size, *positions.aval.shape):
         raise UnsupportedError("setitem: no native code for arrays without elements")
     new = scalar.fit(value(*i) if value.aval.shape else value(), x.aval.dtype)
-    return [lowered.named_place(i, positions, size)], new
+    return [lowered.named_place(i, positions, size, "setitem")], new
 
 
 assign_at: Callable[..., Any] = general(
@@ -221,19 +221,11 @@ def setitem(x: ArrayLike, value: ArrayLike, /, index: Any) -> Array:
     if not arrays:
         return assign(x, _spread(value, part_shape(basic, shape)), index=basic)
     numbers = np.arange(math.prod(shape)).reshape(shape)
-    positions = _positions(numbers, basic, arrays, at)
+    positions = read_parts(numbers, basic, arrays, at, name="setitem")
     value = _spread(value, positions.shape)
     if hasattr(value, "shape"):
         value = reshape(value, -1)
     return reshape(assign_at(reshape(x, -1), value, reshape(positions, -1)), shape)
-
-
-def _positions(numbers: Any, basic: Index, arrays: list[Any], at: int) -> Any:
-    """The numbers of the elements that are written; what is wrong is wrong with the assignment."""
-    try:
-        return read_parts(numbers, basic, arrays, at)
-    except IndexingError as error:
-        raise IndexingError(f"setitem{str(error).removeprefix('getitem')}") from None
 
 
 def _one_for_all(index: Any, value: Any, shape: tuple[int, ...]) -> bool:
@@ -255,7 +247,7 @@ def _where_true(mask: Any, value: Any, x: Any) -> Any:
 def _cast(value: Any, dtype: Any) -> Any:
     """The value in the dtype of what it is written to; raises if that is of another kind."""
     value = as_value(value)
-    weak = isinstance(value, bool | int | float | complex)  # Python numbers have no dtype
+    weak = type(value) in (bool, int, float, complex)  # Python numbers have no dtype
     own = np.result_type(value, dtype) if weak else value.dtype
     if not np.can_cast(own, dtype, "same_kind"):
         raise DTypeError(

@@ -45,14 +45,14 @@ def as_indices(indices: Any, name: str) -> Any:
 # ---- the pair of ops ----------------------------------------------------------------------------
 
 
-def _gather_forward(xp: Any, x: Any, *arrays: Any) -> Any:
+def _gather_forward(xp: Any, x: Any, *arrays: Any, name: str = "getitem") -> Any:
     try:
         first = getattr(arrays[0], "dtype", None)  # a traced index may be a Python number
         if len(arrays) == 1 and x.ndim > 1 and x.flags.c_contiguous and first == np.intp:
             return x.take(arrays[0], axis=0)  # up to three times faster than x[array]
         return x[arrays]
     except IndexError as error:
-        raise _bad_index(x.shape, arrays, error) from error
+        raise _bad_index(x.shape, arrays, error, name) from error
 
 
 def _scatter_forward(xp: Any, x: Any, *arrays: Any, shape: tuple[int, ...]) -> Any:
@@ -81,23 +81,23 @@ def _flat_places(xp: Any, arrays: Sequence[Any], shape: tuple[int, ...]) -> Any:
     return (first.reshape(-1, 1) * rest + xp.arange(rest)).reshape(first.shape + shape[count:])
 
 
-def _bad_index(shape: tuple[int, ...], arrays: Sequence[Any], error: Exception) -> IndexingError:
+def _bad_index(
+    shape: tuple[int, ...], arrays: Sequence[Any], error: Exception, name: str = "getitem"
+) -> IndexingError:
     """The error for index arrays that an array of `shape` cannot be indexed with."""
     arrays = [np.asarray(array) for array in arrays]
     for array, n in zip(arrays, shape, strict=False):
         bad = array[(array < -n) | (array >= n)]
         if bad.size:
             return IndexingError(
-                f"getitem: came index {bad.flat[0]} for an axis of size {n}; needed one from "
+                f"{name}: came index {bad.flat[0]} for an axis of size {n}; needed one from "
                 f"{-n} to {n - 1}"
             )
     shapes = ", ".join(str(array.shape) for array in arrays)
-    return IndexingError(
-        f"getitem: came index arrays of shapes {shapes} for shape {shape}; {error}"
-    )
+    return IndexingError(f"{name}: came index arrays of shapes {shapes} for shape {shape}; {error}")
 
 
-def _infer_gather(x: Aval, *arrays: Aval) -> Aval:
+def _infer_gather(x: Aval, *arrays: Aval, name: str = "") -> Aval:
     return Aval(broadcast_sizes(*(a.shape for a in arrays)) + x.shape[len(arrays) :], x.dtype)
 
 
@@ -151,13 +151,13 @@ def _reads_arrays(rule: Any) -> Any:
 
 
 @_reads_arrays
-def _gather_vjp(_i: int, ct: Any, _out: Any, _x: Any, *arrays: Any) -> Any:
+def _gather_vjp(_i: int, ct: Any, _out: Any, _x: Any, *arrays: Any, name: str = "") -> Any:
     return scatter(ct, *arrays, shape=_x.shape)
 
 
 @_reads_arrays
-def _gather_jvp(tangents: Sequence[Any], _out: Any, _x: Any, *arrays: Any) -> Any:
-    return gather_leading(tangents[0], *arrays)
+def _gather_jvp(tangents: Sequence[Any], _out: Any, _x: Any, *arrays: Any, **params: Any) -> Any:
+    return gather_leading(tangents[0], *arrays, **params)
 
 
 @_reads_arrays
@@ -170,7 +170,8 @@ def _scatter_jvp(tangents: Sequence[Any], _out: Any, _x: Any, *arrays: Any, shap
     return scatter(tangents[0], *arrays, shape=shape)
 
 
-# d x[i] = dx[i]; transpose: add ct into zeros at i, several times where i repeats
+# d x[i] = dx[i]; transpose: add ct into zeros at i, several times where i repeats. It may be told a
+# `name` to use in errors.
 gather_leading = general(
     "gather",
     _gather_forward,
@@ -191,14 +192,14 @@ scatter = general(
 )
 
 
-def gather_axes(x: Any, arrays: Sequence[Any], at: int) -> Any:
+def gather_axes(x: Any, arrays: Sequence[Any], at: int, **params: Any) -> Any:
     """`x` indexed with an array (or None) per axis; the axes of the arrays come at `at`."""
     indexed = [axis for axis, array in enumerate(arrays) if array is not None]
     rest = [axis for axis, array in enumerate(arrays) if array is None]
     if indexed[-1] != len(indexed) - 1:
         x = transpose(x, indexed + rest)
     chosen = [arrays[axis] for axis in indexed]
-    out = gather_leading(x, *chosen)
+    out = gather_leading(x, *chosen, **params)
     if at == 0:
         return out
     count = max(len(array.shape) for array in chosen)

@@ -288,12 +288,12 @@ def _places(array: Any, sizes: tuple[int, ...], name: str) -> list[Any]:
     return list(np.nonzero(np.atleast_1d(array)))
 
 
-def read_parts(x: Any, basic: Index, arrays: list[Any], at: int) -> Any:
-    """`x` indexed with what `split_index` gave."""
+def read_parts(x: Any, basic: Index, arrays: list[Any], at: int, **params: Any) -> Any:
+    """`x` indexed with what `split_index` gave; `params` are those of the op that reads arrays."""
     if not arrays:
         return getitem_basic(x, index=basic)
     part = x if basic == (FULL,) * len(basic) else getitem_basic(x, index=basic)
-    return gather_axes(part, arrays, at)
+    return gather_axes(part, arrays, at, **params)
 
 
 # ---- x[index] -----------------------------------------------------------------------------------

@@ -67,26 +67,27 @@ def spread_index(i: Sequence[Any], shape: Sequence[int]) -> list[Any]:
     return [0 if n == 1 else k for k, n in zip(i[len(i) - len(shape) :], shape, strict=True)]
 
 
-def named_place(i: Sequence[Any], array: Reader, size: int) -> Scalar:
+def named_place(i: Sequence[Any], array: Reader, size: int, name: str = "getitem") -> Scalar:
     """What an array of indices says about an axis: counted from its end if it is negative."""
     given = scalar.convert(array(*spread_index(i, array.aval.shape)), promotion.INT64)
     counted = scalar.where(given < 0, given + size, given)
     return array.check(
         counted,
         (counted >= 0) & (counted < size),
-        f"getitem: came index {{}} for an axis of size {size}; needed one from {-size} to "
+        f"{name}: came index {{}} for an axis of size {size}; needed one from {-size} to "
         f"{size - 1}",
         given,
     )
 
 
-def gather_element(i: Sequence[Any], x: Reader, *arrays: Reader) -> Scalar:
+def gather_element(i: Sequence[Any], x: Reader, *arrays: Reader, name: str = "getitem") -> Scalar:
     """`x[arrays]` of leading axes."""
     shape = x.aval.shape
     own = len(i) - (len(shape) - len(arrays))
     if 0 in shape or any(0 in array.aval.shape for array in arrays):
         raise UnsupportedError("gather: no native code for arrays without elements")
-    return x(*(named_place(i[:own], *pair) for pair in zip(arrays, shape, strict=False)), *i[own:])
+    pairs = zip(arrays, shape, strict=False)
+    return x(*(named_place(i[:own], *pair, name) for pair in pairs), *i[own:])
 
 
 def scatter_sizes(x: Aval, *arrays: Aval, shape: tuple[int, ...]) -> tuple[Any, Any]:

@@ -15,12 +15,12 @@ from gradtape.core.define import broadcast_sizes, general, move_batch_axis, publ
 from gradtape.core.fast import F32, F64
 from gradtape.core.lowering import Contraction
 from gradtape.core.nested import Handle
-from gradtape.core.op import Op
+from gradtape.core.op import Op, registry
 from gradtape.core.record import LEAVES, Binary, Segment
 from gradtape.core.state import CONTEXT_LEVEL, STATE
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ShapeError
-from gradtape.ops.arguments import as_array, refuse
+from gradtape.ops.arguments import ARRAYS, as_array, refuse
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.contract import tensordot
 from gradtape.ops.shape import ravel, reshape
@@ -252,7 +252,19 @@ def _augmented(x: Tensor, y: Any) -> Tensor:
     return x.augment("matmul", y)
 
 
-Tensor.__matmul__ = _fast(call_operator)  # type: ignore[method-assign]
+def _with_sparse(otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """What to do off the fast path: a sparse matrix of SciPy is met as by `gt.sparse.matmul`."""
+
+    def product(op: Op, args: tuple[Any, Any], params: dict[str, Any]) -> Any:
+        for arg in args:
+            if not isinstance(arg, ARRAYS) and hasattr(arg, "tocsr"):
+                return registry.functions["sparse_matmul"](*args)
+        return otherwise(op, args, params)
+
+    return product
+
+
+Tensor.__matmul__ = _fast(_with_sparse(call_operator))  # type: ignore[method-assign]
 Tensor.__rmatmul__ = _reflected  # type: ignore[method-assign]
 Tensor.__imatmul__ = _augmented  # type: ignore[attr-defined]
 
@@ -262,13 +274,15 @@ Tensor.__imatmul__ = _augmented  # type: ignore[attr-defined]
 
 def _declared(declaration: F) -> F:
     """The function of the fast path under the signature and docstring of a declaration."""
-    return functools.update_wrapper(_fast(call), declaration)  # type: ignore[return-value]
+    return functools.update_wrapper(_fast(_with_sparse(call)), declaration)  # type: ignore[return-value]
 
 
 @public(np.matmul, np.linalg.matmul)
 @_declared
 def matmul(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Matrix product; also of vectors, and of stacks of matrices whose first axes broadcast.
+
+    One of the two may be a sparse matrix of SciPy.
 
     Raises:
         ShapeError: An array has no axes, or the axes that meet differ in size.

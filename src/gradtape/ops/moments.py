@@ -103,6 +103,7 @@ def var(
     ddof: float = 0,
     correction: float | None = None,
     keepdims: bool = False,
+    where: Any = True,
     **unsupported: Any,
 ) -> Array:
     """Variance: the mean squared distance from the mean, over all or the given axes.
@@ -114,6 +115,7 @@ def var(
         ddof: The squares are divided by their number less this; 1 is the unbiased estimate.
         correction: Another name of `ddof`.
         keepdims: Whether the reduced axes stay, with size 1.
+        where: Which elements take part, as truth values that broadcast to `x`.
         **unsupported: Further options of NumPy, which raise.
 
     Raises:
@@ -123,8 +125,11 @@ def var(
     >>> gt.var(np.array([1.0, 2.0, 3.0]), ddof=1)
     np.float64(1.0)
     """
-    x, axes = prepared("var", x, axis, dtype, unsupported)
     less = _correction("var", ddof, correction)
+    if where is not True and where is not None:
+        options = {"ddof": less, "keepdims": keepdims, "where": where, **unsupported}
+        return functions["var_where"](x, axis, dtype, **options)
+    x, axes = prepared("var", x, axis, dtype, unsupported)
     return _var(x, axis=axes, keepdims=bool(keepdims), correction=less)
 
 
@@ -176,6 +181,7 @@ def std(
     ddof: float = 0,
     correction: float | None = None,
     keepdims: bool = False,
+    where: Any = True,
     **unsupported: Any,
 ) -> Array:
     """Standard deviation: the root of the variance, over all or the given axes.
@@ -189,6 +195,7 @@ def std(
         ddof: The squares are divided by their number less this; 1 is usual for samples.
         correction: Another name of `ddof`.
         keepdims: Whether the reduced axes stay, with size 1.
+        where: Which elements take part, as truth values that broadcast to `x`.
         **unsupported: Further options of NumPy, which raise.
 
     Raises:
@@ -198,6 +205,9 @@ def std(
     >>> gt.std(np.array([1.0, 2.0, 3.0]), ddof=1)
     np.float64(1.0)
     """
-    x, axes = prepared("std", x, axis, dtype, unsupported)
     less = _correction("std", ddof, correction)
+    if where is not True and where is not None:
+        options = {"ddof": less, "keepdims": keepdims, "where": where, **unsupported}
+        return functions["std_where"](x, axis, dtype, **options)
+    x, axes = prepared("std", x, axis, dtype, unsupported)
     return _std(x, axis=axes, keepdims=bool(keepdims), correction=less)

@@ -6,7 +6,6 @@ tensor behind its tape's back.
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -128,44 +127,8 @@ def _array_function(
             raise UnsupportedError(
                 f"{qualified_name(function)} has no counterpart in gradtape yet; {_INSTEAD}"
             )
-        if function in _REDUCTIONS:
-            replacement = _taking_where(replacement, _REDUCTIONS[function])
         adapter = _adapters[function] = Adapter(function, replacement)
     return adapter(args, kwargs)
-
-
-# Functions that take where= and initial=, as the reduction of their ufunc does; others by name.
-_REDUCTIONS: dict[Any, np.ufunc | str] = {
-    np.sum: np.add,
-    np.prod: np.multiply,
-    np.max: np.maximum,
-    np.amax: np.maximum,
-    np.min: np.minimum,
-    np.amin: np.minimum,
-    np.all: np.logical_and,
-    np.any: np.logical_or,
-    np.mean: "mean_where",
-    np.var: "var_where",
-    np.std: "std_where",
-}
-
-
-def _taking_where(function: Callable[..., Any], masked: np.ufunc | str) -> Callable[..., Any]:
-    """A reduction that is done by another function if it is given `where` or `initial`."""
-
-    @functools.wraps(function)
-    def reduction(x: Any, /, *args: Any, **options: Any) -> Any:
-        given = {name for name in ("where", "initial") if options.get(name) is not None}
-        if not given:
-            return function(x, *args, **options)
-        if isinstance(masked, str):
-            return registry.functions[masked](x, *args, **options)
-        options = {"axis": None} | options | dict(zip(("axis", "dtype"), args, strict=False))
-        if options.get("out") is not None:
-            options["out"] = (options["out"],)
-        return _array_ufunc(x, masked, "reduce", x, **options)
-
-    return reduction
 
 
 def install() -> None:

@@ -12,13 +12,21 @@ import numpy as np
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
-from gradtape.core.define import general, linear, move_batch_axis, public
+from gradtape.core.define import functions, general, linear, move_batch_axis, public
 from gradtape.core.lowering import Elements, Reader, Reduction
 from gradtape.core.op import Op, Zero
 from gradtape.core.scalar import Scalar
 from gradtape.errors import ShapeError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import ARRAYS, EVERY_AXIS, Batch, as_array, normalize_axes, refuse
+from gradtape.ops.arguments import (
+    ARRAYS,
+    EVERY_AXIS,
+    Batch,
+    as_array,
+    masked,
+    normalize_axes,
+    refuse,
+)
 from gradtape.ops.cast import astype
 from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike, Axis
@@ -151,6 +159,8 @@ def sum(
     dtype: Any = None,
     *,
     keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
     **unsupported: Any,
 ) -> Array:
     """Sum of the elements, over all or the given axes.
@@ -160,6 +170,8 @@ def sum(
         axis: One or several axes; None sums over all of them.
         dtype: The dtype to sum in.
         keepdims: Whether the reduced axes stay, with size 1.
+        initial: What the result starts from.
+        where: Which elements take part, as truth values that broadcast to `x`.
         **unsupported: Further options of NumPy, which raise.
 
     Raises:
@@ -168,6 +180,8 @@ def sum(
     >>> gt.sum(np.ones((2, 3)), axis=0)
     array([2., 2., 2.])
     """
+    if initial is not None or (where is not True and where is not None):
+        return masked("sum", x, axis, dtype, keepdims, initial, where, unsupported)
     x, axes = prepared("sum", x, axis, dtype, unsupported)
     out = sum_over(x, axis=axes, keepdims=bool(keepdims))
     # Small integers are summed in int64: modulo their size it is the same.
@@ -228,6 +242,7 @@ def mean(
     dtype: Any = None,
     *,
     keepdims: bool = False,
+    where: Any = True,
     **unsupported: Any,
 ) -> Array:
     """Arithmetic mean of the elements, over all or the given axes.
@@ -237,6 +252,7 @@ def mean(
         axis: One or several axes; None takes all of them.
         dtype: The dtype to compute in.
         keepdims: Whether the reduced axes stay, with size 1.
+        where: Which elements take part, as truth values that broadcast to `x`.
         **unsupported: Further options of NumPy, which raise.
 
     Raises:
@@ -245,6 +261,9 @@ def mean(
     >>> gt.mean(np.array([1.0, 2.0, 6.0]))
     np.float64(3.0)
     """
+    if where is not True and where is not None:
+        options = {"keepdims": keepdims, "where": where, **unsupported}
+        return functions["mean_where"](x, axis, dtype, **options)
     x, axes = prepared("mean", x, axis, dtype, unsupported)
     return mean_over(x, axis=axes, keepdims=bool(keepdims))
 
@@ -311,13 +330,24 @@ min_over = _extreme("min", _min_forward, largest=False)
 
 
 @public(np.max)
-def max(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsupported: Any) -> Array:
+def max(
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+    **unsupported: Any,
+) -> Array:
     """The largest element, over all or the given axes; several largest share the gradient.
 
     Args:
         x: Where to look.
         axis: One or several axes; None looks over all of them.
         keepdims: Whether the reduced axes stay, with size 1.
+        initial: What the result starts from.
+        where: Which elements take part, as truth values for which `initial` is needed.
         **unsupported: Further options of NumPy, which raise.
 
     Raises:
@@ -327,18 +357,31 @@ def max(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsuppo
     >>> gt.max(np.array([[1.0, 4.0], [3.0, 2.0]]), axis=0)
     array([3., 4.])
     """
+    if initial is not None or (where is not True and where is not None):
+        return masked("max", x, axis, None, keepdims, initial, where, unsupported)
     x, axes = prepared("max", x, axis, None, unsupported)
     return max_over(x, axis=axes, keepdims=bool(keepdims))
 
 
 @public(np.min)
-def min(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsupported: Any) -> Array:
+def min(
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+    **unsupported: Any,
+) -> Array:
     """The smallest element, over all or the given axes; otherwise as `max`.
 
     Args:
         x: Where to look.
         axis: One or several axes; None looks over all of them.
         keepdims: Whether the reduced axes stay, with size 1.
+        initial: What the result starts from.
+        where: Which elements take part, as truth values for which `initial` is needed.
         **unsupported: Further options of NumPy, which raise.
 
     Raises:
@@ -348,10 +391,10 @@ def min(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsuppo
     >>> gt.min(np.array([[1.0, 4.0], [3.0, 2.0]]), axis=0)
     array([1., 2.])
     """
+    if initial is not None or (where is not True and where is not None):
+        return masked("min", x, axis, None, keepdims, initial, where, unsupported)
     x, axes = prepared("min", x, axis, None, unsupported)
     return min_over(x, axis=axes, keepdims=bool(keepdims))
 
 
-public(np.amax, name="amax")(max)
-public(np.amin, name="amin")(min)
-amax, amin = max, min
+amax, amin = public(np.amax, name="amax")(max), public(np.amin, name="amin")(min)

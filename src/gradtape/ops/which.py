@@ -16,7 +16,14 @@ from gradtape.core.op import Op
 from gradtape.core.scalar import truth
 from gradtape.errors import ShapeError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import Batch, as_array, normalize_axes, normalize_axis, refuse
+from gradtape.ops.arguments import (
+    Batch,
+    as_array,
+    masked,
+    normalize_axes,
+    normalize_axis,
+    refuse,
+)
 from gradtape.ops.reduce import (
     batch_reduction,
     reduced_shape,
@@ -152,13 +159,22 @@ _any, _all = _test(np.logical_or, "any", "or"), _test(np.logical_and, "all", "an
 
 
 @public(np.any)
-def any(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsupported: Any) -> Array:
+def any(
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    where: Any = True,
+    **unsupported: Any,
+) -> Array:
     """Whether any element is true, over all or the given axes.
 
     Args:
         x: The truth values; numbers count as true if they are not 0.
         axis: One or several axes; None takes all of them.
         keepdims: Whether the reduced axes stay, with size 1.
+        where: Which elements take part, as truth values that broadcast to `x`.
         **unsupported: Further options of NumPy, which raise.
 
     Raises:
@@ -167,19 +183,30 @@ def any(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsuppo
     >>> gt.any(np.array([[True, False], [False, False]]), axis=1)
     array([ True, False])
     """
+    if where is not True and where is not None:
+        return masked("any", x, axis, None, keepdims, None, where, unsupported)
     refuse("any", unsupported)
     x = as_array(x)
     return _any(x, axis=normalize_axes(axis, len(x.shape), "any"), keepdims=bool(keepdims))
 
 
 @public(np.all)
-def all(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsupported: Any) -> Array:
+def all(
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    where: Any = True,
+    **unsupported: Any,
+) -> Array:
     """Whether all elements are true, over all or the given axes.
 
     Args:
         x: The truth values; numbers count as true if they are not 0.
         axis: One or several axes; None takes all of them.
         keepdims: Whether the reduced axes stay, with size 1.
+        where: Which elements take part, as truth values that broadcast to `x`.
         **unsupported: Further options of NumPy, which raise.
 
     Raises:
@@ -188,6 +215,8 @@ def all(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsuppo
     >>> gt.all(np.array([[True, True], [False, True]]), axis=1)
     array([ True, False])
     """
+    if where is not True and where is not None:
+        return masked("all", x, axis, None, keepdims, None, where, unsupported)
     refuse("all", unsupported)
     x = as_array(x)
     return _all(x, axis=normalize_axes(axis, len(x.shape), "all"), keepdims=bool(keepdims))

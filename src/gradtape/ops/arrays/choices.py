@@ -15,6 +15,7 @@ from gradtape.ops.cast import astype
 from gradtape.ops.comparison import logical_not, logical_or
 from gradtape.ops.gather import as_indices, take, take_along_axis
 from gradtape.ops.index import getitem
+from gradtape.ops.inspection import result_type
 from gradtape.ops.join import stack
 from gradtape.ops.like import zeros_like
 from gradtape.ops.select import clip, where
@@ -52,7 +53,7 @@ def select(
         raise ArgumentError("select: came a condition that is no truth value; compare first")
     weak = isinstance(default, int | float | complex)
     out = default if weak else as_array(default)
-    dtype = np.result_type(*(c.dtype for c in choices), out if weak else out.dtype)
+    dtype = result_type(*(c.dtype for c in choices), out if weak else out.dtype)
     out = out if weak else astype(out, dtype, copy=False)
     for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
         out = where(condition, astype(choice, dtype, copy=False), out)

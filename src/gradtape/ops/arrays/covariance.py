@@ -46,12 +46,13 @@ def ptp(x: ArrayLike, /, axis: Axis = None, out: None = None, keepdims: bool = F
 # ---- covariance ---------------------------------------------------------------------------------
 
 
-def _variables(x: Any, rowvar: bool, dtype: Any) -> Any:
-    """The variables as rows of a matrix."""
+def _variables(x: Any, rowvar: bool, dtype: Any, *, further: bool) -> Any:
+    """The variables as rows of a matrix; of `further` ones a single row is one, as NumPy has it."""
     if len(x.shape) > 2:
         raise ShapeError(f"cov: came shape {x.shape}; needed at most two axes")
     rows = atleast_2d(astype(x, dtype, copy=False))
-    return transpose(rows) if not rowvar and rows.shape[0] != 1 else rows
+    single = rows.shape[0] == 1 if further else len(x.shape) < 2
+    return rows if rowvar or single else transpose(rows)
 
 
 def _weights(fweights: ArrayLike, aweights: ArrayLike, count: int) -> Any:
@@ -123,7 +124,7 @@ def cov(
     variables = [as_array(m)] if y is None else [as_array(m), as_array(y)]
     if dtype is None:
         dtype = np.result_type(*(x.dtype for x in variables), np.float64)
-    variables = [_variables(x, rowvar, dtype) for x in variables]
+    variables = [_variables(x, rowvar, dtype, further=i > 0) for i, x in enumerate(variables)]
     rows = variables[0] if y is None else concatenate(variables, 0)
     count = rows.shape[1]
     weights = _weights(fweights, aweights, count)

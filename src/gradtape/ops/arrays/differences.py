@@ -15,6 +15,7 @@ from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.comparison import not_equal
 from gradtape.ops.cumulative import cumsum
 from gradtape.ops.index import getitem
+from gradtape.ops.inspection import result_type
 from gradtape.ops.join import concatenate
 from gradtape.ops.reduce import floats, sum as sum_of
 from gradtape.ops.select import where
@@ -279,4 +280,4 @@ def unwrap(
     added = cumsum(where(abs(steps) < least, 0, wrapped - steps), axis=axis)
     first = _part(p, axis, 0, 1)
     out = concatenate([first, _part(p, axis, 1, None) + added], axis)
-    return out if whole else astype(out, np.result_type(p.dtype, period), copy=False)
+    return out if whole else astype(out, result_type(p.dtype, period), copy=False)

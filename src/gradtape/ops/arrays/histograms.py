@@ -40,7 +40,7 @@ def bincount(x: ArrayLike, /, weights: ArrayLike = None, minlength: int = 0) -> 
     Args:
         x: Integers from 0 on, along one axis. They have to be known, as they decide the size of the
             result: a compiled function cannot take them as an argument.
-        weights: What to add up for each element; None counts.
+        weights: What to add up for each element, also complex numbers; None counts.
         minlength: The least size of the result.
 
     Raises:
@@ -67,7 +67,8 @@ def bincount(x: ArrayLike, /, weights: ArrayLike = None, minlength: int = 0) -> 
             "needed the same"
         )
     size = max(int(values.max(initial=-1)) + 1, operator.index(minlength))
-    return scatter(astype(weights, np.float64, copy=False), values, shape=(size,))
+    wide = np.complex128 if weights.dtype.kind == "c" else np.float64
+    return scatter(astype(weights, wide, copy=False), values, shape=(size,))
 
 
 # ---- edges --------------------------------------------------------------------------------------

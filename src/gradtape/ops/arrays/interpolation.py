@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import public
-from gradtape.errors import ArgumentError, ShapeError
+from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.search import searchsorted
 from gradtape.ops.arrays.sort import argsort
@@ -44,12 +44,16 @@ def interp(
     Raises:
         ShapeError: `xp` and `fp` have not one axis of the same size, or no elements.
         ArgumentError: `period` is 0.
+        DTypeError: `x` or `xp` is complex.
 
     >>> gt.interp(np.array([0.5, 1.5]), np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 4.0]))
     array([0.5, 2.5])
     """
+    x, xp = as_array(x), as_array(xp)
+    if "c" in (x.dtype.kind, xp.dtype.kind):
+        raise DTypeError(f"interp: came x {x.dtype} and xp {xp.dtype}; needed real places")
     # As in NumPy, all of it is done in double precision.
-    x, xp = (astype(as_array(one), np.float64, copy=False) for one in (x, xp))
+    x, xp = (astype(one, np.float64, copy=False) for one in (x, xp))
     fp = as_array(fp)
     fp = astype(fp, np.complex128 if fp.dtype.kind == "c" else np.float64, copy=False)
     if len(xp.shape) != 1 or xp.shape != fp.shape or xp.shape == (0,):

@@ -12,6 +12,7 @@ from gradtape.core.define import functions, general, move_batch_axis, public
 from gradtape.core.op import Op, infer_like
 from gradtape.errors import DTypeError
 from gradtape.ops.arguments import Batch, as_array, normalize_axis
+from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.exponential import exp
 from gradtape.ops.join import concatenate
 from gradtape.ops.rearrange import flip
@@ -92,8 +93,8 @@ recurrence = general(
     _recurrence_forward,
     infer=lambda b, r: b,
     vjps=(
-        lambda ct, _out, _b, r: _backwards(ct, r),
-        lambda ct, out, _b, r: _backwards(ct, r) * _before(out),
+        lambda ct, _out, _b, r: _backwards(ct, conj_if_complex(r)),
+        lambda ct, out, _b, r: _backwards(ct, conj_if_complex(r)) * conj_if_complex(_before(out)),
     ),
     jvp=_recurrence_jvp,
     batch=_batch_recurrence,

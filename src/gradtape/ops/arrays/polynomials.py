@@ -16,6 +16,7 @@ from gradtape.ops.arrays.windows import convolve
 from gradtape.ops.cast import astype, real
 from gradtape.ops.cumulative import cumprod
 from gradtape.ops.index import getitem
+from gradtape.ops.inspection import result_type
 from gradtape.ops.join import concatenate, stack
 from gradtape.ops.like import ones_like, zeros_like
 from gradtape.ops.pad import pad_constant
@@ -87,7 +88,7 @@ def vander(x: ArrayLike, /, N: int | None = None, increasing: bool = False) -> A
     if len(x.shape) != 1:
         raise ShapeError(f"vander: came shape {x.shape}; needed one axis")
     count = x.shape[0] if N is None else N
-    x = astype(x, np.promote_types(x.dtype, int), copy=False)
+    x = astype(x, result_type(x.dtype, np.int_), copy=False)
     column = expand_dims(x, 1)
     factors = [ones_like(column)] * min(count, 1)
     if count > 1:
@@ -161,7 +162,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, /) -> tuple[Array, Array]:
     (array([1.5 , 1.75]), array([0.25]))
     """
     u, v = (floats(_coefficients(one, "polydiv")) for one in (u, v))
-    dtype = np.result_type(u.dtype, v.dtype)
+    dtype = result_type(u.dtype, v.dtype)
     rest, v = astype(u, dtype, copy=False), astype(v, dtype, copy=False)
     n, m = rest.shape[0], v.shape[0]
     scale = 1.0 / getitem(v, 0)

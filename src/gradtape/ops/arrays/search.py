@@ -14,7 +14,7 @@ from gradtape.core.define import general, move_batch_axis, public
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
-from gradtape.errors import ArgumentError, ShapeError
+from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import Batch, as_array
 from gradtape.ops.arrays.sort import INDEX, comparable, sort
 from gradtape.ops.comparison import equal, logical_not, not_equal
@@ -124,11 +124,14 @@ def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Array:
     Raises:
         ShapeError: `bins` has not one axis.
         ArgumentError: `bins` is in no order.
+        DTypeError: The elements are complex.
 
     >>> gt.digitize(np.array([0.5, 1.5, 9.0]), np.array([0.0, 1.0, 2.0]))
     array([1, 2, 3])
     """
-    bins = as_array(bins)
+    x, bins = as_array(x), as_array(bins)
+    if x.dtype.kind == "c":
+        raise DTypeError(f"digitize: came {x.dtype}; needed real elements; use their real part")
     if len(bins.shape) != 1:
         raise ShapeError(f"digitize: came bins of shape {bins.shape}; needed one axis")
     side = "left" if right else "right"

@@ -18,6 +18,7 @@ from gradtape.core.define import functions, public
 from gradtape.core.tensor import Tensor, concrete
 from gradtape.errors import ConversionError, DTypeError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
+from gradtape.ops.arrays.where_moments import truths
 from gradtape.ops.cast import astype
 from gradtape.ops.gather import as_indices, scatter
 from gradtape.ops.index import getitem
@@ -121,6 +122,25 @@ def _prepared(ufunc: np.ufunc, x: Array) -> Array:
 
 # ---- reduce -------------------------------------------------------------------------------------
 
+_UFUNCS = {known: ufunc for ufunc, known in _REDUCED.items() if isinstance(known, str)}
+
+
+@public()
+def reduce_where(
+    name: str,
+    x: Any,
+    axis: Axis,
+    dtype: Any,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+) -> Array:
+    """Answer for `sum`, `prod`, `max`, `min`, `all` and `any` with `initial` or `where`."""
+    ufunc = _UFUNCS[name]
+    x = _prepared(ufunc, as_array(x))
+    taken = True if where is None else where
+    return reduce(ufunc, functions[ufunc.__name__], x, axis, dtype, keepdims, initial, taken, name)
+
 
 def reduce(
     ufunc: np.ufunc,
@@ -131,9 +151,10 @@ def reduce(
     keepdims: bool = False,
     initial: Any = _NOT_GIVEN,
     where: Any = True,
+    name: str = "",
 ) -> Array:
     """`ufunc.reduce` with all of its options but `out`."""
-    name = f"np.{ufunc.__name__}.reduce"
+    name = name or f"np.{ufunc.__name__}.reduce"
     x = as_array(x)
     if dtype is not None:
         x = astype(x, dtype, copy=False)
@@ -150,6 +171,7 @@ def reduce(
         return _kept(full_like(x, initial, shape=kept), axes, keepdims)
     start = initial if given else None
     if where is not True:
+        where = truths(name, where, x.shape)
         if (neutral := _neutral(ufunc, x.dtype)) is None:
             return _kept(_folded_where(call, x, axes, start, where), axes, keepdims)
         x = where_of(where, x, neutral)
@@ -158,7 +180,10 @@ def reduce(
         return _kept(_folded(ufunc, call, x, axes, start, name), axes, keepdims)
     function = functions[known] if isinstance(known, str) else known
     out = function(x, axis=axes, keepdims=bool(keepdims))
-    return call(out, initial) if given else out
+    if dtype is not None and ufunc in (np.add, np.multiply):
+        out = astype(out, dtype, copy=False)  # small integers come back as int64
+    # As in NumPy, what it starts from does not change the dtype.
+    return call(out, astype(as_array(initial), out.dtype, copy=False)) if given else out
 
 
 def _neutral(ufunc: np.ufunc, dtype: Any) -> Any:
@@ -167,7 +192,10 @@ def _neutral(ufunc: np.ufunc, dtype: Any) -> Any:
     Of the extremes that is the other end of the numbers, or NaN, which `fmax` and `fmin` pass over.
     """
     if ufunc.identity is not None:
-        return ufunc.identity
+        if dtype.kind == "b":
+            return bool(ufunc.identity)
+        # All bits of an unsigned number, where NumPy says -1.
+        return np.iinfo(dtype).max if ufunc.identity < 0 and dtype.kind == "u" else ufunc.identity
     if ufunc in (np.fmax, np.fmin) and dtype.kind == "f":
         return math.nan
     if ufunc in (np.maximum, np.fmax, np.minimum, np.fmin) and dtype.kind in "iuf":
@@ -212,6 +240,8 @@ def _folded(
     else:
         rows = [getitem(x, i) for i in range(x.shape[0])]
     first = [] if initial is None else [initial]
+    if first and ufunc in _ASSOCIATIVE:
+        first = [astype(as_array(initial), x.dtype, copy=False)]
     if not rows:
         return full_like(x, ufunc.identity if initial is None else initial, shape=rest)
     return functools.reduce(call, [*first, *rows])
@@ -253,14 +283,15 @@ def _reduceat(
     starts = as_indices(indices, name)
     starts = (concrete(starts, name) if isinstance(starts, Tensor) else starts).tolist()
     parts = []
-    for start, stop in zip(starts, [*starts[1:], x.shape[0]], strict=True):
+    for start, stop in zip(starts, [*starts[1:], x.shape[0]], strict=bool(starts)):
         # As NumPy has it, a part that would end before it begins is its first element.
         end = stop if start < stop else start + 1
         getitem(x, start)  # raises if it is out of bounds
         part = reduce(ufunc, call, getitem(x, slice(start, end)), 0, dtype)
         parts.append(part if end > start + 1 else astype(getitem(x, start), part.dtype, copy=False))
     if not parts:
-        return moveaxis(getitem(x, slice(0, 0)), 0, axis)
+        like = reduce(ufunc, call, getitem(x, slice(0, 1)), 0, dtype) if x.shape[0] else x
+        return moveaxis(astype(getitem(x, slice(0, 0)), like.dtype, copy=False), 0, axis)
     return moveaxis(stack(parts), 0, axis)
 
 
@@ -287,7 +318,7 @@ def _at(ufunc: np.ufunc, call: Function, target: Any, index: Any, *operand: Any)
         return
     numbers = np.arange(target.size).reshape(target.shape)
     places = getitem(numbers, index)
-    values = [reshape(broadcast_to(as_array(v), places.shape), -1) for v in operand]
+    values = [reshape(broadcast_to(_fitting(v, target.dtype), places.shape), -1) for v in operand]
     places = reshape(places, -1)
     flat = reshape(target, -1)
     if ufunc in (np.add, np.subtract):
@@ -299,6 +330,12 @@ def _at(ufunc: np.ufunc, call: Function, target: Any, index: Any, *operand: Any)
             new = call(part, *(getitem(v, turn) for v in values))
             flat = functions["setitem"](flat, new, getitem(places, turn))
     target[...] = reshape(flat, target.shape)
+
+
+def _fitting(value: Any, dtype: Any) -> Any:
+    """An operand as an array; a Python number does not decide the dtype."""
+    weak = type(value) in (int, float, complex) and np.result_type(value, dtype) == dtype
+    return np.asarray(value, dtype) if weak else as_array(value)
 
 
 def _turns(places: Any, name: str) -> list[Any]:

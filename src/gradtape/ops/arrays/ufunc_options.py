@@ -49,9 +49,17 @@ def ufunc_call(
                 "use gt.where(condition, result, other), or give a tensor as out="
             )
         # What takes no part is computed from ones: it can neither warn nor spoil a gradient.
-        inputs = tuple(where_of(where, x, 1) if np.ndim(x) else x for x in inputs)
+        inputs = tuple(_masked(where, x) for x in inputs)
     results = _called(ufunc, function, name, inputs, casting, options)
     return results if out is None else ufunc_into(name, out, results, casting, where)
+
+
+def _masked(where: Any, x: Any) -> Any:
+    """An argument with ones where it takes no part, in its own dtype; a bare number as it is."""
+    if type(x) in (bool, *_NUMBERS):
+        return x
+    x = as_array(x)
+    return where_of(where, x, True if x.dtype == np.bool_ else 1)
 
 
 @public()

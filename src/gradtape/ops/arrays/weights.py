@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import public
+from gradtape.core import scalar
+from gradtape.core.define import elementwise, public
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.cast import astype
+from gradtape.ops.inspection import result_type
 from gradtape.ops.reduce import Axes, count_over, mean_over, sum_over
 from gradtape.ops.shape import broadcast_to, reshape, transpose
-from gradtape.typing import ArrayLike, Axis
+from gradtape.typing import Array, ArrayLike, Axis
 
 
 def weights_beside(name: str, weights: ArrayLike, x: Any, axes: Axes | None) -> Any:
@@ -31,6 +33,18 @@ def weights_beside(name: str, weights: ArrayLike, x: Any, axes: Axes | None) -> 
         )
     weights = transpose(weights, np.argsort(axes).tolist())
     return reshape(weights, tuple(n if a in axes else 1 for a, n in enumerate(x.shape)))
+
+
+def _checked(xp: Any, total: Any) -> Any:
+    if (total == 0).any():
+        raise ArgumentError("average: came weights that add up to 0; needed another sum")
+    return xp.positive(total)
+
+
+# d total = d total
+@elementwise(_checked, lambda ct, _out, _total: ct, lower=scalar.positive)
+def nonzero_total(total: ArrayLike, /) -> Array:
+    """A sum of weights, which may be divided by."""
 
 
 @public(np.average)
@@ -55,7 +69,7 @@ def average(
     Raises:
         ShapeError: The weights do not fit.
         AxisError: There is no such axis.
-        ArgumentError: The weights are an array that adds up to zero.
+        ArgumentError: The weights add up to 0. A compiled function gives NaN or infinity there.
 
     >>> gt.average(np.array([1.0, 2.0]), weights=np.array([1.0, 3.0]))
     np.float64(1.75)
@@ -69,12 +83,10 @@ def average(
         total = np.full(mean.shape, count_over(x.shape, axes), mean.dtype)[()]
         return mean, Tensor(total) if isinstance(mean, Tensor) else total
     weights = weights_beside("average", weights, x, None if axis is None else axes)
-    dtypes = [x.dtype, weights.dtype, *([np.float64] if x.dtype.kind in "biu" else [])]
-    dtype = np.result_type(*dtypes)
+    whole = x.dtype.kind in "biu"
+    dtype = result_type(x.dtype, weights.dtype, *([np.float64] if whole else []))
     weights = astype(broadcast_to(weights, x.shape), dtype, copy=False)
-    total = sum_over(weights, axis=axes, keepdims=keepdims)
-    if isinstance(total, np.ndarray | np.generic) and (total == 0).any():
-        raise ArgumentError("average: came weights that add up to 0; needed another sum")
+    total = nonzero_total(sum_over(weights, axis=axes, keepdims=keepdims))
     products = astype(x, dtype, copy=False) * weights
     mean = sum_over(products, axis=axes, keepdims=keepdims) / total
     return (mean, total) if returned else mean

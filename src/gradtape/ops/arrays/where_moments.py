@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import functions, public
+from gradtape.core.define import broadcast_sizes, public
+from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes, refuse
 from gradtape.ops.cast import astype, conj_if_complex, real
+from gradtape.ops.exponential import sqrt
 from gradtape.ops.reduce import floats, sum as sum_of
-from gradtape.ops.select import where as where_of
+from gradtape.ops.select import maximum, where as where_of
 from gradtape.ops.shape import broadcast_to, squeeze
 from gradtape.typing import Array, Axis
 
@@ -41,35 +43,48 @@ def var_where(
     dtype: Any = None,
     *,
     ddof: float = 0,
-    correction: float | None = None,
     keepdims: bool = False,
     where: Any,
     **unsupported: Any,
 ) -> Array:
-    """Variance of the elements for which a condition holds; `correction` is `ddof`."""
+    """Variance of the elements for which a condition holds; NaN of none."""
     refuse("var", unsupported)
     x, taken, axes = _prepared("var", x, axis, dtype, where)
     off = where_of(taken, x - _mean(x, taken, axes), 0)
     squares = real(off * conj_if_complex(off)) if x.dtype.kind == "c" else off * off
     count = sum_of(taken, axis=axes, keepdims=True)
-    out = sum_of(squares, axis=axes, keepdims=True) / (
-        count - (ddof if correction is None else correction)
-    )
+    out = sum_of(squares, axis=axes, keepdims=True) / maximum(count - ddof, 0)
     out = astype(out, squares.dtype, copy=False)
     return out if keepdims else squeeze(out, axes)
 
 
 @public()
 def std_where(x: Array, /, *args: Any, **options: Any) -> Array:
-    """Standard deviation of the elements for which a condition holds."""
-    return functions["sqrt"](var_where(x, *args, **options))
+    """Standard deviation of the elements for which a condition holds; its gradient as `std`'s."""
+    var = var_where(x, *args, **options)
+    kink = var == 0
+    return where_of(kink, 0, sqrt(where_of(kink, 1, var)))
+
+
+def truths(name: str, where: Any, shape: tuple[int, ...]) -> Array:
+    """What came as `where`, checked: truth values that broadcast to the shape of the array."""
+    taken = as_array(bool(where) if isinstance(where, bool | int) else where)
+    if taken.dtype != np.bool_:
+        raise DTypeError(
+            f"{name}: came where= of {taken.dtype}; needed truth values; compare first"
+        )
+    if len(taken.shape) > len(shape) or broadcast_sizes(taken.shape, shape) != tuple(shape):
+        raise ShapeError(
+            f"{name}: came where= of shape {taken.shape} for shape {shape}; needed one that "
+            "broadcasts to it"
+        )
+    return taken
 
 
 def _prepared(name: str, x: Any, axis: Axis, dtype: Any, where: Any) -> tuple[Array, Array, Any]:
     x = as_array(x)
     x = floats(x) if dtype is None else astype(x, dtype, copy=False)
-    taken = broadcast_to(as_array(where), x.shape)
-    taken = taken if taken.dtype == np.bool_ else taken != 0
+    taken = broadcast_to(truths(name, where, x.shape), x.shape)
     return x, taken, normalize_axes(axis, len(x.shape), name)
 
 

@@ -35,14 +35,20 @@ from gradtape.ops.reduce import max as max_of, sum as sum_of
 from gradtape.ops.select import divide_or_zero, where
 from gradtape.ops.shape import broadcast_to
 
-# How far values have to be apart to count as different, in units of rounding of the largest one
-# times the size; LAPACK's own errors stay well below.
-ROUNDING = 16
+# How far values have to be apart to count as different, in units of rounding of the largest one:
+# LAPACK's own errors, and those of matrices that are products, stay below half of it. They do not
+# grow with matrices of more than some rows; the spacing of the values of such matrices gets less.
+ROUNDING, GROWS_UNTIL = 16, 64
 
 
 def resolution(dtype: Any) -> float:
     """The relative spacing of numbers."""
     return float(np.finfo(dtype).eps)
+
+
+def rounding(size: int, dtype: Any) -> float:
+    """What is rounding in matrices of a size, relative to what is largest in them."""
+    return ROUNDING * min(size, GROWS_UNTIL) ** 0.5 * resolution(dtype)
 
 
 def largest(x: Any, axes: Any) -> Any:
@@ -58,7 +64,7 @@ def negligible(values: Any, size: int) -> Any:
         values: Of a decomposition.
         size: Of the matrix.
     """
-    return ROUNDING * size * resolution(values.dtype) * largest(values, -1)
+    return rounding(size, values.dtype) * largest(values, -1)
 
 
 def groups(values: Any, size: int) -> Any:
@@ -156,9 +162,9 @@ def vanishes(part: Any, *wholes: Any) -> Any:
     NaN counts as negligible: it says by itself that something is undefined. So does what rounding
     leaves of numbers around 1 that cancel, as no more is known of where cotangents came from.
     """
-    rounding = resolution(part.dtype)
+    unit = resolution(part.dtype)
     bound = sum(largest(whole, MATRIX) for whole in wholes)
-    return (abs(stop_gradient(part)) > rounding**0.5 * bound + 2 * rounding) ^ True
+    return (abs(stop_gradient(part)) > unit**0.5 * bound + 2 * unit) ^ True
 
 
 def skew(x: Any) -> Any:

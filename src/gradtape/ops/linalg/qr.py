@@ -17,7 +17,7 @@ from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint
-from gradtape.ops.linalg.gauge import ROUNDING, largest, outside, resolution, skew, vanishes
+from gradtape.ops.linalg.gauge import largest, outside, rounding, skew, vanishes
 from gradtape.ops.linalg.stacks import over_stack, scipy_linalg
 from gradtape.ops.linalg.svd import matrices
 from gradtape.ops.linalg.triangular import solve_triangular
@@ -68,7 +68,7 @@ def regular(r: Any, message: str, count: int | None = None) -> tuple[Any, Any]:
         count: How many elements of the diagonal matter; None for all of them.
     """
     size = r.shape[-1]
-    bound = ROUNDING * size * resolution(r.dtype) * largest(r, -2)
+    bound = rounding(size, r.dtype) * largest(r, -2)
     fine = (abs(stop_gradient(r)) > bound) | ~np.eye(size, dtype=bool)
     matters = np.arange(size) < (size if count is None else count)
     ok = all_of(fine | ~matters, MATRIX, keepdims=True)

@@ -225,7 +225,7 @@ def prelu(x: ArrayLike, /, weight: ArrayLike) -> Array:
     x, weight = as_array(x), as_array(weight)
     shape, slopes = x.shape, weight.shape
     if math.prod(slopes) == 1:
-        return sloped(x, reshape(weight, ()) if shape == () else reshape(weight, (1,)))
+        return sloped(x, reshape(weight, ()))
     channels = 1 if len(shape) < 2 else shape[1]
     if len(slopes) != 1 or slopes[0] != channels:
         raise ShapeError(

@@ -1,6 +1,6 @@
-"""The ops below the losses of classes: cross entropy from logits, each one op along the last axis.
+"""The ops below the losses of classes, which are along the last axis.
 
-With p = softmax(x) they all have the slope p − target.
+Cross entropy from logits is one op: with p = softmax(x) its slope is p − target.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import batch_in_place, general
@@ -17,7 +18,7 @@ from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op, Zero
 from gradtape.core.scalar import Scalar
 from gradtape.core.tensor import Tensor, innermost
-from gradtape.errors import IndexingError
+from gradtape.errors import IndexingError, UnsupportedError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import Batch
 from gradtape.ops.cast import astype
@@ -29,6 +30,9 @@ from gradtape.ops.softmax import log_softmax, logsumexp, softmax
 
 # An `ignore_index` that no class has: none is ignored.
 NOTHING = int(np.iinfo(np.int64).min)
+
+
+_NUMBERED = Zero("a class is a number, and does not change by a little")
 
 
 # ---- which class --------------------------------------------------------------------------------
@@ -63,6 +67,97 @@ class_hits = general(
 )
 
 
+# ---- numbers of classes -------------------------------------------------------------------------
+
+
+def _named(xp: Any, target: Any, classes: int, ignore_index: int) -> tuple[Any, Any]:
+    """Which targets are ignored, and classes with 0 in place of these."""
+    ignored = target == ignore_index
+    named = xp.where(ignored, 0, target)
+    if named.min(initial=0) < 0:
+        raise IndexingError(_out_of_range(named.min(), classes))
+    return ignored, named
+
+
+def _pick_forward(xp: Any, x: Any, target: Any, ignore_index: int) -> Any:
+    ignored, named = _named(xp, target, x.shape[-1], ignore_index)
+    out = xp.take_along_axis(x, named, -1) if named.size else xp.zeros(target.shape, x.dtype)
+    out[ignored] = 0
+    return out
+
+
+def _put_forward(xp: Any, values: Any, target: Any, classes: int, ignore_index: int) -> Any:
+    ignored, named = _named(xp, target, classes, ignore_index)
+    out = xp.zeros((*target.shape[:-1], classes), values.dtype)
+    if named.size:
+        xp.put_along_axis(out, named, xp.where(ignored, 0, values), -1)
+    return out
+
+
+def _checked(target: Reader, at: Sequence[Any], classes: int, ignore_index: int) -> Scalar:
+    given = scalar.convert(target(*at, 0), promotion.INT64)
+    known = ((given >= 0) & (given < classes)) | (given == ignore_index)
+    return target.check(given, known, _out_of_range("{}", classes), given)
+
+
+def _pick_element(i: Sequence[Scalar], x: Reader, target: Reader, ignore_index: int) -> Scalar:
+    classes = x.aval.shape[-1]
+    if 0 in x.aval.shape:
+        raise UnsupportedError("cross entropy: no native code for arrays without elements")
+    given = _checked(target, i[:-1], classes, ignore_index)
+    counts = given != ignore_index
+    return scalar.where(counts, x(*i[:-1], scalar.where(counts, given, 0)), 0)
+
+
+def _put_element(
+    i: Sequence[Scalar], values: Reader, target: Reader, classes: int, ignore_index: int
+) -> Scalar:
+    hit = _checked(target, i[:-1], classes, ignore_index) == i[-1]
+    return scalar.where(hit, values(*i[:-1], 0), 0)
+
+
+def _batch_lined_up(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    return call(op, in_front(args, axes), params), 0
+
+
+# x[target] along the last axis, where the target has size 1; 0 where it is ignored. Transpose:
+# values at these places of an array of zeros
+pick_class: Any = general(
+    "pick_class",
+    _pick_forward,
+    infer=lambda x, target, ignore_index: Aval(target.shape, x.dtype),
+    vjps=(
+        lambda ct, _out, _x, target, ignore_index: put_class(
+            ct, target, classes=_x.shape[-1], ignore_index=ignore_index
+        ),
+        _NUMBERED,
+    ),
+    jvp=lambda tangents, _out, _x, target, ignore_index: pick_class(
+        tangents[0], target, ignore_index=ignore_index
+    ),
+    batch=_batch_lined_up,
+    lower=Elements(_pick_element),
+)
+put_class: Any = general(
+    "put_class",
+    _put_forward,
+    infer=lambda values, target, classes, ignore_index: Aval(
+        (*target.shape[:-1], classes), values.dtype
+    ),
+    vjps=(
+        lambda ct, _out, _values, target, classes, ignore_index: pick_class(
+            ct, target, ignore_index=ignore_index
+        ),
+        _NUMBERED,
+    ),
+    jvp=lambda tangents, _out, _values, target, classes, ignore_index: put_class(
+        tangents[0], target, classes=classes, ignore_index=ignore_index
+    ),
+    batch=_batch_lined_up,
+    lower=Elements(_put_element),
+)
+
+
 # ---- classes by number --------------------------------------------------------------------------
 
 
@@ -76,20 +171,16 @@ def _logsumexp(xp: Any, x: Any, axis: int) -> Any:
 def _sparse_forward(
     xp: Any, x: Any, target: Any, axis: int, ignore_index: int, smoothing: float
 ) -> Any:
-    ignored = target == ignore_index
-    named = xp.where(ignored, 0, target)
-    if named.min(initial=0) < 0:
-        raise IndexingError(_out_of_range(named.min(), x.shape[axis]))
-    total = _logsumexp(xp, x, axis)[..., 0]
-    chosen = xp.take_along_axis(x, named[..., None], axis)[..., 0] if named.size else total
-    out = total - chosen
+    ignored, named = _named(xp, target, x.shape[axis], ignore_index)
+    total = _logsumexp(xp, x, axis)
+    out = total - (xp.take_along_axis(x, named, axis) if named.size else total)
     if smoothing:
-        out = (1 - smoothing) * out + smoothing * (total - x.mean(axis))
-    return xp.where(ignored, 0, out)
+        out = (1 - smoothing) * out + smoothing * (total - x.mean(axis, keepdims=True))
+    return xp.where(ignored, 0, out)[..., 0]
 
 
 def _sparse_composition(x: Any, target: Any, axis: int, ignore_index: int, smoothing: float) -> Any:
-    total = logsumexp(x, axis)
+    total, target = logsumexp(x, axis), reshape(target, target.shape[:-1])
     hits = class_hits(target, classes=x.shape[axis], ignore_index=ignore_index)
     out = total - sum_over(mask(x, hits), axis=(axis,), keepdims=False)
     if smoothing:
@@ -99,29 +190,28 @@ def _sparse_composition(x: Any, target: Any, axis: int, ignore_index: int, smoot
 
 
 def _sparse_slope(x: Any, target: Any, axis: int, ignore_index: int, smoothing: float) -> Any:
-    classes = x.shape[axis]
-    hits = astype(class_hits(target, classes=classes, ignore_index=ignore_index), x.dtype)
+    classes, named = x.shape[axis], reshape(target, target.shape[:-1])
+    hits = astype(class_hits(named, classes=classes, ignore_index=ignore_index), x.dtype)
     slope = softmax(x, axis) - (1 - smoothing) * hits if smoothing else softmax(x, axis) - hits
     return slope - smoothing / classes if smoothing else slope
 
 
 def _sparse_vjp(ct: Any, _out: Any, x: Any, target: Any, **params: Any) -> Any:
-    ct = mask(ct, target != params["ignore_index"])
-    return reshape(ct, (*ct.shape, 1)) * _sparse_slope(x, target, **params)
+    ct = mask(reshape(ct, target.shape), target != params["ignore_index"])
+    return ct * _sparse_slope(x, target, **params)
 
 
 def _sparse_jvp(tangents: Any, _out: Any, x: Any, target: Any, **params: Any) -> Any:
-    change = tangents[0] * _sparse_slope(x, target, **params)
-    total = sum_over(change, axis=(params["axis"],), keepdims=False)
-    return mask(total, target != params["ignore_index"])
+    change = mask(tangents[0], target != params["ignore_index"])
+    change = change * _sparse_slope(x, target, **params)
+    return sum_over(change, axis=(params["axis"],), keepdims=False)
 
 
 def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
     return call(op, in_front(args, axes), {**params, "axis": params["axis"] + 1}), 0
 
 
-_NUMBERED = Zero("a class is a number, and does not change by a little")
-
+# The target has the axis of classes as well, with size 1.
 # −log p[target], with the share ε of the loss spread over all classes; 0 where it is ignored:
 # d = (p − (1 − ε)·hit − ε/n)·dx
 sparse_cross_entropy = general(

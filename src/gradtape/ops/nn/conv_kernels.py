@@ -20,6 +20,10 @@ from gradtape.ops.nn.windows import Pads, Sizes, taps, window_counts
 # Bytes of windows that are copied at a time: small enough to stay in the cache until multiplied,
 # large enough that the threads of the product seldom wait for each other.
 _CHUNK = 8 << 20
+# Fewer channels than this are copied as slowly as so many: groups are then computed together.
+_FEW_CHANNELS = 16
+# Up to so many elements the weights of one channel each are written out for a row of windows.
+_LONGEST_ROW = 1 << 16
 
 
 class Geometry(NamedTuple):
@@ -140,6 +144,17 @@ def _columns(xp: Any, windows: Any, rank: int) -> Iterator[tuple[Any, slice]]:
 def conv_forward(xp: Any, x: Any, w: Any, **geometry: Any) -> Any:
     """Every window of `x` times the weights."""
     shape = Geometry(**geometry)
+    together = 1 if _is_depthwise(w, shape) else _together(shape.groups, w.shape[1], w.shape[2:])
+    if together > 1:
+        wide = _side_by_side(xp, w, shape.groups, together)
+        with np.errstate(invalid="ignore"):
+            out = _conv(xp, x, wide, shape._replace(groups=shape.groups // together))
+        if xp.isfinite(out).all():
+            return out  # infinity or NaN times 0 would have come from another group
+    return _conv(xp, x, w, shape)
+
+
+def _conv(xp: Any, x: Any, w: Any, shape: Geometry) -> Any:
     (x, w), dtype = _working(x, w)
     kernel, rank = w.shape[2:], w.ndim - 2
     counts = window_counts(x.shape[2:], kernel, shape.stride, shape.padding, shape.dilation)
@@ -149,7 +164,7 @@ def conv_forward(xp: Any, x: Any, w: Any, **geometry: Any) -> Any:
     else:
         windows = _windows(xp, _rows(xp, x, shape.padding), kernel, counts, shape)
         if _is_depthwise(w, shape):
-            _depthwise_forward(xp, windows, w, out)
+            _depthwise_forward(xp, windows, w, out, shape)
         else:
             into, matrices = _by_group(out, shape.groups), _matrices(w, shape.groups)
             for columns, rows in _columns(xp, windows, rank):
@@ -162,6 +177,17 @@ def conv_input_forward(xp: Any, y: Any, w: Any, sizes: Sizes, **geometry: Any) -
     shape = Geometry(**geometry)
     if all(s == 1 for s in shape.stride):
         return _by_flipped_weights(xp, y, w, sizes, shape)
+    together = 1 if _is_depthwise(w, shape) else _together(shape.groups, w.shape[1], w.shape[2:])
+    if together > 1:
+        wide = _side_by_side(xp, w, shape.groups, together)
+        with np.errstate(invalid="ignore"):
+            out = _conv_input(xp, y, wide, sizes, shape._replace(groups=shape.groups // together))
+        if xp.isfinite(out).all():
+            return out
+    return _conv_input(xp, y, w, sizes, shape)
+
+
+def _conv_input(xp: Any, y: Any, w: Any, sizes: Sizes, shape: Geometry) -> Any:
     (y, w), dtype = _working(y, w)
     kernel, rank = w.shape[2:], w.ndim - 2
     padded = [n + b + a for n, (b, a) in zip(sizes, shape.padding, strict=True)]
@@ -170,7 +196,7 @@ def conv_input_forward(xp: Any, y: Any, w: Any, sizes: Sizes, **geometry: Any) -
         rows = _rows(xp, y, ((0, 0),) * rank)
         windows = _windows(xp, out, kernel, y.shape[2:], shape)
         if _is_depthwise(w, shape):
-            _depthwise_input(windows, w, rows)
+            _depthwise_input(xp, windows, w, rows)
         else:
             _add_windows(xp, windows, _by_group(rows, shape.groups), _matrices(w, shape.groups))
     return _channels_first(_unpadded(xp, out, shape.padding)).astype(dtype, copy=False)
@@ -207,11 +233,18 @@ def conv_weight_forward(xp: Any, x: Any, y: Any, kernel: Sizes, **geometry: Any)
     (x, y), dtype = _working(x, y)
     groups, rank = shape.groups, len(kernel)
     c, o = x.shape[1] // groups, y.shape[1] // groups
+    depthwise = c == o == 1 and groups > 1
+    together = 1 if depthwise else _together(groups, c, kernel)
+    if together > 1:
+        wide = conv_weight_forward(
+            xp, x, y, kernel, **shape._replace(groups=groups // together)._asdict()
+        )
+        return _own_blocks(xp, wide, groups, together).astype(dtype, copy=False)
     total = xp.zeros((groups, math.prod(kernel) * c, o), x.dtype)
     if total.size and y.size and x.size:
         rows = _rows(xp, y, ((0, 0),) * rank)
         windows = _windows(xp, _rows(xp, x, shape.padding), kernel, y.shape[2:], shape)
-        if c == o == 1 and groups > 1:
+        if depthwise:
             _depthwise_weight(xp, windows, rows, total)
         else:
             split = _by_group(rows, groups)
@@ -220,6 +253,34 @@ def conv_weight_forward(xp: Any, x: Any, y: Any, kernel: Sizes, **geometry: Any)
     split = total.reshape((groups, *kernel, c, o))
     ordered = split.transpose(0, rank + 2, rank + 1, *range(1, rank + 1))
     return ordered.reshape((groups * o, c, *kernel)).astype(dtype, copy=False)
+
+
+# ---- groups of few channels: several are one group, with weights of 0 between them --------------
+
+
+def _together(groups: int, channels: int, kernel: Sizes) -> int:
+    """How many groups to compute as one."""
+    most = _FEW_CHANNELS // channels if math.prod(kernel) > 1 and channels else 1
+    return max(n for n in range(1, max(most, 1) + 1) if groups % n == 0)
+
+
+def _side_by_side(xp: Any, w: Any, groups: int, together: int) -> Any:
+    """Weights (g·o, c, *kernel) as those of fewer groups (g·o, together·c, *kernel)."""
+    out, c, *kernel = w.shape
+    split = w.reshape((groups // together, together, out // groups, c, *kernel))
+    wide = xp.zeros((*split.shape[:3], together, c, *kernel), w.dtype)
+    for n in range(together):
+        wide[:, n, :, n] = split[:, n]
+    return wide.reshape((out, together * c, *kernel))
+
+
+def _own_blocks(xp: Any, wide: Any, groups: int, together: int) -> Any:
+    """The inverse of `_side_by_side`."""
+    out, many, *kernel = wide.shape
+    c = many // together
+    split = wide.reshape((groups // together, together, out // groups, together, c, *kernel))
+    own = xp.stack([split[:, n, :, n] for n in range(together)], 1)
+    return own.reshape((out, c, *kernel))
 
 
 # ---- one channel in, one channel out: no matrices, but a multiple of the input per tap ----------
@@ -236,26 +297,56 @@ def _seen(windows: Any, tap: Sizes) -> Any:
     return at_tap.transpose(*range(1, rank + 2), 0)
 
 
-def _depthwise_forward(xp: Any, windows: Any, w: Any, out: Any) -> None:
-    out.fill(0)
-    term = xp.empty_like(out[:1])
+def _depthwise_forward(xp: Any, windows: Any, w: Any, out: Any, shape: Geometry) -> None:
+    kernel = w.shape[2:]
+    if shape.stride[-1] == 1 and out.shape[-2] * out.shape[-1] <= _LONGEST_ROW:
+        _by_rows(xp, windows, w, out)
+        return
+    term = xp.empty_like(out[0])
     for n in range(out.shape[0]):
+        first, *others = taps(kernel)
         sample = windows[:, n : n + 1]
-        for tap in taps(w.shape[2:]):
-            xp.multiply(_seen(sample, tap), w[(slice(None), 0, *tap)], out=term)
-            out[n : n + 1] += term
+        xp.multiply(_seen(sample, first)[0], w[(slice(None), 0, *first)], out=out[n])
+        for tap in others:
+            xp.multiply(_seen(sample, tap)[0], w[(slice(None), 0, *tap)], out=term)
+            out[n] += term
 
 
-def _depthwise_input(windows: Any, w: Any, y: Any) -> None:
+def _by_rows(xp: Any, windows: Any, w: Any, out: Any) -> None:
+    """Windows side by side see channels side by side: whole rows of them are summed over taps."""
+    rank, kernel = out.ndim - 2, w.shape[2:]
+    *upper, width, channels = out.shape[1:]
+    # (channels, samples, *counts, *kernel, 1) as (samples, *upper counts, *kernel, row)
+    steps = windows.strides
+    rows = xp.lib.stride_tricks.as_strided(
+        windows,
+        (out.shape[0], *upper, *kernel, width * channels),
+        (*steps[1 : 1 + rank], *steps[2 + rank : -1], steps[0]),
+    )
+    last = w[:, 0].transpose(*range(1, rank + 1), 0)
+    weights = xp.ascontiguousarray(
+        xp.broadcast_to(last[..., None, :], (*kernel, width, channels))
+    ).reshape((*kernel, width * channels))
+    axes = list(range(2 * rank))  # those of the upper counts, of the kernel, and of the row
+    for n in range(out.shape[0]):
+        into = out[n].reshape((*upper, width * channels))
+        xp.einsum(
+            *(rows[n], axes, weights, axes[rank - 1 :], [*axes[: rank - 1], axes[-1]]), out=into
+        )
+
+
+def _depthwise_input(xp: Any, windows: Any, w: Any, y: Any) -> None:
+    term = xp.empty_like(y[0])
     for n in range(y.shape[0]):
         for tap in taps(w.shape[2:]):
-            into = _seen(windows[:, n : n + 1], tap)
-            into += y[n : n + 1] * w[(slice(None), 0, *tap)]
+            into = _seen(windows[:, n : n + 1], tap)[0]
+            xp.multiply(y[n], w[(slice(None), 0, *tap)], out=term)
+            into += term
 
 
 def _depthwise_weight(xp: Any, windows: Any, y: Any, total: Any) -> None:
-    axes = tuple(range(y.ndim - 1))
+    axes = list(range(y.ndim - 1))
     for n in range(y.shape[0]):
         for i, tap in enumerate(taps(windows.shape[y.ndim : -1])):
-            product = _seen(windows[:, n : n + 1], tap) * y[n : n + 1]
-            total[:, i, 0] += xp.add.reduce(product, axis=axes)
+            seen = _seen(windows[:, n : n + 1], tap)[0]
+            total[:, i, 0] += xp.einsum(seen, axes, y[n], axes, axes[-1:])

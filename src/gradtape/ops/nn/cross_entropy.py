@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype
-from gradtape.ops.gather import as_indices, take, take_along_axis
+from gradtape.ops.gather import as_indices, take
 from gradtape.ops.nn.classes import (
     NOTHING,
     check_classes,
     class_hits,
     dense_cross_entropy,
+    pick_class,
     sparse_cross_entropy,
 )
 from gradtape.ops.nn.reduction import check_reduction, floating, reduced
@@ -123,7 +123,11 @@ def cross_entropy(
         shares = mask(spread + own * hits, reshape(target != ignore_index, (*target.shape, 1)))
         return _averaged(dense_cross_entropy(logits, shares, axis=axis), counts, reduction)
     losses = sparse_cross_entropy(
-        logits, target, axis=axis, ignore_index=ignore_index, smoothing=float(label_smoothing)
+        logits,
+        reshape(target, (*target.shape, 1)),
+        axis=axis,
+        ignore_index=ignore_index,
+        smoothing=float(label_smoothing),
     )
     return _averaged(losses if weight is None else losses * counts, counts, reduction)
 
@@ -162,9 +166,8 @@ def sparse_softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike, /) -> Arr
     (logits,) = floating(logits)
     labels = _labels(name, as_array(labels), logits.shape[:-1])
     check_classes(labels, logits.shape[-1], NOTHING)
-    return sparse_cross_entropy(
-        logits, labels, axis=len(logits.shape) - 1, ignore_index=NOTHING, smoothing=0.0
-    )
+    labels, axis = reshape(labels, (*labels.shape, 1)), len(logits.shape) - 1
+    return sparse_cross_entropy(logits, labels, axis=axis, ignore_index=NOTHING, smoothing=0.0)
 
 
 def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike, /) -> Array:
@@ -225,12 +228,7 @@ def nll_loss(
     target = _labels("nll_loss", as_array(target), x.shape[:-1])
     weight = _class_weights("nll_loss", weight, x)
     check_classes(target, x.shape[-1], ignore_index)
-    valid = target != ignore_index
-    named = where(valid, where(target < 0, x.shape[-1], target), 0)
-    if math.prod(x.shape):
-        chosen = reshape(take_along_axis(x, reshape(named, (*named.shape, 1)), -1), named.shape)
-    else:
-        chosen = sum_of(x, -1)
+    chosen = pick_class(x, reshape(target, (*target.shape, 1)), ignore_index=ignore_index)
+    losses = -reshape(chosen, target.shape)
     counts = _counts(target, weight, ignore_index)
-    losses = mask(-chosen, valid) if weight is None else -mask(chosen, valid) * counts
-    return _averaged(losses, counts, reduction)
+    return _averaged(losses if weight is None else losses * counts, counts, reduction)

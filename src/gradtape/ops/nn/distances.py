@@ -151,20 +151,42 @@ def pairwise_distance(
 
 # So many differences are held at once.
 _BLOCK = 1 << 18
+# From so many pairs on, a product of matrices is worth what it has to be corrected by.
+_MANY = 1 << 10
+# Squares of distances below this share of what they are a difference of are computed again: there
+# the product has lost digits.
+_LOST = 0.02
 
 
 def _cdist_forward(xp: Any, x: Any, y: Any) -> Any:
     shape = broadcast_sizes(x.shape[:-2], y.shape[:-2])
     x, y = (xp.broadcast_to(z, (*shape, *z.shape[-2:])) for z in (x, y))
-    rows, others, size = x.shape[-2], *y.shape[-2:]
-    out = xp.empty((*shape, rows, others), np.result_type(x, y))
-    step = max(1, _BLOCK // max(1, others * size))
+    out = xp.empty((*shape, x.shape[-2], y.shape[-2]), np.result_type(x, y))
     for sample in np.ndindex(shape):
-        for start in range(0, rows, step):
-            block = (*sample, slice(start, start + step))
-            apart = x[block][:, None] - y[sample]
-            out[block] = sum_forward(xp, apart * apart, (2,), False)
+        _squares(xp, x[sample], y[sample], out[sample])
     return xp.sqrt(out, out=out)
+
+
+def _squares(xp: Any, x: Any, y: Any, out: Any) -> None:
+    """Squared distances of all pairs, |x|² + |y|² − 2·x·y where that is exact enough."""
+    others, size = y.shape
+    if out.size < _MANY:
+        apart = x[:, None] - y
+        out[...] = sum_forward(xp, apart * apart, (2,), False)
+        return
+    # Around a common middle, so that vectors are not longer than need be.
+    middle = y.mean(0)
+    x, y = x - middle, y - middle
+    lengths = [xp.einsum("ij,ij->i", z, z) for z in (x, y)]
+    xp.matmul(x * -2, y.T, out=out)
+    out += lengths[0][:, None]
+    out += lengths[1]
+    near = xp.flatnonzero(out < _LOST * (lengths[0][:, None] + lengths[1]))
+    step = max(1, _BLOCK // max(1, size))
+    for start in range(0, near.size, step):
+        first, second = divmod(near[start : start + step], others)
+        apart = x[first] - y[second]
+        out[first, second] = xp.einsum("ij,ij->i", apart, apart)
 
 
 def _cdist_composition(x: Any, y: Any) -> Any:

@@ -19,7 +19,7 @@ from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, as_shape
 from gradtape.ops.arithmetic import absolute, fmod
 from gradtape.ops.cast import astype, stop_gradient
-from gradtape.ops.comparison import logical_and
+from gradtape.ops.comparison import logical_and, logical_or
 from gradtape.ops.matmul import matmul
 from gradtape.ops.nn.pool_extremes import pool_pick
 from gradtape.ops.reduce import floats
@@ -56,7 +56,9 @@ def _padded(place: Any, size: int, padding: str, align_corners: bool) -> Any:
         rest = fmod(beyond, span)
         odd = stop_gradient(floor(beyond / span)) % 2 == 1
         place = where(odd, span - rest, rest) + low
-    return clip(place, 0, size - 1)
+    # On an edge as beyond it: no derivative, since there is no element on the other side.
+    outside = logical_or(place <= 0, place >= size - 1)
+    return where(outside, stop_gradient(clip(place, 0, size - 1)), place)
 
 
 def _linear_terms(place: Any) -> _Terms:

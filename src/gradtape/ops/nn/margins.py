@@ -10,7 +10,7 @@ from gradtape.ops.arguments import as_array
 from gradtape.ops.cumulative import cumprod
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.gather import as_indices, take, take_along_axis
-from gradtape.ops.nn.classes import NOTHING, check_classes, class_hits
+from gradtape.ops.nn.classes import NOTHING, check_classes, class_hits, pick_class
 from gradtape.ops.nn.distances import pairwise_distance
 from gradtape.ops.nn.reduction import (
     check_broadcast,
@@ -262,14 +262,12 @@ def multi_margin_loss(
     _rows(name, x, target, per_class=False)
     classes = x.shape[-1]
     check_classes(target, classes, NOTHING)
-    # Below 0 is beyond the end as well: nothing is counted from the end.
-    named = where(target < 0, classes, target)
-    own = take_along_axis(x, reshape(named, (*named.shape, 1)), -1)
+    own = pick_class(x, reshape(target, (*target.shape, 1)), ignore_index=NOTHING)
     others = class_hits(target, classes=classes, ignore_index=NOTHING) ^ True
     lacking = mask(relu(margin - own + x), others)
     losses = sum_of(lacking if p == 1 else lacking * lacking, -1) / classes
     if weight is not None:
-        losses = losses * take(as_array(weight), named, 0)
+        losses = losses * take(as_array(weight), target, 0)
     return reduced(losses, reduction)
 
 

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import functions
+from gradtape.core.large import LARGE
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, as_shape
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.moments import var
-from gradtape.ops.nn.standardize import standardized
-from gradtape.ops.reduce import count_over, floats, mean
-from gradtape.ops.shape import reshape
+from gradtape.ops.nn.standardize import scale_rows, standardized
+from gradtape.ops.rearrange import repeat
+from gradtape.ops.reduce import Axes, count_over, floats, mean
+from gradtape.ops.shape import moveaxis, reshape
 from gradtape.typing import Array, ArrayLike
 
 _HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
@@ -165,12 +167,26 @@ def _update(running: Any, now: Any, momentum: float) -> None:
         running[...] = old * (1 - momentum) + fixed * momentum
 
 
+def _by_row(per_channel: Any, x: Any) -> Any:
+    """A number for each row of (samples, channels, places)."""
+    if per_channel is None:
+        return None
+    beside = reshape(per_channel, (1, x.shape[1], 1))
+    # Large arrays are computed row by row: each has its own number.
+    return repeat(beside, x.shape[0], axis=0) if math.prod(x.shape) >= LARGE else beside
+
+
+def _scaled(x: Any, scale: Any, shift: Any) -> Any:
+    """Channels times their numbers, and others added to them."""
+    rows = reshape(x, (*x.shape[:2], math.prod(x.shape[2:])))
+    return reshape(scale_rows(rows, _by_row(scale, rows), _by_row(shift, rows), axis=2), x.shape)
+
+
 def _by_statistics(x: Any, m: Any, v: Any, weight: Any, bias: Any, eps: float) -> Any:
     """(x − m)/√(v + eps), scaled and shifted, as one product and one sum."""
     factor = 1 / sqrt(v + eps)
     factor = factor if weight is None else factor * weight
-    shift = -m * factor if bias is None else bias - m * factor
-    return x * _beside(factor, len(x.shape)) + _beside(shift, len(x.shape))
+    return _scaled(x, factor, -m * factor if bias is None else bias - m * factor)
 
 
 def batch_norm(
@@ -234,8 +250,20 @@ def batch_norm(
         _update(running_mean, mean(stop_gradient(x), axes), momentum)
     if running_var is not None:
         _update(running_var, var(stop_gradient(x), axes, correction=1), momentum)
-    w, b = _beside(weight, ndim), _beside(bias, ndim)
-    return _widely(x, lambda x: standardized(x, w, b, axes, eps))
+    return _widely(x, lambda x: _over_batch(x, weight, bias, axes, eps))
+
+
+def _over_batch(x: Any, weight: Any, bias: Any, axes: Axes, eps: float) -> Any:
+    ndim = len(x.shape)
+    if math.prod(x.shape) < LARGE or ndim == 2:
+        return standardized(x, _beside(weight, ndim), _beside(bias, ndim), axes, eps)
+    # With all of a channel in a row, native code computes it at once.
+    turned = moveaxis(x, 0, 1)
+    rows = reshape(turned, (x.shape[1], math.prod(x.shape) // x.shape[1]))
+    w, b = _reshaped(weight, (-1, 1)), _reshaped(bias, (-1, 1))
+    out = reshape(standardized(rows, w, b, 1, eps), turned.shape)
+    # By one axis, so that the result is in order.
+    return reshape(reshape(moveaxis(out, 0, 1), (-1,)), x.shape)
 
 
 def instance_norm(
@@ -338,9 +366,16 @@ def _over_parts(x: Any, parts: tuple[int, ...], weight: Any, bias: Any, eps: flo
     places = math.prod(shape[2:])
 
     def compute(x: Any) -> Any:
-        if weight is None and bias is None:
-            rows = reshape(x, (samples, groups, channels * places))
-            return reshape(standardized(rows, None, None, 2, eps), shape)
+        rows = reshape(x, (samples, groups, channels * places))
+        if channels == 1:
+            w, b = _by_row(weight, rows), _by_row(bias, rows)
+            return reshape(standardized(rows, w, b, 2, eps), shape)
+        if (weight is None and bias is None) or math.prod(shape) >= LARGE:
+            out = reshape(standardized(rows, None, None, 2, eps), shape)
+            if weight is None or bias is None:
+                out = out if weight is None else out * _beside(weight, len(shape))
+                return out if bias is None else out + _beside(bias, len(shape))
+            return _scaled(out, weight, bias)
         split = reshape(x, (samples, groups, channels, places))
         w, b = (_reshaped(p, (groups, channels, 1)) for p in (weight, bias))
         return reshape(standardized(split, w, b, (2, 3), eps), shape)

@@ -46,8 +46,9 @@ def _indices_forward(xp: Any, x: Any, samples: Any, kernel: Sizes, output: Sizes
         along_axis = starts.reshape((*x.shape[:2], *shape)) + taps
         places = places * sizes[axis] + along_axis
     flat = places.reshape((*x.shape[:2], *output, math.prod(kernel)))
-    rows = x.reshape((*x.shape[:2], -1))
-    seen = xp.take_along_axis(rows, flat.reshape((*x.shape[:2], -1)), axis=-1).reshape(flat.shape)
+    rows = x.reshape((*x.shape[:2], math.prod(sizes)))
+    all_places = flat.reshape((*x.shape[:2], math.prod(flat.shape[2:])))
+    seen = xp.take_along_axis(rows, all_places, axis=-1).reshape(flat.shape)
     best = xp.argmax(seen, axis=-1)
     return xp.take_along_axis(flat, best[..., None], axis=-1)[..., 0]
 

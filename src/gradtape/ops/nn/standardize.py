@@ -7,6 +7,7 @@ weights, and with weights and a bias. These have as many axes as x, some of size
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,14 @@ def _jvp(tangents: Any, _out: Any, x: Any, *weight_and_bias: Any, **params: Any)
     return total
 
 
+def _scale_jvp(tangents: Any, _out: Any, x: Any, scale: Any, _shift: Any, axis: int) -> Any:
+    dx, da, dc = tangents
+    terms = [] if dx is None else [dx * scale]
+    terms += [] if da is None else [x * da]
+    terms += [] if dc is None else [broadcast_to(dc, _out.shape)]
+    return sum(terms[1:], terms[0])
+
+
 def _infer(x: Aval, *others: Aval, **_params: Any) -> Aval:
     dtype = np.dtype(np.float64) if x.dtype.kind in "biu" else x.dtype
     return Aval(x.shape, np.result_type(dtype, *(other.dtype for other in others)))
@@ -127,7 +136,17 @@ standardize = general(
 
 def _by_weight(ct: Any, x: Any, weight: Any, params: dict[str, Any]) -> Any:
     # Through `call`, which leaves large arrays to native code.
-    return unbroadcast(ct * call(standardize.op, (x,), params), weight.shape)  # type: ignore[attr-defined]
+    hat = call(standardize.op, (x,), params)  # type: ignore[attr-defined]
+    return summed_product(ct, hat, weight.shape)
+
+
+def summed_product(x: Any, y: Any, shape: tuple[int, ...]) -> Any:
+    """x·y, summed over the axes along which something of a shape was broadcast."""
+    size = shape[-1] if shape else 0
+    if type(x) is type(y) is np.ndarray and math.prod(shape) == size == x.shape[-1]:
+        rows = (z.reshape(-1, size) for z in (x, y))
+        return np.einsum("ri,ri->i", *rows).reshape(shape)  # in one pass
+    return unbroadcast(x * y, shape)
 
 
 # d x̂·w = w·dx̂ + x̂·dw
@@ -159,6 +178,25 @@ standardize_affine = general(
     batch=_batch,
     kind="axiswise",
     lower=lowered.composite(_composition),
+)
+
+
+# x·a + c, where a and c are the same along an axis: d = a·dx + x·da + dc
+scale_rows = general(
+    "scale_rows",
+    lambda xp, x, scale, shift, axis: x * scale + shift,
+    infer=lambda x, scale, shift, axis: Aval(
+        x.shape, np.result_type(x.dtype, scale.dtype, shift.dtype)
+    ),
+    vjps=(
+        lambda ct, _out, _x, scale, _shift, axis: ct * scale,
+        lambda ct, _out, x, _scale, _shift, axis: unbroadcast(ct * x, _scale.shape),
+        lambda ct, _out, _x, _scale, _shift, axis: unbroadcast(ct, _shift.shape),
+    ),
+    jvp=_scale_jvp,
+    batch=_batch,
+    kind="axiswise",
+    lower=lowered.composite(lambda x, scale, shift, axis: x * scale + shift),
 )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import aval_of
+from gradtape.core.define import public
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, as_shape
 from gradtape.ops.gather import gather_leading, scatter
@@ -313,6 +314,7 @@ def _multiplied(name: str, s: SparseArray, x: ArrayLike) -> Array:
     return reshape(out, out.shape[:-1]) if vector else out
 
 
+@public(name="sparse_matmul")
 def matmul(a: Any, b: Any, /) -> Array:
     """The product of a sparse matrix and a dense array, in either order.
 

@@ -16,6 +16,7 @@ import numpy as np
 from gradtape.errors import ArgumentError, UnsupportedError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import stop_gradient
+from gradtape.ops.comparison import isfinite
 from gradtape.ops.exponential import exp, log, log1p
 from gradtape.ops.rounding import floor
 from gradtape.ops.select import where
@@ -103,11 +104,14 @@ class Continuous(Distribution):
         *,
         support: Bounds = (-math.inf, math.inf),
         inside: float | Formula = 0.0,
+        open_below: bool = False,
         valid: Formula | None = None,
         **formulas: Formula,
     ) -> None:
         super().__init__(name, shapes, formulas)
         self._support, self._inside, self._valid = support, inside, valid
+        # Whether formulas do not hold at the lower bound itself.
+        self._open_below = open_below
 
     # ---- densities ---------------------------------------------------------------------------
 
@@ -175,7 +179,7 @@ class Continuous(Distribution):
         else:
             sf, cdf = self._formula("sf"), self._formula("cdf")
             value = log_of(sf(safe, *shapes), cdf(safe, *shapes))
-        value = where(inside, value, where(z < low, ends[0], ends[1]))
+        value = where(inside, value, where(z <= low, ends[0], ends[1]))
         return self._checked(value, z, shapes, scale)
 
     # ---- quantiles ---------------------------------------------------------------------------
@@ -212,16 +216,25 @@ class Continuous(Distribution):
         found = self._parameters(name, args, kwds)
         shapes = [found[shape] for shape in self.shapes]
         loc, scale = found["loc"], found["scale"]
-        return as_array((_operand(x) - loc) / scale), shapes, loc, scale
+        x = _operand(x)
+        if not isinstance(x, int | float) and x.dtype.kind != "f":
+            return as_array((x - loc) / scale), shapes, loc, scale
+        # Infinities stay what they are: their quotient by a scale has no derivative in it.
+        finite = isfinite(x)
+        near = (x if finite else 0.0) if isinstance(x, int | float) else where(finite, x, 0.0)
+        return as_array(where(finite, (near - loc) / scale, x)), shapes, loc, scale
 
     def _bounds(self, shapes: list[Any]) -> tuple[Any, Any]:
         low, high = (bound(*shapes) if callable(bound) else bound for bound in self._support)
         return low, high
 
     def _into_support(self, z: Any, shapes: list[Any]) -> tuple[Any, Any]:
-        """The argument, with a point of the support in place of others; and where it is inside."""
+        """The argument, with a point of the support in place of others; and where it is inside.
+
+        Infinities are outside, so that no formula has to care for them.
+        """
         low, high = self._bounds(shapes)
-        inside = (z >= low) & (z <= high)
+        inside = (z > low if self._open_below else z >= low) & (z <= high) & isfinite(z)
         point = self._inside(*shapes) if callable(self._inside) else self._inside
         return where(inside, z, stop_gradient(point) if callable(self._inside) else point), inside
 
@@ -299,7 +312,7 @@ class Discrete(Distribution):
         >>> gt.stats.bernoulli.logcdf(np.array([1]), 0.25)
         array([0.])
         """
-        return log(self.cdf(k, *args, **kwds))
+        return self._log_tail("logcdf", ("cdf", "sf"), k, args, kwds)
 
     def logsf(self, k: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
         """Logarithm of the probability of more than `k`.
@@ -307,7 +320,13 @@ class Discrete(Distribution):
         >>> gt.stats.bernoulli.logsf(np.array([0]), 0.5)
         array([-0.69314718])
         """
-        return log(self.sf(k, *args, **kwds))
+        return self._log_tail("logsf", ("sf", "cdf"), k, args, kwds)
+
+    def _log_tail(self, name: str, tails: tuple[str, str], k: Any, args: Any, kwds: Any) -> Any:
+        if name in self._formulas:
+            return self._tail(name, (0.0, -math.inf), k, args, kwds)
+        tail, rest = (getattr(self, each)(k, *args, **kwds) for each in tails)
+        return unboxed(log_of(tail, rest))
 
     def _tail(self, name: str, ends: tuple[float, float], k: Any, args: Any, kwds: Any) -> Any:
         k, shapes = self._count(name, k, args, kwds)

@@ -75,20 +75,41 @@ expon = Continuous(
     isf=lambda q: -log(q),
 )
 
+
+def _cauchy_logpdf(z: Any) -> Any:
+    """−log π·(1 + z²), by 1/z where z² may be too large."""
+    size = absolute(z)
+    far = size > 100.0
+    outer = where(far, size, 1.0)
+    inner = where(far, 0.0, z)
+    return -_LOG_PI - where(far, 2 * log(outer) + log1p((1 / outer) ** 2), log1p(inner * inner))
+
+
+def _cauchy_tail_quantile(q: Any) -> Any:
+    """Where the probability of more is q: cot πq, by the smaller tail if it is small."""
+    lower, upper = q < 0.25, q > 0.75
+    tail = where(lower, q, where(upper, 1 - q, 0.25))
+    outer = 1 / tan(math.pi * tail)
+    inner = tan(math.pi * (0.5 - where(lower | upper, 0.5, q)))
+    return where(lower, outer, where(upper, -outer, inner))
+
+
 cauchy = Continuous(
     "cauchy",
-    logpdf=lambda z: -_LOG_PI - log1p(z * z),
+    logpdf=_cauchy_logpdf,
     cdf=lambda z: arctan2(1.0, -z) / math.pi,
     sf=lambda z: arctan2(1.0, z) / math.pi,
-    ppf=lambda q: tan(math.pi * (q - 0.5)),
-    isf=lambda q: tan(math.pi * (0.5 - q)),
+    ppf=lambda q: -_cauchy_tail_quantile(q),
+    isf=_cauchy_tail_quantile,
 )
 
 
 def _laplace_tail(z: Any) -> Any:
     """The probability of more than z."""
-    half = 0.5 * exp(-absolute(z))
-    return where(z > 0, half, 1 - half)
+    upper = z > 0
+    # Not by |z|, which has a kink where this has none.
+    below = 0.5 * exp(where(upper, 0.0, z))
+    return where(upper, 0.5 * exp(-where(upper, z, 0.0)), 1 - below)
 
 
 def _laplace_quantile(q: Any) -> Any:
@@ -143,6 +164,7 @@ halfnorm = Continuous(
     logpdf=lambda z: -0.5 * (z * z) - _HALF_LOG_2_PI + _LOG_2,
     cdf=lambda z: erf(z * _ROOT_HALF),
     sf=lambda z: 2 * ndtr(-z),
+    logsf=lambda z: log_ndtr(-z) + _LOG_2,
     ppf=lambda q: ndtri(0.5 + 0.5 * q),
     isf=lambda q: -ndtri(0.5 * q),
 )
@@ -192,6 +214,7 @@ invgamma = Continuous(
     ("a",),
     support=_POSITIVE,
     inside=1.0,
+    open_below=True,
     valid=_all_positive,
     logpdf=lambda z, a: -(a + 1) * log(z) - lgamma(a) - 1 / z,
     cdf=lambda z, a: gammaincc(a, 1 / z),
@@ -231,7 +254,17 @@ beta = Continuous(
 
 
 def _t_logpdf(z: Any, df: Any) -> Any:
-    return -0.5 * (df + 1) * log1p(z * z / df) - betaln(0.5 * df, 0.5) - 0.5 * log(df)
+    # Of infinitely many degrees of freedom it is the normal distribution.
+    normal = df == math.inf
+    df = where(normal, 1.0, df)
+    value = -0.5 * (df + 1) * log1p(z * z / df) - betaln(0.5 * df, 0.5) - 0.5 * log(df)
+    return where(normal, -0.5 * (z * z) - _HALF_LOG_2_PI, value)
+
+
+def _t_quantile(q: Any, df: Any) -> Any:
+    # SciPy's function takes 0 for 1.
+    lowest = q == 0
+    return where(lowest, -math.inf, stdtrit(df, where(lowest, 0.5, q)))
 
 
 t = Continuous(
@@ -241,8 +274,8 @@ t = Continuous(
     logpdf=_t_logpdf,
     cdf=lambda z, df: stdtr(df, z),
     sf=lambda z, df: stdtr(df, -z),
-    ppf=lambda q, df: stdtrit(df, q),
-    isf=lambda q, df: -stdtrit(df, q),
+    ppf=_t_quantile,
+    isf=lambda q, df: -_t_quantile(q, df),
 )
 
 
@@ -272,6 +305,7 @@ lognorm = Continuous(
     ("s",),
     support=_POSITIVE,
     inside=1.0,
+    open_below=True,
     valid=_all_positive,
     logpdf=lambda z, s: -0.5 * (log(z) / s) ** 2 - log(s) - log(z) - _HALF_LOG_2_PI,
     cdf=lambda z, s: ndtr(log(z) / s),
@@ -309,7 +343,15 @@ def _log_mass(low: Any, high: Any) -> Any:
     mirrored = low > 0
     a, b = where(mirrored, -high, low), where(mirrored, -low, high)
     top = log_ndtr(b)
-    return top + log1p(-exp(log_ndtr(a) - top))
+    nothing = top == -math.inf
+    share = -exp(where(nothing, 0.0, log_ndtr(a)) - where(nothing, 1.0, top))
+    return top + log1p(share)
+
+
+def _log_share(part: Any, rest: Any, whole: Any) -> Any:
+    """The logarithm of a part of a mass, by the rest where that is less; all in logarithms."""
+    share, less = part - whole, rest - whole < part - whole
+    return where(less, log1p(-exp(where(less, rest - whole, -1.0))), share)
 
 
 truncnorm = Continuous(
@@ -321,6 +363,8 @@ truncnorm = Continuous(
     logpdf=lambda z, a, b: -0.5 * (z * z) - _HALF_LOG_2_PI - _log_mass(a, b),
     cdf=lambda z, a, b: exp(_log_mass(a, z) - _log_mass(a, b)),
     sf=lambda z, a, b: exp(_log_mass(z, b) - _log_mass(a, b)),
+    logcdf=lambda z, a, b: _log_share(_log_mass(a, z), _log_mass(z, b), _log_mass(a, b)),
+    logsf=lambda z, a, b: _log_share(_log_mass(z, b), _log_mass(a, z), _log_mass(a, b)),
 )
 
 

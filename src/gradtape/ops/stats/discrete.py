@@ -63,6 +63,7 @@ geom = Discrete(
     logpmf=lambda k, p: xlog1py(k - 1, -p) + log(p),
     cdf=lambda k, p: -expm1(k * log1p(-p)),
     sf=lambda k, p: exp(k * log1p(-p)),
+    logsf=lambda k, p: k * log1p(-p),
 )
 
 
