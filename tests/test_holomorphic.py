@@ -120,6 +120,19 @@ def test_functions_that_are_not_holomorphic_are_refused(function: Callable[[Any]
             transform(function, holomorphic=True)(Z)
 
 
+def test_compiled_and_nested_code_gives_nan() -> None:
+    def function(z: Any) -> Any:
+        return np.sum(z[0] * np.conj(z[1]))
+
+    assert np.isnan(gt.jit(gt.grad(function, holomorphic=True))(Z)).all()
+    for transform in (gt.jacfwd, gt.jacrev):
+        jacobian = transform(lambda z: z * np.conj(z), holomorphic=True)
+        assert np.isnan(gt.jit(jacobian)(Z)).all()
+    second = gt.hessian(lambda z: np.sum(z * np.conj(z) ** 2), holomorphic=True)
+    with pytest.raises(NotDifferentiableError):
+        second(Z)
+
+
 def test_real_arguments_and_results_are_refused() -> None:
     with pytest.raises(DTypeError, match=r"grad: came float64\[\].*needed complex"):
         gt.grad(lambda x: x * 1j, holomorphic=True)(1.0)

@@ -113,6 +113,28 @@ def test_rows(kernels: Any, name: str, dtype: Any) -> None:
     assert expected <= used(kernels)
 
 
+@pytest.mark.parametrize("name", ["imag", "real", "angle", "abs"])
+def test_parts_of_complex_numbers(kernels: Any, name: str) -> None:
+    function = getattr(gt, name)
+    for size in (100, SIZE):
+        z = np.linspace(1, 2, size) * (1 + 2j)
+        got = gt.vjp(function, z)[1](np.ones(size))[0]
+        registry.__dict__["kernels"] = None
+        expected = gt.vjp(function, z)[1](np.ones(size))[0]
+        registry.__dict__["kernels"] = kernels
+        np.testing.assert_allclose(got, expected, rtol=1e-14, atol=1e-15)
+
+
+def test_numbers_take_the_dtype_of_the_result(kernels: Any) -> None:
+    condition = np.ones(SIZE, np.float32)
+    for other in (0.7, np.ones(SIZE, np.int64)):
+        out = gt.where(
+            gt.tensor(condition), 0.1, other if isinstance(other, float) else gt.tensor(other)
+        )
+        assert out.dtype == np.float64
+        np.testing.assert_array_equal(out.numpy(), 0.1)
+
+
 def test_a_rule_is_one_pass(kernels: Any) -> None:
     x = gt.tensor(np.linspace(-3, 3, SIZE), requires_grad=True)
     gt.gelu(x).backward()

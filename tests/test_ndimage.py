@@ -76,3 +76,54 @@ def test_spline_is_the_identity_at_elements() -> None:
     places = np.stack(np.meshgrid(np.arange(4.0), np.arange(5.0), indexing="ij"))
     jacobian = gt.jacobian(lambda x: gt.ndimage.map_coordinates(x, places))(x)
     np.testing.assert_allclose(jacobian.reshape(20, 20), np.eye(20), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("gaussian_filter", {"sigma": 1.0}),
+        ("gaussian_filter1d", {"sigma": 1.0}),
+        ("gaussian_laplace", {"sigma": 1.0}),
+        ("gaussian_gradient_magnitude", {"sigma": 1.0}),
+        ("uniform_filter1d", {"size": 3}),
+        ("maximum_filter1d", {"size": 3}),
+        ("minimum_filter1d", {"size": 3}),
+        ("correlate", {"weights": np.eye(2)}),
+        ("convolve", {"weights": np.eye(2)}),
+        ("correlate1d", {"weights": [1.0, 2.0]}),
+        ("convolve1d", {"weights": [1.0, 2.0]}),
+        ("shift", {"shift": (0.5, -1.0)}),
+        ("zoom", {"zoom": 1.5}),
+        ("rotate", {"angle": 30.0}),
+        ("affine_transform", {"matrix": np.array([[0.9, 0.1], [0.0, 1.1]])}),
+        ("map_coordinates", {"coordinates": np.array([[0.5, 1.0], [1.5, 2.0]])}),
+    ],
+)
+def test_options_by_name(name: str, options: dict[str, Any]) -> None:
+    x = RNG.normal(size=(3, 4))
+    expected = getattr(scipy.ndimage, name)(x, **options)
+    np.testing.assert_allclose(getattr(gt.ndimage, name)(x, **options), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+@pytest.mark.parametrize("mode", ["reflect", "constant", "nearest", "mirror", "wrap"])
+def test_filters_of_no_elements(shape: tuple[int, ...], mode: str) -> None:
+    """The result has none either, and the weights have a gradient of zeros."""
+    x, window = np.zeros(shape), (3,) * len(shape)
+    for name, size in (("gaussian_filter", 1.0), ("uniform_filter", 2), ("maximum_filter", 3)):
+        assert getattr(gt.ndimage, name)(x, size, mode=mode).shape == shape
+    for name in ("sobel", "prewitt", "laplace"):
+        assert getattr(gt.ndimage, name)(x, mode=mode).shape == shape
+
+    def total(x: Any, weights: Any) -> Any:
+        return gt.sum(gt.ndimage.convolve(x, weights, mode=mode))
+
+    for gradients in (gt.grad(total, argnums=(0, 1)), gt.jit(gt.grad(total, argnums=(0, 1)))):
+        by_image, by_weights = gradients(x, np.ones(window))
+        assert by_image.shape == shape
+        np.testing.assert_array_equal(by_weights, np.zeros(window))
+
+
+def test_splines_of_no_elements() -> None:
+    gradient = gt.grad(lambda x: gt.sum(gt.ndimage.spline_filter1d(x, axis=0)))
+    assert gradient(np.zeros((0, 3))).shape == (0, 3)

@@ -90,6 +90,7 @@ VALUE_ONLY: dict[str, str] = {
         ),
         "PyTorch has no gradient",
     ),
+    "histogram": "PyTorch's edges have no gradient",
     "gammaincc": "PyTorch has no gradient in the first argument",
     "digamma": "PyTorch's trigamma has nine digits near 0",
 }

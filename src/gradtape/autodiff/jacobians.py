@@ -15,8 +15,8 @@ from gradtape.autodiff.arguments import deliver, has_tensors, primal, selected
 from gradtape.autodiff.reverse import (
     Pullback,
     check_complex,
-    check_holomorphic,
     grad,
+    holomorphic_only,
     record,
 )
 from gradtape.autodiff.transforms import jvp, vmap
@@ -97,7 +97,7 @@ def _rows(run: Pullback, single: bool, holomorphic: bool) -> Any:
         aval = avals[position]
         rows = vmap(pull)(_basis(aval))
         if holomorphic:
-            check_holomorphic("jacobian", rows, vmap(pull)(1j * _basis(aval)))
+            rows = holomorphic_only("jacobian", rows, vmap(pull)(1j * _basis(aval)))
             rows = tree.map_leaves(functions["conj"], rows)
         return tree.map_leaves(
             lambda leaf: _shaped(leaf, aval.shape + leaf.shape[1:], run.tensors), rows
@@ -167,7 +167,8 @@ def _columns(
 
     columns = vmap(push, out_axes=-1)(_basis(aval))
     if holomorphic:
-        check_holomorphic("jacobian", columns, vmap(push, out_axes=-1)(1j * _basis(aval)))
+        turned = vmap(push, out_axes=-1)(1j * _basis(aval))
+        columns = holomorphic_only("jacobian", columns, turned)
     tensors = has_tensors(values)
     return tree.map_leaves(
         lambda leaf: _shaped(leaf, leaf.shape[:-1] + aval.shape, tensors), columns

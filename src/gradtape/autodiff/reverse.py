@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,9 +18,9 @@ from gradtape.core.define import functions
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.record import Leaf, Segment
 from gradtape.core.state import adopted, next_level
-from gradtape.core.tensor import Tensor
+from gradtape.core.tensor import Tensor, innermost
 from gradtape.core.walk import own, walk
-from gradtape.errors import DTypeError, NotDifferentiableError, ShapeError
+from gradtape.errors import ConversionError, DTypeError, NotDifferentiableError, ShapeError
 
 ndarray = np.ndarray
 
@@ -280,35 +281,53 @@ def _of_run(run: Pullback, single: bool, has_aux: bool, holomorphic: bool) -> An
     one = ones_like(out)
     grads = run.pull([one])
     if holomorphic:
-        check_holomorphic("grad", grads, run.pull([1j * one]))
+        grads = holomorphic_only("grad", grads, run.pull([1j * one]))
         grads = tree.map_leaves(functions["conj"], grads)
     return (run.value(), run.aux) if has_aux else run.value(), grads[0] if single else grads
 
 
-def check_holomorphic(name: str, along_real: Any, along_imaginary: Any) -> None:
-    """Raise if a derivative is not complex-linear: it is another one along the imaginary axis.
-
-    What is being recorded, batched or traced is not looked at.
+def holomorphic_only(name: str, along_real: Any, along_imaginary: Any) -> Any:
+    """A derivative that has to be complex-linear: the same along the imaginary axis.
 
     Args:
         name: The transform.
         along_real: What the cotangent (or tangent) 1 gave.
         along_imaginary: What 1j gave; 1j times the same, if the function is holomorphic.
 
+    Returns:
+        `along_real`; where values are being traced, NaN if that does not hold.
+
     Raises:
         NotDifferentiableError: The function has no complex derivative.
     """
-    pairs = zip(tree.flatten(along_real)[0], tree.flatten(along_imaginary)[0], strict=True)
-    for one, other in pairs:
-        if type(one) is not ndarray or type(other) is not ndarray:
-            continue
-        scale = np.abs(one).max(initial=0.0) + np.abs(other).max(initial=0.0)
-        if np.abs(1j * one - other).max(initial=0.0) > np.finfo(one.dtype).eps ** 0.5 * scale:
+    leaves, structure = tree.flatten(along_real)
+    others = tree.flatten(along_imaginary)[0]
+    checked_leaves = []
+    for one, other in zip(leaves, others, strict=True):
+        near = _agree(one, other)
+        if isinstance(near, Tensor):
+            one = functions["where"](near, one, np.nan)
+            with contextlib.suppress(ConversionError):  # only compiled code goes on without looking
+                near = innermost(near)
+        if not isinstance(near, Tensor) and not np.all(near):
             raise NotDifferentiableError(
                 f"{name}: came a function that is not holomorphic (it uses abs, conj, real, imag "
                 "or the like), so that it has no complex derivative; use gt.vjp and gt.jvp, or "
                 "differentiate a real function of its result"
             )
+        checked_leaves.append(one)
+    return tree.unflatten(structure, checked_leaves)
+
+
+def _agree(one: Any, other: Any) -> Any:
+    """Whether two derivatives are the same up to rounding and a factor i."""
+    one, other = functions["stop_gradient"](one), functions["stop_gradient"](other)
+    if 0 in one.shape:
+        return True
+    size = functions["abs"]
+    scale = functions["max"](size(one)) + functions["max"](size(other))
+    tolerance = float(np.finfo(one.dtype).eps) ** 0.5
+    return functions["max"](size(1j * one - other)) <= tolerance * scale
 
 
 def _of_array(

@@ -20,10 +20,11 @@ import numpy as np
 from gradtape.compiler.program import Program
 from gradtape.compiler.runtime.tiles import run_tiles
 from gradtape.compiler.tiling import TILE, Call, Tiling
-from gradtape.core.aval import Aval
+from gradtape.core.aval import Aval, aval_of
 from gradtape.core.call import call
 from gradtape.core.lowering import Reduction
 from gradtape.core.op import Op, registry
+from gradtape.core.promotion import NATIVE
 from gradtape.errors import GradtapeError
 from gradtape.graph.ir import Graph, Value
 from gradtape.graph.trace import trace
@@ -95,7 +96,8 @@ class Kernels:
         return self._forward(op, operands, tiling)
 
     def _forward(self, op: Op, operands: Sequence[Any], tiling: Tiling) -> Any:
-        found = Call.of(operands, tiling)
+        dtype = op.infer(*map(aval_of, operands), **tiling.params).dtype
+        found = Call.of(operands, tiling, dtype)
         if found is None:
             return NotImplemented
         fixed = _exponent(op, operands)
@@ -143,7 +145,8 @@ class Kernels:
         given, inputs = inputs, [tiling.lined_up(x) for x in inputs]
         values = [ct, out, *inputs]
         there = [value is not None and not isinstance(value, Aval) for value in values]
-        found = Call.of([x for x, own in zip(values, there, strict=True) if own], tiling)
+        read = [x for x, own in zip(values, there, strict=True) if own]
+        found = Call.of(read, tiling, ct.dtype)
         unread = _unread(values, tiling)
         if found is None or unread is None:
             return NotImplemented
@@ -156,7 +159,9 @@ class Kernels:
             return NotImplemented
 
         fixed = _exponent(op, inputs)
-        rules = op.flat_vjps if tiling.whole else op.vjps
+        # Flat rules are those for arrays of one shape and dtype.
+        alike = tiling.whole and all(getattr(x, "dtype", ct.dtype) == ct.dtype for x in inputs)
+        rules = op.flat_vjps if alike else op.vjps
 
         def function(*tiles: Any) -> Any:
             rest = iter(tiles)
@@ -188,7 +193,7 @@ class Kernels:
         What is repeated in it (one number, a row, a column: the gradients of sums) is read once.
         """
         source, tiling = _repeated(array)
-        found = Call.of([source], tiling)
+        found = Call.of([source], tiling, array.dtype)
         if found is None:
             return NotImplemented
         copy = registry["copy"]
@@ -250,6 +255,8 @@ def _unread(values: Sequence[Any], tiling: Tiling) -> list[Aval | None] | None:
     unread: list[Aval | None] = [None] * len(values)
     for i, x in enumerate(values):
         if isinstance(x, Aval):
+            if x.dtype not in NATIVE:
+                return None
             if (tail := tiling.tail(x.shape)) is not None:
                 unread[i] = Aval((tiling.rows, *tail), x.dtype)
             elif (tail := tiling.shared(x.shape)) is not None:

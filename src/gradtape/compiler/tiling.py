@@ -105,12 +105,21 @@ class Call(NamedTuple):
     kinds: tuple[tuple[np.dtype[Any], tuple[int, ...], str], ...]
 
     @classmethod
-    def of(cls, operands: Sequence[Any], tiling: Tiling) -> Call | None:
-        """The operands of a call; None if kernels do not take them."""
+    def of(cls, operands: Sequence[Any], tiling: Tiling, dtype: Any) -> Call | None:
+        """The operands of a call; None if kernels do not take them.
+
+        Args:
+            operands: Raw values.
+            tiling: How arrays are cut.
+            dtype: That of the result, which Python's numbers take if it is floating; else they take
+                that of the arrays they are compared with.
+        """
         if len(operands) > MOST_ARRAYS - 2:
             return None
         arrays = [x for x in operands if type(x) is np.ndarray and x.dtype.kind == "f"]
         floating = np.result_type(*arrays) if arrays else None
+        if dtype.kind == "f":
+            floating = dtype
         args: list[Any] = []
         kinds: list[Any] = []
         for operand in operands:

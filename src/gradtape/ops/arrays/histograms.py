@@ -1,7 +1,8 @@
 """Counting elements in bins.
 
-Counts are no differentiable function of the data: they, and the edges of the bins, are untracked.
-With weights they are sums of weights, which have a gradient with respect to the weights.
+Counts are no differentiable function of the data: they are untracked. With weights they are sums of
+weights, which have a gradient with respect to the weights. Edges that were made from the data move
+with its least and largest element, and densities with the edges.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from gradtape.ops.arrays.search import searchsorted
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.gather import scatter
 from gradtape.ops.join import stack
-from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.reduce import max as max_of, min as min_of, sum as sum_of
 from gradtape.ops.shape import ravel, reshape
 from gradtape.typing import Array, ArrayLike
 
@@ -116,6 +117,8 @@ def _edges(name: str, x: Any, bins: Any, bounds: Bounds, weights: Any = None) ->
             edges = np.histogram_bin_edges(values, bins, bounds)
         except ValueError as error:
             raise ArgumentError(f"{name}: came bins={bins!r}; {error}") from error
+        if bounds is None:
+            return _moving(edges, x)
         return Tensor(edges) if isinstance(x, Tensor) else edges
     if _is_number(bins):
         count = operator.index(bins)
@@ -126,14 +129,23 @@ def _edges(name: str, x: Any, bins: Any, bounds: Bounds, weights: Any = None) ->
             bounds = (float(low), float(high))
         wide = x.dtype.kind in "biu" or (name == "histogramdd" and bounds is not None)
         dtype = np.dtype(np.float64) if wide else x.dtype
-        return _even_edges(ravel(x), bins=count, bounds=bounds, dtype=dtype)
+        edges = _even_edges(ravel(x), bins=count, bounds=bounds, dtype=dtype)
+        return edges if bounds is not None else _moving(edges, x)
     bins = as_array(bins)
     if len(bins.shape) != 1:
         raise ShapeError(f"{name}: came bins of shape {bins.shape}; needed one axis, or a number")
     if isinstance(bins, np.ndarray) and (bins[1:] < bins[:-1]).any():
         raise ArgumentError(f"{name}: came bins that decrease; needed ascending edges")
-    bins = stop_gradient(bins)
     return Tensor(bins) if isinstance(x, Tensor) and not isinstance(bins, Tensor) else bins
+
+
+def _moving(edges: Any, x: Any) -> Any:
+    """Even edges with the derivative that they have where the range is that of the data."""
+    if not isinstance(x, Tensor) or x.dtype.kind != "f" or 0 in x.shape:
+        return Tensor(edges) if isinstance(x, Tensor) and not isinstance(edges, Tensor) else edges
+    share = np.linspace(0.0, 1.0, edges.shape[0]).astype(x.dtype)
+    moved = min_of(x) * (1 - share) + max_of(x) * share
+    return edges + (moved - stop_gradient(moved))  # the value stays, to the last digit
 
 
 @public(np.histogram_bin_edges)
