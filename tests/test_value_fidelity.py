@@ -1,4 +1,4 @@
-"""Values next to those of NumPy and SciPy where they are easily spoilt: large matrices, far tails."""
+"""Values beside those of NumPy and SciPy where they are easily spoilt: large matrices, tails."""
 
 from __future__ import annotations
 

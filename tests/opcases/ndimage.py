@@ -186,6 +186,18 @@ GEOMETRY = [
     ),
     case("rotate", "axes", draw(2, 2, 3), 20, (0, 2), ops=LINEAR[:1], order=1, second_order=False),
     case(
+        "rotate",
+        "planes",
+        draw(2, 3, 2),
+        20,
+        (2, 0),
+        ops=("spline_sample", "spline_spread"),
+        order=2,
+        mode="nearest",
+        prefilter=False,
+        second_order=False,
+    ),
+    case(
         "affine_transform",
         "",
         IMAGE,

@@ -103,6 +103,7 @@ from gradtape.ops.nn.margins import (
     contrastive_loss,
     cosine_embedding_loss,
     hinge_embedding_loss,
+    hinge_loss,
     margin_ranking_loss,
     multi_margin_loss,
     multilabel_margin_loss,
@@ -322,4 +323,5 @@ __all__ = [
     "linear",
     "scaled_dot_product_attention",
     "ctc_loss",
+    "hinge_loss",
 ]

@@ -157,6 +157,8 @@ def _of_matrices(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
     rows, columns = axes
     if ord in (None, "fro"):
         return _vector_norm(x, ord=2.0, axis=axes, keepdims=keepdims)
+    if ord in (1, 2, math.inf) and 0 in (x.shape[rows], x.shape[columns]):
+        return sum_of(abs_of(x), axes, keepdims=keepdims)
     if ord in (2, -2, "nuc"):
         return _of_singular_values(x, ord, axes, keepdims)
     if ord not in (1, -1, math.inf, -math.inf):

@@ -15,6 +15,7 @@ values alike (as `max` shares its gradient) gives all of them the same weight.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,7 +49,7 @@ def resolution(dtype: Any) -> float:
 
 def rounding(size: int, dtype: Any) -> float:
     """What is rounding in matrices of a size, relative to what is largest in them."""
-    return ROUNDING * min(size, GROWS_UNTIL) ** 0.5 * resolution(dtype)
+    return ROUNDING * math.sqrt(min(size, GROWS_UNTIL)) * resolution(dtype)
 
 
 def largest(x: Any, axes: Any) -> Any:
@@ -195,20 +196,24 @@ def outside(x: Any, basis: Any) -> Any:
 # ---- bases of LAPACK, on raw arrays -------------------------------------------------------------
 
 
-def settle(values: Any, bases: list[Any], size: int) -> None:
+def settle(values: Any, bases: list[Any], size: int, *, zeros: bool = False) -> None:
     """Make equal values equal and turn the columns of bases that go with them, in place.
 
     Args:
         values: Sorted values, along the last axis.
         bases: Stacks of matrices whose columns go with the values; none if they are not wanted.
         size: Of the matrix.
+        zeros: Whether values that count as 0 have no gradient: these stay as they came, as the
+            rank and the condition of a matrix are read off them.
     """
     same = groups(values, size)
     if np.count_nonzero(same) == values.size:
         return
+    null = (values <= negligible(values, size)) & zeros
     for index in np.ndindex(values.shape[:-1]):
         for start, stop in runs(same[index]):
-            values[index][start:stop] = values[index][start:stop].mean()
+            if not null[index][start:stop].all():
+                values[index][start:stop] = values[index][start:stop].mean()
             turn([basis[index][:, start:stop] for basis in bases])
 
 

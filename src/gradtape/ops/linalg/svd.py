@@ -109,7 +109,7 @@ def _svd_forward(xp: Any, x: Any, full_matrices: bool) -> Any:
         # The two null spaces have nothing to do with each other.
         turn([u[index][:, rank:]], seed=1)
         turn([v[index][:, rank:]], seed=2)
-    settle(s, [u, v], size)
+    settle(s, [u, v], size, zeros=True)
     return u, s, xp.ascontiguousarray(v.conj().mT)
 
 
@@ -316,7 +316,7 @@ def _hermitian_values(a: Any) -> Array:
 
 def _svdvals_forward(xp: Any, x: Any) -> Any:
     s = xp.linalg.svd(x, compute_uv=False)
-    settle(s, [], max(x.shape[-2:]))
+    settle(s, [], max(x.shape[-2:]), zeros=True)
     return s
 
 
@@ -324,7 +324,7 @@ def _svdvals_vjp(ct: Any, _out: Any, x: Any) -> Any:
     u, s, vh = decompose(x, full_matrices=False)
     zero, same, _ = _kinds(s, max(x.shape[-2:]))
     above = zero ^ True
-    weights = equal_weights(once(ct, above, SECOND), same, VALUES, s) * astype(above, s.dtype)
+    weights = equal_weights(once(where(zero, 0.0, ct), above, SECOND), same, VALUES, s)
     return (u * weights[..., None, :]) @ vh
 
 

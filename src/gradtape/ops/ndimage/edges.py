@@ -131,8 +131,8 @@ def _derivatives(
 @answers("scipy.ndimage.gaussian_laplace")
 def gaussian_laplace(
     input: ArrayLike,
-    sigma: Any,
     /,
+    sigma: Any,
     output: Any = None,
     mode: Any = "reflect",
     cval: Any = 0.0,
@@ -161,8 +161,8 @@ def gaussian_laplace(
 @answers("scipy.ndimage.gaussian_gradient_magnitude")
 def gaussian_gradient_magnitude(
     input: ArrayLike,
-    sigma: Any,
     /,
+    sigma: Any,
     output: Any = None,
     mode: Any = "reflect",
     cval: Any = 0.0,

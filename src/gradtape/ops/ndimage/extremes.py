@@ -92,8 +92,8 @@ def _over(
 @answers("scipy.ndimage.maximum_filter1d")
 def maximum_filter1d(
     input: ArrayLike,
-    size: int,
     /,
+    size: int,
     axis: int = -1,
     output: Any = None,
     mode: str = "reflect",
@@ -120,8 +120,8 @@ def maximum_filter1d(
 @answers("scipy.ndimage.minimum_filter1d")
 def minimum_filter1d(
     input: ArrayLike,
-    size: int,
     /,
+    size: int,
     axis: int = -1,
     output: Any = None,
     mode: str = "reflect",

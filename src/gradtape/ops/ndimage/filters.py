@@ -44,8 +44,8 @@ def _filtered(
 @answers("scipy.ndimage.correlate1d")
 def correlate1d(
     input: ArrayLike,
-    weights: ArrayLike,
     /,
+    weights: ArrayLike,
     axis: int = -1,
     output: Any = None,
     mode: str = "reflect",
@@ -82,8 +82,8 @@ def correlate1d(
 @answers("scipy.ndimage.convolve1d")
 def convolve1d(
     input: ArrayLike,
-    weights: ArrayLike,
     /,
+    weights: ArrayLike,
     axis: int = -1,
     output: Any = None,
     mode: str = "reflect",
@@ -140,8 +140,8 @@ def _over(
 @answers("scipy.ndimage.correlate")
 def correlate(
     input: ArrayLike,
-    weights: ArrayLike,
     /,
+    weights: ArrayLike,
     output: Any = None,
     mode: Any = "reflect",
     cval: Any = 0.0,
@@ -178,8 +178,8 @@ def correlate(
 @answers("scipy.ndimage.convolve")
 def convolve(
     input: ArrayLike,
-    weights: ArrayLike,
     /,
+    weights: ArrayLike,
     output: Any = None,
     mode: Any = "reflect",
     cval: Any = 0.0,
@@ -224,8 +224,8 @@ def _gaussian(sigma: float, order: int, radius: int) -> Any:
 @answers("scipy.ndimage.gaussian_filter1d")
 def gaussian_filter1d(
     input: ArrayLike,
-    sigma: float,
     /,
+    sigma: float,
     axis: int = -1,
     order: int = 0,
     output: Any = None,
@@ -268,8 +268,8 @@ def _sigmas(name: str, x: Array, sigma: Any, axes: Axis) -> tuple[tuple[int, ...
 @answers("scipy.ndimage.gaussian_filter")
 def gaussian_filter(
     input: ArrayLike,
-    sigma: Any,
     /,
+    sigma: Any,
     order: Any = 0,
     output: Any = None,
     mode: Any = "reflect",
@@ -317,8 +317,8 @@ def gaussian_filter(
 @answers("scipy.ndimage.uniform_filter1d")
 def uniform_filter1d(
     input: ArrayLike,
-    size: int,
     /,
+    size: int,
     axis: int = -1,
     output: Any = None,
     mode: str = "reflect",

@@ -14,10 +14,10 @@ from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedEr
 from gradtape.ops.arguments import as_array, as_shape, normalize_axis
 from gradtape.ops.cast import astype
 from gradtape.ops.join import stack
-from gradtape.ops.ndimage.prefilter import check_mode, check_order, refuse_output, spline_filter
+from gradtape.ops.ndimage.prefilter import check_mode, check_order, refuse_output, spline_filter1d
 from gradtape.ops.ndimage.sample import sample
 from gradtape.ops.pad import pad
-from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.ops.shape import broadcast_to, moveaxis, reshape
 from gradtape.ops.trigonometric import cos, deg2rad, sin
 from gradtape.typing import Array, ArrayLike
 
@@ -39,7 +39,10 @@ def _at(
     name: str, x: Array, coordinates: Any, output: Any, order: int, mode: str, cval: Any,
     prefilter: bool,
 ) -> Array:  # fmt: skip
-    """The spline through an array, at coordinates whose first axis is that of its axes."""
+    """The spline through an array, at coordinates whose first axis is that of its last axes.
+
+    Over the axes before, it is a stack of arrays, each with a spline of its own.
+    """
     refuse_output(name, output)
     check_order(name, order)
     check_mode(name, mode)
@@ -50,31 +53,34 @@ def _at(
         )
     if coordinates.dtype != np.float64:
         coordinates = astype(coordinates, np.float64)
-    dtype, shape = x.dtype, coordinates.shape[1:]
-    if 0 in x.shape:
+    ndim, shape, dtype = coordinates.shape[0], coordinates.shape[1:], x.dtype
+    lead = x.shape[: len(x.shape) - ndim]
+    if 0 in x.shape[len(lead) :]:
         raise ShapeError(f"{name}: came shape {x.shape}; needed elements to interpolate")
     if prefilter and order > 1:
         if mode in ("nearest", "grid-constant"):
             fill = {"mode": "edge"} if mode == "nearest" else {"constant_values": cval}
-            x, coordinates = pad(x, _MARGIN, **fill), coordinates + _MARGIN
-        x = spline_filter(x, order, mode=mode)
+            widths = [(0, 0)] * len(lead) + [(_MARGIN, _MARGIN)] * ndim
+            x, coordinates = pad(x, widths, **fill), coordinates + _MARGIN
+        for axis in range(len(lead), len(x.shape)):
+            x = spline_filter1d(x, order, axis, mode=mode)
     out = sample(
         x,
-        reshape(coordinates, (len(x.shape), math.prod(shape))),
+        reshape(coordinates, (ndim, math.prod(shape))),
         order=order,
         mode=mode,
         cval=cval,
-        derivative=(0,) * len(x.shape),
+        derivative=(0,) * ndim,
     )
-    out = reshape(out, shape)
+    out = reshape(out, (*lead, *shape))
     return out if out.dtype == dtype else astype(out, dtype)
 
 
 @answers("scipy.ndimage.map_coordinates")
 def map_coordinates(
     input: ArrayLike,
-    coordinates: ArrayLike,
     /,
+    coordinates: ArrayLike,
     output: Any = None,
     order: int = 3,
     mode: str = "constant",
@@ -148,8 +154,8 @@ def _item(x: Any, *index: int) -> Any:
 @answers("scipy.ndimage.shift")
 def shift(
     input: ArrayLike,
-    shift: Any,
     /,
+    shift: Any,
     output: Any = None,
     order: int = 3,
     mode: str = "constant",
@@ -185,8 +191,8 @@ def shift(
 @answers("scipy.ndimage.zoom")
 def zoom(
     input: ArrayLike,
-    zoom: Any,
     /,
+    zoom: Any,
     output: Any = None,
     order: int = 3,
     mode: str = "constant",
@@ -235,8 +241,8 @@ def zoom(
 @answers("scipy.ndimage.affine_transform")
 def affine_transform(
     input: ArrayLike,
-    matrix: ArrayLike,
     /,
+    matrix: ArrayLike,
     offset: Any = 0.0,
     output_shape: Any = None,
     output: Any = None,
@@ -299,8 +305,8 @@ def affine_transform(
 @answers("scipy.ndimage.rotate")
 def rotate(
     input: ArrayLike,
-    angle: Any,
     /,
+    angle: Any,
     axes: Sequence[int] = (1, 0),
     reshape: bool = True,
     output: Any = None,
@@ -349,14 +355,16 @@ def rotate(
     if reshape:
         corners = np.array([[0, 0, *sizes[:1] * 2], [0, sizes[1], 0, sizes[1]]])
         new = (np.ptp(np.array([[c, s], [-s, c]]) @ corners, axis=1) + 0.5).astype(int).tolist()
-    shape = list(x.shape)
-    shape[plane[0]], shape[plane[1]] = new
-    rows = _grid(shape)
-    first, second = rows[plane[0]], rows[plane[1]]
+    first, second = _grid(new)
     middle, target = ([(n - 1) / 2 for n in own] for own in (sizes, new))
-    rows[plane[0]] = c * first + s * second + (middle[0] - (c * target[0] + s * target[1]))
-    rows[plane[1]] = -s * first + c * second + (middle[1] - (-s * target[0] + c * target[1]))
-    return _at("rotate", x, _stacked(rows, shape), output, order, mode, cval, prefilter)
+    rows = [
+        c * first + s * second + (middle[0] - (c * target[0] + s * target[1])),
+        -s * first + c * second + (middle[1] - (-s * target[0] + c * target[1])),
+    ]
+    # Each plane by itself: along other axes nothing is interpolated.
+    planes = moveaxis(x, plane, (-2, -1))
+    out = _at("rotate", planes, _stacked(rows, new), output, order, mode, cval, prefilter)
+    return moveaxis(out, (-2, -1), plane)
 
 
 def _turn(angle: Any) -> tuple[Any, Any]:

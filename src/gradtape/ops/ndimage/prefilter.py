@@ -65,7 +65,7 @@ def _transpose(ct: Any, _out: Any, _x: Any, axis: int, order: int, mode: str) ->
     if mode != "mirror":
         return filter_along(ct, axis=axis, order=order, mode=mode)
     ends = np.ones(size)
-    ends[[0, -1]] = 2
+    ends[:1] = ends[-1:] = 2
     ends = ends.reshape((-1,) + (1,) * (len(ct.shape) - axis - 1))
     return filter_along(ct * ends, axis=axis, order=order, mode=mode) / ends
 

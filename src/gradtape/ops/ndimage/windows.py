@@ -69,11 +69,10 @@ def surrounded(
                 f"{name}: came a window of {size} with origin={origin}; needed at least one "
                 "element, and an origin inside of the window"
             )
-        if x.shape[axis] == 0:
-            continue
         widths = [(0, 0)] * len(x.shape)
         widths[axis] = (before, size - 1 - before)
-        if _PADDING[mode] == "constant":
+        # What goes on beyond the ends of an axis without elements, no window sees.
+        if _PADDING[mode] == "constant" or x.shape[axis] == 0:
             x = pad(x, widths, constant_values=cval)
         elif size > 1:
             x = pad(x, widths, mode=_PADDING[mode])

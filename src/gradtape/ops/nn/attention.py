@@ -293,7 +293,7 @@ def _mask(mask: ArrayLike, shape: tuple[int, ...], causal: bool, dtype: Any) -> 
             "join both to one mask"
         )
     mask = as_array(mask)
-    if mask.dtype.kind not in "bf":
+    if mask.dtype.kind in "iuc":
         raise DTypeError(
             f"scaled_dot_product_attention: came a mask of {mask.dtype}; needed truth values, or "
             "floats to add"

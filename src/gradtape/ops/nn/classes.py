@@ -112,7 +112,8 @@ def _pick_element(i: Sequence[Scalar], x: Reader, target: Reader, ignore_index: 
 def _put_element(
     i: Sequence[Scalar], values: Reader, target: Reader, classes: int, ignore_index: int
 ) -> Scalar:
-    hit = _checked(target, i[:-1], classes, ignore_index) == i[-1]
+    given = _checked(target, i[:-1], classes, ignore_index)
+    hit = (given == i[-1]) & (given != ignore_index)
     return scalar.where(hit, values(*i[:-1], 0), 0)
 
 

@@ -121,6 +121,7 @@ def cross_entropy(
         hits = class_hits(target, classes=classes, ignore_index=ignore_index)
         own = (1 - label_smoothing) * reshape(counts, (*counts.shape, 1))
         shares = mask(spread + own * hits, reshape(target != ignore_index, (*target.shape, 1)))
+        shares = astype(shares, logits.dtype, copy=False)
         return _averaged(dense_cross_entropy(logits, shares, axis=axis), counts, reduction)
     losses = sparse_cross_entropy(
         logits,
@@ -135,7 +136,7 @@ def cross_entropy(
 def _by_probabilities(
     name: str, logits: Any, target: Any, weight: Any, reduction: str, smoothing: float
 ) -> Any:
-    if target.dtype.kind != "f":
+    if target.dtype.kind in "biuc":
         raise DTypeError(
             f"{name}: came a target of {target.dtype} with the shape of the logits; needed "
             "probabilities, or classes without the axis of classes"

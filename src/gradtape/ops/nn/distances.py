@@ -176,9 +176,9 @@ def _squares(xp: Any, x: Any, y: Any, out: Any) -> None:
         return
     # Around a common middle, so that vectors are not longer than need be.
     middle = y.mean(0)
-    x, y = x - middle, y - middle
-    lengths = [xp.einsum("ij,ij->i", z, z) for z in (x, y)]
-    xp.matmul(x * -2, y.T, out=out)
+    around = x - middle, y - middle
+    lengths = [xp.einsum("ij,ij->i", z, z) for z in around]
+    xp.matmul(around[0] * -2, around[1].T, out=out)
     out += lengths[0][:, None]
     out += lengths[1]
     near = xp.flatnonzero(out < _LOST * (lengths[0][:, None] + lengths[1]))

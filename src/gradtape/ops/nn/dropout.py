@@ -17,6 +17,7 @@ from gradtape.core.define import batch_elementwise, broadcast_sizes, general, po
 from gradtape.core.op import Zero
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.cast import astype
 from gradtape.ops.generator import Generator, Key, default_generator, words
 from gradtape.ops.nn.activations import sloped
 from gradtape.ops.random import no_operands, random_uniform
@@ -336,4 +337,4 @@ def rrelu(
         return sloped(x, (lower + upper) / 2)
     source = generator or default_generator()
     fractions = random_uniform(shape=x.shape, dtype=x.dtype, **source.take(math.prod(x.shape)))
-    return sloped(x, lower + (upper - lower) * fractions)
+    return sloped(x, astype(lower + (upper - lower) * fractions, x.dtype, copy=False))

@@ -48,6 +48,30 @@ def soft_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = "mean"
     return reduced(softplus(-target * x), reduction)
 
 
+def hinge_loss(
+    x: ArrayLike, target: ArrayLike, /, margin: float = 1.0, reduction: str = "mean"
+) -> Array:
+    """What scores lack to be on the right side of 0 by a margin.
+
+    Args:
+        x: The scores.
+        target: 1 for those that are to be positive, -1 for others.
+        margin: By how much.
+        reduction: "mean", "sum", or "none" for the losses of all elements.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        ArgumentError: There is no such reduction.
+
+    >>> gt.nn.hinge_loss(np.array([0.5, -3.0]), np.array([1, -1]), reduction="none")
+    array([0.5, 0. ])
+    """
+    check_reduction("hinge_loss", reduction)
+    x, target = floating(x, target)
+    check_broadcast("hinge_loss", x, target)
+    return reduced(relu(margin - target * x), reduction)
+
+
 def hinge_embedding_loss(
     x: ArrayLike, target: ArrayLike, /, margin: float = 1.0, reduction: str = "mean"
 ) -> Array:

@@ -25,6 +25,9 @@ from gradtape.ops.shape import reshape
 
 def _forward(xp: Any, x: Any, h: Any, ndim: int, full: bool) -> Any:
     dtype = np.result_type(x.dtype, h.dtype)
+    shape = _infer(Aval(x.shape, x.dtype), Aval(h.shape, h.dtype), ndim, full).shape
+    if 0 in (*x.shape, *h.shape, *shape):
+        return xp.zeros(shape, dtype)
     if xp is np and ndim == x.ndim == h.ndim == 1 and dtype != np.float16:
         return np.convolve(x, h, "full" if full else "valid")
     if full:

@@ -309,8 +309,8 @@ class Discrete(Distribution):
     def logcdf(self, k: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
         """Logarithm of the probability of at most `k`.
 
-        >>> gt.stats.bernoulli.logcdf(np.array([1]), 0.25)
-        array([0.])
+        >>> gt.stats.bernoulli.logcdf(np.array([0]), 0.25)
+        array([-0.28768207])
         """
         return self._log_tail("logcdf", ("cdf", "sf"), k, args, kwds)
 

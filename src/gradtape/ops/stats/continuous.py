@@ -343,9 +343,10 @@ def _log_mass(low: Any, high: Any) -> Any:
     mirrored = low > 0
     a, b = where(mirrored, -high, low), where(mirrored, -low, high)
     top = log_ndtr(b)
-    nothing = top == -math.inf
-    share = -exp(where(nothing, 0.0, log_ndtr(a)) - where(nothing, 1.0, top))
-    return top + log1p(share)
+    # Below minus infinity there is nothing, and next to nothing no share of it.
+    none = (a == -math.inf) | (top == -math.inf)
+    below = exp(log_ndtr(where(none, -1.0, a)) - where(none, 0.0, top))
+    return top + log1p(-where(none, 0.0, below))
 
 
 def _log_share(part: Any, rest: Any, whole: Any) -> Any:

@@ -75,7 +75,7 @@ class MultivariateNormal:
     def pdf(self, x: ArrayLike, /, mean: ArrayLike = None, cov: ArrayLike = 1) -> Array:
         """The density; arguments as of `logpdf`.
 
-        >>> gt.stats.multivariate_normal.pdf(np.zeros(2))
+        >>> gt.stats.multivariate_normal.pdf(np.zeros(2), np.zeros(2))
         np.float64(0.15915494309189535)
         """
         return exp(self.logpdf(x, mean, cov))
@@ -90,7 +90,8 @@ def _normal_arguments(x: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any, int]:
     elif cov.ndim:
         size = cov.shape[0]
     else:
-        size = 1 if mean is not None else (x.shape[-1] if x.ndim else 1)
+        # Several axes are taken as vectors, one as numbers, as SciPy does.
+        size = x.shape[-1] if mean is None and x.ndim > 1 else 1
     if x.ndim == 0:
         x = reshape(x, (1,))
     if size == 1 and x.shape[-1:] != (1,):
@@ -141,7 +142,7 @@ class Dirichlet:
         known = known & (abs(sum_of(x, axis=0) - 1) < 1e-8)
         powers = reshape(alpha - 1, (-1,) + (1,) * (x.ndim - 1))
         value = scale + sum_of(xlogy(powers, where(known, x, 0.5)), axis=0)
-        return unboxed(where(known, value, -math.inf))
+        return unboxed(where(all_of(alpha > 0), where(known, value, -math.inf), math.nan))
 
     def pdf(self, x: ArrayLike, alpha: ArrayLike, /) -> Array:
         """The density; arguments as of `logpdf`.
