@@ -135,7 +135,7 @@ def test_a_turn_gives_the_time_of_one_call():
 
 
 def test_a_worker_prepares_times_and_reports_errors():
-    with compiled.Worker("numpy", 1, {}) as worker:
+    with compiled.Worker(compiled.WORKER, "numpy", 1, {}) as worker:
         assert worker.ask({"do": "prepare", "case": "call"}) == {}
         assert worker.ask({"do": "turn", "seconds": 1e-4, "least": 1})["seconds"] > 0.0
         answer = worker.ask({"do": "prepare", "case": "no such case"})

@@ -100,6 +100,48 @@ def test_a_compiled_solver() -> None:
     np.testing.assert_allclose(compiled, gt.grad(energy)(k, f), rtol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["csr_array", "csc_array"])
+def test_equations_with_stored_numbers_of_any_layout(kind: str) -> None:
+    """Every second one, backwards, and batches along the last axis."""
+    matrix = getattr(scipy.sparse, kind)(S @ S.T + 4 * np.eye(S.shape[0]))
+    b = RNG.normal(size=S.shape[0])
+
+    def solved(data: Any) -> Any:
+        made = getattr(gt.sparse, kind)((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+        return gt.sparse.spsolve(made, b)
+
+    expected = np.linalg.solve(matrix.toarray(), b)
+    slope = gt.grad(lambda data: gt.sum(solved(data)))
+    for data in (np.repeat(matrix.data, 2)[::2], matrix.data[::-1].copy()[::-1]):
+        np.testing.assert_allclose(solved(data), expected, rtol=1e-10)
+        np.testing.assert_allclose(slope(data), slope(matrix.data), rtol=1e-10)
+    batch = np.stack([matrix.data, 2 * matrix.data], axis=1)
+    both = gt.vmap(solved, in_axes=1)(batch)
+    np.testing.assert_allclose(both, [expected, expected / 2], rtol=1e-10)
+
+
+def test_equations_leave_the_matrix_as_it_is() -> None:
+    """Also one whose places repeat and are in no order, which SciPy's solver changes."""
+    places, numbers = ([0, 2, 0, 1, 2, 0], [2, 1, 2, 0, 0, 0]), RNG.normal(size=6)
+    order = np.argsort(places[0], kind="stable")
+    rows = (numbers[order], np.array(places[1])[order], np.array([0, 3, 4, 6]))
+    dense = scipy.sparse.coo_array((numbers, places), shape=(3, 3)).toarray()
+    for kind, given in (("coo", (numbers, places)), ("csr", rows), ("csc", rows)):
+        make = getattr(gt.sparse, f"{kind}_array")
+        s, b = make(given, shape=(3, 3)), np.ones(3)
+        expected = dense.T if kind == "csc" else dense
+        gt.testing.check_grads(
+            lambda data, make=make, given=given: gt.sparse.spsolve(
+                make((data, *given[1:]), shape=(3, 3)), np.ones(3)
+            ),
+            (given[0],),
+        )
+        gt.grad(lambda b, s=s: gt.sum(gt.sparse.spsolve(s, b)))(b)
+        np.testing.assert_allclose(gt.sparse.spsolve(s, b), np.linalg.solve(expected, b))
+        np.testing.assert_allclose(s @ b, expected @ b, rtol=1e-12)
+        np.testing.assert_array_equal(s.toarray(), expected)
+
+
 @pytest.mark.parametrize(
     ("make", "error", "match"),
     [

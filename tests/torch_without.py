@@ -17,6 +17,7 @@ WITHOUT_PEER: dict[str, str] = {
     **dict.fromkeys(("bitwise_count", "cbrt", "lexsort", "ravel_multi_index", "spacing"), UNKNOWN),
     **dict.fromkeys(("nanargmax", "nanargmin", "nanmax", "nanmin"), UNKNOWN),
     "nan_extreme_shares": "the gradient of nanmax and nanmin, which PyTorch does not have",
+    "nonzero_total": "a check of what average divides by",
     "numbers_along": "what the compiled argmax counts with",
     # Special functions
     **dict.fromkeys(

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core import scalar
 from gradtape.core.define import elementwise, public
+from gradtape.core.lowering import Elements
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes
@@ -42,7 +42,7 @@ def _checked(xp: Any, total: Any) -> Any:
 
 
 # d total = d total
-@elementwise(_checked, lambda ct, _out, _total: ct, lower=scalar.positive)
+@elementwise(_checked, lambda ct, _out, _total: ct, lower=Elements(lambda i, total: total(*i)))
 def nonzero_total(total: ArrayLike, /) -> Array:
     """A sum of weights, which may be divided by."""
 

@@ -37,8 +37,9 @@ def _forward(
 
     def factored(data: Any) -> Callable[[Any], Any]:
         matrix = matrix_of(data.astype(dtype, copy=False), indices, indptr, shape, transpose)
+        own = matrix.tocsc(copy=True)  # the solver puts the places in order there
         try:
-            return scipy.sparse.linalg.splu(matrix.tocsc()).solve  # type: ignore[no-any-return]
+            return scipy.sparse.linalg.splu(own).solve  # type: ignore[no-any-return]
         except RuntimeError as error:
             raise LinAlgError(
                 f"spsolve: came {dtype}{list(shape)}; {error}; needed a matrix that can be "
