@@ -113,7 +113,9 @@ def _eig_vjp(ct: Any, out: Any, _x: Any) -> Any:
     across = by_v - v * along
     values = by_vectors(by_w, w)
     weights = equal_weights(by_w, same, VALUES, w, inner)
-    weights = require(weights, vanishes(imag(along), inner, values)[..., 0, :], PHASE)
+    # Where phases were fixed by the user's function, all there is may be rounding.
+    fixed = vanishes(imag(along), inner, by_v, values, floor=2.0)[..., 0, :]
+    weights = require(weights, fixed, PHASE)
     weights = require(
         weights, alone(same) | vanishes(largest(by_v, -2), by_v, values)[..., 0, :], BASIS
     )

@@ -157,15 +157,20 @@ def by_vectors(ct: Any, values: Any) -> Any:
     return stop_gradient(ct)[..., None, :] * largest(values, -1)[..., None]
 
 
-def vanishes(part: Any, *wholes: Any) -> Any:
+def vanishes(part: Any, *wholes: Any, floor: float = 0.0) -> Any:
     """Whether elements of matrices are negligible next to the largest ones of other matrices.
 
-    NaN counts as negligible: it says by itself that something is undefined. So does what rounding
-    leaves of numbers around 1 that cancel, as no more is known of where cotangents came from.
+    NaN counts as negligible: it says by itself that something is undefined. How large cotangents are
+    says nothing by itself: those of a mean over many elements are small.
+
+    Args:
+        part: What should be negligible.
+        *wholes: What it is part of.
+        floor: So many roundings of numbers around 1 are negligible in any case.
     """
     unit = resolution(part.dtype)
     bound = sum(largest(whole, MATRIX) for whole in wholes)
-    return (abs(stop_gradient(part)) > unit**0.5 * bound + 2 * unit) ^ True
+    return (abs(stop_gradient(part)) > unit**0.5 * bound + floor * unit) ^ True
 
 
 def skew(x: Any) -> Any:
