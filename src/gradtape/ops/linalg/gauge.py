@@ -160,7 +160,7 @@ def by_vectors(ct: Any, values: Any) -> Any:
 def vanishes(part: Any, *wholes: Any, floor: float = 0.0) -> Any:
     """Whether elements of matrices are negligible next to the largest ones of other matrices.
 
-    NaN counts as negligible: it says by itself that something is undefined. How large cotangents are
+    NaN counts as negligible: it says by itself that something is undefined. The size of cotangents
     says nothing by itself: those of a mean over many elements are small.
 
     Args:
