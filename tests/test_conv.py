@@ -216,3 +216,9 @@ def test_random_windows_come_from_the_generator() -> None:
 
 def test_functions_have_two_names() -> None:
     assert all(getattr(gt.nn, name) is getattr(F, name) for name in F.__all__)
+
+
+def test_padding_that_leaves_nothing_of_the_images() -> None:
+    options = {"padding": 3, "output_padding": 6, "dilation": 7}
+    out = gt.nn.conv_transpose1d(np.ones((1, 1, 2)), np.ones((1, 1, 1)), **options)
+    np.testing.assert_array_equal(out, np.zeros((1, 1, 2)))

@@ -301,3 +301,11 @@ def test_batch_norm_of_large_arrays(rng: Any) -> None:
     for one, other in zip(*results, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
     assert trained(x, weight, bias).flags.c_contiguous
+
+
+def test_a_loss_of_nothing_reads_nothing_when_compiled() -> None:
+    def loss(logits: Any, targets: Any) -> Any:
+        return gt.nn.cross_entropy(logits, targets, reduction="sum")
+
+    empty = np.zeros((0, 1)), np.zeros(0, np.int64)
+    assert gt.jit(loss)(*empty) == loss(*empty) == 0.0

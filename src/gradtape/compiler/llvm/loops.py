@@ -122,6 +122,8 @@ class Loops(Values):
         outside = len(self._kernel.outer)
         if self._columns:
             inner, outside = (*inner, self._kernel.outer[-1]), outside - 1
+        if any(axis.size == 0 for axis in inner[depth:]):
+            return  # what would be read before the loop may not be there
         self._hoist(statements, outside + depth)
         if depth < len(inner):
             self._loop(inner[depth], lambda: self._inner_loops(statements, depth + 1))

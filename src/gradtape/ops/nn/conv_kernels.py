@@ -56,6 +56,8 @@ def _rows(xp: Any, x: Any, padding: Pads) -> Any:
     # Negative padding cuts off.
     to = [slice(max(b, 0), n - max(a, 0)) for n, (b, a) in zip(sizes, padding, strict=True)]
     of = [slice(max(-b, 0), n - max(-a, 0)) for n, (b, a) in zip(x.shape[2:], padding, strict=True)]
+    if any(part.stop <= part.start for part in (*to, *of)):
+        return out  # nothing is left of the images
     out[(slice(None), *to)] = last[(slice(None), *of)]
     return out
 

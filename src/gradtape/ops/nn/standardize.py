@@ -143,7 +143,7 @@ def _by_weight(ct: Any, x: Any, weight: Any, params: dict[str, Any]) -> Any:
 def summed_product(x: Any, y: Any, shape: tuple[int, ...]) -> Any:
     """x·y, summed over the axes along which something of a shape was broadcast."""
     size = shape[-1] if shape else 0
-    if type(x) is type(y) is np.ndarray and math.prod(shape) == size == x.shape[-1]:
+    if type(x) is type(y) is np.ndarray and 0 < math.prod(shape) == size == x.shape[-1]:
         rows = (z.reshape(-1, size) for z in (x, y))
         return np.einsum("ri,ri->i", *rows).reshape(shape)  # in one pass
     return unbroadcast(x * y, shape)
