@@ -227,3 +227,17 @@ def test_fourth_derivative_of_det() -> None:
     np.testing.assert_allclose(fourth(A, DIRECTION), 24 * np.linalg.det(DIRECTION), rtol=1e-9)
     with pytest.raises(np.linalg.LinAlgError, match=r"det: came a singular matrix.*order 4"):
         fourth(np.zeros((4, 4)), DIRECTION)
+
+
+@pytest.mark.parametrize("name", ["expm", "sqrtm", "logm", "cosm"])
+def test_jacobians_of_jacobians(name: str) -> None:
+    function = getattr(gt.linalg, name)
+
+    def total(a: Any) -> Any:
+        return np.sum(function(a) ** 2)
+
+    a = np.array([[1.2, 0.1], [0.3, 0.9]])
+    expected = gt.hessian(total)(a)
+    for outer in (gt.jacfwd, gt.jacrev):
+        for inner in (gt.jacfwd, gt.jacrev):
+            np.testing.assert_allclose(outer(inner(total))(a), expected, rtol=1e-9, atol=1e-9)

@@ -230,3 +230,12 @@ def test_one_impossible_observation_leaves_the_gradient_of_others() -> None:
         gt.grad(total, (0, 1))(2.0, 0.5), gt.grad(lambda a, s: total(a, s, x[1:]), (0, 1))(2.0, 0.5)
     )
     assert np.isfinite(gt.jit(gt.grad(total, (0, 1)))(2.0, 0.5)).all()
+
+
+def test_ufuncs_behind_functions_of_other_names() -> None:
+    x = np.array([1.5, 2.5])
+    grad = gt.grad(lambda x: gt.sum(gt.real(scipy.special.lambertw(x))))(x)
+    w = scipy.special.lambertw(x).real
+    np.testing.assert_allclose(grad, w / (x * (1 + w)), rtol=1e-12)
+    slope = gt.grad(lambda q: gt.sum(scipy.special.zeta(3.0, q)))(x)
+    np.testing.assert_allclose(slope, -3 * scipy.special.zeta(4.0, x), rtol=1e-12)

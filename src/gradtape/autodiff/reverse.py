@@ -264,7 +264,8 @@ def value_and_grad(
 
     @functools.wraps(function)
     def evaluate(*args: Any, **kwargs: Any) -> Any:
-        if type(argnums) is int and not has_aux and 0 <= argnums < len(args):
+        plain = not has_aux and not holomorphic
+        if plain and type(argnums) is int and 0 <= argnums < len(args):
             x = args[argnums]
             if type(x) is ndarray and x.dtype.kind == "f":
                 return _of_array(function, args, kwargs, argnums)

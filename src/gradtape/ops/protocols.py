@@ -39,10 +39,16 @@ def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, /, *inputs: Any, **
     return _ufunc_otherwise(ufunc, method, inputs, kwargs)
 
 
+# Ufuncs of SciPy that are called by a function of another name.
+_BEHIND = {"_lambertw": "lambertw", "_zeta": "zeta", "_riemann_zeta": "zeta"}
+
+
 def _ufunc_replacement(ufunc: np.ufunc) -> Callable[..., Any] | None:
     """What answers for a ufunc; those of SciPy ops name in words, as they do not import it."""
     name = ufunc.__name__
-    if getattr(sys.modules.get("scipy.special"), name, None) is not ufunc:
+    if getattr(sys.modules.get("scipy.special._ufuncs"), name, None) is ufunc:
+        name = _BEHIND.get(name, name)
+    elif getattr(sys.modules.get("scipy.special"), name, None) is not ufunc:
         return registry.replacement(ufunc)
     function = registry.replacement(f"scipy.special.{name}")
     if function is not None:

@@ -17,7 +17,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import batch_at_front, general, public
+from gradtape.core.define import (
+    batch_at_front,
+    broadcast_sizes,
+    general,
+    public,
+    unbroadcast,
+)
 from gradtape.core.tensor import Tensor
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.join import concatenate
@@ -34,6 +40,7 @@ from gradtape.ops.linalg.stacks import (
     scipy_linalg,
     stack_of,
 )
+from gradtape.ops.shape import broadcast_to
 from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
 
@@ -116,7 +123,8 @@ def _along(x: Any, e: Any, name: str, power: float) -> Any:
 
 def _second(x: Any, e: Any, g: Any, name: str, power: float) -> Any:
     """The derivative of L(A, E) along G, which is symmetric in E and G."""
-    size = x.shape[-1]
+    size, shape = x.shape[-1], broadcast_sizes(x.shape, e.shape, g.shape)
+    x, e, g = (y if y.shape == shape else broadcast_to(y, shape) for y in (x, e, g))
     pair, change = _blocks(x, e), _blocks(g, None)
     return _along(pair, change, name, power)[..., :size, size:]
 
@@ -132,9 +140,11 @@ def _change_vjp(
     wanted: tuple[bool, bool], ct: Any, _out: Any, x: Any, e: Any, name: str, power: float
 ) -> Any:
     back = adjoint(ct)
+    by_x = adjoint(_second(x, e, back, name, power)) if wanted[0] else None
+    by_e = adjoint(_along(x, back, name, power)) if wanted[1] else None
     return (
-        adjoint(_second(x, e, back, name, power)) if wanted[0] else None,
-        adjoint(_along(x, back, name, power)) if wanted[1] else None,
+        None if by_x is None else unbroadcast(by_x, x.shape),
+        None if by_e is None else unbroadcast(by_e, e.shape),
     )
 
 

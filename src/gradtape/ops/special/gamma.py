@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import elementwise, public
+from gradtape.core.define import answers, elementwise, public
 from gradtape.core.op import Zero
 from gradtape.errors import ArgumentError, UnsupportedError
 from gradtape.ops.erf import narrowed, scipy_special, special
@@ -224,6 +224,7 @@ def hurwitz_zeta(x: ArrayLike, q: ArrayLike, /) -> Array:
 _zeta: Callable[..., Any] = hurwitz_zeta
 
 
+@answers("scipy.special.zeta")
 def zeta(x: ArrayLike, q: ArrayLike = None, /) -> Array:
     """Zeta function of Riemann, or with `q` of Hurwitz; differentiable in `q`.
 

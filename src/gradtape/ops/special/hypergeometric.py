@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gradtape.core.define import elementwise
+import numpy as np
+
+from gradtape.core.define import answers, elementwise
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import INTEGER
 from gradtape.ops.arithmetic import power
@@ -131,6 +133,7 @@ _lambertw: Callable[..., Any] = with_params(
 )
 
 
+@answers("scipy.special.lambertw")
 def lambertw(z: ArrayLike, /, k: int = 0, tol: float = 1e-8) -> Array:
     """Function of Lambert, which inverts w·exp(w); its result is complex.
 
@@ -145,6 +148,8 @@ def lambertw(z: ArrayLike, /, k: int = 0, tol: float = 1e-8) -> Array:
     >>> gt.special.lambertw(np.array([0.0, np.e]))
     array([0.+0.j, 1.+0.j])
     """
+    if isinstance(k, np.ndarray) and k.ndim == 0:
+        k = k[()]  # as SciPy passes it on
     if not isinstance(k, INTEGER):
         raise ArgumentError(f"lambertw: came branch {k!r}; needed an integer")
     return _lambertw(as_complex(z), k=int(k), tol=float(tol))
