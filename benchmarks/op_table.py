@@ -45,7 +45,7 @@ def _run(cases: Sequence[OpCase], peer_name: str, settings: Settings) -> Iterato
                 failed.append(str(error))
                 continue
             yield Row(
-                name="op",
+                name=case.ours.replace("gt.", ""),
                 what=f"`{case.ours}`, {case.dtype}, {case.size:,}",
                 ours=Spread.of(seconds[OURS]).median,
                 peer_name=peer_name,
