@@ -90,7 +90,7 @@ format: $(VENV)/.stamp
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-# Takes about eight minutes; two threads against two need an idle machine.
+# Takes about twenty minutes; two threads against two need an idle machine.
 bench: $(PEERS)/.stamp
 	$(PEERS)/bin/python -m benchmarks $(ARGS)
 

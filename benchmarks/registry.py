@@ -23,7 +23,6 @@ BENCHMARKS: dict[str, Benchmark] = {
     "chain": chain.run,
     "untracked": untracked.run,
     "small-ops": single_ops.run_small,
-    "large-ops": single_ops.run_large,
     "transform": transform.run,
     "indexed-loop": indexed_loop.run,
     "cheap-gradient": cheap_gradient.run,

@@ -1,4 +1,4 @@
-"""Single operations of each kind on small and on large arrays, forward and backward."""
+"""Single operations of each kind on small arrays, forward and backward."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -28,26 +28,11 @@ SMALL = (
     Case("x.reshape(2, 5)", ((10,),), lambda x: x.reshape(2, 5), lambda x: x.reshape(2, 5)),
     Case("np.tanh(x)", ((10,),), np.tanh, torch.tanh),
 )
-# For information: here both sides are as fast as their kernels.
-LARGE = (
-    Case("x * x", ((1_000_000,),), lambda x: x * x, lambda x: x * x),
-    Case("exp(x)", ((1_000_000,),), gt.exp, torch.exp),
-    Case("tanh(x)", ((1_000_000,),), gt.tanh, torch.tanh),
-    Case("erf(x)", ((1_000_000,),), gt.erf, torch.erf),
-    Case("relu(x)", ((1_000_000,),), gt.relu, torch.relu),
-    Case("gelu(x)", ((1_000_000,),), gt.gelu, torch.nn.functional.gelu),
-    Case("a @ b", ((500, 500), (500, 500)), lambda a, b: a @ b, lambda a, b: a @ b),
-)
 
 
 def run_small(settings: Settings) -> Iterator[Row]:
     """Time small arrays, where the cost of recording counts."""
     return _run(SMALL, SMALL_BAR, settings)
-
-
-def run_large(settings: Settings) -> Iterator[Row]:
-    """Time large arrays, where NumPy's kernels count."""
-    return _run(LARGE, None, settings)
 
 
 def _run(cases: tuple[Case, ...], bar: float | None, settings: Settings) -> Iterator[Row]:
