@@ -51,3 +51,13 @@ def test_printing_and_reading_copy_from_the_device():
     assert repr(t) == "tensor([1., 2.])"
     assert t.tolist() == [1.0, 2.0]
     np.testing.assert_array_equal(np.asarray(t), [1.0, 2.0])
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp"])
+def test_functions_of_rows_run_on_the_device(name):
+    def loss(x):
+        return gt.sum(getattr(gt, name)(x, -1) ** 2)
+
+    got = gt.grad(loss)(cupy.asarray(X))
+    assert isinstance(got, cupy.ndarray)
+    np.testing.assert_allclose(got.get(), gt.grad(loss)(X), rtol=1e-12, atol=1e-14)

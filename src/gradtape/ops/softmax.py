@@ -20,6 +20,7 @@ from gradtape.ops.reduce import (
     beside,
     count_over,
     floats,
+    keep_axes,
     max_over,
     prepared,
     reduced_shape,
@@ -43,7 +44,9 @@ def _largest(xp: Any, x: Any, axis: Axes) -> Any:
     """The largest elements along `axis`, kept as axes of size 1; −inf if there are none."""
     if xp is np:
         return np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf)
-    return xp.max(x, axis=axis, keepdims=True, initial=-np.inf)
+    if count_over(x.shape, axis) == 0:  # CuPy's maximum has no value to start from
+        return xp.full(keep_axes(x.shape, axis), -np.inf, x.dtype)
+    return xp.max(x, axis=axis, keepdims=True)
 
 
 def _finite(xp: Any, top: Any) -> bool:
