@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from gradtape.core.batching import batch_elementwise
 from gradtape.core.call import call
-from gradtape.core.define import batch_elementwise
 from gradtape.core.op import Op, infer_like
 from gradtape.errors import ArgumentError, DTypeError, GradientCheckError
 from gradtape.testing import check_grads

@@ -281,11 +281,7 @@ from gradtape.ops.softmax import (
     logsumexp as logsumexp,
     softmax as softmax,
 )
-from gradtape.ops.split import (
-    array_split as array_split,
-    chunk as chunk,
-    split as split,
-)
+from gradtape.ops.split import array_split as array_split, chunk as chunk, split as split
 from gradtape.ops.trigonometric import (
     acos as acos,
     acosh as acosh,
@@ -326,8 +322,14 @@ __array_api_version__ = ops.inspection.VERSION
 
 if TYPE_CHECKING:
     from gradtape import (
+        fft as fft,
         linalg as linalg,
+        ndimage as ndimage,
+        nn as nn,
+        signal as signal,
+        sparse as sparse,
         special as special,
+        stats as stats,
         testing as testing,
     )
     from gradtape.compiler.jit import jit as jit

@@ -28,7 +28,8 @@ from gradtape.errors import (
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.linalg.common import square
 from gradtape.ops.linalg.iterative import Options, converged, iterate, iterated, operator
-from gradtape.ops.linalg.stacks import computed_in, inexact
+from gradtape.ops.linalg.stacks import computed_in
+from gradtape.ops.norm import inexact
 from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike
 

@@ -20,8 +20,8 @@ from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.common import adjoint, square
 from gradtape.ops.linalg.hermitian import mirrored
 from gradtape.ops.linalg.spectral import Jets, derivative
-from gradtape.ops.linalg.stacks import inexact
-from gradtape.ops.linalg.svd import matrices
+from gradtape.ops.linalg.stacks import matrix_stack
+from gradtape.ops.norm import inexact
 from gradtape.ops.rearrange import flip
 from gradtape.ops.shape import broadcast_to
 from gradtape.typing import Array, ArrayLike
@@ -85,7 +85,7 @@ def singular_function(a: ArrayLike, function: Callable[[Any], Any], /) -> Array:
     array([[3., 0.],
            [0., 0.]])
     """
-    a = matrices("singular_function", a)
+    a = matrix_stack("singular_function", a)
     *stack, rows, columns = a.shape
     upper = broadcast_to(np.zeros((), a.dtype), (*stack, rows, rows))
     lower = broadcast_to(np.zeros((), a.dtype), (*stack, columns, columns))

@@ -22,7 +22,7 @@ from gradtape.compiler.runtime.tiles import run_tiles
 from gradtape.compiler.tiling import TILE, Call, Tiling
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.call import call
-from gradtape.core.lowering import Reduction
+from gradtape.core.lowering import Pointwise, Reduction
 from gradtape.core.op import Op, registry
 from gradtape.core.promotion import NATIVE
 from gradtape.errors import GradtapeError
@@ -36,8 +36,6 @@ _PART = 4096
 # So many kernels of one op are worth it; a parameter or a length of rows that is another one at
 # each call is not.
 _MOST_VARIANTS = 64
-# Exponents for which there is code of their own; others are read when the kernel runs.
-_EXPONENTS = (-2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4)
 
 
 class _Kernel(NamedTuple):
@@ -100,10 +98,10 @@ class Kernels:
         found = Call.of(operands, tiling, dtype)
         if found is None:
             return NotImplemented
-        fixed = _exponent(op, operands)
+        fixed = _constant(op, operands)
 
         def function(*tiles: Any) -> Any:
-            given = list(tiles) if fixed is None else [tiles[0], fixed]
+            given = list(tiles) if fixed is None else [*tiles[:-1], fixed]
             return call(op, given, tiling.params)
 
         key = (op, found.kinds, fixed, (*tiling.params.items(),))
@@ -158,7 +156,7 @@ class Kernels:
         if not any(by_rows):
             return NotImplemented
 
-        fixed = _exponent(op, inputs)
+        fixed = _constant(op, inputs)
         # Flat rules are those for arrays of one shape and dtype.
         alike = tiling.whole and all(getattr(x, "dtype", ct.dtype) == ct.dtype for x in inputs)
         rules = op.flat_vjps if alike else op.vjps
@@ -169,7 +167,7 @@ class Kernels:
                 next(rest) if own else aval for own, aval in zip(there, unread, strict=True)
             )
             if fixed is not None:
-                xs[1] = fixed
+                xs[-1] = fixed
             return tuple(
                 rule(ct, out, *xs, **tiling.params) if want else None
                 for rule, want in zip(rules, by_rows, strict=True)
@@ -279,10 +277,11 @@ def _repeated(array: Any) -> tuple[Any, Tiling]:
     return array, Tiling(array.shape, TILE, {}, True)
 
 
-def _exponent(op: Op, operands: Sequence[Any]) -> float | None:
-    """An exponent like 2, which stands in the code and not among the arguments."""
-    if op.name == "power" and type(operands[1]) in (int, float) and operands[1] in _EXPONENTS:
-        return operands[1]  # type: ignore[no-any-return]
+def _constant(op: Op, operands: Sequence[Any]) -> float | None:
+    """A number that stands in the code and not among the arguments, such as the exponent 2."""
+    last = operands[-1]
+    if isinstance(op.lower, Pointwise) and type(last) in (int, float) and last in op.lower.numbers:
+        return last  # type: ignore[no-any-return]
     return None
 
 

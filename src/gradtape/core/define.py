@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gradtape.core.aval import Aval, aval_of
+from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_elementwise
 from gradtape.core.call import call, call_operator
 from gradtape.core.fast import fast_binary, fast_params, fast_reflected, fast_unary
 from gradtape.core.lowering import Lowering, Pointwise
@@ -38,9 +39,7 @@ def public(*replaces: Any, name: str | None = None) -> Callable[[F], F]:
 
     def register(function: F) -> F:
         functions[name or function.__name__] = function
-        for original in replaces:
-            registry.replacements[original] = function
-        return function
+        return answers(*replaces)(function)
 
     return register
 
@@ -215,47 +214,6 @@ def unbroadcast(ct: Any, shape: tuple[int, ...]) -> Any:
         return np.add.reduce(ct, axis=axes).reshape(shape)
     summed = functions["sum"](ct, axis=axes, keepdims=False) if axes else ct
     return functions["reshape"](summed, shape)
-
-
-def batch_elementwise(
-    op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
-) -> tuple[Any, int]:
-    """Bring batch axes to the front and line the other axes up from the right, as broadcasting."""
-    ndims = [
-        len(aval_of(arg).shape) - (axis is not None) for arg, axis in zip(args, axes, strict=True)
-    ]
-    ndim = max(ndims)
-    lined_up = []
-    for arg, axis, own in zip(args, axes, ndims, strict=True):
-        if axis is not None:
-            arg = move_batch_axis(arg, axis)
-            if own < ndim:
-                shape = arg.shape
-                arg = functions["reshape"](arg, (shape[0],) + (1,) * (ndim - own) + shape[1:])
-        lined_up.append(arg)
-    return call(op, lined_up, params), 0
-
-
-def batch_in_place(
-    op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
-) -> tuple[Any, int]:
-    """Batching of an op of one input that treats every element alike, whatever its parameters."""
-    assert axes[0] is not None
-    return call(op, args, params), axes[0]
-
-
-def batch_at_front(
-    op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
-) -> tuple[Any, Any]:
-    """Batching of an op that leaves a leading axis of its one input alone."""
-    assert axes[0] is not None
-    out = call(op, (move_batch_axis(args[0], axes[0]),), params)
-    return out, 0 if op.outputs == 1 else (0,) * len(out)
-
-
-def move_batch_axis(arg: Any, axis: int, to: int = 0) -> Any:
-    """`arg` with its batch axis at position `to`."""
-    return arg if axis == to else functions["moveaxis"](arg, axis, to)
 
 
 def install_operator(operator: str, op: Op) -> None:

@@ -53,12 +53,18 @@ class Lowering:
 
 
 class Pointwise(Lowering):
-    """out[i] = expression(x[i], y[i], …, **params), operands broadcast against each other."""
+    """out[i] = expression(x[i], y[i], …, **params), operands broadcast against each other.
 
-    __slots__ = ("expression",)
+    Attributes:
+        numbers: For which Python numbers in place of the last operand there is better code, so that
+            it is worth compiling for each of them.
+    """
 
-    def __init__(self, expression: Callable[..., Any]) -> None:
+    __slots__ = ("expression", "numbers")
+
+    def __init__(self, expression: Callable[..., Any], *, numbers: Sequence[float] = ()) -> None:
         self.expression = expression
+        self.numbers = tuple(numbers)
 
 
 class Elements(Lowering):

@@ -19,8 +19,8 @@ from gradtape.autodiff.arguments import run
 from gradtape.backends import is_raw
 from gradtape.core import scalar
 from gradtape.core.aval import Abstract, Aval, aval_of
+from gradtape.core.batching import batch_in_place
 from gradtape.core.call import explain, is_differentiable
-from gradtape.core.define import batch_in_place
 from gradtape.core.lowering import Composite, Pointwise
 from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import Op, infer_like, registry

@@ -96,3 +96,8 @@ def masked(
     """A reduction with `initial` or `where`, by a family of ops that is loaded for it."""
     refuse(name, unsupported)
     return registry.functions["reduce_where"](name, x, axis, dtype, keepdims, initial, where)
+
+
+def weak_or_array(value: ArrayLike) -> Any:
+    """Lists as arrays; Python's numbers stay, as they do not decide the dtype."""
+    return value if isinstance(value, int | float) else as_array(value)

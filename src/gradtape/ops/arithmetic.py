@@ -14,6 +14,7 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.define import elementwise, functions, public
+from gradtape.core.lowering import Pointwise
 from gradtape.core.op import Zero
 from gradtape.core.tensor import as_value
 from gradtape.errors import DTypeError
@@ -207,7 +208,7 @@ def _power_by_exponent(ct: Any, out: Any, x: Any, y: Any) -> Any:
     operator="pow",
     fast=_power,
     replaces=(np.power,),
-    lower=lowered.power,
+    lower=Pointwise(lowered.power, numbers=(-2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4)),
 )
 def power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The first array raised to the powers of the second.

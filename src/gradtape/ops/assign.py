@@ -14,8 +14,9 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import broadcast_sizes, functions, general, move_batch_axis, public
+from gradtape.core.define import broadcast_sizes, functions, general, public
 from gradtape.core.lowering import Composite, Elements, Reader, Scatter
 from gradtape.core.nested import View
 from gradtape.core.op import NotDifferentiable, Op

@@ -8,7 +8,8 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
-from gradtape.core.define import batch_in_place, elementwise, functions, general, linear, public
+from gradtape.core.batching import batch_in_place
+from gradtape.core.define import elementwise, functions, general, linear, public
 from gradtape.core.lowering import Pointwise, Relabel
 from gradtape.core.op import infer_like
 from gradtape.ops.device import check_device, device_of

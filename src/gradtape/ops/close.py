@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import batch_elementwise, broadcast_sizes, functions, general, public
+from gradtape.core.batching import batch_elementwise
+from gradtape.core.define import broadcast_sizes, functions, general, public
 from gradtape.core.lowering import Pointwise
 from gradtape.errors import ShapeError
 from gradtape.ops import lowered

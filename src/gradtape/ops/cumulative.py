@@ -8,21 +8,15 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.call import call
-from gradtape.core.define import functions, general, linear, move_batch_axis, public
+from gradtape.core.batching import batch_along_axis
+from gradtape.core.define import functions, general, linear, public
 from gradtape.core.lowering import Scan
-from gradtape.core.op import Op
-from gradtape.ops.arguments import Batch, as_array, normalize_axis, refuse
+from gradtape.ops.arguments import as_array, normalize_axis, refuse
 from gradtape.ops.cast import astype
 from gradtape.ops.join import concatenate
 from gradtape.ops.pad import pad_constant
 from gradtape.ops.shape import ravel, swapaxes
 from gradtape.typing import Array, ArrayLike
-
-
-def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    x = move_batch_axis(args[0], axes[0])
-    return call(op, (x,), {**params, "axis": params["axis"] + 1}), 0
 
 
 def _infer(x: Aval, axis: int, **_params: Any) -> Aval:
@@ -57,7 +51,7 @@ _cumsum: Callable[..., Any] = linear(
     _cumsum_forward,
     lambda ct, _out, _x, axis, reverse: _cumsum(ct, axis=axis, reverse=not reverse),
     infer=_infer,
-    batch=_batch,
+    batch=batch_along_axis,
     lower=Scan("add"),
 )
 
@@ -139,7 +133,7 @@ _cumprod = general(
     infer=_infer,
     vjps=(_cumprod_vjp,),
     jvp=_cumprod_jvp,
-    batch=_batch,
+    batch=batch_along_axis,
     lower=Scan("multiply"),
 )
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_at_front, move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import functions, linear, move_batch_axis, public, sharing
+from gradtape.core.define import functions, linear, public, sharing
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op, infer_like
 from gradtape.core.scalar import Scalar
@@ -170,17 +171,13 @@ def trace(
     return functions["sum"](diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
-def _batch_triangle(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    return call(op, (move_batch_axis(args[0], axes[0]),), params), 0
-
-
 # d tril(x) = tril(dx); a projection along the axes is its own transpose
 _tril: Callable[..., Any] = linear(
     "tril",
     lambda xp, x, k: xp.tril(x, k),
     lambda ct, _out, _x, k: _tril(ct, k=k),
     infer=infer_like,
-    batch=_batch_triangle,
+    batch=batch_at_front,
     lower=Elements(lambda i, x, k: lowered.read_or(0, x, i, i[-1] - i[-2] <= k)),
 )
 _triu: Callable[..., Any] = linear(
@@ -188,7 +185,7 @@ _triu: Callable[..., Any] = linear(
     lambda xp, x, k: xp.triu(x, k),
     lambda ct, _out, _x, k: _triu(ct, k=k),
     infer=infer_like,
-    batch=_batch_triangle,
+    batch=batch_at_front,
     lower=Elements(lambda i, x, k: lowered.read_or(0, x, i, i[-1] - i[-2] >= k)),
 )
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import broadcast_sizes, functions, general, move_batch_axis, public
+from gradtape.core.define import broadcast_sizes, functions, general, public
 from gradtape.core.lowering import Elements, Scatter
 from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor, as_value

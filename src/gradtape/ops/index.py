@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call, recording_segment
-from gradtape.core.define import linear, move_batch_axis, public
+from gradtape.core.define import linear, public
 from gradtape.core.fast import F32, F64
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.nested import Handle, View, unshell

@@ -9,7 +9,8 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
-from gradtape.core.define import batch_in_place, general, public
+from gradtape.core.batching import batch_in_place
+from gradtape.core.define import general, public
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.scalar import Scalar
 from gradtape.core.tensor import Tensor, innermost

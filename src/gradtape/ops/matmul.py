@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call, call_operator, recording_segment
-from gradtape.core.define import broadcast_sizes, general, move_batch_axis, public, unbroadcast
+from gradtape.core.define import broadcast_sizes, general, public, unbroadcast
 from gradtape.core.fast import F32, F64
 from gradtape.core.lowering import Contraction
 from gradtape.core.nested import Handle

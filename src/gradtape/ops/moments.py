@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import functions, general, public
 from gradtape.errors import ArgumentError
 from gradtape.ops import lowered
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.reduce import (
     Axes,
-    batch_reduction,
     beside,
     count_over,
     mean_over,
@@ -87,7 +87,7 @@ _var = general(
     infer=_infer,
     vjps=(_var_vjp,),
     jvp=_var_jvp,
-    batch=batch_reduction,
+    batch=batch_along_axis,
     kind="reduction",
     lower=lowered.composite(_var_composition),
 )
@@ -165,7 +165,7 @@ _std = general(
     infer=_infer,
     vjps=(_std_vjp,),
     jvp=_std_jvp,
-    batch=batch_reduction,
+    batch=batch_along_axis,
     kind="reduction",
     lower=lowered.composite(lambda x, **params: sqrt(_var_composition(x, **params))),
 )

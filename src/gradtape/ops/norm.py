@@ -10,6 +10,7 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import functions, general, public
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops import lowered
@@ -21,7 +22,6 @@ from gradtape.ops.exponential import sqrt
 from gradtape.ops.parametric import parametric
 from gradtape.ops.reduce import (
     Axes,
-    batch_reduction,
     keep_axes,
     max as max_of,
     min as min_of,
@@ -128,7 +128,7 @@ _vector_norm = general(
     infer=_infer,
     vjps=(_vjp,),
     jvp=_jvp,
-    batch=batch_reduction,
+    batch=batch_along_axis,
     kind="reduction",
     lower=lowered.composite(_composition),
 )
@@ -195,7 +195,8 @@ def _above_rounding(values: Any, shape: tuple[int, ...], axes: Axes) -> Any:
     return where(fixed > noise * max_of(fixed, -1, keepdims=True), values, fixed)
 
 
-def _inexact(x: ArrayLike) -> Any:
+def inexact(x: ArrayLike) -> Any:
+    """`x` as an array of floating or complex numbers: integers become float64."""
     x = as_array(x)
     return astype(x, np.float64) if x.dtype.kind in "iub" else x
 
@@ -221,7 +222,7 @@ def norm(x: ArrayLike, /, ord: Any = None, axis: Axis = None, keepdims: bool = F
     >>> gt.norm(np.array([[3.0, 4.0], [6.0, 8.0]]), axis=1)
     array([ 5., 10.])
     """
-    x = _inexact(x)
+    x = inexact(x)
     axes = normalize_axes(axis, len(x.shape), "norm")
     if axis is None and ord is None:
         return _vector_norm(x, ord=2.0, axis=axes, keepdims=bool(keepdims))
@@ -254,7 +255,7 @@ def vector_norm(
     >>> gt.linalg.vector_norm(np.array([3.0, -4.0]), ord=1)
     np.float64(7.0)
     """
-    x = _inexact(x)
+    x = inexact(x)
     return _of_vectors(x, ord, normalize_axes(axis, len(x.shape), "vector_norm"), bool(keepdims))
 
 
@@ -274,7 +275,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") ->
     >>> gt.linalg.matrix_norm(np.array([[1.0, -2.0], [3.0, 4.0]]), ord=1)
     np.float64(6.0)
     """
-    x = _inexact(x)
+    x = inexact(x)
     if len(x.shape) < 2:
         raise ShapeError(f"matrix_norm: came shape {x.shape}; needed at least two axes")
     return _of_matrices(x, ord, (len(x.shape) - 2, len(x.shape) - 1), bool(keepdims))

@@ -9,8 +9,9 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import functions, general, linear, move_batch_axis, public
+from gradtape.core.define import functions, general, linear, public
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import batch_in_place, general, pointwise, vjp_of_partial
+from gradtape.core.batching import batch_in_place
+from gradtape.core.define import general, pointwise, vjp_of_partial
 from gradtape.core.op import Rule, rule_reads
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import functions, general, public
 from gradtape.core.lowering import Reduction
 from gradtape.core.op import infer_like
@@ -16,7 +17,6 @@ from gradtape.ops.join import concatenate, stack
 from gradtape.ops.reduce import (
     Axes,
     accumulated,
-    batch_reduction,
     beside,
     infer_reduction,
     prepared,
@@ -109,7 +109,7 @@ _others = general(
     infer=infer_like,
     vjps=(lambda ct, _out, x, axis: conj_if_complex(_others_rule(conj_if_complex(ct), x, axis)),),
     jvp=lambda tangents, _out, x, axis: _others_rule(tangents[0], x, axis),
-    batch=batch_reduction,
+    batch=batch_along_axis,
 )
 
 _prod_forward = reducer(np.multiply, "prod")
@@ -127,7 +127,7 @@ _prod = general(
     jvp=lambda tangents, _out, x, axis, keepdims: sum_over(
         tangents[0] * _others(x, axis=axis), axis=axis, keepdims=keepdims
     ),
-    batch=batch_reduction,
+    batch=batch_along_axis,
     kind="reduction",
     lower=Reduction("multiply", accumulated),
 )

@@ -22,7 +22,7 @@ from gradtape.core.define import broadcast_sizes, general, public
 from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import DTypeError, ShapeError
-from gradtape.ops.arguments import as_array, as_dtype, as_shape
+from gradtape.ops.arguments import as_dtype, as_shape, weak_or_array
 from gradtape.ops.cast import astype
 from gradtape.ops.generator import Generator, Key, default_generator, words
 from gradtape.ops.inspection import result_type
@@ -203,11 +203,6 @@ def drawn_shape(shape: Shape | None, name: str, *parameters: Any) -> tuple[int, 
     return wanted
 
 
-def _numbers(value: ArrayLike) -> Any:
-    """Lists as arrays; Python numbers stay, as they do not decide the dtype."""
-    return value if isinstance(value, int | float) else as_array(value)
-
-
 def drawn_dtype(dtype: Any, *parameters: Any) -> Any:
     """The dtype to draw in: that of the parameters unless given."""
     own = [parameter.dtype for parameter in parameters if hasattr(parameter, "dtype")]
@@ -239,7 +234,7 @@ def uniform(
     >>> gt.uniform(2.0, 3.0, (2, 3)).shape
     (2, 3)
     """
-    low, high = _numbers(low), _numbers(high)
+    low, high = weak_or_array(low), weak_or_array(high)
     drawn = _draw(
         random_uniform,
         drawn_shape(shape, "uniform", low, high),
@@ -275,7 +270,7 @@ def normal(
     >>> gt.normal(np.zeros(3), 0.1).shape
     (3,)
     """
-    loc, scale = _numbers(loc), _numbers(scale)
+    loc, scale = weak_or_array(loc), weak_or_array(scale)
     drawn = _draw(
         random_normal,
         drawn_shape(shape, "normal", loc, scale),

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_along_axis, move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import functions, linear, move_batch_axis, public, sharing
+from gradtape.core.define import functions, linear, public, sharing
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op, infer_like
 from gradtape.core.scalar import Scalar
@@ -28,12 +29,6 @@ from gradtape.ops.arguments import (
 )
 from gradtape.ops.shape import ravel, reshape, swapaxes
 from gradtape.typing import Array, ArrayLike, Axis
-
-
-def _batch_axes(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    x = move_batch_axis(args[0], axes[0])
-    return call(op, (x,), {**params, "axis": tuple(a + 1 for a in params["axis"])}), 0
-
 
 # ---- flip ---------------------------------------------------------------------------------------
 
@@ -54,7 +49,7 @@ _flip: Callable[..., Any] = sharing(
         _flip_forward,
         lambda ct, _out, _x, axis: _flip(ct, axis=axis),
         infer=infer_like,
-        batch=_batch_axes,
+        batch=batch_along_axis,
         lower=Elements(_flip_element),
     ),
     permutes=True,
@@ -174,7 +169,7 @@ _roll: Callable[..., Any] = linear(
     _roll_forward,
     lambda ct, _out, _x, shift, axis: _roll(ct, shift=tuple(-by for by in shift), axis=axis),
     infer=infer_like,
-    batch=_batch_axes,
+    batch=batch_along_axis,
     lower=Elements(_roll_element),
 )
 
@@ -261,11 +256,6 @@ def tile(x: ArrayLike, /, reps: int | Sequence[int]) -> Array:
     return _tile(x, reps=(1,) * (ndim - len(times)) + times)
 
 
-def _batch_repeat(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    x = move_batch_axis(args[0], axes[0])
-    return call(op, (x,), {**params, "axis": params["axis"] + 1}), 0
-
-
 _FEW_COPIES = 8
 
 
@@ -298,7 +288,7 @@ _repeat = linear(
     infer=lambda x, repeats, axis: Aval(
         (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]), x.dtype
     ),
-    batch=_batch_repeat,
+    batch=batch_along_axis,
     lower=Elements(_repeat_element),
 )
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_along_axis, move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import functions, general, linear, move_batch_axis, public
+from gradtape.core.define import functions, general, linear, public
 from gradtape.core.lowering import Elements, Reader, Reduction
 from gradtape.core.op import Op, Zero
 from gradtape.core.scalar import Scalar
@@ -53,12 +54,6 @@ def reduced_shape(shape: tuple[int, ...], axis: Axes, keepdims: bool) -> tuple[i
 def count_over(shape: tuple[int, ...], axis: Axes) -> int:
     """How many elements are reduced to one."""
     return math.prod(shape[a] for a in axis)
-
-
-def batch_reduction(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    """Batching of a reduction: the batch axis goes to the front and is left alone."""
-    x = move_batch_axis(args[0], axes[0])
-    return call(op, (x,), {**params, "axis": tuple(a + 1 for a in params["axis"])}), 0
 
 
 def reducer(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
@@ -111,7 +106,8 @@ def _spread_forward(xp: Any, x: Any, shape: tuple[int, ...], axis: Axes, keepdim
     return out
 
 
-def _batch_spread(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+def batch_spread(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    """Batching of an op whose result has the sizes `shape`, along its parameter `axis`."""
     x = move_batch_axis(args[0], axes[0])
     axis = tuple(a + 1 for a in params["axis"])
     return call(op, (x,), {**params, "shape": (x.shape[0], *params["shape"]), "axis": axis}), 0
@@ -132,7 +128,7 @@ spread = linear(
     _spread_forward,
     lambda ct, _out, _x, shape, axis, keepdims: sum_over(ct, axis=axis, keepdims=keepdims),
     infer=lambda x, shape, axis, keepdims: Aval(shape, x.dtype),
-    batch=_batch_spread,
+    batch=batch_spread,
     aliases=True,
     lower=Elements(_spread_element, repeats=True),
 )
@@ -145,7 +141,7 @@ sum_over: Callable[..., Any] = linear(
     sum_forward,
     lambda ct, _out, _x, axis, keepdims: spread(ct, shape=_x.shape, axis=axis, keepdims=keepdims),
     infer=infer_reduction(sum_forward),
-    batch=batch_reduction,
+    batch=batch_along_axis,
     kind="reduction",
     lower=Reduction("add", accumulated),
 )
@@ -228,7 +224,7 @@ mean_over = linear(
         ct / count_over(_x.shape, axis), shape=_x.shape, axis=axis, keepdims=keepdims
     ),
     infer=infer_reduction(_mean_forward),
-    batch=batch_reduction,
+    batch=batch_along_axis,
     kind="reduction",
     lower=lowered.composite(_mean_composition),
 )
@@ -292,7 +288,7 @@ _shares = general(
     infer=lambda x, axis, largest: x,
     vjps=(Zero("extreme_shares: piecewise constant"),),
     jvp=lambda tangents, _out, _x, axis, largest: None,
-    batch=batch_reduction,
+    batch=batch_along_axis,
     lower=lowered.composite(_shares_composition),
 )
 
@@ -319,7 +315,7 @@ def _extreme(name: str, evaluate: Callable[..., Any], largest: bool) -> Callable
         infer=infer,
         vjps=(vjp,),
         jvp=jvp,
-        batch=batch_reduction,
+        batch=batch_along_axis,
         kind="reduction",
         lower=Reduction("maximum" if largest else "minimum"),
     )

@@ -12,15 +12,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import (
-    broadcast_sizes,
-    linear,
-    move_batch_axis,
-    public,
-    sharing,
-    unbroadcast,
-)
+from gradtape.core.define import broadcast_sizes, linear, public, sharing, unbroadcast
 from gradtape.core.lowering import Elements, Reader, Relabel
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar

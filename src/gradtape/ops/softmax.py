@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import general, public
 from gradtape.errors import DTypeError, UnsupportedError
 from gradtape.ops import lowered
@@ -16,7 +17,6 @@ from gradtape.ops.comparison import isfinite
 from gradtape.ops.exponential import exp, log
 from gradtape.ops.reduce import (
     Axes,
-    batch_reduction,
     beside,
     count_over,
     floats,
@@ -104,7 +104,7 @@ _softmax = general(
     infer=_infer_float,
     vjps=(lambda ct, out, _x, axis, limits: _softmax_rule(ct, out, axis),),
     jvp=lambda tangents, out, _x, axis, limits: _softmax_rule(tangents[0], out, axis),
-    batch=batch_reduction,
+    batch=batch_along_axis,
     kind="axiswise",
     lower=lowered.composite(_softmax_composition),
 )
@@ -152,7 +152,7 @@ _log_softmax = general(
     jvp=lambda tangents, out, _x, axis: (
         tangents[0] - sum_over(exp(out) * tangents[0], axis=axis, keepdims=True)
     ),
-    batch=batch_reduction,
+    batch=batch_along_axis,
     kind="axiswise",
     lower=lowered.composite(_log_softmax_composition),
 )
@@ -216,7 +216,7 @@ _logsumexp = general(
     jvp=lambda tangents, _out, x, axis, keepdims: sum_over(
         _softmax(x, axis=axis, limits=True) * tangents[0], axis=axis, keepdims=keepdims
     ),
-    batch=batch_reduction,
+    batch=batch_along_axis,
     kind="reduction",
     lower=lowered.composite(_logsumexp_composition),
 )

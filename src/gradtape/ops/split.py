@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import linear, move_batch_axis, public
+from gradtape.core.define import linear, public
 from gradtape.core.nested import View
 from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_along_axis, move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import functions, general, move_batch_axis, public
+from gradtape.core.define import functions, general, public
 from gradtape.core.lowering import Elements, Reduction
 from gradtape.core.op import Op
 from gradtape.core.scalar import truth
@@ -25,7 +26,6 @@ from gradtape.ops.arguments import (
     refuse,
 )
 from gradtape.ops.reduce import (
-    batch_reduction,
     reduced_shape,
     reducer,
     sum as sum_of,
@@ -83,9 +83,10 @@ def _arg(name: str, extreme: str) -> Callable[..., Any]:
 _argmax, _argmin = _arg("argmax", "max"), _arg("argmin", "min")
 
 
-def _position(
+def position_along(
     op: Callable[..., Any], name: str, x: ArrayLike, axis: int | None, keepdims: bool
 ) -> Array:
+    """What an op along one axis finds, or in the flattened array."""
     x = as_array(x)
     shape = x.shape
     if axis is None:
@@ -116,7 +117,7 @@ def argmax(
     array([1, 0])
     """
     refuse("argmax", unsupported)
-    return _position(_argmax, "argmax", x, axis, keepdims)
+    return position_along(_argmax, "argmax", x, axis, keepdims)
 
 
 @public(np.argmin)
@@ -139,7 +140,7 @@ def argmin(
     array([0, 1])
     """
     refuse("argmin", unsupported)
-    return _position(_argmin, "argmin", x, axis, keepdims)
+    return position_along(_argmin, "argmin", x, axis, keepdims)
 
 
 def _test(ufunc: np.ufunc, name: str, combine: str) -> Callable[..., Any]:
@@ -149,7 +150,7 @@ def _test(ufunc: np.ufunc, name: str, combine: str) -> Callable[..., Any]:
         infer=lambda x, axis, keepdims: Aval(
             reduced_shape(x.shape, axis, keepdims), np.dtype(np.bool_)
         ),
-        batch=batch_reduction,
+        batch=batch_along_axis,
         kind="reduction",
         lower=Reduction(combine, truth),
     )

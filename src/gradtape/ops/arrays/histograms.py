@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.call import call
-from gradtape.core.define import general, move_batch_axis, public
-from gradtape.core.op import Op
+from gradtape.core.batching import batch_at_front
+from gradtape.core.define import general, public
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import ArgumentError, IndexingError, ShapeError
-from gradtape.ops.arguments import Batch, as_array
+from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.search import searchsorted
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.gather import scatter
@@ -91,15 +90,11 @@ def _edges_forward(xp: Any, x: Any, bins: int, bounds: Bounds, dtype: Any) -> An
     return xp.linspace(low - half, high + half, bins + 1, axis=-1).astype(dtype)
 
 
-def _batch_edges(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    return call(op, (move_batch_axis(args[0], axes[0]),), params), 0
-
-
 _even_edges = general(
     "bin_edges",
     _edges_forward,
     infer=lambda x, bins, bounds, dtype: Aval((*x.shape[:-1], bins + 1), dtype),
-    batch=_batch_edges,
+    batch=batch_at_front,
 )
 
 

@@ -8,15 +8,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_elementwise, move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import (
-    answers,
-    batch_elementwise,
-    broadcast_sizes,
-    general,
-    move_batch_axis,
-    public,
-)
+from gradtape.core.define import answers, broadcast_sizes, general, public
 from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.call import call
-from gradtape.core.define import functions, general, move_batch_axis, public
-from gradtape.core.op import Op, infer_like
+from gradtape.core.batching import batch_along_axis, batch_together
+from gradtape.core.define import functions, general, public
+from gradtape.core.op import infer_like
 from gradtape.errors import DTypeError
-from gradtape.ops.arguments import Batch, as_array, normalize_axis
+from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.exponential import exp
 from gradtape.ops.join import concatenate
 from gradtape.ops.rearrange import flip
 from gradtape.ops.reduce import floats
 from gradtape.ops.select import where
-from gradtape.ops.shape import broadcast_to, swapaxes
+from gradtape.ops.shape import swapaxes
 from gradtape.typing import Array, ArrayLike
 
 # Up to so many elements are gone through one by one; more are in blocks that go along together.
@@ -69,15 +69,6 @@ def _backwards(ct: Any, r: Any) -> Any:
     return flip(recurrence(flip(ct, -1), _before(flip(r, -1))), -1)
 
 
-def _batch_recurrence(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    size = next(x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None)
-    lined_up = [
-        broadcast_to(x, (size, *x.shape)) if axis is None else move_batch_axis(x, axis)
-        for x, axis in zip(args, axes, strict=True)
-    ]
-    return call(op, lined_up, params), 0
-
-
 def _recurrence_jvp(tangents: Any, out: Any, _b: Any, r: Any) -> Any:
     d_b, d_r = tangents
     change = None if d_r is None else d_r * _before(out)
@@ -97,7 +88,7 @@ recurrence = general(
         lambda ct, out, _b, r: _backwards(ct, conj_if_complex(r)) * conj_if_complex(_before(out)),
     ),
     jvp=_recurrence_jvp,
-    batch=_batch_recurrence,
+    batch=batch_together,
 )
 
 
@@ -121,10 +112,6 @@ def _jvp(tangents: Any, out: Any, x: Any, axis: int) -> Any:
     return swapaxes(recurrence(own * swapaxes(tangents[0], axis, -1), before), axis, -1)
 
 
-def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    return call(op, (move_batch_axis(args[0], axes[0]),), {"axis": params["axis"] + 1}), 0
-
-
 # d out[k] = exp(x[k] − out[k])·dx[k] + exp(out[k − 1] − out[k])·d out[k − 1]: no exponent is
 # positive
 _logcumsumexp = general(
@@ -133,7 +120,7 @@ _logcumsumexp = general(
     infer=infer_like,
     vjps=(_vjp,),
     jvp=_jvp,
-    batch=_batch,
+    batch=batch_along_axis,
 )
 
 

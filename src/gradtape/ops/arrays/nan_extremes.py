@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.call import call
-from gradtape.core.define import general, move_batch_axis, public
-from gradtape.core.op import Op, Zero
+from gradtape.core.batching import batch_along_axis
+from gradtape.core.define import general, public
+from gradtape.core.op import Zero
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import Batch, as_array, normalize_axis, refuse
+from gradtape.ops.arguments import refuse
 from gradtape.ops.cast import astype
 from gradtape.ops.comparison import isnan
 from gradtape.ops.reduce import (
     Axes,
-    batch_reduction,
     beside,
     count_over,
     max_over,
@@ -31,8 +30,7 @@ from gradtape.ops.reduce import (
     sum_over,
 )
 from gradtape.ops.select import mask, where
-from gradtape.ops.shape import ravel, reshape
-from gradtape.ops.which import all as all_of
+from gradtape.ops.which import all as all_of, position_along
 from gradtape.typing import Array, ArrayLike, Axis
 
 # ---- extremes -----------------------------------------------------------------------------------
@@ -71,7 +69,7 @@ _shares = general(
     infer=lambda x, axis, largest: x if x.dtype.kind == "f" else Aval(x.shape, np.dtype(float)),
     vjps=(Zero("nan_extreme_shares: piecewise constant"),),
     jvp=lambda tangents, _out, _x, axis, largest: None,
-    batch=batch_reduction,
+    batch=batch_along_axis,
     lower=lowered.composite(_shares_composition),
 )
 
@@ -98,7 +96,7 @@ def _extreme(name: str, largest: bool) -> Callable[..., Any]:
         infer=infer,
         vjps=(vjp,),
         jvp=jvp,
-        batch=batch_reduction,
+        batch=batch_along_axis,
         kind="reduction",
         lower=lowered.composite(functools.partial(_extreme_composition, largest=largest)),
     )
@@ -158,34 +156,17 @@ def _arg_forward(name: str) -> Callable[..., Any]:
     return evaluate
 
 
-def _batch_arg(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    return call(op, (move_batch_axis(args[0], axes[0]),), {"axis": params["axis"] + 1}), 0
-
-
 def _arg(name: str) -> Callable[..., Any]:
     return general(
         name,
         _arg_forward(name),
         infer=lambda x, axis: Aval(reduced_shape(x.shape, (axis,), False), np.dtype(np.intp)),
-        batch=_batch_arg,
+        batch=batch_along_axis,
         kind="reduction",
     )
 
 
 _nanargmax, _nanargmin = _arg("nanargmax"), _arg("nanargmin")
-
-
-def _position(
-    op: Callable[..., Any], name: str, x: ArrayLike, axis: int | None, keepdims: bool
-) -> Array:
-    x = as_array(x)
-    shape = x.shape
-    if axis is None:
-        out = op(ravel(x), axis=0)
-        return reshape(out, (1,) * len(shape)) if keepdims else out
-    axis = normalize_axis(axis, len(shape), name)
-    out = op(x, axis=axis)
-    return reshape(out, (*shape[:axis], 1, *shape[axis + 1 :])) if keepdims else out
 
 
 @public(np.nanargmax)
@@ -203,7 +184,7 @@ def nanargmax(
     np.int64(2)
     """
     refuse("nanargmax", unsupported)
-    return _position(_nanargmax, "nanargmax", x, axis, keepdims)
+    return position_along(_nanargmax, "nanargmax", x, axis, keepdims)
 
 
 @public(np.nanargmin)
@@ -221,4 +202,4 @@ def nanargmin(
     np.int64(0)
     """
     refuse("nanargmin", unsupported)
-    return _position(_nanargmin, "nanargmin", x, axis, keepdims)
+    return position_along(_nanargmin, "nanargmin", x, axis, keepdims)

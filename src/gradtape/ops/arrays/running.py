@@ -12,23 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.call import call
-from gradtape.core.define import general, move_batch_axis, public
-from gradtape.core.op import Op, infer_like
+from gradtape.core.batching import batch_along_axis
+from gradtape.core.define import general, public
+from gradtape.core.op import infer_like
 from gradtape.errors import DTypeError, ShapeError
-from gradtape.ops.arguments import Batch, as_array, normalize_axis, refuse
+from gradtape.ops.arguments import as_array, normalize_axis, refuse
 from gradtape.ops.arrays.sort import INDEX, put_along
 from gradtape.ops.cumulative import cumprod, cumsum
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
 from gradtape.ops.shape import ravel
 from gradtape.typing import Array, ArrayLike
-
-
-def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    x = move_batch_axis(args[0], axes[0])
-    return call(op, (x,), {**params, "axis": params["axis"] + 1}), 0
-
 
 # ---- running extremes ---------------------------------------------------------------------------
 
@@ -51,7 +45,7 @@ _holders = general(
     "extreme_holders",
     _holders_forward,
     infer=lambda x, axis, largest: Aval(x.shape, INDEX),
-    batch=_batch,
+    batch=batch_along_axis,
 )
 
 
@@ -71,7 +65,7 @@ def _running(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
         infer=infer_like,
         vjps=(vjp,),
         jvp=jvp,
-        batch=_batch,
+        batch=batch_along_axis,
     )
 
 

@@ -13,20 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.call import call
-from gradtape.core.define import general, move_batch_axis, public
-from gradtape.core.op import Op
+from gradtape.core.batching import batch_at_front
+from gradtape.core.define import general, public
 from gradtape.errors import ArgumentError
-from gradtape.ops.arguments import Batch, as_array, normalize_axis, refuse
+from gradtape.ops.arguments import as_array, normalize_axis, refuse
 from gradtape.ops.arrays.sort import INDEX, argsort, comparable
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.shape import ravel, swapaxes
 from gradtape.typing import Array, ArrayLike
-
-
-def _batch_last(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    return call(op, (move_batch_axis(args[0], axes[0]),), params), 0
-
 
 # ---- partition ----------------------------------------------------------------------------------
 
@@ -35,7 +29,7 @@ argpartition_last = general(
     "argpartition",
     lambda xp, x, kth: xp.argpartition(comparable(x), kth, axis=-1),
     infer=lambda x, kth: Aval(x.shape, INDEX),
-    batch=_batch_last,
+    batch=batch_at_front,
 )
 
 
@@ -147,7 +141,7 @@ _top = general(
     "topk",
     _top_forward,
     infer=lambda x, k, largest: Aval((*x.shape[:-1], k), INDEX),
-    batch=_batch_last,
+    batch=batch_at_front,
 )
 
 

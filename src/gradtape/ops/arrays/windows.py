@@ -12,27 +12,17 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.call import call
-from gradtape.core.define import (
-    answers,
-    batch_elementwise,
-    broadcast_sizes,
-    general,
-    linear,
-    move_batch_axis,
-    public,
-    unbroadcast,
-)
+from gradtape.core.batching import batch_along_axis, batch_elementwise
+from gradtape.core.define import answers, broadcast_sizes, general, linear, public, unbroadcast
 from gradtape.core.lowering import Elements, Reader, Scatter
-from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import Batch, as_array, normalize_axes, normalize_axis
+from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
 from gradtape.ops.cast import astype, conj_if_complex
 from gradtape.ops.pad import pad_constant
 from gradtape.ops.rearrange import flip
-from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.reduce import batch_spread, sum as sum_of
 from gradtape.ops.shape import expand_dims, reshape
 from gradtape.typing import Array, ArrayLike, Axis
 
@@ -47,11 +37,6 @@ def _windowed_shape(shape: Sizes, window: Sizes, axis: Sizes) -> Sizes:
     for a, size in zip(axis, window, strict=True):
         sizes[a] -= size - 1
     return (*sizes, *window)
-
-
-def _batch_windows(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    x = move_batch_axis(args[0], axes[0])
-    return call(op, (x,), {**params, "axis": tuple(a + 1 for a in params["axis"])}), 0
 
 
 def _windows_element(i: Sequence[Scalar], x: Reader, window: Sizes, axis: Sizes) -> Scalar:
@@ -73,7 +58,7 @@ sliding_windows: Callable[..., Any] = linear(
     lambda xp, x, window, axis: xp.lib.stride_tricks.sliding_window_view(x, window, axis),
     lambda ct, _out, _x, window, axis: overlap_add(ct, shape=_x.shape, window=window, axis=axis),
     infer=lambda x, window, axis: Aval(_windowed_shape(x.shape, window, axis), x.dtype),
-    batch=_batch_windows,
+    batch=batch_along_axis,
     aliases=True,
     lower=Elements(_windows_element),
 )
@@ -90,12 +75,6 @@ def _overlap_forward(xp: Any, x: Any, shape: Sizes, window: Sizes, axis: Sizes) 
     return out
 
 
-def _batch_overlap(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    x = move_batch_axis(args[0], axes[0])
-    axis = tuple(a + 1 for a in params["axis"])
-    return call(op, (x,), {**params, "shape": (x.shape[0], *params["shape"]), "axis": axis}), 0
-
-
 def _overlap_put(
     i: Sequence[Scalar], x: Reader, shape: Sizes, window: Sizes, axis: Sizes
 ) -> tuple[list[Scalar], Scalar]:
@@ -107,7 +86,7 @@ overlap_add: Callable[..., Any] = linear(
     _overlap_forward,
     lambda ct, _out, _x, shape, window, axis: sliding_windows(ct, window=window, axis=axis),
     infer=lambda x, shape, window, axis: Aval(shape, x.dtype),
-    batch=_batch_overlap,
+    batch=batch_spread,
     lower=Scatter(lambda x, shape, window, axis: (x.shape, ()), _overlap_put, adds=True),
 )
 

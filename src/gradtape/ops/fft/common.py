@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import move_batch_axis
 from gradtape.core.op import Op
 from gradtape.core.tensor import is_extended_float
 from gradtape.errors import ArgumentError, ShapeError

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_in_place, move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import batch_in_place, general, move_batch_axis
+from gradtape.core.define import general
 from gradtape.core.lowering import Elements
 from gradtape.core.op import Op, Zero
 from gradtape.errors import NotDifferentiableError

@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.call import call
-from gradtape.core.define import general, move_batch_axis
-from gradtape.core.op import Op
+from gradtape.core.batching import batch_together
+from gradtape.core.define import general
 from gradtape.errors import LinAlgError
 from gradtape.ops.cast import conj
 from gradtape.ops.linalg.common import dtype_of
-from gradtape.ops.shape import broadcast_to
 
 
 def _forward(xp: Any, x: Any, *directions: Any) -> Any:
@@ -181,15 +179,6 @@ def _jvp(tangents: Sequence[Any], _out: Any, *inputs: Any) -> Any:
     return total
 
 
-def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
-    size = next(x.shape[n] for x, n in zip(args, axes, strict=True) if n is not None)
-    moved = [
-        broadcast_to(x, (size, *x.shape)) if n is None else move_batch_axis(x, n)
-        for x, n in zip(args, axes, strict=True)
-    ]
-    return call(op, moved, params), 0
-
-
 def _infer(x: Aval, *directions: Aval) -> Aval:
     dtype = np.result_type(dtype_of("inv", x.dtype), *(d.dtype for d in directions))
     return Aval(x.shape, dtype)
@@ -203,5 +192,5 @@ cofactors = general(
     infer=_infer,
     vjp_each=_vjp,
     jvp=_jvp,
-    batch=_batch,
+    batch=batch_together,
 )

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import batch_at_front, functions, general, public
+from gradtape.core.batching import batch_at_front
+from gradtape.core.define import functions, general, public
 from gradtape.errors import ArgumentError, LinAlgError
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.comparison import isnan
 from gradtape.ops.linalg.common import MATRIX, adjoint, square
-from gradtape.ops.linalg.stacks import inexact
-from gradtape.ops.norm import norm
+from gradtape.ops.linalg.stacks import matrix_stack
+from gradtape.ops.norm import inexact, norm
 from gradtape.ops.reduce import max as max_of, min as min_of, sum as sum_of
 from gradtape.ops.select import where
 from gradtape.ops.which import any as any_of
@@ -61,7 +62,7 @@ def cond(x: ArrayLike, /, p: Any = None) -> Array:
     >>> float(gt.linalg.cond(np.array([[4.0, 0.0], [0.0, 2.0]])))
     2.0
     """
-    x = _matrix("cond", x)
+    x = matrix_stack("cond", x)
     if 0 in x.shape:
         raise LinAlgError(f"cond: came shape {x.shape}; an empty matrix has no condition")
     if p is None or p in (2, -2):
@@ -80,13 +81,6 @@ def cond(x: ArrayLike, /, p: Any = None) -> Array:
         )
     # A matrix of zeros is as far from regular as one can be.
     return where(isnan(ratio) & (any_of(isnan(x), MATRIX) ^ True), np.inf, ratio)
-
-
-def _matrix(name: str, x: ArrayLike) -> Any:
-    x = inexact(x)
-    if len(x.shape) < 2:
-        raise LinAlgError(f"{name}: came shape {x.shape}; needed a matrix, or a stack of them")
-    return x
 
 
 @public(np.linalg.matrix_rank)

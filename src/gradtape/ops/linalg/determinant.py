@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import batch_at_front, general, public
+from gradtape.core.batching import batch_at_front
+from gradtape.core.define import general, public
 from gradtape.ops.cast import conj, imag, real
 from gradtape.ops.exponential import log
 from gradtape.ops.linalg.cofactors import cofactors

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import batch_at_front, general, public
+from gradtape.core.batching import batch_at_front
+from gradtape.core.define import general, public
 from gradtape.ops.arguments import refuse
 from gradtape.ops.cast import conj, imag, stop_gradient
 from gradtape.ops.comparison import isfinite
@@ -27,7 +28,7 @@ from gradtape.ops.linalg.gauge import (
     unmoved,
     vanishes,
 )
-from gradtape.ops.linalg.stacks import inexact
+from gradtape.ops.norm import inexact
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike

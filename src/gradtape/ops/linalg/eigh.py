@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import batch_at_front, general, public
+from gradtape.core.batching import batch_at_front
+from gradtape.core.define import general, public
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import refuse
 from gradtape.ops.linalg.checks import once, require
@@ -29,8 +30,8 @@ from gradtape.ops.linalg.gauge import (
     vanishes,
 )
 from gradtape.ops.linalg.hermitian import mirrored, symmetric_part
-from gradtape.ops.linalg.stacks import inexact
 from gradtape.ops.linalg.triangular import solve_triangular
+from gradtape.ops.norm import inexact
 from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike
 

@@ -15,13 +15,13 @@ from gradtape.ops.linalg.stacks import (
     batch_stacks,
     common_dtype,
     failed,
-    inexact,
     lapack,
     matrices,
     over_stack,
     scipy_linalg,
     stack_of,
 )
+from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
 
 # ---- Sylvester ----------------------------------------------------------------------------------

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import batch_at_front, general, public
+from gradtape.core.batching import batch_at_front
+from gradtape.core.define import general, public
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.linalg.cholesky import cholesky
 from gradtape.ops.linalg.columns import in_columns
 from gradtape.ops.linalg.common import adjoint, square
-from gradtape.ops.linalg.stacks import inexact
 from gradtape.ops.linalg.triangular import triangular
+from gradtape.ops.norm import inexact
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.typing import Array, ArrayLike
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import batch_at_front, functions, general, public
+from gradtape.core.batching import batch_at_front
+from gradtape.core.define import functions, general, public
 from gradtape.ops.cast import astype, real
 from gradtape.ops.linalg.solve import inv
 from gradtape.ops.linalg.stacks import failed, matrices

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import batch_at_front, general
+from gradtape.core.batching import batch_at_front
+from gradtape.core.define import general
 from gradtape.ops.linalg.common import adjoint
 
 

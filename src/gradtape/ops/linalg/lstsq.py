@@ -12,22 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import (
-    batch_at_front,
-    broadcast_sizes,
-    functions,
-    general,
-    public,
-    unbroadcast,
-)
+from gradtape.core.batching import batch_at_front
+from gradtape.core.define import broadcast_sizes, functions, general, public, unbroadcast
 from gradtape.core.tensor import Tensor, concrete, innermost
-from gradtape.errors import ArgumentError, ConversionError, LinAlgError
+from gradtape.errors import ArgumentError, ConversionError
 from gradtape.ops.cast import conj, real
 from gradtape.ops.linalg.columns import in_columns
 from gradtape.ops.linalg.common import adjoint, square
 from gradtape.ops.linalg.hermitian import mirrored
-from gradtape.ops.linalg.stacks import batch_stacks, computed_in, inexact, stack_of
+from gradtape.ops.linalg.stacks import batch_stacks, computed_in, matrix_stack, stack_of
 from gradtape.ops.matmul import by_left
+from gradtape.ops.norm import inexact
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import where
 from gradtape.ops.shape import broadcast_to, reshape
@@ -99,7 +94,7 @@ def pinv(
     array([[0.5, 0. ],
            [0. , 0. ]])
     """
-    x = _matrix("pinv", x)
+    x = matrix_stack("pinv", x)
     if rcond is not None and rtol is not None:
         raise ArgumentError("pinv: came both rcond and rtol; give one of them")
     cutoff = rtol if rcond is None else rcond
@@ -126,14 +121,6 @@ def _pinv_each(x: Any, cutoffs: Any, hermitian: bool) -> Any:
         _pinv(matrices[i], rtol=float(cutoff), hermitian=hermitian) for i, cutoff in enumerate(each)
     ]
     return reshape(functions["stack"](found), (*shape, x.shape[-1], x.shape[-2]))
-
-
-def _matrix(name: str, x: ArrayLike) -> Any:
-    """`x` as an array of floating or complex numbers, checked to be a stack of matrices."""
-    x = inexact(x)
-    if len(x.shape) < 2:
-        raise LinAlgError(f"{name}: came shape {x.shape}; needed a matrix, or a stack of them")
-    return x
 
 
 # ---- least squares ------------------------------------------------------------------------------
@@ -234,7 +221,7 @@ def lstsq(
     >>> gt.linalg.lstsq(np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), np.array([1.0, 3.0, 5.0])).x
     array([1., 2.])
     """
-    a, b = _matrix("lstsq", a), inexact(b)
+    a, b = matrix_stack("lstsq", a), inexact(b)
     rows, columns = a.shape[-2:]
     cutoff = rcond if cond is None else cond
     if cutoff is None or cutoff < 0:

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import answers, batch_at_front, general
+from gradtape.core.batching import batch_at_front
+from gradtape.core.define import answers, general
 from gradtape.ops.arguments import refuse
 from gradtape.ops.diagonal import tril, triu
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.common import adjoint
 from gradtape.ops.linalg.qr import regular
-from gradtape.ops.linalg.stacks import lapack
-from gradtape.ops.linalg.svd import matrices
-from gradtape.ops.linalg.triangular import solve_triangular
+from gradtape.ops.linalg.stacks import lapack, matrix_stack
+from gradtape.ops.linalg.triangular import divided_by_upper, solve_triangular
 from gradtape.ops.locate import one_hot
 from gradtape.typing import Array, ArrayLike
 
@@ -73,13 +73,6 @@ def _parts(packed: Any) -> tuple[Any, Any, Any, Any, Any]:
     return lower, upper, lower[..., :count, :], upper[..., :count], safe * one
 
 
-def _divided(x: Any, upper: Any, *, by_adjoint: bool) -> Any:
-    """X·U⁻¹ or X·U⁻ᴴ."""
-    if by_adjoint:
-        return adjoint(solve_triangular(upper, adjoint(x), lower=False))
-    return adjoint(solve_triangular(adjoint(upper), adjoint(x), lower=True))
-
-
 def _vjp(ct: Any, out: Any, _x: Any) -> Any:
     (packed, pivots), by_packed = out, ct[0]
     count = min(packed.shape[-2:])
@@ -88,7 +81,7 @@ def _vjp(ct: Any, out: Any, _x: Any) -> Any:
     by_square_lower, by_square_upper = by_lower[..., :count, :], by_upper[..., :count]
     below = right = None
     if packed.shape[-2] > count:
-        below = _divided(by_lower[..., count:, :], safe, by_adjoint=True)
+        below = divided_by_upper(by_lower[..., count:, :], safe, by_adjoint=True)
         by_square_upper = by_square_upper - adjoint(lower[..., count:, :]) @ below
     if packed.shape[-1] > count:
         right = _by_unit_adjoint(square_lower, by_upper[..., count:])
@@ -96,7 +89,7 @@ def _vjp(ct: Any, out: Any, _x: Any) -> Any:
     strict = tril(
         adjoint(square_lower) @ by_square_lower - by_square_upper @ adjoint(square_upper), -1
     )
-    inner = by_square_upper + _divided(strict, safe, by_adjoint=True)
+    inner = by_square_upper + divided_by_upper(strict, safe, by_adjoint=True)
     back = _by_unit_adjoint(square_lower, inner)
     if below is not None:
         back = concatenate([back, below], -2)
@@ -113,12 +106,12 @@ def _jvp(tangents: Sequence[Any], out: Any, _x: Any) -> Any:
     order = _order(pivots, rows=rows, inverse=False)
     moved = take_along_axis(tangents[0], order[..., None], -2)
     inner = _by_unit(square_lower, moved[..., :count, :count])
-    strict = tril(_divided(inner, safe, by_adjoint=False), -1)
+    strict = tril(divided_by_upper(inner, safe, by_adjoint=False), -1)
     d_lower, d_upper = square_lower @ strict, triu(inner - strict @ square_upper)
     change = tril(d_lower, -1) + d_upper
     if rows > count:
         below = moved[..., count:, :] - lower[..., count:, :] @ d_upper
-        change = concatenate([change, _divided(below, safe, by_adjoint=False)], -2)
+        change = concatenate([change, divided_by_upper(below, safe, by_adjoint=False)], -2)
     if columns > count:
         right = moved[..., count:] - d_lower @ upper[..., count:]
         change = concatenate([change, _by_unit(square_lower, right)], -1)
@@ -194,7 +187,7 @@ def lu_factor(a: ArrayLike, **others: Any) -> tuple[Array, Array]:
     array([1, 1], dtype=int32)
     """
     _plain("lu_factor", others)
-    return _factor(matrices("lu_factor", a))  # type: ignore[no-any-return]
+    return _factor(matrix_stack("lu_factor", a))  # type: ignore[no-any-return]
 
 
 class LUResult(NamedTuple):
@@ -239,7 +232,7 @@ def lu(
            [0., 1.]])
     """
     _plain("lu", others)
-    packed, pivots = _factor(matrices("lu", a))
+    packed, pivots = _factor(matrix_stack("lu", a))
     lower, upper = _unit_lower(packed), _upper(packed)
     rows = packed.shape[-2]
     where_from = _order(pivots, rows=rows, inverse=True)

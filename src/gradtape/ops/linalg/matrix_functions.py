@@ -17,13 +17,8 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import (
-    batch_at_front,
-    broadcast_sizes,
-    general,
-    public,
-    unbroadcast,
-)
+from gradtape.core.batching import batch_at_front
+from gradtape.core.define import broadcast_sizes, general, public, unbroadcast
 from gradtape.core.tensor import Tensor
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.join import concatenate

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import answers, batch_at_front, general
+from gradtape.core.batching import batch_at_front
+from gradtape.core.define import answers, general
 from gradtape.errors import ArgumentError
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.linalg.checks import batch_alike, require
 from gradtape.ops.linalg.common import MATRIX, adjoint
 from gradtape.ops.linalg.gauge import outside, skew
 from gradtape.ops.linalg.hermitian import symmetric_part
-from gradtape.ops.linalg.svd import matrices
+from gradtape.ops.linalg.stacks import matrix_stack
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.typing import Array, ArrayLike
 
@@ -134,7 +135,7 @@ def polar(a: ArrayLike, side: str = "right") -> tuple[Array, Array]:
     """
     if side not in ("right", "left"):
         raise ArgumentError(f"polar: came side={side!r}; needed 'right' or 'left'")
-    a = matrices("polar", a)
+    a = matrix_stack("polar", a)
     wide = a.shape[-2] < a.shape[-1]
     u = adjoint(_unitary(adjoint(a))) if wide else _unitary(a)
     product = adjoint(u) @ a if side == "right" else a @ adjoint(u)

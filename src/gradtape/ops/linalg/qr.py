@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import batch_at_front, general, public
+from gradtape.core.batching import batch_at_front
+from gradtape.core.define import general, public
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import refuse
 from gradtape.ops.cast import stop_gradient
@@ -18,9 +19,8 @@ from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint
 from gradtape.ops.linalg.gauge import largest, outside, rounding, skew, vanishes
-from gradtape.ops.linalg.stacks import over_stack, scipy_linalg
-from gradtape.ops.linalg.svd import matrices
-from gradtape.ops.linalg.triangular import solve_triangular
+from gradtape.ops.linalg.stacks import matrix_stack, over_stack, scipy_linalg
+from gradtape.ops.linalg.triangular import divided_by_upper
 from gradtape.ops.select import where
 from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
@@ -48,13 +48,6 @@ def _half_upper(x: Any) -> Any:
     """The upper triangle with half of the diagonal."""
     size, dtype = x.shape[-1], np.empty(0, x.dtype).real.dtype
     return x * (np.tri(size, dtype=dtype).T - np.eye(size, dtype=dtype) / 2)
-
-
-def _divided(x: Any, r: Any, *, by_adjoint: bool) -> Any:
-    """X·R⁻¹ or X·R⁻ᴴ of an upper triangular R."""
-    if by_adjoint:
-        return adjoint(solve_triangular(r, adjoint(x), lower=False))
-    return adjoint(solve_triangular(adjoint(r), adjoint(x), lower=True))
 
 
 def regular(r: Any, message: str, count: int | None = None) -> tuple[Any, Any]:
@@ -91,7 +84,7 @@ def _qr_vjp(ct: Any, out: Any, _x: Any, mode: str) -> Any:
         still = all_of(vanishes(skew(inner), ct[0], triu(by_r) @ adjoint(r)), MATRIX, keepdims=True)
         by_q = require(by_q, still, NULL) - rest @ (adjoint(by_rest) @ q)
     half = _half_upper(adjoint(q) @ by_q - triu(by_r) @ adjoint(r))
-    return _divided(by_q - q @ (half + adjoint(half)), safe, by_adjoint=True) * one
+    return divided_by_upper(by_q - q @ (half + adjoint(half)), safe, by_adjoint=True) * one
 
 
 def _qr_jvp(tangents: Sequence[Any], out: Any, _x: Any, mode: str) -> Any:
@@ -100,7 +93,7 @@ def _qr_jvp(tangents: Sequence[Any], out: Any, _x: Any, mode: str) -> Any:
     rest, zeros = q[..., count:], r[..., count:, :]
     q, r = q[..., :count], r[..., :count, :]
     safe, one = regular(r, DEPENDENT)
-    moved = _divided(tangents[0], safe, by_adjoint=False) * one
+    moved = divided_by_upper(tangents[0], safe, by_adjoint=False) * one
     inner = adjoint(q) @ moved
     half = _half_upper(inner + adjoint(inner))
     leaving = outside(moved, q)
@@ -198,7 +191,7 @@ def qr(
         raise ArgumentError(
             f"qr: came mode={mode!r}; needed 'reduced', 'complete' or 'r'; 'raw' is not supported"
         )
-    mode, a = _MODES[mode], matrices("qr", a)
+    mode, a = _MODES[mode], matrix_stack("qr", a)
     order: tuple[Array, ...] = ()
     if pivoting:
         order = (_pivots(a),)

@@ -22,12 +22,12 @@ from gradtape.ops.linalg.stacks import (
     batch_stacks,
     common_dtype,
     failed,
-    inexact,
     matrices,
     over_stack,
     scipy_linalg,
     stack_of,
 )
+from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
 
 

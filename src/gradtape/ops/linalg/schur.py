@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import answers, batch_at_front, general
+from gradtape.core.batching import batch_at_front
+from gradtape.core.define import answers, general
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import refuse
 from gradtape.ops.cast import astype, conj
@@ -18,8 +19,9 @@ from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint, square
 from gradtape.ops.linalg.eig import complex_of, equal_pairs
 from gradtape.ops.linalg.gauge import differences, skew, vanishes
-from gradtape.ops.linalg.stacks import inexact, scipy_linalg
+from gradtape.ops.linalg.stacks import scipy_linalg
 from gradtape.ops.linalg.triangular import solve_triangular
+from gradtape.ops.norm import inexact
 from gradtape.ops.select import where
 from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_at_front, move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import batch_at_front, general, move_batch_axis, public, unbroadcast
+from gradtape.core.define import general, public, unbroadcast
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, UnsupportedError
 from gradtape.ops.arguments import as_array
@@ -20,13 +21,13 @@ from gradtape.ops.linalg.stacks import (
     batch_stacks,
     computed_in,
     failed,
-    inexact,
     lapack,
     over_stack,
     stack_of,
 )
 from gradtape.ops.linalg.triangular import solve_triangular
 from gradtape.ops.matmul import by_left
+from gradtape.ops.norm import inexact
 from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import broadcast_sizes, move_batch_axis
+from gradtape.core.define import broadcast_sizes
 from gradtape.core.op import Op
 from gradtape.errors import LinAlgError, ShapeError
-from gradtape.ops.arguments import as_array
-from gradtape.ops.cast import astype
 from gradtape.ops.linalg.common import MATRIX, dtype_of, square
+from gradtape.ops.norm import inexact
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import reshape
 from gradtape.typing import ArrayLike
@@ -76,12 +76,6 @@ def stack_of(*arrays: Any) -> tuple[Any, ...]:
     return broadcast_sizes(*(array.shape[:-2] for array in arrays))
 
 
-def inexact(x: ArrayLike) -> Any:
-    """`x` as an array of floating or complex numbers: integers become float64."""
-    x = as_array(x)
-    return astype(x, np.float64) if x.dtype.kind in "iub" else x
-
-
 def computed_in(*dtypes: Any) -> np.dtype[Any]:
     """The dtype in which equations with such operands are solved."""
     return dtype_of("solve", *dtypes) if len(dtypes) == 2 else dtype_of("inv", *dtypes)  # type: ignore[no-any-return]
@@ -92,6 +86,17 @@ def common_dtype(*arrays: Any) -> np.dtype[Any]:
     return functools.reduce(
         lambda one, other: computed_in(one, other), (array.dtype for array in arrays)
     )
+
+
+def matrix_stack(name: str, x: ArrayLike) -> Any:
+    """`x` as an inexact array, checked to have two axes or more."""
+    x = inexact(x)
+    if len(x.shape) < 2:
+        raise LinAlgError(
+            f"{name}: came shape {x.shape}; needed a matrix, or a stack of them along the first "
+            "axes"
+        )
+    return x
 
 
 def matrices(name: str, *arrays: ArrayLike, same: bool = True) -> list[Any]:

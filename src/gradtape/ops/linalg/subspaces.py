@@ -13,8 +13,9 @@ from gradtape.errors import ArgumentError, LinAlgError
 from gradtape.ops.arguments import refuse
 from gradtape.ops.linalg.common import adjoint
 from gradtape.ops.linalg.qr import qr
-from gradtape.ops.linalg.stacks import inexact
-from gradtape.ops.linalg.svd import decompose, matrices, svd
+from gradtape.ops.linalg.stacks import matrix_stack
+from gradtape.ops.linalg.svd import decompose, svd
+from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
 
 
@@ -127,7 +128,7 @@ def svd_lowrank(a: ArrayLike, q: int = 6, niter: int = 2, *, seed: int = 0) -> L
     >>> np.round(s, 12)
     array([5.])
     """
-    a = matrices("svd_lowrank", a)
+    a = matrix_stack("svd_lowrank", a)
     rows, columns = a.shape[-2:]
     if not 0 < q <= min(rows, columns):
         raise ArgumentError(

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import batch_at_front, functions, general, public
-from gradtape.errors import LinAlgError
+from gradtape.core.batching import batch_at_front
+from gradtape.core.define import functions, general, public
 from gradtape.ops.arguments import refuse
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.gather import take_along_axis
@@ -36,7 +36,7 @@ from gradtape.ops.linalg.gauge import (
     vanishes,
 )
 from gradtape.ops.linalg.hermitian import symmetric_part
-from gradtape.ops.linalg.stacks import inexact
+from gradtape.ops.linalg.stacks import matrix_stack
 from gradtape.ops.rearrange import flip
 from gradtape.ops.select import where
 from gradtape.ops.which import all as all_of
@@ -80,17 +80,6 @@ SPLIT = (
     "gt.linalg.singular_function or polar for functions of the matrix, svdvals for the values "
     "alone, or reverse mode for a result that does not depend on the choice of vectors"
 )
-
-
-def matrices(name: str, a: ArrayLike) -> Any:
-    """`a` as an inexact array, checked to have two axes or more."""
-    a = inexact(a)
-    if len(a.shape) < 2:
-        raise LinAlgError(
-            f"{name}: came shape {a.shape}; needed a matrix, or a stack of them along the first "
-            "axes"
-        )
-    return a
 
 
 # ---- decomposition ------------------------------------------------------------------------------
@@ -290,7 +279,7 @@ def svd(
     array([2., 1.])
     """
     refuse("svd", others)
-    a = matrices("svd", a)
+    a = matrix_stack("svd", a)
     if hermitian:
         return _hermitian_svd(a) if compute_uv else _hermitian_values(a)
     if not compute_uv:
@@ -361,4 +350,4 @@ def svdvals(a: ArrayLike, /) -> Array:
     >>> gt.linalg.svdvals(np.array([[0.0, 2.0], [1.0, 0.0]]))
     array([2., 1.])
     """
-    return _svdvals(matrices("svdvals", a))
+    return _svdvals(matrix_stack("svdvals", a))

@@ -18,12 +18,12 @@ from gradtape.ops.linalg.stacks import (
     batch_stacks,
     computed_in,
     failed,
-    inexact,
     lapack,
     over_stack,
     stack_of,
 )
 from gradtape.ops.matmul import by_left
+from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
 
 
@@ -132,3 +132,10 @@ def solve_triangular(
         a, lower = (adjoint(a) if turned == 2 else a.mT), not lower
     params = {"lower": bool(lower), "unit_diagonal": bool(unit_diagonal)}
     return in_columns("solve_triangular", lambda b: triangular(a, b, **params), a, inexact(b))
+
+
+def divided_by_upper(x: Any, r: Any, *, by_adjoint: bool) -> Any:
+    """X·R⁻¹ or X·R⁻ᴴ of an upper triangular R."""
+    if by_adjoint:
+        return adjoint(solve_triangular(r, adjoint(x), lower=False))
+    return adjoint(solve_triangular(adjoint(r), adjoint(x), lower=True))

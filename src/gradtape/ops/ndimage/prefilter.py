@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.call import call
-from gradtape.core.define import answers, linear, move_batch_axis
-from gradtape.core.op import Op
+from gradtape.core.batching import batch_along_axis
+from gradtape.core.define import answers, linear
 from gradtape.errors import ArgumentError, UnsupportedError
-from gradtape.ops.arguments import Batch, as_array, normalize_axis
+from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.shape import moveaxis
 from gradtape.typing import Array, ArrayLike
 
@@ -70,11 +69,6 @@ def _transpose(ct: Any, _out: Any, _x: Any, axis: int, order: int, mode: str) ->
     return filter_along(ct * ends, axis=axis, order=order, mode=mode) / ends
 
 
-def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    x = move_batch_axis(args[0], axes[0])
-    return call(op, (x,), {**params, "axis": params["axis"] + 1}), 0
-
-
 # B·c = x with the values B of splines at the elements. B is symmetric where an end is repeated or
 # the other one follows; mirrored at an end, B with the rows of both ends halved is.
 filter_along = linear(
@@ -84,7 +78,7 @@ filter_along = linear(
     infer=lambda x, **_params: Aval(
         x.shape, np.dtype(np.complex128 if x.dtype.kind == "c" else np.float64)
     ),
-    batch=_batch,
+    batch=batch_along_axis,
 )
 
 

@@ -8,14 +8,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_at_front, move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import (
-    batch_at_front,
-    broadcast_sizes,
-    general,
-    move_batch_axis,
-    unbroadcast,
-)
+from gradtape.core.define import broadcast_sizes, general, unbroadcast
 from gradtape.core.lowering import Elements
 from gradtape.core.op import Op, registry
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError

@@ -12,8 +12,9 @@ import numpy as np
 
 from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_in_place
 from gradtape.core.call import call
-from gradtape.core.define import batch_in_place, general
+from gradtape.core.define import general
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op, Zero
 from gradtape.core.scalar import Scalar

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import general, move_batch_axis
+from gradtape.core.define import general
 from gradtape.core.op import Op
 from gradtape.ops.arguments import Batch
 from gradtape.ops.cast import conj_if_complex

@@ -13,7 +13,8 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
-from gradtape.core.define import batch_elementwise, broadcast_sizes, general, pointwise, unbroadcast
+from gradtape.core.batching import batch_elementwise
+from gradtape.core.define import broadcast_sizes, general, pointwise, unbroadcast
 from gradtape.core.op import Zero
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array

@@ -10,8 +10,9 @@ import numpy as np
 
 from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import functions, general, move_batch_axis
+from gradtape.core.define import functions, general
 from gradtape.core.lowering import Elements, Reader, Scatter
 from gradtape.core.op import Op, Zero
 from gradtape.core.scalar import Scalar

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradtape.core.batching import batch_along_axis, move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import general, linear, move_batch_axis
+from gradtape.core.define import general, linear
 from gradtape.core.op import Op, infer_like
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops import lowered
@@ -35,11 +36,6 @@ def _unit_change(change: Any, out: Any, x: Any, axis: int, eps: float) -> Any:
     return (change - out * along) / clip(length, eps)
 
 
-def _batch_unit(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    x = move_batch_axis(args[0], axes[0])
-    return call(op, (x,), {**params, "axis": params["axis"] + 1}), 0
-
-
 # d(x/|x|) = (dx − u·(u·dx))/|x| with u = x/|x|, a symmetric map; dx/eps where |x| is below eps
 _unit = general(
     "unit_vectors",
@@ -47,7 +43,7 @@ _unit = general(
     infer=infer_like,
     vjps=(lambda ct, out, x, axis, eps: _unit_change(ct, out, x, axis, eps),),
     jvp=lambda tangents, out, x, axis, eps: _unit_change(tangents[0], out, x, axis, eps),
-    batch=_batch_unit,
+    batch=batch_along_axis,
     kind="axiswise",
     lower=lowered.composite(lambda x, axis, eps: x / clip(_length(x, axis), eps)),
 )

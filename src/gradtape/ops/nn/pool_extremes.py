@@ -17,21 +17,18 @@ import numpy as np
 
 from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval
-from gradtape.core.call import call
-from gradtape.core.define import batch_at_front, general, move_batch_axis
+from gradtape.core.batching import batch_at_front, batch_together
+from gradtape.core.define import general
 from gradtape.core.lowering import Elements, Reader, Scatter
-from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
 from gradtape.errors import IndexingError, UnsupportedError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import Batch
 from gradtape.ops.index import getitem_basic
 from gradtape.ops.join import concatenate
 from gradtape.ops.nn.windows import Part, Shares, Sizes, Windows, along, part_of
 from gradtape.ops.pad import pad_constant
 from gradtape.ops.reduce import max_over, min_over
 from gradtape.ops.select import maximum, minimum
-from gradtape.ops.shape import broadcast_to
 
 AllWindows = tuple[Windows | Shares, ...]
 # Longer windows are not written out one by one in compiled functions.
@@ -219,15 +216,6 @@ def _put_element(
     return [*lead, *_coordinates(_given(i, places), places, sizes)], x(*i)
 
 
-def _batch_places(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    size = next(arg.shape[axis] for arg, axis in zip(args, axes, strict=True) if axis is not None)
-    arrays = [
-        broadcast_to(arg, (size, *arg.shape)) if axis is None else move_batch_axis(arg, axis)
-        for arg, axis in zip(args, axes, strict=True)
-    ]
-    return call(op, arrays, params), 0
-
-
 def _infer_put(x: Aval, _places: Aval, sizes: Sizes) -> Aval:
     return Aval((*x.shape[: len(x.shape) - len(sizes)], *sizes), x.dtype)
 
@@ -246,7 +234,7 @@ pool_pick: Callable[..., Any] = general(
         lambda ct, _out, _x, _places, rank: None,
     ),
     jvp=lambda tangents, _out, _x, places, rank: pool_pick(tangents[0], places, rank=rank),
-    batch=_batch_places,
+    batch=batch_together,
     lower=Elements(_pick_element),
 )
 
@@ -260,7 +248,7 @@ pool_put: Callable[..., Any] = general(
         lambda ct, _out, _x, _places, sizes: None,
     ),
     jvp=lambda tangents, _out, _x, places, sizes: pool_put(tangents[0], places, sizes=sizes),
-    batch=_batch_places,
+    batch=batch_together,
     # Along the axes before the spatial ones places never coincide, but those are not the last.
     lower=Scatter(lambda x, places, sizes: (x.shape, ()), _put_element, adds=True),
 )
@@ -275,7 +263,7 @@ pool_place: Callable[..., Any] = general(
         lambda ct, _out, _x, _places, sizes: None,
     ),
     jvp=lambda tangents, _out, _x, places, sizes: pool_put(tangents[0], places, sizes=sizes),
-    batch=_batch_places,
+    batch=batch_together,
 )
 
 pool_indices: Callable[..., Any] = general(

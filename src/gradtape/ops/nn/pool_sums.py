@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import batch_at_front, general, linear
+from gradtape.core.batching import batch_at_front
+from gradtape.core.define import general, linear
 from gradtape.errors import UnsupportedError
 from gradtape.ops import lowered
 from gradtape.ops.index import getitem_basic, put

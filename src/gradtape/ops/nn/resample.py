@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import batch_at_front, linear
+from gradtape.core.batching import batch_at_front
+from gradtape.core.define import linear
 from gradtape.ops.nn.windows import Shares, along, part_of
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import batch_at_front, linear
+from gradtape.core.batching import batch_at_front
+from gradtape.core.define import linear
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.call import call
-from gradtape.core.define import general, move_batch_axis
-from gradtape.core.op import Op
+from gradtape.core.batching import batch_along_axis
+from gradtape.core.define import general
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops import lowered
 from gradtape.ops.activation import sigmoid
-from gradtape.ops.arguments import Batch, as_array, normalize_axis
+from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.exponential import log, log1p
 from gradtape.ops.generator import Generator, default_generator
@@ -177,10 +176,6 @@ def _infer_glu(x: Aval, axis: int) -> Aval:
     return Aval((*x.shape[:axis], x.shape[axis] // 2, *x.shape[axis + 1 :]), x.dtype)
 
 
-def _batch_glu(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    return call(op, (move_batch_axis(args[0], axes[0]),), {"axis": params["axis"] + 1}), 0
-
-
 # d a·σ(b) = σ(b)·(da + a·(1 − σ(b))·db)
 _glu = general(
     "glu",
@@ -188,7 +183,7 @@ _glu = general(
     infer=_infer_glu,
     vjps=(_glu_vjp,),
     jvp=_glu_jvp,
-    batch=_batch_glu,
+    batch=batch_along_axis,
     kind="axiswise",
     lower=lowered.composite(_glu_composition),
 )

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import linear, move_batch_axis
+from gradtape.core.define import linear
 from gradtape.core.op import Op
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import Batch, as_array

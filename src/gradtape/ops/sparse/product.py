@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import broadcast_sizes, general, move_batch_axis, unbroadcast
+from gradtape.core.define import broadcast_sizes, general, unbroadcast
 from gradtape.core.op import Op
 from gradtape.errors import UnsupportedError
 from gradtape.ops.arguments import Batch

@@ -11,8 +11,8 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_elementwise
 from gradtape.core.define import (
-    batch_elementwise,
     broadcast_sizes,
     broadcast_tangent,
     general,

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gradtape.errors import ArgumentError, UnsupportedError
-from gradtape.ops.arguments import as_array
+from gradtape.ops.arguments import as_array, weak_or_array
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.exponential import exp, log, log1p
@@ -61,7 +61,7 @@ class Distribution:
                 f"{self.name}: {method} came with {len(args)} parameters by position and "
                 f"{', '.join(kwds) or 'none'} by name; needed {', '.join(names)}"
             )
-        return {name: _operand(value) for name, value in found.items()}
+        return {name: weak_or_array(value) for name, value in found.items()}
 
     def _formula(self, name: str) -> Formula:
         if name not in self._formulas:
@@ -203,7 +203,7 @@ class Continuous(Distribution):
     def _quantile(self, name: str, q: Any, args: Any, kwds: Any) -> Any:
         found = self._parameters(name, args, kwds)
         shapes = [found[shape] for shape in self.shapes]
-        q = _operand(q)
+        q = weak_or_array(q)
         inside = (q >= 0) & (q <= 1)
         value = self._formula(name)(where(inside, q, 0.5), *shapes)
         value = where(inside, found["loc"] + found["scale"] * value, math.nan)
@@ -216,7 +216,7 @@ class Continuous(Distribution):
         found = self._parameters(name, args, kwds)
         shapes = [found[shape] for shape in self.shapes]
         loc, scale = found["loc"], found["scale"]
-        x = _operand(x)
+        x = weak_or_array(x)
         if not isinstance(x, int | float) and x.dtype.kind != "f":
             return as_array((x - loc) / scale), shapes, loc, scale
         # Infinities stay what they are: their quotient by a scale has no derivative in it.
@@ -348,11 +348,6 @@ class Discrete(Distribution):
 
     def _checked(self, value: Any, k: Any, shapes: list[Any]) -> Any:
         return unboxed(where((k == k) & self._valid(*shapes), value, math.nan))
-
-
-def _operand(value: ArrayLike) -> Any:
-    """A parameter to compute with by operators: numbers stay weak, lists become arrays."""
-    return value if isinstance(value, int | float) else as_array(value)
 
 
 def unboxed(value: Any) -> Any:
