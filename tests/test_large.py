@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,7 +15,8 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.compiler import large as compiler_large
+from gradtape.compiler import large as compiler_large, launch
+from gradtape.compiler.runtime import tiles
 from gradtape.core.large import LARGE, copied, is_tiled
 from gradtape.core.op import registry
 from opcall import Call, is_floating
@@ -52,6 +55,12 @@ ROWS: dict[str, Callable[[Any], Any]] = {
     "cumsum": lambda x: gt.cumsum(x, -1),
     "cumprod": lambda x: gt.cumprod(1 + x / 100, -1),
 }
+OF_THREE_AXES: dict[str, Callable[[Any], Any]] = {
+    "sum-first-two": lambda x: gt.sum(x, (0, 1), keepdims=True),
+    "sum-last-two": lambda x: gt.sum(x, (1, 2)),
+    "max-first-two": lambda x: gt.max(x, (0, 1)),
+    "prod-first-two": lambda x: gt.prod(1 + x / 100, (0, 1)),
+}
 
 
 @pytest.fixture
@@ -66,7 +75,7 @@ def kernels() -> Iterator[Any]:
 
 def used(kernels: Any) -> set[str]:
     """The names of the ops that kernels were made for."""
-    return {key[0][0].name for key, kernel in kernels._kernels.items() if kernel is not None}
+    return {key[0].name for key, kernel in kernels.compiled.kernels.items() if kernel is not None}
 
 
 def value_and_gradients(function: Callable[..., Any], arrays: list[Any]) -> list[Any]:
@@ -104,13 +113,65 @@ def test_elementwise(kernels: Any, case: OpCase, dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", [*ROWS, *OF_THREE_AXES])
 def test_rows(kernels: Any, name: str, dtype: Any) -> None:
     x = np.random.default_rng(0).normal(size=(2, 91, 203)).astype(dtype)
-    assert_as_without(kernels, ROWS[name], [x])
+    assert_as_without(kernels, (ROWS | OF_THREE_AXES)[name], [x])
     reduced = {"sum-first": set(), "norm": {"vector_norm"}, "std": {"std"}}
     expected = reduced.get(name, {name.partition("-")[0]})
     assert expected <= used(kernels)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_raw_arrays_give_the_bits_of_tensors(kernels: Any, name: str) -> None:
+    x = np.random.default_rng(0).normal(size=(2, 91, 203))
+    np.testing.assert_array_equal(ROWS[name](x), ROWS[name](gt.tensor(x)).numpy())
+
+
+@pytest.mark.parametrize("shape", [(300, 200), (4, 100, 200), (4096, 16), (SIZE,)])
+def test_what_rows_share_is_summed_by_kernels(kernels: Any, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=shape), rng.normal(size=shape[1:][-1:])]
+    assert_as_without(kernels, lambda x, y: x * y, arrays)
+    assert_as_without(kernels, lambda x, y: gt.exp(x) - y, arrays)
+    pulls = [pull for pull in kernels.pull._pulls.values() if pull is not None]
+    assert any(pull.sums is not None for pull in pulls)
+    assert not any(pull.left for pull in pulls)
+
+
+def test_no_array_is_kept(kernels: Any) -> None:
+    x, w = np.ones((300, 201)), np.ones(201)
+    gone = [weakref.ref(x), weakref.ref(w)]
+    gt.grad(lambda x, w: gt.sum(x * w) + gt.sum(x), argnums=(0, 1))(x, w)
+    del x, w
+    gc.collect()
+    assert [ref() for ref in gone] == [None, None]
+
+
+def test_where_objects_are_laid_out_otherwise(
+    kernels: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiles, "native_layout", lambda: None)
+    x = np.random.default_rng(0).normal(size=(300, 200))
+    assert_as_without(kernels, lambda x: gt.softmax(gt.tanh(x) * 2.5), [x])
+    assert used(kernels) >= {"tanh", "softmax", "multiply"}
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128, np.int16])
+def test_joined(kernels: Any, axis: int, dtype: Any) -> None:
+    x = np.arange(60_000).reshape(300, 200).astype(dtype)
+    for parts in (
+        [x, x + 1],
+        [x, x.T.copy().T],
+        [x, x.astype(np.result_type(dtype, np.float64))],
+        [x, x[:0] if axis == 0 else x[:, :0]],
+    ):
+        out, expected = gt.concatenate(parts, axis), np.concatenate(parts, axis)
+        assert out.dtype == expected.dtype
+        np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(gt.stack([x, x + 1], axis), np.stack([x, x + 1], axis))
+    np.testing.assert_array_equal(gt.roll(x, 7, axis), np.roll(x, 7, axis))
 
 
 @pytest.mark.parametrize("name", ["imag", "real", "angle", "abs"])
@@ -145,7 +206,7 @@ def test_numbers_are_read_when_the_kernel_runs(kernels: Any) -> None:
     x = np.linspace(0.5, 2, SIZE)
     for factor in range(1, 100):
         np.testing.assert_array_equal((gt.tensor(x) * (factor / 7)).numpy(), x * (factor / 7))
-    assert len(kernels._kernels) == 1
+    assert len(kernels.compiled.kernels) == 1
 
 
 @pytest.mark.parametrize("exponent", [2, 3, 2.0, -1, 0.5, 0, 1, 2.7, -3])
@@ -228,10 +289,10 @@ def test_axes_of_the_same_size_are_not_mixed_up(
     kernels: Any, one: tuple[int, ...], other: tuple[int, ...]
 ) -> None:
     rng = np.random.default_rng(0)
-    arrays = [rng.normal(size=one), rng.normal(size=other)]
+    arrays = [rng.uniform(1, 2, one), rng.uniform(1, 2, other)]
     assert_as_without(kernels, lambda x, y: x * y, arrays)
     assert_as_without(kernels, lambda x, y: y - x, arrays)
-    assert_as_without(kernels, lambda x, y: gt.where(y > 0, x, y), arrays)
+    assert_as_without(kernels, lambda x, y: gt.where(y > 1.5, x, y), arrays)
 
 
 @pytest.mark.parametrize("shape", [(200, 200), (1024, 1024), (1, 40_000), (40_000, 1)])
@@ -260,11 +321,11 @@ def test_floating_point_errors_are_raised_if_asked_for(kernels: Any) -> None:
 
 def test_a_parameter_that_always_changes_is_not_compiled_for_ever(kernels: Any) -> None:
     x = gt.tensor(np.linspace(-1, 1, SIZE))
-    for i in range(compiler_large._MOST_VARIANTS + 3):
+    for i in range(launch.MOST_VARIANTS + 3):
         slope = 0.01 * i
         expected = np.where(x.numpy() > 0, x.numpy(), slope * x.numpy())
         np.testing.assert_allclose(gt.leaky_relu(x, slope).numpy(), expected, rtol=1e-15)
-    assert len(kernels._kernels) == compiler_large._MOST_VARIANTS
+    assert len(kernels.compiled.kernels) == launch.MOST_VARIANTS
 
 
 @pytest.mark.parametrize(

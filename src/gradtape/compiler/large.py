@@ -11,257 +11,167 @@ bits each time. What has no native form is computed by NumPy as always.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from gradtape.compiler.program import Program
-from gradtape.compiler.runtime.tiles import run_tiles
-from gradtape.compiler.tiling import TILE, Call, Tiling
-from gradtape.core.aval import Aval, aval_of
+from gradtape.compiler.large_rules import RuleKernels
+from gradtape.compiler.launch import Bounded, Compiled, Launch, constant_of, in_line, signature
+from gradtape.compiler.runtime import copies
+from gradtape.compiler.tiling import TILE, Call, Tiling, rows_of_part
+from gradtape.core.aval import aval_of
 from gradtape.core.call import call
-from gradtape.core.lowering import Pointwise, Reduction
+from gradtape.core.lowering import Reduction
 from gradtape.core.op import Op, registry
-from gradtape.core.promotion import NATIVE
-from gradtape.errors import GradtapeError
-from gradtape.graph.ir import Graph, Value
-from gradtape.graph.trace import trace
 from gradtape.ops.reduce import accumulated
 from gradtape.ops.shape import broadcast_to
 
 # A reduction of everything is one of rows of so many elements first.
 _PART = 4096
-# So many kernels of one op are worth it; a parameter or a length of rows that is another one at
-# each call is not.
-_MOST_VARIANTS = 64
-
-
-class _Kernel(NamedTuple):
-    """A function of tiles.
-
-    Attributes:
-        program: Keeps the machine code; None if nothing is computed.
-        run: Its address.
-        reads: The positions of the arguments it reads.
-        results: Per result dtype and axes of a row, an argument that it is, or None for nothing.
-    """
-
-    program: Program | None
-    run: int
-    reads: tuple[int, ...]
-    results: tuple[tuple[Any, tuple[int, ...]] | int | None, ...]
-
-    def __call__(self, args: Sequence[Any], tiling: Tiling) -> list[Any]:
-        """The results for arrays, and numbers as arrays without axes."""
-        made: list[Any] = []
-        out: list[Any] = []
-        for how in self.results:
-            if isinstance(how, tuple):
-                made.append(np.empty((*tiling.batch, *how[1]), how[0]))
-                out.append(made[-1])
-            else:
-                out.append(None if how is None else args[how])
-        if made:
-            arrays = [args[i] for i in self.reads] + made
-            tiled = [0 if tiling.tail(array.shape) is None else tiling.rows for array in arrays]
-            run_tiles(self.run, tiling.length, arrays, tiled, len(made))
-        return out
 
 
 class Kernels:
     """All kernels of this process, compiled when they are first needed."""
 
     def __init__(self) -> None:
-        self._kernels: dict[Hashable, _Kernel | None] = {}
-        self._variants: dict[Op, int] = {}
-        self._lock = threading.Lock()
+        self.compiled = Compiled()
+        self.pull = RuleKernels(self.compiled)
+        self._launches = Bounded()
 
     def forward(self, op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """The result of an op, or `NotImplemented`."""
+        constant = constant_of(op, operands)
+        key = (op, constant, *map(signature, operands), *params.items())
+        try:
+            launch = self._launches[key]
+        except KeyError:
+            launch = self._launches[key] = self._forward(op, operands, params, constant)
+        except TypeError:  # a parameter that is no key
+            return NotImplemented
+        if launch is not None:
+            return launch(operands)[0]
+        return self._reduced(op, operands, params) if op.kind == "reduction" else NotImplemented
+
+    def _forward(
+        self, op: Op, operands: Sequence[Any], params: dict[str, Any], constant: float | None
+    ) -> Launch | None:
+        tiling: Tiling | None = None
         if op.kind == "elementwise":
             tiling = Tiling.elementwise([np.shape(x) for x in operands], params)
-            if tiling is None:
-                return NotImplemented
-            return self._forward(op, [tiling.lined_up(x) for x in operands], tiling)
-        shape = operands[0].shape
-        if not _aligned(operands, len(shape)):
-            return NotImplemented
-        tiling = Tiling.of(op, shape, params)
+        elif in_line(operands, operands[0].ndim):
+            tiling = Tiling.of(op, operands[0].shape, params)
         if tiling is None:
-            return self._reduced(op, operands, params)
-        return self._forward(op, operands, tiling)
-
-    def _forward(self, op: Op, operands: Sequence[Any], tiling: Tiling) -> Any:
+            return None
+        if op.kind == "elementwise":
+            operands = [tiling.lined_up(x) for x in operands]
         dtype = op.infer(*map(aval_of, operands), **tiling.params).dtype
         found = Call.of(operands, tiling, dtype)
         if found is None:
-            return NotImplemented
-        fixed = _constant(op, operands)
+            return None
 
         def function(*tiles: Any) -> Any:
-            given = list(tiles) if fixed is None else [*tiles[:-1], fixed]
+            given = list(tiles) if constant is None else [*tiles[:-1], constant]
             return call(op, given, tiling.params)
 
-        key = (op, found.kinds, fixed, (*tiling.params.items(),))
-        kernel = self._find(key, op, function, found, tiling)
-        return NotImplemented if kernel is None else kernel(found.args, tiling)[0]
+        key = (constant, *tiling.params.items())
+        return self.compiled.launch(op, key, function, found, tiling)
+
+    # ---- reductions over other axes than the last one -------------------------------------------
 
     def _reduced(self, op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        """A reduction of a whole array: of its parts, then of what these give and what is left."""
+        """A reduction over first or last axes, or all: of parts, then of what these give."""
         x = operands[0]
         plain = isinstance(op.lower, Reduction) and op.lower.element in (None, accumulated)
         if not plain or type(x) is not np.ndarray or not x.flags.c_contiguous:
             return NotImplemented
-        if params["axis"] != tuple(range(x.ndim)) or x.size < 2 * _PART:
-            return NotImplemented
-        parts = x.reshape(-1)[: x.size // _PART * _PART].reshape(-1, _PART)
-        by_part = {**params, "axis": (1,), "keepdims": False}
-        tiling = Tiling.of(op, parts.shape, by_part)
-        assert tiling is not None
-        made = self._forward(op, [parts], tiling)
-        if made is NotImplemented or made.dtype != x.dtype:
-            return NotImplemented
-        rest = np.concatenate([made, x.reshape(-1)[parts.size :]])
-        out = op.evaluate(np, rest, **{**params, "axis": (0,), "keepdims": False})
-        return out.reshape((1,) * x.ndim) if params["keepdims"] else out
+        axes, ndim = params["axis"], x.ndim
+        shape = _left(x.shape, axes, params["keepdims"])
+        params = {**params, "axis": (1,), "keepdims": False}
+        if len(axes) == ndim:
+            return self._of_parts(op, x.reshape(-1), _PART, params, shape)
+        if axes == tuple(range(len(axes))):
+            flat = x.reshape(math.prod(x.shape[: len(axes)]), -1)
+            return self._of_parts(op, flat, rows_of_part(*flat.shape), params, shape)
+        if axes == tuple(range(ndim - len(axes), ndim)) and len(axes) > 1:
+            flat = x.reshape(-1, math.prod(x.shape[-len(axes) :]))
+            made = self.forward(op, [flat], params)
+            return made if made is NotImplemented else made.reshape(shape)
+        return NotImplemented
 
-    def pull(
-        self,
-        op: Op,
-        wanted: tuple[bool, ...],
-        ct: Any,
-        out: Any,
-        inputs: Sequence[Any],
-        params: dict[str, Any],
+    def _of_parts(
+        self, op: Op, x: Any, rows: int, params: dict[str, Any], shape: tuple[int, ...]
     ) -> Any:
-        """The cotangents of the inputs that are wanted, None for others; or `NotImplemented`."""
-        tiling = _tiling_of_rule(op, ct, inputs, params)
-        if tiling is None:
+        """A reduction over the first axis: of so many rows each, then of that and the rest."""
+        parts = len(x) // rows if rows else 0
+        if parts < 2:
             return NotImplemented
-        given, inputs = inputs, [tiling.lined_up(x) for x in inputs]
-        values = [ct, out, *inputs]
-        there = [value is not None and not isinstance(value, Aval) for value in values]
-        read = [x for x, own in zip(values, there, strict=True) if own]
-        found = Call.of(read, tiling, ct.dtype)
-        unread = _unread(values, tiling)
-        if found is None or unread is None:
+        cut = x[: parts * rows].reshape(parts, rows, *x.shape[1:])
+        key = (op, "parts", signature(cut), *params.items())
+        if key not in self._launches:
+            self._launches[key] = self._parts_reduced(op, cut, params)
+        launch = self._launches[key]
+        if launch is None:
             return NotImplemented
-        # What all rows share gets a sum over all of them, which is left to NumPy.
-        by_rows = tuple(
-            want and (x is None or tiling.tail(getattr(x, "shape", ())) is not None)
-            for want, x in zip(wanted, inputs, strict=True)
-        )
-        if not any(by_rows):
-            return NotImplemented
+        (made,) = launch([cut])
+        rest = x[parts * rows :]
+        if len(rest):
+            made = np.concatenate([made, rest])
+        return op.evaluate(np, made, **{**params, "axis": (0,)}).reshape(shape)[()]
 
-        fixed = _constant(op, inputs)
-        # Flat rules are those for arrays of one shape and dtype.
-        alike = tiling.whole and all(getattr(x, "dtype", ct.dtype) == ct.dtype for x in inputs)
-        rules = op.flat_vjps if alike else op.vjps
+    def _parts_reduced(self, op: Op, parts: Any, params: dict[str, Any]) -> Launch | None:
+        if op.infer(aval_of(parts), **params).dtype != parts.dtype:
+            return None  # what parts give cannot stand beside the rest
+        if parts.ndim == 2:
+            tiling = Tiling.of(op, parts.shape, params)
+        else:
+            tiling = Tiling.by_parts(len(parts), params)
+        found = None if tiling is None else Call.of([parts], tiling, parts.dtype)
+        if tiling is None or found is None:
+            return None
 
-        def function(*tiles: Any) -> Any:
-            rest = iter(tiles)
-            ct, out, *xs = (
-                next(rest) if own else aval for own, aval in zip(there, unread, strict=True)
-            )
-            if fixed is not None:
-                xs[-1] = fixed
-            return tuple(
-                rule(ct, out, *xs, **tiling.params) if want else None
-                for rule, want in zip(rules, by_rows, strict=True)
-            )
+        def function(tile: Any) -> Any:
+            return call(op, [tile], params)
 
-        key = (op, by_rows, *there, found.kinds, fixed, *_shapes(unread), *tiling.params.items())
-        kernel = self._find(key, op, function, found, tiling)
-        if kernel is None:
-            return NotImplemented
-        results = kernel(found.args, tiling)
-        for i, (want, x) in enumerate(zip(wanted, given, strict=True)):
-            if results[i] is not None and x is not None and results[i].shape != x.shape:
-                results[i] = results[i].reshape(x.shape)
-            if want and not by_rows[i]:
-                results[i] = op.vjps[i](ct, out, *given, **params)
-        return results
+        return self.compiled.launch(op, tuple(params.items()), function, found, tiling)
+
+    # ---- copies ---------------------------------------------------------------------------------
+
+    def fill(self, target: Any, source: Any) -> None:
+        """Copy an array into another one; both are contiguous and of the same size and dtype."""
+        copies.copy(target, source)
 
     def copied(self, array: Any) -> Any:
         """A copy of an array with its elements in order, or `NotImplemented`.
 
         What is repeated in it (one number, a row, a column: the gradients of sums) is read once.
         """
+        key = ("copied", signature(array))
+        if key not in self._launches:
+            self._launches[key] = self._copied(array)
+        launch = self._launches[key]
+        return NotImplemented if launch is None else launch([array])[0]
+
+    def _copied(self, array: Any) -> Launch | None:
         source, tiling = _repeated(array)
         found = Call.of([source], tiling, array.dtype)
         if found is None:
-            return NotImplemented
+            return None
         copy = registry["copy"]
         tail = array.shape[len(tiling.batch) :]
 
-        def function(x: Any) -> Any:
-            return call(copy, [broadcast_to(x, (tiling.rows, *tail))], {})
+        def function(tile: Any) -> Any:
+            return call(copy, [broadcast_to(tile, (tiling.rows, *tail))], {})
 
-        kernel = self._find((copy, found.kinds, tail), copy, function, found, tiling)
-        return NotImplemented if kernel is None else kernel(found.args, tiling)[0]
-
-    def _find(
-        self,
-        key: Hashable,
-        op: Op,
-        function: Callable[..., Any],
-        found: Call,
-        tiling: Tiling,
-    ) -> _Kernel | None:
-        """The kernel of a key; None if there is none."""
-        key = key, tiling.rows
-        try:
-            return self._kernels[key]
-        except KeyError:
-            pass
-        except TypeError:  # a parameter that is no key
-            return None
-        with self._lock:
-            if key not in self._kernels:
-                count = self._variants[op] = self._variants.get(op, 0) + 1
-                if count > _MOST_VARIANTS:
-                    return None
-
-                def whole(*tiles: Any) -> Any:
-                    return function(*found.spread(tiles, tiling))
-
-                self._kernels[key] = _compiled(whole, found.avals(tiling), tiling, op.name)
-            return self._kernels[key]
+        return self.compiled.launch(copy, (tail,), function, found, tiling)
 
 
-def _aligned(operands: Sequence[Any], ndim: int) -> bool:
-    """Whether the operands of an op along an axis have the same axes, so that rows are rows."""
-    return all(len(getattr(x, "shape", ())) == ndim for x in operands)
-
-
-def _tiling_of_rule(
-    op: Op, ct: Any, inputs: Sequence[Any], params: dict[str, Any]
-) -> Tiling | None:
-    """How to cut what a rule reads; None to leave it whole."""
-    if op.kind == "elementwise":
-        shapes = [getattr(x, "shape", ()) for x in inputs if x is not None]
-        return Tiling.elementwise([ct.shape, *shapes], params)
-    shape = inputs[0].shape
-    return Tiling.of(op, shape, params) if _aligned(inputs, len(shape)) else None
-
-
-def _unread(values: Sequence[Any], tiling: Tiling) -> list[Aval | None] | None:
-    """Tiles of what was not kept and is not read, but for its shape; None if there are none."""
-    unread: list[Aval | None] = [None] * len(values)
-    for i, x in enumerate(values):
-        if isinstance(x, Aval):
-            if x.dtype not in NATIVE:
-                return None
-            if (tail := tiling.tail(x.shape)) is not None:
-                unread[i] = Aval((tiling.rows, *tail), x.dtype)
-            elif (tail := tiling.shared(x.shape)) is not None:
-                unread[i] = Aval((1, *tail), x.dtype)
-            else:
-                return None
-    return unread
+def _left(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
+    """What is left of a shape that is reduced over some axes."""
+    if keepdims:
+        return tuple(1 if i in axes else size for i, size in enumerate(shape))
+    return tuple(size for i, size in enumerate(shape) if i not in axes)
 
 
 def _repeated(array: Any) -> tuple[Any, Tiling]:
@@ -275,64 +185,3 @@ def _repeated(array: Any) -> tuple[Any, Tiling]:
         if not array.strides[-1]:
             return array[..., :1], tiling
     return array, Tiling(array.shape, TILE, {}, True)
-
-
-def _constant(op: Op, operands: Sequence[Any]) -> float | None:
-    """A number that stands in the code and not among the arguments, such as the exponent 2."""
-    last = operands[-1]
-    if isinstance(op.lower, Pointwise) and type(last) in (int, float) and last in op.lower.numbers:
-        return last  # type: ignore[no-any-return]
-    return None
-
-
-def _shapes(avals: Sequence[Aval | None]) -> tuple[Any, ...]:
-    return tuple(aval and aval.shape for aval in avals)
-
-
-def _compiled(
-    function: Callable[..., Any], avals: Sequence[Aval], tiling: Tiling, name: str
-) -> _Kernel | None:
-    """A kernel of a function of tiles; None if it has no native form."""
-    present: list[bool] = []
-
-    def results(*tiles: Any) -> Any:
-        out = function(*tiles)
-        out = out if isinstance(out, tuple) else (out,)
-        present[:] = [x is not None for x in out]
-        return tuple(x for x in out if x is not None)
-
-    try:
-        graph = trace(results, avals, name).graph
-    except GradtapeError:
-        return None  # a rule that looks at values
-    if len(graph.inputs) != len(avals):
-        return None  # it reads arrays of its own
-    outputs = iter(graph.outputs)
-    slots = [next(outputs) if there else None for there in present]
-    made = [x for x in slots if x is not None and x not in graph.inputs]
-    if not all(isinstance(x, Value) and x.shape[:1] == (tiling.rows,) for x in made):
-        return None
-    program: Program | None = None
-    run, reads = 0, tuple[int, ...]()
-    if made:
-        read = {operand for node in graph.nodes for operand in node.operands}
-        reads = tuple(i for i, value in enumerate(graph.inputs) if value in read)
-        inputs = [graph.inputs[i] for i in reads]
-        program = Program(Graph(name, inputs, graph.nodes, made))
-        if program.native is None:
-            return None
-        native = program.native
-        run = native.library.address(native.native.name)
-    return _Kernel(
-        program,
-        run,
-        reads,
-        tuple(
-            None
-            if x is None
-            else graph.inputs.index(x)
-            if x in graph.inputs
-            else (x.dtype, x.shape[1:])
-            for x in slots
-        ),
-    )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,19 @@ TILE = 1024
 # Rows of more elements are left to NumPy, and so are shorter ones that are broadcast.
 _LONGEST_ROW = 1 << 16
 _SHORTEST_ROW = 16
+# What is summed over rows is summed over parts of them first.
+_LEAST_PARTS = 32
+_LARGEST_PART = 1 << 15
+
+
+def rows_of_part(length: int, size: int) -> int:
+    """How many rows to add up at a time, of so many of a size; 0 if that is not worth it.
+
+    A power of two, so that arrays of other lengths find the same kernel; some dozens of parts at
+    least, for threads to share.
+    """
+    most = min(length // _LEAST_PARTS, _LARGEST_PART // max(size, 1))
+    return 1 << (most.bit_length() - 1) if most > 1 else 0
 
 
 class Tiling(NamedTuple):
@@ -48,6 +62,11 @@ class Tiling(NamedTuple):
         rows = max(1, min(TILE // shape[-1], math.prod(shape[:-1])))
         along = (1,) if isinstance(axis, tuple) else 1
         return cls(shape[:-1], rows, params | {"axis": along}, False)
+
+    @classmethod
+    def by_parts(cls, parts: int, params: dict[str, Any]) -> Tiling:
+        """How to cut an array whose first axis counts parts, of which a tile takes one."""
+        return cls((parts,), 1, params, False)
 
     @classmethod
     def elementwise(
@@ -92,16 +111,22 @@ class Tiling(NamedTuple):
         return shape[n:] if len(shape) >= n and set(shape[:n]) <= {1} else None
 
 
+# The kinds of operands that have a row for each of the result.
+WITH_ROWS = ("rows", "spread")
+
+
 class Call(NamedTuple):
     """Arrays with the same leading axes, arrays that all rows share, and numbers.
 
     Attributes:
-        args: These; numbers as arrays without axes.
+        places: Where they stand among the operands.
+        takes: How an array is made of each; None for one that is taken as it is.
         kinds: Of each the dtype, the axes of a row, and what is cut: "rows", "shared" by all of
             them, one number "spread" over all elements, or a "number".
     """
 
-    args: list[Any]
+    places: list[int]
+    takes: list[Callable[[Any], Any] | None]
     kinds: tuple[tuple[np.dtype[Any], tuple[int, ...], str], ...]
 
     @classmethod
@@ -109,26 +134,28 @@ class Call(NamedTuple):
         """The operands of a call; None if kernels do not take them.
 
         Args:
-            operands: Raw values.
+            operands: Raw values; those that are not there are None or an `Aval`.
             tiling: How arrays are cut.
             dtype: That of the result, which Python's numbers take if it is floating; else they take
                 that of the arrays they are compared with.
         """
-        if len(operands) > MOST_ARRAYS - 2:
-            return None
         arrays = [x for x in operands if type(x) is np.ndarray and x.dtype.kind == "f"]
         floating = np.result_type(*arrays) if arrays else None
         if dtype.kind == "f":
             floating = dtype
-        args: list[Any] = []
+        places: list[int] = []
+        takes: list[Any] = []
         kinds: list[Any] = []
-        for operand in operands:
+        for place, operand in enumerate(operands):
+            if operand is None or isinstance(operand, Aval):
+                continue
             tail: tuple[int, ...] | None = ()
-            kind = "number"
+            kind, array = "number", operand
+            take: Callable[[Any], Any] | None = None
             if type(operand) in (int, float) and floating is not None:
-                operand = np.asarray(operand, floating)
+                take = functools.partial(np.asarray, dtype=floating)
             elif isinstance(operand, np.generic):
-                operand = np.asarray(operand)
+                take = np.asarray
             elif type(operand) is not np.ndarray:
                 return None
             elif operand.ndim:
@@ -139,13 +166,16 @@ class Call(NamedTuple):
                     return None
                 if operand.size > 1 and not any(operand.strides):
                     # What the gradient of a sum is: nothing but one number.
-                    kind, operand = "spread", np.asarray(operand[(0,) * operand.ndim])
-            flags = operand.flags
-            if not (flags.c_contiguous and flags.aligned and operand.dtype in NATIVE):
+                    kind, array = "spread", operand[(slice(1),) * operand.ndim]
+            if take is not None:
+                array = take(operand)
+            flags = array.flags
+            if not (flags.c_contiguous and flags.aligned and array.dtype in NATIVE):
                 return None
-            args.append(operand)
-            kinds.append((operand.dtype, tail, kind))
-        return cls(args, tuple(kinds))
+            places.append(place)
+            takes.append(take)
+            kinds.append((array.dtype, tail, kind))
+        return None if len(places) > MOST_ARRAYS - 2 else cls(places, takes, tuple(kinds))
 
     def avals(self, tiling: Tiling) -> list[Aval]:
         """What a tile of each operand is."""
@@ -161,3 +191,17 @@ class Call(NamedTuple):
             broadcast_to(tile, (tiling.rows, *tail)) if kind == "spread" else tile
             for tile, (_, tail, kind) in zip(tiles, self.kinds, strict=True)
         ]
+
+    def row_bytes(self, i: int) -> int:
+        """The bytes of a row; 0 for what every tile reads."""
+        dtype, tail, kind = self.kinds[i]
+        return math.prod(tail) * dtype.itemsize if kind == "rows" else 0
+
+    def by_parts(self, rows: int) -> Call:
+        """The same operands, of which so many rows are to be taken as one."""
+        return self._replace(
+            kinds=tuple(
+                (dtype, (rows, *tail) if kind in WITH_ROWS else tail, kind)
+                for dtype, tail, kind in self.kinds
+            )
+        )

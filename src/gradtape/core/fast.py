@@ -268,7 +268,9 @@ def fast_params(op: Op) -> Function:
                 return Tensor(out, kind(op, segment, parent, kept, kept_out, params))
         elif (type(x) is ndarray or isinstance(x, generic)) and x.dtype.kind != "V":
             try:
-                return evaluate(np, x, **params)
+                if x.size < large:
+                    return evaluate(np, x, **params)
+                return compute_large(op, (x,), params)
             except Exception as error:
                 raise explain(op, error, (x,)) from None
         elif isinstance(x, Handle) and STATE.get().plain:

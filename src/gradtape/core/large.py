@@ -23,7 +23,7 @@ def is_tiled(op: Op) -> bool:
     """Whether an op can be done in native code, part by part."""
     if op.outputs != 1 or op.lower is None:
         return False
-    return op.kind == "elementwise" or works_along_axis(op)
+    return op.kind in ("elementwise", "planewise") or works_along_axis(op)
 
 
 def works_along_axis(op: Op) -> bool:
@@ -66,7 +66,38 @@ def _quiet() -> bool:
 def copied(array: Any) -> Any:
     """A copy of an array, its elements in order."""
     if array.size >= LARGE and registry.kernels is not None:
+        if array.flags.c_contiguous:
+            out = np.empty(array.shape, array.dtype)
+            fill(out, array)
+            return out
         out = registry.kernels.copied(array)
         if out is not NotImplemented:
             return out
     return np.array(array, order="C")
+
+
+def fill(target: Any, source: Any) -> None:
+    """Copy an array into one of the same shape that shares no memory with it, as `np.copyto`."""
+    whole = target.flags.c_contiguous and source.flags.c_contiguous
+    plain = target.dtype == source.dtype and not source.dtype.hasobject
+    if source.size >= LARGE and whole and plain:
+        kernels = registry.kernels
+        if kernels is not None:
+            kernels.fill(target, source)
+            return
+    np.copyto(target, source)
+
+
+def joined(xp: Any, arrays: Sequence[Any], axis: int) -> Any:
+    """Arrays one after the other along an axis, as `concatenate` of their module."""
+    if xp is not np or not is_large(arrays):
+        return xp.concatenate(arrays, axis=axis)
+    sizes = [x.shape[axis] for x in arrays]
+    shape = list(arrays[0].shape)
+    shape[axis] = sum(sizes)
+    out = np.empty(shape, np.result_type(*arrays))
+    stop = 0
+    for x, size in zip(arrays, sizes, strict=True):
+        start, stop = stop, stop + size
+        fill(out[(*(slice(None),) * axis, slice(start, stop))], x)
+    return out

@@ -13,6 +13,7 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import general, public
+from gradtape.core.large import joined
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
@@ -113,7 +114,7 @@ def _concatenate_element(
 # along `axis` where inputs begin and end, so that a rule need not add up the sizes before it.
 concatenate_at: Callable[..., Any] = general(
     "concatenate",
-    lambda xp, *arrays, axis, bounds: xp.concatenate(_raw(xp, arrays), axis=axis),
+    lambda xp, *arrays, axis, bounds: joined(xp, _raw(xp, arrays), axis),
     infer=_infer_concatenate,
     vjp_each=_part,
     jvp=lambda tangents, _out, *_inputs, axis, bounds: concatenate_at(
@@ -187,7 +188,7 @@ def _infer_stack(*inputs: Aval, axis: int) -> Aval:
 
 def _stack_forward(xp: Any, *arrays: Any, axis: int) -> Any:
     grown = (*(slice(None),) * axis, None)
-    return xp.concatenate([x[grown] for x in _raw(xp, arrays)], axis=axis)
+    return joined(xp, [x[grown] for x in _raw(xp, arrays)], axis)
 
 
 def _stack_element(i: Sequence[Scalar], *inputs: Reader, axis: int) -> Scalar:

@@ -14,6 +14,7 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis, move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import functions, linear, public, sharing
+from gradtape.core.large import joined
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op, infer_like
 from gradtape.core.scalar import Scalar
@@ -138,7 +139,7 @@ def _roll_forward(xp: Any, x: Any, shift: tuple[int, ...], axis: tuple[int, ...]
         cut = x.shape[a] - by % x.shape[a] if x.shape[a] else 0
         before = (slice(None),) * a
         parts = x[(*before, slice(cut, None))], x[(*before, slice(None, cut))]
-        x = xp.concatenate(parts, axis=a)
+        x = joined(xp, parts, a)
     return x
 
 

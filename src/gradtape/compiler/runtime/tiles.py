@@ -9,27 +9,31 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import struct
 from collections.abc import Sequence
 
 import numpy as np
 
 from gradtape.compiler.llvm.link import Library
 from gradtape.compiler.runtime import cache, pool
+from gradtape.compiler.runtime.layout import native_layout
 
 MOST_ARRAYS = 16
 _MOST_PARTS = 64
 # Tiles per part at least: claiming one takes about as long as a small tile.
 _LEAST_TILES = 4
-# Words before those of the arrays, which have three each: address, bytes per tile, the last offset.
-_HEAD = 5
+# Words before those of the arrays: two each, bytes per tile and the last offset, and then one each,
+# where their data are, or the place in the array object that says so.
+_HEAD = 6
 
-# The context: function, arguments, results, tiles, tiles per part, then the arrays.
+# The context: function, arguments, results, tiles, tiles per part, whether arrays are objects.
 _TEXT = f"""
 declare void @gt_parallel(ptr, ptr, i64)
 
 define internal void @part(ptr %context, i64 %part) {{
 entry:
   %inputs = alloca ptr, i64 {MOST_ARRAYS}
+  %data = alloca ptr, i64 {MOST_ARRAYS}
   %run = load ptr, ptr %context
   %p1 = getelementptr i64, ptr %context, i64 1
   %arguments = load i64, ptr %p1
@@ -39,29 +43,49 @@ entry:
   %tiles = load i64, ptr %p3
   %p4 = getelementptr i64, ptr %context, i64 4
   %each = load i64, ptr %p4
+  %p5 = getelementptr i64, ptr %context, i64 5
+  %objects = load i64, ptr %p5
   %words = getelementptr i64, ptr %context, i64 {_HEAD}
   %outputs = getelementptr ptr, ptr %inputs, i64 %arguments
   %arrays = add i64 %arguments, %results
+  %pairs = mul i64 %arrays, 2
+  %places = getelementptr i64, ptr %words, i64 %pairs
   %first = mul i64 %part, %each
   %after = add i64 %first, %each
   %end = call i64 @llvm.smin.i64(i64 %after, i64 %tiles)
-  br label %tile
+  %direct = icmp eq i64 %objects, 0
+  br label %find
+find:
+  %j = phi i64 [ 0, %entry ], [ %j1, %found ]
+  %from = getelementptr ptr, ptr %places, i64 %j
+  %place = load ptr, ptr %from
+  br i1 %direct, label %found, label %follow
+follow:
+  %held = load ptr, ptr %place
+  br label %found
+found:
+  %base = phi ptr [ %place, %find ], [ %held, %follow ]
+  %to = getelementptr ptr, ptr %data, i64 %j
+  store ptr %base, ptr %to
+  %j1 = add i64 %j, 1
+  %others = icmp slt i64 %j1, %arrays
+  br i1 %others, label %find, label %tile
 tile:
-  %t = phi i64 [ %first, %entry ], [ %next, %go ]
+  %t = phi i64 [ %first, %found ], [ %next, %go ]
   %more = icmp slt i64 %t, %end
   br i1 %more, label %array, label %done
 array:
   %k = phi i64 [ 0, %tile ], [ %k1, %array ]
-  %at = mul i64 %k, 3
-  %place = getelementptr i64, ptr %words, i64 %at
-  %base = load ptr, ptr %place
-  %place1 = getelementptr i64, ptr %place, i64 1
-  %step = load i64, ptr %place1
-  %place2 = getelementptr i64, ptr %place, i64 2
-  %last = load i64, ptr %place2
+  %at = mul i64 %k, 2
+  %own = getelementptr i64, ptr %words, i64 %at
+  %step = load i64, ptr %own
+  %own1 = getelementptr i64, ptr %own, i64 1
+  %last = load i64, ptr %own1
+  %source = getelementptr ptr, ptr %data, i64 %k
+  %start = load ptr, ptr %source
   %far = mul i64 %t, %step
   %offset = call i64 @llvm.smin.i64(i64 %far, i64 %last)
-  %address = getelementptr i8, ptr %base, i64 %offset
+  %address = getelementptr i8, ptr %start, i64 %offset
   %slot = getelementptr ptr, ptr %inputs, i64 %k
   store ptr %address, ptr %slot
   %k1 = add i64 %k, 1
@@ -84,27 +108,47 @@ define void @gt_tiles(ptr %context, i64 %parts) {{
 """
 
 
-def run_tiles(
-    run: int, length: int, arrays: Sequence[np.ndarray], tiled: Sequence[int], results: int
-) -> None:
-    """Run a native function over all tiles, on all threads.
+class TileLoop:
+    """A native function and how it runs over arrays of one size; called with the arrays."""
 
-    Args:
-        run: Its address; it takes tables of the addresses of arguments and of results.
-        length: How many elements, or rows, the arrays have.
-        arrays: Arguments, then results; contiguous.
-        tiled: For each array, elements or rows of it in a tile; 0 for one that every tile reads.
-        results: How many of them are results.
-    """
-    size = max(tiled)
-    tiles = -(-length // size)
-    each = max(_LEAST_TILES, -(-tiles // _MOST_PARTS))
-    words = [run, len(arrays) - results, results, tiles, each]
-    for array, own in zip(arrays, tiled, strict=True):
-        row = array.nbytes // length if own else 0
-        words += [array.ctypes.data, size * row, (length - size) * row]
-    context = (ctypes.c_int64 * len(words))(*words)
-    _driver()(ctypes.addressof(context), -(-tiles // each))
+    __slots__ = ("_fixed", "_offset", "_pack", "_parts")
+
+    def __init__(
+        self, run: int, length: int, rows: int, row_bytes: Sequence[int], results: int
+    ) -> None:
+        """Work out where tiles begin.
+
+        Args:
+            run: Its address; it takes tables of the addresses of arguments and of results.
+            length: How many elements, or rows, the arrays have.
+            rows: How many of them are in a tile.
+            row_bytes: Bytes of a row of each array, arguments and then results; 0 for one that
+                every tile reads.
+            results: How many of them are results.
+        """
+        tiles = -(-length // rows)
+        each = max(_LEAST_TILES, -(-tiles // _MOST_PARTS))
+        layout = native_layout()
+        self._offset = None if layout is None else layout.array_data
+        self._parts = -(-tiles // each)
+        steps = [word for size in row_bytes for word in (rows * size, (length - rows) * size)]
+        arguments = len(row_bytes) - results
+        self._fixed = (run, arguments, results, tiles, each, layout is not None, *steps)
+        self._pack = struct.Struct(f"{len(self._fixed) + len(row_bytes)}q").pack
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> None:
+        """Run it over all tiles, on all threads.
+
+        Args:
+            arrays: Arguments, then results; contiguous.
+        """
+        offset = self._offset
+        places = (
+            [array.ctypes.data for array in arrays]
+            if offset is None
+            else [id(array) + offset for array in arrays]
+        )
+        _driver()(self._pack(*self._fixed, *places), self._parts)
 
 
 @functools.cache
@@ -114,5 +158,5 @@ def _library() -> Library:
 
 @functools.cache
 def _driver() -> ctypes._CFunctionType:
-    prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+    prototype = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64)
     return prototype(_library().address("gt_tiles"))

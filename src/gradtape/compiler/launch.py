@@ -1,0 +1,218 @@
+"""Kernels of tiles, and the calls of them that have been seen before.
+
+What a call needs but for the data (which kernel, where tiles begin, the shapes of the results) is
+worked out once for given shapes and dtypes, and kept: a `Launch`. What is left of a call then takes
+a few microseconds.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.compiler.program import Program
+from gradtape.compiler.runtime.tiles import TileLoop
+from gradtape.compiler.tiling import Call, Tiling
+from gradtape.core.aval import Aval
+from gradtape.core.lowering import Pointwise
+from gradtape.core.op import Op
+from gradtape.errors import GradtapeError
+from gradtape.graph.ir import Graph, Value
+from gradtape.graph.trace import trace
+
+# So many kernels of one op are worth it; a parameter or a length of rows that is another one at
+# each call is not.
+MOST_VARIANTS = 64
+_MOST_ENTRIES = 4096
+
+
+class Kernel(NamedTuple):
+    """A function of tiles.
+
+    Attributes:
+        program: Keeps the machine code; None if nothing is computed.
+        run: Its address.
+        reads: The positions of the arguments it reads.
+        results: Per result dtype and axes of a row, an argument that it is, or None for nothing.
+    """
+
+    program: Program | None
+    run: int
+    reads: tuple[int, ...]
+    results: tuple[tuple[Any, tuple[int, ...]] | int | None, ...]
+
+    @classmethod
+    def of(
+        cls, function: Callable[..., Any], avals: Sequence[Aval], rows: int, name: str
+    ) -> Kernel | None:
+        """Compile a function of tiles; None if it has no native form.
+
+        Args:
+            function: Of tensors; gives one, or a tuple of them and None.
+            avals: Its arguments.
+            rows: How many of them are in a tile, and have to be in every result.
+            name: What to call it.
+        """
+        present: list[bool] = []
+
+        def results(*tiles: Any) -> Any:
+            out = function(*tiles)
+            out = out if isinstance(out, tuple) else (out,)
+            present[:] = [x is not None for x in out]
+            return tuple(x for x in out if x is not None)
+
+        try:
+            graph = trace(results, avals, name).graph
+        except GradtapeError:
+            return None  # a rule that looks at values
+        if len(graph.inputs) != len(avals):
+            return None  # it reads arrays of its own
+        outputs = iter(graph.outputs)
+        slots = [next(outputs) if there else None for there in present]
+        made = [x for x in slots if x is not None and x not in graph.inputs]
+        if not all(isinstance(x, Value) and x.shape[:1] == (rows,) for x in made):
+            return None
+        program: Program | None = None
+        run, reads = 0, tuple[int, ...]()
+        if made:
+            read = {operand for node in graph.nodes for operand in node.operands}
+            reads = tuple(i for i, value in enumerate(graph.inputs) if value in read)
+            inputs = [graph.inputs[i] for i in reads]
+            program = Program(Graph(name, inputs, graph.nodes, made))
+            if program.native is None:
+                return None
+            run = program.native.library.address(program.native.native.name)
+        return cls(program, run, reads, tuple(_found(x, graph) for x in slots))
+
+
+def _found(slot: Any, graph: Graph) -> tuple[Any, tuple[int, ...]] | int | None:
+    if slot is None:
+        return None
+    return graph.inputs.index(slot) if slot in graph.inputs else (slot.dtype, slot.shape[1:])
+
+
+class Launch:
+    """A kernel with all that is known of a call but the data."""
+
+    __slots__ = ("_empty", "_kernel", "_loop", "_reads", "_results")
+
+    def __init__(self, kernel: Kernel, call: Call, tiling: Tiling, shapes: Sequence[Any]) -> None:
+        """Work out what is known.
+
+        Args:
+            kernel: What to run.
+            call: The operands it was compiled for.
+            tiling: How arrays are cut.
+            shapes: Those that results are to have; None for the one they have by themselves.
+        """
+        self._kernel = kernel
+        self._reads = tuple((call.places[i], call.takes[i]) for i in kernel.reads)
+        # Per result: True for a new array, None for nothing, or the operand it is and its shape.
+        self._results: list[Any] = []
+        self._empty: list[tuple[Any, Any]] = []
+        row_bytes = [call.row_bytes(i) for i in kernel.reads]
+        for how, shape in zip(kernel.results, shapes, strict=True):
+            if isinstance(how, tuple):
+                dtype, tail = how
+                self._results.append(True)
+                self._empty.append(((*tiling.batch, *tail) if shape is None else shape, dtype))
+                row_bytes.append(math.prod(tail) * dtype.itemsize)
+            else:
+                self._results.append(None if how is None else (call.places[how], shape))
+        made = len(self._empty)
+        self._loop = TileLoop(kernel.run, tiling.length, tiling.rows, row_bytes, made)
+
+    def __call__(self, operands: Sequence[Any]) -> list[Any]:
+        """The results for raw values; None for nothing."""
+        made = [np.empty(shape, dtype) for shape, dtype in self._empty]
+        if made:
+            read = [operands[i] if take is None else take(operands[i]) for i, take in self._reads]
+            self._loop(read + made)
+        fresh = iter(made)
+        return [
+            next(fresh) if result is True else result and _shaped(operands[result[0]], result[1])
+            for result in self._results
+        ]
+
+
+def _shaped(array: Any, shape: tuple[int, ...] | None) -> Any:
+    return array if shape is None or array.shape == shape else array.reshape(shape)
+
+
+class Bounded(dict[Hashable, Any]):
+    """A dict that starts anew when it has become large: it only saves work."""
+
+    def __setitem__(self, key: Hashable, value: Any) -> None:
+        if len(self) >= _MOST_ENTRIES:
+            self.clear()
+        super().__setitem__(key, value)
+
+
+class Compiled:
+    """The kernels of this process."""
+
+    def __init__(self) -> None:
+        self.kernels: dict[Hashable, Kernel | None] = {}
+        self._variants: dict[Op, int] = {}
+        self._lock = threading.Lock()
+
+    def launch(
+        self,
+        op: Op,
+        key: tuple[Hashable, ...],
+        function: Callable[..., Any],
+        call: Call,
+        tiling: Tiling,
+        shapes: Sequence[Any] = (None,),
+    ) -> Launch | None:
+        """A call of a function of tiles; None if it has no native form.
+
+        Args:
+            op: What it is done for.
+            key: What the function depends on besides, and on what kinds of operands.
+            function: Of tensors; gives one, or a tuple of them and None.
+            call: The operands.
+            tiling: How these are cut.
+            shapes: Those that results are to have; None for the one they have by themselves.
+        """
+        key = (op, tiling.rows, call.kinds, *key)
+        with self._lock:
+            if key not in self.kernels:
+                count = self._variants[op] = self._variants.get(op, 0) + 1
+                if count > MOST_VARIANTS:
+                    return None
+
+                def spread(*tiles: Any) -> Any:
+                    return function(*call.spread(tiles, tiling))
+
+                self.kernels[key] = Kernel.of(spread, call.avals(tiling), tiling.rows, op.name)
+        kernel = self.kernels[key]
+        return None if kernel is None else Launch(kernel, call, tiling, shapes)
+
+
+def signature(x: Any) -> Any:
+    """What a launch depends on of a raw value, or of one that is not there."""
+    if type(x) is np.ndarray:
+        return x.shape, x.strides, x.dtype, x.flags.aligned
+    if x is None or isinstance(x, Aval):
+        return x
+    if isinstance(x, np.generic):
+        return x.dtype
+    return type(x)  # numbers are read at each call
+
+
+def constant_of(op: Op, operands: Sequence[Any]) -> float | None:
+    """A number that stands in the code and not among the arguments, such as the exponent 2."""
+    last = operands[-1]
+    if type(last) in (int, float) and isinstance(op.lower, Pointwise) and last in op.lower.numbers:
+        return last  # type: ignore[no-any-return]
+    return None
+
+
+def in_line(operands: Sequence[Any], ndim: int) -> bool:
+    """Whether the operands of an op along an axis have the same axes, so that rows are rows."""
+    return all(len(getattr(x, "shape", ())) == ndim for x in operands)
