@@ -17,7 +17,7 @@ import pytest
 import gradtape as gt
 from gradtape.compiler import large as compiler_large, launch
 from gradtape.compiler.runtime import tiles
-from gradtape.core.large import LARGE, copied, is_tiled
+from gradtape.core.large import LARGE, is_tiled
 from gradtape.core.op import registry
 from opcall import Call, is_floating
 from opcases.case import OpCase
@@ -155,23 +155,6 @@ def test_where_objects_are_laid_out_otherwise(
     x = np.random.default_rng(0).normal(size=(300, 200))
     assert_as_without(kernels, lambda x: gt.softmax(gt.tanh(x) * 2.5), [x])
     assert used(kernels) >= {"tanh", "softmax", "multiply"}
-
-
-@pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128, np.int16])
-def test_joined(kernels: Any, axis: int, dtype: Any) -> None:
-    x = np.arange(60_000).reshape(300, 200).astype(dtype)
-    for parts in (
-        [x, x + 1],
-        [x, x.T.copy().T],
-        [x, x.astype(np.result_type(dtype, np.float64))],
-        [x, x[:0] if axis == 0 else x[:, :0]],
-    ):
-        out, expected = gt.concatenate(parts, axis), np.concatenate(parts, axis)
-        assert out.dtype == expected.dtype
-        np.testing.assert_array_equal(out, expected)
-    np.testing.assert_array_equal(gt.stack([x, x + 1], axis), np.stack([x, x + 1], axis))
-    np.testing.assert_array_equal(gt.roll(x, 7, axis), np.roll(x, 7, axis))
 
 
 @pytest.mark.parametrize("name", ["imag", "real", "angle", "abs"])
@@ -326,29 +309,6 @@ def test_a_parameter_that_always_changes_is_not_compiled_for_ever(kernels: Any) 
         expected = np.where(x.numpy() > 0, x.numpy(), slope * x.numpy())
         np.testing.assert_allclose(gt.leaky_relu(x, slope).numpy(), expected, rtol=1e-15)
     assert len(kernels.compiled.kernels) == launch.MOST_VARIANTS
-
-
-@pytest.mark.parametrize(
-    "array",
-    [
-        np.arange(SIZE, dtype=np.float32),
-        np.broadcast_to(np.float64(2.5), (300, 200)),
-        np.broadcast_to(np.arange(200.0), (300, 200)),
-        np.broadcast_to(np.arange(200.0), (3, 100, 200)),
-        np.broadcast_to(np.arange(300.0)[:, None], (300, 200)),
-        np.broadcast_to(np.arange(300.0).reshape(3, 100, 1), (3, 100, 200)),
-        np.broadcast_to(np.arange(100.0)[:, None], (3, 100, 200)),
-        np.arange(60_000.0).reshape(300, 200).T,
-        np.arange(60_000.0)[::-1],
-        np.broadcast_to(np.arange(3.0), (20_000, 3)),
-    ],
-    ids=["all", "number", "row", "rows", "column", "columns", "middle", "turned", "back", "short"],
-)
-def test_copies(kernels: Any, array: Any) -> None:
-    copy = copied(array)
-    np.testing.assert_array_equal(copy, array)
-    assert copy.flags.carray
-    assert not np.shares_memory(copy, array)
 
 
 def test_second_order(kernels: Any) -> None:

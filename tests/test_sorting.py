@@ -30,6 +30,34 @@ def test_complex_numbers_are_sorted_with_gradients() -> None:
     check_grads(lambda x: gt.sort_complex(x) * np.arange(3.0), (X,))
 
 
+def _rows_with_ties() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(140, 1000))
+    few = x.copy()
+    few[:, 500:600] = few[:, 100:200]
+    holes = np.where(rng.random(x.shape) < 0.1, np.nan, few)
+    zeros = np.where(x > 0.5, 0.0, np.where(x < -1, -0.0, x))
+    short = few.astype(np.float32)[:20]
+    return {"none": x, "few": few, "many": x.round(1), "nan": holes, "zeros": zeros, "f4": short}
+
+
+@pytest.mark.parametrize("name", _rows_with_ties())
+def test_order_of_many_elements_is_stable(name: str) -> None:
+    x = _rows_with_ties()[name]
+    for array, axis in ((x, -1), (x, 0), (x.ravel(), 0)):
+        expected = np.argsort(array, axis, kind="stable")
+        np.testing.assert_array_equal(gt.argsort(array, axis), expected)
+        turned = np.argsort(np.flip(array, axis), axis, kind="stable")
+        expected = array.shape[axis] - 1 - np.flip(turned, axis)
+        np.testing.assert_array_equal(gt.argsort(array, axis, descending=True), expected)
+        for k in (1, 7):
+            found = gt.topk(array, k, axis).indices
+            np.testing.assert_array_equal(found, np.take(expected, range(k), axis))
+            found = gt.topk(array, k, axis, largest=False).indices
+            expected_smallest = np.take(np.argsort(array, axis, kind="stable"), range(k), axis)
+            np.testing.assert_array_equal(found, expected_smallest)
+
+
 def test_equal_elements_stay_in_order() -> None:
     x, weights = np.array([1.0, 0.0, 1.0, 0.0]), np.arange(4.0)
     gradient = gt.grad(lambda x: np.sum(np.sort(x) * weights))(x)

@@ -19,7 +19,8 @@ import numpy as np
 
 from gradtape.compiler.large_rules import RuleKernels
 from gradtape.compiler.launch import Bounded, Compiled, Launch, constant_of, in_line, signature
-from gradtape.compiler.runtime import copies
+from gradtape.compiler.planes import Planes
+from gradtape.compiler.runtime import copies, pool
 from gradtape.compiler.tiling import TILE, Call, Tiling, rows_of_part
 from gradtape.core.aval import aval_of
 from gradtape.core.call import call
@@ -38,6 +39,7 @@ class Kernels:
     def __init__(self) -> None:
         self.compiled = Compiled()
         self.pull = RuleKernels(self.compiled)
+        self.planes = Planes()
         self._launches = Bounded()
 
     def forward(self, op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -135,6 +137,10 @@ class Kernels:
             return call(op, [tile], params)
 
         return self.compiled.launch(op, tuple(params.items()), function, found, tiling)
+
+    def threads(self) -> int:
+        """How many threads are to be used."""
+        return pool.get_num_threads()
 
     # ---- copies ---------------------------------------------------------------------------------
 

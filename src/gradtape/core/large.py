@@ -7,7 +7,8 @@ native code does not notice, the call is computed by NumPy as always.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from gradtape.core.op import Op, registry
 
 # From so many elements on, a kernel makes up for what calling it costs.
 LARGE = 1 << 15
+# From so many elements on, starting threads for a call of NumPy takes little of the time it does.
+_WORTH_THREADS = 1 << 17
 
 
 def is_tiled(op: Op) -> bool:
@@ -39,9 +42,10 @@ def is_large(operands: Sequence[Any]) -> bool:
 def compute_large(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
     """The forward of an elementwise op on raw values, some of them large arrays."""
     if registry.kernels is not None and _quiet():
-        out = registry.kernels.forward(op, operands, params)
-        if out is not NotImplemented:
-            return out
+        for kernels in _kernels(op):
+            out = kernels.forward(op, operands, params)
+            if out is not NotImplemented:
+                return out
     return op.evaluate(np, *operands, **params) if op.fast is None else op.fast(*operands, **params)
 
 
@@ -56,7 +60,20 @@ def pull_large(
     """The cotangents of the inputs of an elementwise op, or `NotImplemented`."""
     if type(ct) is not np.ndarray or registry.kernels is None:
         return NotImplemented
-    return registry.kernels.pull(op, wanted, ct, out, inputs, params)
+    for kernels in _kernels(op):
+        pulled = kernels.pull(op, wanted, ct, out, inputs, params)
+        if pulled is not NotImplemented:
+            return pulled
+    return NotImplemented
+
+
+def _kernels(op: Op) -> tuple[Any, ...]:
+    """What may have native code for an op: by tiles, or else for the whole of its arrays."""
+    if op.kind == "planewise":
+        return (registry.kernels.planes,)
+    if op.kind == "axiswise":
+        return registry.kernels, registry.kernels.planes
+    return (registry.kernels,)
 
 
 def _quiet() -> bool:
@@ -101,3 +118,29 @@ def joined(xp: Any, arrays: Sequence[Any], axis: int) -> Any:
         start, stop = stop, stop + size
         fill(out[(*(slice(None),) * axis, slice(start, stop))], x)
     return out
+
+
+def by_rows(function: Callable[[Any], Any], x: Any) -> Any:
+    """A function of NumPy that works along the last axis and gives as many elements; on threads.
+
+    Args:
+        function: Of an array; lets other threads run, as sorting does.
+        x: The array, contiguous.
+    """
+    kernels = registry.kernels if x.ndim > 1 and x.size >= _WORTH_THREADS else None
+    threads = 1 if kernels is None else kernels.threads()
+    if threads == 1 or x.size == x.shape[-1]:
+        return function(x)
+    parts = np.array_split(x.reshape(-1, x.shape[-1]), threads)
+    results: list[Any] = [None] * len(parts)
+
+    def work(i: int) -> None:
+        results[i] = function(parts[i])
+
+    others = [threading.Thread(target=work, args=(i,)) for i in range(1, len(parts))]
+    for other in others:
+        other.start()
+    work(0)
+    for other in others:
+        other.join()
+    return np.concatenate(results).reshape(x.shape)

@@ -1,0 +1,53 @@
+"""Copies of large arrays, on all threads: the same elements, in memory of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.core.large import LARGE, copied
+
+SIZE = LARGE + 777
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(SIZE, dtype=np.float32),
+        np.broadcast_to(np.float64(2.5), (300, 200)),
+        np.broadcast_to(np.arange(200.0), (300, 200)),
+        np.broadcast_to(np.arange(200.0), (3, 100, 200)),
+        np.broadcast_to(np.arange(300.0)[:, None], (300, 200)),
+        np.broadcast_to(np.arange(300.0).reshape(3, 100, 1), (3, 100, 200)),
+        np.broadcast_to(np.arange(100.0)[:, None], (3, 100, 200)),
+        np.arange(60_000.0).reshape(300, 200).T,
+        np.arange(60_000.0)[::-1],
+        np.broadcast_to(np.arange(3.0), (20_000, 3)),
+    ],
+    ids=["all", "number", "row", "rows", "column", "columns", "middle", "turned", "back", "short"],
+)
+def test_copies(array: Any) -> None:
+    copy = copied(array)
+    np.testing.assert_array_equal(copy, array)
+    assert copy.flags.carray
+    assert not np.shares_memory(copy, array)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128, np.int16])
+def test_joined(axis: int, dtype: Any) -> None:
+    x = np.arange(60_000).reshape(300, 200).astype(dtype)
+    for parts in (
+        [x, x + 1],
+        [x, x.T.copy().T],
+        [x, x.astype(np.result_type(dtype, np.float64))],
+        [x, x[:0] if axis == 0 else x[:, :0]],
+    ):
+        out, expected = gt.concatenate(parts, axis), np.concatenate(parts, axis)
+        assert out.dtype == expected.dtype
+        np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(gt.stack([x, x + 1], axis), np.stack([x, x + 1], axis))
+    np.testing.assert_array_equal(gt.roll(x, 7, axis), np.roll(x, 7, axis))
