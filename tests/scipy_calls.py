@@ -158,8 +158,14 @@ SPECIAL = [
 
 LINALG = [
     *needs("linalg", "block_diag", lambda f, x: f(x, 2 * x), MATRIX, "linalg"),
-    *needs("linalg", "fiedler"),
-    *needs("linalg", "orthogonal_procrustes", lambda f, x: f(x, like(x, MATRIX**2)), ROWS[:, :3]),
+    *needs("linalg", "fiedler", instead="linalg"),
+    *needs(
+        "linalg",
+        "orthogonal_procrustes",
+        lambda f, x: f(x, like(x, MATRIX**2)),
+        ROWS[:, :3],
+        "linalg",
+    ),
     *never(
         "linalg",
         "cholesky cosm det eigh eigvals eigvalsh expm inv logm lu norm pinv polar qr schur signm "

@@ -21,6 +21,7 @@ MODULES = (
 NO_EXAMPLE = {
     "gradtape.GradientReport": "made by NumericalChecker, whose example shows one",
     "gradtape.GradtapeError": "a base class; its subclasses name the code that raises them",
+    "gradtape.linalg.LinAlgError": "such a subclass",
 }
 NO_OPTIONS = {
     "gradtape.custom_jvp": "a decorator: its only argument is the function below it",

@@ -48,18 +48,20 @@ WITHOUT_PEER: dict[str, str] = {
     # Linear algebra
     **dict.fromkeys(
         (
-            *("hermitian_function", "iterative_solve", "polar", "riccati", "schur"),
-            *("solve_discrete_lyapunov", "solve_sylvester"),
+            *("balanced_scales", "cholesky_banded", "cholesky_banded_change"),
+            *("cholesky_banded_pull", "hermitian_function", "hessenberg", "hessenberg_pull"),
+            *("hessenberg_turning", "iterative_solve", "ldl", "polar", "riccati", "schur"),
+            *("solve_banded", "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz"),
         ),
         UNKNOWN,
     ),
     **dict.fromkeys(
-        ("balanced_sylvester", "eigenvector_basis", "real_result", "triangular_eigenvectors"),
+        ("balanced_sylvester", "real_result", "triangular_eigenvectors", "verified"),
         "steps of polar, schur and functions of matrices that PyTorch does not have",
     ),
     "qr_pivots": "PyTorch's qr has no pivots",
     # Signals and images
-    **dict.fromkeys(("dct", "dst", "lfilter", "spline_filter1d"), UNKNOWN),
+    **dict.fromkeys(("dct", "dst", "lfilter", "sos_pairs", "spline_filter1d"), UNKNOWN),
     # Random numbers
     **dict.fromkeys(
         (

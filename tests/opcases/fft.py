@@ -237,7 +237,44 @@ SHIFTS = [
 ]
 
 
-CASES = [*ALONG, *OVER, *HALVES, *COSINES, *SHIFTS]
+def hankel(name: str, label: str, x: Any, *constants: float, **more: Any) -> OpCase:
+    """A row of a Hankel transform, whose constants are positional."""
+    function, reference = getattr(gt.fft, name), getattr(scipy.fft, name)
+    ops = ("rfft", "irfft")
+    return OpCase(function, (x, *constants), reference, ops=ops, label=label, rtol=1e3, **more)
+
+
+HANKEL = [
+    hankel(
+        "fht",
+        "",
+        draw(2, 5),
+        0.1,
+        0.5,
+        raises=[
+            Raises((draw(3) + 1j, 0.1, 0.5), DTypeError, "fht: came complex128"),
+            Raises((draw(0), 0.1, 0.5), DTypeError, "needed real numbers along an axis"),
+        ],
+    ),
+    hankel("fht", "biased", draw(4), 0.1, 2.0, 0.3, -0.4, dtypes=(np.float64,)),
+    hankel("fht", "pole", draw(4), 0.1, -1.0),
+    hankel(
+        "ifht",
+        "",
+        draw(4),
+        0.1,
+        2.0,
+        0.3,
+        0.2,
+        dtypes=(np.float64,),  # with a bias, SciPy leaves single precision
+        raises=[
+            Raises((draw(4), 0.1, 0, 0, 1), ArgumentError, "ifht: .*the transform is singular")
+        ],
+    ),
+]
+
+
+CASES = [*ALONG, *OVER, *HALVES, *COSINES, *SHIFTS, *HANKEL]
 
 NOT_NATIVE = dict.fromkeys(
     ("fft", "rfft", "irfft", "dct", "dst"), "a library of transforms does it"

@@ -23,6 +23,7 @@ def cases(function: Any, ref: Any) -> list[OpCase]:
         OpCase(function, (draw(2, 3), -1), ref, {"ddof": 1}, label="ddof"),
         OpCase(function, (draw(4),), ref, {"correction": 0.5}, label="correction"),
         OpCase(function, (draw(3, 2).T, 1), ref, label="strided"),
+        OpCase(function, (draw(2, 3), 0), ref, {"mean": draw(1, 3)}, ("sum",), label="mean"),
         OpCase(
             function,
             (FAR,),
@@ -31,7 +32,7 @@ def cases(function: Any, ref: Any) -> list[OpCase]:
             rtol=64,
             raises=[
                 Raises((FAR, 1), AxisError, f"{name}: came axis 1"),
-                Raises((FAR,), UnsupportedError, f"{name}: came mean=", {"mean": FAR}),
+                Raises((FAR,), UnsupportedError, f"{name}: came out=", {"out": FAR}),
                 Raises((FAR,), ArgumentError, f"{name}: came ddof", {"ddof": 1, "correction": 1}),
             ],
         ),
@@ -87,6 +88,6 @@ def moment(name: str) -> Any:
     return function
 
 
-TORCH = {"var": moment("var"), "std": moment("std")}
+TORCH = {"var": moment("var"), "std": moment("std"), "var-mean": None, "std-mean": None}
 
 CASES = with_torch(TORCH, SAMPLES)

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 
 import gradtape as gt
-from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
+from gradtape.errors import ArgumentError, AxisError, ShapeError, UnsupportedError
 from opcases.case import OpCase, Raises, draw, with_torch
+
+DTYPES = (np.float64, np.float32, np.int32)
 
 
 def padded(label: str, *args: Any, op: str = "pad", **params: Any) -> OpCase:
     """A case of pad by NumPy's own."""
-    return OpCase(gt.pad, args, np.pad, params, ops=(op,), label=label)
+    return OpCase(gt.pad, args, np.pad, params, ops=(op,), label=label, dtypes=DTYPES)
 
 
 SAMPLES = [
@@ -27,9 +29,14 @@ SAMPLES = [
             Raises((draw(2), -1), ArgumentError, "pad: came pad_width -1"),
             Raises((draw(2), 1.5), ArgumentError, "needed integers"),
             Raises((draw(2), (1, 2, 3)), ShapeError, "pad: came pad_width"),
-            Raises((draw(2), 1, "mean"), UnsupportedError, "mode 'mean'"),
-            Raises((draw(2), 1, "linear_ramp"), UnsupportedError, "end_val", {"end_values": 1}),
+            Raises((draw(2), 1, "average"), UnsupportedError, "mode 'average'; .*mean"),
+            Raises((draw(2), 1, lambda *_: None), UnsupportedError, "a function as mode"),
+            Raises((draw(2), 1, "mean"), ArgumentError, "end_values=.*ramp", {"end_values": 1}),
+            Raises((draw(2), 1, "mean"), ArgumentError, "one element", {"stat_length": 0}),
+            Raises((draw(2), 1, "reflect"), ArgumentError, "even", {"reflect_type": "up"}),
             Raises((draw(0), 1, "edge"), ShapeError, "axis of size 0"),
+            Raises((draw(0), 1, "maximum"), ShapeError, "axis of size 0"),
+            Raises((draw(2), {1: 1}), AxisError, "pad: came axis 1"),
         ],
     ),
     padded("number", draw(2, 3), 1),
@@ -44,6 +51,17 @@ SAMPLES = [
     padded("symmetric", draw(3, 4), 2, op="gather", mode="symmetric"),
     padded("wrap", draw(3, 4), 2, op="gather", mode="wrap"),
     padded("wrap-around", draw(3), 7, op="gather", mode="wrap"),
+    padded("dict", draw(2, 3), {-1: (1, 0)}),
+    padded("odd", draw(3, 4), ((1, 2), (3, 1)), op="gather", mode="reflect", reflect_type="odd"),
+    padded("odd-far", draw(3), (8, 9), op="gather", mode="reflect", reflect_type="odd"),
+    padded("odd-one", draw(1, 2), 2, op="gather", mode="reflect", reflect_type="odd"),
+    padded("symmetric-odd", draw(3), (8, 9), op="gather", mode="symmetric", reflect_type="odd"),
+    padded("ramp", draw(2, 3), ((1, 2), (0, 3)), op="concatenate", mode="linear_ramp"),
+    padded("ramp-to", draw(3), 2, op="concatenate", mode="linear_ramp", end_values=(-1.0, 2.0)),
+    padded("maximum", draw(2, 3), ((1, 2), (0, 1)), op="max", mode="maximum"),
+    padded("minimum", draw(4), 1, op="min", mode="minimum", stat_length=2),
+    padded("mean", draw(2, 3), 1, op="mean", mode="mean", stat_length=((1, 2), (9, 2))),
+    padded("median", draw(4), (2, 1), op="concatenate", mode="median"),
 ]
 
 
@@ -61,11 +79,15 @@ def torch_pad(
     return padded[0, 0]
 
 
+# Modes and options that PyTorch does not have.
+WITHOUT = "dict odd odd-far odd-one symmetric-odd ramp ramp-to maximum minimum mean median"
+
 TORCH = {
     "pad": torch_pad,
     "pad-values": None,
     "pad-symmetric": None,
     "pad-wrap-around": None,
+    **dict.fromkeys(f"pad-{label}" for label in WITHOUT.split()),
 }
 
 CASES = with_torch(TORCH, SAMPLES)

@@ -14,7 +14,6 @@ from gradtape.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from opcases.case import At, OpCase, Raises, draw
 
 NOT_NATIVE = {
-    "pool_indices": "the place of the element that was equal first, through all axes at once",
     "max_unpool": "has to see that no index repeats",
     "fractional_indices": "windows are where random numbers say",
 }

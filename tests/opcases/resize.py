@@ -13,7 +13,6 @@ from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
 from opcases.case import OpCase, Raises, draw
 
 NOT_NATIVE = {
-    "resample": "reads tables of places and weights",
     "unfold": "windows beside each other, each element of which is several axes of indices",
     "fold": "the same backwards",
 }

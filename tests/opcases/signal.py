@@ -168,6 +168,8 @@ IMAGES = [
 B, A = np.array([0.5, 0.3, -0.2]), np.array([1.5, -0.6, 0.25])
 SOS = np.array([[0.5, 0.3, -0.2, 1.0, -0.4, 0.2], [1.0, 0.4, 0.1, 1.0, 0.3, -0.1]])
 FILTER = ("lfilter", "convolve_nd")
+GUST = {"method": "gust"}
+FIRST = {"second_order": False}
 
 
 def unit(sos: Any) -> Any:
@@ -259,9 +261,21 @@ FILTERS = [
         raises=[
             Raises((B, A, draw(9)), ShapeError, "filtfilt: came 9 elements.*padlen, which is 9"),
             Raises((B, A, draw(9), -1, "no"), ArgumentError, "filtfilt: came padtype='no'"),
-            Raises((B, A, draw(20)), ArgumentError, "method='gust'", {"method": "gust"}),
+            Raises((B, A, draw(9), -1, "zeros"), ArgumentError, "filtfilt: came padtype='zeros'"),
+            Raises((B, A, draw(20)), ArgumentError, "method='no'", {"method": "no"}),
         ],
     ),
+    *(
+        case("filtfilt", f"gust-{label}", *args, ops=(*FILTER, "lstsq"), rtol=1e4, **more)
+        for label, args, more in (
+            ("", (B[:2], A[:2], draw(6)), {"params": GUST}),
+            ("longer-b", (B, A[:2], draw(7)), {"params": GUST, "second_order": False}),
+            ("ends", (B[:2], A[:2], draw(7)), {"params": {**GUST, "irlen": 3}}),
+            ("axis", (B[:2], A[:2], draw(5, 2), 0), {"params": GUST, "second_order": False}),
+            ("ends-axis", (B, A, draw(9, 2), 0), {"params": {**GUST, "irlen": 4}, **FIRST}),
+        )
+    ),
+    case("filtfilt", "gust-factor", B[:1], A[:1], draw(4), ops=("multiply",), params=GUST),
     OpCase(
         gt.signal.sosfiltfilt,
         (SOS[:1], draw(4)),
@@ -270,6 +284,16 @@ FILTERS = [
         ops=FILTER,
         rtol=256,
         second_order=False,
+    ),
+    OpCase(
+        gt.signal.sosfiltfilt,
+        (SOS[:1], draw(12)),
+        sosfiltfilt,
+        ops=FILTER,
+        rtol=256,
+        second_order=False,
+        label="default-padding",
+        raises=[Raises((SOS[:1], draw(9)), ShapeError, "sosfiltfilt: came 9 elements.*which is 9")],
     ),
 ]
 

@@ -114,6 +114,11 @@ STRUCTURED = [
     with_structure("her", a=COMPLEX, lower=True, label="her-complex"),
     with_structure("upper triangular", "solve_triangular"),
     with_structure("lower triangular", "solve_triangular"),
+    with_structure("diagonal", "solve_banded", a=np.diag([2.0, -1.0, 3.0])),
+    with_structure("tridiagonal", "solve_banded", a=np.triu(np.tril(A, 1), -1)),
+    with_structure(
+        "tridiagonal", "solve_banded", a=np.triu(np.tril(COMPLEX, 1), -1), label="tri-c"
+    ),
     OpCase(
         large,
         (regular(2, 3, 3), B),
@@ -209,7 +214,7 @@ def by_lu(label: str, lu: Any, pivots: Any, b: Any, *ops: str, trans: int = 0) -
         ((lu, pivots), b),
         scipy.linalg.lu_solve,
         {"trans": trans},
-        ops or ["row_order", "solve_triangular"],
+        ops or ["lu_order", "solve_triangular"],
         label=label,
         rtol=256,
         fixed=(1,),
@@ -235,7 +240,7 @@ FACTORED = [
         gt.linalg.lu_solve,
         ((np.stack([LU, A]), np.stack([PIVOTS, [0, 2, 2]])), draw(2, 3, 2)),
         scipy.linalg.lu_solve,
-        ops=["row_order"],
+        ops=["lu_order"],
         label="batched",
         rtol=256,
         fixed=(1,),
@@ -269,5 +274,5 @@ TORCH = {"factored": torch_factored, "lu_solve": torch_lu_solve}
 CASES = with_torch(TORCH, [*SOLVE, *STRUCTURED, *TRIANGULAR, *FACTORED])
 
 NOT_NATIVE = dict.fromkeys(
-    ("solve", "solve_again", "solve_triangular", "mirrored", "row_order"), "LAPACK does it"
+    ("solve", "solve_again", "solve_triangular", "mirrored"), "LAPACK does it"
 )

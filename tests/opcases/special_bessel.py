@@ -8,6 +8,7 @@ import numpy as np
 import scipy.special
 
 import gradtape as gt
+from gradtape.ops.special.bessel_fixed import i2, i2e
 from opcases.case import At, OpCase, draw, with_torch
 from opcases.special import POSITIVE, X, reference, special
 
@@ -54,6 +55,10 @@ SAMPLES: list[OpCase] = [
     special("i1", X, rtol=64, torch="special.i1", at=[At((0.0,), (0.5,))]),
     special("i0e", X, rtol=64, torch="special.i0e"),
     special("i1e", X, rtol=64, torch="special.i1e", at=[At((0.0,), (0.5,))]),
+    OpCase(i2, (X,), reference(lambda x: scipy.special.iv(2, x)), elementwise=True, rtol=64),
+    OpCase(i2e, (X,), reference(lambda x: scipy.special.ive(2, x)), elementwise=True, rtol=64),
+    special("i1", np.array([-9.0, 9.5]), label="far", rtol=64, at=[At((1e-310,), (0.5,))]),
+    special("i1e", np.array([-9.0, 9.5]), label="far", rtol=64, at=[At((1e10,), (-2e-16,))]),
     special("k0", POSITIVE, rtol=64),
     special("k1", POSITIVE, rtol=64),
     special("k0e", POSITIVE, rtol=64),
@@ -94,9 +99,10 @@ CASES = with_torch(TORCH, SAMPLES)
 NOT_NATIVE = dict.fromkeys(
     (
         *("jv", "yv", "iv", "kv", "jve", "yve", "ive", "kve", "hankel1", "hankel2", "hankel1e"),
-        *("hankel2e", "j0", "j1", "y0", "y1", "i0", "i1", "i0e", "i1e", "k0", "k1", "k0e", "k1e"),
+        *("hankel2e", "j0", "j1", "y0", "y1", "k0", "k1", "k0e", "k1e"),
         *("spherical_j", "spherical_y", "spherical_i", "spherical_k", "airy", "airye"),
         *("struve", "modstruve"),
     ),
     "no such elementary function",
 )
+ULPS = {"i0": 8, "i1": 12, "i2": 8, "i0e": 8, "i1e": 8, "i2e": 8}

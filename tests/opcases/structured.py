@@ -9,7 +9,7 @@ import scipy.linalg
 
 import gradtape as gt
 from gradtape.errors import ArgumentError, AxisError, LinAlgError, ShapeError
-from opcases.case import OpCase, Raises, draw, with_torch
+from opcases.case import At, OpCase, Raises, draw, with_torch
 from opcases.linalg import COMPLEX, SINGULAR, A, regular
 
 linalg = gt.linalg
@@ -46,6 +46,83 @@ STRUCTURED = [
         ops=["multiply", "reshape"],
         dtypes=DTYPES,
         raises=[Raises((A, draw(3, 2)), ShapeError, "khatri_rao.*same number of columns")],
+    ),
+]
+
+COEFFICIENTS = np.array([2.0, -1.0, 0.5, 3.0, -4.0])
+COMPANIONS = [
+    OpCase(
+        linalg.companion,
+        (COEFFICIENTS,),
+        scipy.linalg.companion,
+        ops=["gather", "verified"],
+        dtypes=DTYPES,
+        raises=[
+            Raises((np.array([1.0]),), ShapeError, "companion.*two coefficients or more"),
+            Raises((np.array([0.0, 1.0]),), ArgumentError, "companion: came 0.*leading"),
+        ],
+    ),
+    OpCase(
+        linalg.companion, (2.5 + STACK[0],), scipy.linalg.companion, ops=["gather"], label="batched"
+    ),
+    OpCase(
+        linalg.fiedler_companion,
+        (COEFFICIENTS,),
+        scipy.linalg.fiedler_companion,
+        ops=["gather"],
+        dtypes=DTYPES,
+        raises=[Raises((np.array([0.0, 1.0]),), ArgumentError, "fiedler_companion: came 0")],
+    ),
+    *(
+        OpCase(
+            linalg.fiedler_companion,
+            (COEFFICIENTS[:size],),
+            scipy.linalg.fiedler_companion,
+            ops=["gather"],
+            label=f"of-{size}",
+        )
+        for size in (2, 3, 4)
+    ),
+    OpCase(
+        linalg.fiedler,
+        (C,),
+        scipy.linalg.fiedler,
+        ops=["abs"],
+        at=[At(([1.0, 1.0],), ([0.0, 0.0],))],
+    ),
+    OpCase(
+        linalg.leslie,
+        (C, draw(2)),
+        scipy.linalg.leslie,
+        ops=["gather"],
+        dtypes=DTYPES,
+        raises=[Raises((C, C), ShapeError, "leslie.*one more in the first")],
+    ),
+    *(
+        OpCase(
+            linalg.convolution_matrix,
+            (C,),
+            scipy.linalg.convolution_matrix,
+            {"n": n, "mode": mode},
+            ["gather"],
+            label=f"{mode}-{n}",
+            raises=[
+                Raises((C,), ArgumentError, "convolution_matrix: came n=0", {"n": 0}),
+                Raises((C[:0],), ShapeError, "convolution_matrix.*a number or more", {"n": 1}),
+            ],
+        )
+        for mode in ("full", "same", "valid")
+        for n in (2, 5)
+    ),
+    OpCase(linalg.diagsvd, (C,), scipy.linalg.diagsvd, {"M": 3, "N": 4}, ["pad"], dtypes=DTYPES),
+    OpCase(
+        linalg.diagsvd,
+        (C,),
+        scipy.linalg.diagsvd,
+        {"M": 4, "N": 3},
+        ["pad"],
+        label="tall",
+        raises=[Raises((C,), ShapeError, "diagsvd.*needed 2 values", {"M": 2, "N": 4})],
     ),
 ]
 
@@ -223,6 +300,6 @@ TORCH = {
     "matrix_rank-vector": None,
 }
 
-CASES = with_torch(TORCH, [*STRUCTURED, *PARTS, *TENSORS, *CONDITION])
+CASES = with_torch(TORCH, [*STRUCTURED, *COMPANIONS, *PARTS, *TENSORS, *CONDITION])
 
 NOT_NATIVE = {"inverse_or_inf": "LAPACK does it"}

@@ -14,6 +14,7 @@ __all__: list[str] = []
 
 with registry.opened():
     from gradtape.ops.arrays import (
+        emath as emath,
         refused as refused,
         ufunc_methods as ufunc_methods,
         ufunc_options as ufunc_options,

@@ -4,9 +4,14 @@ from gradtape.core.op import registry
 
 with registry.opened():
     from gradtape.ops.linalg import (
+        balance as balance,
+        banded as banded,
+        banded_cholesky as banded_cholesky,
+        banded_eigen as banded_eigen,
         checks as checks,
         cholesky as cholesky,
         cofactors as cofactors,
+        companions as companions,
         condition as condition,
         determinant as determinant,
         eig as eig,
@@ -16,7 +21,9 @@ with registry.opened():
         funm as funm,
         gauge as gauge,
         hermitian as hermitian,
+        hessenberg as hessenberg,
         iterative as iterative,
+        ldl as ldl,
         lstsq as lstsq,
         lu as lu,
         matrix_functions as matrix_functions,
@@ -24,8 +31,10 @@ with registry.opened():
         polar as polar,
         powers as powers,
         products as products,
+        properties as properties,
         qr as qr,
         riccati as riccati,
+        rq as rq,
         schur as schur,
         solve as solve,
         spectral as spectral,
@@ -33,5 +42,6 @@ with registry.opened():
         subspaces as subspaces,
         svd as svd,
         tensors as tensors,
+        toeplitz as toeplitz,
         triangular as triangular,
     )

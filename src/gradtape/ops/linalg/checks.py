@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_in_place, move_batch_axis
-from gradtape.core.call import call
+from gradtape.core.batching import batch_at_front, batch_in_place, batch_together
 from gradtape.core.define import general
 from gradtape.core.lowering import Elements
-from gradtape.core.op import Op, Zero
+from gradtape.core.op import Zero
 from gradtape.errors import NotDifferentiableError
 from gradtape.ops.select import where
 from gradtape.ops.shape import broadcast_to
 from gradtape.typing import Array, ArrayLike
+
+# Raises if values, of arrays of a namespace, are not what is needed.
+Test = Callable[[Any, Any], None]
 
 
 def _granted_forward(xp: Any, holds: Any, message: str) -> Any:
@@ -54,16 +56,43 @@ def require(x: ArrayLike, holds: ArrayLike, message: str) -> Array:
     return where(_granted(holds, message=message), x, np.nan)
 
 
+def _verified_forward(xp: Any, x: Any, test: Test) -> Any:
+    test(xp, x)
+    return x.copy()
+
+
+# d x = dx
+_verified = general(
+    "verified",
+    _verified_forward,
+    infer=lambda x, test: x,
+    vjps=(lambda ct, _out, _x, test: ct,),
+    jvp=lambda tangents, _out, _x, test: tangents[0],
+    batch=batch_at_front,
+)
+
+
+def verified(x: Any, test: Test) -> Any:
+    """`x` as it is, after a test of its values that raises an error; compiled code raises it, too.
+
+    Functions made of others use it for conditions on values.
+
+    Args:
+        x: An array, or a stack of them.
+        test: A function of a namespace and the values, such that it is the same at every call.
+
+    >>> def small(xp, x):
+    ...     if xp.any(x > 1):
+    ...         raise gt.errors.LinAlgError("too large")
+    >>> gt.ops.linalg.checks.verified(np.array([2.0]), small)
+    Traceback (most recent call last):
+        ...
+    gradtape.errors.LinAlgError: too large
+    """
+    return _verified(x, test=test)
+
+
 # ---- derivatives that have none themselves ------------------------------------------------------
-
-
-def batch_alike(
-    op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
-) -> tuple[Any, int]:
-    """Batching of an op on arrays of one shape: what has no batch is repeated."""
-    moved = [x if n is None else move_batch_axis(x, n) for x, n in zip(args, axes, strict=True)]
-    shape = next(x.shape for x, n in zip(moved, axes, strict=True) if n is not None)
-    return call(op, [broadcast_to(x, shape) for x in moved], params), 0
 
 
 def _once_vjp(ct: Any, _out: Any, _x: Any, smooth: Any, message: str) -> Any:
@@ -81,7 +110,7 @@ _once = general(
     infer=lambda x, smooth, message: Aval(x.shape, x.dtype),
     vjps=(_once_vjp, Zero("truth values are piecewise constant")),
     jvp=_once_jvp,
-    batch=batch_alike,
+    batch=batch_together,
     lower=Elements(lambda i, x, smooth, message: x(*i)),
 )
 

@@ -144,7 +144,6 @@ def _second_change_of_diagonal(xp: Any, s: Any, e: Any, f: Any) -> Any:
     Beside it Σₖ Pᵢⱼₖ·(Eⱼₖ·Fₖᵢ − Eⱼᵢ·Fₖₖ), and the same with E and F exchanged.
     """
     triples = _products_without(xp, s, 3)
-    on_diagonal = 0
     beside = 0
     for one, other in ((e, f), (f, e)):
         diagonal = other.diagonal(0, -2, -1)

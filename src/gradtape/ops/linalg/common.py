@@ -10,7 +10,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval, aval_of
 from gradtape.errors import LinAlgError
-from gradtape.ops.arguments import as_array
+from gradtape.ops.arguments import as_array, refuse
 from gradtape.ops.cast import conj
 from gradtape.ops.shape import reshape
 from gradtape.typing import ArrayLike
@@ -45,6 +45,15 @@ def evaluated_by(name: str, function: str, remedy: str) -> Callable[..., Any]:
             raise LinAlgError(f"{name}: came {came}; {error}; {remedy}") from error
 
     return evaluate
+
+
+def without_effect(name: str, options: dict[str, Any]) -> None:
+    """Raise for options of SciPy other than those that say nothing about results.
+
+    Arguments are never overwritten, and what is not finite gives results that are not.
+    """
+    given = {key: value for key, value in options.items() if value is not False}
+    refuse(name, {key: value for key, value in given.items() if key != "check_finite"})
 
 
 SINGULAR = "needed a matrix that can be inverted; add a small multiple of the identity"

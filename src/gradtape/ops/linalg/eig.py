@@ -10,12 +10,11 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general, public
-from gradtape.ops.arguments import refuse
 from gradtape.ops.cast import conj, imag, stop_gradient
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.diagonal import diagonal
-from gradtape.ops.linalg.checks import once, require
-from gradtape.ops.linalg.common import adjoint, square
+from gradtape.ops.linalg.checks import once, require, verified
+from gradtape.ops.linalg.common import adjoint, square, without_effect
 from gradtape.ops.linalg.gauge import (
     alone,
     by_vectors,
@@ -28,7 +27,9 @@ from gradtape.ops.linalg.gauge import (
     unmoved,
     vanishes,
 )
-from gradtape.ops.norm import inexact
+from gradtape.ops.linalg.solve import inv, solve_stack
+from gradtape.ops.linalg.stacks import failed, matrices
+from gradtape.ops.norm import inexact, vector_norm
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike
@@ -71,10 +72,10 @@ def equal_pairs(w: Any) -> Any:
 def _dual_forward(xp: Any, v: Any) -> Any:
     """V⁻¹, and NaN where half of the digits or more would be lost."""
     size = v.shape[-1]
-    broken = xp.linalg.svd(v, compute_uv=False)
     if not size:
         return v
-    bad = ~(broken[..., -1] > xp.finfo(broken.dtype).eps ** 0.5 * broken[..., 0])
+    values = xp.linalg.svd(v, compute_uv=False)
+    bad = ~(values[..., -1] > xp.finfo(values.dtype).eps ** 0.5 * values[..., 0])
     safe = xp.where(bad[..., None, None], xp.eye(size, dtype=v.dtype), v)
     return xp.where(bad[..., None, None], xp.nan, xp.linalg.inv(safe)).astype(v.dtype)
 
@@ -164,23 +165,34 @@ class EigResult(NamedTuple):
     eigenvectors: Array
 
 
-@public(np.linalg.eig)
-def eig(a: ArrayLike, **others: Any) -> EigResult:
-    """Eigenvalues and right eigenvectors of a square matrix, or of each in a stack.
+@public(np.linalg.eig, "scipy.linalg.eig")
+def eig(
+    a: ArrayLike,
+    b: ArrayLike | None = None,
+    left: bool = False,
+    right: bool = True,
+    **others: Any,
+) -> EigResult | tuple[Array, ...] | Array:
+    """Eigenvalues and eigenvectors of a square matrix, or of each in a stack.
 
     Results are complex, also where they happen to be real numbers. The phases of eigenvectors are
     free, and gradients of what depends on them are refused.
 
     Args:
         a: The matrix.
-        **others: Options of SciPy, which are refused.
+        b: For the generalised problem `a @ v = w * b @ v`, a matrix that can be inverted.
+        left: Whether left eigenvectors are given: `vl.conj().T @ a = diag(w) @ vl.conj().T @ b`.
+        right: Whether right eigenvectors are given.
+        **others: Further options of SciPy, which are refused unless they are for speed.
 
     Returns:
         A named tuple: `eigenvalues`, in no particular order, and `eigenvectors`, in columns of
-        length 1.
+        length 1. With `left`, a tuple of the eigenvalues, left eigenvectors and, if wanted, right
+        ones; the eigenvalues alone if neither are wanted.
 
     Raises:
-        LinAlgError: A matrix is not square, or LAPACK did not converge.
+        LinAlgError: A matrix is not square; `b` is singular; left eigenvectors are asked for where
+            there is no basis of right ones; or LAPACK did not converge.
         UnsupportedError: An option that gradtape does not have.
         NotDifferentiableError: A derivative was asked for that does not exist.
 
@@ -188,8 +200,30 @@ def eig(a: ArrayLike, **others: Any) -> EigResult:
     >>> w
     array([0.+1.j, 0.-1.j])
     """
-    refuse("eig", others)
-    return EigResult(*_eig(square("eig", inexact(a))))
+    without_effect("eig", others)
+    a, b = _reduced("eig", a, b)
+    if not left:
+        return EigResult(*_eig(a)) if right else _eigvals(a)
+    w, v = _eig(a)
+    # V⁻¹·B⁻¹·A = diag(w)·V⁻¹: the rows of V⁻¹·B⁻¹ are left eigenvectors.
+    dual = adjoint(inv(verified(v, _independent)))
+    dual = dual if b is None else solve_stack(adjoint(b), dual)
+    lefts = dual / vector_norm(dual, axis=-2, keepdims=True)
+    return (w, lefts, v) if right else (w, lefts)
+
+
+def _independent(xp: Any, v: Any) -> None:
+    if v.size and (xp.linalg.cond(v) > xp.finfo(v.dtype).eps ** -0.5).any():
+        remedy = "needed a basis of them for left ones; use eig(a.conj().T)"
+        raise failed("eig", (v,), "eigenvectors depend on each other", remedy)
+
+
+def _reduced(name: str, a: ArrayLike, b: ArrayLike | None) -> tuple[Any, Any]:
+    """A, or B⁻¹·A, which has the eigenvalues and right eigenvectors of A·v = w·B·v; and B."""
+    if b is None:
+        return square(name, inexact(a)), None
+    a, b = matrices(name, a, b)
+    return solve_stack(b, a), b
 
 
 # ---- eigenvalues alone --------------------------------------------------------------------------
@@ -219,16 +253,17 @@ _eigvals = general(
 )
 
 
-@public(np.linalg.eigvals)
-def eigvals(a: ArrayLike, **others: Any) -> Array:
+@public(np.linalg.eigvals, "scipy.linalg.eigvals")
+def eigvals(a: ArrayLike, b: ArrayLike | None = None, **others: Any) -> Array:
     """Eigenvalues of a square matrix, or of each in a stack, as complex numbers.
 
     Args:
         a: The matrix.
-        **others: Options of SciPy, which are refused.
+        b: For the generalised problem `a @ v = w * b @ v`, a matrix that can be inverted.
+        **others: Further options of SciPy, which are refused unless they are for speed.
 
     Raises:
-        LinAlgError: A matrix is not square, or LAPACK did not converge.
+        LinAlgError: A matrix is not square; `b` is singular; or LAPACK did not converge.
         UnsupportedError: An option that gradtape does not have.
         NotDifferentiableError: A derivative was asked for that does not exist: of a single one of
             repeated eigenvalues, or of a matrix without a basis of eigenvectors.
@@ -236,5 +271,5 @@ def eigvals(a: ArrayLike, **others: Any) -> Array:
     >>> gt.linalg.eigvals(np.array([[2.0, 1.0], [0.0, 3.0]]))
     array([2.+0.j, 3.+0.j])
     """
-    refuse("eigvals", others)
-    return _eigvals(square("eigvals", inexact(a)))
+    without_effect("eigvals", others)
+    return _eigvals(_reduced("eigvals", a, b)[0])

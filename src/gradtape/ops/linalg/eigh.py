@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,10 +11,9 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general, public
 from gradtape.errors import ArgumentError
-from gradtape.ops.arguments import refuse
 from gradtape.ops.linalg.checks import once, require
 from gradtape.ops.linalg.cholesky import cholesky
-from gradtape.ops.linalg.common import adjoint, square
+from gradtape.ops.linalg.common import adjoint, square, without_effect
 from gradtape.ops.linalg.gauge import (
     alone,
     by_vectors,
@@ -134,7 +133,7 @@ class EighResult(NamedTuple):
     eigenvectors: Array
 
 
-@public(np.linalg.eigh)
+@public(np.linalg.eigh, "scipy.linalg.eigh")
 def eigh(
     a: ArrayLike,
     b: ArrayLike | str | None = None,
@@ -142,6 +141,8 @@ def eigh(
     UPLO: str = "L",
     lower: bool | None = None,
     eigvals_only: bool = False,
+    type: int = 1,
+    subset_by_index: tuple[int, int] | None = None,
     **others: Any,
 ) -> EighResult | Array:
     """Eigenvalues and eigenvectors of a Hermitian matrix, or of each in a stack.
@@ -157,15 +158,19 @@ def eigh(
         UPLO: Which triangle is read: "L" or "U"; it may be given in the place of `b`, as in NumPy.
         lower: The same in SciPy's way: True for "L", False for "U".
         eigvals_only: Whether only the eigenvalues are given.
-        **others: Further options of SciPy, which are refused.
+        type: Which generalised problem it is: 1 for the one above, 2 for `a @ b @ v = w * v`, 3 for
+            `b @ a @ v = w * v`.
+        subset_by_index: The numbers of the first and the last eigenvalue that are wanted.
+        **others: Further options of SciPy, which are refused unless they are for speed.
 
     Returns:
         A named tuple: `eigenvalues`, in ascending order, and `eigenvectors`, in columns; with `b`
-        these are such that `v.conj().T @ b @ v` is the identity.
+        these are such that `v.conj().T @ b @ v` is the identity, or `v.conj().T @ inv(b) @ v` if
+        `type` is 3.
 
     Raises:
         LinAlgError: A matrix is not square; or `b` is not positive definite.
-        ArgumentError: There is no such triangle.
+        ArgumentError: There is no such triangle, type or subset.
         UnsupportedError: An option that gradtape does not have.
         NotDifferentiableError: A derivative was asked for that does not exist.
 
@@ -176,20 +181,53 @@ def eigh(
     if isinstance(b, str):
         UPLO, b = b, None
     reads_lower = _reads_lower("eigh", UPLO, lower)
-    refuse("eigh", others)
+    without_effect("eigh", others)
     a = square("eigh", inexact(a))
+    chosen = _subset(subset_by_index, a.shape[-1])
     if b is None:
         if eigvals_only:
-            return _eigvalsh(a, lower=reads_lower)
-        return EighResult(*decompose(a, lower=reads_lower))
+            return _eigvalsh(a, lower=reads_lower)[..., chosen]
+        w, v = decompose(a, lower=reads_lower)
+        return EighResult(w[..., chosen], v[..., chosen])
     b = mirrored(square("eigh", inexact(b)), lower=reads_lower, conjugate=True)
-    factor = cholesky(b)
-    half = solve_triangular(factor, mirrored(a, lower=reads_lower, conjugate=True), lower=True)
-    reduced = solve_triangular(factor, adjoint(half), lower=True)
+    reduced, back = _reduced(mirrored(a, lower=reads_lower, conjugate=True), cholesky(b), type)
     if eigvals_only:
-        return _eigvalsh(reduced, lower=True)
+        return _eigvalsh(reduced, lower=True)[..., chosen]
     w, v = decompose(reduced, lower=True)
-    return EighResult(w, solve_triangular(adjoint(factor), v, lower=False))
+    return EighResult(w[..., chosen], back(v[..., chosen]))
+
+
+def _reduced(a: Any, factor: Any, type: int) -> tuple[Any, Callable[[Any], Any]]:
+    """The problem without B = L·Lᴴ, and what gives the eigenvectors of the one with it.
+
+    A·v = w·B·v has L⁻¹·A·L⁻ᴴ and v = L⁻ᴴ·y; A·B·v = w·v has Lᴴ·A·L and the same, B·A·v = w·v has
+    v = L·y.
+    """
+    if type not in (1, 2, 3):
+        raise ArgumentError(f"eigh: came type={type!r}; needed 1, 2 or 3")
+    if type == 3:
+        return adjoint(factor) @ a @ factor, lambda y: factor @ y
+
+    def back(y: Any) -> Any:
+        return solve_triangular(adjoint(factor), y, lower=False)
+
+    if type == 2:
+        return adjoint(factor) @ a @ factor, back
+    half = solve_triangular(factor, a, lower=True)
+    return solve_triangular(factor, adjoint(half), lower=True), back
+
+
+def _subset(numbers: tuple[int, int] | None, size: int) -> slice:
+    """The eigenvalues from one number to another, both of them included."""
+    if numbers is None:
+        return slice(None)
+    first, last = numbers
+    if not 0 <= first <= last < size:
+        raise ArgumentError(
+            f"eigh: came the numbers {first} to {last} of {size} eigenvalues; needed the first and "
+            f"the last one, from 0 to {size - 1}"
+        )
+    return slice(first, last + 1)
 
 
 def _reads_lower(name: str, uplo: str, lower: bool | None) -> bool:
@@ -232,13 +270,15 @@ _eigvalsh = general(
 )
 
 
-@public(np.linalg.eigvalsh)
+@public(np.linalg.eigvalsh, "scipy.linalg.eigvalsh")
 def eigvalsh(
     a: ArrayLike,
     b: ArrayLike | str | None = None,
     *,
     UPLO: str = "L",
     lower: bool | None = None,
+    type: int = 1,
+    subset_by_index: tuple[int, int] | None = None,
     **others: Any,
 ) -> Array:
     """Eigenvalues of a Hermitian matrix, or of each in a stack, in ascending order.
@@ -251,13 +291,19 @@ def eigvalsh(
         b: For the generalised problem `a @ v = w * b @ v`, a positive definite Hermitian matrix.
         UPLO: Which triangle is read: "L" or "U"; it may be given in the place of `b`, as in NumPy.
         lower: The same in SciPy's way: True for "L", False for "U".
-        **others: Further options of SciPy, which are refused.
+        type: Which generalised problem it is: 1 for the one above, 2 for `a @ b @ v = w * v`, 3 for
+            `b @ a @ v = w * v`.
+        subset_by_index: The numbers of the first and the last eigenvalue that are wanted.
+        **others: Further options of SciPy, which are refused unless they are for speed.
 
     Raises:
         LinAlgError: A matrix is not square; or `b` is not positive definite.
+        ArgumentError: There is no such triangle, type or subset.
+        UnsupportedError: An option that gradtape does not have.
         NotDifferentiableError: A derivative was asked for that does not exist.
 
     >>> gt.linalg.eigvalsh(np.array([[2.0, 1.0], [1.0, 2.0]]))
     array([1., 3.])
     """
-    return eigh(a, b, UPLO=UPLO, lower=lower, eigvals_only=True, **others)
+    options = {"type": type, "subset_by_index": subset_by_index, **others}
+    return eigh(a, b, UPLO=UPLO, lower=lower, eigvals_only=True, **options)

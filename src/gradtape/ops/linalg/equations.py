@@ -1,4 +1,4 @@
-"""Equations for a matrix: Sylvester's, Lyapunov's and Riccati's. Xᴴ is the conjugate transpose."""
+"""Equations for a matrix: Sylvester's and Lyapunov's. Xᴴ is the conjugate transpose."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from gradtape.core.aval import Aval
 from gradtape.core.define import general, public, unbroadcast
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.linalg.common import adjoint
+from gradtape.ops.linalg.lapack import lapack, scipy_linalg
 from gradtape.ops.linalg.stacks import (
     batch_stacks,
     common_dtype,
     failed,
-    lapack,
     matrices,
     over_stack,
-    scipy_linalg,
     stack_of,
 )
 from gradtape.ops.norm import inexact
@@ -130,6 +129,10 @@ def solve_continuous_lyapunov(a: ArrayLike, q: ArrayLike, /) -> Array:
     """
     a, q = matrices("solve_continuous_lyapunov", a, q)
     return _sylvester(a, adjoint(a), q)
+
+
+# SciPy's older name
+solve_lyapunov = solve_continuous_lyapunov
 
 
 def _discrete_forward(_xp: Any, a: Any, q: Any) -> Any:

@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
-from gradtape.core.define import general, public
+from gradtape.core.define import public
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.linalg.cholesky import cholesky
 from gradtape.ops.linalg.columns import in_columns
 from gradtape.ops.linalg.common import adjoint, square
+from gradtape.ops.linalg.lu import order_of_rows
 from gradtape.ops.linalg.triangular import triangular
 from gradtape.ops.norm import inexact
 from gradtape.ops.shape import broadcast_to, reshape
@@ -75,28 +74,6 @@ def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, /) -> Array:
 # ---- LU -----------------------------------------------------------------------------------------
 
 
-def _order_forward(xp: Any, pivots: Any, back: bool) -> Any:
-    """Which row comes where after the exchanges, one after the other, that pivots stand for."""
-    *stack, size = pivots.shape
-    order = np.broadcast_to(np.arange(size), pivots.shape).copy()
-    if size and ((pivots < 0) | (pivots >= size)).any():
-        raise ArgumentError(
-            f"lu_solve: came pivots out of bounds; needed rows from 0 to {size - 1}"
-        )
-    for index in np.ndindex(*stack):
-        for row, other in enumerate(pivots[index].tolist()):
-            order[(*index, [row, other])] = order[(*index, [other, row])]
-    return xp.asarray(order.argsort(axis=-1) if back else order)
-
-
-_row_order = general(
-    "row_order",
-    _order_forward,
-    infer=lambda pivots, back: Aval(pivots.shape, np.dtype(np.int64)),
-    batch=batch_at_front,
-)
-
-
 @public("scipy.linalg.lu_solve")
 def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, /, trans: int = 0) -> Array:
     """The solution x of `a @ x = b`, given the LU factors of `a`.
@@ -124,7 +101,7 @@ def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, /, trans: in
             f"lu_solve: came factors of shape {lu.shape} and pivots of shape {pivots.shape}; "
             f"needed pivots of shape {lu.shape[:-1]}"
         )
-    order = _row_order(pivots, back=bool(trans))
+    order = order_of_rows(pivots, rows=lu.shape[-1], inverse=bool(trans))
 
     def solve(b: Any) -> Any:
         if not trans:

@@ -11,6 +11,7 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
 from gradtape.core.define import functions, general, public
 from gradtape.ops.cast import astype, real
+from gradtape.ops.linalg.checks import verified
 from gradtape.ops.linalg.solve import inv
 from gradtape.ops.linalg.stacks import failed, matrices
 from gradtape.typing import Array, ArrayLike
@@ -18,21 +19,10 @@ from gradtape.typing import Array, ArrayLike
 _REMEDY = "needed a basis of eigenvectors; use expm, logm, sqrtm and so on, which need none"
 
 
-def _basis_forward(xp: Any, v: Any) -> Any:
+def _independent(xp: Any, v: Any) -> None:
+    """Whether more than half of the digits of what is computed by eigenvectors is right."""
     if v.size and (xp.linalg.cond(v) > xp.finfo(v.dtype).eps ** -0.5).any():
         raise failed("funm", (v,), "eigenvectors that depend on each other", _REMEDY)
-    return v.copy()
-
-
-# The eigenvectors as they are, if more than half of the digits of what is computed by them is right
-_basis = general(
-    "eigenvector_basis",
-    _basis_forward,
-    infer=lambda v: v,
-    vjps=(lambda ct, _out, _v: ct,),
-    jvp=lambda tangents, _out, _v: tangents[0],
-    batch=batch_at_front,
-)
 
 
 def _real_forward(xp: Any, x: Any) -> Any:
@@ -79,6 +69,6 @@ def funm(x: ArrayLike, func: Callable[[Any], Any], /) -> Array:
     w, v = functions["eig"](x)
     # NumPy's eig gives real results for real eigenvalues; functions of them need not be real.
     complex_dtype = np.result_type(x.dtype, np.complex64)
-    w, v = astype(w, complex_dtype), _basis(astype(v, complex_dtype))
+    w, v = astype(w, complex_dtype), verified(astype(v, complex_dtype), _independent)
     out = (v * func(w)[..., None, :]) @ inv(v)
     return out if x.dtype.kind == "c" else _real_result(out)

@@ -22,11 +22,10 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
-from gradtape.core.call import call
+from gradtape.core.batching import batch_together
 from gradtape.core.define import general
 from gradtape.core.lowering import Elements
-from gradtape.core.op import Op, Zero
+from gradtape.core.op import Zero
 from gradtape.ops.cast import astype, real, stop_gradient
 from gradtape.ops.cumulative import cumsum
 from gradtape.ops.diagonal import diagonal
@@ -35,7 +34,6 @@ from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint
 from gradtape.ops.reduce import max as max_of, sum as sum_of
 from gradtape.ops.select import divide_or_zero, where
-from gradtape.ops.shape import broadcast_to
 
 # How far values have to be apart to count as different, in units of rounding of the largest one:
 # LAPACK's own errors, and those of matrices that are products, stay below half of it. They do not
@@ -107,15 +105,6 @@ def _steady_jvp(tangents: Sequence[Any], _out: Any, _ct: Any, same: Any, message
     return None if change is None else equal_weights(change, same, message, change)
 
 
-def _steady_batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
-    (ct, same), (axis, axis2) = args, axes
-    size = ct.shape[axis] if axis is not None else same.shape[axis2]
-    ct = move_batch_axis(ct, axis) if axis is not None else broadcast_to(ct, (size, *ct.shape))
-    if axis2 is None:
-        return call(op, (ct, broadcast_to(same, (size, *same.shape))), params), 0
-    return call(op, (ct, move_batch_axis(same, axis2)), params), 0
-
-
 # The identity, whose tangents have to be the same for equal values as well
 _steady = general(
     "equal_weights",
@@ -126,7 +115,7 @@ _steady = general(
         Zero("truth values are piecewise constant"),
     ),
     jvp=_steady_jvp,
-    batch=_steady_batch,
+    batch=batch_together,
     lower=Elements(lambda i, ct, same, message: ct(*i)),
 )
 

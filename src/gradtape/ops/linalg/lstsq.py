@@ -13,12 +13,19 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import broadcast_sizes, functions, general, public, unbroadcast
+from gradtape.core.define import (
+    answers,
+    broadcast_sizes,
+    functions,
+    general,
+    public,
+    unbroadcast,
+)
 from gradtape.core.tensor import Tensor, concrete, innermost
 from gradtape.errors import ArgumentError, ConversionError
 from gradtape.ops.cast import conj, real
 from gradtape.ops.linalg.columns import in_columns
-from gradtape.ops.linalg.common import adjoint, square
+from gradtape.ops.linalg.common import adjoint, square, without_effect
 from gradtape.ops.linalg.hermitian import mirrored
 from gradtape.ops.linalg.stacks import batch_stacks, computed_in, matrix_stack, stack_of
 from gradtape.ops.matmul import by_left
@@ -121,6 +128,45 @@ def _pinv_each(x: Any, cutoffs: Any, hermitian: bool) -> Any:
         _pinv(matrices[i], rtol=float(cutoff), hermitian=hermitian) for i, cutoff in enumerate(each)
     ]
     return reshape(functions["stack"](found), (*shape, x.shape[-1], x.shape[-2]))
+
+
+@answers("scipy.linalg.pinvh")
+def pinvh(
+    a: ArrayLike,
+    atol: float | None = None,
+    rtol: float | None = None,
+    lower: bool = True,
+    return_rank: bool = False,
+    **others: Any,
+) -> Array | tuple[Array, Array]:
+    """The pseudo-inverse of a Hermitian matrix, or of each in a stack.
+
+    Args:
+        a: The matrix; only one triangle is read, and the derivative is that with respect to a
+            matrix that stays Hermitian and keeps its rank.
+        atol: Only None or 0: what counts as 0 is relative.
+        rtol: Eigenvalues count as 0 if they are not larger than the largest one times this; None is
+            the spacing of numbers times the size.
+        lower: Whether the lower triangle is read, else the upper one.
+        return_rank: Whether the rank is given as well.
+        **others: Options of SciPy for speed, which have no effect.
+
+    Raises:
+        LinAlgError: A matrix is not square.
+        UnsupportedError: An option that gradtape does not have.
+
+    >>> gt.linalg.pinvh(np.array([[2.0, 0.0], [0.0, 0.0]]))
+    array([[0.5, 0. ],
+           [0. , 0. ]])
+    """
+    without_effect("pinvh", {**others, "atol": atol or None})
+    a = square("pinvh", inexact(a))
+    a = a if lower else adjoint(a)
+    cutoff = a.shape[-1] * float(np.finfo(a.dtype).eps) if rtol is None else float(rtol)
+    inverse = pinv(a, cutoff, True)
+    if not return_rank:
+        return inverse
+    return inverse, functions["matrix_rank"](a, hermitian=True, rtol=cutoff)
 
 
 # ---- least squares ------------------------------------------------------------------------------

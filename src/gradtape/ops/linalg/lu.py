@@ -10,13 +10,14 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
 from gradtape.core.define import answers, general
-from gradtape.ops.arguments import refuse
+from gradtape.errors import ArgumentError
 from gradtape.ops.diagonal import tril, triu
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
-from gradtape.ops.linalg.common import adjoint
+from gradtape.ops.linalg.common import adjoint, without_effect
+from gradtape.ops.linalg.lapack import lapack
 from gradtape.ops.linalg.qr import regular
-from gradtape.ops.linalg.stacks import lapack, matrix_stack
+from gradtape.ops.linalg.stacks import matrix_stack
 from gradtape.ops.linalg.triangular import divided_by_upper, solve_triangular
 from gradtape.ops.locate import one_hot
 from gradtape.typing import Array, ArrayLike
@@ -95,7 +96,9 @@ def _vjp(ct: Any, out: Any, _x: Any) -> Any:
         back = concatenate([back, below], -2)
     if right is not None:
         back = concatenate([back, right], -1)
-    return take_along_axis(back, _order(pivots, rows=back.shape[-2], inverse=True)[..., None], -2)
+    return take_along_axis(
+        back, order_of_rows(pivots, rows=back.shape[-2], inverse=True)[..., None], -2
+    )
 
 
 def _jvp(tangents: Sequence[Any], out: Any, _x: Any) -> Any:
@@ -103,7 +106,7 @@ def _jvp(tangents: Sequence[Any], out: Any, _x: Any) -> Any:
     rows, columns = packed.shape[-2:]
     count = min(rows, columns)
     lower, upper, square_lower, square_upper, safe = _parts(packed)
-    order = _order(pivots, rows=rows, inverse=False)
+    order = order_of_rows(pivots, rows=rows, inverse=False)
     moved = take_along_axis(tangents[0], order[..., None], -2)
     inner = _by_unit(square_lower, moved[..., :count, :count])
     strict = tril(divided_by_upper(inner, safe, by_adjoint=False), -1)
@@ -141,6 +144,11 @@ _factor = general(
 
 def _order_forward(xp: Any, pivots: Any, rows: int, inverse: bool) -> Any:
     swaps = np.asarray(pivots if xp is np else pivots.get())
+    if swaps.size and not (swaps.min() >= 0 and swaps.max() < rows):
+        # Those of lu_factor never are.
+        raise ArgumentError(
+            f"lu_solve: came pivots out of bounds; needed rows from 0 to {rows - 1}"
+        )
     order = np.empty((*swaps.shape[:-1], rows), np.int64)
     order[...] = np.arange(rows)
     for index in np.ndindex(swaps.shape[:-1]):
@@ -150,8 +158,8 @@ def _order_forward(xp: Any, pivots: Any, rows: int, inverse: bool) -> Any:
     return xp.asarray(np.argsort(order, axis=-1) if inverse else order)
 
 
-# Rows are swapped with their pivots one after the other
-_order = general(
+# Which row comes where: rows are swapped with their pivots one after the other
+order_of_rows = general(
     "lu_order",
     _order_forward,
     infer=lambda pivots, rows, inverse: Aval((*pivots.shape[:-1], rows), np.dtype(np.int64)),
@@ -168,7 +176,7 @@ def lu_factor(a: ArrayLike, **others: Any) -> tuple[Array, Array]:
 
     Args:
         a: The matrix, or a stack of them.
-        **others: Options of SciPy for speed, which have to be left at their defaults.
+        **others: Options of SciPy for speed, which have no effect.
 
     Returns:
         The matrix that has `u` in its upper triangle and `l` below, of which the diagonal is 1; and
@@ -186,7 +194,7 @@ def lu_factor(a: ArrayLike, **others: Any) -> tuple[Array, Array]:
     >>> piv
     array([1, 1], dtype=int32)
     """
-    _plain("lu_factor", others)
+    without_effect("lu_factor", others)
     return _factor(matrix_stack("lu_factor", a))  # type: ignore[no-any-return]
 
 
@@ -216,7 +224,7 @@ def lu(
         a: The matrix.
         permute_l: Whether to give `p @ l` and `u` only.
         p_indices: Whether to give the permutation as indices: `a = (l @ u)[p]`.
-        **others: Options of SciPy for speed, which have to be left at their defaults.
+        **others: Options of SciPy for speed, which have no effect.
 
     Returns:
         A named tuple of `P`, `L` and `U`; or a tuple of two if `permute_l`.
@@ -231,19 +239,14 @@ def lu(
     array([[2., 4.],
            [0., 1.]])
     """
-    _plain("lu", others)
+    without_effect("lu", others)
     packed, pivots = _factor(matrix_stack("lu", a))
     lower, upper = _unit_lower(packed), _upper(packed)
     rows = packed.shape[-2]
-    where_from = _order(pivots, rows=rows, inverse=True)
+    where_from = order_of_rows(pivots, rows=rows, inverse=True)
     if permute_l:
         return take_along_axis(lower, where_from[..., None], -2), upper
     if p_indices:
         return LUResult(where_from, lower, upper)
     real = np.empty(0, packed.dtype).real.dtype
     return LUResult(one_hot(where_from, rows, dtype=real), lower, upper)
-
-
-def _plain(name: str, others: dict[str, Any]) -> None:
-    defaults = {"overwrite_a": False, "check_finite": True}
-    refuse(name, {key: value for key, value in others.items() if value != defaults.get(key)})

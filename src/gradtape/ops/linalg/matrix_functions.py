@@ -18,12 +18,14 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import broadcast_sizes, general, public, unbroadcast
+from gradtape.core.define import answers, broadcast_sizes, general, public, unbroadcast
 from gradtape.core.tensor import Tensor
+from gradtape.errors import ArgumentError
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.checks import require
-from gradtape.ops.linalg.common import MATRIX, adjoint
+from gradtape.ops.linalg.common import MATRIX, adjoint, without_effect
+from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.powers import matrix_power
 from gradtape.ops.linalg.roots import logarithm_of, null_space_of, power_of, root_of, sign_of
 from gradtape.ops.linalg.stacks import (
@@ -32,10 +34,10 @@ from gradtape.ops.linalg.stacks import (
     failed,
     matrices,
     over_stack,
-    scipy_linalg,
     stack_of,
 )
-from gradtape.ops.shape import broadcast_to
+from gradtape.ops.norm import matrix_norm
+from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
 
@@ -192,6 +194,66 @@ def expm(x: ArrayLike, /) -> Array:
            [0., 1.]])
     """
     return _apply("expm", x)
+
+
+@answers("scipy.linalg.expm_frechet")
+def expm_frechet(
+    A: ArrayLike,
+    E: ArrayLike,
+    method: str | None = None,
+    compute_expm: bool = True,
+    **others: Any,
+) -> tuple[Array, Array] | Array:
+    """The exponential of a square matrix, or of each in a stack, and its derivative along another.
+
+    Args:
+        A: The matrix.
+        E: The direction, a matrix of the same size.
+        method: Taken as SciPy does, "SPS" or "blockEnlarge"; the first one is used.
+        compute_expm: Whether the exponential is given, and not the derivative alone.
+        **others: Options of SciPy for speed, which have no effect.
+
+    Raises:
+        LinAlgError: A matrix is not square.
+        ShapeError: The sizes differ.
+        ArgumentError: There is no such method.
+        UnsupportedError: An option that gradtape does not have.
+
+    >>> gt.linalg.expm_frechet(np.zeros((2, 2)), np.eye(2), compute_expm=False)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    without_effect("expm_frechet", others)
+    if method not in (None, "SPS", "blockEnlarge"):
+        raise ArgumentError(f"expm_frechet: came method={method!r}; needed 'SPS' or 'blockEnlarge'")
+    a, e = matrices("expm_frechet", A, E)
+    change = _along(a, e, "expm", 0.0)
+    return (expm(a), change) if compute_expm else change
+
+
+@answers("scipy.linalg.expm_cond")
+def expm_cond(A: ArrayLike, **others: Any) -> Array:
+    """How much relative changes of a matrix, or of each in a stack, are enlarged by `expm`.
+
+    Args:
+        A: The matrix.
+        **others: Options of SciPy for speed, which have no effect.
+
+    Raises:
+        LinAlgError: A matrix is not square.
+        UnsupportedError: An option that gradtape does not have.
+
+    >>> float(gt.linalg.expm_cond(np.array([[2.0]])))
+    2.0
+    """
+    without_effect("expm_cond", others)
+    (a,) = matrices("expm_cond", A)
+    size = a.shape[-1]
+    # One direction for each element: the derivative as a matrix of size² rows and columns.
+    directions = np.eye(size * size, dtype=a.dtype).reshape(-1, size, size)
+    changes = _along(a[..., None, :, :], directions, "expm", 0.0)
+    slopes = reshape(changes, (*a.shape[:-2], size * size, size * size))
+    return matrix_norm(slopes, ord=2) * matrix_norm(a) / matrix_norm(expm(a))
 
 
 @public("scipy.linalg.logm")

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
+from gradtape.core.batching import batch_at_front, batch_together
 from gradtape.core.define import answers, general
 from gradtape.errors import ArgumentError
 from gradtape.ops.comparison import isfinite
-from gradtape.ops.linalg.checks import batch_alike, require
+from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint
 from gradtape.ops.linalg.gauge import outside, skew
 from gradtape.ops.linalg.hermitian import symmetric_part
@@ -58,7 +58,7 @@ balanced = general(
     infer=lambda p, c: Aval(c.shape, np.result_type(p.dtype, c.dtype)),
     vjp_all=_balanced_vjp,
     jvp=_balanced_jvp,
-    batch=batch_alike,
+    batch=batch_together,
 )
 
 

@@ -19,7 +19,8 @@ from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint
 from gradtape.ops.linalg.gauge import largest, outside, rounding, skew, vanishes
-from gradtape.ops.linalg.stacks import matrix_stack, over_stack, scipy_linalg
+from gradtape.ops.linalg.lapack import scipy_linalg
+from gradtape.ops.linalg.stacks import matrix_stack, over_stack
 from gradtape.ops.linalg.triangular import divided_by_upper
 from gradtape.ops.select import where
 from gradtape.ops.which import all as all_of

@@ -17,6 +17,7 @@ from gradtape.errors import ShapeError
 from gradtape.ops.linalg.common import adjoint
 from gradtape.ops.linalg.equations import discrete_lyapunov, solve_continuous_lyapunov
 from gradtape.ops.linalg.hermitian import symmetric_part
+from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.solve import solve, solve_stack
 from gradtape.ops.linalg.stacks import (
     batch_stacks,
@@ -24,7 +25,6 @@ from gradtape.ops.linalg.stacks import (
     failed,
     matrices,
     over_stack,
-    scipy_linalg,
     stack_of,
 )
 from gradtape.ops.norm import inexact

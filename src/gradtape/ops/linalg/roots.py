@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from gradtape.errors import LinAlgError
-from gradtape.ops.linalg.stacks import failed, scipy_linalg
+from gradtape.ops.linalg.lapack import scipy_linalg
+from gradtape.ops.linalg.stacks import failed
 
 _SINGULAR = "needed a matrix without the eigenvalue 0; add a small multiple of the identity"
 # Newton's iteration for the sign doubles the correct digits at each step, once it is near.

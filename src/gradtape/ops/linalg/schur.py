@@ -19,7 +19,7 @@ from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint, square
 from gradtape.ops.linalg.eig import complex_of, equal_pairs
 from gradtape.ops.linalg.gauge import differences, skew, vanishes
-from gradtape.ops.linalg.stacks import scipy_linalg
+from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.triangular import solve_triangular
 from gradtape.ops.norm import inexact
 from gradtape.ops.select import where
@@ -46,10 +46,9 @@ def _vectors_forward(xp: Any, t: Any) -> Any:
     out = np.zeros(t.shape, t.dtype)
     out[..., np.arange(size), np.arange(size)] = 1
     for j in range(1, size):
-        shifted = t[..., :j, :j] - t[..., j, j][..., None, None] * np.eye(j, dtype=t.dtype)
         for i in range(j - 1, -1, -1):
             rest = t[..., i, j] + (t[..., i, i + 1 : j] * out[..., i + 1 : j, j]).sum(axis=-1)
-            pivot = shifted[..., i, i]
+            pivot = t[..., i, i] - t[..., j, j]
             out[..., i, j] = -rest / np.where(pivot == 0, np.nan, pivot)
     return xp.asarray(out)
 
@@ -107,9 +106,8 @@ def _forward(xp: Any, x: Any) -> Any:
 def _basis(t: Any) -> tuple[Any, Any, Any]:
     """Eigenvectors of T, required to exist; differences of its eigenvalues, and which are equal."""
     same, gaps = _shares(t)
-    alone = same ^ np.eye(t.shape[-1], dtype=bool)
-    below = tril(t, -1)
-    fine = all_of((alone ^ True) & (below == 0), MATRIX, keepdims=True)
+    repeated = same ^ np.eye(t.shape[-1], dtype=bool)
+    fine = all_of((repeated ^ True) & (tril(t, -1) == 0), MATRIX, keepdims=True)
     safe = where(fine, t, np.diag(np.arange(t.shape[-1])).astype(t.dtype))
     vectors = _vectors(safe)
     return require(vectors, fine & isfinite(vectors), REPEATED), gaps, same

@@ -14,17 +14,13 @@ from gradtape.core.define import general, public, unbroadcast
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, UnsupportedError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.linalg.banded import banded
+from gradtape.ops.linalg.bands import diagonals
 from gradtape.ops.linalg.columns import in_columns
 from gradtape.ops.linalg.common import SINGULAR, adjoint, evaluated_by, infer_like, square
 from gradtape.ops.linalg.hermitian import mirrored
-from gradtape.ops.linalg.stacks import (
-    batch_stacks,
-    computed_in,
-    failed,
-    lapack,
-    over_stack,
-    stack_of,
-)
+from gradtape.ops.linalg.lapack import lapack
+from gradtape.ops.linalg.stacks import batch_stacks, computed_in, failed, over_stack, stack_of
 from gradtape.ops.linalg.triangular import solve_triangular
 from gradtape.ops.matmul import by_left
 from gradtape.ops.norm import inexact
@@ -248,6 +244,7 @@ _STRUCTURES = {
     "her": "her", "hermitian": "her",
     "pos": "pos", "positive definite": "pos",
     "upper triangular": "upper", "lower triangular": "lower",
+    "diagonal": "diagonal", "tridiagonal": "tridiagonal",
 }  # fmt: skip
 
 
@@ -268,21 +265,26 @@ def solve(
         b: A vector if it has one axis, else a matrix of columns or a stack of them.
         lower: Whether the lower triangle of a matrix with a structure is read, else the upper one.
         assume_a: What the matrix is known to be: "gen" (or None), "sym", "her", "pos",
-            "upper triangular", "lower triangular". Only one triangle is read of any but "gen", and
-            the derivative is that with respect to a matrix that stays what it is.
+            "upper triangular", "lower triangular", "diagonal", "tridiagonal". No more is read than
+            the matrix is said to have, one triangle if it has two alike, and the derivative is that
+            with respect to a matrix that stays what it is.
         transposed: Whether to solve `a.mT @ x = b`.
 
     Raises:
         LinAlgError: A matrix is not square, or singular; or not positive definite but said to be.
         ShapeError: `b` does not fit.
         ArgumentError: There is no such structure.
+        UnsupportedError: The structure is "banded".
 
     >>> gt.solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 2.0]))
     array([1. , 0.5])
     """
     a, b = square("solve", a), as_array(b)
-    if assume_a in ("diagonal", "tridiagonal", "banded"):
-        raise UnsupportedError(f"solve: came assume_a={assume_a!r}; leave it out")
+    if assume_a == "banded":
+        raise UnsupportedError(
+            "solve: came assume_a='banded', and how many diagonals there are depends on values; "
+            "use solve_banded, or leave it out"
+        )
     if assume_a not in _STRUCTURES:
         raise ArgumentError(
             f"solve: came assume_a={assume_a!r}; needed one of "
@@ -292,6 +294,14 @@ def solve(
     if structure in ("upper", "lower"):
         in_lower = structure == "lower"
         return solve_triangular(a, b, trans=int(bool(transposed)), lower=in_lower)
+    if structure in ("diagonal", "tridiagonal"):
+        width = int(structure == "tridiagonal")
+        ab = diagonals(inexact(a.mT if transposed else a), width, width)
+
+        def by_diagonals(b: Any) -> Any:
+            return banded(ab, b, lower=width, upper=width, definite=False)
+
+        return in_columns("solve", by_diagonals, a, inexact(b))
     if structure != "gen":
         a = mirrored(inexact(a), lower=bool(lower), conjugate=structure != "sym")
     if transposed:

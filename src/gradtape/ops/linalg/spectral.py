@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_together
 from gradtape.core.define import general
 from gradtape.ops.comparison import isfinite
-from gradtape.ops.linalg.checks import batch_alike, require
+from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.gauge import groups, resolution, settle
 from gradtape.ops.linalg.hermitian import symmetric_part
 
@@ -173,7 +174,7 @@ _function = general(
     infer=_infer,
     vjp_each=_vjp,
     jvp=_jvp,
-    batch=batch_alike,
+    batch=batch_together,
 )
 
 

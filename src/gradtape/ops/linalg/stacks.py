@@ -12,31 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import broadcast_sizes
 from gradtape.core.op import Op
 from gradtape.errors import LinAlgError, ShapeError
-from gradtape.ops.linalg.common import MATRIX, dtype_of, square
+from gradtape.ops.linalg.common import dtype_of, square
 from gradtape.ops.norm import inexact
-from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import reshape
 from gradtape.typing import ArrayLike
-
-
-@functools.cache
-def scipy_linalg() -> Any:
-    """SciPy's linear algebra, loaded when it is first needed."""
-    import scipy.linalg
-
-    return scipy.linalg
-
-
-@functools.cache
-def lapack(name: str, dtype: Any) -> Any:
-    """A routine of LAPACK for a dtype."""
-    return scipy_linalg().get_lapack_funcs((name,), dtype=dtype)[0]
 
 
 def over_stack(function: Callable[..., Any], *arrays: Any) -> Any:
@@ -83,9 +67,7 @@ def computed_in(*dtypes: Any) -> np.dtype[Any]:
 
 def common_dtype(*arrays: Any) -> np.dtype[Any]:
     """The dtype that functions of several matrices compute in."""
-    return functools.reduce(
-        lambda one, other: computed_in(one, other), (array.dtype for array in arrays)
-    )
+    return functools.reduce(computed_in, (array.dtype for array in arrays))
 
 
 def matrix_stack(name: str, x: ArrayLike) -> Any:
@@ -106,16 +88,6 @@ def matrices(name: str, *arrays: ArrayLike, same: bool = True) -> list[Any]:
         came = ", ".join(str(array.shape) for array in found)
         raise ShapeError(f"{name}: came shapes {came}; needed matrices of one size")
     return found
-
-
-def inferred_like(x: Aval, *_others: Aval, **_params: Any) -> Aval:
-    """Shape rule of an op that gives matrices like its first operand."""
-    return x
-
-
-def inner(x: Any, y: Any) -> Any:
-    """Sum of the products of the elements of matrices, without conjugation: tr(xᵀ·y)."""
-    return sum_of(x * y, MATRIX)
 
 
 def failed(name: str, arrays: Sequence[Any], problem: str, remedy: str) -> LinAlgError:

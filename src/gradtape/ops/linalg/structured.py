@@ -19,7 +19,7 @@ from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike
 
 
-def _vectors(name: str, x: ArrayLike) -> Any:
+def _vectors(x: ArrayLike) -> Any:
     """`x` as an array with vectors in the last axis; a number is a vector of one."""
     x = as_array(x)
     return x if x.shape else reshape(x, (1,))
@@ -43,8 +43,8 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None, /) -> Array:
            [2., 1.],
            [3., 2.]])
     """
-    c = _vectors("toeplitz", c)
-    r = conj(c) if r is None else _vectors("toeplitz", r)
+    c = _vectors(c)
+    r = conj(c) if r is None else _vectors(r)
     rows, columns = _steps(c.shape[-1], r.shape[-1])
     # Along the diagonals from the upper right corner to the lower left one.
     numbers = concatenate([flip(r[..., 1:], -1), c], axis=-1)
@@ -63,8 +63,8 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None, /) -> Array:
     array([[1., 2., 3.],
            [2., 3., 4.]])
     """
-    c = _vectors("hankel", c)
-    r = zeros_like(c) if r is None else _vectors("hankel", r)
+    c = _vectors(c)
+    r = zeros_like(c) if r is None else _vectors(r)
     rows, columns = _steps(c.shape[-1], r.shape[-1])
     return take(concatenate([c, r[..., 1:]], axis=-1), rows + columns, axis=-1)
 
@@ -81,7 +81,7 @@ def circulant(c: ArrayLike, /) -> Array:
            [2., 1., 3.],
            [3., 2., 1.]])
     """
-    c = _vectors("circulant", c)
+    c = _vectors(c)
     size = c.shape[-1]
     rows, columns = _steps(size, size)
     return take(c, (rows - columns) % max(size, 1), axis=-1)

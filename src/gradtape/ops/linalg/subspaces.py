@@ -8,14 +8,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.define import answers
-from gradtape.core.tensor import Tensor, innermost
-from gradtape.errors import ArgumentError, LinAlgError
+from gradtape.errors import ArgumentError, LinAlgError, ShapeError
 from gradtape.ops.arguments import refuse
-from gradtape.ops.linalg.common import adjoint
+from gradtape.ops.arrays.known import values_of
+from gradtape.ops.linalg.checks import verified
+from gradtape.ops.linalg.common import adjoint, without_effect
+from gradtape.ops.linalg.gauge import outside
+from gradtape.ops.linalg.polar import polar
 from gradtape.ops.linalg.qr import qr
 from gradtape.ops.linalg.stacks import matrix_stack
-from gradtape.ops.linalg.svd import decompose, svd
+from gradtape.ops.linalg.svd import decompose, svd, svdvals
 from gradtape.ops.norm import inexact
+from gradtape.ops.rearrange import flip
+from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.select import where
+from gradtape.ops.trigonometric import arccos, arcsin
 from gradtape.typing import Array, ArrayLike
 
 
@@ -31,7 +38,7 @@ def _one_matrix(name: str, a: ArrayLike) -> Any:
 
 def _rank(s: Any, shape: tuple[int, ...], rcond: float | None) -> int:
     """How many singular values count."""
-    values = innermost(s) if isinstance(s, Tensor) else s
+    values = values_of(s)
     bound = np.finfo(values.dtype).eps * max(shape) if rcond is None else rcond
     return int(np.count_nonzero(values > values.max(initial=0.0) * bound))
 
@@ -89,6 +96,90 @@ def null_space(a: ArrayLike, rcond: float | None = None, **others: Any) -> Array
     a = _one_matrix("null_space", a)
     _, s, vh = decompose(a, full_matrices=True)
     return adjoint(vh[_rank(s, a.shape, rcond) :])
+
+
+# ---- one space next to another ------------------------------------------------------------------
+
+
+def _has_full_rank(xp: Any, a: Any) -> None:
+    values = xp.linalg.svd(a, compute_uv=False)
+    least = max(a.shape[-2:]) * xp.finfo(values.dtype).eps * values.max(axis=-1, initial=0)
+    if a.shape[-1] > a.shape[-2] or (values <= least[..., None]).any():
+        raise LinAlgError(
+            f"subspace_angles: came shape {a.shape} with columns that depend on each other; "
+            "needed independent ones; give an orthonormal basis, as orth does"
+        )
+
+
+@answers("scipy.linalg.subspace_angles")
+def subspace_angles(A: ArrayLike, B: ArrayLike) -> Array:
+    """The angles between the spaces that the columns of two matrices span, the largest first.
+
+    At an angle of 0 there is a kink as that of `abs`, and the gradient is 0.
+
+    Args:
+        A: A matrix with independent columns, or a stack of them.
+        B: Another one with as many rows.
+
+    Raises:
+        LinAlgError: There are less than two axes, or columns depend on each other.
+        ShapeError: The numbers of rows differ.
+        NotDifferentiableError: A derivative was asked for that does not exist: of a single one of
+            several equal angles.
+
+    >>> one, other = np.array([[1.0], [0.0]]), np.array([[1.0], [1.0]])
+    >>> np.round(gt.linalg.subspace_angles(one, other) / np.pi, 12)
+    array([0.25])
+    """
+    a, b = matrix_stack("subspace_angles", A), matrix_stack("subspace_angles", B)
+    if a.shape[-2] != b.shape[-2]:
+        raise ShapeError(
+            f"subspace_angles: came shapes {a.shape} and {b.shape}; needed as many rows in both"
+        )
+    bases = [qr(verified(x, _has_full_rank)).Q for x in (a, b)]  # type: ignore[union-attr]
+    larger, smaller = bases if a.shape[-1] >= b.shape[-1] else bases[::-1]
+    cosines = flip(svdvals(adjoint(larger) @ smaller), -1)
+    sines = svdvals(outside(smaller, larger))
+    # Each has its digits where the other one is flat.
+    near = cosines**2 >= 0.5
+    return where(near, arcsin(where(near, sines, 0.0)), arccos(where(near, 0.0, cosines)))
+
+
+@answers("scipy.linalg.orthogonal_procrustes")
+def orthogonal_procrustes(A: ArrayLike, B: ArrayLike, **others: Any) -> tuple[Array, Array]:
+    """The unitary matrix R that brings `A @ R` nearest to `B`.
+
+    Args:
+        A: A matrix, or a stack of them.
+        B: Another one of the same shape.
+        **others: Options of SciPy for speed, which have no effect.
+
+    Returns:
+        R, and the sum of the singular values of `A.conj().T @ B`.
+
+    Raises:
+        LinAlgError: There are less than two axes.
+        ShapeError: The shapes differ.
+        UnsupportedError: An option that gradtape does not have.
+        NotDifferentiableError: A derivative of R was asked for, and `A.conj().T @ B` has not full
+            rank.
+
+    >>> R, scale = gt.linalg.orthogonal_procrustes(np.eye(2), np.array([[0.0, 2.0], [-2.0, 0.0]]))
+    >>> R
+    array([[ 0.,  1.],
+           [-1.,  0.]])
+    """
+    without_effect("orthogonal_procrustes", others)
+    a, b = (matrix_stack("orthogonal_procrustes", x) for x in (A, B))
+    if a.shape[-2:] != b.shape[-2:]:
+        raise ShapeError(
+            f"orthogonal_procrustes: came shapes {a.shape} and {b.shape}; needed the same"
+        )
+    product = adjoint(a) @ b
+    return polar(product)[0], sum_of(svdvals(product), -1)
+
+
+# ---- low rank -----------------------------------------------------------------------------------
 
 
 class LowRankSVD(NamedTuple):

@@ -14,14 +14,8 @@ from gradtape.errors import ArgumentError
 from gradtape.ops.diagonal import tril, triu
 from gradtape.ops.linalg.columns import in_columns
 from gradtape.ops.linalg.common import SINGULAR, adjoint, square
-from gradtape.ops.linalg.stacks import (
-    batch_stacks,
-    computed_in,
-    failed,
-    lapack,
-    over_stack,
-    stack_of,
-)
+from gradtape.ops.linalg.lapack import lapack
+from gradtape.ops.linalg.stacks import batch_stacks, computed_in, failed, over_stack, stack_of
 from gradtape.ops.matmul import by_left
 from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
@@ -37,7 +31,8 @@ def _forward(xp: Any, a: Any, b: Any, lower: bool, unit_diagonal: bool) -> Any:
     if xp is not np:
         part = (xp.tril if lower else xp.triu)(a)
         if unit_diagonal:
-            part = part * (1 - xp.eye(a.shape[-1])) + xp.eye(a.shape[-1])
+            one = xp.eye(a.shape[-1], dtype=a.dtype)
+            part = part * (1 - one) + one
         return xp.linalg.solve(part, b)
     solve = functools.partial(_solve_one, lapack("trtrs", dtype), lower, unit_diagonal)
     return over_stack(solve, a.astype(dtype, copy=False), b.astype(dtype, copy=False))

@@ -1,0 +1,199 @@
+"""Eigenvalues of Hermitian matrices given by their diagonals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape.core.define import answers
+from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from gradtape.ops.join import stack
+from gradtape.ops.linalg.banded import bands_of
+from gradtape.ops.linalg.bands import dense, hermitian_bands
+from gradtape.ops.linalg.common import without_effect
+from gradtape.ops.linalg.eigh import EighResult, eigh
+from gradtape.ops.norm import inexact
+from gradtape.ops.pad import pad
+from gradtape.typing import Array, ArrayLike
+
+
+def _chosen(name: str, select: str, select_range: tuple[int, int] | None) -> Any:
+    """What SciPy's way to ask for some of the eigenvalues is for `eigh`."""
+    if select in ("a", "all", 0):
+        return None
+    if select in ("v", "value", 1):
+        raise UnsupportedError(
+            f"{name}: came select={select!r}; gradtape does not take it, as the number of results "
+            "depends on values; use select='i', or all of them and gt.where"
+        )
+    if select not in ("i", "index", 2) or select_range is None:
+        raise ArgumentError(
+            f"{name}: came select={select!r} and select_range={select_range}; needed 'a', or 'i' "
+            "with the numbers of the first and the last one"
+        )
+    return select_range
+
+
+# ---- banded matrices ----------------------------------------------------------------------------
+
+
+@answers("scipy.linalg.eig_banded")
+def eig_banded(
+    a_band: ArrayLike,
+    /,
+    lower: bool = False,
+    eigvals_only: bool = False,
+    *,
+    select: str = "a",
+    select_range: tuple[int, int] | None = None,
+    **others: Any,
+) -> EighResult | Array:
+    """Eigenvalues and eigenvectors of a Hermitian banded matrix, or of each in a stack.
+
+    They are computed as those of the whole matrix, and have derivatives as those of `eigh`.
+
+    Args:
+        a_band: The main diagonal and those above it as rows, the uppermost first:
+            `a_band[u + i - j, j] = a[i, j]`.
+        lower: Whether the main diagonal and those below it are given instead, the main one first:
+            `a_band[i - j, j] = a[i, j]`.
+        eigvals_only: Whether only the eigenvalues are given.
+        select: "a" for all of them, "i" for those with the numbers in `select_range`.
+        select_range: The numbers of the first and the last one, in ascending order.
+        **others: Options of SciPy for speed, which have no effect.
+
+    Returns:
+        A named tuple: `eigenvalues`, in ascending order, and `eigenvectors`, in columns.
+
+    Raises:
+        LinAlgError: There are less than two axes.
+        ArgumentError: There is no such way to select.
+        UnsupportedError: An option that gradtape does not have.
+        NotDifferentiableError: A derivative was asked for that does not exist.
+
+    >>> gt.linalg.eig_banded(np.array([[0.0, 1.0], [2.0, 2.0]])).eigenvalues
+    array([1., 3.])
+    """
+    max_ev = others.pop("max_ev", 0)
+    without_effect("eig_banded", {**others, "max_ev": max_ev or None})
+    subset = _chosen("eig_banded", select, select_range)
+    bands = bands_of("eig_banded", a_band)
+    matrix = dense(hermitian_bands(bands, bool(lower)), bands.shape[-2] - 1)
+    return eigh(matrix, eigvals_only=eigvals_only, subset_by_index=subset)
+
+
+@answers("scipy.linalg.eigvals_banded")
+def eigvals_banded(
+    a_band: ArrayLike,
+    /,
+    lower: bool = False,
+    *,
+    select: str = "a",
+    select_range: tuple[int, int] | None = None,
+    **others: Any,
+) -> Array:
+    """Eigenvalues of a Hermitian banded matrix, or of each in a stack, in ascending order.
+
+    Args:
+        a_band: The main diagonal and those above it as rows, the uppermost first.
+        lower: Whether the main diagonal and those below it are given instead, the main one first.
+        select: "a" for all of them, "i" for those with the numbers in `select_range`.
+        select_range: The numbers of the first and the last one, in ascending order.
+        **others: Options of SciPy for speed, which have no effect.
+
+    Raises:
+        LinAlgError: There are less than two axes.
+        ArgumentError: There is no such way to select.
+        UnsupportedError: An option that gradtape does not have.
+        NotDifferentiableError: A derivative was asked for that does not exist: of a single one of
+            repeated eigenvalues.
+
+    >>> gt.linalg.eigvals_banded(np.array([[2.0, 2.0], [1.0, 0.0]]), lower=True)
+    array([1., 3.])
+    """
+    return eig_banded(a_band, lower, True, select=select, select_range=select_range, **others)
+
+
+# ---- tridiagonal matrices -----------------------------------------------------------------------
+
+
+@answers("scipy.linalg.eigh_tridiagonal")
+def eigh_tridiagonal(
+    d: ArrayLike,
+    e: ArrayLike,
+    /,
+    eigvals_only: bool = False,
+    select: str = "a",
+    select_range: tuple[int, int] | None = None,
+    **others: Any,
+) -> EighResult | Array:
+    """Eigenvalues and eigenvectors of a real symmetric tridiagonal matrix, or of each in a stack.
+
+    They are computed as those of the whole matrix, and have derivatives as those of `eigh`.
+
+    Args:
+        d: The diagonal, along the last axis.
+        e: The elements beside it, one less.
+        eigvals_only: Whether only the eigenvalues are given.
+        select: "a" for all of them, "i" for those with the numbers in `select_range`.
+        select_range: The numbers of the first and the last one, in ascending order.
+        **others: Options of SciPy for speed, which have no effect; `tol` and `lapack_driver` are
+            refused.
+
+    Returns:
+        A named tuple: `eigenvalues`, in ascending order, and `eigenvectors`, in columns.
+
+    Raises:
+        ShapeError: The sizes do not fit.
+        DTypeError: The numbers are complex; use `eig_banded`.
+        ArgumentError: There is no such way to select.
+        UnsupportedError: An option that gradtape does not have.
+        NotDifferentiableError: A derivative was asked for that does not exist.
+
+    >>> gt.linalg.eigh_tridiagonal(np.array([2.0, 2.0]), np.array([1.0])).eigenvalues
+    array([1., 3.])
+    """
+    d, e = inexact(d), inexact(e)
+    if not d.shape or not e.shape or d.shape != (*e.shape[:-1], e.shape[-1] + 1):
+        raise ShapeError(
+            f"eigh_tridiagonal: came shapes {d.shape} and {e.shape}; needed a diagonal that has "
+            "one element more than there are beside it"
+        )
+    if "c" in (d.dtype.kind, e.dtype.kind):
+        raise DTypeError(
+            f"eigh_tridiagonal: came {d.dtype} and {e.dtype}; needed real numbers; use eig_banded"
+        )
+    bands = stack([d, pad(e, [(0, 0)] * (len(e.shape) - 1) + [(0, 1)])], -2)
+    return eig_banded(bands, True, eigvals_only, select=select, select_range=select_range, **others)
+
+
+@answers("scipy.linalg.eigvalsh_tridiagonal")
+def eigvalsh_tridiagonal(
+    d: ArrayLike,
+    e: ArrayLike,
+    /,
+    select: str = "a",
+    select_range: tuple[int, int] | None = None,
+    **others: Any,
+) -> Array:
+    """Eigenvalues of a real symmetric tridiagonal matrix, or of each in a stack, ascending.
+
+    Args:
+        d: The diagonal, along the last axis.
+        e: The elements beside it, one less.
+        select: "a" for all of them, "i" for those with the numbers in `select_range`.
+        select_range: The numbers of the first and the last one, in ascending order.
+        **others: Options of SciPy for speed, which have no effect; `tol` and `lapack_driver` are
+            refused.
+
+    Raises:
+        ShapeError: The sizes do not fit.
+        DTypeError: The numbers are complex.
+        ArgumentError: There is no such way to select.
+        UnsupportedError: An option that gradtape does not have.
+        NotDifferentiableError: A derivative was asked for that does not exist: of a single one of
+            repeated eigenvalues.
+
+    >>> gt.linalg.eigvalsh_tridiagonal(np.array([2.0, 2.0]), np.array([1.0]))
+    array([1., 3.])
+    """
+    return eigh_tridiagonal(d, e, True, select, select_range, **others)

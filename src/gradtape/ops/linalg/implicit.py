@@ -1,0 +1,81 @@
+"""Linear maps that an equation with a matrix K defines: x = F(K, e), and the transpose s = G(K, c).
+
+Each is an op, found step by step on raw arrays. How they change with K follows from the equation:
+dx = F(K, de + M(x, dK)) and ds = G(K, dc + N(s, dK)). By K they have the same cotangent, the
+transpose of M: that of x by K, given s = G(K, ct), is the one of s by K, given x = F(K, ct).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_together
+from gradtape.core.define import general
+from gradtape.ops.linalg.stacks import computed_in
+
+# A function of two arrays, such as an unknown and the change of a matrix.
+Pair = Callable[[Any, Any], Any]
+
+
+def transposed_pair(
+    forth: tuple[str, Pair],
+    back: tuple[str, Pair],
+    *,
+    moved: Pair,
+    moved_back: Pair,
+    by_matrix: Pair,
+) -> tuple[Pair, Pair]:
+    """The functions F and G as ops, on stacks of arrays of one shape.
+
+    Args:
+        forth: The name of the op F, and what computes it of one matrix.
+        back: The same for G.
+        moved: M(x, dK), what a change of the matrix is worth in terms of e.
+        moved_back: N(s, dK), the same in terms of c.
+        by_matrix: The cotangent of the matrix from x and s: ⟨s, M(x, dK)⟩ = ⟨by_matrix(x, s), dK⟩.
+    """
+
+    def forth_vjp(wanted: Any, ct: Any, out: Any, matrix: Any, _e: Any) -> Any:
+        s = pull(matrix, ct)
+        return by_matrix(out, s) if wanted[0] else None, s
+
+    def forth_jvp(tangents: Sequence[Any], out: Any, matrix: Any, _e: Any) -> Any:
+        return push(matrix, _total(moved, tangents, out))
+
+    def back_vjp(wanted: Any, ct: Any, out: Any, matrix: Any, _c: Any) -> Any:
+        x = push(matrix, ct)
+        return by_matrix(x, out) if wanted[0] else None, x
+
+    def back_jvp(tangents: Sequence[Any], out: Any, matrix: Any, _c: Any) -> Any:
+        return pull(matrix, _total(moved_back, tangents, out))
+
+    push = _solved(*forth, forth_vjp, forth_jvp)
+    pull = _solved(*back, back_vjp, back_jvp)
+    return push, pull
+
+
+def _total(moved: Pair, tangents: Sequence[Any], out: Any) -> Any:
+    """What both arguments change by together."""
+    by_matrix, other = tangents
+    if by_matrix is None:
+        return other
+    change = moved(out, by_matrix)
+    return change if other is None else other + change
+
+
+def _solved(name: str, one: Pair, vjp: Callable[..., Any], jvp: Callable[..., Any]) -> Pair:
+    def forward(_xp: Any, matrix: Any, other: Any) -> Any:
+        dtype = computed_in(matrix.dtype, other.dtype)
+        out = np.empty(matrix.shape, dtype)
+        for index in np.ndindex(matrix.shape[:-2]):
+            out[index] = one(matrix[index].astype(dtype), other[index].astype(dtype))
+        return out
+
+    def infer(matrix: Aval, other: Aval) -> Aval:
+        return Aval(matrix.shape, computed_in(matrix.dtype, other.dtype))
+
+    return general(name, forward, infer=infer, vjp_all=vjp, jvp=jvp, batch=batch_together)

@@ -1,0 +1,152 @@
+"""Routines of LAPACK out of the library that NumPy itself computes with.
+
+Wheels of NumPy and of SciPy each bring an OpenBLAS of their own. Its threads wait for work in a
+busy loop, so that after a product by NumPy those of SciPy find the cores taken: on two cores a
+factorisation by SciPy that takes 0.2 ms took 8 ms then, again and again in a derivative rule. The
+routines that rules are full of are therefore called in NumPy's library. Where it does not have them
+under the names of these wheels, both packages share a library, and SciPy's functions are used.
+
+The functions take and give what SciPy's of the same name do, as far as they are used here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+# Smaller matrices OpenBLAS leaves to one thread: there SciPy's functions do, which start faster.
+_ONE_THREAD = 1 << 13
+_LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+_ONE = ctypes.c_size_t(1)  # the length of a letter, which Fortran passes after the arguments
+
+
+@functools.cache
+def lapack(name: str, dtype: Any) -> Callable[..., Any]:
+    """A routine of LAPACK for a dtype, with the arguments of SciPy's."""
+    of_scipy: Callable[..., Any] = scipy_linalg().get_lapack_funcs((name,), dtype=dtype)[0]
+    of_numpy = numpy_routine(name, dtype)
+    if of_numpy is None:
+        return of_scipy
+
+    def routine(*arrays: Any, **options: Any) -> Any:
+        small = all(array.size < _ONE_THREAD for array in arrays)
+        return (of_scipy if small else of_numpy)(*arrays, **options)
+
+    return routine
+
+
+@functools.cache
+def scipy_linalg() -> Any:
+    """SciPy's linear algebra, loaded when it is first needed."""
+    import scipy.linalg
+
+    return scipy.linalg
+
+
+def numpy_routine(name: str, dtype: Any) -> Callable[..., Any] | None:
+    """A routine of LAPACK in NumPy's library; None if it is not to be found there."""
+    wrapper = _WRAPPERS.get(name)
+    letter = _LETTERS.get(np.dtype(dtype).name)
+    library = _library()
+    if wrapper is None or letter is None or library is None:
+        return None
+    routine = getattr(library, f"scipy_{letter}{name}_64_", None)
+    return None if routine is None else functools.partial(wrapper, routine, np.dtype(dtype))
+
+
+@functools.cache
+def _library() -> Any:
+    """The library that NumPy's linear algebra is linked with, found through what calls it."""
+    module = getattr(np.linalg, "_umath_linalg", None)
+    try:
+        return None if module is None else ctypes.CDLL(module.__file__)
+    except OSError:
+        return None
+
+
+def _call(routine: Any, *args: Any) -> int:
+    """Call a routine with letters, integers and arrays; gives what it reports."""
+    info = ctypes.c_int64(0)
+    given: list[Any] = []
+    letters = 0
+    for arg in args:
+        if isinstance(arg, bytes):
+            letters += 1
+            given.append(ctypes.c_char_p(arg))
+        elif isinstance(arg, int):
+            given.append(ctypes.byref(ctypes.c_int64(arg)))
+        else:
+            given.append(ctypes.c_void_p(arg.ctypes.data))
+    routine(*given, ctypes.byref(info), *[_ONE] * letters)
+    return info.value
+
+
+def _columns(x: Any, dtype: Any, *, copy: bool) -> Any:
+    """A matrix whose columns lie one after the other, as LAPACK reads them."""
+    return np.array(x, dtype, order="F", copy=True if copy else None)
+
+
+def _potrf(routine: Any, dtype: Any, a: Any, lower: bool = False) -> tuple[Any, int]:
+    """The Cholesky factor; the other triangle is 0."""
+    out = _columns(a, dtype, copy=True)
+    n = len(out)
+    info = _call(routine, b"L" if lower else b"U", n, out, max(n, 1))
+    return (np.tril(out) if lower else np.triu(out)), info
+
+
+def _potrs(routine: Any, dtype: Any, factor: Any, b: Any, lower: bool = False) -> tuple[Any, int]:
+    """Equations by the Cholesky factor."""
+    factor, out = _columns(factor, dtype, copy=False), _columns(b, dtype, copy=True)
+    n, count = out.shape
+    rows = max(n, 1)
+    return out, _call(routine, b"L" if lower else b"U", n, count, factor, rows, out, rows)
+
+
+def _getrf(routine: Any, dtype: Any, a: Any) -> tuple[Any, Any, int]:
+    """L and U in one matrix, and which row was exchanged with each, counted from 0."""
+    out = _columns(a, dtype, copy=True)
+    rows, columns = out.shape
+    pivots = np.empty(min(rows, columns), np.int64)
+    info = _call(routine, rows, columns, out, max(rows, 1), pivots)
+    return out, (pivots - 1).astype(np.int32), info
+
+
+def _getrs(
+    routine: Any, dtype: Any, lu: Any, pivots: Any, b: Any, trans: int = 0
+) -> tuple[Any, int]:
+    """Equations by L and U."""
+    lu, out = _columns(lu, dtype, copy=False), _columns(b, dtype, copy=True)
+    n, count = out.shape
+    rows = max(n, 1)
+    exchanged = np.add(pivots, 1, dtype=np.int64)
+    return out, _call(routine, b"NTC"[trans : trans + 1], n, count, lu, rows, exchanged, out, rows)
+
+
+def _trtrs(
+    routine: Any,
+    dtype: Any,
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    trans: int = 0,
+    unitdiag: bool = False,
+) -> tuple[Any, int]:
+    """Equations by a triangular matrix."""
+    a, out = _columns(a, dtype, copy=False), _columns(b, dtype, copy=True)
+    n, count = out.shape
+    rows = max(n, 1)
+    letters = b"L" if lower else b"U", b"NTC"[trans : trans + 1], b"U" if unitdiag else b"N"
+    return out, _call(routine, *letters, n, count, a, rows, out, rows)
+
+
+_WRAPPERS: dict[str, Callable[..., Any]] = {
+    "potrf": _potrf,
+    "potrs": _potrs,
+    "getrf": _getrf,
+    "getrs": _getrs,
+    "trtrs": _trtrs,
+}

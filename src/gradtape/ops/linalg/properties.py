@@ -1,0 +1,89 @@
+"""What is known of a matrix by looking at it: bandwidth, issymmetric, ishermitian.
+
+They read values, and give Python's numbers, so that they have no derivative, and raise where values
+are not known yet.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import answers
+from gradtape.errors import LinAlgError
+from gradtape.ops.arguments import as_array
+from gradtape.ops.arrays.known import values_of
+from gradtape.typing import ArrayLike
+
+
+def _values(name: str, a: ArrayLike) -> Any:
+    values = values_of(as_array(a))
+    if values.ndim != 2:
+        raise LinAlgError(f"{name}: came shape {values.shape}; needed one matrix")
+    return values
+
+
+@answers("scipy.linalg.bandwidth")
+def bandwidth(a: ArrayLike, /) -> tuple[int, int]:
+    """How many diagonals below and above the main one have an element that is not 0.
+
+    Args:
+        a: The matrix.
+
+    Raises:
+        LinAlgError: There are not two axes.
+        ConversionError: The values are not known, inside of `jit` or `vmap`.
+
+    >>> gt.linalg.bandwidth(np.array([[1.0, 2.0, 0.0], [0.0, 3.0, 4.0], [0.0, 0.0, 5.0]]))
+    (0, 1)
+    """
+    rows, columns = np.nonzero(_values("bandwidth", a))
+    steps = columns - rows
+    return int(max(-steps.min(initial=0), 0)), int(max(steps.max(initial=0), 0))
+
+
+@answers("scipy.linalg.issymmetric")
+def issymmetric(a: ArrayLike, /, atol: float | None = None, rtol: float | None = None) -> bool:
+    """Whether a matrix is its own transpose.
+
+    Args:
+        a: The matrix.
+        atol: The absolute difference that is allowed; None for 0.
+        rtol: The difference relative to the element that is allowed; None for 0.
+
+    Raises:
+        LinAlgError: There are not two axes.
+        ConversionError: The values are not known, inside of `jit` or `vmap`.
+
+    >>> gt.linalg.issymmetric(np.array([[1.0, 2.0], [2.0, 1.0]]))
+    True
+    """
+    values = _values("issymmetric", a)
+    return _alike(values, values.T, atol, rtol)
+
+
+@answers("scipy.linalg.ishermitian")
+def ishermitian(a: ArrayLike, /, atol: float | None = None, rtol: float | None = None) -> bool:
+    """Whether a matrix is its own conjugate transpose.
+
+    Args:
+        a: The matrix.
+        atol: The absolute difference that is allowed; None for 0.
+        rtol: The difference relative to the element that is allowed; None for 0.
+
+    Raises:
+        LinAlgError: There are not two axes.
+        ConversionError: The values are not known, inside of `jit` or `vmap`.
+
+    >>> gt.linalg.ishermitian(np.array([[1.0, 2.0j], [2.0j, 1.0]]))
+    False
+    """
+    values = _values("ishermitian", a)
+    return _alike(values, values.conj().T, atol, rtol)
+
+
+def _alike(x: Any, y: Any, atol: float | None, rtol: float | None) -> bool:
+    if x.shape != y.shape:
+        return False
+    return bool(np.allclose(x, y, atol=atol or 0.0, rtol=rtol or 0.0))

@@ -1,0 +1,125 @@
+"""What comes with the QR decomposition: from the right, and products with its unitary factor."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gradtape.core.define import answers
+from gradtape.errors import ArgumentError, LinAlgError, ShapeError
+from gradtape.ops.cast import conj
+from gradtape.ops.linalg.common import MATRIX, adjoint, without_effect
+from gradtape.ops.linalg.qr import qr
+from gradtape.ops.linalg.stacks import matrix_stack
+from gradtape.ops.norm import inexact
+from gradtape.ops.rearrange import flip
+from gradtape.ops.shape import reshape
+from gradtape.typing import Array, ArrayLike
+
+
+class RQResult(NamedTuple):
+    """An upper triangular matrix, and orthonormal rows.
+
+    >>> r, q = gt.linalg.rq(np.eye(2))
+    >>> r @ q
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    R: Array
+    Q: Array
+
+
+@answers("scipy.linalg.rq")
+def rq(a: ArrayLike, /, *, mode: str = "full", **others: Any) -> RQResult | Array:
+    """RQ decomposition `r @ q` of a matrix, or of each in a stack.
+
+    It is the QR decomposition of the adjoint, its rows and columns from the last to the first.
+
+    Args:
+        a: The matrix.
+        mode: "full" gives a square `q`, "economic" as many rows of it as the matrix has rows or
+            columns, "r" only `r`.
+        **others: Options of SciPy for speed, which have no effect.
+
+    Returns:
+        A named tuple of `R` and `Q`, or `r` alone.
+
+    Raises:
+        LinAlgError: There are less than two axes.
+        ArgumentError: There is no such mode.
+        UnsupportedError: An option that gradtape does not have.
+        NotDifferentiableError: A derivative was asked for that does not exist, as the last rows
+            depend on each other.
+
+    >>> r, q = gt.linalg.rq(np.array([[3.0, 1.0], [3.0, 4.0]]))
+    >>> abs(r)
+    array([[1.8, 2.6],
+           [0. , 5. ]])
+    """
+    without_effect("rq", {key: value for key, value in others.items() if key != "lwork"})
+    if mode not in ("full", "economic", "r"):
+        raise ArgumentError(f"rq: came mode={mode!r}; needed 'full', 'economic' or 'r'")
+    a = matrix_stack("rq", a)
+    q, r = qr(adjoint(flip(a, MATRIX)), "reduced" if mode == "economic" else "complete")
+    triangle = flip(adjoint(r), MATRIX)
+    return triangle if mode == "r" else RQResult(triangle, flip(adjoint(q), MATRIX))
+
+
+@answers("scipy.linalg.qr_multiply")
+def qr_multiply(
+    a: ArrayLike,
+    c: ArrayLike,
+    /,
+    mode: str = "right",
+    pivoting: bool = False,
+    conjugate: bool = False,
+    **others: Any,
+) -> tuple[Array, ...]:
+    """The product of the unitary factor of a QR decomposition with a matrix, and the other factor.
+
+    Args:
+        a: The matrix that is decomposed, or a stack of them.
+        c: What its factor is multiplied with: a vector if it has one axis, else a matrix or a stack
+            of them.
+        mode: "right" for `c @ q`, "left" for `q @ c`.
+        pivoting: Whether columns of `a` are reordered as by `qr`.
+        conjugate: Whether the conjugate of `q` is taken.
+        **others: Options of SciPy for speed, which have no effect.
+
+    Returns:
+        The product; `r`; and the order of the columns with `pivoting`.
+
+    Raises:
+        LinAlgError: There are less than two axes.
+        ShapeError: `c` does not fit.
+        ArgumentError: There is no such mode.
+        UnsupportedError: An option that gradtape does not have.
+        NotDifferentiableError: A derivative was asked for that does not exist, as the first columns
+            depend on each other.
+
+    >>> product, r = gt.linalg.qr_multiply(np.array([[3.0], [4.0]]), np.array([3.0, 4.0]))
+    >>> abs(product)
+    array([5.])
+    """
+    without_effect("qr_multiply", others)
+    if mode not in ("left", "right"):
+        raise ArgumentError(f"qr_multiply: came mode={mode!r}; needed 'left' or 'right'")
+    a, c = matrix_stack("qr_multiply", a), inexact(c)
+    if not c.shape:
+        raise LinAlgError("qr_multiply: came a number; needed a vector or a matrix")
+    q, *rest = qr(a, pivoting=pivoting)
+    q = conj(q) if conjugate else q
+    vector = len(c.shape) == 1
+    if vector:
+        c = reshape(c, (1, c.shape[0]) if mode == "right" else (c.shape[0], 1))
+    left, right = (c, q) if mode == "right" else (q, c)
+    if left.shape[-1] != right.shape[-2]:
+        raise ShapeError(
+            f"qr_multiply: came a of shape {a.shape} and c of shape {c.shape}; needed "
+            f"{q.shape[-2]} columns to be multiplied from the right, or {q.shape[-1]} rows from "
+            "the left"
+        )
+    product = left @ right
+    if vector:
+        product = reshape(product, (*product.shape[:-2], product.shape[-2] * product.shape[-1]))
+    return product, *rest
