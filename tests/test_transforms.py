@@ -318,9 +318,9 @@ def test_assigning_to_an_argument_leaves_the_callers_array_alone():
 
 @pytest.mark.parametrize("argument", [3, np.arange(3), True, gt.tensor([1, 2]), [1.0, 2]])
 def test_integer_arguments_are_refused(argument):
-    with pytest.raises(DTypeError, match=r"grad.*(int64|bool).*astype"):
+    with pytest.raises(DTypeError, match=r"grad: argument 0.* is .*(int|bool).*use .*float"):
         gt.grad(lambda x: 1.0)(argument)
-    with pytest.raises(DTypeError, match=r"jvp.*(int64|bool)"):
+    with pytest.raises(DTypeError, match=r"jvp: primals.* is .*(int|bool)"):
         gt.jvp(lambda x: x, (argument,), (argument,))
 
 

@@ -99,7 +99,7 @@ def test_keyword_arguments_are_not_batched(a):
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [
-        (lambda: gt.vmap(np.add)(np.ones(3), np.ones(4)), ShapeError, "sizes differ"),
+        (lambda: gt.vmap(np.add)(np.ones(3), np.ones(4)), ShapeError, "different sizes"),
         (lambda: gt.vmap(np.add)(np.ones(3), 1.0), AxisError, r"\(\).*in_axes=None"),
         (lambda: gt.vmap(np.sin, 1)(np.ones(3)), AxisError, r"\(3,\) and no axis 1"),
         (lambda: gt.vmap(np.add, (0,))(np.ones(3), np.ones(3)), ArgumentError, "1 entries"),

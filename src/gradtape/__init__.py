@@ -29,6 +29,7 @@ from gradtape.autodiff.reverse import (
 from gradtape.autodiff.tape import GradientTape as GradientTape
 from gradtape.autodiff.transforms import jvp as jvp, vmap as vmap
 from gradtape.core.op import registry as _registry
+from gradtape.core.spellings import missing_name as _missing_name
 from gradtape.core.state import (
     GradientContext as GradientContext,
     clear_default_context_tape as clear_default_context_tape,
@@ -389,7 +390,7 @@ def __getattr__(name: str) -> object:
         if hasattr(module, name):
             # Found here from now on, without a detour.
             return globals().setdefault(name, getattr(module, name))
-    raise AttributeError(f"module 'gradtape' has no attribute {name!r}")
+    raise _missing_name(name)
 
 
 def __dir__() -> list[str]:

@@ -6,6 +6,8 @@ around a shape mistake keeps working. Messages read `op: what came; what was nee
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 
@@ -35,6 +37,20 @@ class DTypeError(GradtapeError, TypeError):
 
 class ArgumentError(GradtapeError, ValueError):
     """An argument with a value that has no meaning here: `gt.linspace(0, 1, -3)`."""
+
+
+class MissingNameError(GradtapeError, AttributeError):
+    """A name that gradtape does not have, or calls otherwise: `gt.cat`; the text says how."""
+
+    def __init__(self, name: str, advice: Callable[[str], str | None]) -> None:
+        super().__init__(f"module 'gradtape' has no attribute {name!r}")
+        self.name: str = name
+        self._advice = advice
+
+    def __str__(self) -> str:
+        # Looked for when the text is read: who only asks by `hasattr` does not wait for it.
+        advice = self._advice(self.name)
+        return f"{self.args[0]}; {advice}" if advice else str(self.args[0])
 
 
 class WriteError(GradtapeError, ValueError):

@@ -6,7 +6,7 @@ without asking, and the import of gradtape is the cheaper for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,31 @@ def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
     """`tree` with `function` applied to its leaves."""
     leaves, structure = flatten(tree)
     return unflatten(structure, [function(leaf) for leaf in leaves])
+
+
+class Place:
+    """What an error calls a leaf: `argument 0['w'][2]`. It is found out when it is printed."""
+
+    __slots__ = ("_name", "_number", "_tree")
+
+    def __init__(self, name: str, tree: Any, number: int) -> None:
+        self._name = name
+        self._tree = tree
+        self._number = number
+
+    def __str__(self) -> str:
+        path: str = _optree().tree_accessors(self._tree)[self._number].codify("")
+        return self._name + path
+
+
+def argument_place(args: Sequence[Any], number: int) -> Place:
+    """What an error calls a leaf of the arguments of a call, counted over all of them."""
+    for position, arg in enumerate(args):
+        count = len(flatten(arg)[0])
+        if number < count:
+            return Place(f"argument {position}", arg, number)
+        number -= count
+    raise IndexError(number)
 
 
 def broadcast_prefix(prefix: Any, tree: Any) -> list[Any]:

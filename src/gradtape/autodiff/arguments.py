@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from gradtape.core.aval import aval_of
 from gradtape.core.call import is_differentiable
 from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor, as_value
-from gradtape.errors import ArgumentError, DTypeError, GradtapeError
+from gradtape.errors import ArgumentError, DTypeError, GradtapeError, ShapeError
 
 
 def run(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -21,12 +22,13 @@ def run(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any
 
     Views among its results are read while the levels they were recorded at are active.
     `array[i] = tracked` reaches us as `float(tracked)`, and NumPy turns what that raises into a
-    ValueError of its own that hides the advice.
+    ValueError of its own that hides the advice. Some of SciPy's compiled code goes on after it, and
+    ends in a SystemError.
     """
     try:
         out = function(*args, **kwargs)
         return out if type(out) is Tensor else tree.map_leaves(_fresh, out)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, SystemError) as error:
         cause = error.__cause__ or error.__context__
         if isinstance(cause, GradtapeError) and not isinstance(error, GradtapeError):
             raise cause.with_traceback(error.__traceback__) from None
@@ -37,15 +39,33 @@ def _fresh(value: Any) -> Any:
     return value.fresh() if isinstance(value, Tensor) else value
 
 
-def primal(value: Any, transform: str, where: str) -> Any:
-    """An argument to be differentiated: a tensor, or an array made of what came."""
+def as_primals(container: Any, transform: str, where: str) -> tuple[list[Any], list[Any], Any]:
+    """An argument to be differentiated: its leaves as they came, as `primal` has them, structure.
+
+    Raises:
+        DTypeError: A leaf cannot be differentiated; the error says which.
+    """
+    leaves, structure = tree.flatten(container)
+    values = [
+        primal(leaf, transform, tree.Place(where, container, n)) for n, leaf in enumerate(leaves)
+    ]
+    return leaves, values, structure
+
+
+def primal(value: Any, transform: str, where: str | tree.Place) -> Any:
+    """One value to be differentiated: a tensor, or an array made of what came."""
     if not isinstance(value, Tensor) and not is_raw(value):
         raise DTypeError(
             f"{transform}: {where} is a {type(value).__name__}; needed an array, a tensor or a "
             "float" + ("; use np.array" if transform == "watch" else " (or containers of them)")
         )
     value = adopted(as_value(value))
-    if isinstance(value, bool | int | float | complex):
+    if isinstance(value, bool | int):
+        raise DTypeError(
+            f"{transform}: {where} is the {type(value).__name__} {value}; needed a float, as "
+            "integers and booleans have no derivatives; use float(x)"
+        )
+    if isinstance(value, float | complex):
         value = np.asarray(value)[()]  # a NumPy scalar: faster than a 0-d array
     if not is_differentiable(value):
         raise DTypeError(
@@ -53,6 +73,24 @@ def primal(value: Any, transform: str, where: str) -> Any:
             f"{value.dtype} has no derivatives; use x.astype(float)"
         )
     return value
+
+
+def checked(value: Any, like: Any, transform: str, what: str | tree.Place, of: str) -> Any:
+    """A tangent or cotangent with the shape of what it belongs to, cast to its dtype."""
+    aval, value = aval_of(like), adopted(value)
+    if not isinstance(value, Tensor) and not hasattr(value, "dtype"):
+        value = np.asarray(value)
+    if value.shape != aval.shape:
+        raise ShapeError(
+            f"{transform}: the {what} has shape {value.shape}; needed {aval.shape}, as the {of} has"
+        )
+    if value.dtype == aval.dtype:
+        return value
+    if not np.can_cast(value.dtype, aval.dtype, "same_kind"):
+        raise DTypeError(
+            f"{transform}: the {what} is {value.dtype}; needed {aval.dtype}, as the {of} is"
+        )
+    return value.astype(aval.dtype)
 
 
 def deliver(value: Any, *, tensors: bool) -> Any:
@@ -68,6 +106,42 @@ def like_argument(result: Any, argument: Any) -> Any:
     if not isinstance(argument, Tensor) and isinstance(result, np.ndarray):
         return result[()]
     return result
+
+
+def function_and_argnums(
+    function: Any, argnums: Any, transform: str
+) -> tuple[Callable[..., Any], int | tuple[int, ...]]:
+    """What a transform was asked to differentiate, and by what, checked before it is called.
+
+    Raises:
+        ArgumentError: It is no function; the arguments are not given as positions.
+    """
+    function = as_function(function, transform)
+    try:
+        if isinstance(argnums, str):
+            raise TypeError
+        if isinstance(argnums, Sequence | np.ndarray):
+            return function, tuple(operator.index(n) for n in argnums)
+        return function, operator.index(argnums)
+    except TypeError:
+        raise ArgumentError(
+            f"{transform}: came argnums={argnums!r}; needed the position of an argument, counted "
+            "from 0, or a tuple of them"
+        ) from None
+
+
+def as_function(function: Any, transform: str) -> Callable[..., Any]:
+    """What came in place of a function, if it is one.
+
+    Raises:
+        ArgumentError: It is not.
+    """
+    if not callable(function):
+        raise ArgumentError(
+            f"{transform}: came a {type(function).__name__}; needed a function. Give the function "
+            "itself, and the arguments afterwards: gt.grad(f)(x)"
+        )
+    return function  # type: ignore[no-any-return]
 
 
 def selected(argnums: int | Sequence[int], count: int, transform: str) -> tuple[int, ...]:

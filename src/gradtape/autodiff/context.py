@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.autodiff.arguments import checked
 from gradtape.autodiff.forward import ones_like
-from gradtape.autodiff.reverse import checked
 from gradtape.backends import array_module
 from gradtape.core.define import public
 from gradtape.core.nested import unshell

@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 
 from gradtape import tree
-from gradtape.autodiff.arguments import deliver, has_tensors, primal, selected
+from gradtape.autodiff.arguments import (
+    as_primals,
+    deliver,
+    function_and_argnums,
+    has_tensors,
+    selected,
+)
 from gradtape.autodiff.reverse import (
     Pullback,
     check_complex,
@@ -71,6 +77,7 @@ def jacrev(
     array([[2., 0.],
            [0., 4.]])
     """
+    function, argnums = function_and_argnums(function, argnums, "jacrev")
 
     @functools.wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
@@ -125,12 +132,13 @@ def jacfwd(
     array([[2., 0.],
            [0., 4.]])
     """
+    function, argnums = function_and_argnums(function, argnums, "jacfwd")
 
     @functools.wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = selected(argnums, len(args), "jacfwd")
-        leaves, structure = tree.flatten([args[n] for n in chosen])
-        values = [primal(leaf, "jacfwd", "an argument") for leaf in leaves]
+        structure = tree.flatten([args[n] for n in chosen])[1]
+        values = [v for n in chosen for v in as_primals(args[n], "jacfwd", f"argument {n}")[1]]
         _check_kind("jacfwd", values, holomorphic)
 
         def of_leaves(*changed: Any) -> Any:
@@ -197,6 +205,7 @@ def jacobian(
     array([[2., 0.],
            [2., 1.]])
     """
+    function, argnums = function_and_argnums(function, argnums, "jacobian")
     forward = jacfwd(function, argnums, holomorphic=holomorphic)
 
     @functools.wraps(function)
@@ -235,6 +244,7 @@ def hessian(
     array([[4., 2.],
            [2., 0.]])
     """
+    function, argnums = function_and_argnums(function, argnums, "hessian")
     gradient = grad(function, argnums, holomorphic=holomorphic)
     forward = jacfwd(gradient, argnums, holomorphic=holomorphic)
     reverse = jacrev(gradient, argnums, holomorphic=holomorphic)

@@ -10,14 +10,24 @@ from typing import Any
 import numpy as np
 
 from gradtape import tree
-from gradtape.autodiff.arguments import deliver, has_tensors, like_argument, primal, run, selected
+from gradtape.autodiff.arguments import (
+    as_function,
+    as_primals,
+    checked,
+    deliver,
+    function_and_argnums,
+    has_tensors,
+    like_argument,
+    run,
+    selected,
+)
 from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.core.aval import aval_of
 from gradtape.core.call import is_differentiable, lift
 from gradtape.core.define import functions
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.record import Leaf, Segment
-from gradtape.core.state import adopted, next_level
+from gradtape.core.state import next_level
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.core.walk import own, walk
 from gradtape.errors import ConversionError, DTypeError, NotDifferentiableError, ShapeError
@@ -129,8 +139,8 @@ class Pullback:
                 f"{self._out_structure}"
             )
         return [
-            checked(ct, out, "vjp", "cotangent", "output")
-            for ct, out in zip(leaves, self.outs, strict=True)
+            checked(ct, out, "vjp", tree.Place("cotangent", cotangent, n), "output")
+            for n, (ct, out) in enumerate(zip(leaves, self.outs, strict=True))
         ]
 
 
@@ -150,12 +160,9 @@ def record(
     nodes: list[Leaf] = []
     structures = []
     for n in argnums:
-        leaves, structure = tree.flatten(args[n])
+        leaves, values, structure = as_primals(args[n], name, f"argument {n}")
         own_nodes = [Leaf(segment) for _ in leaves]
-        watched = [
-            wrap(primal(leaf, name, f"argument {n}"), node)
-            for leaf, node in zip(leaves, own_nodes, strict=True)
-        ]
+        watched = [wrap(value, node) for value, node in zip(values, own_nodes, strict=True)]
         full[n] = tree.unflatten(structure, watched)
         arguments += leaves
         nodes += own_nodes
@@ -165,24 +172,6 @@ def record(
     finally:
         segment.active = False
     return Pullback(name, segment, arguments, nodes, structures, out, has_aux)
-
-
-def checked(value: Any, like: Any, transform: str, what: str, of: str) -> Any:
-    """A tangent or cotangent with the shape of what it belongs to, cast to its dtype."""
-    aval, value = aval_of(like), adopted(value)
-    if not isinstance(value, Tensor) and not hasattr(value, "dtype"):
-        value = np.asarray(value)
-    if value.shape != aval.shape:
-        raise ShapeError(
-            f"{transform}: the {what} has shape {value.shape}; needed {aval.shape}, as the {of} has"
-        )
-    if value.dtype == aval.dtype:
-        return value
-    if not np.can_cast(value.dtype, aval.dtype, "same_kind"):
-        raise DTypeError(
-            f"{transform}: the {what} is {value.dtype}; needed {aval.dtype}, as the {of} is"
-        )
-    return value.astype(aval.dtype)
 
 
 def check_complex(name: str, values: Sequence[Any]) -> None:
@@ -225,6 +214,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
     >>> pullback(np.ones(2))
     (array([2., 4.]),)
     """
+    function = as_function(function, "vjp")
     run = record(function, primals, {}, range(len(primals)), "vjp", has_aux=has_aux)
 
     def pullback(cotangent: Any) -> tuple[Any, ...]:
@@ -255,12 +245,14 @@ def value_and_grad(
         `((value, aux), gradient)` with `has_aux`.
 
     Raises:
+        ArgumentError: It is no function, or `argnums` are not positions of arguments.
         DTypeError: An argument to be differentiated is not floating or complex.
         ShapeError: The function did not return a scalar.
 
     >>> gt.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     (np.float64(5.0), array([2., 4.]))
     """
+    function, argnums = function_and_argnums(function, argnums, "grad")
 
     @functools.wraps(function)
     def evaluate(*args: Any, **kwargs: Any) -> Any:
@@ -374,6 +366,7 @@ def grad(
         arrays for arrays, tensors for tensors, nested containers for nested containers.
 
     Raises:
+        ArgumentError: It is no function, or `argnums` are not positions of arguments.
         DTypeError: An argument to be differentiated is not floating or complex.
         ShapeError: The function did not return a scalar.
         NotDifferentiableError: With `holomorphic`, the function is not.

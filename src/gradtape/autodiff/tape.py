@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gradtape import tree
-from gradtape.autodiff.arguments import primal
+from gradtape.autodiff.arguments import checked, primal
 from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.autodiff.pushforward import push
-from gradtape.autodiff.reverse import checked
 from gradtape.core.aval import aval_of
 from gradtape.core.call import lift
 from gradtape.core.nested import unshell, wrap

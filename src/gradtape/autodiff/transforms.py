@@ -7,15 +7,24 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape import tree
-from gradtape.autodiff.arguments import deliver, has_tensors, primal, run
+from gradtape.autodiff.arguments import (
+    as_function,
+    as_primals,
+    checked,
+    deliver,
+    has_tensors,
+    run,
+)
 from gradtape.autodiff.batch import BatchLevel
 from gradtape.autodiff.forward import ForwardLevel, zeros_like
-from gradtape.autodiff.reverse import checked, output_and_aux
+from gradtape.autodiff.reverse import output_and_aux
+from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of
 from gradtape.core.call import lift
 from gradtape.core.state import adopted
+from gradtape.core.tensor import Tensor
 from gradtape.core.walk import own
-from gradtape.errors import ArgumentError, AxisError, ShapeError
+from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError
 
 
 def jvp(
@@ -50,7 +59,8 @@ def jvp(
                 f"jvp: came {what} as a {type(given).__name__}; needed a tuple with one entry per "
                 f"argument: jvp(f, (x,), (dx,))"
             )
-    leaves, structure = tree.flatten(tuple(primals))
+    function = as_function(function, "jvp")
+    leaves, values, structure = as_primals(tuple(primals), "jvp", "primals")
     directions, directions_structure = tree.flatten(tuple(tangents))
     if structure != directions_structure:
         raise ShapeError(
@@ -61,10 +71,8 @@ def jvp(
     tensors = has_tensors([*leaves, *directions])
     try:
         duals = [
-            level.dual(
-                x := primal(leaf, "jvp", "a primal"), checked(t, x, "jvp", "tangent", "primal")
-            )
-            for leaf, t in zip(leaves, directions, strict=True)
+            level.dual(x, checked(t, x, "jvp", tree.Place("tangent", tangents, n), "primal"))
+            for n, (x, t) in enumerate(zip(values, directions, strict=True))
         ]
         out = run(function, tree.unflatten(structure, duals), {})
     finally:
@@ -106,13 +114,14 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
     >>> gt.vmap(np.dot)(np.ones((5, 3)), np.ones((5, 3)))
     array([3., 3., 3., 3., 3.])
     """
+    function = as_function(function, "vmap")
 
     @functools.wraps(function)
     def batched(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = tree.flatten(args)
         leaves = [adopted(leaf) for leaf in leaves]
         axes = _axes_for(in_axes, args)
-        level = BatchLevel(_batch_size(leaves, axes))
+        level = BatchLevel(_batch_size(leaves, axes, args))
         tensors = has_tensors(leaves)
         full = [
             leaf if axis is None else level.batched(leaf, axis % len(leaf.shape))
@@ -159,21 +168,32 @@ def _axes_for(in_axes: Any, args: tuple[Any, ...]) -> list[int | None]:
         raise ArgumentError(f"vmap: in_axes does not match the arguments: {error}") from None
 
 
-def _batch_size(leaves: list[Any], axes: list[int | None]) -> int:
+def _batch_size(leaves: list[Any], axes: list[int | None], args: tuple[Any, ...]) -> int:
     """The common size of all batch axes."""
     sizes = {}
-    for position, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
+    for number, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
         if axis is None:
             continue
+        if not isinstance(leaf, Tensor) and not is_raw(leaf):
+            where = tree.argument_place(args, number)
+            raise DTypeError(
+                f"vmap: {where} is a {type(leaf).__name__}; needed an array or a tensor; give "
+                "in_axes=None for what is not a batch"
+            )
         shape = aval_of(leaf).shape
         if not -len(shape) <= axis < len(shape):
+            where = tree.argument_place(args, number)
             raise AxisError(
-                f"vmap: argument {position} has shape {shape} and no axis {axis}; "
+                f"vmap: {where} has shape {shape} and no axis {axis}; "
                 "give in_axes=None for what is not a batch"
             )
-        sizes[position] = shape[axis]
+        sizes[number] = shape[axis]
     if not sizes:
         raise ArgumentError("vmap: in_axes is None for every argument; needed one batch at least")
     if len(set(sizes.values())) > 1:
-        raise ShapeError(f"vmap: batch sizes differ between arguments: {sizes}")
+        found = ", ".join(f"{tree.argument_place(args, n)}: {size}" for n, size in sizes.items())
+        raise ShapeError(
+            f"vmap: came batches of different sizes, {found}; needed one size; give in_axes=None "
+            "for what is not a batch"
+        )
     return int(next(iter(sizes.values())))

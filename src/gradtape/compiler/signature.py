@@ -139,7 +139,11 @@ def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], statics: Statics) -
     traced = tuple(arg for n, arg in enumerate(args) if n not in chosen) if chosen else args
     keywords = {name: arg for name, arg in kwargs.items() if name not in named}
     leaves, structure, orders = _flatten(traced, keywords)
-    kinds = tuple([leaf_key(leaf) for leaf in leaves])
+    try:
+        kinds = tuple([leaf_key(leaf) for leaf in leaves])
+    except (ArgumentError, DTypeError):
+        _name_leaf(args, keywords, chosen)
+        raise
     values = [(name, _typed(value)) for name, value in (*fixed.items(), *named.items())]
     key = (structure, kinds, orders, tuple(kwargs), len(args), *values)
     try:
@@ -150,6 +154,14 @@ def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], statics: Statics) -
             "them as ordinary arguments"
         ) from None
     return Arguments(args, kwargs, leaves, structure, fixed, named, key)
+
+
+def _name_leaf(args: tuple[Any, ...], keywords: dict[str, Any], chosen: frozenset[int]) -> None:
+    """Raise again for the first leaf that cannot be an argument, and say where it is."""
+    positional = [(f"argument {n}", arg) for n, arg in enumerate(args) if n not in chosen]
+    for name, arg in (*positional, *((f"argument {name}", keywords[name]) for name in keywords)):
+        for n, leaf in enumerate(tree.flatten(arg)[0]):
+            leaf_key(leaf, tree.Place(name, arg, n))
 
 
 def _flatten(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any, Any]:
@@ -203,8 +215,8 @@ def merged(given: Arguments, leaves: Sequence[Any]) -> tuple[list[Any], dict[str
     return args, {name: named[name] for name in given.kwargs}
 
 
-def leaf_key(leaf: Any) -> tuple[Any, ...]:
-    """What of a leaf the code depends on.
+def leaf_key(leaf: Any, where: str | tree.Place = "an argument") -> tuple[Any, ...]:
+    """What of a leaf the code depends on; errors say `where` it is.
 
     Raises:
         ArgumentError: An integer is too large.
@@ -213,10 +225,10 @@ def leaf_key(leaf: Any) -> tuple[Any, ...]:
     kind = type(leaf)
     if kind is np.ndarray or isinstance(leaf, np.generic | Tensor | np.ndarray):
         if isinstance(leaf, np.ndarray) and kind is not np.ndarray:
-            _check_plain(kind)
+            _check_plain(kind, where)
         if not is_numeric(leaf.dtype):
             raise DTypeError(
-                f"jit: came an argument of dtype {leaf.dtype}; needed numbers. Name it in "
+                f"jit: {where} is of dtype {leaf.dtype}; needed numbers. Name it in "
                 "static_argnums or static_argnames if the code depends on it"
             )
         # Scalars run the same code as 0-d arrays; the native entry point takes one or the other.
@@ -225,25 +237,25 @@ def leaf_key(leaf: Any) -> tuple[Any, ...]:
         return (leaf.shape, leaf.dtype, "weak") if _is_weak(leaf) else (leaf.shape, leaf.dtype)
     if kind is int and not -(2**63) <= leaf < 2**63:
         raise ArgumentError(
-            f"jit: came the integer {leaf}; needed one that fits into 64 bits; pass a float, or "
-            "name it in static_argnums or static_argnames"
+            f"jit: {where} is the integer {leaf}; needed one that fits into 64 bits; pass a float, "
+            "or name it in static_argnums or static_argnames"
         )
     if kind in _NUMBERS:
         return (kind,)
     raise DTypeError(
-        f"jit: came an argument of type {kind.__name__}; needed arrays, tensors, numbers or "
+        f"jit: {where} is of type {kind.__name__}; needed arrays, tensors, numbers or "
         "containers of them. Name it in static_argnums or static_argnames if the code depends on it"
     )
 
 
-def _check_plain(kind: type) -> None:
+def _check_plain(kind: type, where: str | tree.Place) -> None:
     """Refuse arrays that compute otherwise, as masked ones and np.matrix do."""
     if any(
         getattr(kind, name) is not getattr(np.ndarray, name)
         for name in ("__array_ufunc__", "__add__", "__mul__")
     ):
         raise DTypeError(
-            f"jit: came a {kind.__name__}, which has an arithmetic of its own; needed plain "
+            f"jit: {where} is a {kind.__name__}, which has an arithmetic of its own; needed plain "
             "arrays. Use np.asarray, or filled() for a masked array"
         )
 

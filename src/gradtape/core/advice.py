@@ -1,8 +1,9 @@
-"""What to do instead, when SciPy or scikit-learn turns a recorded tensor into an array.
+"""What to do instead, when a recorded tensor is turned into an array or a number.
 
-SciPy converts what it is given with `np.asarray`, unless it was told to look for the Array API. By
-then the error is certain, so there is time to look at the calling frames for the function that was
-called, and to name the one of gradtape that has a gradient.
+SciPy converts what it is given with `np.asarray`, unless it was told to look for the Array API.
+Some functions of NumPy do not ask tensors before they convert them, and some of ours want plain
+numbers. By then the error is certain, so there is time to look at the calling frames for the
+function that was called, and to name the one that has a gradient.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ import inspect
 import sys
 from collections.abc import Iterator
 from types import FrameType
+from typing import Any
+
+from gradtape.errors import ConversionError, DTypeError
 
 # Their functions call each other: the first one called is the one the user knows.
 _LIBRARIES = ("scipy", "sklearn")
@@ -53,11 +57,30 @@ _COUNTERPARTS = {
     "scipy.interpolate.interp1d": "gt.interp",
 }
 
-# What takes derivatives instead of tensors.
+# What takes derivatives instead of tensors, and what takes tensors instead of it.
 _GIVE = {
+    **{
+        f"scipy.optimize.{name}": "use scipy.optimize.newton, which takes tensors"
+        for name in ("brentq", "brenth", "ridder", "bisect", "toms748", "root_scalar")
+    },
+    "scipy.integrate.quad": "use scipy.integrate.fixed_quad, which takes tensors",
+    "scipy.optimize.curve_fit": "give it arrays, and jac= made of gt.jacobian",
+    "scipy.optimize.minimize_scalar": "give it arrays, and differentiate at the minimum",
     "scipy.optimize.minimize": "give it arrays, and gt.value_and_grad(f) with jac=True",
     "scipy.optimize.root": "give it arrays, and jac=gt.jacobian(f)",
     "scipy.optimize.least_squares": "give it arrays, and jac=gt.jacobian(f)",
+}
+
+# Functions of NumPy that convert without asking.
+_POLYNOMIAL = (
+    "a tensor can be the x of polyval, chebval, …; with coefficients that have a gradient use "
+    "np.polyval(c[::-1], x), or write the sum"
+)
+_IN_PLACE_OF_NUMPY = {
+    "np.c_": "use np.column_stack",
+    "np.r_": "use np.concatenate",
+    "np.full": "use np.full_like(t, t, shape=shape), or gt.full",
+    "np.vectorize": "use gt.vmap, or NumPy's functions on whole arrays",
 }
 
 _OF_NUMPY = (
@@ -69,12 +92,58 @@ _OF_NUMPY = (
 
 def ways_out() -> str:
     """What to write instead of the conversion that is being refused."""
-    return library_advice() or _OF_NUMPY
+    return specific_advice() or _OF_NUMPY
 
 
-def library_advice() -> str | None:
-    """What to write instead of the call of a library that asks for an array; None if none does."""
-    call = _library_call(inspect.currentframe())
+def with_advice(error: ConversionError) -> ConversionError:
+    """The same error with a note that says what to write instead, if that is known."""
+    if advice := specific_advice():
+        error.add_note(advice)
+    return error
+
+
+def not_an_array(value: Any) -> DTypeError:
+    """What is said of a tensor that somebody made by the class itself, of something else."""
+    return DTypeError(
+        f"Tensor: came a {type(value).__name__}; needed an array; make tensors with "
+        "gt.tensor([1.0, 2.0])"
+    )
+
+
+def specific_advice() -> str | None:
+    """What to write instead of the call that asks for an array or a number; None if none does."""
+    frames = _frames(inspect.currentframe())
+    outermost = _package(frames[0]) if frames else None
+    if outermost == "gradtape":
+        return _own_advice(frames)
+    return _numpy_advice(frames[0]) if outermost == "numpy" else _library_advice(frames)
+
+
+def _own_advice(frames: list[FrameType]) -> str | None:
+    """Of a function of gradtape that wants a plain array or number as one of its arguments."""
+    names = (frame.f_code.co_name for frame in frames if _package(frame) == "gradtape")
+    name = next((name for name in names if not name.startswith("_")), None)
+    return name and (
+        f"{name} takes arrays and numbers without history for this argument: give it t.item() or "
+        "t.detach(), or join tensors with gt.stack"
+    )
+
+
+def _numpy_advice(frame: FrameType) -> str | None:
+    """Of a function of NumPy that does not ask its arguments whether they are arrays."""
+    module, owner = frame.f_globals["__name__"], frame.f_locals.get("self")
+    if module.startswith("numpy.polynomial"):
+        return f"np.polynomial asks for arrays: {_POLYNOMIAL}; t.detach() computes without gradient"
+    kinds = {"RClass": "np.r_", "CClass": "np.c_", "vectorize": "np.vectorize"}
+    name = kinds.get(type(owner).__name__, f"np.{frame.f_code.co_name}")
+    advice = _IN_PLACE_OF_NUMPY.get(name)
+    return advice and f"{name} asks for an array: {advice}; t.detach() computes without gradient"
+
+
+def _library_advice(frames: list[FrameType]) -> str | None:
+    """Of a function of SciPy or scikit-learn."""
+    names = (name for frame in frames for name in _names(frame))
+    call = next((name for name in names if name is not None), None)
     if call is None:
         return None
     other = counterpart(call)
@@ -89,6 +158,8 @@ def counterpart(call: str) -> str | None:
     """The function of gradtape that goes by the name of one of SciPy: `gt.linalg.det`."""
     if call in _COUNTERPARTS:
         return _COUNTERPARTS[call]
+    if call.startswith("scipy.sparse.") and _is_matrix(call):
+        return "gt.sparse.matmul(a, t)"
     library, _, path = call.partition(".")
     if library != "scipy":
         return None
@@ -119,6 +190,12 @@ def _array_api(call: str) -> str | None:
     return None
 
 
+def _is_matrix(call: str) -> bool:
+    """Whether a name is that of a class of sparse matrices, or of a method of one."""
+    module = sys.modules["scipy.sparse"]
+    return isinstance(getattr(module, call.split(".")[2], None), type)
+
+
 def _outer(call: str) -> str:
     """The class of a method: `scipy.spatial.transform.Rotation` of `….Rotation.apply`."""
     return call.rpartition(".")[0]
@@ -127,17 +204,20 @@ def _outer(call: str) -> str:
 # ---- who called ---------------------------------------------------------------------------------
 
 
-def _library_call(frame: FrameType | None) -> str | None:
-    """The public function of a library that the user called, and that asks for a conversion."""
-    # Between the library and us lies what NumPy passed on.
-    while frame is not None and _package(frame) in ("gradtape", "numpy"):
+def _frames(frame: FrameType | None) -> list[FrameType]:
+    """What the user called that led to the conversion, from the outside in.
+
+    The user's code ends it, and so do transforms, which call the user's code.
+    """
+    frames: list[FrameType] = []
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if module.startswith("gradtape.ops.") or _package(frame) in ("numpy", *_LIBRARIES):
+            frames.insert(0, frame)
+        elif not module.startswith(("gradtape.core.", "gradtape.backends.")):
+            break
         frame = frame.f_back
-    frames = []
-    while frame is not None and _package(frame) in _LIBRARIES:
-        frames.append(frame)
-        frame = frame.f_back
-    names = (name for frame in reversed(frames) for name in _names(frame))
-    return next((name for name in names if name is not None), None)
+    return frames
 
 
 def _package(frame: FrameType) -> str:

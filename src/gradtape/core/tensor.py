@@ -8,13 +8,14 @@ may hold.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradtape.backends import array_module, is_raw, to_numpy
-from gradtape.core.advice import library_advice, ways_out
+from gradtape.backends import array_module, as_index, is_raw, make_array, to_numpy
+from gradtape.core.advice import not_an_array, ways_out, with_advice
 from gradtape.core.aval import Abstract
 from gradtape.core.op import registry
 from gradtape.core.record import LEAVES, Leaf, Node, Segment
@@ -50,12 +51,18 @@ class Tensor:
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the axes."""
-        return self.value.shape  # type: ignore[no-any-return]
+        try:
+            return self.value.shape  # type: ignore[no-any-return]
+        except AttributeError:
+            raise not_an_array(self.value) from None
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the elements."""
-        return self.value.dtype  # type: ignore[no-any-return]
+        try:
+            return self.value.dtype  # type: ignore[no-any-return]
+        except AttributeError:
+            raise not_an_array(self.value) from None
 
     @property
     def ndim(self) -> int:
@@ -65,10 +72,7 @@ class Tensor:
     @property
     def size(self) -> int:
         """The number of elements."""
-        size = 1
-        for n in self.shape:
-            size *= n
-        return size
+        return math.prod(self.shape)
 
     @property
     def itemsize(self) -> int:
@@ -205,7 +209,7 @@ class Tensor:
         return complex(concrete(self, "complex(tensor)"))
 
     def __index__(self) -> int:
-        return concrete(self, "operator.index(tensor)").__index__()  # type: ignore[no-any-return]
+        return as_index(concrete(self, "operator.index(tensor)"))
 
     def __bool__(self) -> bool:
         return bool(innermost(self))
@@ -359,9 +363,7 @@ def concrete(tensor: Tensor, what: str) -> Any:
             try:
                 segment.read(value)
             except ConversionError as error:
-                if advice := library_advice():
-                    error.add_note(advice)
-                raise
+                raise with_advice(error) from None
             # no_grad stops recording, not tangents.
             if segment.active and (segment.number > floor or not isinstance(segment, Segment)):
                 raise ConversionError(
@@ -395,4 +397,4 @@ def as_value(value: Any, dtype: Any = None) -> Any:
         return np.asarray(value) if isinstance(value, np.matrix) else value
     if isinstance(value, Sequence) and any(isinstance(item, Tensor) for item in value):
         raise ConversionError("a list of tensors is not an array; use gt.stack")
-    return np.asarray(value, dtype)
+    return make_array(value, dtype)

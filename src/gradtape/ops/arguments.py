@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.op import registry
+from gradtape.core.spellings import keyword_advice
 from gradtape.core.tensor import Tensor, as_value
-from gradtape.errors import AxisError, DTypeError, ShapeError, UnsupportedError
+from gradtape.errors import AxisError, DTypeError, GradtapeError, ShapeError, UnsupportedError
 from gradtape.typing import Array, ArrayLike, Axis, Shape
 
 # A batched result and where its batch axis is.
@@ -27,7 +28,12 @@ def as_array(x: ArrayLike) -> Array:
 
 def normalize_axis(axis: int, ndim: int, name: str) -> int:
     """An axis counted from the front, checked."""
-    axis = operator.index(axis)
+    try:
+        axis = operator.index(axis)
+    except TypeError as error:
+        if isinstance(error, GradtapeError):
+            raise
+        raise DTypeError(f"{name}: came axis {axis!r}; needed an integer") from None
     if not -ndim <= axis < ndim:
         raise AxisError(
             f"{name}: came axis {axis} for an array of {ndim} axes; needed one from "
@@ -77,9 +83,14 @@ def refuse(name: str, options: dict[str, Any]) -> None:
     """Raise for options NumPy has and gradtape has not, unless they were left at None."""
     for option, value in options.items():
         if value is not None and value is not np._NoValue:
+            advice = keyword_advice([option])
             raise UnsupportedError(
-                f"{name}: came {option}=; gradtape does not take it; leave it out and apply it to "
-                "the argument or to the result"
+                f"{name}: came {option}=; "
+                + (
+                    advice
+                    or "gradtape does not take it; leave it out and apply it to the argument or to "
+                    "the result"
+                )
             )
 
 

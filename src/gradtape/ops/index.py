@@ -222,6 +222,8 @@ def _item(item: Any, name: str) -> Any:
         return _slice(item, name)
     if type(item) is int:
         return item
+    if isinstance(item, str):
+        item = np.asarray(item)  # refused below, as other arrays that are no integers
     array = as_value(unshell(item))
     if isinstance(array, bool) or getattr(array, "dtype", None) == np.bool_:
         return np.asarray(innermost(array) if isinstance(array, Tensor) else array)

@@ -7,7 +7,9 @@ from typing import Any
 
 from gradtape.core.nested import Alias
 from gradtape.core.op import registry
+from gradtape.core.spellings import TENSOR, keyword_advice
 from gradtape.core.tensor import Tensor
+from gradtape.errors import GradtapeError, UnsupportedError
 from gradtape.ops.into import INTO, method as into_method
 
 _SAME_NAME = [
@@ -69,7 +71,13 @@ def _method(name: str) -> Callable[..., Any]:
     functions = registry.functions
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        return functions[name](self, *args, **kwargs)
+        try:
+            return functions[name](self, *args, **kwargs)
+        except TypeError as error:
+            advice = keyword_advice(kwargs)
+            if advice is None or isinstance(error, GradtapeError):
+                raise
+            raise UnsupportedError(f"{name}: came {', '.join(kwargs)}; {advice}") from None
 
     method.__name__ = name
     method.__doc__ = f"See `gt.{name}`."
@@ -180,16 +188,23 @@ _INSTEAD = {
 }
 
 
-def _missing(name: str) -> property:
+class _Missing(property):
     """Stands for what tensors do not have; a `__getattr__` would make every attribute slower."""
 
-    def missing(self: Tensor) -> Any:
-        raise AttributeError(
-            f"a tensor has no attribute {name!r}; {_INSTEAD[name]}", name=name, obj=self
-        )
 
-    missing.__doc__ = f"Not there: {_INSTEAD[name]}."
-    return property(missing)
+def _missing(name: str, instead: str) -> _Missing:
+    def missing(self: Tensor) -> Any:
+        raise AttributeError(f"a tensor has no attribute {name!r}; {instead}", name=name, obj=self)
+
+    missing.__doc__ = f"Not there: {instead}."
+    return _Missing(missing)
+
+
+def _dir(self: Tensor) -> list[str]:
+    """The names that a tensor has."""
+    return [
+        name for name in object.__dir__(self) if not isinstance(getattr(Tensor, name, 0), _Missing)
+    ]
 
 
 def install() -> None:
@@ -198,8 +213,8 @@ def install() -> None:
         setattr(Tensor, name, _method(name))
     for name in INTO:
         setattr(Tensor, name, into_method(name))
-    for name in _INSTEAD:
-        setattr(Tensor, name, _missing(name))
+    for name, instead in {**TENSOR, **_INSTEAD}.items():
+        setattr(Tensor, name, _missing(name, instead))
     methods: dict[str, Callable[..., Any]] = {
         "reshape": _reshape,
         "view": _reshape,
@@ -213,6 +228,7 @@ def install() -> None:
         "fill": _fill,
         "sort": _sort,
         "partition": _partition,
+        "__dir__": _dir,
         "__round__": _round,
         "__divmod__": _divmod,
         "__rdivmod__": _rdivmod,

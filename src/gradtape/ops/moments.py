@@ -22,7 +22,7 @@ from gradtape.ops.reduce import (
     sum_forward,
     sum_over,
 )
-from gradtape.ops.select import divide_or_zero
+from gradtape.ops.select import divide_or_zero, where as where_of
 from gradtape.typing import Array, ArrayLike, Axis
 
 
@@ -104,6 +104,7 @@ def var(
     correction: float | None = None,
     keepdims: bool = False,
     where: Any = True,
+    mean: Any = None,
     **unsupported: Any,
 ) -> Array:
     """Variance: the mean squared distance from the mean, over all or the given axes.
@@ -116,6 +117,8 @@ def var(
         correction: Another name of `ddof`.
         keepdims: Whether the reduced axes stay, with size 1.
         where: Which elements take part, as truth values that broadcast to `x`.
+        mean: The mean, if it is known already, with the reduced axes kept; it is differentiated
+            by, too.
         **unsupported: Further options of NumPy, which raise.
 
     Raises:
@@ -127,10 +130,24 @@ def var(
     """
     less = _correction("var", ddof, correction)
     if where is not True and where is not None:
+        if mean is not None:
+            unsupported["mean"] = mean
         options = {"ddof": less, "keepdims": keepdims, "where": where, **unsupported}
         return functions["var_where"](x, axis, dtype, **options)
     x, axes = prepared("var", x, axis, dtype, unsupported)
+    if mean is not None:
+        return _around_given(x, axes, bool(keepdims), less, mean)
     return _var(x, axis=axes, keepdims=bool(keepdims), correction=less)
+
+
+def _around_given(x: Any, axis: Axes, keepdims: bool, correction: float, mean: Any) -> Any:
+    """The variance around a mean that was computed elsewhere."""
+    around = x - mean
+    if around.dtype.kind == "c":
+        squares = functions["real"](functions["conj"](around) * around)
+    else:
+        squares = around * around
+    return sum_over(squares, axis=axis, keepdims=keepdims) / _divisor(x.shape, axis, correction)
 
 
 def _correction(name: str, ddof: float, correction: float | None) -> float:
@@ -171,6 +188,12 @@ _std = general(
 )
 
 
+def _root(variance: Any) -> Any:
+    """The root with the derivative 0 at 0, as `_std` has it."""
+    positive = variance > 0
+    return where_of(positive, sqrt(where_of(positive, variance, 1)), 0 * variance)
+
+
 @public(np.std)
 def std(
     x: ArrayLike,
@@ -182,6 +205,7 @@ def std(
     correction: float | None = None,
     keepdims: bool = False,
     where: Any = True,
+    mean: Any = None,
     **unsupported: Any,
 ) -> Array:
     """Standard deviation: the root of the variance, over all or the given axes.
@@ -196,6 +220,8 @@ def std(
         correction: Another name of `ddof`.
         keepdims: Whether the reduced axes stay, with size 1.
         where: Which elements take part, as truth values that broadcast to `x`.
+        mean: The mean, if it is known already, with the reduced axes kept; it is differentiated
+            by, too.
         **unsupported: Further options of NumPy, which raise.
 
     Raises:
@@ -207,7 +233,11 @@ def std(
     """
     less = _correction("std", ddof, correction)
     if where is not True and where is not None:
+        if mean is not None:
+            unsupported["mean"] = mean
         options = {"ddof": less, "keepdims": keepdims, "where": where, **unsupported}
         return functions["std_where"](x, axis, dtype, **options)
     x, axes = prepared("std", x, axis, dtype, unsupported)
+    if mean is not None:
+        return _root(_around_given(x, axes, bool(keepdims), less, mean))
     return _std(x, axis=axes, keepdims=bool(keepdims), correction=less)

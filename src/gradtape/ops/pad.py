@@ -17,7 +17,7 @@ from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import Batch, as_array, refuse
+from gradtape.ops.arguments import Batch, as_array, normalize_axis, refuse
 from gradtape.typing import Array, ArrayLike
 
 # Sizes to add or cut off, (before, after) for each axis.
@@ -82,13 +82,25 @@ pad_constant: Callable[..., Any] = general(
     lower=Elements(_pad_element),
 )
 
-_MODES = {
+# ---- modes --------------------------------------------------------------------------------------
+
+# What takes elements of the array itself, and what NumPy calls it.
+_TAKES = {
     "edge": "edge",
     "replicate": "edge",
     "reflect": "reflect",
     "symmetric": "symmetric",
     "wrap": "wrap",
     "circular": "wrap",
+}
+_STATISTICS = ("maximum", "mean", "median", "minimum")
+_MODES = ("constant", "empty", "linear_ramp", *_STATISTICS, *_TAKES)
+# Options, what they are if nothing is said, and the modes that have them.
+_OPTIONS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "constant_values": (0, ("constant",)),
+    "end_values": (0, ("linear_ramp",)),
+    "stat_length": (None, _STATISTICS),
+    "reflect_type": ("even", ("reflect", "symmetric")),
 }
 
 
@@ -100,45 +112,104 @@ def pad(
     mode: str = "constant",
     *,
     constant_values: Any = 0,
+    end_values: Any = 0,
+    stat_length: Any = None,
+    reflect_type: str = "even",
     **unsupported: Any,
 ) -> Array:
     """The array with elements added at the ends of its axes.
 
     Args:
         x: What to pad.
-        pad_width: How many: one number, (before, after), or one such pair for each axis.
+        pad_width: How many: one number, (before, after), one such pair for each axis, or a dict
+            from axes to them.
         mode: What to fill in: "constant", "edge" (the last element, also "replicate"), "reflect"
-            (mirrored without it), "symmetric" (with it), "wrap" (from the other end, "circular").
+            (mirrored without it), "symmetric" (with it), "wrap" (from the other end, "circular"),
+            "linear_ramp" (from the last element to a constant), "maximum", "mean", "median",
+            "minimum" (of the elements next to it), "empty" (anything: here zeros).
         constant_values: The constant, in the same forms as `pad_width`.
-        **unsupported: Further options of NumPy, which raise.
+        end_values: Where linear ramps end, likewise.
+        stat_length: How many elements the maximum, mean, … is taken of, likewise; None for all.
+        reflect_type: "odd" continues the mirrored elements so that they go through the edge: twice
+            the edge minus them.
+        **unsupported: Further options, which raise.
 
     Raises:
-        ShapeError: `pad_width` does not fit the array.
-        UnsupportedError: The mode or an option is not one of those above.
-        ArgumentError: A number in `pad_width` is negative.
+        ShapeError: `pad_width` does not fit the array, or there is nothing to fill in.
+        UnsupportedError: The mode is a function, or not one of those above.
+        ArgumentError: A number in `pad_width` is negative, or an option belongs to another mode.
 
     >>> gt.pad(np.array([1.0, 2.0]), (1, 2))
     array([0., 1., 2., 0., 0.])
+    >>> gt.pad(np.array([1.0, 2.0, 6.0]), 2, "mean")
+    array([3., 3., 1., 2., 6., 3., 3.])
     """
     refuse("pad", unsupported)
+    given = (constant_values, end_values, stat_length, reflect_type)
+    _check_mode(mode, dict(zip(_OPTIONS, given, strict=True)))
     x = as_array(x)
     ndim = len(x.shape)
-    widths = _pairs(pad_width, ndim, "pad_width")
+    widths = _pairs(_by_axis(pad_width, ndim), ndim, "pad_width")
     if any(before < 0 or after < 0 for before, after in widths):
         raise ArgumentError(f"pad: came pad_width {pad_width}; needed none below 0; index to crop")
     if mode == "constant":
         return _pad_axes(x, widths, _pairs(constant_values, ndim, "constant_values"))
-    if mode not in _MODES:
-        raise UnsupportedError(f"pad: came mode {mode!r}; needed 'constant' or one of {[*_MODES]}")
+    if mode == "empty":
+        return pad_constant(x, widths=widths, fill=0)
+    ramps = _pairs(end_values, ndim, "end_values")
+    lengths = _pairs(stat_length, ndim, "stat_length")
     for axis, width in enumerate(widths):
-        if width != (0, 0):
+        if width == (0, 0):
+            continue
+        if x.shape[axis] == 0:
+            raise ShapeError(
+                f"pad: came an axis of size 0; mode {mode!r} has nothing to take from it"
+            )
+        if mode == "linear_ramp":
+            x = _between(_ramps(x, axis, width, ramps[axis]), x, axis)
+        elif mode in _STATISTICS:
+            x = _between(_statistics(x, axis, width, lengths[axis], mode), x, axis)
+        elif reflect_type == "odd" and x.shape[axis] > 1:
+            x = _odd(x, axis, width, mode)
+        else:
             x = functions["take"](x, _sources(x.shape[axis], width, mode), axis=axis)
     return x
 
 
+def _check_mode(mode: Any, options: dict[str, Any]) -> None:
+    if callable(mode):
+        raise UnsupportedError(
+            "pad: came a function as mode, which writes into arrays; use mode='constant', and "
+            "write into the result"
+        )
+    if mode not in _MODES:
+        raise UnsupportedError(f"pad: came mode {mode!r}; needed one of {', '.join(_MODES)}")
+    for name, value in options.items():
+        default, modes = _OPTIONS[name]
+        if value is not default and mode not in modes:
+            raise ArgumentError(
+                f"pad: came {name}= with mode {mode!r}; it belongs to {', '.join(modes)}"
+            )
+    if options["reflect_type"] not in ("even", "odd"):
+        raise ArgumentError(
+            f"pad: came reflect_type {options['reflect_type']!r}; needed 'even' or 'odd'"
+        )
+
+
+def _by_axis(values: Any, ndim: int) -> Any:
+    """Widths that may be given for single axes, as pairs for all of them."""
+    if not isinstance(values, dict):
+        return values
+    pairs: list[Any] = [(0, 0)] * ndim
+    for axis, width in values.items():
+        both = width if isinstance(width, Sequence) else (width, width)
+        pairs[normalize_axis(axis, ndim, "pad")] = both
+    return pairs
+
+
 def _pairs(values: Any, ndim: int, name: str) -> tuple[tuple[Any, Any], ...]:
     """One pair of numbers for each axis."""
-    if isinstance(values, int):
+    if values is None or isinstance(values, int):
         return ((values, values),) * ndim
     try:
         pairs = np.broadcast_to(np.asarray(values), (ndim, 2))
@@ -147,7 +218,7 @@ def _pairs(values: Any, ndim: int, name: str) -> tuple[tuple[Any, Any], ...]:
             f"pad: came {name} {values} for an array of {ndim} axes; needed a number, "
             "(before, after), or one pair for each axis"
         ) from None
-    if name == "pad_width" and pairs.dtype.kind not in "iu":
+    if name in ("pad_width", "stat_length") and pairs.dtype.kind not in "iu":
         raise ArgumentError(f"pad: came {name} {values}; needed integers")
     return tuple((before, after) for before, after in pairs.tolist())
 
@@ -164,8 +235,74 @@ def _pad_axes(x: Array, widths: Widths, values: Any) -> Array:
     return x
 
 
+# ---- what is taken of the array, along one axis -------------------------------------------------
+
+
 def _sources(size: int, width: tuple[int, int], mode: str) -> Any:
     """Which element of an axis stands at each place of the padded axis."""
-    if size == 0:
-        raise ShapeError(f"pad: came an axis of size 0; mode {mode!r} has nothing to take from it")
-    return np.pad(np.arange(size), width, mode=_MODES[mode])  # type: ignore[call-overload]
+    return np.pad(np.arange(size), width, mode=_TAKES[mode])  # type: ignore[call-overload]
+
+
+def _odd(x: Array, axis: int, width: tuple[int, int], mode: str) -> Array:
+    """Mirrored, and turned round at the edges, again and again.
+
+    Two mirrorings make a period; from one to the next, everything grows by 2·(last − first), and
+    within one, the mirrored half is 2·last minus what it mirrors.
+    """
+    size = x.shape[axis]
+    half = size if mode == "symmetric" else size - 1
+    place = np.arange(-width[0], size + width[1])
+    periods, within = np.divmod(place, 2 * half)
+    mirrored = within >= size
+    column = (-1, *(1,) * (len(x.shape) - axis - 1))
+    grown = (2 * periods).astype(x.dtype).reshape(column)
+    turned = np.where(mirrored, 2, 0).astype(x.dtype).reshape(column)
+    sign = np.where(mirrored, -1, 1).astype(x.dtype).reshape(column)
+    taken = functions["take"](x, _sources(size, width, mode), axis=axis)
+    first, last = (_part(x, axis, slice(n, n + 1)) for n in (0, size - 1))
+    return sign * taken + turned * last + grown * (last - first)
+
+
+def _ramps(x: Array, axis: int, width: tuple[int, int], ends: tuple[Any, Any]) -> list[Array]:
+    """Steps of equal size from the ends to the last elements, which are not repeated."""
+    edges = (_part(x, axis, slice(0, 1)), _part(x, axis, slice(x.shape[axis] - 1, None)))
+    column = (-1, *(1,) * (len(x.shape) - axis - 1))
+    ramps = []
+    for edge, end, count, step in zip(edges, ends, width, (1, -1), strict=True):
+        share = (np.arange(count) / max(count, 1))[::step].reshape(column)
+        if x.dtype.kind == "f":
+            share = share.astype(x.dtype)
+        ramp = end + (edge - end) * share
+        ramps.append(functions["floor"](ramp) if x.dtype.kind in "iu" else ramp)
+    return ramps
+
+
+def _statistics(
+    x: Array, axis: int, width: tuple[int, int], lengths: tuple[Any, Any], mode: str
+) -> list[Array]:
+    """The maximum, mean, … of the elements next to each end, as often as needed."""
+    size = x.shape[axis]
+    reduce = functions[{"maximum": "max", "minimum": "min"}.get(mode, mode)]
+    counts = [size if length is None else min(length, size) for length in lengths]
+    if min(counts) <= 0:
+        raise ArgumentError(f"pad: came stat_length {lengths}; needed one element or more")
+    parts = (_part(x, axis, slice(0, counts[0])), _part(x, axis, slice(size - counts[1], None)))
+    ends = []
+    for part, count in zip(parts, width, strict=True):
+        value = reduce(part, axis=axis, keepdims=True)
+        if x.dtype.kind in "iu":
+            value = functions["round"](value)
+        shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+        ends.append(functions["broadcast_to"](value, shape))
+    return ends
+
+
+def _part(x: Array, axis: int, part: slice) -> Array:
+    index = (*(slice(None),) * axis, part)
+    return x[index]
+
+
+def _between(ends: list[Array], x: Array, axis: int) -> Array:
+    """The array with something before and after it, in its own dtype."""
+    before, after = (functions["astype"](end, x.dtype) for end in ends)
+    return functions["concatenate"]([before, x, after], axis=axis)

@@ -12,6 +12,7 @@ from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import general, public
 from gradtape.errors import DTypeError, UnsupportedError
 from gradtape.ops import lowered
+from gradtape.ops.arguments import refuse
 from gradtape.ops.cast import astype
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.exponential import exp, log
@@ -111,12 +112,13 @@ _softmax = general(
 
 
 @public()
-def softmax(x: ArrayLike, /, axis: Axis = -1) -> Array:
+def softmax(x: ArrayLike, /, axis: Axis = -1, **unsupported: Any) -> Array:
     """Exponentials divided by their sum along an axis: positive shares that add up to 1.
 
     Args:
         x: The logits.
         axis: Along which axis (or axes) the shares add up to 1.
+        **unsupported: Other libraries' options, which raise.
 
     Raises:
         AxisError: There is no such axis.
@@ -124,6 +126,8 @@ def softmax(x: ArrayLike, /, axis: Axis = -1) -> Array:
     >>> gt.softmax(np.zeros(4))
     array([0.25, 0.25, 0.25, 0.25])
     """
+    if unsupported:
+        refuse("softmax", unsupported)
     x, axes = _prepared("softmax", x, axis)
     return _softmax(x, axis=axes, limits=False)
 
@@ -159,12 +163,13 @@ _log_softmax = general(
 
 
 @public()
-def log_softmax(x: ArrayLike, /, axis: Axis = -1) -> Array:
+def log_softmax(x: ArrayLike, /, axis: Axis = -1, **unsupported: Any) -> Array:
     """Logarithm of `softmax`, exact where softmax itself would underflow to 0.
 
     Args:
         x: The logits.
         axis: Along which axis (or axes) the exponentials add up to 1.
+        **unsupported: Other libraries' options, which raise.
 
     Raises:
         AxisError: There is no such axis.
@@ -172,6 +177,8 @@ def log_softmax(x: ArrayLike, /, axis: Axis = -1) -> Array:
     >>> gt.log_softmax(np.array([0.0, -1000.0]))
     array([    0., -1000.])
     """
+    if unsupported:
+        refuse("log_softmax", unsupported)
     x, axes = _prepared("log_softmax", x, axis)
     return _log_softmax(x, axis=axes)
 
@@ -223,7 +230,9 @@ _logsumexp = general(
 
 
 @public()
-def logsumexp(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
+def logsumexp(
+    x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsupported: Any
+) -> Array:
     """Logarithm of the sum of exponentials, over all or the given axes, without overflow.
 
     Infinite elements: those that are +inf share the gradient; it is 0 if all are −inf.
@@ -232,6 +241,7 @@ def logsumexp(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> 
         x: The exponents.
         axis: One or several axes; None takes all of them.
         keepdims: Whether the reduced axes stay, with size 1.
+        **unsupported: Other libraries' options, which raise.
 
     Raises:
         AxisError: There is no such axis.
@@ -239,5 +249,7 @@ def logsumexp(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> 
     >>> gt.logsumexp(np.array([1000.0, 1000.0]))
     np.float64(1000.6931471805599)
     """
+    if unsupported:
+        refuse("logsumexp", unsupported)
     x, axes = _prepared("logsumexp", x, axis)
     return _logsumexp(x, axis=axes, keepdims=bool(keepdims))
