@@ -71,10 +71,9 @@ def test_chunks_of_windows(chunk: int, groups: int, monkeypatch: pytest.MonkeyPa
                 np.testing.assert_allclose(part, one, atol=1e-13)
 
 
-@pytest.mark.parametrize("name", ["_FEW_CHANNELS", "_LONGEST_ROW"])
 @pytest.mark.parametrize(("groups", "c", "o"), [(6, 1, 1), (6, 1, 2), (6, 2, 3), (4, 8, 1)])
 def test_groups_computed_together_and_one_by_one(
-    name: str, groups: int, c: int, o: int, monkeypatch: pytest.MonkeyPatch
+    groups: int, c: int, o: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(2, groups * c, 6, 5)), rng.normal(size=(groups * o, c, 3, 2))
@@ -89,9 +88,43 @@ def test_groups_computed_together_and_one_by_one(
     for stride in (1, 2):
         together = results(stride)
         with monkeypatch.context() as patch:
-            patch.setattr(conv_kernels, name, 1)
+            patch.setattr(conv_kernels, "_FEW_CHANNELS", 1)
             for one, other in zip(together, results(stride), strict=True):
                 np.testing.assert_allclose(one, other, atol=1e-13)
+
+
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, channels_last])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"padding": 1},
+        {"padding": 1, "stride": 2},
+        {"padding": (2, 0), "stride": (3, 1)},
+        {"dilation": 2},
+        {"padding": 5, "stride": 1},
+    ],
+)
+def test_large_arrays_of_separate_channels(options: Any, layout: Any) -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(2, 16, 37, 33)), rng.normal(size=(16, 1, 3, 2))
+    options = {**options, "groups": 16}
+
+    def results(x: Any, w: Any) -> list[Any]:
+        leaves = [gt.Tensor(a).set_requires_grad(True) for a in (x, w)]
+        out = F.conv2d(*leaves, **options)
+        out.backward(gt.Tensor(layout(np.cos(np.arange(out.size)).reshape(out.shape))))
+        return [out.value, *(leaf.grad.value for leaf in leaves)]
+
+    out, by_x, by_w = results(layout(x), w)
+    np.testing.assert_allclose(out, correlate(x, w, **options), atol=1e-12)
+    # The same of each channel by itself, which is a small array.
+    seed = np.cos(np.arange(out.size)).reshape(out.shape)
+    for c in (0, 15):
+        own = {**options, "groups": 1}
+        _, pull = gt.vjp(lambda x, w, own=own: F.conv2d(x, w, **own), x[:, [c]], w[[c]])
+        expected = pull(seed[:, [c]])
+        np.testing.assert_allclose(by_x[:, [c]], expected[0], atol=1e-12)
+        np.testing.assert_allclose(by_w[[c]], expected[1], atol=1e-11)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -309,3 +309,43 @@ def test_a_loss_of_nothing_reads_nothing_when_compiled() -> None:
 
     empty = np.zeros((0, 1)), np.zeros(0, np.int64)
     assert gt.jit(loss)(*empty) == loss(*empty) == 0.0
+
+
+def test_batch_norm_gives_new_statistics_and_writes_to_nothing():
+    x = np.random.default_rng(0).normal(size=(8, 3, 4))
+    mean, var = np.zeros(3), np.ones(3)
+    options = {"training": True, "momentum": 0.3}
+    out, new_mean, new_var = gt.nn.batch_norm(x, mean, var, return_statistics=True, **options)
+    assert (mean == 0).all()
+    assert (var == 1).all()
+    expected = gt.nn.batch_norm(x, mean, var, **options)  # writes to them
+    np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(new_mean, mean)
+    np.testing.assert_array_equal(new_var, var)
+
+
+def test_batch_norm_in_a_compiled_step():
+    x = np.random.default_rng(0).normal(size=(8, 3))
+
+    @gt.jit
+    def step(x, mean, var):
+        def loss(x):
+            out, *new = gt.nn.batch_norm(x, mean, var, training=True, return_statistics=True)
+            return gt.sum(out**3), new
+
+        (_, new), grad = gt.value_and_grad(loss, has_aux=True)(x)
+        return grad, *new
+
+    grad, mean, var = step(x, np.zeros(3), np.ones(3))
+    np.testing.assert_allclose(mean, 0.1 * x.mean(0))
+    np.testing.assert_allclose(var, 0.9 + 0.1 * x.var(0, ddof=1))
+    np.testing.assert_allclose(
+        grad, gt.grad(lambda x: gt.sum(gt.nn.batch_norm(x, training=True) ** 3))(x), rtol=1e-10
+    )
+
+
+def test_batch_norm_that_would_write_in_a_compiled_step_says_what_to_do():
+    with pytest.raises(gt.errors.ConversionError, match="return_statistics"):
+        gt.jit(lambda x: gt.nn.batch_norm(x, np.zeros(3), np.ones(3), training=True))(
+            np.ones((4, 3))
+        )

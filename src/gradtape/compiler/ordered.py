@@ -5,6 +5,7 @@ They have no loop that other ops could join, but what they read is computed in t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -108,6 +109,10 @@ def _put(node: Node, lowering: Scatter, puller: Puller, out: Buffer, name: str) 
     axes = [Axis(f"i{n}", size, serial=n < len(serial)) for n, size in enumerate((*serial, *free))]
     point = tuple(axis.index for axis in axes)
     index, value = lowering.put(point, *puller.readers(node), **node.params)
+    # Free axes that lead the result are outermost: it is done part by part.
+    free_ones = {id(axis.index): axis for axis in axes if not axis.serial}
+    leading = [*itertools.takewhile(bool, (free_ones.get(id(i)) for i in index))]
+    axes = [*filter(None, leading), *(axis for axis in axes if axis not in leading)]
     at = tuple(convert(scalar(i), INT64) for i in index)
     fixed, computed = flat_place(out, out.shape, at)
     store = Store(fixed, convert(value, out.dtype), computed, lowering.adds)

@@ -46,6 +46,9 @@ def find_roots(graph: Graph, users: dict[Value, list[Node]]) -> tuple[set[Value]
             roots.update(node.outputs)
             if not isinstance(node.op.lower, Reduction):
                 roots.update(v for v in operands_in_memory(node) if v.node is not None)
+            if isinstance(node.op.lower, Scatter):
+                # Its loop is not one of vectors.
+                roots.update(v for v in inlined if costs[v] > _DEAR)
             continue
         if node.op.name == "equal":
             roots.update(v for v in inlined if _has_extreme(v, users))
@@ -132,6 +135,8 @@ def _read_often(value: Value, users: dict[Value, list[Node]]) -> bool:
     size = math.prod(value.shape)
     for reader in readers:
         if isinstance(reader.op.lower, Relabel) and _read_often(reader.outputs[0], users):
+            return True
+        if isinstance(reader.op.lower, Elements) and reader.op.lower.often:
             return True
         if isinstance(reader.op.lower, Pointwise | Elements) and any(
             math.prod(v.shape) > size for v in reader.outputs

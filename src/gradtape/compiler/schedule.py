@@ -7,6 +7,7 @@ do not either.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from gradtape.compiler.build import substituted
@@ -82,13 +83,22 @@ def scheduled(kernel: Kernel, vector_bytes: int) -> Schedule:
     outer = kernel.outer
     if columns and len(outer) > 1:
         outer = outer[:-1]
-    axis = max((a for a in outer if not a.serial), key=lambda a: a.size, default=None)
+    axis = _divided_axis([a for a in outer if not a.serial], parts)
     # A row of results is not divided: the last vector of a part would store what another has.
     if axis is None or parts < 2 or (columns and axis is vector):
         return Schedule(vector, lanes, columns, None, 0, 1)
     step = lanes if axis is vector else 1
     block = math.ceil(axis.size / step / parts) * step
     return Schedule(vector, lanes, columns, axis, block, math.ceil(axis.size / block))
+
+
+def _divided_axis(axes: Sequence[Axis], parts: int) -> Axis | None:
+    """The axis to divide among parts: the first that has enough steps, else the longest.
+
+    Parts of an outer axis are far apart in memory; those of an inner one would share its lines.
+    """
+    most = max((axis.size for axis in axes), default=0)
+    return next((axis for axis in axes if 2 * axis.size >= min(parts, most)), None)
 
 
 def _vector_axis(kernel: Kernel) -> Axis | None:

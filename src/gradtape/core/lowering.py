@@ -73,13 +73,18 @@ class Elements(Lowering):
     Attributes:
         repeats: Whether a smaller operand is repeated along axes, as by broadcasting, and not put
             beside others: it can then be computed outside of the innermost loop.
+        often: Whether elements of operands are read for several elements of the result, as windows
+            that overlap do: what is dear to compute is then in memory.
     """
 
-    __slots__ = ("expression", "repeats")
+    __slots__ = ("expression", "often", "repeats")
 
-    def __init__(self, expression: Callable[..., Any], *, repeats: bool = False) -> None:
+    def __init__(
+        self, expression: Callable[..., Any], *, repeats: bool = False, often: bool = False
+    ) -> None:
         self.expression = expression
         self.repeats = repeats
+        self.often = often
 
 
 class Relabel(Lowering):

@@ -57,8 +57,10 @@ class Op:
         batch: `batch(op, axes, args, params)` with one batch axis or None per argument, returning
             the batched result and its batch axis (or a tuple of each).
         kind: The class of op: elementwise, reduction, axiswise (works along its parameter `axis`
-            and gives as many elements), linear, contraction, general. Further inputs of a
-            reduction or of an axiswise op have as many axes as the first one.
+            and gives as many elements), planewise (works on its last axes, of which
+            `windows`, `maps` or `sizes` has an entry each, None for one that is left alone),
+            linear, contraction, general. Further inputs of all these have as many axes as the first
+            one.
         outputs: Number of results; 1 is the result itself, more are a tuple, None is a tuple whose
             length the arguments decide.
         aliases: Whether a result may share memory with the first input.

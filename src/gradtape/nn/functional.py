@@ -41,6 +41,7 @@ from gradtape.ops.nn.attention import (
 from gradtape.ops.nn.bags import (
     embedding_bag,
 )
+from gradtape.ops.nn.batch_norm import batch_norm, instance_norm
 from gradtape.ops.nn.conv import (
     conv1d,
     conv2d,
@@ -112,9 +113,7 @@ from gradtape.ops.nn.margins import (
     triplet_margin_loss,
 )
 from gradtape.ops.nn.normalization import (
-    batch_norm,
     group_norm,
-    instance_norm,
     layer_norm,
     rms_norm,
 )

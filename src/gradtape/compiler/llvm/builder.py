@@ -18,6 +18,13 @@ from typing import NamedTuple
 
 _BITS = {"float": 32, "double": 64, "i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "ptr": 64}
 _INTRINSIC_SUFFIX = {"float": "f32", "double": "f64"}
+# Instructions that give the same result wherever they stand; others read memory, or make some.
+_PURE = frozenset(
+    ("add", "sub", "mul", "udiv", "sdiv", "urem", "srem", "and", "or", "xor", "shl", "lshr", "ashr")
+    + ("fadd", "fsub", "fmul", "fdiv", "fneg", "frem", "icmp", "fcmp", "select", "getelementptr")
+    + ("insertelement", "extractelement", "shufflevector", "sext", "zext", "trunc", "bitcast")
+    + ("sitofp", "uitofp", "fptosi", "fptoui", "fpext", "fptrunc")
+)
 
 
 class Type(NamedTuple):
@@ -108,6 +115,8 @@ class Builder:
         self._entry: list[str] = []
         self._names = 0
         self.block = "entry"
+        # What the block has computed so far, by its text: nothing is computed twice.
+        self._computed: dict[str, Value] = {}
 
     # ---- text ------------------------------------------------------------------------------
 
@@ -121,10 +130,16 @@ class Builder:
         self._lines.append("  " + line)
 
     def instruction(self, type: Type, text: str) -> Value:
-        """Append an instruction with a result."""
+        """Append an instruction with a result, unless the block has it already."""
+        known = self._computed.get(text)
+        if known is not None:
+            return known
         name = self.fresh()
         self._lines.append(f"  {name} = {text}")
-        return Value(type, name)
+        value = Value(type, name)
+        if text[: text.find(" ")] in _PURE:
+            self._computed[text] = value
+        return value
 
     def function(self, head: str) -> str:
         """The text of the function with the given head (`define … @name(…) …`)."""
@@ -140,6 +155,7 @@ class Builder:
         """Begin the block of a label."""
         self._lines.append(f"{label}:")
         self.block = label
+        self._computed.clear()
 
     def branch(self, label: str) -> None:
         """End the block by going to another."""

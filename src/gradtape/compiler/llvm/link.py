@@ -15,13 +15,13 @@ from typing import Any
 from gradtape.errors import UnsupportedError
 
 # What the IR we write needs: vectors are explicit and loops are as they should be, so the passes
-# that vectorise and unroll would cost most of the compile time for no gain.
+# that vectorise and unroll would cost most of the compile time for no gain. What is computed twice
+# in a block is left out by the builder: LLVM's pass for that (NewGVN) aborts on some of our loops.
 _FUNCTION_PASSES = (
     "add_sroa_pass",
     "add_instruction_combine_pass",
     "add_simplify_cfg_pass",
     "add_loop_rotate_pass",
-    "add_new_gvn_pass",
     "add_dead_code_elimination_pass",
 )
 

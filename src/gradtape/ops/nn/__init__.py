@@ -7,6 +7,7 @@ with registry.opened():
         activations as activations,
         attention as attention,
         bags as bags,
+        batch_norm as batch_norm,
         classes as classes,
         conv as conv,
         conv_transpose as conv_transpose,

@@ -15,15 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape.ops.nn.windows import Pads, Sizes, taps, window_counts
+from gradtape.ops.nn.conv_depthwise import depthwise, depthwise_input, depthwise_weight
+from gradtape.ops.nn.windows import Pads, Sizes, Windows, taps, window_counts
 
 # Bytes of windows that are copied at a time: small enough to stay in the cache until multiplied,
 # large enough that the threads of the product seldom wait for each other.
 _CHUNK = 8 << 20
 # Fewer channels than this are copied as slowly as so many: groups are then computed together.
-_FEW_CHANNELS = 16
-# Up to so many elements the weights of one channel each are written out for a row of windows.
-_LONGEST_ROW = 1 << 16
+_FEW_CHANNELS = 32
 
 
 class Geometry(NamedTuple):
@@ -146,7 +145,14 @@ def _columns(xp: Any, windows: Any, rank: int) -> Iterator[tuple[Any, slice]]:
 def conv_forward(xp: Any, x: Any, w: Any, **geometry: Any) -> Any:
     """Every window of `x` times the weights."""
     shape = Geometry(**geometry)
-    together = 1 if _is_depthwise(w, shape) else _together(shape.groups, w.shape[1], w.shape[2:])
+    if _is_depthwise(shape.groups, x.shape[1], w.shape[0]):
+        counts = window_counts(
+            x.shape[2:], w.shape[2:], shape.stride, shape.padding, shape.dilation
+        )
+        (x, w), dtype = _working(x, w)
+        windows = _along_axes(x.shape[2:], counts, w.shape[2:], shape)
+        return depthwise(x, w, windows).astype(dtype, copy=False)
+    together = _together(shape.groups, w.shape[1], w.shape[2:])
     if together > 1:
         wide = _side_by_side(xp, w, shape.groups, together)
         with np.errstate(invalid="ignore"):
@@ -165,21 +171,22 @@ def _conv(xp: Any, x: Any, w: Any, shape: Geometry) -> Any:
         out.fill(0)
     else:
         windows = _windows(xp, _rows(xp, x, shape.padding), kernel, counts, shape)
-        if _is_depthwise(w, shape):
-            _depthwise_forward(xp, windows, w, out, shape)
-        else:
-            into, matrices = _by_group(out, shape.groups), _matrices(w, shape.groups)
-            for columns, rows in _columns(xp, windows, rank):
-                xp.matmul(columns, matrices, out=into[:, rows])
+        into, matrices = _by_group(out, shape.groups), _matrices(w, shape.groups)
+        for columns, rows in _columns(xp, windows, rank):
+            xp.matmul(columns, matrices, out=into[:, rows])
     return _channels_first(out).astype(dtype, copy=False)
 
 
 def conv_input_forward(xp: Any, y: Any, w: Any, sizes: Sizes, **geometry: Any) -> Any:
     """The transpose of `conv_forward` in `x`, which has the spatial `sizes`."""
     shape = Geometry(**geometry)
+    if _is_depthwise(shape.groups, w.shape[1] * shape.groups, y.shape[1]):
+        (y, w), dtype = _working(y, w)
+        windows = _along_axes(sizes, y.shape[2:], w.shape[2:], shape)
+        return depthwise_input(y, w, windows).astype(dtype, copy=False)
     if all(s == 1 for s in shape.stride):
         return _by_flipped_weights(xp, y, w, sizes, shape)
-    together = 1 if _is_depthwise(w, shape) else _together(shape.groups, w.shape[1], w.shape[2:])
+    together = _together(shape.groups, w.shape[1], w.shape[2:])
     if together > 1:
         wide = _side_by_side(xp, w, shape.groups, together)
         with np.errstate(invalid="ignore"):
@@ -197,10 +204,7 @@ def _conv_input(xp: Any, y: Any, w: Any, sizes: Sizes, shape: Geometry) -> Any:
     if out.size and y.size:
         rows = _rows(xp, y, ((0, 0),) * rank)
         windows = _windows(xp, out, kernel, y.shape[2:], shape)
-        if _is_depthwise(w, shape):
-            _depthwise_input(xp, windows, w, rows)
-        else:
-            _add_windows(xp, windows, _by_group(rows, shape.groups), _matrices(w, shape.groups))
+        _add_windows(xp, windows, _by_group(rows, shape.groups), _matrices(w, shape.groups))
     return _channels_first(_unpadded(xp, out, shape.padding)).astype(dtype, copy=False)
 
 
@@ -235,8 +239,10 @@ def conv_weight_forward(xp: Any, x: Any, y: Any, kernel: Sizes, **geometry: Any)
     (x, y), dtype = _working(x, y)
     groups, rank = shape.groups, len(kernel)
     c, o = x.shape[1] // groups, y.shape[1] // groups
-    depthwise = c == o == 1 and groups > 1
-    together = 1 if depthwise else _together(groups, c, kernel)
+    if _is_depthwise(groups, x.shape[1], y.shape[1]):
+        windows = _along_axes(x.shape[2:], y.shape[2:], kernel, shape)
+        return depthwise_weight(x, y, windows).astype(dtype, copy=False)
+    together = _together(groups, c, kernel)
     if together > 1:
         wide = conv_weight_forward(
             xp, x, y, kernel, **shape._replace(groups=groups // together)._asdict()
@@ -246,12 +252,9 @@ def conv_weight_forward(xp: Any, x: Any, y: Any, kernel: Sizes, **geometry: Any)
     if total.size and y.size and x.size:
         rows = _rows(xp, y, ((0, 0),) * rank)
         windows = _windows(xp, _rows(xp, x, shape.padding), kernel, y.shape[2:], shape)
-        if depthwise:
-            _depthwise_weight(xp, windows, rows, total)
-        else:
-            split = _by_group(rows, groups)
-            for columns, part in _columns(xp, windows, rank):
-                total += xp.matmul(columns.swapaxes(1, 2), split[:, part])
+        split = _by_group(rows, groups)
+        for columns, part in _columns(xp, windows, rank):
+            total += xp.matmul(columns.swapaxes(1, 2), split[:, part])
     split = total.reshape((groups, *kernel, c, o))
     ordered = split.transpose(0, rank + 2, rank + 1, *range(1, rank + 1))
     return ordered.reshape((groups * o, c, *kernel)).astype(dtype, copy=False)
@@ -285,70 +288,14 @@ def _own_blocks(xp: Any, wide: Any, groups: int, together: int) -> Any:
     return own.reshape((out, c, *kernel))
 
 
-# ---- one channel in, one channel out: no matrices, but a multiple of the input per tap ----------
+# ---- one channel in, one channel out ------------------------------------------------------------
 
 
-def _is_depthwise(w: Any, shape: Geometry) -> bool:
-    return shape.groups > 1 and w.shape[1] == 1 and w.shape[0] == shape.groups
+def _is_depthwise(groups: int, channels: int, outputs: int) -> bool:
+    return groups > 1 and channels == outputs == groups
 
 
-def _seen(windows: Any, tap: Sizes) -> Any:
-    """What the windows see at one place in them: (samples, *counts, channels)."""
-    rank = len(tap)
-    at_tap = windows[(*(slice(None),) * (rank + 2), *tap, 0)]
-    return at_tap.transpose(*range(1, rank + 2), 0)
-
-
-def _depthwise_forward(xp: Any, windows: Any, w: Any, out: Any, shape: Geometry) -> None:
-    kernel = w.shape[2:]
-    if shape.stride[-1] == 1 and out.shape[-2] * out.shape[-1] <= _LONGEST_ROW:
-        _by_rows(xp, windows, w, out)
-        return
-    term = xp.empty_like(out[0])
-    for n in range(out.shape[0]):
-        first, *others = taps(kernel)
-        sample = windows[:, n : n + 1]
-        xp.multiply(_seen(sample, first)[0], w[(slice(None), 0, *first)], out=out[n])
-        for tap in others:
-            xp.multiply(_seen(sample, tap)[0], w[(slice(None), 0, *tap)], out=term)
-            out[n] += term
-
-
-def _by_rows(xp: Any, windows: Any, w: Any, out: Any) -> None:
-    """Windows side by side see channels side by side: whole rows of them are summed over taps."""
-    rank, kernel = out.ndim - 2, w.shape[2:]
-    *upper, width, channels = out.shape[1:]
-    # (channels, samples, *counts, *kernel, 1) as (samples, *upper counts, *kernel, row)
-    steps = windows.strides
-    rows = xp.lib.stride_tricks.as_strided(
-        windows,
-        (out.shape[0], *upper, *kernel, width * channels),
-        (*steps[1 : 1 + rank], *steps[2 + rank : -1], steps[0]),
-    )
-    last = w[:, 0].transpose(*range(1, rank + 1), 0)
-    weights = xp.ascontiguousarray(
-        xp.broadcast_to(last[..., None, :], (*kernel, width, channels))
-    ).reshape((*kernel, width * channels))
-    axes = list(range(2 * rank))  # those of the upper counts, of the kernel, and of the row
-    for n in range(out.shape[0]):
-        into = out[n].reshape((*upper, width * channels))
-        xp.einsum(
-            *(rows[n], axes, weights, axes[rank - 1 :], [*axes[: rank - 1], axes[-1]]), out=into
-        )
-
-
-def _depthwise_input(xp: Any, windows: Any, w: Any, y: Any) -> None:
-    term = xp.empty_like(y[0])
-    for n in range(y.shape[0]):
-        for tap in taps(w.shape[2:]):
-            into = _seen(windows[:, n : n + 1], tap)[0]
-            xp.multiply(y[n], w[(slice(None), 0, *tap)], out=term)
-            into += term
-
-
-def _depthwise_weight(xp: Any, windows: Any, y: Any, total: Any) -> None:
-    axes = list(range(y.ndim - 1))
-    for n in range(y.shape[0]):
-        for i, tap in enumerate(taps(windows.shape[y.ndim : -1])):
-            seen = _seen(windows[:, n : n + 1], tap)[0]
-            total[:, i, 0] += xp.einsum(seen, axes, y[n], axes, axes[-1:])
+def _along_axes(sizes: Sizes, counts: Sizes, kernel: Sizes, shape: Geometry) -> tuple[Windows, ...]:
+    """The windows along each axis."""
+    axes = zip(sizes, counts, kernel, shape.stride, shape.padding, shape.dilation, strict=True)
+    return tuple(Windows(n, count, k, s, before, d) for n, count, k, s, (before, _), d in axes)

@@ -162,7 +162,7 @@ def grid_sample(
             place = index if place is None else place * size + index
             weight = share if weight is None else weight * share
         wide = broadcast_to(_with_channels(place), shape)
-        terms.append(pool_pick(x, wide, rank=len(sizes)) * _with_channels(weight))
+        terms.append(pool_pick(x, wide, sizes=tuple(sizes)) * _with_channels(weight))
     return functools.reduce(operator.add, terms)
 
 

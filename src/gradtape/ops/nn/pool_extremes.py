@@ -18,21 +18,24 @@ import numpy as np
 from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front, batch_together
+from gradtape.core.call import call
 from gradtape.core.define import general
 from gradtape.core.lowering import Elements, Reader, Scatter
+from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
 from gradtape.errors import IndexingError, UnsupportedError
 from gradtape.ops import lowered
-from gradtape.ops.index import getitem_basic
-from gradtape.ops.join import concatenate
-from gradtape.ops.nn.windows import Part, Shares, Sizes, Windows, along, part_of
-from gradtape.ops.pad import pad_constant
-from gradtape.ops.reduce import max_over, min_over
-from gradtape.ops.select import maximum, minimum
+from gradtape.ops.nn.window_elements import (
+    AllWindows,
+    infer_windows,
+    is_small,
+    seen_by,
+    seen_in_windows,
+)
+from gradtape.ops.nn.windows import Part, Shares, Sizes, along, part_of
 
-AllWindows = tuple[Windows | Shares, ...]
-# Longer windows are not written out one by one in compiled functions.
-_LONGEST = 32
+# None leaves an axis as it is.
+AllSizes = tuple[int | None, ...]
 
 
 def _lowest(dtype: np.dtype[Any], largest: bool) -> Any:
@@ -44,16 +47,14 @@ def _lowest(dtype: np.dtype[Any], largest: bool) -> Any:
     return -math.inf if largest else math.inf
 
 
-def _pooled_shape(shape: tuple[int, ...], windows: AllWindows) -> tuple[int, ...]:
-    return (*shape[: -len(windows)], *(w.number for w in windows))
-
-
 # ---- the value ----------------------------------------------------------------------------------
 
 
 def _extreme_forward(xp: Any, x: Any, windows: AllWindows, largest: bool) -> Any:
     better = xp.maximum if largest else xp.minimum
     for axis, w in enumerate(windows, start=-len(windows)):
+        if w is None:
+            continue
         parts = list(w.parts())
         # Begin with what all windows see, if there is something.
         begin = next((part for part in parts if part.into == slice(0, w.number)), None)
@@ -71,50 +72,47 @@ def _extreme_forward(xp: Any, x: Any, windows: AllWindows, largest: bool) -> Any
 
 
 def _extreme_composition(x: Any, windows: AllWindows, largest: bool) -> Any:
-    better = maximum if largest else minimum
+    """All axes at once where windows are small; else axis by axis, in fewer steps."""
+    params: dict[str, Any] = {"largest": largest}
+    if is_small(windows):
+        return call(_WINDOW_EXTREME, (x,), {**params, "windows": windows})
     for axis, w in enumerate(windows, start=-len(windows)):
-        if isinstance(w, Shares):
-            x = _by_shares(x, axis, w, largest)
-            continue
-        if w.kernel > _LONGEST:
-            raise UnsupportedError(f"no native code for windows over more than {_LONGEST} elements")
-        x = functools.reduce(better, _all_seen(x, axis, w, _lowest(x.dtype, largest)))
+        if w is not None:
+            one = (w, *(None,) * (-axis - 1))
+            if not is_small(one):
+                raise UnsupportedError(f"no native code for windows over {w.kernel} elements")
+            x = call(_WINDOW_EXTREME, (x,), {**params, "windows": one})
     return x
 
 
-def _by_shares(x: Any, axis: int, w: Shares, largest: bool) -> Any:
-    axis += len(x.shape)
-    bounds = map(w.bounds, range(w.number))
-    ranges = (
-        getitem_basic(x, index=(*(slice(None),) * axis, slice(start, stop)))
-        for start, stop in bounds
-    )
-    extreme = max_over if largest else min_over
-    return concatenate([extreme(part, axis=(axis,), keepdims=True) for part in ranges], axis)
+def _window_extreme(i: Sequence[Any], x: Reader, windows: AllWindows, largest: bool) -> Scalar:
+    """The best element that a window sees."""
+    better = scalar.maximum if largest else scalar.minimum
+    fill = _lowest(x.aval.dtype, largest)
+    seen = seen_in_windows(i, windows, seen_by)
+    return functools.reduce(better, [lowered.read_or(fill, x, *element) for element in seen])
 
 
-def _all_seen(x: Any, axis: int, w: Windows, fill: Any) -> list[Any]:
-    """Per place in the windows, what they see there, with padding around the array."""
-    around, after = ((0, 0),) * (len(x.shape) + axis), ((0, 0),) * (-axis - 1)
-    pad = (w.before, max(w.after, 0))
-    padded = x if pad == (0, 0) else pad_constant(x, widths=(*around, pad, *after), fill=fill)
-    last = (w.number - 1) * w.stride + 1
-    every, rest = (slice(None),) * len(around), (slice(None),) * len(after)
-    starts = (tap * w.dilation for tap in range(w.kernel))
-    return [
-        getitem_basic(padded, index=(*every, slice(start, start + last, w.stride), *rest))
-        for start in starts
-    ]
+# Only compiled functions know it.
+_WINDOW_EXTREME = Op(
+    "window_extreme",
+    _extreme_forward,
+    infer_windows,
+    lower=Elements(_window_extreme, often=True),
+)
 
 
 # ---- where it stands ----------------------------------------------------------------------------
 
 
 def _indices_forward(xp: Any, x: Any, windows: AllWindows, largest: bool) -> Any:
+    if windows[-1] is None:
+        first = _indices_forward(xp, xp.moveaxis(x, -1, 0), windows[:-1], largest)
+        return xp.moveaxis(first, 0, -1)
     best = _extreme_forward(xp, x, windows, largest)
     missing = x.dtype.kind == "f" and bool(xp.isnan(best).any())
     # Which of the places in its window: from the last to the first, so that the first stays.
-    seen = list(itertools.product(*(w.parts() for w in windows)))
+    seen = list(itertools.product(*(w.parts() for w in windows if w is not None)))
     found = xp.zeros_like(best, dtype=np.min_scalar_type(max(len(seen) - 1, 0)))
     for number in range(len(seen) - 1, -1, -1):
         into = (..., *(part.into for part in seen[number]))
@@ -134,6 +132,7 @@ def _tables(windows: AllWindows, seen: Sequence[tuple[Part, ...]]) -> tuple[Any,
     starts = np.zeros((), np.int64)
     offsets = np.zeros(len(seen), np.int64)
     for axis, w in enumerate(windows):
+        assert w is not None
         steps = np.array([parts[axis].tap for parts in seen], np.int64)
         if isinstance(w, Shares):
             start, _ = w.bounds(np.arange(w.number))
@@ -143,6 +142,54 @@ def _tables(windows: AllWindows, seen: Sequence[tuple[Part, ...]]) -> tuple[Any,
         starts = starts[..., None] * w.size + start
         offsets = offsets * w.size + steps
     return starts, offsets
+
+
+class _Best:
+    """The best element so far of those that a window sees, in order.
+
+    The first of those that are equal stays, and NaN is better than all others. Padding is seen by
+    nobody, though it may be all that there is before the first element.
+    """
+
+    def __init__(self, largest: bool) -> None:
+        self._largest = largest
+        self._value: Any = None
+        # Where an element was seen already; None for everywhere.
+        self._any: Scalar | None = None
+
+    def wins(self, value: Scalar, inside: Scalar | None) -> Any:
+        """Where a further element is the best one now."""
+        if self._value is None:
+            self._value, self._any = value, inside
+            return True
+        best = self._value
+        if value.dtype.kind == "f":
+            # Not "is greater": that is false of NaN.
+            wins = ~(value <= best if self._largest else value >= best) & (best == best)
+        else:
+            wins = value > best if self._largest else value < best
+        if self._any is not None:
+            wins = wins | ~self._any
+        wins = wins if inside is None else wins & inside
+        if self._any is not None:
+            self._any = None if inside is None else self._any | inside
+        self._value = scalar.where(wins, value, best)
+        return wins
+
+
+def _index_element(i: Sequence[Any], x: Reader, windows: AllWindows, largest: bool) -> Scalar:
+    """The place of the best element in the flattened spatial axes."""
+    if not is_small(windows):
+        raise UnsupportedError("no native code for large windows")
+    lead, best, found = len(i) - len(windows), _Best(largest), scalar.constant(0, promotion.INT64)
+    for index, inside in seen_in_windows(i, windows, seen_by):
+        place: Any = 0
+        for own, w in zip(index[lead:], windows, strict=True):
+            place = place if w is None else place * w.size + own
+        value = lowered.read_or(_lowest(x.aval.dtype, largest), x, index, inside)
+        wins = best.wins(value, inside)
+        found = scalar.scalar(place) if wins is True else scalar.where(wins, place, found)
+    return found
 
 
 # ---- reading and adding at places ---------------------------------------------------------------
@@ -160,14 +207,21 @@ def _flat(xp: Any, places: Any, rank: int, size: int) -> Any:
     return places.reshape((rows, own)) + xp.arange(rows)[:, None] * size
 
 
-def _pick_forward(xp: Any, x: Any, places: Any, rank: int) -> Any:
-    flat = _flat(xp, places, rank, math.prod(x.shape[x.ndim - rank :]))
+def _pick_forward(xp: Any, x: Any, places: Any, sizes: AllSizes) -> Any:
+    if sizes[-1] is None:
+        first = _pick_forward(xp, xp.moveaxis(x, -1, 0), xp.moveaxis(places, -1, 0), sizes[:-1])
+        return xp.moveaxis(first, 0, -1)
+    flat = _flat(xp, places, len(sizes), math.prod(x.shape[x.ndim - len(sizes) :]))
     return x.reshape(-1).take(flat).reshape(places.shape)
 
 
-def _put_forward(xp: Any, x: Any, places: Any, sizes: Sizes) -> Any:
-    out = xp.zeros(x.shape[: x.ndim - len(sizes)] + sizes, x.dtype)
-    flat = _flat(xp, places, len(sizes), math.prod(sizes))
+def _put_forward(xp: Any, x: Any, places: Any, sizes: AllSizes) -> Any:
+    if sizes[-1] is None:
+        first = _put_forward(xp, xp.moveaxis(x, -1, 0), xp.moveaxis(places, -1, 0), sizes[:-1])
+        return xp.moveaxis(first, 0, -1)
+    own = [n for n in sizes if n is not None]
+    out = xp.zeros((*x.shape[: x.ndim - len(own)], *own), x.dtype)
+    flat = _flat(xp, places, len(own), math.prod(own))
     xp.add.at(out.reshape(-1), flat.reshape(-1), x.reshape(-1))
     return out
 
@@ -182,20 +236,21 @@ def _place_forward(xp: Any, x: Any, places: Any, sizes: Sizes) -> Any:
     return _put_forward(xp, x, places, sizes)
 
 
-def _coordinates(given: Scalar, places: Reader, sizes: Sizes) -> list[Any]:
-    """Where a place is along each spatial axis."""
-    size = math.prod(sizes)
+def _coordinates(i: Sequence[Any], place: Scalar, places: Reader, sizes: AllSizes) -> list[Any]:
+    """An index with the place along each spatial axis in it."""
+    size = math.prod(n for n in sizes if n is not None)
     place = places.check(
-        given,
-        (given >= 0) & (given < size),
+        place,
+        (place >= 0) & (place < size),
         f"max_unpool: came index {{}}; needed numbers from 0 to {size - 1}",
-        given,
+        place,
     )
-    found: list[Any] = []
-    for n in reversed(sizes):
-        found.insert(0, scalar.remainder(place, n))
-        place = scalar.floor_divide(place, n)
-    return found
+    index = list(i)
+    for axis, n in enumerate(reversed(sizes), start=1):
+        if n is not None:
+            index[-axis] = scalar.remainder(place, n)
+            place = scalar.floor_divide(place, n)
+    return index
 
 
 def _given(i: Sequence[Any], places: Reader) -> Scalar:
@@ -204,20 +259,35 @@ def _given(i: Sequence[Any], places: Reader) -> Scalar:
     return scalar.convert(places(*i), promotion.INT64)
 
 
-def _pick_element(i: Sequence[Any], x: Reader, places: Reader, rank: int) -> Scalar:
-    lead = len(i) - rank
-    return x(*i[:lead], *_coordinates(_given(i, places), places, x.aval.shape[lead:]))
+def _pick_element(i: Sequence[Any], x: Reader, places: Reader, sizes: AllSizes) -> Scalar:
+    return x(*_coordinates(i, _given(i, places), places, sizes))
+
+
+def _spatial(sizes: AllSizes, ndim: int) -> tuple[list[int], list[int]]:
+    """The axes along which places may coincide, and the others."""
+    lead = ndim - len(sizes)
+    spatial = [axis for axis in range(lead, ndim) if sizes[axis - lead] is not None]
+    return spatial, [axis for axis in range(ndim) if axis not in spatial]
+
+
+def _put_sizes(x: Aval, _places: Aval, sizes: AllSizes) -> tuple[Any, Any]:
+    spatial, others = _spatial(sizes, len(x.shape))
+    return tuple(x.shape[axis] for axis in spatial), tuple(x.shape[axis] for axis in others)
 
 
 def _put_element(
-    i: Sequence[Any], x: Reader, places: Reader, sizes: Sizes
+    i: Sequence[Any], x: Reader, places: Reader, sizes: AllSizes
 ) -> tuple[list[Any], Scalar]:
-    lead = i[: len(i) - len(sizes)]
-    return [*lead, *_coordinates(_given(i, places), places, sizes)], x(*i)
+    spatial, others = _spatial(sizes, len(i))
+    known = dict(zip((*spatial, *others), i, strict=True))
+    point = [known[axis] for axis in range(len(i))]
+    return _coordinates(point, _given(point, places), places, sizes), x(*point)
 
 
-def _infer_put(x: Aval, _places: Aval, sizes: Sizes) -> Aval:
-    return Aval((*x.shape[: len(x.shape) - len(sizes)], *sizes), x.dtype)
+def _infer_put(x: Aval, _places: Aval, sizes: AllSizes) -> Aval:
+    lead = len(x.shape) - len(sizes)
+    own = zip(x.shape[lead:], sizes, strict=True)
+    return Aval((*x.shape[:lead], *(n if size is None else size for n, size in own)), x.dtype)
 
 
 # ---- the ops ------------------------------------------------------------------------------------
@@ -226,15 +296,14 @@ def _infer_put(x: Aval, _places: Aval, sizes: Sizes) -> Aval:
 pool_pick: Callable[..., Any] = general(
     "pool_pick",
     _pick_forward,
-    infer=lambda x, places, rank: Aval(places.shape, x.dtype),
+    infer=lambda x, places, sizes: Aval(places.shape, x.dtype),
     vjps=(
-        lambda ct, _out, _x, places, rank: pool_put(
-            ct, places, sizes=tuple(_x.shape[len(_x.shape) - rank :])
-        ),
-        lambda ct, _out, _x, _places, rank: None,
+        lambda ct, _out, _x, places, sizes: pool_put(ct, places, sizes=sizes),
+        lambda ct, _out, _x, _places, sizes: None,
     ),
-    jvp=lambda tangents, _out, _x, places, rank: pool_pick(tangents[0], places, rank=rank),
+    jvp=lambda tangents, _out, _x, places, sizes: pool_pick(tangents[0], places, sizes=sizes),
     batch=batch_together,
+    kind="planewise",
     lower=Elements(_pick_element),
 )
 
@@ -244,13 +313,13 @@ pool_put: Callable[..., Any] = general(
     _put_forward,
     infer=_infer_put,
     vjps=(
-        lambda ct, _out, _x, places, sizes: pool_pick(ct, places, rank=len(sizes)),
+        lambda ct, _out, _x, places, sizes: pool_pick(ct, places, sizes=sizes),
         lambda ct, _out, _x, _places, sizes: None,
     ),
     jvp=lambda tangents, _out, _x, places, sizes: pool_put(tangents[0], places, sizes=sizes),
     batch=batch_together,
-    # Along the axes before the spatial ones places never coincide, but those are not the last.
-    lower=Scatter(lambda x, places, sizes: (x.shape, ()), _put_element, adds=True),
+    kind="planewise",
+    lower=Scatter(_put_sizes, _put_element, adds=True),
 )
 
 # The same of places that do not repeat.
@@ -259,7 +328,7 @@ pool_place: Callable[..., Any] = general(
     _place_forward,
     infer=_infer_put,
     vjps=(
-        lambda ct, _out, _x, places, sizes: pool_pick(ct, places, rank=len(sizes)),
+        lambda ct, _out, _x, places, sizes: pool_pick(ct, places, sizes=sizes),
         lambda ct, _out, _x, _places, sizes: None,
     ),
     jvp=lambda tangents, _out, _x, places, sizes: pool_put(tangents[0], places, sizes=sizes),
@@ -269,30 +338,37 @@ pool_place: Callable[..., Any] = general(
 pool_indices: Callable[..., Any] = general(
     "pool_indices",
     _indices_forward,
-    infer=lambda x, windows, largest: Aval(_pooled_shape(x.shape, windows), np.dtype(np.int64)),
+    infer=lambda x, **params: Aval(infer_windows(x, **params).shape, np.dtype(np.int64)),
     batch=batch_at_front,
+    kind="planewise",
+    lower=Elements(_index_element, often=True),
 )
+
+
+def _all_sizes(windows: AllWindows) -> AllSizes:
+    return tuple(None if w is None else w.size for w in windows)
 
 
 def _extreme_vjp(ct: Any, _out: Any, x: Any, windows: AllWindows, largest: bool) -> Any:
     places = pool_indices(x, windows=windows, largest=largest)
-    return pool_put(ct, places, sizes=tuple(w.size for w in windows))
+    return pool_put(ct, places, sizes=_all_sizes(windows))
 
 
 def _extreme_jvp(
     tangents: Sequence[Any], _out: Any, x: Any, windows: AllWindows, largest: bool
 ) -> Any:
     places = pool_indices(x, windows=windows, largest=largest)
-    return pool_pick(tangents[0], places, rank=len(windows))
+    return pool_pick(tangents[0], places, sizes=_all_sizes(windows))
 
 
 # d max(x) = dx where the largest element stands, the first of those that are equal
 pool_extreme = general(
     "pool_extreme",
     _extreme_forward,
-    infer=lambda x, windows, largest: Aval(_pooled_shape(x.shape, windows), x.dtype),
+    infer=infer_windows,
     vjps=(_extreme_vjp,),
     jvp=_extreme_jvp,
     batch=batch_at_front,
+    kind="planewise",
     lower=lowered.composite(_extreme_composition),
 )

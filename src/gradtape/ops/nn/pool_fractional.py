@@ -122,7 +122,7 @@ def _pooled(
             f"[0, 1) for each sample and channel, {(*x.shape[:2], rank)}"
         )
     places = _indices(x, samples, kernel=kernel, output=output)
-    out = without_samples(pool_pick(x, places, rank=rank), added)
+    out = without_samples(pool_pick(x, places, sizes=tuple(x.shape[-rank:])), added)
     return (out, without_samples(places, added)) if return_indices else out
 
 

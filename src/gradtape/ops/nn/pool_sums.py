@@ -7,24 +7,30 @@ and each is the derivative of the other.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
+from gradtape.core.call import call
 from gradtape.core.define import general, linear
+from gradtape.core.lowering import Elements, Reader
+from gradtape.core.op import Op
+from gradtape.core.scalar import Scalar
 from gradtape.errors import UnsupportedError
 from gradtape.ops import lowered
-from gradtape.ops.index import getitem_basic, put
-from gradtape.ops.nn.windows import Windows, along
-from gradtape.ops.pad import crop, pad_constant
+from gradtape.ops.nn.window_elements import (
+    AllWindows,
+    infer_windows,
+    is_small,
+    seen_by,
+    seen_from,
+    seen_in_windows,
+)
+from gradtape.ops.nn.windows import Shares, Windows, along
 from gradtape.ops.select import where
-
-AllWindows = tuple[Windows, ...]
-# Longer windows are not written out one by one in compiled functions.
-_LONGEST = 32
 
 
 def _divided(x: Any, divide: float) -> Any:
@@ -36,84 +42,73 @@ def _wide(x: Any) -> Any:
     return x.astype(np.float32) if x.dtype == np.float16 else x
 
 
-# ---- sums over windows --------------------------------------------------------------------------
+# ---- on arrays ----------------------------------------------------------------------------------
 
 
 def _pool_forward(xp: Any, x: Any, windows: AllWindows, divide: float) -> Any:
-    out = _wide(x)
-    for axis, w in enumerate(windows, start=-len(windows)):
-        out = _sum_along(xp, out, axis, w)
+    out = _sums_forward(xp, _wide(x), windows, back=False)
     return _divided(out, divide).astype(x.dtype, copy=False)
 
 
-def _sum_along(xp: Any, x: Any, axis: int, w: Windows) -> Any:
-    shape = (*x.shape[:axis], w.number, *x.shape[len(x.shape) + axis + 1 :])
-    out = xp.zeros_like(x, shape=shape)  # laid out as `x` is
+def _spread_forward(xp: Any, x: Any, windows: AllWindows, divide: float) -> Any:
+    out = _sums_forward(xp, _divided(_wide(x), divide), windows, back=True)
+    return out.astype(x.dtype, copy=False)
+
+
+def _sums_forward(xp: Any, x: Any, windows: AllWindows, back: bool) -> Any:
+    """Sums over windows; or backwards, over the windows that see an element."""
+    for axis, w in enumerate(windows, start=-len(windows)):
+        if w is not None:
+            x = _sums_along(xp, x, axis, w, back)
+    return x
+
+
+def _sums_along(xp: Any, x: Any, axis: int, w: Windows | Shares, back: bool) -> Any:
+    count = w.size if back else w.number
+    # Laid out as `x` is.
+    out = xp.zeros_like(x, shape=(*x.shape[:axis], count, *x.shape[x.ndim + axis + 1 :]))
     for _, into, of in w.parts():
+        into, of = (of, into) if back else (into, of)
         part = out[along(axis, into)]
         part += x[along(axis, of)]
     return out
 
 
+# ---- one element of either ----------------------------------------------------------------------
+
+
 def _pool_composition(x: Any, windows: AllWindows, divide: float) -> Any:
-    _check_written_out(windows)
-    for axis, w in enumerate(windows, start=-len(windows)):
-        widths = _widths(x, axis, (w.before, max(w.after, 0)))
-        padded = pad_constant(x, widths=widths, fill=0) if widths else x
-        parts = [getitem_basic(padded, index=index) for index in _tap_indices(x, axis, w)]
-        x = functools.reduce(lambda a, b: a + b, parts)
-    return _divided(x, divide)
-
-
-def _check_written_out(windows: AllWindows) -> None:
-    if any(w.kernel > _LONGEST for w in windows):
-        raise UnsupportedError(f"no native code for windows over more than {_LONGEST} elements")
-
-
-def _widths(x: Any, axis: int, pad: tuple[int, int]) -> tuple[tuple[int, int], ...]:
-    """Padding along one axis for all axes; nothing if there is none."""
-    if pad == (0, 0):
-        return ()
-    before = len(x.shape) + axis
-    return (*((0, 0),) * before, pad, *((0, 0),) * (-axis - 1))
-
-
-def _tap_indices(x: Any, axis: int, w: Windows) -> list[tuple[Any, ...]]:
-    """Per place in the windows, the index of what they see there in the padded array."""
-    last = (w.number - 1) * w.stride + 1
-    every = (slice(None),) * (len(x.shape) + axis)
-    after = (slice(None),) * (-axis - 1)
-    starts = (tap * w.dilation for tap in range(w.kernel))
-    return [(*every, slice(start, start + last, w.stride), *after) for start in starts]
-
-
-# ---- the transpose ------------------------------------------------------------------------------
-
-
-def _spread_forward(xp: Any, x: Any, windows: AllWindows, divide: float) -> Any:
-    out = _divided(_wide(x), divide)
-    for axis, w in enumerate(windows, start=-len(windows)):
-        shape = (*out.shape[:axis], w.size, *out.shape[len(out.shape) + axis + 1 :])
-        whole = xp.zeros_like(out, shape=shape)
-        for _, of, into in w.parts():
-            part = whole[along(axis, into)]
-            part += out[along(axis, of)]
-        out = whole
-    return out.astype(x.dtype, copy=False)
+    return _divided(_window_sums(x, windows, False), divide)
 
 
 def _spread_composition(x: Any, windows: AllWindows, divide: float) -> Any:
-    _check_written_out(windows)
-    x = _divided(x, divide)
+    return _divided(_window_sums(x, windows, True), divide)
+
+
+def _window_sums(x: Any, windows: AllWindows, back: bool) -> Any:
+    """All axes at once where windows are small; else axis by axis, in fewer steps."""
+    if is_small(windows):
+        return call(_WINDOW_SUM, (x,), {"windows": windows, "back": back})
     for axis, w in enumerate(windows, start=-len(windows)):
-        after = max(w.after, 0)
-        padded = w.before + w.size + after
-        shape = (*x.shape[:axis], padded, *x.shape[len(x.shape) + axis + 1 :])
-        parts = [put(x, shape=shape, index=index) for index in _tap_indices(x, axis, w)]
-        whole = functools.reduce(lambda a, b: a + b, parts)
-        widths = _widths(x, axis, (w.before, after))
-        x = crop(whole, widths=widths) if widths else whole
+        one = (w, *(None,) * (-axis - 1))
+        if w is not None and not is_small(one):
+            raise UnsupportedError(f"no native code for windows over {w.kernel} elements")
+        x = x if w is None else call(_WINDOW_SUM, (x,), {"windows": one, "back": back})
     return x
+
+
+def _window_element(i: Sequence[Any], x: Reader, windows: AllWindows, back: bool) -> Scalar:
+    seen = seen_in_windows(i, windows, seen_from if back else seen_by)
+    return functools.reduce(operator.add, [lowered.read_or(0, x, *element) for element in seen])
+
+
+# Only compiled functions know it: sums over windows, or over those that see an element.
+_WINDOW_SUM = Op(
+    "window_sum",
+    _sums_forward,
+    infer_windows,
+    lower=Elements(_window_element, often=True),
+)
 
 
 # d pool(x) = pool(dx); transpose: each number divided over its window
@@ -121,10 +116,9 @@ pool_average: Callable[..., Any] = linear(
     "pool_average",
     _pool_forward,
     lambda ct, _out, _x, windows, divide: spread_average(ct, windows=windows, divide=divide),
-    infer=lambda x, windows, divide: Aval(
-        (*x.shape[: -len(windows)], *(w.number for w in windows)), x.dtype
-    ),
+    infer=infer_windows,
     batch=batch_at_front,
+    kind="planewise",
     lower=lowered.composite(_pool_composition),
 )
 
@@ -132,10 +126,9 @@ spread_average: Callable[..., Any] = linear(
     "spread_average",
     _spread_forward,
     lambda ct, _out, _x, windows, divide: pool_average(ct, windows=windows, divide=divide),
-    infer=lambda x, windows, divide: Aval(
-        (*x.shape[: -len(windows)], *(w.size for w in windows)), x.dtype
-    ),
+    infer=lambda x, **params: infer_windows(x, **params, back=True),
     batch=batch_at_front,
+    kind="planewise",
     lower=lowered.composite(_spread_composition),
 )
 
@@ -162,9 +155,7 @@ def _steepness(out: Any, p: float) -> Any:
 lp_pool = general(
     "lp_pool",
     _lp_forward,
-    infer=lambda x, windows, p: Aval(
-        (*x.shape[: -len(windows)], *(w.number for w in windows)), x.dtype
-    ),
+    infer=infer_windows,
     vjps=(
         lambda ct, out, x, windows, p: (
             spread_average(ct * _steepness(out, p), windows=windows, divide=1) * x ** (p - 1)
@@ -174,5 +165,6 @@ lp_pool = general(
         _steepness(out, p) * pool_average(x ** (p - 1) * tangents[0], windows=windows, divide=1)
     ),
     batch=batch_at_front,
+    kind="planewise",
     lower=lowered.composite(_lp_composition),
 )

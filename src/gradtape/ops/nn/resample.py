@@ -8,15 +8,28 @@ same op with the weights transposed.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import itertools
+import math
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
-from gradtape.core.define import linear
+from gradtape.core.batching import move_batch_axis
+from gradtape.core.call import call
+from gradtape.core.define import general
+from gradtape.core.lowering import Elements, Reader
+from gradtape.core.op import Op
+from gradtape.core.scalar import Scalar
+from gradtape.errors import UnsupportedError
+from gradtape.ops import lowered
+from gradtape.ops.arguments import Batch
 from gradtape.ops.nn.windows import Shares, along, part_of
+
+# Longer sums are not written out term by term in native code.
+_MOST_TERMS = 64
 
 
 class Map(NamedTuple):
@@ -36,6 +49,10 @@ class Map(NamedTuple):
     length: int
     step: float = 0.0
     corners: bool = False
+
+
+# One for each of the last axes; None leaves it as it is.
+Maps = tuple[Map | None, ...]
 
 
 class Term(NamedTuple):
@@ -166,7 +183,7 @@ def _matrix(m: Map, transposed: bool) -> Any:
     return ones.T if transposed else ones
 
 
-# ---- the op -------------------------------------------------------------------------------------
+# ---- on arrays ----------------------------------------------------------------------------------
 
 
 def is_selection(m: Map | None) -> bool:
@@ -174,7 +191,7 @@ def is_selection(m: Map | None) -> bool:
     return m is None or all(term.weights is None for term in _terms(m, False))
 
 
-def _resample_forward(xp: Any, x: Any, maps: tuple[Map | None, ...], transposed: bool) -> Any:
+def _resample_forward(xp: Any, x: Any, *_tables: Any, maps: Maps, transposed: bool) -> Any:
     out = x.astype(np.float32) if x.dtype == np.float16 else x
     for axis, m in enumerate(maps, start=-len(maps)):
         if m is not None:
@@ -204,7 +221,7 @@ def _along_axis(xp: Any, x: Any, axis: int, m: Map, transposed: bool) -> Any:
     return out
 
 
-def _infer(x: Aval, maps: tuple[Map | None, ...], transposed: bool) -> Aval:
+def _infer(x: Aval, *_tables: Aval, maps: Maps, transposed: bool) -> Aval:
     shape = list(x.shape)
     for axis, m in enumerate(maps, start=-len(maps)):
         if m is not None:
@@ -212,11 +229,123 @@ def _infer(x: Aval, maps: tuple[Map | None, ...], transposed: bool) -> Aval:
     return Aval(tuple(shape), x.dtype)
 
 
-# d(W·x) = W·dx; transpose: Wᵀ
-resample: Callable[..., Any] = linear(
+# ---- one element --------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=256)
+def _tables(m: Map, transposed: bool, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Which elements are read for each element of the result, and with what weights.
+
+    Both are arrays (elements of the result, terms). Where there are fewer terms, the last one is
+    taken in halves, which add up to what it is; a weight of 0 stands for no term at all.
+    """
+    terms, count = _terms(m, transposed), m.size if transposed else m.length
+    of = np.zeros((count, len(terms)), np.int64)
+    weights = np.zeros((count, len(terms)), np.empty(0, dtype).real.dtype)
+    for n, term in enumerate(terms):
+        into = slice(None) if term.into is None else term.into
+        of[into, n] = term.of
+        weights[into, n] = 1 if term.weights is None else term.weights
+    if weights.dtype.kind == "f":
+        for n in range(1, len(terms)):
+            missing = weights[:, n] == 0
+            weights[missing, n - 1] /= 2
+            weights[missing, n] = weights[missing, n - 1]
+            of[missing, n] = of[missing, n - 1]
+    return of, weights
+
+
+def _resample_composition(x: Any, *tables: Any, maps: Maps, transposed: bool) -> Any:
+    """All axes at once where few elements are summed; else axis by axis, in fewer steps."""
+    first = len(x.shape) - len(maps)
+    axes = tuple(axis for axis, m in enumerate(maps, start=first) if m is not None)
+    if not axes:
+        return x
+    counts = [of.shape[1] for of in tables[::2]]
+    dtype = np.dtype(x.dtype)
+    weights = (_tables(m, transposed, dtype)[1] for m in maps if m is not None)
+    params = {"axes": axes, "gaps": any(not table.all() for table in weights)}
+    if max(counts, default=0) > _MOST_TERMS:
+        raise UnsupportedError(f"no native code for sums of more than {_MOST_TERMS} elements")
+    if math.prod(counts) <= _MOST_TERMS:
+        return call(_WEIGHTED_SUMS, (x, *tables), params)
+    for n, axis in enumerate(axes):
+        x = call(_WEIGHTED_SUMS, (x, *tables[2 * n : 2 * n + 2]), {**params, "axes": (axis,)})
+    return x
+
+
+def _weighted_element(
+    i: Sequence[Any], x: Reader, *tables: Reader, axes: tuple[int, ...], gaps: bool
+) -> Scalar:
+    """The sum of all products of the weights along each axis with the element they belong to."""
+    by_axis = [
+        [(of(i[axis], k), weights(i[axis], k)) for k in range(of.aval.shape[1])]
+        for axis, of, weights in zip(axes, tables[::2], tables[1::2], strict=True)
+    ]
+    terms = []
+    for chosen in itertools.product(*by_axis):
+        index = list(i)
+        for axis, (place, _) in zip(axes, chosen, strict=True):
+            index[axis] = place
+        weight = functools.reduce(operator.mul, [weight for _, weight in chosen])
+        terms.append(lowered.read_or(0, x, index, weight != 0 if gaps else None) * weight)
+    return functools.reduce(operator.add, terms)
+
+
+def _weighted_forward(xp: Any, x: Any, *tables: Any, axes: tuple[int, ...], gaps: bool) -> Any:
+    for axis, of, weights in zip(axes, tables[::2], tables[1::2], strict=True):
+        last = xp.moveaxis(x, axis, -1)
+        terms = xp.where(weights != 0, last[..., of], 0) * weights
+        x = xp.moveaxis(terms.sum(-1, dtype=x.dtype), -1, axis)
+    return x
+
+
+def _infer_weighted(x: Aval, *tables: Aval, axes: tuple[int, ...], gaps: bool) -> Aval:
+    shape = list(x.shape)
+    for axis, of in zip(axes, tables[::2], strict=True):
+        shape[axis] = of.shape[0]
+    return Aval(tuple(shape), x.dtype)
+
+
+# Only compiled functions know it.
+_WEIGHTED_SUMS = Op(
+    "weighted_sums",
+    _weighted_forward,
+    _infer_weighted,
+    lower=Elements(_weighted_element, often=True),
+)
+
+
+# ---- the op -------------------------------------------------------------------------------------
+
+
+def resample(x: Any, /, *, maps: Maps, transposed: bool) -> Any:
+    """Each of the last axes mapped, if there is a map for it; or by the transpose of that."""
+    tables: list[Any] = []
+    for m in maps:
+        tables += () if m is None else _tables(m, transposed, np.dtype(x.dtype))
+    return _resample(x, *tables, maps=maps, transposed=transposed)
+
+
+def _vjp(
+    which: int, ct: Any, _out: Any, _x: Any, *_tables: Any, maps: Maps, transposed: bool
+) -> Any:
+    return resample(ct, maps=maps, transposed=not transposed) if which == 0 else None
+
+
+def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    x, *tables = args
+    return call(op, (move_batch_axis(x, axes[0]), *tables), params), 0
+
+
+# d(W·x) = W·dx; transpose: Wᵀ. The tables of W are for native code.
+_resample = general(
     "resample",
     _resample_forward,
-    lambda ct, _out, _x, maps, transposed: resample(ct, maps=maps, transposed=not transposed),
     infer=_infer,
-    batch=batch_at_front,
+    vjp_each=_vjp,
+    jvp=lambda tangents, _out, _x, *_tables, **params: resample(tangents[0], **params),
+    batch=_batch,
+    kind="planewise",
+    lower=lowered.composite(_resample_composition),
 )

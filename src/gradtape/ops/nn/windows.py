@@ -142,8 +142,14 @@ class Shares(NamedTuple):
         The last element of a window stands in for those it lacks.
         """
         start, stop = self.bounds(np.arange(self.number))
-        for tap in range(int((stop - start).max(initial=0))):
+        for tap in range(self.kernel):
             yield Part(tap, slice(0, self.number), np.minimum(start + tap, stop - 1))
+
+    @property
+    def kernel(self) -> int:
+        """How many elements the longest of them has."""
+        start, stop = self.bounds(np.arange(self.number))
+        return int((stop - start).max(initial=0))
 
     def bounds(self, which: Any) -> tuple[Any, Any]:
         """Where a window, or each of several, starts and ends."""

@@ -1,0 +1,204 @@
+"""Native code for eager ops on large arrays that are not cut into tiles.
+
+These are ops that work plane by plane, as pooling and resizing do, and those along another axis
+than the last one. Such an op, or its derivative rule, is compiled for the sizes at hand. Images may
+lie in memory with channels first or last: they are read and written as they are. What has no native
+form is computed by NumPy as always.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.compiler.program import Program
+from gradtape.core.aval import Aval, aval_of
+from gradtape.core.call import call
+from gradtape.core.op import Op
+from gradtape.core.promotion import NATIVE
+from gradtape.errors import GradtapeError
+from gradtape.graph.trace import trace
+from gradtape.ops.shape import broadcast_to
+
+# So many sizes of one op are worth it; a size that is another one at each call is not.
+_MOST_SIZES = 64
+# Parameters that have an entry for each of the last axes, None for one that is left alone.
+_BY_AXIS = ("windows", "maps", "sizes")
+
+
+class _Compiled(NamedTuple):
+    """A program for arrays of some sizes.
+
+    Attributes:
+        program: Runs native code.
+        tables: What it reads besides its arguments.
+        present: Which results there are.
+    """
+
+    program: Program
+    tables: list[Any]
+    present: tuple[bool, ...]
+
+
+class Planes:
+    """All programs of this process for whole arrays."""
+
+    def __init__(self) -> None:
+        self._programs: dict[Hashable, _Compiled | None] = {}
+        self._sizes: dict[Op, int] = {}
+        self._lock = threading.Lock()
+
+    def forward(self, op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        """The result of an op, or `NotImplemented`."""
+        layout = _Layout.of(op, operands)
+        params = layout.params(params)
+
+        def function(*arrays: Any) -> Any:
+            return (call(op, arrays, params),)
+
+        made = self._run((op, (*params.items(),)), op, function, operands, layout)
+        return NotImplemented if made is None else made[0]
+
+    def pull(
+        self,
+        op: Op,
+        wanted: tuple[bool, ...],
+        ct: Any,
+        out: Any,
+        inputs: Sequence[Any],
+        params: dict[str, Any],
+    ) -> Any:
+        """The cotangents of the inputs that are wanted, None for others; or `NotImplemented`."""
+        values = [ct, out, *inputs]
+        read = [x is not None and not isinstance(x, Aval) for x in values]
+        arrays = [x for x, own in zip(values, read, strict=True) if own]
+        # What the forward saw says how it all lies in memory, sooner than the cotangent.
+        layout = _Layout.of(op, [*arrays[1:], ct])
+        params = layout.params(params)
+        unread = [None if own else layout.aval(x) for x, own in zip(values, read, strict=True)]
+
+        def function(*arrays: Any) -> Any:
+            rest = iter(arrays)
+            ct, out, *xs = (next(rest) if own else x for own, x in zip(read, unread, strict=True))
+            rules = zip(op.vjps, wanted, strict=True)
+            return tuple(rule(ct, out, *xs, **params) if want else None for rule, want in rules)
+
+        shapes = tuple(x and (x.shape, x.dtype) for x in unread)
+        key = op, wanted, (*read,), shapes, (*params.items(),)
+        made = self._run(key, op, function, arrays, layout)
+        return NotImplemented if made is None else made
+
+    def _run(
+        self,
+        key: Hashable,
+        op: Op,
+        function: Callable[..., tuple[Any, ...]],
+        arrays: Sequence[Any],
+        layout: _Layout,
+    ) -> list[Any] | None:
+        """The results of a function of arrays as they lie in memory; None if it has no code."""
+        given = [layout.elements(x) for x in arrays]
+        if any(x is None for x in given):
+            return None
+        avals = [layout.aval(x) for x in arrays]
+        key = key, *((x.shape, aval.shape, x.dtype) for x, aval in zip(given, avals, strict=True))
+        compiled = self._find(key, op, lambda: _compiled(function, given, avals, op.name))
+        if compiled is None:
+            return None
+        made = iter(compiled.program(*given, *compiled.tables))
+        return [layout.seen(next(made)) if there else None for there in compiled.present]
+
+    def _find(
+        self, key: Hashable, op: Op, compile_it: Callable[[], _Compiled | None]
+    ) -> _Compiled | None:
+        try:
+            return self._programs[key]
+        except KeyError:
+            pass
+        except TypeError:  # a parameter that is no key
+            return None
+        with self._lock:
+            if key not in self._programs:
+                count = self._sizes[op] = self._sizes.get(op, 0) + 1
+                if count > _MOST_SIZES:
+                    return None
+                self._programs[key] = compile_it()
+            return self._programs[key]
+
+
+class _Layout(NamedTuple):
+    """Whether the elements of images lie in memory with the second axis, channels, last."""
+
+    channels_last: bool
+
+    @classmethod
+    def of(cls, op: Op, arrays: Sequence[Any]) -> _Layout:
+        """That of the first array that tells, for an op on planes."""
+        for x in arrays if op.kind == "planewise" else ():
+            if type(x) is np.ndarray and x.ndim > 2 and any(x.strides):
+                if x.flags.c_contiguous:
+                    return cls(False)
+                if np.moveaxis(x, 1, -1).flags.c_contiguous:
+                    return cls(True)
+        return cls(False)
+
+    def params(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters of an op on the elements in order: the last axis is left alone."""
+        if not self.channels_last:
+            return params
+        return {name: (*v, None) if name in _BY_AXIS else v for name, v in params.items()}
+
+    def elements(self, x: Any) -> Any:
+        """The elements of an array in order; one number if all are; None if it is not taken."""
+        if type(x) is not np.ndarray or x.dtype not in NATIVE or not x.size:
+            return None
+        if x.size > 1 and not any(x.strides):
+            return np.asarray(x[(0,) * x.ndim])
+        turned = np.moveaxis(x, 1, -1) if self.channels_last else x
+        return np.require(turned, requirements=["C", "A"])
+
+    def seen(self, elements: Any) -> Any:
+        """The array of some elements in order."""
+        return np.moveaxis(elements, -1, 1) if self.channels_last else elements
+
+    def aval(self, x: Any) -> Any:
+        """The shape and dtype of all elements in order."""
+        if x is None:
+            return None
+        if not self.channels_last:
+            return Aval(x.shape, x.dtype)
+        samples, channels, *others = x.shape
+        return Aval((samples, *others, channels), x.dtype)
+
+
+def _compiled(
+    function: Callable[..., tuple[Any, ...]],
+    given: Sequence[Any],
+    avals: Sequence[Aval],
+    name: str,
+) -> _Compiled | None:
+    """A function of arrays as native code; None if not all of it has such a form."""
+    present: tuple[bool, ...] = ()
+
+    def results(*elements: Any) -> Any:
+        nonlocal present
+        out = function(
+            *(
+                x if x.shape == aval.shape else broadcast_to(x, aval.shape)
+                for x, aval in zip(elements, avals, strict=True)
+            )
+        )
+        present = tuple(x is not None for x in out)
+        return tuple(x for x in out if x is not None)
+
+    try:
+        traced = trace(results, [aval_of(x) for x in given], name)
+    except GradtapeError:
+        return None  # it looks at values
+    program = Program(traced.graph)
+    if program.native is None:
+        return None
+    return _Compiled(program, [capture.value for capture in traced.captures], present)

@@ -1,0 +1,221 @@
+"""Normalization layers with running statistics, as `torch.nn.functional` has them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.large import LARGE
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ArgumentError, ConversionError, ShapeError
+from gradtape.ops.cast import astype, stop_gradient
+from gradtape.ops.exponential import sqrt
+from gradtape.ops.moments import var
+from gradtape.ops.nn.normalization import (
+    beside,
+    channels_of,
+    over_parts,
+    parameter,
+    real,
+    reshaped,
+    scaled,
+    widely,
+)
+from gradtape.ops.nn.standardize import standardized
+from gradtape.ops.reduce import Axes, count_over, mean
+from gradtape.ops.shape import moveaxis, reshape
+from gradtape.typing import Array, ArrayLike
+
+# ---- running statistics -------------------------------------------------------------------------
+
+
+def _moved(running: Any, now: Any, momentum: float) -> Any:
+    """A running statistic moved towards what is seen now; nothing of it is recorded."""
+    if running is None:
+        return None
+    old = stop_gradient(running) if isinstance(running, Tensor) else running
+    return astype(old * (1 - momentum) + stop_gradient(now) * momentum, running.dtype)
+
+
+def _write(name: str, running: Any, moved: Any) -> None:
+    if running is None:
+        return
+    try:
+        running[...] = moved
+    except ConversionError as error:
+        raise ConversionError(
+            f"{name}: came running statistics to be written to, in a function that is compiled; "
+            "what it computes is only known when it runs. Use return_statistics=True, return the "
+            "new ones from the function, and assign them outside"
+        ) from error
+
+
+def _by_statistics(x: Any, m: Any, v: Any, weight: Any, bias: Any, eps: float) -> Any:
+    """(x − m)/√(v + eps), scaled and shifted, as one product and one sum."""
+    factor = 1 / sqrt(v + eps)
+    factor = factor if weight is None else factor * weight
+    return scaled(x, factor, -m * factor if bias is None else bias - m * factor)
+
+
+# ---- layers -------------------------------------------------------------------------------------
+
+
+def batch_norm(
+    x: ArrayLike,
+    /,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+    *,
+    return_statistics: bool = False,
+) -> Any:
+    """Each channel brought to mean 0 and variance 1 over samples and places.
+
+    Args:
+        x: Of shape (samples, channels, …).
+        running_mean: A mean for each channel. In training, this tensor or array is written to.
+        running_var: A variance for each channel, likewise.
+        weight: What to multiply each channel with.
+        bias: What to add to each channel.
+        training: Whether to take mean and variance of the batch, not the running ones.
+        momentum: How much of the statistics of the batch goes into the running ones.
+        eps: Added to the variance, so that it can be divided by.
+        return_statistics: Whether to return `(result, mean, variance)` with the new running
+            statistics, and to write to nothing: for functions that are compiled or transformed.
+
+    Raises:
+        ShapeError: There are no channels, or not a number for each of them; or, in training, there
+            is only one element for each channel.
+        ArgumentError: Not in training, and there are no running statistics.
+        DTypeError: The numbers are complex.
+
+    >>> x = np.array([[1.0, 5.0], [3.0, 5.0]])
+    >>> mean, var = np.zeros(2), np.ones(2)
+    >>> gt.nn.batch_norm(x, mean, var, training=True)
+    array([[-0.999995,  0.      ],
+           [ 0.999995,  0.      ]])
+    >>> mean
+    array([0.2, 0.5])
+    >>> step = gt.jit(gt.nn.batch_norm, static_argnames=("training", "return_statistics"))
+    >>> _, mean, var = step(x, mean, var, training=True, return_statistics=True)
+    >>> mean
+    array([0.38, 0.95])
+    """
+    x = real("batch_norm", x)
+    sizes = (channels_of("batch_norm", x),)
+    weight = parameter("batch_norm", "a weight", weight, sizes)
+    bias = parameter("batch_norm", "a bias", bias, sizes)
+    running_mean = parameter("batch_norm", "a running mean", running_mean, sizes)
+    running_var = parameter("batch_norm", "a running variance", running_var, sizes)
+    if not training:
+        if running_mean is None or running_var is None:
+            raise ArgumentError(
+                "batch_norm: came no running statistics; give them, or training=True"
+            )
+        out = widely(x, lambda x: _by_statistics(x, running_mean, running_var, weight, bias, eps))
+        return (out, running_mean, running_var) if return_statistics else out
+    axes = (0, *range(2, len(x.shape)))
+    if count_over(x.shape, axes) == 1:
+        raise ShapeError(
+            f"batch_norm: came shape {x.shape}; in training more than one element for each channel "
+            "is needed"
+        )
+    out = widely(x, lambda x: _over_batch(x, weight, bias, axes, eps))
+    if running_mean is None and running_var is None and not return_statistics:
+        return out
+    fixed = stop_gradient(x)
+    new_mean = _moved(running_mean, mean(fixed, axes), momentum)
+    new_var = _moved(running_var, var(fixed, axes, correction=1), momentum)
+    if return_statistics:
+        return out, new_mean, new_var
+    _write("batch_norm", running_mean, new_mean)
+    _write("batch_norm", running_var, new_var)
+    return out
+
+
+def _over_batch(x: Any, weight: Any, bias: Any, axes: Axes, eps: float) -> Any:
+    ndim = len(x.shape)
+    if math.prod(x.shape) < LARGE or ndim == 2:
+        return standardized(x, beside(weight, ndim), beside(bias, ndim), axes, eps)
+    if _has_channels_last(x):
+        # A matrix with a column for each channel, without copying anything.
+        turned = moveaxis(x, 1, -1)
+        columns = standardized(reshape(turned, (-1, x.shape[1])), weight, bias, 0, eps)
+        return moveaxis(reshape(columns, turned.shape), -1, 1)
+    # With all of a channel in a row, native code computes it at once.
+    turned = moveaxis(x, 0, 1)
+    rows = reshape(turned, (x.shape[1], math.prod(x.shape) // x.shape[1]))
+    w, b = reshaped(weight, (-1, 1)), reshaped(bias, (-1, 1))
+    out = reshape(standardized(rows, w, b, 1, eps), turned.shape)
+    # By one axis, so that the result is in order.
+    return reshape(reshape(moveaxis(out, 0, 1), (-1,)), x.shape)
+
+
+def _has_channels_last(x: Any) -> bool:
+    array = x.value if type(x) is Tensor else x
+    return type(array) is np.ndarray and np.moveaxis(array, 1, -1).flags.c_contiguous
+
+
+def instance_norm(
+    x: ArrayLike,
+    /,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Array:
+    """Each channel of each sample brought to mean 0 and variance 1 over its places.
+
+    Args:
+        x: Of shape (samples, channels, …) with at least one axis of places.
+        running_mean: A mean for each channel. With `use_input_stats` this tensor or array is
+            written to.
+        running_var: A variance for each channel, likewise.
+        weight: What to multiply each channel with.
+        bias: What to add to each channel.
+        use_input_stats: Whether to take mean and variance of the samples, not the running ones.
+        momentum: How much of the statistics of the samples goes into the running ones.
+        eps: Added to the variance, so that it can be divided by.
+
+    Raises:
+        ShapeError: There are no channels or places, or not a number for each channel; or there is
+            only one place.
+        ArgumentError: The running statistics are to be used, and are missing.
+        DTypeError: The numbers are complex.
+
+    >>> gt.nn.instance_norm(np.array([[[1.0, 3.0], [5.0, 5.0]]]))
+    array([[[-0.999995,  0.999995],
+            [ 0.      ,  0.      ]]])
+    """
+    x = real("instance_norm", x)
+    sizes = (channels_of("instance_norm", x, 3),)
+    weight = parameter("instance_norm", "a weight", weight, sizes)
+    bias = parameter("instance_norm", "a bias", bias, sizes)
+    running_mean = parameter("instance_norm", "a running mean", running_mean, sizes)
+    running_var = parameter("instance_norm", "a running variance", running_var, sizes)
+    if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise ArgumentError(
+                "instance_norm: came no running statistics; give them, or use_input_stats=True"
+            )
+        return widely(x, lambda x: _by_statistics(x, running_mean, running_var, weight, bias, eps))
+    places = tuple(range(2, len(x.shape)))
+    if count_over(x.shape, places) == 1:
+        raise ShapeError(f"instance_norm: came shape {x.shape}; needed more than one place")
+    fixed = stop_gradient(x)
+    if running_mean is not None:
+        now = mean(fixed, (0, *places))
+        _write("instance_norm", running_mean, _moved(running_mean, now, momentum))
+    if running_var is not None:
+        now = mean(var(fixed, places, correction=1), 0)
+        _write("instance_norm", running_var, _moved(running_var, now, momentum))
+    return over_parts(x, (x.shape[0], sizes[0], 1, -1), weight, bias, eps)

@@ -1,0 +1,158 @@
+"""Ops on planes of large arrays: native code gives what NumPy gives, in any layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.compiler.planes import Planes
+from gradtape.core.large import LARGE
+from gradtape.core.op import registry
+
+SHAPE = (2, 16, 37, 33)
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "avg": lambda x: gt.nn.avg_pool2d(x, 2),
+    "avg-overlapping": lambda x: gt.nn.avg_pool2d(x, 3, 2, 1),
+    "avg-padding-not-counted": lambda x: gt.nn.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+    "avg-ceil": lambda x: gt.nn.avg_pool2d(x, 4, 3, ceil_mode=True),
+    "avg-apart": lambda x: gt.nn.avg_pool2d(x, 2, 5),
+    "avg-long": lambda x: gt.nn.avg_pool2d(x, (11, 9), 1),
+    "lp": lambda x: gt.nn.lp_pool2d(x, 2.0, 2),
+    "max": lambda x: gt.nn.max_pool2d(x, 2),
+    "max-overlapping": lambda x: gt.nn.max_pool2d(x, 3, 2, 1),
+    "max-dilated": lambda x: gt.nn.max_pool2d(x, 3, 2, 1, dilation=2),
+    "max-long": lambda x: gt.nn.max_pool2d(x, 9, 4),
+    "min": lambda x: gt.nn.min_pool2d(x, (3, 2), 1, 1),
+    "max-rows": lambda x: gt.nn.max_pool1d(x.reshape(2, 16, 37 * 33), 3, 2, 1),
+    "max-volumes": lambda x: gt.nn.max_pool3d(x.reshape(1, 2, 16, 37, 33), 2),
+    "adaptive-max": lambda x: gt.nn.adaptive_max_pool2d(x, (7, 11)),
+    "adaptive-avg": lambda x: gt.nn.adaptive_avg_pool2d(x, (7, 11)),
+    "adaptive-one": lambda x: gt.nn.adaptive_avg_pool2d(x, 1),
+    "bilinear": lambda x: gt.nn.interpolate(x, scale_factor=2, mode="bilinear"),
+    "bilinear-smaller": lambda x: gt.nn.interpolate(x, size=(20, 10), mode="bilinear"),
+    "bilinear-corners": lambda x: gt.nn.interpolate(
+        x, size=(50, 40), mode="bilinear", align_corners=True
+    ),
+    "bicubic": lambda x: gt.nn.interpolate(x, size=(50, 20), mode="bicubic"),
+    "nearest": lambda x: gt.nn.interpolate(x, scale_factor=2),
+    "nearest-smaller": lambda x: gt.nn.interpolate(x, size=(10, 9)),
+    "one-axis": lambda x: gt.nn.interpolate(x, size=(37, 66), mode="bilinear"),
+    "reflect": lambda x: gt.nn.pad(x, (1, 2, 3, 0), mode="reflect"),
+    "batch-norm": lambda x: gt.nn.batch_norm(x, None, None, training=True),
+    "batch-norm-of-rows": lambda x: gt.nn.batch_norm(
+        x.reshape(32, 37 * 33), None, None, training=True
+    ),
+    "softmax-of-columns": lambda x: gt.softmax(x.reshape(16, 2 * 37 * 33), 0),
+    "circular": lambda x: gt.nn.pad(x, (1, 2), mode="circular"),
+}
+
+
+@pytest.fixture
+def planes(monkeypatch: pytest.MonkeyPatch) -> Planes:
+    """Fresh programs, so that a test can look at those it made."""
+    fresh = Planes()
+    monkeypatch.setattr(registry.kernels, "planes", fresh)
+    return fresh
+
+
+def last(x: np.ndarray) -> np.ndarray:
+    """The same array with channels last in memory."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
+
+
+def images(dtype: str = "float64") -> np.ndarray:
+    return np.random.default_rng(0).uniform(0.1, 2.0, SHAPE).astype(dtype)
+
+
+def with_gradient(f: Callable[[Any], Any], x: np.ndarray, turn: Any) -> list[np.ndarray]:
+    leaf = gt.Tensor(x).set_requires_grad(True)
+    out = f(leaf)
+    seed = np.random.default_rng(1).uniform(0.5, 1.5, out.shape).astype(out.dtype)
+    out.backward(gt.Tensor(turn(seed) if seed.ndim > 2 else seed))
+    return [np.asarray(out.value), np.asarray(leaf.grad.value)]
+
+
+def by_numpy(
+    f: Callable[[Any], Any], x: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> list[np.ndarray]:
+    with monkeypatch.context() as patch:
+        patch.setitem(registry.__dict__, "kernels", None)
+        return with_gradient(f, x, lambda seed: seed)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_native_code_gives_what_numpy_gives(
+    name: str, planes: Planes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    f, x = FUNCTIONS[name], images()
+    assert x.size >= LARGE
+    expected = by_numpy(f, x, monkeypatch)
+    for turn in (lambda a: a, last):
+        for ours, theirs in zip(with_gradient(f, turn(x), turn), expected, strict=True):
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+    assert any(planes._programs.values())
+
+
+def test_channels_stay_last(planes: Planes) -> None:
+    for f in (FUNCTIONS["avg"], FUNCTIONS["max"], FUNCTIONS["bilinear"]):
+        out, _ = with_gradient(f, last(images("float32")), last)
+        assert np.moveaxis(out, 1, -1).flags.c_contiguous
+
+
+def test_layouts_may_differ(planes: Planes, monkeypatch: pytest.MonkeyPatch) -> None:
+    f, x = FUNCTIONS["max-overlapping"], images()
+    expected = by_numpy(f, x, monkeypatch)
+    for given, turn in ((x, last), (last(x), lambda a: a), (x[::-1, ::-1][::-1, ::-1], last)):
+        for ours, theirs in zip(with_gradient(f, given, turn), expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-13)
+
+
+def test_the_first_of_equal_elements_and_nan(planes: Planes) -> None:
+    x = np.round(images("float32") * 2)
+    x[0, 0, ::5, ::7] = np.nan
+    x[0, 1] = -np.inf
+    for turn in (lambda a: a, last):
+        values, indices = gt.nn.max_pool2d(gt.Tensor(turn(x)), 3, 2, 1, return_indices=True)
+        small = [gt.nn.max_pool2d(x[:1, :4], 3, 2, 1, return_indices=True)]
+        np.testing.assert_array_equal(np.asarray(values.value)[:1, :4], small[0][0])
+        np.testing.assert_array_equal(np.asarray(indices)[:1, :4], small[0][1])
+
+
+def test_infinities_do_not_reach_their_neighbours(planes: Planes) -> None:
+    x = images()
+    x[0, 0, 0, 0] = np.inf
+    out = np.asarray(gt.nn.interpolate(gt.Tensor(x), scale_factor=2, mode="bilinear").value)
+    assert out[0, 0, 0, 0] == np.inf
+    assert not np.isnan(out).any()
+
+
+def test_sums_of_results_have_gradients(planes: Planes) -> None:
+    for f in (FUNCTIONS["avg"], FUNCTIONS["max"], FUNCTIONS["nearest"]):
+        leaf = gt.Tensor(images()).set_requires_grad(True)
+        gt.sum(f(leaf)).backward()
+        small = gt.grad(lambda x, f=f: gt.sum(f(x)))(images()[:1, :1])
+        np.testing.assert_allclose(np.asarray(leaf.grad.value)[:1, :1], small, rtol=1e-13)
+
+
+def test_integers_and_other_dtypes(planes: Planes) -> None:
+    whole = np.arange(np.prod(SHAPE)).reshape(SHAPE)
+    np.testing.assert_array_equal(
+        np.asarray(gt.nn.max_pool2d(gt.Tensor(whole), 2).value)[:1, :1],
+        gt.nn.max_pool2d(whole[:1, :1], 2),
+    )
+    half = images("float16")
+    assert gt.nn.avg_pool2d(gt.Tensor(half), 2).dtype == np.float16
+    mixed = half + 1j
+    assert gt.nn.avg_pool2d(gt.Tensor(mixed), 2).dtype == mixed.dtype
+
+
+def test_sizes_that_change_all_the_time_are_left_to_numpy(planes: Planes) -> None:
+    for n in range(70):
+        x = gt.Tensor(np.ones((1, 1, 200, 200 + n)))
+        assert gt.nn.avg_pool2d(x, 2).shape == (1, 1, 100, (200 + n) // 2)
+    assert len(planes._programs) <= 64
