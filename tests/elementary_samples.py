@@ -27,7 +27,39 @@ EXACT: dict[str, Callable[..., Any]] = {
     "arctanh": mp.atanh,
     "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)),
     "power": mp.power,
+    "erfcx": lambda x: mp.exp(x * x) * mp.erfc(x),
+    "ndtr": lambda x: mp.erfc(-x * mp.sqrt(0.5)) / 2,
+    "log_ndtr": lambda x: (
+        mp.log(mp.erfc(-x * mp.sqrt(0.5)) / 2)
+        if x < 0
+        else mp.log1p(-mp.erfc(x * mp.sqrt(0.5)) / 2)
+    ),
+    "erfinv": lambda x: mp.erfinv(x) if abs(x) < 0.5 else mp.sign(x) * exact_erfcinv(1 - abs(x)),
+    "erfcinv": lambda x: exact_erfcinv(x),
+    "ndtri": lambda p: -mp.sqrt(2) * exact_erfcinv(2 * p),
+    "lgamma": lambda x: mp.log(abs(mp.gamma(x))) if x < 50 else mp.loggamma(x),
+    "digamma": mp.digamma,
+    "trigamma": lambda x: mp.psi(1, x),
+    "tetragamma": lambda x: mp.psi(2, x),
+    **{f"bessel_i{n}": functools.partial(mp.besseli, n) for n in range(3)},
+    "bessel_i0e": lambda x: mp.besseli(0, x) * mp.exp(-abs(x)),
+    "bessel_i1e": lambda x: mp.besseli(1, x) * mp.exp(-abs(x)),
+    "bessel_i2e": lambda x: mp.besseli(2, x) * mp.exp(-abs(x)),
 }
+
+
+def exact_erfcinv(q: Any) -> Any:
+    """The y with erfc(y) = q, by Newton's method for the logarithms."""
+    if q > 1:
+        return -exact_erfcinv(2 - q)
+    y = mp.sqrt(-mp.log(q)) if q < 0.3 else (1 - q) * mp.sqrt(mp.pi) / 2
+    for _ in range(60):
+        ratio = mp.erfc(y) * mp.exp(y * y) * mp.sqrt(mp.pi) / 2
+        step = mp.log(mp.erfc(y) / q) * ratio
+        y += step
+        if abs(step) <= abs(y) * mp.eps * 2**60:
+            break
+    return y
 
 
 def any_size(rng: np.random.Generator, dtype: np.dtype, low: int, high: int) -> np.ndarray:
@@ -80,10 +112,51 @@ def arguments(name: str, dtype: np.dtype) -> tuple[np.ndarray, ...]:
     elif name in ("erf", "erfc"):
         end = 10.0 if single else 26.5
         chosen = [close_to_zero, usual, rng.uniform(-3, 3, 300), rng.uniform(0, end, 500)]
+    elif name in SPECIAL:
+        chosen = special_arguments(name, rng, close_to_zero, single)
     else:
         chosen = [everywhere, usual, any_size(rng, dtype, -4, 5)]
         chosen = [abs(values) for values in chosen] if name == "sqrt" else chosen
     return (np.concatenate([np.asarray(values).astype(dtype) for values in chosen]),)
+
+
+# Zeros of functions, and where one form of them ends and another begins.
+CORNERS = {
+    "lgamma": (0.75, 1.0, 2.0, 3.0),
+    "digamma": (1.0, 1.4616321449683623, 3.0),
+    "trigamma": (1.0, 3.0),
+    "tetragamma": (1.0, 3.0),
+}
+SPECIAL = {"erfcx", "ndtr", "log_ndtr", "erfinv", "erfcinv", "ndtri", *CORNERS}
+SPECIAL |= {name for name in EXACT if name.startswith("bessel")}
+
+
+def special_arguments(
+    name: str, rng: np.random.Generator, close_to_zero: np.ndarray, single: bool
+) -> list[np.ndarray]:
+    """The same for special functions, without negative arguments where these have zeros."""
+    wide = np.dtype(float)
+    tiny = close_to_zero[:150]
+    if name in CORNERS:
+        close = [c + any_size(rng, wide, -50, -2)[:60] for c in CORNERS[name]]
+        large = abs(any_size(rng, wide, 2, 120 if single else 900)[:150])
+        return [abs(tiny), rng.uniform(0, 3, 300), rng.uniform(3, 50, 150), large, *close]
+    if name in ("erfinv", "erfcinv", "ndtri"):
+        left = abs(any_size(rng, wide, -23 if single else -52, -1))
+        whole = {"erfinv": 0.0, "erfcinv": 1.0, "ndtri": 0.5}[name]
+        scale = 0.5 if name == "ndtri" else 1.0
+        chosen = [whole + scale * rng.uniform(-1, 1, 300), whole + scale * (1 - left)]
+        tiny = tiny[abs(tiny) < 0.5]
+        return [*chosen, tiny if name == "erfinv" else abs(tiny)]
+    if name in ("ndtr", "log_ndtr"):
+        end = 12.0 if single else 37.0
+        lowest = -60.0 if name == "log_ndtr" else -end
+        return [tiny, rng.uniform(-5, 5, 300), rng.uniform(lowest, end, 200), -abs(tiny) * 1000]
+    if name == "erfcx":
+        end = 9.3 if single else 26.6
+        return [tiny, rng.uniform(-end, end, 300), abs(any_size(rng, wide, -3, 12))]
+    end = 700.0 if name in ("bessel_i0", "bessel_i1", "bessel_i2") and not single else 85.0
+    return [tiny, rng.uniform(-12, 12, 250), rng.uniform(-end, end, 100)]
 
 
 def binary_arguments(

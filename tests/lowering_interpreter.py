@@ -7,6 +7,7 @@ are read inside of arrays only.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
 from gradtape.core.state import Proceed
 from gradtape.core.tensor import Tensor, innermost
+from gradtape.ops.special.bessel_fixed import i2, i2e
 
 # Instructions whose operands have one dtype, which is also that of the result.
 UNIFORM = {
@@ -58,6 +60,19 @@ ELEMENTARY |= {
     "sigmoid": scipy.special.expit,
     "erf": scipy.special.erf,
     "erfc": scipy.special.erfc,
+    "erfcx": scipy.special.erfcx,
+    "erfinv": scipy.special.erfinv,
+    "erfcinv": scipy.special.erfcinv,
+    "ndtr": scipy.special.ndtr,
+    "log_ndtr": scipy.special.log_ndtr,
+    "ndtri": scipy.special.ndtri,
+    "lgamma": scipy.special.gammaln,
+    "digamma": scipy.special.digamma,
+    "trigamma": lambda x: scipy.special.zeta(x.dtype.type(2), x),
+    **{f"bessel_{name}": getattr(scipy.special, name) for name in ("i0", "i1", "i0e", "i1e")},
+    "bessel_i2": functools.partial(i2.op.evaluate, np),
+    "bessel_i2e": functools.partial(i2e.op.evaluate, np),
+    "tetragamma": lambda x: -2 * scipy.special.zeta(x.dtype.type(3), x),
 }
 COMBINE = {
     "add": np.add,

@@ -12,7 +12,6 @@ from gradtape.core import scalar
 from gradtape.core.define import elementwise, public
 from gradtape.core.fast import F32, F64
 from gradtape.errors import ArgumentError
-from gradtape.ops import lowered
 from gradtape.ops.arithmetic import sign
 from gradtape.ops.cast import conj, real
 from gradtape.ops.erf import ndtr, special
@@ -222,13 +221,14 @@ def silu(x: ArrayLike, /) -> Array:
 
 
 _BEND = math.sqrt(2.0 / math.pi)
+_NORMAL_PEAK = 1.0 / math.sqrt(2.0 * math.pi)
 _CUBIC = 0.044715
 
 
 def _gelu_forward(xp: Any, x: Any, approximate: str) -> Any:
     bounded = xp.maximum(x, -_FAR)
     if approximate == "none":
-        return bounded * (lowered.ndtr(x) if xp is scalar else _ndtr(xp, x))
+        return bounded * (scalar.ndtr(x) if xp is scalar else _ndtr(xp, x))
     near = xp.minimum(bounded, _FAR)
     return bounded * (0.5 + 0.5 * xp.tanh(_BEND * (near + _CUBIC * (near * near * near))))
 
@@ -237,7 +237,7 @@ def _gelu_partial(ct: Any, _out: Any, x: Any, approximate: str) -> Any:
     near = clip(x, -_FAR, _FAR)
     square = near * near
     if approximate == "none":
-        return ct * (ndtr(x) + near * exp(-0.5 * square) / math.sqrt(2.0 * math.pi))
+        return ct * (ndtr(x) + near * exp(-0.5 * square) * _NORMAL_PEAK)
     t = tanh(_BEND * near * (1 + _CUBIC * square))
     slope = _BEND * (1 + 3.0 * _CUBIC * square)
     return ct * (0.5 + 0.5 * (t + near * (1 - t * t) * slope))

@@ -12,13 +12,12 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.define import elementwise
-from gradtape.ops import lowered
 from gradtape.ops.exponential import exp
 from gradtape.typing import Array, ArrayLike
 
 F16 = np.dtype(np.float16)
 _ROOT_PI = math.sqrt(math.pi)
-_ROOT_2_PI = math.sqrt(2.0 * math.pi)
+_NORMAL_PEAK = 1.0 / math.sqrt(2.0 * math.pi)
 
 
 @functools.cache
@@ -76,6 +75,7 @@ def erfc(x: ArrayLike, /) -> Array:
     special("erfinv"),
     lambda ct, out, _x: ct * (_ROOT_PI / 2.0 * exp(out * out)),
     replaces=("scipy.special.erfinv",),
+    lower=scalar.erfinv,
 )
 def erfinv(x: ArrayLike, /) -> Array:
     """Inverse of the error function, for arguments from -1 to 1.
@@ -88,9 +88,9 @@ def erfinv(x: ArrayLike, /) -> Array:
 # d Φ(x) = exp(−x²/2)/√(2π)·dx
 @elementwise(
     special("ndtr"),
-    lambda ct, _out, x: ct * (exp(-0.5 * x * x) / _ROOT_2_PI),
+    lambda ct, _out, x: ct * (exp(-0.5 * x * x) * _NORMAL_PEAK),
     replaces=("scipy.special.ndtr",),
-    lower=lowered.ndtr,
+    lower=scalar.ndtr,
 )
 def ndtr(x: ArrayLike, /) -> Array:
     """Cumulative distribution function of the standard normal distribution.

@@ -210,7 +210,7 @@ def round(x: Any, decimals: int) -> Scalar:
     return scalar.rint(x * power) / power if decimals > 0 else scalar.rint(x / power) * power
 
 
-# ---- exponentials and the normal distribution ---------------------------------------------------
+# ---- exponentials and logarithms ----------------------------------------------------------------
 
 
 def log_of_sum(x: Any, y: Any, grown: Callable[[Scalar], Scalar], twice: float) -> Scalar:
@@ -228,24 +228,6 @@ def xlogy(x: Any, y: Any) -> Scalar:
     x, y = (scalar.fit(v, dtype) if v.weak else v for v in (x, y))
     x, y = scalar.promoted(x, y, like="xlogy")
     return scalar.where((x == 0) & ~scalar.isnan(y), 0, x * scalar.log(y))
-
-
-# Where the distribution function is 0, and 1 less it, in every dtype.
-_FAR = 40.0
-_ROOT_HALF = 0.5**0.5  # rounded to double; what is missing is below
-_ROOT_HALF_REST = -4.833646656726457e-17
-
-
-def ndtr(x: Any) -> Scalar:
-    """Φ(x) = erfc(−x/√2)/2, from the smaller one of both tails."""
-    (x,) = scalar.promoted(x, like="ndtr")
-    near = scalar.minimum(scalar.maximum(x, -_FAR), _FAR)
-    # z + rest = x/√2: erfc multiplies a relative error of z by 2z², which `rest` corrects.
-    root = scalar.constant(_ROOT_HALF, x.dtype)
-    z = near * root
-    rest = scalar.fma(near, root, -z) + near * (_ROOT_HALF - root.extra + _ROOT_HALF_REST)
-    tail = 0.5 * scalar.erfc(scalar.absolute(z)) * (1 - 2 * z * rest)
-    return scalar.where(x > 0, 1 - tail, tail)
 
 
 # ---- what is close, and what is finite ----------------------------------------------------------

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from gradtape.core import scalar
 from gradtape.core.define import elementwise
 from gradtape.ops.arithmetic import sign
-from gradtape.ops.erf import special
+from gradtape.ops.erf import scipy_special, special
 from gradtape.ops.special.bessel import iv, ive, jv, kv, kve, yv
 from gradtape.typing import Array, ArrayLike
 
@@ -75,6 +78,7 @@ def y1(x: ArrayLike, /) -> Array:
         np.i0,
         "scipy.special.i0",
     ),
+    lower=scalar.bessel_i0,
 )
 def i0(x: ArrayLike, /) -> Array:
     """Modified Bessel function of the first kind of order 0.
@@ -87,8 +91,9 @@ def i0(x: ArrayLike, /) -> Array:
 # d I₁ = ½·(I₀ + I₂)·dx
 @elementwise(
     special("i1"),
-    lambda ct, _out, x: ct * (0.5 * (i0(x) + iv(2, x))),
+    lambda ct, _out, x: ct * (0.5 * (i0(x) + i2(x))),  # type: ignore[has-type]
     replaces=("scipy.special.i1",),
+    lower=scalar.bessel_i1,
 )
 def i1(x: ArrayLike, /) -> Array:
     """Modified Bessel function of the first kind of order 1.
@@ -103,6 +108,7 @@ def i1(x: ArrayLike, /) -> Array:
     special("i0e"),
     lambda ct, out, x: ct * (i1e(x) - sign(x) * out),  # type: ignore[has-type]
     replaces=("scipy.special.i0e",),
+    lower=scalar.bessel_i0e,
 )
 def i0e(x: ArrayLike, /) -> Array:
     """`i0` times exp(-|x|), which does not overflow.
@@ -115,8 +121,9 @@ def i0e(x: ArrayLike, /) -> Array:
 # d I₁·exp(−|x|) = (½·(I₀ + I₂) − sign x·I₁)·exp(−|x|)·dx
 @elementwise(
     special("i1e"),
-    lambda ct, out, x: ct * (0.5 * (i0e(x) + ive(2, x)) - sign(x) * out),
+    lambda ct, out, x: ct * (0.5 * (i0e(x) + i2e(x)) - sign(x) * out),  # type: ignore[has-type]
     replaces=("scipy.special.i1e",),
+    lower=scalar.bessel_i1e,
 )
 def i1e(x: ArrayLike, /) -> Array:
     """`i1` times exp(-|x|), which does not overflow.
@@ -124,6 +131,56 @@ def i1e(x: ArrayLike, /) -> Array:
     >>> gt.special.i1e(np.array([0.5, 1.0]))
     array([0.1564208 , 0.20791042])
     """
+
+
+# ---- order 2, for the slopes of order 1 ---------------------------------------------------------
+
+
+def _second(xp: Any, x: Any, whole: str, scaled: str) -> Any:
+    """I₂ by SciPy's functions, where `iv` and `ive` have no value too: next to 0, and far out."""
+    special, dtype = scipy_special(xp), xp.asarray(x).dtype
+    x = x * 1.0  # the smallest integer has no absolute value
+    size = xp.abs(x)
+    far, tiny = size > 8.0, size < 1e-9
+    t = xp.where(far, x, 8.0)
+    # I₂ = I₀ − 2·I₁/x
+    share = 1.0 - 2.0 * special.i1e(t) / (special.i0e(t) * t)
+    at_end = xp.where(xp.isinf(t), 1.0, share)
+    beyond = getattr(special, whole)(t) * at_end
+    near = getattr(special, scaled)(2, xp.where(far | tiny, 1.0, x))
+    out = xp.where(far, beyond, xp.where(tiny, 0.125 * x * x, near))
+    return (out.astype(dtype) if dtype.kind == "f" else out)[()]
+
+
+# d I₂ = ½·(I₁ + I₃)·dx
+@elementwise(
+    lambda xp, x: _second(xp, x, "i0", "iv"),
+    lambda ct, _out, x: ct * (0.5 * (i1(x) + iv(3, x))),
+    lower=scalar.bessel_i2,
+)
+def i2(x: ArrayLike, /) -> Array:
+    """Modified Bessel function of the first kind of order 2.
+
+    >>> gt.ops.special.bessel_fixed.i2(np.array([0.5, 1.0]))
+    array([0.03190615, 0.13574767])
+    """
+
+
+# d I₂·exp(−|x|) = (½·(I₁ + I₃) − sign x·I₂)·exp(−|x|)·dx
+@elementwise(
+    lambda xp, x: _second(xp, x, "i0e", "ive"),
+    lambda ct, out, x: ct * (0.5 * (i1e(x) + ive(3, x)) - sign(x) * out),
+    lower=scalar.bessel_i2e,
+)
+def i2e(x: ArrayLike, /) -> Array:
+    """`i2` times exp(-|x|), which does not overflow.
+
+    >>> gt.ops.special.bessel_fixed.i2e(np.array([0.5, 1.0]))
+    array([0.01935206, 0.04993878])
+    """
+
+
+# ---- the second kind ----------------------------------------------------------------------------
 
 
 # d K₀ = −K₁·dx

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gradtape.core import scalar
 from gradtape.core.define import answers, elementwise, public
 from gradtape.core.op import Zero
 from gradtape.errors import ArgumentError, UnsupportedError
 from gradtape.ops.erf import narrowed, scipy_special, special
 from gradtape.ops.parametric import parametric
 from gradtape.ops.select import mask, where
-from gradtape.ops.special.common import in_parameter, of_scipy, operand
-from gradtape.ops.special.stirling import complex_polygamma
+from gradtape.ops.special.common import in_parameter, of_scipy, operand, with_params
+from gradtape.ops.special.quadrature import in_blocks
+from gradtape.ops.special.stirling import complex_polygamma, polygamma_difference
 from gradtape.ops.trigonometric import cos, sin
 from gradtape.typing import Array, ArrayLike
 
@@ -28,11 +31,18 @@ def _polygamma_forward(xp: Any, x: Any, order: int) -> Any:
     return narrowed(sign * math.factorial(order) * scipy_special(xp).zeta(order + 1, x), x)
 
 
+def _polygamma_element(x: Any, order: int) -> Any:
+    if order > 2:
+        raise UnsupportedError(f"polygamma: no native code for order {order}")
+    return scalar.trigamma(x) if order == 1 else scalar.tetragamma(x)
+
+
 # d ψ⁽ⁿ⁾(x) = ψ⁽ⁿ⁺¹⁾(x)·dx
 _polygamma: Callable[..., Any] = parametric(
     "polygamma",
     _polygamma_forward,
     lambda ct, _out, x, order: ct * _polygamma(x, order=order + 1),
+    lower=_polygamma_element,
 )
 
 
@@ -41,6 +51,7 @@ _polygamma: Callable[..., Any] = parametric(
     special("digamma"),
     lambda ct, _out, x: ct * _polygamma(x, order=1),
     replaces=("scipy.special.psi",),
+    lower=scalar.digamma,
 )
 def digamma(x: ArrayLike, /) -> Array:
     """Derivative of the logarithm of the gamma function.
@@ -74,6 +85,7 @@ def polygamma(n: int, x: ArrayLike, /) -> Array:
     special("gammaln"),
     lambda ct, _out, x: ct * digamma(x),
     replaces=("scipy.special.gammaln",),
+    lower=scalar.lgamma,
 )
 def lgamma(x: ArrayLike, /) -> Array:
     """Logarithm of the absolute value of the gamma function.
@@ -88,6 +100,8 @@ def lgamma(x: ArrayLike, /) -> Array:
     special("loggamma"),
     lambda ct, _out, z: ct * digamma(z),
     replaces=("scipy.special.loggamma",),
+    # Of real numbers: the logarithm of a negative one is complex.
+    lower=lambda x: scalar.where(x < 0, math.nan, scalar.lgamma(x)),
 )
 def loggamma(z: ArrayLike, /) -> Array:
     """Principal branch of the logarithm of the gamma function, of complex numbers too.
@@ -147,10 +161,28 @@ def gammasgn(x: ArrayLike, /) -> Array:
 # ---- quotients ----------------------------------------------------------------------------------
 
 
+def _step_forward(xp: Any, x: Any, step: Any, order: int) -> Any:
+    return in_blocks(xp, functools.partial(polygamma_difference, xp, order), x, step)
+
+
+# Δₙ = ψ⁽ⁿ⁾(x + s) − ψ⁽ⁿ⁾(x): dΔₙ = Δₙ₊₁·dx + ψ⁽ⁿ⁺¹⁾(x + s)·ds
+polygamma_step: Callable[..., Any] = with_params(
+    "polygamma_step",
+    _step_forward,
+    lambda ct, _out, x, step, order: ct * polygamma_step(x, step, order=order + 1),
+    lambda ct, _out, x, step, order: ct * _polygamma(x + step, order=order + 1),
+)
+
+
+def digamma_step(x: Any, step: Any) -> Any:
+    """ψ(x + step) − ψ(x), exact where both are close."""
+    return polygamma_step(x, step, order=0)
+
+
 # d Γ(z + m)/Γ(z) = out·((ψ(z + m) − ψ(z))·dz + ψ(z + m)·dm)
 @elementwise(
     of_scipy("poch"),
-    lambda ct, out, z, m: ct * (out * (digamma(z + m) - digamma(z))),
+    lambda ct, out, z, m: ct * (out * digamma_step(z, m)),
     lambda ct, out, z, m: ct * (out * digamma(z + m)),
     replaces=("scipy.special.poch",),
 )
@@ -165,8 +197,8 @@ def poch(z: ArrayLike, m: ArrayLike, /) -> Array:
 # d B(a, b) = B·((ψ(a) − ψ(a + b))·da + (ψ(b) − ψ(a + b))·db)
 @elementwise(
     of_scipy("beta"),
-    lambda ct, out, a, b: ct * (out * (digamma(a) - digamma(a + b))),
-    lambda ct, out, a, b: ct * (out * (digamma(b) - digamma(a + b))),
+    lambda ct, out, a, b: -ct * (out * digamma_step(a, b)),
+    lambda ct, out, a, b: -ct * (out * digamma_step(b, a)),
     replaces=("scipy.special.beta",),
 )
 def beta(a: ArrayLike, b: ArrayLike, /) -> Array:
@@ -180,8 +212,8 @@ def beta(a: ArrayLike, b: ArrayLike, /) -> Array:
 # d log|B(a, b)| = (ψ(a) − ψ(a + b))·da + (ψ(b) − ψ(a + b))·db
 @elementwise(
     of_scipy("betaln"),
-    lambda ct, _out, a, b: ct * (digamma(a) - digamma(a + b)),
-    lambda ct, _out, a, b: ct * (digamma(b) - digamma(a + b)),
+    lambda ct, _out, a, b: -ct * digamma_step(a, b),
+    lambda ct, _out, a, b: -ct * digamma_step(b, a),
     replaces=("scipy.special.betaln",),
 )
 def betaln(a: ArrayLike, b: ArrayLike, /) -> Array:
@@ -195,7 +227,7 @@ def betaln(a: ArrayLike, b: ArrayLike, /) -> Array:
 # d C(n, k) = C·((ψ(n + 1) − ψ(n − k + 1))·dn + (ψ(n − k + 1) − ψ(k + 1))·dk)
 @elementwise(
     of_scipy("binom"),
-    lambda ct, out, n, k: ct * (out * (digamma(n + 1) - digamma(n - k + 1))),
+    lambda ct, out, n, k: ct * (out * digamma_step(n - k + 1, k)),
     lambda ct, out, n, k: ct * (out * (digamma(n - k + 1) - digamma(k + 1))),
     replaces=("scipy.special.binom",),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from gradtape.core import scalar
 from gradtape.core.define import answers, elementwise
 from gradtape.ops.cast import real
 from gradtape.ops.erf import erf, ndtr, special
@@ -41,7 +42,9 @@ def _erfcx_partial(ct: Any, out: Any, x: Any) -> Any:
 
 
 # d exp(x²)·erfc(x) = (2x·erfcx(x) − 2/√π)·dx
-@elementwise(special("erfcx"), _erfcx_partial, replaces=("scipy.special.erfcx",))
+@elementwise(
+    special("erfcx"), _erfcx_partial, replaces=("scipy.special.erfcx",), lower=scalar.erfcx
+)
 def erfcx(x: ArrayLike, /) -> Array:
     """Complementary error function times exp(x²), which neither overflows nor vanishes.
 
@@ -125,6 +128,7 @@ def voigt_profile(x: ArrayLike, sigma: ArrayLike, gamma: ArrayLike, /) -> Array:
     special("erfcinv"),
     lambda ct, out, _x: -ct * (_ROOT_PI / 2.0 * exp(out * out)),
     replaces=("scipy.special.erfcinv",),
+    lower=scalar.erfcinv,
 )
 def erfcinv(x: ArrayLike, /) -> Array:
     """Inverse of the complementary error function, for arguments from 0 to 2.
@@ -139,6 +143,7 @@ def erfcinv(x: ArrayLike, /) -> Array:
     special("ndtri"),
     lambda ct, out, _p: ct * (_ROOT_2_PI * exp(0.5 * out * out)),
     replaces=("scipy.special.ndtri",),
+    lower=scalar.ndtri,
 )
 def ndtri(p: ArrayLike, /) -> Array:
     """Quantile of the standard normal distribution.
@@ -156,7 +161,9 @@ def normal_ratio(x: Any) -> Any:
     below = x < 0
     tail = erfcx(where(below, x, 0.0) * (-1.0 / _ROOT_2))
     bulk = ndtr(where(below, 0.0, x))
-    return where(below, math.sqrt(2.0 / math.pi) / tail, exp(-0.5 * x * x) / (_ROOT_2_PI * bulk))
+    # φ/Φ = √(2/π)/erfcx(−x/√2) below 0
+    above = where(below, math.sqrt(2.0 / math.pi), exp(-0.5 * x * x) * (1.0 / _ROOT_2_PI))
+    return above / where(below, tail, bulk)
 
 
 # d log Φ(x) = φ(x)/Φ(x)·dx
@@ -164,6 +171,7 @@ def normal_ratio(x: Any) -> Any:
     special("log_ndtr"),
     lambda ct, _out, x: ct * normal_ratio(x),
     replaces=("scipy.special.log_ndtr",),
+    lower=scalar.log_ndtr,
 )
 def log_ndtr(x: ArrayLike, /) -> Array:
     """Logarithm of the standard normal distribution function, exact in both tails.

@@ -53,10 +53,13 @@ def log(b: Builder, x: Value) -> Value:
     return with_limits(b, x, x, log_of_product(b, k, f))
 
 
-def log_of_product(b: Builder, k: Value, f: Value) -> Value:
-    """log(2ᵏ·(1 + f)) for √½ ≤ 1 + f ≤ √2."""
+def log_of_product(b: Builder, k: Value, f: Value, whole: float = 0.0) -> Value:
+    """log(2ᵏ·(1 + f)) for √½ ≤ 1 + f ≤ √2, plus a small integer that is not rounded before."""
     high, low = (b.const(f.type, part) for part in LN2[f.type.scalar])
-    return b.fma(k, high, b.fadd(f, _log_beyond(b, f, b.fmul(k, low))))
+    rest = b.fadd(f, _log_beyond(b, f, b.fmul(k, low)))
+    if not whole:
+        return b.fma(k, high, rest)
+    return b.fadd(b.exact_fadd(b.exact_fmul(k, high), b.const(f.type, whole)), rest)
 
 
 def _log_beyond(b: Builder, f: Value, add: Value | None = None) -> Value:
@@ -101,7 +104,7 @@ def log1p(b: Builder, x: Value) -> Value:
     """log(1 + x), exact where 1 + x would round."""
     # Exact: fused with a product that x may be, the sum would belong to another number than x.
     u = b.exact_fadd(x, b.const(x.type, 1.0))
-    result = log_of_product(b, *_split_one_plus(b, x, u))
+    result = log_of_product(b, *split_one_plus(b, x, u))
     # The sign is that of x, also for −0.
     return with_limits(b, x, u, b.copysign(result, x))
 
@@ -109,12 +112,12 @@ def log1p(b: Builder, x: Value) -> Value:
 def log1p_of_positive(b: Builder, x: Value, is_doubled: Value) -> Value:
     """log(1 + x) for x ≥ 0, and log(2(1 + x)) where `is_doubled`."""
     const = constants(b, x)
-    k, f = _split_one_plus(b, x, b.exact_fadd(x, const(1.0)))
+    k, f = split_one_plus(b, x, b.exact_fadd(x, const(1.0)))
     k = b.fadd(k, b.select(is_doubled, const(1.0), const(0.0)))
     return b.select(b.fcmp("olt", x, const(INF)), log_of_product(b, k, f), x)
 
 
-def _split_one_plus(b: Builder, x: Value, u: Value) -> tuple[Value, Value]:
+def split_one_plus(b: Builder, x: Value, u: Value) -> tuple[Value, Value]:
     """1 + x = 2ᵏ·(1 + f): k and f, where u is 1 + x rounded; f = x·2⁻ᵏ + (2⁻ᵏ − 1)."""
     const, int_type = constants(b, x), x.type.as_int
     above = b.sub(b.bits(u), b.const(int_type, bits_of(x.type, math.sqrt(0.5))))

@@ -188,3 +188,23 @@ def high_half(b: Builder, x: Value) -> Value:
     low_digits = (format_of(x).mantissa + 2) // 2
     bits = b.bits(x)
     return b.from_bits(b.and_(bits, b.const(bits.type, -(2**low_digits))))
+
+
+# ---- what few lanes need -------------------------------------------------------------------------
+
+
+def where_any(
+    b: Builder, condition: Value, function: Callable[[], Value], otherwise: Value
+) -> Value:
+    """What a function writes if a condition holds in some lane, else a value that is there already.
+
+    The function chooses by lanes itself. Branches, and leaves the builder in a new block.
+    """
+    before, inside, after = b.block, b.new_block("rare"), b.new_block("common")
+    b.branch_if(b.any(condition), inside, after)
+    b.start(inside)
+    found = function()
+    inside = b.block
+    b.branch(after)
+    b.start(after)
+    return b.phi(otherwise.type, (otherwise, before), (found, inside))
