@@ -181,7 +181,7 @@ FFT = [
     *needs("fft", "fft ifft fftn ifftn rfft irfft rfftn irfftn", instead="fft"),
     *needs("fft", "hfft ihfft hfftn ihfftn", instead="fft"),
     *needs("fft", "fft2 ifft2 rfft2 irfft2 hfft2 ihfft2", plain, MATRIX, "fft"),
-    *needs("fft", "fht ifht", lambda f, x: f(x, 0.1, 0.5)),
+    *needs("fft", "fht ifht", lambda f, x: f(x, 0.1, 0.5), instead="fft"),
     *always("fft", "fftshift ifftshift", instead="fft"),
     *never("fft", "dct idct dst idst dctn idctn dstn idstn", instead="fft"),
 ]
@@ -192,23 +192,36 @@ SIGNAL = [
     *needs("signal", "fftconvolve oaconvolve", lambda f, x: f(x, x[:3]), instead="signal"),
     *needs("signal", "hilbert", instead="signal"),
     *needs("signal", "resample", lambda f, x: f(x, 9), instead="signal"),
-    *needs("signal", "hilbert2", plain, MATRIX),
+    *needs("signal", "hilbert2", plain, MATRIX, "signal"),
     *needs("signal", "envelope"),
-    *needs("signal", "freqz", lambda f, x: f(x, worN=5)[1]),
-    *needs("signal", "freqs", lambda f, x: f(x[:3], x[3:], like(x, [1.0, 2.0]))[1]),
-    *needs("signal", "freqz_zpk", lambda f, x: f(x[:2], x[2:4], 2.0, worN=5)[1]),
-    *needs("signal", "freqs_zpk", lambda f, x: f(x[:2], x[2:4], 2.0, worN=like(x, [1.0, 2.0]))[1]),
-    *needs("signal", "freqz_sos", lambda f, x: f(x.reshape(1, 6) / x[3], worN=5)[1]),
-    *needs("signal", "group_delay", lambda f, x: f((x[:2], x[2:4]), w=5)[1]),
-    *needs("signal", "zpk2tf", lambda f, x: f(x[:2], x[2:4], x[4])),
+    *needs("signal", "freqz", lambda f, x: f(x, worN=5)[1], instead="signal"),
+    *needs(
+        "signal",
+        "freqs",
+        lambda f, x: f(x[:3], x[3:], like(x, [1.0, 2.0]))[1],
+        instead="signal",
+    ),
+    *needs("signal", "freqz_zpk", lambda f, x: f(x[:2], x[2:4], 2.0, worN=5)[1], instead="signal"),
+    *needs(
+        "signal",
+        "freqs_zpk",
+        lambda f, x: f(x[:2], x[2:4], 2.0, worN=like(x, [1.0, 2.0]))[1],
+        instead="signal",
+    ),
+    *needs(
+        "signal", "freqz_sos", lambda f, x: f(x.reshape(1, 6) / x[3], worN=5)[1], instead="signal"
+    ),
+    *needs("signal", "group_delay", lambda f, x: f((x[:2], x[2:4]), w=5)[1], instead="signal"),
+    *needs("signal", "zpk2tf", lambda f, x: f(x[:2], x[2:4], x[4]), instead="signal"),
     *needs("signal", "tf2zpk", lambda f, x: f(x[:3], x[3:])[2]),
-    *needs("signal", "sos2tf", lambda f, x: f(x.reshape(1, 6))),
+    *needs("signal", "sos2tf", lambda f, x: f(x.reshape(1, 6)), instead="signal"),
     *needs("signal", "normalize", halves),
     *needs("signal", "lp2lp lp2hp lp2bp lp2bs", lambda f, x: f(x[:3], x[3:])),
     *needs(
         "signal",
         "lp2lp_zpk lp2hp_zpk lp2bp_zpk lp2bs_zpk bilinear_zpk",
         lambda f, x: f(x[:2], x[2:4], 2.0, 3.0),
+        instead="signal",
     ),
     *needs("signal", "vectorstrength", lambda f, x: f(x, 0.3)),
     *needs("signal", "gauss_spline", lambda f, x: f(x, 2)),
@@ -219,8 +232,8 @@ SIGNAL = [
     *never("signal", "resample_poly", lambda f, x: f(x, 2, 1), instead="signal"),
     *never("signal", "lfilter", lambda f, x: f(x[:2], x[2:4], x), instead="signal"),
     *never("signal", "stft", lambda f, x: f(x, nperseg=4), SAMPLE, "signal"),
-    *never("signal", "medfilt", lambda f, x: f(x, 3)),
-    *never("signal", "welch", lambda f, x: f(x, nperseg=4)),
+    *never("signal", "medfilt", lambda f, x: f(x, 3), instead="signal"),
+    *never("signal", "welch", lambda f, x: f(x, nperseg=4), instead="signal"),
     *never("signal", "cspline1d bilinear", lambda f, x: f(x, 1.0)),
 ]
 
@@ -228,7 +241,7 @@ NDIMAGE = [
     *never("ndimage", "gaussian_filter shift zoom", lambda f, x: f(x, 1.5), MATRIX, "ndimage"),
     *never("ndimage", "sobel laplace", plain, MATRIX, "ndimage"),
     *never("ndimage", "convolve correlate", lambda f, x: f(x, x), MATRIX, "ndimage"),
-    *never("ndimage", "sum mean", plain, MATRIX),
+    *never("ndimage", "sum mean", plain, MATRIX, "ndimage"),
 ]
 
 # ---- scipy.stats --------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 import scipy.signal
 
 import gradtape as gt
-from gradtape.errors import DTypeError
+from gradtape.errors import ArgumentError, DTypeError
 
 RNG = np.random.default_rng(0)
 
@@ -83,6 +83,69 @@ def test_default_padding_of_sections_looks_at_their_coefficients() -> None:
     got = gt.grad(lambda s: gt.sum(gt.signal.sosfiltfilt(s, x)))(sos)
     assert got.shape == sos.shape
     np.testing.assert_allclose(gt.signal.sosfiltfilt(sos, x), expected, rtol=1e-11)
+
+
+def test_default_padding_of_sections_in_compiled_code_and_batches() -> None:
+    """Where values are not known, as many elements are put before as could be needed."""
+    x = RNG.normal(size=(2, 40))
+    rows = [scipy.signal.butter(n, 0.3, output="sos") for n in (3, 4)]
+    for sos in rows:
+
+        def loss(sos: Any, x: Any) -> Any:
+            return gt.sum(gt.signal.sosfiltfilt(sos, x) ** 2)
+
+        got = gt.jit(gt.signal.sosfiltfilt)(sos, x)
+        np.testing.assert_allclose(got, scipy.signal.sosfiltfilt(sos, x), rtol=1e-9)
+        expected = gt.grad(loss, (0, 1))(sos, x)
+        for one, other in zip(gt.jit(gt.grad(loss, (0, 1)))(sos, x), expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-10)
+    both = gt.vmap(lambda sos: gt.signal.sosfiltfilt(sos, x))(np.stack(rows))
+    expected = np.stack([scipy.signal.sosfiltfilt(sos, x) for sos in rows])
+    np.testing.assert_allclose(both, expected, rtol=1e-9)
+
+
+def test_segments_are_no_longer_than_the_signal() -> None:
+    x = RNG.normal(size=9)
+    with pytest.warns(UserWarning, match="nperseg"):
+        expected = scipy.signal.welch(x, nperseg=20)[1]
+    np.testing.assert_allclose(gt.signal.welch(x, nperseg=20)[1], expected, rtol=1e-12)
+
+
+def test_frequencies_out_of_range_are_refused() -> None:
+    for wn in (1.5, -0.1, np.array(1.0), gt.tensor(2.0)):
+        with pytest.raises(ArgumentError, match=r"butter: came Wn=.*needed frequencies that rise"):
+            gt.signal.butter(2, wn)
+        with pytest.raises(ArgumentError, match="firwin: came cutoff="):
+            gt.signal.firwin(3, wn)
+        with pytest.raises(ArgumentError, match="iirnotch: came w0="):
+            gt.signal.iirnotch(wn, 2.0)
+    with pytest.raises(ArgumentError, match="rise"):
+        gt.signal.butter(2, [0.5, 0.2], "band")
+
+
+def test_a_cutoff_is_found_by_descent() -> None:
+    """From what a filter does to a signal, through its design and its sections."""
+    x = RNG.normal(size=200)
+    target = scipy.signal.sosfiltfilt(scipy.signal.butter(4, 0.3, output="sos"), x)
+
+    def loss(cutoff: Any) -> Any:
+        sos = gt.signal.butter(4, cutoff, output="sos")
+        return np.mean((gt.signal.sosfiltfilt(sos, x) - target) ** 2)
+
+    cutoff, gradient = np.array(0.2), gt.jit(gt.grad(loss))
+    np.testing.assert_allclose(gradient(cutoff), gt.grad(loss)(cutoff), rtol=1e-8)
+    for _ in range(100):
+        cutoff = cutoff - 0.05 * gradient(cutoff)
+    np.testing.assert_allclose(cutoff, 0.3, atol=1e-4)
+
+
+def test_the_middle_frequency_of_an_analytic_image_is_left_out() -> None:
+    """As SciPy has it from 1.17 on."""
+    x = RNG.normal(size=(4, 6))
+    spectrum = np.fft.fft2(gt.signal.hilbert2(x))
+    expected = np.zeros((4, 6), complex)
+    expected[:2, :3] = np.fft.fft2(x)[:2, :3] * np.outer([1, 2], [1, 2, 2])
+    np.testing.assert_allclose(spectrum, expected, atol=1e-12)
 
 
 def test_half_precision_is_refused_by_filters() -> None:

@@ -172,8 +172,17 @@ def test_equations_leave_the_matrix_as_it_is() -> None:
             ShapeError,
             "needed as many",
         ),
-        (lambda: gt.sparse.from_scipy(S) @ S, UnsupportedError, "two sparse matrices"),
-        (lambda: gt.sparse.from_scipy(S) * np.ones(4), UnsupportedError, "use @"),
+        (lambda: gt.sparse.from_scipy(S) @ S, ShapeError, "needed as many rows of the second"),
+        (lambda: gt.sparse.from_scipy(S) * np.ones(5), ShapeError, "broadcasts to it"),
+        (lambda: gt.sparse.from_scipy(S) + 1, UnsupportedError, "fill all places"),
+        (lambda: gt.sparse.from_scipy(S) + S.T, ShapeError, r"\(5, 4\) and \(4, 5\)"),
+        (lambda: gt.sparse.from_scipy(S) ** -1, UnsupportedError, "a number above 0"),
+        (lambda: gt.sparse.hstack([S, S.T]), ShapeError, "hstack: came blocks of shapes"),
+        (lambda: gt.sparse.vstack([]), ArgumentError, "vstack: needed a sequence"),
+        (lambda: gt.sparse.norm(S, 2), ArgumentError, "norm: came ord=2"),
+        (lambda: gt.sparse.matrix_power(S, 2), ShapeError, "a square matrix"),
+        (lambda: gt.sparse.diags_array([np.ones(2)], offsets=[0, 1]), ShapeError, "1 diagonals"),
+        (lambda: gt.sparse.diags_array(np.ones(3), shape=(2, 2)), ShapeError, r"needed \(2,\)"),
         (lambda: gt.sparse.from_scipy(S).with_data(np.ones(1)), ShapeError, "with_data"),
         (lambda: gt.sparse.matmul(np.eye(2), np.eye(2)), ArgumentError, "use gt.matmul"),
         (lambda: gt.sparse.spsolve(np.eye(2), np.ones(2)), ArgumentError, "use gt.solve"),
@@ -211,3 +220,124 @@ def test_places_cannot_be_batched() -> None:
 
     with pytest.raises(UnsupportedError, match="a batch of places"):
         gt.vmap(one)(np.array([[0], [1]]))
+
+
+# ---- matrices with each other -------------------------------------------------------------------
+
+# By rows with a place that is stored twice, by columns, and one of SciPy.
+A = (RNG.normal(size=5), np.array([2, 0, 1, 1, 2]), np.array([0, 2, 4, 5]))
+B = (RNG.normal(size=4), np.array([1, 2, 0, 2]), np.array([0, 1, 3, 4]))
+C = scipy.sparse.random_array((3, 3), density=0.5, rng=RNG)
+DENSE = RNG.normal(size=(3, 3))
+PAIRS: dict[str, Any] = {
+    "product": lambda m, a, b, c: a @ b,
+    "product with SciPy's": lambda m, a, b, c: a @ c + c @ b,
+    "sum": lambda m, a, b, c: a + b - c,
+    "sum with nothing": lambda m, a, b, c: sum([a, b]) - 0,
+    "elements": lambda m, a, b, c: a * b.multiply(3.0),
+    "elements with dense": lambda m, a, b, c: a * DENSE + b * DENSE[0] + DENSE[:, :1] * a,
+    "dense sum": lambda m, a, b, c: a + DENSE,
+    "dense difference": lambda m, a, b, c: DENSE - b,
+    "quotient": lambda m, a, b, c: a / (2 + DENSE**2) + b / 4.0,
+    "power": lambda m, a, b, c: a**2 + b.power(3),
+    "sizes": lambda m, a, b, c: abs(a) + abs(b).T,
+    "formats": lambda m, a, b, c: a.tocsc() @ b.tocsr() + a.T.tocsr() + b.tocoo().conj(),
+    "part": lambda m, a, b, c: a[:2, 1:] @ b[1:, [0, 2]],
+    "row and column": lambda m, a, b, c: dense(a[1]) * dense(b[:, 2]) + dense(b[-1]),
+    "single elements": lambda m, a, b, c: a[1, 1] + b[0, 1] + a[0, 1] + (a[[0, 1], [2, 1]]).sum(),
+    "sums": lambda m, a, b, c: a.sum(0) + b.sum(1) + a.sum() + b.mean(axis=0) + a.mean(),
+    "diagonals": lambda m, a, b, c: a.diagonal() + b.trace() + (a.diagonal(1)).sum(),
+    "lower diagonal": lambda m, a, b, c: b.diagonal(-1) + a.T.diagonal(-1) + a.diagonal(-2),
+    "side by side": lambda m, a, b, c: m.hstack([a, c, b.T]),
+    "above": lambda m, a, b, c: m.vstack([a, b]),
+    "blocks": lambda m, a, b, c: m.block_array([[a, None], [c, b]]) + m.block_diag([b, a]),
+    "triangles": lambda m, a, b, c: m.tril(a, 1) + m.triu(b) + m.tril(c, -1),
+    "Kronecker": lambda m, a, b, c: m.kron(a, b[:2]) + m.kron(c, b[1:]),
+    "identity": lambda m, a, b, c: a + 2.0 * m.eye_array(3, k=1) + m.eye_array(3, 3),
+    "diagonal matrices": lambda m, a, b, c: (
+        m.diags_array([a.data[:2], b.data[:1]], offsets=[1, -2]) + m.diags_array(a.data[:3])
+    ),
+}
+
+
+def dense(x: Any) -> Any:
+    return x.toarray() if hasattr(x, "toarray") else x
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_matrices_with_each_other(name: str) -> None:
+    """Value, derivatives, compiled and batched, against SciPy."""
+
+    def matrices(module: Any, a: Any, b: Any) -> Any:
+        return (
+            module.csr_array((a, *A[1:]), shape=(3, 3)),
+            module.csc_array((b, *B[1:]), shape=(3, 3)),
+        )
+
+    def ours(a: Any, b: Any) -> Any:
+        return dense(PAIRS[name](gt.sparse, *matrices(gt.sparse, a, b), C))
+
+    theirs = tuple(one.copy() for one in matrices(scipy.sparse, A[0], B[0]))
+    if "power" in name or "sizes" in name:
+        for one in theirs:
+            one.sum_duplicates()  # SciPy takes powers of what is stored
+    expected = dense(PAIRS[name](scipy.sparse, *theirs, C))
+    got = ours(A[0], B[0])
+    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-13)
+    gt.testing.check_grads(ours, (A[0], B[0]))
+    np.testing.assert_allclose(gt.jit(ours)(A[0], B[0]), expected, rtol=1e-12, atol=1e-13)
+    rows = gt.vmap(ours)(np.stack([A[0], 2 * A[0]]), np.stack([B[0], -B[0]]))
+    np.testing.assert_allclose(rows[1], ours(2 * A[0], -B[0]), rtol=1e-12, atol=1e-13)
+
+
+def test_norms_powers_and_triangles() -> None:
+    data, places = (
+        np.array([2.0, -1.0, 0.5, 3.0, 4.0, 1.5]),
+        (
+            np.array([0, 2, 0, 1, 1, 2]),
+            np.array([0, 2, 4, 6]),
+        ),
+    )
+
+    def matrix(data: Any, module: Any = gt.sparse) -> Any:
+        return module.csr_array((data, *places), shape=(3, 3))
+
+    plain = matrix(data, scipy.sparse)
+    b = RNG.normal(size=3)
+    for ord, axis in ((None, None), ("fro", None), (1, None), (np.inf, None), (None, 0), (1, 1)):
+        expected = scipy.sparse.linalg.norm(plain, ord, axis)
+        np.testing.assert_allclose(gt.sparse.norm(matrix(data), ord, axis), expected, rtol=1e-14)
+        gt.testing.check_grads(lambda d, o=ord, a=axis: gt.sparse.norm(matrix(d), o, a), (data,))
+    for power in (0, 1, 2, 5):
+        expected = scipy.sparse.linalg.matrix_power(plain, power).toarray()
+        got = gt.sparse.matrix_power(matrix(data), power).toarray()
+        np.testing.assert_allclose(got, expected, rtol=1e-13)
+    gt.testing.check_grads(lambda d: gt.sparse.matrix_power(matrix(d), 3).toarray(), (data,))
+    for lower in (True, False):
+        for unit in (True, False):
+            triangle = (np.tril if lower else np.triu)(plain.toarray())
+            if unit:
+                np.fill_diagonal(triangle, 1)
+
+            def solved(data: Any, b: Any, lower: bool = lower, unit: bool = unit) -> Any:
+                return gt.sparse.spsolve_triangular(matrix(data), b, lower, unit_diagonal=unit)
+
+            np.testing.assert_allclose(solved(data, b), np.linalg.solve(triangle, b), rtol=1e-12)
+            gt.testing.check_grads(solved, (data, b))
+
+
+def test_a_sparse_right_hand_side_is_made_dense() -> None:
+    s, b = gt.sparse.csr_array(A, shape=(3, 3)), gt.sparse.csc_array(B, shape=(3, 3))
+    expected = np.linalg.solve(s.toarray(), b.toarray())
+    np.testing.assert_allclose(gt.sparse.spsolve(s, b), expected, rtol=1e-12)
+
+
+def test_tensors_and_matrices_with_operators() -> None:
+    """A tensor leaves operators with a sparse matrix to it."""
+    s, t = gt.sparse.csr_array(A, shape=(3, 3)), gt.tensor(DENSE)
+    np.testing.assert_allclose((t @ s).numpy(), DENSE @ s.toarray(), rtol=1e-13)
+    np.testing.assert_allclose((t + s).numpy(), DENSE + s.toarray(), rtol=1e-13)
+    np.testing.assert_allclose((t - s).numpy(), DENSE - s.toarray(), rtol=1e-13)
+    np.testing.assert_allclose((t * s).toarray(), DENSE * s.toarray(), rtol=1e-13)
+    gradient = gt.grad(lambda c: (c * s).sum())(2.0)
+    np.testing.assert_allclose(gradient, A[0].sum(), rtol=1e-13)

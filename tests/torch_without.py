@@ -43,6 +43,7 @@ WITHOUT_PEER: dict[str, str] = {
         "derivatives in the parameters, which PyTorch does not have",
     ),
     **dict.fromkeys(("stdtr_slope", "t_density"), "derivatives of stdtr"),
+    **dict.fromkeys(("gamma_tail", "beta_tail", "polygamma_step"), "parts of other functions"),
     "huber": "PyTorch's loss takes a number for delta, not an array",
     "kl_div": "PyTorch's function of that name is another one, and takes logarithms",
     # Linear algebra

@@ -24,6 +24,7 @@ from gradtape.ops.fft.frequencies import (
     prev_fast_len,
     rfftfreq,
 )
+from gradtape.ops.fft.hankel import fht, ifht
 from gradtape.ops.fft.hermitian import hfft, hfft2, hfftn, ihfft, ihfft2, ihfftn
 from gradtape.ops.fft.real import irfft, irfft2, irfftn, rfft, rfft2, rfftn
 
@@ -54,6 +55,8 @@ __all__ = [
     "idctn",
     "dstn",
     "idstn",
+    "fht",
+    "ifht",
     "fftfreq",
     "rfftfreq",
     "fftshift",

@@ -18,10 +18,6 @@ from gradtape.ops.ndimage.filters import (
     convolve1d,
     correlate,
     correlate1d,
-    gaussian_filter,
-    gaussian_filter1d,
-    uniform_filter,
-    uniform_filter1d,
 )
 from gradtape.ops.ndimage.interpolation import (
     affine_transform,
@@ -30,7 +26,40 @@ from gradtape.ops.ndimage.interpolation import (
     shift,
     zoom,
 )
+from gradtape.ops.ndimage.measurements import (
+    center_of_mass,
+    maximum,
+    mean,
+    median,
+    minimum,
+    standard_deviation,
+    sum_labels,
+    variance,
+)
+from gradtape.ops.ndimage.morphology import (
+    black_tophat,
+    grey_closing,
+    grey_dilation,
+    grey_erosion,
+    grey_opening,
+    morphological_gradient,
+    morphological_laplace,
+    white_tophat,
+)
 from gradtape.ops.ndimage.prefilter import spline_filter, spline_filter1d
+from gradtape.ops.ndimage.ranks import (
+    median_filter,
+    percentile_filter,
+    rank_filter,
+    vectorized_filter,
+)
+from gradtape.ops.ndimage.smoothing import (
+    gaussian_filter,
+    gaussian_filter1d,
+    uniform_filter,
+    uniform_filter1d,
+)
+from gradtape.ops.ndimage.spectra import fourier_gaussian, fourier_shift, fourier_uniform
 
 __all__ = [
     "map_coordinates",
@@ -57,4 +86,30 @@ __all__ = [
     "maximum_filter1d",
     "minimum_filter",
     "minimum_filter1d",
+    "rank_filter",
+    "median_filter",
+    "percentile_filter",
+    "vectorized_filter",
+    "grey_erosion",
+    "grey_dilation",
+    "grey_opening",
+    "grey_closing",
+    "white_tophat",
+    "black_tophat",
+    "morphological_gradient",
+    "morphological_laplace",
+    "sum_labels",
+    "sum",
+    "mean",
+    "variance",
+    "standard_deviation",
+    "maximum",
+    "minimum",
+    "median",
+    "center_of_mass",
+    "fourier_gaussian",
+    "fourier_uniform",
+    "fourier_shift",
 ]
+
+sum = sum_labels

@@ -1,14 +1,21 @@
-"""Sparse matrices, under the names of `scipy.sparse`: products and equations with dense arrays."""
+"""Sparse matrices whose numbers may be tensors, with the names of `scipy.sparse` and `linalg`."""
 
-from gradtape.ops.sparse.arrays import (
-    SparseArray,
-    coo_array,
-    csc_array,
-    csr_array,
-    from_scipy,
+from gradtape.ops.sparse.arrays import SparseArray, from_scipy
+from gradtape.ops.sparse.functions import (
+    block_array,
+    block_diag,
+    hstack,
+    kron,
     matmul,
+    matrix_power,
+    norm,
     spsolve,
+    spsolve_triangular,
+    tril,
+    triu,
+    vstack,
 )
+from gradtape.ops.sparse.making import coo_array, csc_array, csr_array, diags_array, eye_array
 
 __all__ = [
     "SparseArray",
@@ -16,6 +23,18 @@ __all__ = [
     "csc_array",
     "coo_array",
     "from_scipy",
+    "eye_array",
+    "diags_array",
+    "hstack",
+    "vstack",
+    "block_diag",
+    "block_array",
+    "tril",
+    "triu",
+    "kron",
     "matmul",
+    "matrix_power",
+    "norm",
     "spsolve",
+    "spsolve_triangular",
 ]

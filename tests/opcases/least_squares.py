@@ -101,14 +101,13 @@ LSTSQ = [
     least("wide", WIDE, B[:2]),
     least("square", A, B[:3]),
     least("complex", PHASED, B),
-    # The singular values, which are computed along, have no second derivative at 0.
+    # The singular values, computed along, have no second derivative at 0; the solution has.
     OpCase(
         of_lower_rank,
         (TALL, WIDE[:, :3], B),
         of_lower_rank_reference,
         ops=["lstsq"],
         rtol=4096,
-        second_order=False,
     ),
     OpCase(
         of_lower_rank,
@@ -116,8 +115,26 @@ LSTSQ = [
         of_lower_rank_reference,
         ops=["lstsq"],
         rtol=4096,
-        second_order=False,
         label="complex",
+    ),
+    *(
+        # Which singular values count is decided in float64.
+        OpCase(
+            lambda a, b, kind, rcond: gt.linalg.lstsq(
+                gt.astype(a, np.float32), gt.astype(b, kind), rcond=rcond
+            )[2],
+            (np.diag([1.0, 1e-5, 1e-8, 1e-20]), B),
+            lambda a, b, kind, rcond: np.linalg.lstsq(
+                a.astype(np.float32), b.astype(kind), rcond=rcond
+            )[2],
+            {"kind": kind, "rcond": rcond},
+            ops=["lstsq"],
+            dtypes=(np.float64,),
+            differentiable=False,
+            label=f"rank-{np.dtype(kind)}-{rcond}",
+        )
+        for kind in (np.float32, np.float64)
+        for rcond in (None, -1)
     ),
     OpCase(
         lambda a, b: gt.linalg.lstsq(a, b, cond=1e-6)[:2],

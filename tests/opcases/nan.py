@@ -16,6 +16,7 @@ FLOATS = (np.float64, np.float32, np.float16, np.complex128)
 NUMBERS = draw(2, 3)
 NAN, INF = np.nan, np.inf
 HOLES = np.array([[1.0, NAN, -0.5], [NAN, 2.0, 3.0]])
+TAKEN = np.array([[True, False, True], [True, True, True]])
 
 
 def cases(function: Any, ref: Any, ops: tuple[str, ...], at: list[At], **more: Any) -> list[OpCase]:
@@ -122,6 +123,18 @@ MORE = [
     ),
     OpCase(gt.nanstd, (NUMBERS, 0), np.nanstd, {"correction": 1}, ("sum",), label="correction"),
     OpCase(gt.nanmax, (NUMBERS.T, (0, 1)), np.nanmax, label="axes"),
+    OpCase(gt.nanmean, (NUMBERS, 0), np.nanmean, {"where": TAKEN}, ("sum",), label="where"),
+    OpCase(gt.nanvar, (NUMBERS, 0), np.nanvar, {"where": TAKEN}, ("sum",), label="where"),
+    OpCase(gt.nanprod, (NUMBERS, 1), np.nanprod, {"where": TAKEN}, ("prod",), label="where"),
+    OpCase(
+        gt.nanmax,
+        (NUMBERS, 1),
+        np.nanmax,
+        {"where": TAKEN, "initial": -0.5},
+        ("fmax",),
+        label="where",
+        raises=[Raises((NUMBERS,), ShapeError, "nanmax: came where=", {"where": TAKEN})],
+    ),
     OpCase(
         gt.nanmin,
         (draw(0, 2), 1),

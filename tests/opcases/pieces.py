@@ -189,6 +189,10 @@ INTERPOLATION = [
                 ([0.0, 1.0, 3.0, 5.0], [0.0, 1.0, 3.0], [0.0, 1.0, 5.0]),
                 ([1.0, 2.0, 2.0, 0.0], [-1.0, -2.0, -2.0], [1.0, 1.0, 2.0]),
             ),
+            At(
+                ([-np.inf, 2.0, np.inf], [0.0, 1.0, 3.0], [0.0, 1.0, 5.0]),
+                ([0.0, 2.0, 0.0], [0.0, -1.0, -1.0], [1.0, 0.5, 1.5]),
+            ),
         ],
         raises=[
             Raises((PLACES, GRID, draw(3)), ShapeError, "interp: came xp"),
@@ -270,6 +274,14 @@ POLYNOMIALS = [
         ops=("lstsq",),
         rtol=4096,
         label="cov",
+    ),
+    OpCase(
+        lambda x, y: gt.polyfit(x, y, 1, full=True)[:2],
+        (V, draw(4, seed=1)),
+        lambda x, y: np.polyfit(x, y, 1, full=True)[:2],
+        ops=("lstsq",),
+        rtol=4096,
+        label="polyfit-full",
     ),
 ]
 

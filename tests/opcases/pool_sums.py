@@ -107,6 +107,11 @@ def powers(rank: int, label: str, *args: Any, **more: Any) -> OpCase:
     )
 
 
+def lp_slope(x: Any) -> Any:
+    """The gradient of power pooling, to see its own at special points."""
+    return gt.grad(lambda x: gt.sum(F.lp_pool1d(x, 1.5, 2)))(x)
+
+
 POSITIVE = draw(1, 2, 3, 4, low=0.5)
 SUMS = [
     averaged(
@@ -187,6 +192,15 @@ SUMS = [
         2,
         at=[At((np.array([[0.0, 0.0, 3.0, 4.0]]), 2, 2), ([[0.0, 0.0, 0.6, 0.8]],))],
         torch=None,
+    ),
+    # The second derivative of such a window is 0, too, also where that of a power is infinite.
+    OpCase(
+        lp_slope,
+        (draw(1, 4, low=0.5),),
+        lambda x: (x**0.5 * np.repeat((x**1.5).reshape(1, 2, 2).sum(-1) ** (-1 / 3), 2, 1)),
+        ops=("lp_pool", *AVERAGE),
+        label="lp",
+        at=[At((np.array([[0.0, 0.0, 1.0, 1.0]]),), ([[0.0, 0.0, 0.0, 0.0]],))],
     ),
     powers(3, "", draw(1, 1, 2, 2, 4, low=0.5), 1, 2),
 ]

@@ -132,7 +132,11 @@ BROADCAST = [
         np.broadcast_to,
         dtypes=DTYPES,
         at=[At((2.0,), (6.0,), {"shape": (2, 3)})],
-        raises=[Raises((draw(3), (2, 4)), ShapeError, "broadcast_to: came float64")],
+        raises=[
+            Raises((draw(3), (2, 4)), ShapeError, "broadcast_to: came float64"),
+            Raises((draw(3), (1,)), ShapeError, "broadcast_to: came float64"),
+            Raises((draw(2, 3), (3,)), ShapeError, "broadcast_to: came float64"),
+        ],
     ),
     OpCase(gt.broadcast_to, (draw(), 3), np.broadcast_to, label="scalar"),
     OpCase(gt.broadcast_to, (draw(1, 3), (0, 3)), np.broadcast_to, label="empty"),

@@ -7,6 +7,7 @@ with registry.opened():
         cosine as cosine,
         fourier as fourier,
         frequencies as frequencies,
+        hankel as hankel,
         hermitian as hermitian,
         real as real,
     )

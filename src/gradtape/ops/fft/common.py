@@ -10,12 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.batching import move_batch_axis
-from gradtape.core.call import call
-from gradtape.core.op import Op
 from gradtape.core.tensor import is_extended_float
 from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops.arguments import Batch, as_array, normalize_axes
+from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.cast import astype
 from gradtape.ops.pad import crop, pad_constant
 from gradtape.typing import Array, ArrayLike, Axis
@@ -101,9 +98,3 @@ def resized(name: str, x: Any, axes: Sequence[int], sizes: Sequence[int | None])
     if any(after for _, after in less):
         x = crop(x, widths=less)
     return pad_constant(x, widths=more, fill=0) if any(after for _, after in more) else x
-
-
-def batch_axes(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    """Batching of an op along `axes`: the batch goes first, and the others move by one."""
-    x = move_batch_axis(args[0], axes[0])
-    return call(op, (x,), {**params, "axes": tuple(axis + 1 for axis in params["axes"])}), 0

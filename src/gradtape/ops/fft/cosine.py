@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import linear
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import refuse
@@ -19,7 +20,6 @@ from gradtape.ops.fft.common import (
     OTHER_NORM,
     as_numbers,
     axes_and_sizes,
-    batch_axes,
     complex_dtype,
     library,
     norm_of,
@@ -49,9 +49,9 @@ def _defined(name: str, lighter: dict[int, tuple[int, ...]]) -> Callable[..., An
         lighter: At which ends of the input an element has half the weight, for types 1 and 3.
     """
 
-    def forward(xp: Any, x: Any, type: int, axes: Any, norm: str, orthogonalize: bool) -> Any:
+    def forward(xp: Any, x: Any, type: int, axis: Any, norm: str, orthogonalize: bool) -> Any:
         function = getattr(library(xp), f"{name}n")
-        params = {"type": type, "axes": axes, "norm": norm, "orthogonalize": orthogonalize}
+        params = {"type": type, "axes": axis, "norm": norm, "orthogonalize": orthogonalize}
         if x.dtype.kind != "c" or orthogonalize == (norm == "ortho"):
             return function(x, **params)
         # SciPy leaves an `orthogonalize` other than the norm's own out for complex numbers.
@@ -60,16 +60,16 @@ def _defined(name: str, lighter: dict[int, tuple[int, ...]]) -> Callable[..., An
     # y = C·x: with W, which halves the lighter elements, C₁ᵀ = W·C₁·W⁻¹, C₂ᵀ = C₃·W⁻¹ and
     # C₃ᵀ = W·C₂; the others are symmetric, and `orthogonalize` makes W the identity
     def transpose(
-        ct: Any, _out: Any, _x: Any, type: int, axes: Any, norm: str, orthogonalize: bool
+        ct: Any, _out: Any, _x: Any, type: int, axis: Any, norm: str, orthogonalize: bool
     ) -> Any:
         before: tuple[int, ...] = ()
         after: tuple[int, ...] = ()
         other = _OTHER_TYPE[type]
         if not orthogonalize:
             before, after = lighter.get(other, ()), lighter.get(type, ())
-        ct = _ends_times(2.0, ct, axes, before)
-        ct = transform(ct, type=other, axes=axes, norm=norm, orthogonalize=orthogonalize)
-        return _ends_times(0.5, ct, axes, after)
+        ct = _ends_times(2.0, ct, axis, before)
+        ct = transform(ct, type=other, axis=axis, norm=norm, orthogonalize=orthogonalize)
+        return _ends_times(0.5, ct, axis, after)
 
     transform = linear(
         name,
@@ -78,7 +78,7 @@ def _defined(name: str, lighter: dict[int, tuple[int, ...]]) -> Callable[..., An
         infer=lambda x, **_params: Aval(
             x.shape, complex_dtype(x.dtype) if x.dtype.kind == "c" else real_dtype(x.dtype)
         ),
-        batch=batch_axes,
+        batch=batch_along_axis,
     )
     return transform
 
@@ -115,7 +115,7 @@ def _transformed(
     if name[0] == "i":
         type, norm = _OTHER_TYPE[type], OTHER_NORM[norm]
     transform = _TRANSFORMS[kind]
-    return transform(x, type=type, axes=chosen, norm=norm, orthogonalize=orthogonalize)
+    return transform(x, type=type, axis=chosen, norm=norm, orthogonalize=orthogonalize)
 
 
 def dct(

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import answers, linear
 from gradtape.ops.arguments import normalize_axis, refuse
 from gradtape.ops.fft.common import (
     OTHER_NORM,
     as_numbers,
     axes_and_sizes,
-    batch_axes,
     complex_dtype,
     library,
     norm_of,
@@ -25,9 +25,9 @@ from gradtape.typing import Array, ArrayLike, Axis
 LAST_TWO = (-2, -1)
 
 
-def _forward(xp: Any, x: Any, axes: tuple[int, ...], inverse: bool, norm: str) -> Any:
+def _forward(xp: Any, x: Any, axis: tuple[int, ...], inverse: bool, norm: str) -> Any:
     fft = library(xp)
-    return (fft.ifftn if inverse else fft.fftn)(x, axes=axes, norm=norm)
+    return (fft.ifftn if inverse else fft.fftn)(x, axes=axis, norm=norm)
 
 
 # y = F·x with a symmetric matrix F; adjoint: conj(F), the transform in the other direction with
@@ -35,11 +35,11 @@ def _forward(xp: Any, x: Any, axes: tuple[int, ...], inverse: bool, norm: str) -
 fft_over: Callable[..., Any] = linear(
     "fft",
     _forward,
-    lambda ct, _out, _x, axes, inverse, norm: fft_over(
-        ct, axes=axes, inverse=not inverse, norm=OTHER_NORM[norm]
+    lambda ct, _out, _x, axis, inverse, norm: fft_over(
+        ct, axis=axis, inverse=not inverse, norm=OTHER_NORM[norm]
     ),
     infer=lambda x, **_params: Aval(x.shape, complex_dtype(x.dtype)),
-    batch=batch_axes,
+    batch=batch_along_axis,
 )
 
 
@@ -48,7 +48,7 @@ def _along(name: str, x: ArrayLike, n: int | None, axis: int, norm: Any, options
     refuse(name, options)
     x, norm = as_numbers(x), norm_of(name, norm)
     axes = (normalize_axis(axis, len(x.shape), name),)
-    return fft_over(resized(name, x, axes, (n,)), axes=axes, inverse=name[0] == "i", norm=norm)
+    return fft_over(resized(name, x, axes, (n,)), axis=axes, inverse=name[0] == "i", norm=norm)
 
 
 def _over(name: str, x: ArrayLike, s: Any, axes: Axis, norm: str | None, options: Any) -> Array:
@@ -59,7 +59,7 @@ def _over(name: str, x: ArrayLike, s: Any, axes: Axis, norm: str | None, options
     if not chosen:
         return x
     x = resized(name, x, chosen, sizes)
-    return fft_over(x, axes=chosen, inverse=name[0] == "i", norm=norm)
+    return fft_over(x, axis=chosen, inverse=name[0] == "i", norm=norm)
 
 
 @answers(np.fft.fft)

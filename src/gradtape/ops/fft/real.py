@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import answers, linear
 from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import refuse
@@ -20,7 +21,6 @@ from gradtape.ops.fft.common import (
     OTHER_NORM,
     as_numbers,
     axes_and_sizes,
-    batch_axes,
     complex_dtype,
     library,
     norm_of,
@@ -43,19 +43,19 @@ def _pairs_times(factor: float, coefficients: Any, n: int, axis: int) -> Any:
     return coefficients * factors.reshape((count,) + (1,) * (len(coefficients.shape) - axis - 1))
 
 
-def _rfft_adjoint(ct: Any, _out: Any, _x: Any, axes: Axes, norm: str) -> Any:
-    n = _x.shape[axes[-1]]
-    halved = _pairs_times(0.5, ct, n, axes[-1])
-    return irfft_over(halved, n=n, axes=axes, norm=OTHER_NORM[norm])
+def _rfft_adjoint(ct: Any, _out: Any, _x: Any, axis: Axes, norm: str) -> Any:
+    n = _x.shape[axis[-1]]
+    halved = _pairs_times(0.5, ct, n, axis[-1])
+    return irfft_over(halved, n=n, axis=axis, norm=OTHER_NORM[norm])
 
 
-def _irfft_adjoint(ct: Any, _out: Any, _x: Any, n: int, axes: Axes, norm: str) -> Any:
-    return _pairs_times(2.0, rfft_over(ct, axes=axes, norm=OTHER_NORM[norm]), n, axes[-1])
+def _irfft_adjoint(ct: Any, _out: Any, _x: Any, n: int, axis: Axes, norm: str) -> Any:
+    return _pairs_times(2.0, rfft_over(ct, axis=axis, norm=OTHER_NORM[norm]), n, axis[-1])
 
 
-def _irfft(xp: Any, x: Any, n: int, axes: Axes, norm: str) -> Any:
-    sizes = (*(x.shape[axis] for axis in axes[:-1]), n)
-    return library(xp).irfftn(x, s=sizes, axes=axes, norm=norm)
+def _irfft(xp: Any, x: Any, n: int, axis: Axes, norm: str) -> Any:
+    sizes = (*(x.shape[one] for one in axis[:-1]), n)
+    return library(xp).irfftn(x, s=sizes, axes=axis, norm=norm)
 
 
 def _with_size(shape: tuple[int, ...], axis: int, n: int) -> tuple[int, ...]:
@@ -66,12 +66,12 @@ def _with_size(shape: tuple[int, ...], axis: int, n: int) -> tuple[int, ...]:
 # which counts a coefficient between twice, of ct with those halved.
 rfft_over: Callable[..., Any] = linear(
     "rfft",
-    lambda xp, x, axes, norm: library(xp).rfftn(x, axes=axes, norm=norm),
+    lambda xp, x, axis, norm: library(xp).rfftn(x, axes=axis, norm=norm),
     _rfft_adjoint,
-    infer=lambda x, axes, norm: Aval(
-        _with_size(x.shape, axes[-1], x.shape[axes[-1]] // 2 + 1), complex_dtype(x.dtype)
+    infer=lambda x, axis, norm: Aval(
+        _with_size(x.shape, axis[-1], x.shape[axis[-1]] // 2 + 1), complex_dtype(x.dtype)
     ),
-    batch=batch_axes,
+    batch=batch_along_axis,
 )
 # x = y₀ + 2·Σ Re(yₖ·e) + …; adjoint: the transform of ct with the coefficients between doubled.
 # Imaginary parts that are not used, of the first and of the last one, get none from a real ct.
@@ -79,8 +79,8 @@ irfft_over: Callable[..., Any] = linear(
     "irfft",
     _irfft,
     _irfft_adjoint,
-    infer=lambda x, n, axes, norm: Aval(_with_size(x.shape, axes[-1], n), real_dtype(x.dtype)),
-    batch=batch_axes,
+    infer=lambda x, n, axis, norm: Aval(_with_size(x.shape, axis[-1], n), real_dtype(x.dtype)),
+    batch=batch_along_axis,
 )
 
 
@@ -99,8 +99,8 @@ def coefficients_of(
     _check_some(name, chosen)
     x = resized(name, x, chosen, sizes)
     if name[0] != "i":
-        return rfft_over(x, axes=chosen, norm=norm)
-    return conj(rfft_over(x, axes=chosen, norm=OTHER_NORM[norm]))
+        return rfft_over(x, axis=chosen, norm=norm)
+    return conj(rfft_over(x, axis=chosen, norm=OTHER_NORM[norm]))
 
 
 def numbers_of(
@@ -119,8 +119,8 @@ def numbers_of(
     x = resized(name, x, chosen, (*sizes[:-1], n // 2 + 1))
     x = astype(x, complex_dtype(x.dtype), copy=False)
     if name[0] == "i":
-        return irfft_over(x, n=n, axes=chosen, norm=norm)
-    return irfft_over(conj(x), n=n, axes=chosen, norm=OTHER_NORM[norm])
+        return irfft_over(x, n=n, axis=chosen, norm=norm)
+    return irfft_over(conj(x), n=n, axis=chosen, norm=OTHER_NORM[norm])
 
 
 def _check_some(name: str, axes: Axes) -> None:

@@ -8,5 +8,11 @@ with registry.opened():
         extremes as extremes,
         filters as filters,
         interpolation as interpolation,
+        measurements as measurements,
+        medians as medians,
+        morphology as morphology,
         prefilter as prefilter,
+        ranks as ranks,
+        smoothing as smoothing,
+        spectra as spectra,
     )

@@ -6,12 +6,11 @@ from typing import Any
 
 from gradtape.core.define import answers
 from gradtape.errors import ShapeError
-from gradtape.ops.arguments import normalize_axis
+from gradtape.ops.arguments import normalize_axes, normalize_axis
 from gradtape.ops.exponential import sqrt
-from gradtape.ops.ndimage.filters import correlate1d, gaussian_filter
-from gradtape.ops.ndimage.interpolation import floating
-from gradtape.ops.ndimage.prefilter import refuse_output
-from gradtape.ops.ndimage.windows import chosen_axes, per_axis
+from gradtape.ops.ndimage.filters import correlate1d
+from gradtape.ops.ndimage.smoothing import gaussian_filter
+from gradtape.ops.ndimage.windows import floating, per_axis, refuse_output
 from gradtape.typing import Array, ArrayLike, Axis
 
 
@@ -104,7 +103,7 @@ def laplace(
 
 
 def _some_axes(name: str, x: Array, axes: Axis) -> tuple[int, ...]:
-    chosen = chosen_axes(name, len(x.shape), axes)
+    chosen = normalize_axes(axes, len(x.shape), name)
     if not chosen:
         raise ShapeError(f"{name}: came shape {x.shape} with axes={axes}; needed at least one axis")
     return chosen

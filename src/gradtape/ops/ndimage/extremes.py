@@ -4,49 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from gradtape.core.define import answers, functions
-from gradtape.errors import ArgumentError, DTypeError
-from gradtape.ops.arguments import normalize_axis
-from gradtape.ops.join import stack
-from gradtape.ops.ndimage.interpolation import floating
-from gradtape.ops.ndimage.prefilter import refuse_output
-from gradtape.ops.ndimage.windows import chosen_axes, per_axis, surrounded
+from gradtape.core.define import answers
+from gradtape.ops.arguments import normalize_axes, normalize_axis
+from gradtape.ops.ndimage.windows import (
+    neighbours,
+    per_axis,
+    real_floating,
+    refuse_output,
+    window_of,
+)
 from gradtape.ops.reduce import max as max_of, min as min_of
 from gradtape.typing import Array, ArrayLike, Axis
 
 _REDUCE = {"maximum": max_of, "minimum": min_of}
-
-
-def _real(name: str, x: ArrayLike) -> Array:
-    x = floating(name, x)
-    if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: came {x.dtype}; needed real numbers")
-    return x
-
-
-def _extreme(
-    name: str,
-    x: Array,
-    footprint: Any,
-    axes: tuple[int, ...],
-    modes: Any,
-    cval: Any,
-    origins: Any,
-) -> Array:
-    """The extreme over the window of all neighbours that are True in `footprint`."""
-    sizes = dict(zip(axes, footprint.shape, strict=True))
-    around = surrounded(name, x, sizes, modes, cval, origins)
-    neighbours = []
-    for place in np.argwhere(footprint).tolist():
-        index = [slice(None)] * len(x.shape)
-        for axis, start in zip(axes, place, strict=True):
-            index[axis] = slice(start, start + x.shape[axis])
-        neighbours.append(functions["getitem"](around, tuple(index)))
-    if not neighbours:
-        raise ArgumentError(f"{name}: came a footprint without any True; needed at least one")
-    return _REDUCE[name[:7]](stack(neighbours), axis=0)
 
 
 def _along(
@@ -60,9 +30,10 @@ def _along(
     origin: int,
 ) -> Array:
     refuse_output(name, output)
-    x = _real(name, input)
+    x = real_floating(name, input)
     axes = (normalize_axis(axis, len(x.shape), name),)
-    return _extreme(name, x, np.ones(max(size, 0), bool), axes, (mode,), cval, (origin,))
+    window = window_of(name, size, None, 1)
+    return _REDUCE[name[:7]](neighbours(name, x, window, axes, (mode,), cval, (origin,)), axis=0)
 
 
 def _over(
@@ -70,18 +41,12 @@ def _over(
     axes: Axis,
 ) -> Array:  # fmt: skip
     refuse_output(name, output)
-    x = _real(name, input)
-    chosen = chosen_axes(name, len(x.shape), axes)
+    x = real_floating(name, input)
+    chosen = normalize_axes(axes, len(x.shape), name)
     modes, origins = (per_axis(name, what, value, len(chosen)) for what, value in options.items())
-    if footprint is not None:
-        footprint = np.asarray(footprint, bool)
-        if footprint.ndim != len(chosen):
-            raise ArgumentError(
-                f"{name}: came a footprint of shape {footprint.shape}; needed {len(chosen)} axes"
-            )
-        return _extreme(name, x, footprint, chosen, modes, cval, origins)
-    if size is None:
-        raise ArgumentError(f"{name}: came neither size nor footprint; needed one of them")
+    if footprint is not None or size is None:
+        window = window_of(name, size, footprint, len(chosen))
+        return _REDUCE[name[:7]](neighbours(name, x, window, chosen, modes, cval, origins), axis=0)
     sizes = per_axis(name, "size", size, len(chosen))
     # A box is one window along each axis after the other.
     for axis, one, mode, origin in zip(chosen, sizes, modes, origins, strict=True):

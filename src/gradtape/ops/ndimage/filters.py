@@ -8,11 +8,9 @@ import numpy as np
 
 from gradtape.core.define import answers
 from gradtape.errors import ShapeError
-from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
 from gradtape.ops.cast import astype
-from gradtape.ops.ndimage.interpolation import floating
-from gradtape.ops.ndimage.prefilter import refuse_output
-from gradtape.ops.ndimage.windows import chosen_axes, per_axis, surrounded
+from gradtape.ops.ndimage.windows import floating, per_axis, refuse_output, surrounded
 from gradtape.ops.shape import moveaxis
 from gradtape.ops.signal.direct import convolve_over, turned
 from gradtape.typing import Array, ArrayLike, Axis
@@ -122,7 +120,7 @@ def _over(
     name: str, x: Array, weights: Array, mode: Any, cval: Any, origin: Any, axes: Axis, turn: bool
 ) -> Array:
     """The convolution with a kernel over axes; of a correlation it comes turned around."""
-    chosen = chosen_axes(name, len(x.shape), axes)
+    chosen = normalize_axes(axes, len(x.shape), name)
     kernel = _weights(name, weights, x, len(chosen))
     origins = per_axis(name, "origin", origin, len(chosen))
     if turn:
@@ -205,178 +203,3 @@ def convolve(
     refuse_output("convolve", output)
     x = floating("convolve", input)
     return _over("convolve", x, weights, mode, cval, origin, axes, False)
-
-
-# ---- smoothing ----------------------------------------------------------------------------------
-
-
-def _gaussian(sigma: float, order: int, radius: int) -> Any:
-    """The weights of a Gaussian, or of a derivative of it, turned around for a correlation."""
-    x = np.arange(-radius, radius + 1)
-    weights = np.exp(-0.5 * (x / sigma) ** 2)
-    weights /= weights.sum()
-    # The derivatives of exp(−x²/2σ²) are Hermite's polynomials of x/σ times it.
-    series = np.zeros(order + 1)
-    series[order] = (-1.0 / sigma) ** order
-    return (np.polynomial.hermite_e.hermeval(x / sigma, series) * weights)[::-1]
-
-
-@answers("scipy.ndimage.gaussian_filter1d")
-def gaussian_filter1d(
-    input: ArrayLike,
-    /,
-    sigma: float,
-    axis: int = -1,
-    order: int = 0,
-    output: Any = None,
-    mode: str = "reflect",
-    cval: Any = 0.0,
-    truncate: float = 4.0,
-    *,
-    radius: int | None = None,
-) -> Array:
-    """The array smoothed along one axis by a Gaussian, or its smoothed derivative.
-
-    Args:
-        input: The array.
-        sigma: The standard deviation, in elements.
-        axis: Along which axis.
-        order: Which derivative of the Gaussian is taken.
-        output: An option of SciPy, which raises.
-        mode: What lies beyond the ends, as for `gt.ndimage.correlate1d`.
-        cval: The number for "constant".
-        truncate: After how many standard deviations the window ends.
-        radius: After how many elements instead.
-
-    Raises:
-        AxisError: There is no such axis.
-        DTypeError: The array is not floating.
-
-    >>> gt.ndimage.gaussian_filter1d(np.array([0.0, 1.0, 0.0]), 1.0, radius=1)
-    array([0.27406862, 0.45186276, 0.27406862])
-    """
-    reach = int(truncate * float(sigma) + 0.5) if radius is None else radius
-    kernel = _gaussian(float(sigma), order, reach)
-    return correlate1d(input, kernel, axis, output, mode, cval)
-
-
-def _sigmas(name: str, x: Array, sigma: Any, axes: Axis) -> tuple[tuple[int, ...], list[Any]]:
-    chosen = chosen_axes(name, len(x.shape), axes)
-    return chosen, per_axis(name, "sigma", sigma, len(chosen))
-
-
-@answers("scipy.ndimage.gaussian_filter")
-def gaussian_filter(
-    input: ArrayLike,
-    /,
-    sigma: Any,
-    order: Any = 0,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    truncate: float = 4.0,
-    *,
-    radius: Any = None,
-    axes: Axis = None,
-) -> Array:
-    """The array smoothed by a Gaussian over all axes, or its smoothed derivative.
-
-    Args:
-        input: The array.
-        sigma: The standard deviation in elements, for all axes or for each.
-        order: Which derivative of the Gaussian is taken, likewise.
-        output: An option of SciPy, which raises.
-        mode: What lies beyond the ends, likewise; see `gt.ndimage.correlate1d`.
-        cval: The number for "constant".
-        truncate: After how many standard deviations the window ends.
-        radius: After how many elements instead, for all axes or for each.
-        axes: Over which axes; None takes all of them.
-
-    Raises:
-        DTypeError: The array is not floating.
-
-    >>> gt.ndimage.gaussian_filter(np.ones((2, 2)), 1.0)
-    array([[1., 1.],
-           [1., 1.]])
-    """
-    name = "gaussian_filter"
-    refuse_output(name, output)
-    x = floating(name, input)
-    chosen, sigmas = _sigmas(name, x, sigma, axes)
-    options = (
-        per_axis(name, what, value, len(chosen))
-        for what, value in (("order", order), ("mode", mode), ("radius", radius))
-    )
-    for axis, one, *rest in zip(chosen, sigmas, *options, strict=True):
-        if one > 1e-15:
-            nth, beyond, reach = rest
-            x = gaussian_filter1d(x, one, axis, nth, None, beyond, cval, truncate, radius=reach)
-    return x
-
-
-@answers("scipy.ndimage.uniform_filter1d")
-def uniform_filter1d(
-    input: ArrayLike,
-    /,
-    size: int,
-    axis: int = -1,
-    output: Any = None,
-    mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: int = 0,
-) -> Array:
-    """The mean of neighbours along one axis, with the options of `gt.ndimage.correlate1d`.
-
-    Args:
-        input: The array.
-        size: Of how many neighbours.
-        axis: Along which axis.
-        output: An option of SciPy, which raises.
-        mode: What lies beyond the ends.
-        cval: The number for "constant".
-        origin: By how many elements the window is moved.
-
-    >>> gt.ndimage.uniform_filter1d(np.array([3.0, 0.0, 6.0]), 3)
-    array([2., 3., 4.])
-    """
-    return correlate1d(input, np.full(size, 1.0 / size), axis, output, mode, cval, origin)
-
-
-@answers("scipy.ndimage.uniform_filter")
-def uniform_filter(
-    input: ArrayLike,
-    /,
-    size: Any = 3,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Axis = None,
-) -> Array:
-    """The mean of neighbours over all axes.
-
-    Args:
-        input: The array.
-        size: The size of the window, for all axes or for each.
-        output: An option of SciPy, which raises.
-        mode: What lies beyond the ends, likewise; see `gt.ndimage.correlate1d`.
-        cval: The number for "constant".
-        origin: By how many elements the window is moved, likewise.
-        axes: Over which axes; None takes all of them.
-
-    >>> gt.ndimage.uniform_filter(np.ones((2, 2)))
-    array([[1., 1.],
-           [1., 1.]])
-    """
-    name = "uniform_filter"
-    refuse_output(name, output)
-    x = floating(name, input)
-    chosen = chosen_axes(name, len(x.shape), axes)
-    options = (
-        per_axis(name, what, value, len(chosen))
-        for what, value in (("size", size), ("mode", mode), ("origin", origin))
-    )
-    for axis, one, beyond, moved in zip(chosen, *options, strict=True):
-        x = uniform_filter1d(x, one, axis, None, beyond, cval, moved)
-    return x

@@ -14,8 +14,9 @@ from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedEr
 from gradtape.ops.arguments import as_array, as_shape, normalize_axis
 from gradtape.ops.cast import astype
 from gradtape.ops.join import stack
-from gradtape.ops.ndimage.prefilter import check_mode, check_order, refuse_output, spline_filter1d
+from gradtape.ops.ndimage.prefilter import check_mode, check_order, spline_filter1d
 from gradtape.ops.ndimage.sample import sample
+from gradtape.ops.ndimage.windows import floating, refuse_output
 from gradtape.ops.pad import pad
 from gradtape.ops.shape import broadcast_to, moveaxis, reshape
 from gradtape.ops.trigonometric import cos, deg2rad, sin
@@ -23,16 +24,6 @@ from gradtape.typing import Array, ArrayLike
 
 # By so much an array is continued for the modes whose spline has no rule for its ends.
 _MARGIN = 12
-
-
-def floating(name: str, x: ArrayLike) -> Array:
-    """`x` as an array of a dtype that SciPy's functions on images have."""
-    x = as_array(x)
-    if x.dtype.char not in "fdFD":
-        raise DTypeError(
-            f"{name}: came {x.dtype}; needed float32 or float64, real or complex; use astype"
-        )
-    return x
 
 
 def _at(
@@ -46,6 +37,11 @@ def _at(
     refuse_output(name, output)
     check_order(name, order)
     check_mode(name, mode)
+    if isinstance(cval, Tensor | np.ndarray):
+        # The result is linear in the array and the number around it together.
+        rest = (coordinates, None, order, mode)
+        share = _at(name, np.zeros(x.shape, x.dtype), *rest, 1.0, prefilter)
+        return _at(name, x, *rest, 0.0, prefilter) + astype(cval, x.dtype, copy=False) * share
     if coordinates.dtype.kind not in "fiu" or len(x.shape) == 0:
         raise DTypeError(
             f"{name}: came {x.dtype}{list(x.shape)} and coordinates of {coordinates.dtype}; needed "
@@ -100,7 +96,7 @@ def map_coordinates(
         order: The degree of the spline, from 0 to 5.
         mode: What lies beyond the ends: "constant", "grid-constant", "nearest", "mirror",
             "reflect" ("grid-mirror"), "wrap", "grid-wrap", as in SciPy.
-        cval: The number beyond the ends for "constant" and "grid-constant".
+        cval: The number beyond the ends for "constant" and "grid-constant", which may be a tensor.
         prefilter: Whether the coefficients of the spline are computed; False takes the elements
             for them.
 
@@ -136,7 +132,7 @@ def _stacked(rows: Sequence[Any], shape: Sequence[int]) -> Any:
     return stack([broadcast_to(row, tuple(shape)) for row in rows])
 
 
-def _per_axis(name: str, what: str, value: Any, ndim: int) -> Any:
+def _number_per_axis(name: str, what: str, value: Any, ndim: int) -> Any:
     """One number for all axes, or one for each."""
     value = as_array(value)
     if value.shape not in ((), (1,), (ndim,)):
@@ -182,7 +178,7 @@ def shift(
     array([0. , 1.5, 3. ])
     """
     x = floating("shift", input)
-    distance = _per_axis("shift", "shift", shift, len(x.shape))
+    distance = _number_per_axis("shift", "shift", shift, len(x.shape))
     rows = [places - _item(distance, axis) for axis, places in enumerate(_grid(x.shape))]
     places = _stacked(rows, x.shape)
     return _at("shift", x, places, output, order, mode, cval, prefilter)
@@ -225,7 +221,7 @@ def zoom(
     x = floating("zoom", input)
     if isinstance(zoom, Tensor):
         zoom = zoom.tolist()  # what decides on a shape has no derivative
-    factors = np.asarray(_per_axis("zoom", "zoom", zoom, len(x.shape))).tolist()
+    factors = np.asarray(_number_per_axis("zoom", "zoom", zoom, len(x.shape))).tolist()
     shape = [round(n * factor) for n, factor in zip(x.shape, factors, strict=True)]
     rows = []
     for places, n, m in zip(_grid(shape), x.shape, shape, strict=True):
@@ -286,7 +282,7 @@ def affine_transform(
             f"affine_transform: came an array of shape {x.shape}, a matrix of shape {matrix.shape} "
             f"and output_shape {shape}; needed {ndim} rows and columns, and as many axes"
         )
-    moved = _per_axis("affine_transform", "offset", offset, ndim)
+    moved = _number_per_axis("affine_transform", "offset", offset, ndim)
     grid = _grid(shape)
     rows = []
     for axis in range(ndim):

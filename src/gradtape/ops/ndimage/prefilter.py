@@ -9,8 +9,9 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import answers, linear
-from gradtape.errors import ArgumentError, UnsupportedError
+from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.ndimage.windows import refuse_output
 from gradtape.ops.shape import moveaxis
 from gradtape.typing import Array, ArrayLike
 
@@ -32,21 +33,15 @@ _EXACT = 32
 
 
 def check_mode(name: str, mode: str) -> None:
+    """Raise for a mode that splines do not have."""
     if mode not in MODES:
         raise ArgumentError(f"{name}: came mode={mode!r}; needed one of {', '.join(MODES)}")
 
 
 def check_order(name: str, order: int) -> None:
+    """Raise for a degree that splines do not have."""
     if order not in range(6):
         raise ArgumentError(f"{name}: came order={order!r}; needed an integer from 0 to 5")
-
-
-def refuse_output(name: str, output: Any) -> None:
-    """Raise for SciPy's option `output`: results are new, in the dtype of the input."""
-    if output is not None:
-        raise UnsupportedError(
-            f"{name}: came output=; gradtape does not take it; use the result, and astype on it"
-        )
 
 
 def _forward(xp: Any, x: Any, axis: int, order: int, mode: str) -> Any:

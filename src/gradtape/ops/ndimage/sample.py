@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import broadcast_sizes, functions, general, unbroadcast
 from gradtape.core.op import Op
 from gradtape.ops.arguments import Batch
 from gradtape.ops.cast import conj_if_complex, real
 from gradtape.ops.join import stack
-from gradtape.ops.shape import reshape
+from gradtape.ops.linalg.stacks import batch_first
 
 Derivative = tuple[int, ...]
 
@@ -269,12 +268,8 @@ def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
     leads = [
         len(x.shape) - n - (axis is not None) for x, n, axis in zip(args, own, axes, strict=True)
     ]
-    stacks = []
-    for x, lead, axis in zip(args, leads, axes, strict=True):
-        if axis is not None:
-            x = move_batch_axis(x, axis)
-            x = reshape(x, (x.shape[0], *(1,) * (max(leads) - lead), *x.shape[1:]))
-        stacks.append(x)
+    sizes = zip(args, own, axes, strict=True)
+    stacks = [batch_first(x, axis, max(leads) + n) for x, n, axis in sizes]
     return call(op, stacks, params), 0
 
 

@@ -8,10 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops.arguments import normalize_axes
+from gradtape.core.define import functions
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from gradtape.ops.arguments import as_array
+from gradtape.ops.join import stack
 from gradtape.ops.pad import pad
-from gradtape.typing import Array, Axis
+from gradtape.ops.signal.parts import padded
+from gradtape.typing import Array, ArrayLike
 
 # SciPy's name for what lies beyond the ends -> NumPy's, of `pad`.
 _PADDING = {
@@ -28,7 +32,11 @@ _PADDING = {
 
 def per_axis(name: str, what: str, value: Any, count: int) -> list[Any]:
     """One value for all axes, or one for each, as a list."""
-    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
+    if isinstance(value, Tensor) and len(value.shape) == 1:
+        value = [value[i] for i in range(value.shape[0])]
+    if isinstance(value, str | Tensor) or not isinstance(value, Sequence | np.ndarray):
+        return [value] * count
+    if isinstance(value, np.ndarray) and value.ndim == 0:
         return [value] * count
     values = list(value)
     if len(values) != count:
@@ -38,8 +46,51 @@ def per_axis(name: str, what: str, value: Any, count: int) -> list[Any]:
     return values
 
 
-def chosen_axes(name: str, ndim: int, axes: Axis) -> tuple[int, ...]:
-    return normalize_axes(axes, ndim, name)
+def floating(name: str, x: ArrayLike) -> Array:
+    """`x` as an array of a dtype that SciPy's functions on images have."""
+    x = as_array(x)
+    if x.dtype.char not in "fdFD":
+        raise DTypeError(
+            f"{name}: came {x.dtype}; needed float32 or float64, real or complex; use astype"
+        )
+    return x
+
+
+def real_floating(name: str, x: ArrayLike) -> Array:
+    """`x` as an array of floating numbers that have an order."""
+    x = floating(name, x)
+    if x.dtype.kind == "c":
+        raise DTypeError(f"{name}: came {x.dtype}; needed real numbers")
+    return x
+
+
+def refuse_output(name: str, output: Any) -> None:
+    """Raise for SciPy's option `output`: results are new, in the dtype of the input."""
+    if output is not None:
+        raise UnsupportedError(
+            f"{name}: came output=; gradtape does not take it; use the result, and astype on it"
+        )
+
+
+def window_of(name: str, size: Any, footprint: Any, count: int) -> Any:
+    """Which elements of a window over `count` axes are meant, as an array of booleans."""
+    if footprint is None:
+        if size is None:
+            raise ArgumentError(f"{name}: came neither size nor footprint; needed one of them")
+        sizes = [operator.index(n) for n in per_axis(name, "size", size, count)]
+        if any(n < 1 for n in sizes):
+            raise ArgumentError(
+                f"{name}: came a window of {size}; needed at least one element along each axis"
+            )
+        footprint = np.ones(sizes, bool)
+    footprint = np.asarray(footprint, bool)
+    if footprint.ndim != count:
+        raise ArgumentError(
+            f"{name}: came a footprint of shape {footprint.shape}; needed {count} axes"
+        )
+    if not footprint.any():
+        raise ArgumentError(f"{name}: came a footprint without any True; needed at least one")
+    return footprint
 
 
 def surrounded(
@@ -47,7 +98,7 @@ def surrounded(
     x: Array,
     sizes: dict[int, int],
     modes: Sequence[str],
-    cval: float,
+    cval: Any,
     origins: Sequence[int],
 ) -> Array:
     """The array continued along axes, so that a window of the given sizes fits everywhere.
@@ -73,7 +124,25 @@ def surrounded(
         widths[axis] = (before, size - 1 - before)
         # What goes on beyond the ends of an axis without elements, no window sees.
         if _PADDING[mode] == "constant" or x.shape[axis] == 0:
-            x = pad(x, widths, constant_values=cval)
+            x = padded(x, widths, cval)
         elif size > 1:
             x = pad(x, widths, mode=_PADDING[mode])
     return x
+
+
+def neighbours(
+    name: str, x: Array, footprint: Any, axes: Sequence[int], modes: Any, cval: Any, origins: Any
+) -> Array:
+    """For each True of a window over some axes, what lies there seen from each element.
+
+    They come along a new first axis, in the order of `np.argwhere(footprint)`.
+    """
+    sizes = dict(zip(axes, footprint.shape, strict=True))
+    around = surrounded(name, x, sizes, modes, cval, origins)
+    found = []
+    for place in np.argwhere(footprint).tolist():
+        index = [slice(None)] * len(x.shape)
+        for axis, start in zip(axes, place, strict=True):
+            index[axis] = slice(start, start + x.shape[axis])
+        found.append(functions["getitem"](around, tuple(index)))
+    return stack(found)

@@ -17,6 +17,7 @@ from gradtape.ops.fft.real import irfftn, rfftn
 from gradtape.ops.pad import crop, pad
 from gradtape.ops.shape import reshape
 from gradtape.ops.signal.direct import convolve_over, turned
+from gradtape.ops.signal.parts import padded
 from gradtape.typing import Array, ArrayLike, Axis
 
 _MODES = ("full", "same", "valid")
@@ -250,14 +251,11 @@ def _overlap_add(name: str, x: Array, h: Array, axis: int, block: int) -> Array:
     n, m = x.shape[axis], h.shape[axis]
     count = math.ceil(n / block)
     before, after = x.shape[:axis], x.shape[axis + 1 :]
-    none = [(0, 0)] * len(x.shape)
 
-    def padded(array: Array, front: int, back: int, at: int) -> Array:
-        widths = list(none) if len(array.shape) == len(none) else [*none, (0, 0)]
-        widths[at] = (front, back)
-        return pad(array, widths)
+    def longer(array: Array, front: int, back: int, at: int) -> Array:
+        return pad(array, _widths(len(array.shape), at, (front, back)))
 
-    blocks = reshape(padded(x, 0, count * block - n, axis), (*before, count, block, *after))
+    blocks = reshape(longer(x, 0, count * block - n, axis), (*before, count, block, *after))
     kernel = reshape(h, (*h.shape[:axis], 1, m, *h.shape[axis + 1 :]))
     parts = _by_transforms(name, blocks, kernel, "full", (axis + 1,))
     before, after = parts.shape[:axis], parts.shape[axis + 2 :]
@@ -265,8 +263,8 @@ def _overlap_add(name: str, x: Array, h: Array, axis: int, block: int) -> Array:
     # Each result is as long as its block, and reaches by m − 1 into the next one.
     own = crop(parts, widths=_widths(len(parts.shape), axis + 1, (0, m - 1)))
     over = crop(parts, widths=_widths(len(parts.shape), axis + 1, (block, 0)))
-    over = padded(over, 0, block - m + 1, axis + 1)
-    out = padded(reshape(own, whole), 0, block, axis) + padded(reshape(over, whole), block, 0, axis)
+    over = longer(over, 0, block - m + 1, axis + 1)
+    out = longer(reshape(own, whole), 0, block, axis) + longer(reshape(over, whole), block, 0, axis)
     return crop(out, widths=_widths(len(out.shape), axis, (0, (count + 1) * block - n - m + 1)))
 
 
@@ -297,7 +295,7 @@ def _convolved_2d(
         before = [m // 2 if later else (m - 1) // 2 for m in h.shape]
         widths = [(m - 1 - b, b) for m, b in zip(h.shape, before, strict=True)]
     if _BOUNDARIES[boundary] == "constant":
-        around = pad(x, widths, constant_values=fillvalue)
+        around = padded(x, widths, fillvalue)
     else:
         around = pad(x, widths, mode=_BOUNDARIES[boundary])
     return convolve_over(around, h, ndim=2, full=False)

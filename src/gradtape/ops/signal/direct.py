@@ -12,14 +12,10 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
-from gradtape.core.call import call
 from gradtape.core.define import broadcast_sizes, general, unbroadcast
-from gradtape.core.op import Op
-from gradtape.ops.arguments import Batch
 from gradtape.ops.cast import conj_if_complex
+from gradtape.ops.linalg.stacks import batch_stacks
 from gradtape.ops.rearrange import flip
-from gradtape.ops.shape import reshape
 
 # ---- the forward --------------------------------------------------------------------------------
 
@@ -106,23 +102,6 @@ def _jvp(tangents: Sequence[Any], _out: Any, x: Any, h: Any, ndim: int, full: bo
     return by_x if by_h is None else by_h if by_x is None else by_x + by_h
 
 
-def lined_up(axes: Any, args: Any) -> list[Any]:
-    """Stacks with the batch axis first, then axes of size 1 so that the others broadcast."""
-    ndim = max(len(arg.shape) - (axis is not None) for arg, axis in zip(args, axes, strict=True))
-    result = []
-    for arg, axis in zip(args, axes, strict=True):
-        if axis is not None:
-            size, *rest = move_batch_axis(arg, axis).shape
-            shape = (size, *(1,) * (ndim - len(rest)), *rest)
-            arg = reshape(move_batch_axis(arg, axis), shape)
-        result.append(arg)
-    return result
-
-
-def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    return call(op, lined_up(axes, args), params), 0
-
-
 # Over all k, or where the arrays overlap completely, out[k] = Σ x[k − j]·h[j]: bilinear. Transposes
 # are correlations with the other factor, over where they overlap completely, or over all k.
 convolve_over: Callable[..., Any] = general(
@@ -131,5 +110,5 @@ convolve_over: Callable[..., Any] = general(
     infer=_infer,
     vjps=(_by_first, _by_second),
     jvp=_jvp,
-    batch=_batch,
+    batch=batch_stacks,
 )

@@ -7,46 +7,23 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import answers, functions
-from gradtape.errors import ArgumentError, DTypeError, ShapeError
-from gradtape.ops.arguments import as_array, normalize_axis
-from gradtape.ops.cast import astype
+from gradtape.errors import ShapeError
+from gradtape.ops.arguments import as_array
 from gradtape.ops.cumulative import cumsum
 from gradtape.ops.join import concatenate, stack
-from gradtape.ops.pad import crop, pad, pad_constant
+from gradtape.ops.pad import crop, pad_constant
 from gradtape.ops.rearrange import flip
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import moveaxis, reshape
 from gradtape.ops.signal.direct import convolve_over
+from gradtape.ops.signal.parts import in_common, part, signal_along
 from gradtape.ops.signal.recursive import filter_over
 from gradtape.typing import Array, ArrayLike
 
 # ---- arguments ----------------------------------------------------------------------------------
 
 
-def _part(x: Any, *index: Any) -> Any:
-    return functions["getitem"](x, (Ellipsis, *index))
-
-
-def _signal(name: str, x: ArrayLike, axis: int) -> Array:
-    """The signal as an array that has elements along its axis of time."""
-    x = as_array(x)
-    axis = normalize_axis(axis, len(x.shape), name)
-    if x.shape[axis] == 0:
-        raise ShapeError(f"{name}: came shape {x.shape}; needed elements along axis {axis}")
-    return x
-
-
-def _floating(name: str, *arrays: Any) -> list[Any]:
-    """Arrays in the common dtype of a filter: single or double precision, real or complex."""
-    dtype = np.result_type(*(array.dtype for array in arrays))
-    if dtype.kind in "biu":
-        dtype = np.dtype(np.float64)
-    if dtype.char not in "fdFD":
-        raise DTypeError(f"{name}: came {dtype}; needed float32 or float64; use astype")
-    return [astype(array, dtype, copy=False) for array in arrays]
-
-
-def _coefficients(name: str, b: ArrayLike, a: ArrayLike) -> tuple[Array, Array]:
+def coefficients_of(name: str, b: ArrayLike, a: ArrayLike) -> tuple[Array, Array]:
     """Both as arrays of one axis, divided by the first of a."""
     b, a = as_array(b), as_array(a)
     if len(b.shape) > 1 or len(a.shape) > 1 or 0 in b.shape or 0 in a.shape:
@@ -55,11 +32,11 @@ def _coefficients(name: str, b: ArrayLike, a: ArrayLike) -> tuple[Array, Array]:
             "least one element"
         )
     b, a = reshape(b, -1), reshape(a, -1)
-    first = _part(a, slice(0, 1))
+    first = part(a, 0, 1)
     return b / first, a / first
 
 
-def _as_many(b: Any, a: Any) -> tuple[Any, Any]:
+def as_many(b: Any, a: Any) -> tuple[Any, Any]:
     """Coefficients with zeros at the end of the shorter ones."""
     size = max(b.shape[0], a.shape[0])
     b, a = (pad_constant(c, widths=((0, size - c.shape[0]),), fill=0) for c in (b, a))
@@ -78,7 +55,7 @@ def _state(name: str, zi: Any, x: Any, axis: int, order: int) -> Any:
     return moveaxis(zi, axis, -1)
 
 
-def _moving_average(b: Any, x: Any, state: Any) -> tuple[Any, Any]:
+def moving_average(b: Any, x: Any, state: Any) -> tuple[Any, Any]:
     """The filter without recursion along the last axis, a convolution, and its state at the end."""
     order, size = b.shape[-1] - 1, x.shape[-1]
     full = convolve_over(x, b, ndim=1, full=True)
@@ -116,16 +93,15 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, /, axis: int = -1, zi: Any
     >>> gt.signal.lfilter([1.0], [1.0, -0.5], np.array([1.0, 0.0, 0.0]))
     array([1.  , 0.5 , 0.25])
     """
-    b, a = _coefficients("lfilter", b, a)
-    x = _signal("lfilter", x, axis)
-    axis = normalize_axis(axis, len(x.shape), "lfilter")
+    b, a = coefficients_of("lfilter", b, a)
+    x, axis = signal_along("lfilter", x, axis)
     state = _state("lfilter", zi, x, axis, max(b.shape[0], a.shape[0]) - 1)
-    b, a, x, state = _floating("lfilter", b, a, moveaxis(x, axis, -1), state)
+    b, a, x, state = in_common("lfilter", b, a, moveaxis(x, axis, -1), state)
     if a.shape[0] == 1:
-        y, end = _moving_average(b, x, state)
+        y, end = moving_average(b, x, state)
     else:
-        b, a = _as_many(b, a)
-        y, end = filter_over(b, _part(a, slice(1, None)), x, state)
+        b, a = as_many(b, a)
+        y, end = filter_over(b, part(a, 1, None), x, state)
     y = moveaxis(y, -1, axis)
     return y if zi is None else (y, moveaxis(end, -1, axis))
 
@@ -144,23 +120,52 @@ def lfilter_zi(b: ArrayLike, a: ArrayLike, /) -> Array:
     >>> gt.signal.lfilter_zi([1.0, 1.0], [1.0, -0.5])
     array([3.])
     """
-    b, a = _as_many(*_floating("lfilter_zi", *_coefficients("lfilter_zi", b, a)))
-    later = _part(a, slice(1, None))
+    b, a = as_many(*in_common("lfilter_zi", *coefficients_of("lfilter_zi", b, a)))
+    later = part(a, 1, None)
     # With z the same before and after a step, and x = 1: z_k = B_k + … + a-sums·z₀.
-    step = _part(b, slice(1, None)) - later * _part(b, slice(0, 1))
+    step = part(b, 1, None) - later * part(b, 0, 1)
     first = sum_of(step) / sum_of(a)
     none = np.zeros(1, a.dtype)
     sums, steps = (
-        concatenate([none, _part(cumsum(c), slice(None, -1))])[: later.shape[0]]
-        for c in (later, step)
+        concatenate([none, part(cumsum(c), None, -1)])[: later.shape[0]] for c in (later, step)
     )
     return (1 + sums) * first - steps
+
+
+@answers("scipy.signal.lfiltic")
+def lfiltic(b: ArrayLike, a: ArrayLike, y: ArrayLike, /, x: Any = None) -> Array:
+    """The state of `gt.signal.lfilter` after some outputs and inputs.
+
+    Args:
+        b: The coefficients of the signal.
+        a: The coefficients of the result.
+        y: Earlier outputs, the latest first; zeros before those given.
+        x: Earlier inputs, likewise; zeros if it is None.
+
+    >>> gt.signal.lfiltic([1.0], [1.0, -0.5], [2.0])
+    array([1.])
+    """
+    b, a = coefficients_of("lfiltic", b, a)
+    past = [as_array(one) for one in (y, np.zeros(1) if x is None else x)]
+    b, a, y, x = in_common("lfiltic", b, a, *(reshape(one, (-1,)) for one in past))
+    order = max(b.shape[0], a.shape[0]) - 1
+    # z_k = Σ_j b_{k+1+j}·x[−1−j] − a_{k+1+j}·y[−1−j]: correlations, of which the last are shorter.
+    total: Any = np.zeros(order, b.dtype)
+    for coefficients, earlier, sign in ((b, x, 1), (a, y, -1)):
+        count = coefficients.shape[0] - 1
+        if count:
+            known = part(earlier, 0, count)
+            met = convolve_over(part(coefficients, 1, None), flip(known, 0), ndim=1, full=True)
+            met = part(met, known.shape[0] - 1, None)
+            total = total + sign * pad_constant(met, widths=((0, order - count),), fill=0)
+    return total
 
 
 # ---- by sections of second order ----------------------------------------------------------------
 
 
-def _sections(name: str, sos: ArrayLike) -> Array:
+def sections_of(name: str, sos: ArrayLike) -> Array:
+    """Sections as an array, checked."""
     sos = as_array(sos)
     if len(sos.shape) != 2 or sos.shape[1] != 6 or sos.shape[0] == 0:
         raise ShapeError(
@@ -172,8 +177,8 @@ def _sections(name: str, sos: ArrayLike) -> Array:
 def _of_section(sos: Array, i: int) -> tuple[Array, Array]:
     """b₀ b₁ b₂ and a₀ a₁ a₂ of a section, divided by a₀."""
     row = functions["getitem"](sos, i)
-    first = _part(row, slice(3, 4))
-    return _part(row, slice(0, 3)) / first, _part(row, slice(3, None)) / first
+    first = part(row, 3, 4)
+    return part(row, 0, 3) / first, part(row, 3, None) / first
 
 
 @answers("scipy.signal.sosfilt")
@@ -199,8 +204,8 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, /, axis: int = -1, zi: Any = None) -> 
     >>> gt.signal.sosfilt([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]], np.array([1.0, 0.0, 0.0]))
     array([1.  , 0.5 , 0.25])
     """
-    sos, x = _sections("sosfilt", sos), _signal("sosfilt", x, axis)
-    axis = normalize_axis(axis, len(x.shape), "sosfilt")
+    sos = sections_of("sosfilt", sos)
+    x, axis = signal_along("sosfilt", x, axis)
     count = sos.shape[0]
     if zi is None:
         states = np.zeros((count, 2), x.dtype)
@@ -210,11 +215,11 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, /, axis: int = -1, zi: Any = None) -> 
         if zi.shape != needed:
             raise ShapeError(f"sosfilt: came zi of shape {zi.shape}; needed {needed}")
         states = moveaxis(zi, axis + 1, -1)
-    sos, y, states = _floating("sosfilt", sos, moveaxis(x, axis, -1), states)
+    sos, y, states = in_common("sosfilt", sos, moveaxis(x, axis, -1), states)
     ends = []
     for i in range(count):
         b, a = _of_section(sos, i)
-        y, end = filter_over(b, _part(a, slice(1, None)), y, functions["getitem"](states, i))
+        y, end = filter_over(b, part(a, 1, None), y, functions["getitem"](states, i))
         ends.append(end)
     y = moveaxis(y, -1, axis)
     return y if zi is None else (y, moveaxis(stack(ends), -1, axis + 1))
@@ -233,7 +238,7 @@ def sosfilt_zi(sos: ArrayLike, /) -> Array:
     >>> gt.signal.sosfilt_zi([[1.0, 1.0, 0.0, 1.0, -0.5, 0.0]])
     array([[3., 0.]])
     """
-    (sos,) = _floating("sosfilt_zi", _sections("sosfilt_zi", sos))
+    (sos,) = in_common("sosfilt_zi", sections_of("sosfilt_zi", sos))
     scale: Any = 1.0
     states = []
     for i in range(sos.shape[0]):
@@ -241,132 +246,3 @@ def sosfilt_zi(sos: ArrayLike, /) -> Array:
         states.append(scale * lfilter_zi(b, a))
         scale = scale * (sum_of(b) / sum_of(a))
     return stack(states)
-
-
-# ---- forwards and backwards ---------------------------------------------------------------------
-
-
-def _extended(name: str, x: Any, padtype: str | None, padlen: int) -> Any:
-    """The signal continued beyond both ends of its last axis."""
-    if padtype not in ("odd", "even", "constant", None):
-        raise ArgumentError(
-            f'{name}: came padtype={padtype!r}; needed "odd", "even", "constant" or None'
-        )
-    if padlen >= x.shape[-1]:
-        raise ShapeError(
-            f"{name}: came {x.shape[-1]} elements in time; needed more than padlen, which is "
-            f"{padlen}"
-        )
-    if padtype is None or padlen == 0:
-        return x
-    widths = [(0, 0)] * (len(x.shape) - 1) + [(padlen, padlen)]
-    if padtype != "odd":
-        return pad(x, widths, mode="reflect" if padtype == "even" else "edge")
-    first, last = _part(x, slice(0, 1)), _part(x, slice(-1, None))
-    before = 2 * first - flip(_part(x, slice(1, padlen + 1)), -1)
-    after = 2 * last - flip(_part(x, slice(-padlen - 1, -1)), -1)
-    return concatenate([before, x, after], -1)
-
-
-def _there_and_back(x: Any, padlen: int, settled: Any, run: Any) -> Any:
-    """Filter in both directions, each from the settled state for the number that comes first."""
-    for _ in range(2):
-        x, _end = run(x, settled * _part(x, slice(0, 1)))
-        x = flip(x, -1)
-    return _part(x, slice(padlen, x.shape[-1] - padlen)) if padlen else x
-
-
-@answers("scipy.signal.filtfilt")
-def filtfilt(
-    b: ArrayLike,
-    a: ArrayLike,
-    x: ArrayLike,
-    /,
-    axis: int = -1,
-    padtype: str | None = "odd",
-    padlen: int | None = None,
-    method: str = "pad",
-    irlen: int | None = None,
-) -> Array:
-    """A digital filter applied forwards and backwards, so that it delays nothing.
-
-    Args:
-        b: The coefficients of the signal.
-        a: The coefficients of the result.
-        x: The signal.
-        axis: The axis of time.
-        padtype: How the signal is continued at the ends: "odd", "even", "constant" or None.
-        padlen: By how many elements; three times the number of coefficients if it is None.
-        method: "pad"; SciPy's other one is not there.
-        irlen: An option of the other method, which raises.
-
-    Raises:
-        AxisError: There is no such axis.
-        ShapeError: Coefficients do not have one axis, or the signal is too short.
-        ArgumentError: `padtype` or `method` is something else.
-
-    >>> gt.signal.filtfilt([0.5, 0.5], [1.0], np.array([0.0, 0.0, 4.0, 0.0, 0.0]), padlen=2)
-    array([0., 1., 2., 1., 0.])
-    """
-    if method != "pad" or irlen is not None:
-        raise ArgumentError(f'filtfilt: came method={method!r}, irlen={irlen}; needed "pad"')
-    b, a = _coefficients("filtfilt", b, a)
-    x = _signal("filtfilt", x, axis)
-    axis = normalize_axis(axis, len(x.shape), "filtfilt")
-    b, a, x = _floating("filtfilt", b, a, moveaxis(x, axis, -1))
-    b, a = _as_many(b, a)
-    padlen = 3 * b.shape[0] if padlen is None else padlen
-    padlen = 0 if padtype is None else padlen
-    x = _extended("filtfilt", x, padtype, padlen)
-
-    def run(x: Any, state: Any) -> Any:
-        if b.shape[0] == 1:
-            return _moving_average(b, x, state)
-        return filter_over(b, _part(a, slice(1, None)), x, state)
-
-    return moveaxis(_there_and_back(x, padlen, lfilter_zi(b, a), run), -1, axis)
-
-
-@answers("scipy.signal.sosfiltfilt")
-def sosfiltfilt(
-    sos: ArrayLike,
-    x: ArrayLike,
-    /,
-    axis: int = -1,
-    padtype: str | None = "odd",
-    padlen: int | None = None,
-) -> Array:
-    """Sections of second order applied forwards and backwards, so that they delay nothing.
-
-    Args:
-        sos: One row per section, as for `gt.signal.sosfilt`.
-        x: The signal.
-        axis: The axis of time.
-        padtype: How the signal is continued at the ends: "odd", "even", "constant" or None.
-        padlen: By how many elements; if it is None, three times the number of coefficients that
-            the filter would have, for which the values of `sos` are looked at.
-
-    Raises:
-        AxisError: There is no such axis.
-        ShapeError: `sos` does not fit, or the signal is too short.
-        ArgumentError: `padtype` is something else.
-
-    >>> sos = [[0.5, 0.5, 0.0, 1.0, 0.0, 0.0]]
-    >>> gt.signal.sosfiltfilt(sos, np.array([0.0, 0.0, 4.0, 0.0, 0.0]), padlen=2)
-    array([0., 1., 2., 1., 0.])
-    """
-    sos, x = _sections("sosfiltfilt", sos), _signal("sosfiltfilt", x, axis)
-    axis = normalize_axis(axis, len(x.shape), "sosfiltfilt")
-    if padlen is None:
-        lowest = min(int((_part(sos, column) == 0).sum().item()) for column in (2, 5))
-        padlen = 3 * (2 * sos.shape[0] + 1 - lowest)
-    padlen = 0 if padtype is None else padlen
-    sos, x = _floating("sosfiltfilt", sos, moveaxis(x, axis, -1))
-    x = _extended("sosfiltfilt", x, padtype, padlen)
-    settled = sosfilt_zi(sos)
-    states = reshape(settled, (sos.shape[0], *(1,) * (len(x.shape) - 1), 2))
-
-    def run(x: Any, state: Any) -> Any:
-        return sosfilt(sos, x, zi=state)
-
-    return moveaxis(_there_and_back(x, padlen, states, run), -1, axis)

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.call import call
 from gradtape.core.define import broadcast_sizes, functions, general, unbroadcast
-from gradtape.core.op import Op
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.join import concatenate
+from gradtape.ops.linalg.stacks import batch_stacks
 from gradtape.ops.rearrange import flip
-from gradtape.ops.signal.direct import convolve_over, lined_up, turned
+from gradtape.ops.signal.direct import convolve_over, turned
+from gradtape.ops.signal.parts import part
 
 
 def _forward(xp: Any, b: Any, a: Any, x: Any, state: Any) -> tuple[Any, Any]:
@@ -51,10 +51,6 @@ def _infer(b: Aval, a: Aval, x: Aval, state: Aval) -> tuple[Aval, Aval]:
     return Aval((*lead, x.shape[-1]), dtype), Aval((*lead, state.shape[-1]), dtype)
 
 
-def _part(x: Any, start: int, stop: int | None) -> Any:
-    return functions["getitem"](x, (Ellipsis, slice(start, stop)))
-
-
 def _backwards(a: Any, ct: Any, ct_end: Any) -> Any:
     """w[t] = ct[t] − Σ aₖ·w[t + k], from the end, where w[T + k] is given; with what is given.
 
@@ -65,7 +61,7 @@ def _backwards(a: Any, ct: Any, ct_end: Any) -> Any:
     one[0] = 1
     # The state that comes of the given outputs: z_k = −Σ a_{k+1+i}·w[T + i]
     met = convolve_over(a, flip(ct_end, -1), ndim=1, full=True)
-    state = -_part(met, order - 1, None)
+    state = -part(met, order - 1, None)
     w, _ = filter_over(one, a, flip(ct, -1), state)
     lead = w.shape[:-1]
     return concatenate([flip(w, -1), functions["broadcast_to"](ct_end, (*lead, order))], -1)
@@ -83,9 +79,9 @@ def _vjp(
 
     return (
         unbroadcast(met(w, x), b.shape) if wanted[0] else None,
-        unbroadcast(-met(_part(w, 1, None), y), a.shape) if wanted[1] else None,
+        unbroadcast(-met(part(w, 1, None), y), a.shape) if wanted[1] else None,
         unbroadcast(met(w, b), x.shape) if wanted[2] else None,
-        unbroadcast(_part(w, 0, order), _state.shape) if wanted[3] else None,
+        unbroadcast(part(w, 0, order), _state.shape) if wanted[3] else None,
     )
 
 
@@ -109,10 +105,6 @@ def _jvp(tangents: Sequence[Any], outs: Any, b: Any, a: Any, x: Any, state: Any)
     )
 
 
-def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, tuple[int, int]]:
-    return call(op, lined_up(axes, args), params), (0, 0)
-
-
 # d(y, z) = the filter of dx from dz, plus that of x by db, plus that of y by −da. Transpose: with
 # w from `_backwards`, x̄[t] = Σ bₖ·w[t + k], b̄ₖ = Σ w[t + k]·x[t], āₖ = −Σ w[t + k]·y[t], z̄ₖ = w[k]
 filter_over: Callable[..., Any] = general(
@@ -121,6 +113,6 @@ filter_over: Callable[..., Any] = general(
     infer=_infer,
     vjp_all=_vjp,
     jvp=_jvp,
-    batch=_batch,
+    batch=batch_stacks,
     outputs=2,
 )

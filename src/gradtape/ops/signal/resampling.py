@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import answers, functions
+from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
@@ -17,6 +18,9 @@ from gradtape.ops.pad import crop, pad, pad_constant
 from gradtape.ops.reduce import max as max_of, mean, min as min_of
 from gradtape.ops.shape import moveaxis, reshape, swapaxes
 from gradtape.ops.signal.direct import convolve_over
+from gradtape.ops.signal.filters import sosfilt
+from gradtape.ops.signal.parts import along_last, padded, part, signal_along
+from gradtape.ops.signal.zero_phase import sosfiltfilt
 from gradtape.typing import Array, ArrayLike
 
 # What lies beyond the ends, in the words of `pad`.
@@ -24,15 +28,11 @@ _EXTENSIONS = ("constant", "symmetric", "reflect", "edge", "wrap")
 _BACKGROUNDS = {"mean": mean, "minimum": min_of, "maximum": max_of}
 
 
-def _part(x: Any, start: int | None, stop: int | None, step: int | None = None) -> Any:
-    return functions["getitem"](x, (Ellipsis, slice(start, stop, step)))
-
-
 def _continued(x: Any, before: int, after: int, mode: str, cval: Any) -> Any:
     """The signal continued beyond both ends of its last axis."""
-    widths = [(0, 0)] * (len(x.shape) - 1) + [(before, after)]
+    widths = along_last(len(x.shape), (before, after))
     if mode == "constant":
-        return pad(x, widths, constant_values=cval)
+        return padded(x, widths, cval)
     return pad(x, widths, mode=mode)
 
 
@@ -93,13 +93,14 @@ def upfirdn(
     length = -(-taps // up)
     h = pad_constant(h, widths=((0, length * up - taps),), fill=0)
     phases = swapaxes(reshape(h, (length, up)), 0, 1)
-    margin = 0 if mode == "constant" and cval == 0 else length
+    zeros = mode == "constant" and not isinstance(cval, Tensor) and cval == 0
+    margin = 0 if zeros else length
     x = _continued(x, margin, margin, mode, cval) if margin else x
     x = reshape(x, (*x.shape[:-1], 1, x.shape[-1]))
     out = swapaxes(convolve_over(x, phases, ndim=1, full=True), -1, -2)
     out = reshape(out, (*out.shape[:-2], out.shape[-2] * up))
     start = margin * up
-    out = _part(out, start, start + (size - 1) * up + taps, down)
+    out = part(out, start, start + (size - 1) * up + taps, down)
     return moveaxis(out, -1, axis)
 
 
@@ -157,7 +158,7 @@ def resample_poly(
     if padtype in _BACKGROUNDS:
         background = _BACKGROUNDS[padtype](x, axis=axis, keepdims=True)
         x, padtype = x - background, "constant"
-    out = upfirdn(h, x, up, down, axis, padtype, cval or 0)
+    out = upfirdn(h, x, up, down, axis, padtype, 0 if cval is None else cval)
     widths = [(0, 0)] * len(out.shape)
     widths[axis] = (first, out.shape[axis] - first - count)
     out = crop(out, widths=tuple(widths))
@@ -177,6 +178,54 @@ def _low_pass(window: Any, rate: int, dtype: Any) -> Any:
 
     h = scipy.signal.firwin(20 * rate + 1, 1.0 / rate, window=window)
     return h.astype(dtype) if dtype.kind in "fc" else h
+
+
+@answers("scipy.signal.decimate")
+def decimate(
+    x: ArrayLike,
+    /,
+    q: int,
+    n: int | None = None,
+    ftype: Any = "iir",
+    axis: int = -1,
+    zero_phase: bool = True,
+) -> Array:
+    """The signal at a sampling rate q times lower, after a low-pass filter.
+
+    Args:
+        x: The signal.
+        q: By which the rate is divided.
+        n: The order of the filter; 8 for "iir", 20·q for "fir" if it is None.
+        ftype: "iir" for a Chebyshev filter, "fir" for one without recursion.
+        axis: The axis of time.
+        zero_phase: Whether the filter delays nothing.
+
+    Raises:
+        AxisError: There is no such axis.
+        ArgumentError: `q` or `ftype` is something else.
+        ShapeError: The signal is too short for the filter.
+
+    >>> gt.signal.decimate(np.ones(8), 2, ftype="fir").shape
+    (4,)
+    """
+    import scipy.signal
+
+    x, axis = signal_along("decimate", x, axis)
+    q = _rate("decimate", "q", q)
+    dtype = x.dtype if x.dtype.char in "fdFD" else np.dtype(np.float64)
+    if ftype == "iir":
+        order = 8 if n is None else operator.index(n)
+        sos = scipy.signal.cheby1(order, 0.05, 0.8 / q, output="sos").astype(dtype)
+        y = sosfiltfilt(sos, x, axis) if zero_phase else sosfilt(sos, x, axis)
+        return moveaxis(part(moveaxis(y, axis, -1), None, None, q), -1, axis)
+    if ftype != "fir":
+        raise ArgumentError(f'decimate: came ftype={ftype!r}; needed "iir" or "fir"')
+    order = 20 * q if n is None else operator.index(n)
+    b = scipy.signal.firwin(order + 1, 1.0 / q, window="hamming").astype(dtype)
+    if zero_phase:
+        return resample_poly(x, 1, q, axis, b)
+    y = moveaxis(upfirdn(b, x, 1, q, axis), axis, -1)
+    return moveaxis(part(y, 0, -(-x.shape[axis] // q)), -1, axis)
 
 
 # ---- polynomials --------------------------------------------------------------------------------
@@ -246,9 +295,9 @@ def savgol_filter(
         )
     # What a window gives for each of its own elements, by its polynomial.
     own = scipy.signal.savgol_filter(np.eye(window_length), *options, axis=0).astype(x.dtype)
-    first = _part(x, 0, window_length) @ own[:half].T
-    last = _part(x, x.shape[-1] - window_length, None) @ own[window_length - half :].T
+    first = part(x, 0, window_length) @ own[:half].T
+    last = part(x, x.shape[-1] - window_length, None) @ own[window_length - half :].T
     middle = convolve_over(x, kernel, ndim=1, full=False)
     if window_length % 2 == 0:
-        middle = _part(middle, 1, None)  # that one lies on the left of the middle
+        middle = part(middle, 1, None)  # that one lies on the left of the middle
     return moveaxis(concatenate([first, middle, last], -1), -1, axis)

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gradtape.core.define import answers, functions
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
-from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
 from gradtape.ops.cast import astype
-from gradtape.ops.fft.fourier import fft, ifft
+from gradtape.ops.fft.common import real_dtype
+from gradtape.ops.fft.fourier import fft, fftn, ifft, ifftn
 from gradtape.ops.fft.real import irfft, rfft
 from gradtape.ops.join import concatenate
 from gradtape.ops.pad import pad_constant
 from gradtape.ops.reduce import mean
 from gradtape.ops.shape import moveaxis
-from gradtape.typing import Array, ArrayLike
-
-
-def _part(x: Any, start: int | None, stop: int | None) -> Any:
-    return functions["getitem"](x, (Ellipsis, slice(start, stop)))
-
-
-def _real(dtype: Any) -> Any:
-    return np.empty(0, dtype).real.dtype
-
+from gradtape.ops.signal.parts import part
+from gradtape.typing import Array, ArrayLike, Axis
 
 # ---- the analytic signal ------------------------------------------------------------------------
 
@@ -55,11 +47,53 @@ def hilbert(x: ArrayLike, /, N: int | None = None, axis: int = -1) -> Array:
     axis = normalize_axis(axis, len(x.shape), "hilbert")
     spectrum = fft(x, N, axis)
     n = spectrum.shape[axis]
-    weights = np.zeros(n, _real(spectrum.dtype))
-    # Positive frequencies count twice; 0, and the middle one of an even n, once.
-    weights[: (n + 1) // 2] = 2
-    weights[0] = weights[n // 2 if n % 2 == 0 else 0] = 1
-    return ifft(spectrum * weights.reshape((n,) + (1,) * (len(x.shape) - axis - 1)), axis=axis)
+    weights = _one_sided(n, spectrum.dtype, 1.0).reshape((n,) + (1,) * (len(x.shape) - axis - 1))
+    return ifft(spectrum * weights, axis=axis)
+
+
+def _one_sided(n: int, dtype: Any, middle: float) -> Any:
+    """The factors of coefficients that leave no negative frequencies.
+
+    Positive ones count twice, 0 once, and the middle one of an even number as given.
+    """
+    weights = np.zeros(n, real_dtype(dtype))
+    if n % 2 == 0:
+        weights[n // 2] = middle
+    weights[1 : (n + 1) // 2] = 2
+    weights[0] = 1
+    return weights
+
+
+@answers("scipy.signal.hilbert2")
+def hilbert2(x: ArrayLike, /, N: Any = None, axes: Axis = (-2, -1)) -> Array:
+    """The analytic signal over two axes: the frequencies of both are not negative.
+
+    Args:
+        x: A real signal of at least two axes.
+        N: How many points to transform, of both or of each: cut off, or continued by zeros.
+        axes: The two axes.
+
+    Raises:
+        DTypeError: The signal is complex.
+        AxisError: There are no such axes.
+        ArgumentError: There are not two axes.
+
+    >>> np.round(gt.signal.hilbert2(np.ones((2, 2))).real, 12)
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    x = as_array(x)
+    if x.dtype.kind == "c":
+        raise DTypeError(f"hilbert2: came {x.dtype}; needed a real signal; use real(x)")
+    plane = normalize_axes(axes, len(x.shape), "hilbert2")
+    if len(plane) != 2:
+        raise ArgumentError(f"hilbert2: came axes={axes} for shape {x.shape}; needed two")
+    spectrum = fftn(x, None if N is None else (N, N) if np.ndim(N) == 0 else N, plane)
+    for axis in plane:
+        n = spectrum.shape[axis]
+        weights = _one_sided(n, spectrum.dtype, 0.0)
+        spectrum = spectrum * weights.reshape((n,) + (1,) * (len(x.shape) - axis - 1))
+    return ifftn(spectrum, axes=plane)
 
 
 # ---- the trend ----------------------------------------------------------------------------------
@@ -99,7 +133,7 @@ def detrend(data: ArrayLike, /, axis: int = -1, type: str = "linear", bp: Any = 
         x = astype(x, np.float64)
     bounds = [start for start in starts if start < size]
     parts = [
-        _straightened(_part(x, start, stop))
+        _straightened(part(x, start, stop))
         for start, stop in zip(bounds, [*bounds[1:], size], strict=True)
     ]
     return moveaxis(concatenate(parts, -1) if len(parts) > 1 else parts[0], -1, axis)
@@ -110,7 +144,7 @@ def _straightened(x: Any) -> Any:
     n = x.shape[-1]
     lines = np.stack([np.ones(n), np.arange(n) - (n - 1) / 2])[: min(n, 2)]
     lines /= np.linalg.norm(lines, axis=1, keepdims=True)
-    lines = lines.astype(_real(x.dtype))
+    lines = lines.astype(real_dtype(x.dtype))
     return x - (x @ lines.T) @ lines
 
 
@@ -172,10 +206,11 @@ def _window(window: Any, n: int) -> Any:
     """The factors of n coefficients, in the order of a transform."""
     import scipy.signal
 
-    if isinstance(window, Callable):  # type: ignore[arg-type]
+    if callable(window):
         window = window(np.fft.fftfreq(n))
-    elif not hasattr(window, "shape"):
+    elif isinstance(window, str | tuple):
         window = np.fft.fftshift(scipy.signal.get_window(window, n))
+    window = as_array(window)
     if window.shape != (n,):
         raise ShapeError(f"resample: came a window of shape {window.shape}; needed ({n},)")
     return window
@@ -187,15 +222,15 @@ def _resampled_real(x: Any, num: int, weights: Any) -> Any:
     if weights is not None:
         # A coefficient stands for itself and its mirror image.
         mirrored = functions["roll"](functions["flip"](weights, 0), 1, 0)
-        half = _part((weights + mirrored) / 2, 0, n // 2 + 1)
-        spectrum = spectrum * astype(half, _real(spectrum.dtype), copy=False)
+        half = part((weights + mirrored) / 2, 0, n // 2 + 1)
+        spectrum = spectrum * astype(half, real_dtype(spectrum.dtype), copy=False)
     m = min(num, n)
-    spectrum = _part(spectrum, 0, m // 2 + 1)
+    spectrum = part(spectrum, 0, m // 2 + 1)
     factors = np.full(m // 2 + 1, num / n)
     if m % 2 == 0 and num != n:
         # The middle one becomes a pair, or a pair becomes the middle one.
         factors[-1] *= 2 if num < n else 0.5
-    return irfft(spectrum * factors.astype(_real(spectrum.dtype)), n=num)
+    return irfft(spectrum * factors.astype(real_dtype(spectrum.dtype)), n=num)
 
 
 def _resampled(spectrum: Any, num: int, weights: Any) -> Any:
@@ -206,15 +241,15 @@ def _resampled(spectrum: Any, num: int, weights: Any) -> Any:
     half = m // 2
     if num == n:
         return ifft(spectrum)
-    low = _part(spectrum, 0, (m + 1) // 2)
-    high = _part(spectrum, n - (m - 1) // 2, n) if m > 2 else _part(spectrum, 0, 0)
+    low = part(spectrum, 0, (m + 1) // 2)
+    high = part(spectrum, n - (m - 1) // 2, n) if m > 2 else part(spectrum, 0, 0)
     middle = []
     if m % 2 == 0:
         if num < n:  # a pair becomes the middle one
-            middle = [_part(spectrum, half, half + 1) + _part(spectrum, n - half, n - half + 1)]
+            middle = [part(spectrum, half, half + 1) + part(spectrum, n - half, n - half + 1)]
         else:
-            middle = [_part(spectrum, half, half + 1) / 2] * 2
-    parts = [low, *middle[:1], *middle[1:], high]
+            middle = [part(spectrum, half, half + 1) / 2] * 2
+    parts = [low, *middle, high]
     if num > n:
         gap = num - sum(part.shape[-1] for part in parts)
         none = ((0, 0),) * (len(low.shape) - 1)

@@ -2,95 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers, functions
+from gradtape.core.define import answers
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis
-from gradtape.ops.fft.fourier import fft, ifft
-from gradtape.ops.fft.real import irfft, rfft
-from gradtape.ops.gather import scatter, take
-from gradtape.ops.join import concatenate
+from gradtape.ops.cast import astype
+from gradtape.ops.fft.common import real_dtype
+from gradtape.ops.fft.fourier import ifft
+from gradtape.ops.fft.real import irfft
+from gradtape.ops.gather import scatter
 from gradtape.ops.pad import pad
-from gradtape.ops.rearrange import flip
-from gradtape.ops.shape import moveaxis, reshape
-from gradtape.ops.signal.spectral import detrend as without_trend
+from gradtape.ops.select import where
+from gradtape.ops.shape import broadcast_to, moveaxis, reshape
+from gradtape.ops.signal.parts import along_last, extended, part
+from gradtape.ops.signal.segments import amplitude_scale, frequencies_of, segments_of, spectra
 from gradtape.typing import Array, ArrayLike
 
-_BOUNDARIES = ("zeros", "even", "odd", "constant", None)
+# Weights of windows that are no larger count as none.
+_NONE = 1e-10
 
 
-class _Segments(NamedTuple):
-    """How a signal is cut: the window, the step from one segment to the next, the transform."""
-
-    window: Any
-    step: int
-    points: int
-
-    @property
-    def length(self) -> int:
-        return len(self.window)
-
-
-def _segments(
-    name: str, window: Any, nperseg: int, noverlap: int | None, nfft: int | None
-) -> _Segments:
-    if isinstance(window, str | tuple):
-        import scipy.signal
-
-        window = scipy.signal.get_window(window, nperseg)
-    window = np.asarray(window)
-    noverlap = nperseg // 2 if noverlap is None else noverlap
-    nfft = nperseg if nfft is None else nfft
-    if window.shape != (nperseg,) or noverlap >= nperseg or nfft < nperseg or nperseg < 1:
-        raise ArgumentError(
-            f"{name}: came a window of shape {window.shape}, nperseg={nperseg}, "
-            f"noverlap={noverlap}, nfft={nfft}; needed a window of nperseg elements, an overlap "
-            "that is less, and a transform that is not"
-        )
-    return _Segments(window, nperseg - noverlap, nfft)
-
-
-def _scale(name: str, scaling: str, window: Any, fs: float) -> float:
+def _is_density(name: str, scaling: str) -> bool:
     if scaling not in ("spectrum", "psd"):
         raise ArgumentError(f'{name}: came scaling={scaling!r}; needed "spectrum" or "psd"')
-    if scaling == "spectrum":
-        return float(window.sum())
-    return float(np.sqrt(fs * (window * window).sum()))
-
-
-def _real(dtype: Any) -> Any:
-    return np.empty(0, dtype).real.dtype
+    return scaling == "psd"
 
 
 # ---- to a spectrum ------------------------------------------------------------------------------
-
-
-def _surrounded(x: Any, boundary: str | None, width: int) -> Any:
-    """The signal continued beyond both ends of its last axis."""
-    if boundary not in _BOUNDARIES:
-        raise ArgumentError(f"stft: came boundary={boundary!r}; needed one of {_BOUNDARIES}")
-    if boundary is None or width == 0:
-        return x
-    widths = [(0, 0)] * (len(x.shape) - 1) + [(width, width)]
-    if boundary == "zeros":
-        return pad(x, widths)
-    if boundary == "constant":
-        return pad(x, widths, mode="edge")
-    if width >= x.shape[-1]:
-        raise ShapeError(
-            f"stft: came {x.shape[-1]} elements in time; needed more than half a segment, which is "
-            f"{width}"
-        )
-    if boundary == "even":
-        return pad(x, widths, mode="reflect")
-    part, size = functions["getitem"], x.shape[-1]
-    first, last = (part(x, (Ellipsis, slice(i, i + 1))) for i in (0, size - 1))
-    before = 2 * first - flip(part(x, (Ellipsis, slice(1, width + 1))), -1)
-    after = 2 * last - flip(part(x, (Ellipsis, slice(size - 1 - width, size - 1))), -1)
-    return concatenate([before, x, after], -1)
 
 
 @answers("scipy.signal.stft")
@@ -114,11 +55,13 @@ def stft(
     Args:
         x: The signal.
         fs: Its sampling rate.
-        window: What segments are multiplied by: the name of a window of SciPy, or an array.
-        nperseg: How many elements a segment has.
+        window: What segments are multiplied by: the name of a window of SciPy, or an array, which
+            may be a tensor.
+        nperseg: How many elements a segment has; at most those of the signal.
         noverlap: By how many segments overlap; half of them if it is None.
         nfft: How many points are transformed, with zeros after the segment.
-        detrend: The trend that is taken off each segment: "constant", "linear", or False.
+        detrend: The trend that is taken off each segment: "constant", "linear", False,
+            or a function of segments along the last axis.
         return_onesided: Whether only frequencies from 0 on are given; not of complex signals.
         boundary: How the signal is continued at the ends, by half a segment: "zeros", "even",
             "odd", "constant", or None for not at all.
@@ -141,28 +84,19 @@ def stft(
     x = as_array(x)
     axis = normalize_axis(axis, len(x.shape), "stft")
     x = moveaxis(x, axis, -1)
-    size = x.shape[-1]
-    if hasattr(window, "shape"):
-        nperseg = window.shape[0]
-    cut = _segments("stft", window, min(256 if nperseg is None else nperseg, size), noverlap, nfft)
-    x = _surrounded(x, boundary, cut.length // 2)
+    if nperseg == 256 and not isinstance(window, str | tuple):
+        nperseg = None  # it was not given: the window says
+    cut = segments_of("stft", window, x.shape[-1], nperseg, noverlap, nfft)
+    x = extended("stft", "boundary", x, boundary, cut.length // 2)
     if padded:
         more = -(x.shape[-1] - cut.length) % cut.step % cut.length
-        x = pad(x, [(0, 0)] * (len(x.shape) - 1) + [(0, more)])
-    count = max((x.shape[-1] - cut.length) // cut.step + 1, 0)
-    starts = cut.step * np.arange(count)
-    frames = take(x, starts[:, None] + np.arange(cut.length), axis=-1)
-    if detrend:
-        frames = without_trend(frames, type=detrend)
-    dtype = frames.dtype if frames.dtype.kind in "fc" else np.dtype(np.float64)
-    scale = _scale("stft", scaling, cut.window, fs)
-    frames = frames * (cut.window / scale).astype(_real(dtype))
-    one_sided = return_onesided and dtype.kind != "c"
-    spectrum = (rfft if one_sided else fft)(frames, cut.points)
-    frequencies = (np.fft.rfftfreq if one_sided else np.fft.fftfreq)(cut.points, 1 / fs)
+        x = pad(x, along_last(len(x.shape), (0, more)))
+    scale = amplitude_scale(cut.window, fs, _is_density("stft", scaling))
+    one_sided = return_onesided and x.dtype.kind != "c"
+    spectrum = moveaxis(spectra(x, cut, 1 / scale, detrend, one_sided), (-1, -2), (axis, -1))
     middle = 0.0 if boundary is not None else cut.length / 2
-    spectrum = moveaxis(spectrum, (-1, -2), (axis, -1))
-    return frequencies, (starts + middle) / fs, spectrum
+    times = (cut.starts(x.shape[-1]) + middle) / fs
+    return frequencies_of(cut, fs, one_sided), times, spectrum
 
 
 # ---- and back -----------------------------------------------------------------------------------
@@ -222,21 +156,19 @@ def istft(
     length = usual if nperseg is None else nperseg
     if nfft is None:
         nfft = length if input_onesided and length == usual + 1 else usual
-    cut = _segments("istft", window, length, noverlap, nfft)
-    frames = (irfft if input_onesided else ifft)(z, nfft)
-    frames = functions["getitem"](frames, (Ellipsis, slice(0, length)))
-    real = _real(frames.dtype)
-    scale = _scale("istft", scaling, cut.window, fs)
-    frames = frames * (cut.window * scale).astype(real)
+    cut = segments_of("istft", window, length, length, noverlap, nfft)
+    frames = part((irfft if input_onesided else ifft)(z, nfft), 0, length)
+    scale = amplitude_scale(cut.window, fs, _is_density("istft", scaling))
+    real = real_dtype(frames.dtype)
+    frames = frames * astype(cut.window * scale, real, copy=False)
     count = frames.shape[-2]
     places = cut.step * np.arange(count)[:, None] + np.arange(length)
     total = length + (count - 1) * cut.step
-    weights = np.zeros(total)
-    np.add.at(weights, places, np.broadcast_to(cut.window**2, places.shape))
+    weights = _added(broadcast_to(cut.window * cut.window, places.shape), places, total)
     x = _added(frames, places, total)
-    x = x / np.where(weights > 1e-10, weights, 1.0).astype(real)
+    x = x / astype(where(weights > _NONE, weights, 1.0), real, copy=False)
     if boundary:
-        x = functions["getitem"](x, (Ellipsis, slice(length // 2, total - length // 2)))
+        x = part(x, length // 2, total - length // 2)
     times = np.arange(x.shape[-1]) / fs
     return times, moveaxis(x, -1, time - (frequency < time)) if len(x.shape) > 1 else x
 

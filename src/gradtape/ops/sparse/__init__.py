@@ -5,6 +5,9 @@ from gradtape.core.op import registry
 with registry.opened():
     from gradtape.ops.sparse import (
         arrays as arrays,
+        functions as functions,
+        making as making,
+        places as places,
         product as product,
         solve as solve,
     )

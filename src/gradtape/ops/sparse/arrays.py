@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gradtape.core.aval import aval_of
-from gradtape.core.define import public
-from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
-from gradtape.ops.arguments import as_array, as_shape
+from gradtape.core.define import functions
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ShapeError, UnsupportedError
+from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.cast import astype, conj_if_complex
 from gradtape.ops.gather import gather_leading, scatter
+from gradtape.ops.join import concatenate
+from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import reshape
+from gradtape.ops.sparse.places import (
+    along_diagonal,
+    by_rows,
+    check_same,
+    keys_of,
+    meetings,
+    once,
+)
 from gradtape.ops.sparse.product import matrix_of, product, rows_of
-from gradtape.ops.sparse.solve import solution
 from gradtape.typing import Array, ArrayLike
 
 
@@ -21,8 +33,9 @@ class SparseArray:
     """A sparse matrix: stored numbers, which may be a tensor, at places that are constant.
 
     It is made by `gt.sparse.csr_array`, `csc_array` and `coo_array`, which take what SciPy's take.
-    It multiplies dense arrays from either side, and has a transpose; its numbers are differentiable
-    as any tensor is.
+    It multiplies dense arrays and sparse matrices from either side, is added to them, scaled and
+    indexed; its numbers are differentiable as any tensor is. There is one way to store it, so that
+    `tocsr` and its kin only put the numbers in order.
 
     Attributes:
         data: The stored numbers, row by row.
@@ -30,6 +43,7 @@ class SparseArray:
         indptr: From where to where in them each row goes.
         transposed: Whether it is columns instead of rows that are stored one by one.
         shape: The numbers of rows and columns.
+        coords: The row and the column of each stored number.
 
     >>> def energy(data, x):
     ...     s = gt.sparse.csr_array((data, [0, 1, 1], [0, 2, 3]), shape=(2, 2))
@@ -77,6 +91,12 @@ class SparseArray:
         """The transpose, with the same stored numbers."""
         return SparseArray(self.data, self.indices, self.indptr, self._shape, not self.transposed)
 
+    @property
+    def coords(self) -> tuple[Any, Any]:
+        """The row and the column of each stored number."""
+        places = rows_of(self.indptr), self.indices
+        return places[::-1] if self.transposed else places
+
     def with_data(self, data: ArrayLike) -> SparseArray:
         """A matrix with other numbers at the same places.
 
@@ -97,17 +117,97 @@ class SparseArray:
 
     todense = toarray
 
-    def diagonal(self) -> Array:
-        """The elements whose row and column have the same number."""
-        rows = rows_of(self.indptr)
-        (found,) = np.nonzero(rows == self.indices)
-        stored = gather_leading(self.data, found)
-        return scatter(stored, rows[found], shape=(min(self._shape),))
+    def diagonal(self, k: int = 0) -> Array:
+        """The elements on a diagonal; positive ones lie above."""
+        rows, columns = self.coords
+        (found,) = np.nonzero(columns - rows == k)
+        stored, length = gather_leading(self.data, found), along_diagonal(self.shape, k)
+        return scatter(stored, rows[found] + min(k, 0), shape=(length,))
+
+    def sum(self, axis: int | None = None) -> Array:
+        """The sum of all numbers, of each column (axis 0), or of each row (axis 1)."""
+        if axis is None:
+            return sum_of(self.data)
+        axis = normalize_axis(axis, 2, "sum")
+        return scatter(self.data, self.coords[1 - axis], shape=(self.shape[1 - axis],))
+
+    def mean(self, axis: int | None = None) -> Array:
+        """The mean of all elements, of each column (axis 0), or of each row (axis 1)."""
+        count = math.prod(self.shape) if axis is None else self.shape[axis]
+        return self.sum(axis) / count
+
+    def trace(self, offset: int = 0) -> Array:
+        """The sum of the elements on a diagonal."""
+        return sum_of(self.diagonal(offset))
+
+    def transpose(self) -> SparseArray:
+        """The transpose, with the same stored numbers."""
+        return self.T
+
+    def conj(self) -> SparseArray:
+        """The complex conjugate."""
+        return self.with_data(conj_if_complex(self.data))
+
+    def astype(self, dtype: Any) -> SparseArray:
+        """The matrix in another dtype."""
+        return self.with_data(astype(self.data, dtype))
+
+    def power(self, n: Any) -> SparseArray:
+        """Each element to a power, which is more than 0 so that zeros stay."""
+        if not isinstance(n, int | float) or n <= 0:
+            raise UnsupportedError(
+                f"sparse: came a power of {n!r}; needed a number above 0, so that zeros stay; use "
+                "toarray()"
+            )
+        s = self.in_order()
+        return s.with_data(s.data**n)
+
+    # ---- other places --------------------------------------------------------------------------
+
+    def in_order(self) -> SparseArray:
+        """The same matrix with each place stored once, in the order of rows and columns."""
+        keys = keys_of((rows_of(self.indptr), self.indices), self._shape)
+        if (np.diff(keys) > 0).all():
+            return self
+        kept, which = once(keys)
+        stored = _at_keys(scatter(self.data, which, shape=kept.shape), kept, self._shape)
+        return stored.T if self.transposed else stored
+
+    def tocsr(self) -> SparseArray:
+        """The matrix stored row by row, in order."""
+        return rearranged(lambda places: places, self) if self.transposed else self.in_order()
+
+    def tocsc(self) -> SparseArray:
+        """The matrix stored column by column, in order."""
+        return self.T.tocsr().T
+
+    def tocoo(self) -> SparseArray:
+        """The matrix itself: `coords` and `data` are what SciPy's format of this name has."""
+        return self
 
     def toscipy(self) -> Any:
         """SciPy's matrix of the values; raises while they are being recorded."""
         data = np.array(self.data)
         return matrix_of(data, self.indices, self.indptr, self._shape, self.transposed)
+
+    def __getitem__(self, index: Any) -> Any:
+        """Rows, columns, parts, as SciPy has them; one row or column comes as a dense vector."""
+        s = self.in_order()
+        numbers = s._numbered(1)[index]
+        if np.ndim(numbers) == 2 and hasattr(numbers, "tocsr"):
+            return rearranged(lambda _: numbers, s)
+        if hasattr(numbers, "tocoo"):
+            found = numbers.tocoo()
+            stored = gather_leading(s.data, found.data - 1)
+            return scatter(stored, found.coords[0], shape=found.shape)
+        # 0 is what is not stored.
+        padded = concatenate([np.zeros(1, s.dtype), s.data])
+        return gather_leading(padded, np.asarray(numbers))
+
+    def _numbered(self, start: int) -> Any:
+        """SciPy's matrix of the numbers of the stored numbers."""
+        numbers = np.arange(start, start + self.nnz)
+        return matrix_of(numbers, self.indices, self.indptr, self._shape, self.transposed)
 
     def __repr__(self) -> str:
         came = f"{self.dtype}{list(self.shape)}"
@@ -115,160 +215,68 @@ class SparseArray:
 
     # ---- operators -------------------------------------------------------------------------
 
-    def __matmul__(self, other: ArrayLike) -> Array:
-        return _multiplied("matmul", self, other)
+    def __matmul__(self, other: Any) -> Any:
+        """The product with a dense array, or with a sparse matrix, which is sparse."""
+        return _between(self, as_sparse(other)) if is_sparse(other) else _multiplied(self, other)
 
-    def __rmatmul__(self, other: ArrayLike) -> Array:
+    def __rmatmul__(self, other: Any) -> Any:
+        if is_sparse(other):
+            return _between(as_sparse(other), self)
         other = as_array(other)
         if len(other.shape) == 1:
-            return _multiplied("matmul", self.T, other)
-        return _multiplied("matmul", self.T, other.mT).mT
+            return _multiplied(self.T, other)
+        return _multiplied(self.T, other.mT).mT
 
-    def __mul__(self, number: Any) -> SparseArray:
-        if np.ndim(number) != 0:
-            raise UnsupportedError(
-                f"sparse: came * with an array of shape {np.shape(number)}; needed a number; use @ "
-                "for products, with_data for other numbers at the same places"
-            )
-        return self.with_data(self.data * number)
+    dot = __matmul__
+
+    def __add__(self, other: Any) -> Any:
+        return _sum(self, other, 1)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return _sum(self, other, -1)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _sum(-self, other, 1)
+
+    def __mul__(self, other: Any) -> SparseArray:
+        """The product element by element, with a number, a dense array or a sparse matrix."""
+        if is_sparse(other):
+            return _product_of_elements(self, as_sparse(other))
+        other = as_array(other) if isinstance(other, list) else other
+        return self.with_data(self.data * (_seen(self, other) if np.ndim(other) else other))
 
     __rmul__ = __mul__
+    multiply = __mul__
 
-    def __truediv__(self, number: Any) -> SparseArray:
-        return self.__mul__(1 / number)
+    def __truediv__(self, other: Any) -> Any:
+        if is_sparse(other):
+            return self.toarray() / as_sparse(other).toarray()
+        return self.with_data(self.data / (_seen(self, other) if np.ndim(other) else other))
+
+    def __pow__(self, n: Any) -> SparseArray:
+        return self.power(n)
+
+    def __abs__(self) -> SparseArray:
+        s = self.in_order()
+        return s.with_data(functions["abs"](s.data))
 
     def __neg__(self) -> SparseArray:
         return self.with_data(-self.data)
 
 
-# ---- making them --------------------------------------------------------------------------------
+# ---- of SciPy -----------------------------------------------------------------------------------
 
 
-def _integers(name: str, what: str, values: Any) -> Any:
-    array = np.asarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise ArgumentError(
-            f"{name}: came {what} of {array.dtype}{list(array.shape)}; needed integers along one "
-            "axis"
-        )
-    return array.astype(np.intp)
+def is_sparse(x: Any) -> bool:
+    """Whether it is a sparse matrix, of SciPy or of ours."""
+    return isinstance(x, SparseArray) or hasattr(x, "tocsr")
 
 
-def _check_inside(name: str, what: str, values: Any, size: int) -> None:
-    """Raise for places outside of the matrix: SciPy would read beyond its memory."""
-    bad = values[(values < 0) | (values >= size)]
-    if bad.size:
-        raise ArgumentError(f"{name}: came {what} {bad[0]}; needed numbers from 0 to {size - 1}")
-
-
-def _compressed(name: str, arg: Any, shape: Any, transposed: bool) -> SparseArray:
-    """A matrix by rows, or by columns if it is transposed."""
-    if hasattr(arg, "tocsr"):
-        return from_scipy(arg)
-    if isinstance(arg, SparseArray):
-        return arg
-    if not isinstance(arg, tuple) or len(arg) != 3 or shape is None:
-        raise ArgumentError(
-            f"{name}: needed (data, indices, indptr) and shape=(rows, columns), or a matrix of "
-            "SciPy"
-        )
-    data, sizes = as_array(arg[0]), as_shape(shape, name)
-    indices, indptr = (
-        _integers(name, what, values)
-        for what, values in zip(("indices", "indptr"), arg[1:], strict=True)
-    )
-    rows, columns = sizes[::-1] if transposed else sizes
-    steps = np.diff(indptr)
-    fits = len(indptr) == rows + 1 and indptr[0] == 0 and indptr[-1] == len(indices)
-    if tuple(data.shape) != indices.shape or not fits or (steps < 0).any():
-        raise ShapeError(
-            f"{name}: came data {data.shape}, indices {indices.shape}, indptr {indptr.shape} for "
-            f"shape {sizes}; needed as many indices as data, and indptr to rise from 0 to that"
-        )
-    _check_inside(name, "index", indices, columns)
-    return SparseArray(data, indices, indptr, (rows, columns), transposed)
-
-
-def csr_array(arg: Any, /, shape: Any = None) -> SparseArray:
-    """A sparse matrix given row by row; its numbers may be a tensor.
-
-    Args:
-        arg: The stored numbers, their columns, and from where to where in them each row goes:
-            `(data, indices, indptr)`. Or a sparse matrix of SciPy.
-        shape: The numbers of rows and columns; not needed with a matrix of SciPy.
-
-    Raises:
-        ArgumentError: Something else came, or a column is not there.
-        ShapeError: The arrays do not fit.
-
-    >>> s = gt.sparse.csr_array((np.array([1.0, 2.0]), [0, 1], [0, 1, 2]), shape=(2, 2))
-    >>> s @ np.array([3.0, 4.0])
-    array([3., 8.])
-    """
-    return _compressed("csr_array", arg, shape, transposed=False)
-
-
-def csc_array(arg: Any, /, shape: Any = None) -> SparseArray:
-    """A sparse matrix given column by column; its numbers may be a tensor.
-
-    Args:
-        arg: The stored numbers, their rows, and from where to where in them each column goes:
-            `(data, indices, indptr)`. Or a sparse matrix of SciPy.
-        shape: The numbers of rows and columns; not needed with a matrix of SciPy.
-
-    Raises:
-        ArgumentError: Something else came, or a row is not there.
-        ShapeError: The arrays do not fit.
-
-    >>> s = gt.sparse.csc_array((np.array([1.0, 2.0]), [1, 0], [0, 1, 2]), shape=(2, 2))
-    >>> s.toarray()
-    array([[0., 2.],
-           [1., 0.]])
-    """
-    return _compressed("csc_array", arg, shape, transposed=True)
-
-
-def coo_array(arg: Any, /, shape: Any = None) -> SparseArray:
-    """A sparse matrix given by numbers and their places, in any order; they may be a tensor.
-
-    Args:
-        arg: The stored numbers, and the row and the column of each: `(data, (row, col))`. Numbers
-            for the same place are added. Or a sparse matrix of SciPy.
-        shape: The numbers of rows and columns; the smallest that have all places if it is None.
-
-    Raises:
-        ArgumentError: Something else came, or a place is not there.
-        ShapeError: The arrays do not fit.
-
-    >>> s = gt.sparse.coo_array((np.array([1.0, 2.0]), ([1, 0], [0, 1])), shape=(2, 2))
-    >>> s.toarray()
-    array([[0., 2.],
-           [1., 0.]])
-    """
-    if hasattr(arg, "tocsr"):
-        return from_scipy(arg)
-    if isinstance(arg, SparseArray):
-        return arg
-    if not isinstance(arg, tuple) or len(arg) != 2 or len(arg[1]) != 2:
-        raise ArgumentError("coo_array: needed (data, (row, col)), or a matrix of SciPy")
-    data = as_array(arg[0])
-    row, col = (
-        _integers("coo_array", what, one) for what, one in zip(("row", "col"), arg[1], strict=True)
-    )
-    if not tuple(data.shape) == row.shape == col.shape:
-        raise ShapeError(
-            f"coo_array: came data {data.shape}, row {row.shape}, col {col.shape}; needed as many "
-            "of each"
-        )
-    if shape is None:
-        shape = tuple(int(one.max(initial=-1)) + 1 for one in (row, col))
-    rows, columns = as_shape(shape, "coo_array")
-    _check_inside("coo_array", "row", row, rows)
-    _check_inside("coo_array", "column", col, columns)
-    order = np.argsort(row, kind="stable")
-    indptr = np.searchsorted(row[order], np.arange(rows + 1))
-    data = gather_leading(data, order) if len(order) else data
-    return SparseArray(data, col[order], indptr, (rows, columns), False)
+def as_sparse(x: Any) -> SparseArray:
+    """A sparse matrix, of SciPy or of ours, as one of ours."""
+    return x if isinstance(x, SparseArray) else from_scipy(x)
 
 
 def from_scipy(matrix: Any, /) -> SparseArray:
@@ -288,25 +296,43 @@ def from_scipy(matrix: Any, /) -> SparseArray:
     return SparseArray(rows.data, indices, indptr, tuple(rows.shape), False)
 
 
-# ---- products and equations ---------------------------------------------------------------------
+# ---- places, which are constant -----------------------------------------------------------------
 
 
-def _is_sparse(x: Any) -> bool:
-    return isinstance(x, SparseArray) or hasattr(x, "tocsr")
+def _at_keys(data: Array, keys: Any, shape: tuple[int, int]) -> SparseArray:
+    """A matrix from its numbers and the keys of their places, which rise."""
+    return SparseArray(data, *by_rows(keys, shape), shape, False)
 
 
-def _multiplied(name: str, s: SparseArray, x: ArrayLike) -> Array:
+def rearranged(arrange: Callable[..., Any], *matrices: SparseArray) -> SparseArray:
+    """The matrix with the stored numbers of others where a function of SciPy puts them.
+
+    Args:
+        arrange: Takes matrices of SciPy at whose places their numbers stand, from 1 on through all
+            of them, and gives such a matrix.
+        *matrices: Whose numbers they are.
+    """
+    matrices = tuple(s.in_order() for s in matrices)
+    starts = np.cumsum([1, *(s.nnz for s in matrices)])
+    found = arrange(*(s._numbered(i) for s, i in zip(matrices, starts, strict=False))).tocsr()
+    found.eliminate_zeros()  # SciPy may store blocks with places that have none
+    found.sort_indices()
+    data = concatenate([s.data for s in matrices])
+    indices, indptr = (array.astype(np.intp) for array in (found.indices, found.indptr))
+    stored = gather_leading(data, found.data.astype(np.intp) - 1) if found.nnz else data[:0]
+    return SparseArray(stored, indices, indptr, tuple(found.shape), False)
+
+
+# ---- products and sums --------------------------------------------------------------------------
+
+
+def _multiplied(s: SparseArray, x: ArrayLike) -> Array:
     """The product with a vector, a matrix, or a stack of matrices."""
-    if _is_sparse(x):
-        raise UnsupportedError(
-            f"{name}: came two sparse matrices; needed one dense; use toarray() of one, or SciPy's "
-            "product where both are constant"
-        )
     x = as_array(x)
     vector = len(x.shape) == 1
     if not x.shape or x.shape[0 if vector else -2] != s.shape[1]:
         raise ShapeError(
-            f"{name}: came a sparse matrix of shape {s.shape} and shape {x.shape}; needed a vector "
+            f"matmul: came a sparse matrix of shape {s.shape} and shape {x.shape}; needed a vector "
             f"of {s.shape[1]} elements, or matrices of as many rows"
         )
     columns = reshape(x, (x.shape[0], 1)) if vector else x
@@ -314,58 +340,56 @@ def _multiplied(name: str, s: SparseArray, x: ArrayLike) -> Array:
     return reshape(out, out.shape[:-1]) if vector else out
 
 
-@public(name="sparse_matmul")
-def matmul(a: Any, b: Any, /) -> Array:
-    """The product of a sparse matrix and a dense array, in either order.
-
-    Args:
-        a: A sparse matrix, of SciPy or of `gt.sparse`, or a dense array.
-        b: The other one of the two.
-
-    Raises:
-        ShapeError: The shapes do not fit.
-        UnsupportedError: Both are sparse.
-        ArgumentError: None of them is sparse.
-
-    >>> import scipy.sparse
-    >>> gt.sparse.matmul(scipy.sparse.csr_array(np.eye(2)), gt.tensor([1.0, 2.0]))
-    tensor([1., 2.])
-    """
-    if _is_sparse(a):
-        return csr_array(a) @ b
-    if not _is_sparse(b):
-        raise ArgumentError(
-            f"matmul: came {aval_of(a)} and {aval_of(b)}; needed a sparse matrix; use gt.matmul"
-        )
-    return csr_array(b).__rmatmul__(a)
-
-
-def spsolve(A: Any, b: ArrayLike, /) -> Array:
-    """The solution x of `A @ x = b` with a sparse matrix, differentiable in its stored numbers.
-
-    Args:
-        A: A square sparse matrix, of SciPy or of `gt.sparse`.
-        b: A vector, a matrix of columns, or a stack of such.
-
-    Raises:
-        ShapeError: The matrix is not square, or `b` does not fit.
-        LinAlgError: The matrix is singular.
-        ArgumentError: The matrix is not sparse.
-
-    >>> s = gt.sparse.csr_array((np.array([2.0, 4.0]), [0, 1], [0, 1, 2]), shape=(2, 2))
-    >>> gt.sparse.spsolve(s, np.array([2.0, 2.0]))
-    array([1. , 0.5])
-    """
-    if not _is_sparse(A):
-        raise ArgumentError("spsolve: came a dense matrix; needed a sparse one; use gt.solve")
-    s, b = csr_array(A), as_array(b)
-    size = s.shape[0]
-    vector = len(b.shape) == 1
-    if s.shape[1] != size or not b.shape or b.shape[0 if vector else -2] != size:
+def _between(a: SparseArray, b: SparseArray) -> SparseArray:
+    """The product of two sparse matrices: the products of numbers that meet, added up by place."""
+    if a.shape[1] != b.shape[0]:
         raise ShapeError(
-            f"spsolve: came shapes {s.shape} and {b.shape}; needed a square matrix, and a vector "
-            "of as many elements or matrices of as many rows"
+            f"matmul: came sparse matrices of shapes {a.shape} and {b.shape}; needed as many rows "
+            "of the second as columns of the first"
         )
-    columns = reshape(b, (size, 1)) if vector else b
-    out = solution(s.data, columns, s.indices, s.indptr, shape=s._shape, transpose=s.transposed)
-    return reshape(out, out.shape[:-1]) if vector else out
+    b, shape = b.tocsr(), (a.shape[0], b.shape[1])
+    rows, columns = a.coords
+    left, right = meetings(columns, b.indptr)
+    kept, which = once(keys_of((rows[left], b.indices[right]), shape))
+    terms = gather_leading(a.data, left) * gather_leading(b.data, right)
+    return _at_keys(scatter(terms, which, shape=kept.shape), kept, shape)
+
+
+def _sum(s: SparseArray, other: Any, sign: int) -> Any:
+    if not is_sparse(other):
+        if np.ndim(other) == 0 and not isinstance(other, Tensor) and other == 0:
+            return s
+        if np.ndim(other) == 0:
+            raise UnsupportedError(
+                "sparse: came + with a number, which would fill all places; needed a sparse matrix "
+                "or a dense array; use toarray()"
+            )
+        return s.toarray() + sign * as_array(other)
+    other = as_sparse(other)
+    check_same("+", s.shape, other.shape)
+    keys = (keys_of(one.coords, s.shape) for one in (s, other))
+    kept, which = once(np.concatenate([*keys]))
+    data = concatenate([s.data, sign * other.data])
+    return _at_keys(scatter(data, which, shape=kept.shape), kept, s.shape)
+
+
+def _product_of_elements(a: SparseArray, b: SparseArray) -> SparseArray:
+    check_same("*", a.shape, b.shape)
+    a, b = a.tocsr(), b.tocsr()
+    first, second = (keys_of(one.coords, a.shape) for one in (a, b))
+    kept, left, right = np.intersect1d(first, second, assume_unique=True, return_indices=True)
+    data = gather_leading(a.data, left) * gather_leading(b.data, right)
+    return _at_keys(data, kept, a.shape)
+
+
+def _seen(s: SparseArray, other: ArrayLike) -> Array:
+    """The elements of a dense array, which broadcasts to the matrix, at its places."""
+    other = as_array(other)
+    sizes = (1,) * (2 - len(other.shape)) + tuple(other.shape)
+    if len(sizes) != 2 or any(n not in (1, m) for n, m in zip(sizes, s.shape, strict=True)):
+        raise ShapeError(
+            f"sparse: came an array of shape {other.shape} for a matrix of shape {s.shape}; needed "
+            "one that broadcasts to it"
+        )
+    places = (at * (n > 1) for at, n in zip(s.coords, sizes, strict=True))
+    return gather_leading(reshape(other, sizes), *places)

@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import broadcast_sizes, general, unbroadcast
 from gradtape.core.op import Op
 from gradtape.errors import UnsupportedError
 from gradtape.ops.arguments import Batch
 from gradtape.ops.cast import conj_if_complex
-from gradtape.ops.shape import reshape
+from gradtape.ops.linalg.stacks import batch_first
 
 Shape = tuple[int, int]
 # As many products of two numbers are held at once where they are summed up.
@@ -148,14 +147,9 @@ def batch_sparse(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
             "use vmap over the numbers, and a loop over the places"
         )
     own = (2, 2) if op.name == "sampled_matmul" else (1, 2)
-    batched = [axis is not None for axis in axes[:2]]
-    leads = [len(x.shape) - n - on for x, n, on in zip(args, own, batched, strict=False)]
-    stacks = []
-    for x, lead, axis in zip(args, leads, axes, strict=False):
-        if axis is not None:
-            x = move_batch_axis(x, axis)
-            x = reshape(x, (x.shape[0], *(1,) * (max(leads) - lead), *x.shape[1:]))
-        stacks.append(x)
+    both = list(zip(args, own, axes, strict=False))
+    lead = max(len(x.shape) - n - (axis is not None) for x, n, axis in both)
+    stacks = [batch_first(x, axis, lead + n) for x, n, axis in both]
     return call(op, (*stacks, *args[2:]), params), 0
 
 

@@ -1,0 +1,257 @@
+"""Sums, means and extremes of an array over regions that have labels.
+
+Labels are constant integers. SciPy's rules hold for all functions: without `labels` the whole array
+is one region, without `index` all labels that are not 0 are, and the result has the shape of
+`index`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.core.define import answers, functions
+from gradtape.errors import DTypeError, ShapeError
+from gradtape.ops.arguments import as_array
+from gradtape.ops.exponential import sqrt
+from gradtape.ops.gather import gather_leading, scatter
+from gradtape.ops.reduce import max as max_of, min as min_of
+from gradtape.ops.select import where
+from gradtape.ops.shape import reshape
+from gradtape.typing import Array, ArrayLike
+
+
+class _Regions(NamedTuple):
+    """The elements of regions: `places` in the flat array, and which region each is in."""
+
+    values: Any
+    places: Any
+    region: Any
+    shape: tuple[int, ...]
+    which: Any
+
+    @property
+    def sizes(self) -> Any:
+        """How many elements each region has."""
+        return np.bincount(self.region, minlength=int(self.which.max(initial=-1)) + 1)
+
+    def sums(self, values: Any) -> Any:
+        """The sum of numbers, one per element, over each region."""
+        return scatter(values, self.region, shape=self.sizes.shape)
+
+    def result(self, per_region: Any) -> Any:
+        """Numbers of regions in the order and shape of `index`."""
+        return reshape(gather_leading(per_region, self.which.ravel()), self.shape)
+
+    def means(self, values: Any) -> Any:
+        """The mean of numbers, one per element, over each region; NaN without any."""
+        sizes = np.where(self.sizes, self.sizes, math.nan)
+        return self.sums(values) / sizes.astype(values.dtype)
+
+
+def _regions(name: str, input: ArrayLike, labels: Any, index: Any) -> _Regions:
+    x = as_array(input)
+    if x.dtype.kind not in "fc":
+        raise DTypeError(f"{name}: came {x.dtype}; needed floating numbers; use astype")
+    flat = reshape(x, (-1,))
+    if labels is None:
+        known, index = np.zeros(flat.shape[0], np.intp), 0
+    else:
+        labels = np.asarray(labels)
+        if labels.dtype.kind not in "biu":
+            raise DTypeError(f"{name}: came labels of {labels.dtype}; needed integers")
+        try:
+            known = np.broadcast_to(labels, x.shape).ravel()
+        except ValueError as error:
+            raise ShapeError(
+                f"{name}: came labels of shape {labels.shape} for an array of shape {x.shape}; "
+                "needed the same"
+            ) from error
+        if index is None:
+            known, index = (known != 0).astype(np.intp), 1
+    index = np.asarray(index)
+    wanted, which = np.unique(index, return_inverse=True)
+    region = np.searchsorted(wanted, known)
+    inside = wanted[np.minimum(region, len(wanted) - 1)] == known if len(wanted) else known != known
+    (places,) = np.nonzero(inside)
+    values = gather_leading(flat, places)
+    return _Regions(values, places, region[places], index.shape, which.reshape(index.shape))
+
+
+# ---- sums ---------------------------------------------------------------------------------------
+
+
+@answers("scipy.ndimage.sum_labels", "scipy.ndimage.sum")
+def sum_labels(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
+    """The sum over each region.
+
+    Args:
+        input: The array.
+        labels: Which region each element is in; None for one region.
+        index: Of which regions; None for all labels that are not 0 together.
+
+    Raises:
+        DTypeError: The array is not floating, or labels are not integers.
+        ShapeError: Labels do not fit the array.
+
+    >>> gt.ndimage.sum_labels(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
+    array([1., 6.])
+    """
+    regions = _regions("sum_labels", input, labels, index)
+    return regions.result(regions.sums(regions.values))
+
+
+@answers("scipy.ndimage.mean")
+def mean(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
+    """The mean over each region; NaN where there is no element.
+
+    Args:
+        input: The array.
+        labels: Which region each element is in, as for `gt.ndimage.sum_labels`.
+        index: Of which regions.
+
+    >>> gt.ndimage.mean(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
+    array([1., 3.])
+    """
+    regions = _regions("mean", input, labels, index)
+    return regions.result(regions.means(regions.values))
+
+
+@answers("scipy.ndimage.variance")
+def variance(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
+    """The variance over each region: the mean squared distance from the mean.
+
+    Args:
+        input: The array.
+        labels: Which region each element is in, as for `gt.ndimage.sum_labels`.
+        index: Of which regions.
+
+    >>> gt.ndimage.variance(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
+    array([0., 1.])
+    """
+    regions = _regions("variance", input, labels, index)
+    apart = regions.values - gather_leading(regions.means(regions.values), regions.region)
+    return regions.result(regions.means(functions["real"](apart * functions["conj"](apart))))
+
+
+@answers("scipy.ndimage.standard_deviation")
+def standard_deviation(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
+    """The root of `gt.ndimage.variance`; its derivative is NaN where that is 0.
+
+    Args:
+        input: The array.
+        labels: Which region each element is in, as for `gt.ndimage.sum_labels`.
+        index: Of which regions.
+
+    >>> gt.ndimage.standard_deviation(np.array([1.0, 2.0, 4.0]), [1, 2, 2], 2)
+    np.float64(1.0)
+    """
+    return sqrt(variance(input, labels, index))
+
+
+@answers("scipy.ndimage.center_of_mass")
+def center_of_mass(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Any:
+    """The mean of the coordinates of elements, with the elements as weights.
+
+    Args:
+        input: The array.
+        labels: Which region each element is in, as for `gt.ndimage.sum_labels`.
+        index: Of which regions.
+
+    Returns:
+        A tuple of coordinates, or a list of such for a sequence of regions.
+
+    >>> [float(c) for c in gt.ndimage.center_of_mass(np.array([[0.0, 1.0], [0.0, 3.0]]))]
+    [0.75, 1.0]
+    """
+    regions = _regions("center_of_mass", input, labels, index)
+    mass = regions.sums(regions.values)
+    coordinates = np.unravel_index(regions.places, np.shape(input))
+    centers = [
+        regions.result(regions.sums(regions.values * c.astype(regions.values.dtype)) / mass)
+        for c in coordinates
+    ]
+    if len(regions.shape) > 1:
+        raise ShapeError(
+            f"center_of_mass: came index of shape {regions.shape}; needed a number, or a sequence"
+        )
+    if not regions.shape:
+        return tuple(centers)
+    return [tuple(center[i] for center in centers) for i in range(*regions.shape)]
+
+
+# ---- what needs the elements side by side -------------------------------------------------------
+
+
+def _rows(regions: _Regions, fill: float) -> Any:
+    """The elements of each region along a row, with a number after them."""
+    order = np.argsort(regions.region, kind="stable")
+    sizes = regions.sizes
+    starts = np.cumsum(sizes) - sizes
+    along = np.arange(int(sizes.max(initial=0)))
+    there = along < sizes[:, None]
+    rows = (
+        order[np.where(there, starts[:, None] + along, 0)] if len(order) else np.zeros_like(there)
+    )
+    return where(there, gather_leading(regions.values, rows), regions.values.dtype.type(fill))
+
+
+def _over_rows(
+    name: str, input: ArrayLike, labels: Any, index: Any, fill: float, reduce: Callable[..., Any]
+) -> Array:
+    """A reduction over regions; one of several that is empty gives 0, as in SciPy."""
+    regions = _regions(name, input, labels, index)
+    if regions.values.dtype.kind == "c":
+        raise DTypeError(f"{name}: came complex numbers; needed real ones")
+    if not len(regions.places):
+        raise ShapeError(f"{name}: came regions without any element; needed some")
+    out = reduce(_rows(regions, fill), axis=1)
+    return regions.result(where(regions.sizes > 0, out, regions.values.dtype.type(0)))
+
+
+@answers("scipy.ndimage.maximum")
+def maximum(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
+    """The largest element of each region; equal ones share the gradient.
+
+    Args:
+        input: The array.
+        labels: Which region each element is in, as for `gt.ndimage.sum_labels`.
+        index: Of which regions.
+
+    >>> gt.ndimage.maximum(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
+    array([1., 4.])
+    """
+    return _over_rows("maximum", input, labels, index, -math.inf, max_of)
+
+
+@answers("scipy.ndimage.minimum")
+def minimum(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
+    """The smallest element of each region; equal ones share the gradient.
+
+    Args:
+        input: The array.
+        labels: Which region each element is in, as for `gt.ndimage.sum_labels`.
+        index: Of which regions.
+
+    >>> gt.ndimage.minimum(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
+    array([1., 2.])
+    """
+    return _over_rows("minimum", input, labels, index, math.inf, min_of)
+
+
+@answers("scipy.ndimage.median")
+def median(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
+    """The median of each region.
+
+    Args:
+        input: The array.
+        labels: Which region each element is in, as for `gt.ndimage.sum_labels`.
+        index: Of which regions.
+
+    >>> gt.ndimage.median(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
+    array([1., 3.])
+    """
+    return _over_rows("median", input, labels, index, math.nan, functions["nanmedian"])

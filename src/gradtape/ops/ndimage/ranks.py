@@ -1,0 +1,217 @@
+"""The element of some rank in a window that goes along with every element: medians and others."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from gradtape.core.define import answers, functions
+from gradtape.errors import ArgumentError
+from gradtape.ops.arguments import normalize_axes
+from gradtape.ops.ndimage.windows import (
+    floating,
+    neighbours,
+    per_axis,
+    real_floating,
+    refuse_output,
+    window_of,
+)
+from gradtape.ops.reduce import max as max_of, min as min_of
+from gradtape.ops.shape import moveaxis, reshape
+from gradtape.typing import Array, ArrayLike, Axis
+
+
+def of_rank(found: Array, rank: int) -> Array:
+    """The element of some rank, from 0, along the first axis; of the first and last see extremes.
+
+    Equal elements share the gradient if they are the smallest or largest, else one has it.
+    """
+    count = found.shape[0]
+    if rank == 0:
+        return min_of(found, axis=0)
+    if rank == count - 1:
+        return max_of(found, axis=0)
+    return functions["kthvalue"](found, rank + 1, axis=0).values
+
+
+def _ranked(
+    name: str, input: ArrayLike, rank_of: Callable[[int], int], size: Any, footprint: Any,
+    output: Any, mode: Any, cval: Any, origin: Any, axes: Axis,
+) -> Array:  # fmt: skip
+    """The filter whose rank follows from the number of elements in a window."""
+    refuse_output(name, output)
+    x = real_floating(name, input)
+    chosen = normalize_axes(axes, len(x.shape), name)
+    window = window_of(name, size, footprint, len(chosen))
+    modes, origins = (
+        per_axis(name, what, value, len(chosen))
+        for what, value in (("mode", mode), ("origin", origin))
+    )
+    count = int(window.sum())
+    rank = rank_of(count)
+    if not 0 <= rank < count:
+        raise ArgumentError(f"{name}: came a rank of {rank} for a window of {count} elements")
+    return of_rank(neighbours(name, x, window, chosen, modes, cval, origins), rank)
+
+
+@answers("scipy.ndimage.rank_filter")
+def rank_filter(
+    input: ArrayLike,
+    /,
+    rank: int,
+    size: Any = None,
+    footprint: Any = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Axis = None,
+) -> Array:
+    """The neighbour of some rank of each element; of equal ones it is one that has the gradient.
+
+    Args:
+        input: The array.
+        rank: Which one, from the smallest; negative numbers count from the largest.
+        size: The size of the window, for all axes or for each.
+        footprint: Which elements of a window count, instead of `size`.
+        output: An option of SciPy, which raises.
+        mode: What lies beyond the ends, for all axes or for each.
+        cval: The number for "constant".
+        origin: By how many elements the window is moved, likewise.
+        axes: Over which axes; None takes all of them.
+
+    Raises:
+        ArgumentError: There is no window, or it has no such rank.
+        DTypeError: The array is not floating.
+
+    >>> gt.ndimage.rank_filter(np.array([1.0, 5.0, 2.0, 4.0]), 1, size=3)
+    array([1., 2., 4., 4.])
+    """
+    rank = operator.index(rank)
+    options = (size, footprint, output, mode, cval, origin, axes)
+    return _ranked("rank_filter", input, lambda n: rank + n if rank < 0 else rank, *options)
+
+
+@answers("scipy.ndimage.median_filter")
+def median_filter(
+    input: ArrayLike,
+    /,
+    size: Any = None,
+    footprint: Any = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Axis = None,
+) -> Array:
+    """The median of the neighbours of each element: of an even number of them, the larger middle.
+
+    Args:
+        input: The array.
+        size: The size of the window, for all axes or for each.
+        footprint: Which elements of a window count, instead of `size`.
+        output: An option of SciPy, which raises.
+        mode: What lies beyond the ends, for all axes or for each.
+        cval: The number for "constant".
+        origin: By how many elements the window is moved, likewise.
+        axes: Over which axes; None takes all of them.
+
+    >>> gt.ndimage.median_filter(np.array([1.0, 9.0, 2.0, 3.0]), 3)
+    array([1., 2., 3., 3.])
+    """
+    options = (size, footprint, output, mode, cval, origin, axes)
+    return _ranked("median_filter", input, lambda count: count // 2, *options)
+
+
+@answers("scipy.ndimage.percentile_filter")
+def percentile_filter(
+    input: ArrayLike,
+    /,
+    percentile: float,
+    size: Any = None,
+    footprint: Any = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Axis = None,
+) -> Array:
+    """A percentile of the neighbours of each element, which is one of them.
+
+    Args:
+        input: The array.
+        percentile: Which one, from 0 to 100; negative numbers count from 100.
+        size: The size of the window, for all axes or for each.
+        footprint: Which elements of a window count, instead of `size`.
+        output: An option of SciPy, which raises.
+        mode: What lies beyond the ends, for all axes or for each.
+        cval: The number for "constant".
+        origin: By how many elements the window is moved, likewise.
+        axes: Over which axes; None takes all of them.
+
+    >>> gt.ndimage.percentile_filter(np.array([1.0, 9.0, 2.0, 3.0]), 20, size=3)
+    array([1., 1., 2., 2.])
+    """
+    share = float(percentile)
+    share = share + 100 if share < 0 else share
+    if not 0 <= share <= 100:
+        raise ArgumentError(f"percentile_filter: came {percentile}; needed one from -100 to 100")
+
+    def rank_of(count: int) -> int:
+        return count - 1 if share == 100 else int(count * share / 100)
+
+    options = (size, footprint, output, mode, cval, origin, axes)
+    return _ranked("percentile_filter", input, rank_of, *options)
+
+
+@answers("scipy.ndimage.vectorized_filter")
+def vectorized_filter(
+    input: ArrayLike,
+    /,
+    function: Callable[..., Any],
+    *,
+    size: Any = None,
+    footprint: Any = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = None,
+    origin: Any = None,
+    axes: Axis = None,
+) -> Array:
+    """A function of the neighbours of each element, differentiable if the function is.
+
+    Args:
+        input: The array.
+        function: Called once as `function(neighbours, axis=...)`, with the neighbours along the
+            last axis, or over the last axes if `size` has several, which it reduces: `np.mean`,
+            `gt.logsumexp`, one of your own.
+        size: The size of the window, for all axes or for each.
+        footprint: Which elements of a window count, instead of `size`.
+        output: An option of SciPy, which raises.
+        mode: What lies beyond the ends, for all axes or for each.
+        cval: The number for "constant"; 0 if it is None.
+        origin: By how many elements the window is moved, likewise; 0 if it is None.
+        axes: Over which axes; None takes all of them.
+
+    >>> gt.ndimage.vectorized_filter(np.array([1.0, 5.0, 3.0]), np.ptp, size=3)
+    array([4., 4., 2.])
+    """
+    name = "vectorized_filter"
+    refuse_output(name, output)
+    x = floating(name, input)
+    chosen = normalize_axes(axes, len(x.shape), name)
+    window = window_of(name, size, footprint, len(chosen))
+    modes, origins = (
+        per_axis(name, what, value, len(chosen))
+        for what, value in (("mode", mode), ("origin", 0 if origin is None else origin))
+    )
+    cval = 0.0 if cval is None else cval
+    found = moveaxis(neighbours(name, x, window, chosen, modes, cval, origins), 0, -1)
+    if footprint is not None:
+        return function(found, axis=-1)
+    found = reshape(found, (*found.shape[:-1], *window.shape))
+    return function(found, axis=tuple(range(-len(chosen), 0)))

@@ -1,0 +1,205 @@
+"""Images smoothed: by Gaussians, also derivatives of them, and by means over windows."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import answers
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ArgumentError
+from gradtape.ops.arguments import normalize_axes
+from gradtape.ops.arrays.known import values_if_known
+from gradtape.ops.exponential import exp
+from gradtape.ops.ndimage.filters import correlate1d
+from gradtape.ops.ndimage.windows import floating, per_axis, refuse_output
+from gradtape.ops.rearrange import flip
+from gradtape.ops.reduce import sum as sum_of
+from gradtape.typing import Array, ArrayLike, Axis
+
+# As SciPy has it, along an axis with a standard deviation of no more nothing is smoothed.
+_NO_WIDTH = 1e-15
+
+
+def _gaussian(sigma: Any, order: int, radius: int) -> Any:
+    """The weights of a Gaussian, or of a derivative of it, turned around for a correlation."""
+    u = np.arange(-radius, radius + 1) / sigma
+    weights = exp(-0.5 * (u * u))
+    weights = weights / sum_of(weights)
+    # The derivatives of exp(−u²/2) are ± Hermite's polynomials times it, which come one from the
+    # other: He₀ = 1, He₁ = u, Heₙ₊₁ = u·Heₙ − n·Heₙ₋₁.
+    before, polynomial = 0 * u, 0 * u + 1
+    for n in range(order):
+        before, polynomial = polynomial, u * polynomial - n * before
+    return flip(polynomial * weights * (-1 / sigma) ** order, 0)
+
+
+def _radius(sigma: Any, truncate: float) -> int:
+    width = values_if_known(sigma)
+    if width is None:
+        raise ArgumentError(
+            "gaussian_filter1d: came a standard deviation whose value is not known yet, on which "
+            "the size of the window depends; needed radius="
+        )
+    return int(truncate * float(width) + 0.5)
+
+
+@answers("scipy.ndimage.gaussian_filter1d")
+def gaussian_filter1d(
+    input: ArrayLike,
+    /,
+    sigma: Any,
+    axis: int = -1,
+    order: int = 0,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    truncate: float = 4.0,
+    *,
+    radius: int | None = None,
+) -> Array:
+    """The array smoothed along one axis by a Gaussian, or its smoothed derivative.
+
+    Args:
+        input: The array.
+        sigma: The standard deviation, in elements; the result is differentiable in a tensor, with
+            a window that stays as large as it is.
+        axis: Along which axis.
+        order: Which derivative of the Gaussian is taken.
+        output: An option of SciPy, which raises.
+        mode: What lies beyond the ends, as for `gt.ndimage.correlate1d`.
+        cval: The number for "constant".
+        truncate: After how many standard deviations the window ends.
+        radius: After how many elements instead; under `jit` a tensor as `sigma` needs it.
+
+    Raises:
+        AxisError: There is no such axis.
+        DTypeError: The array is not floating.
+        ArgumentError: `radius` or `order` is negative, or depends on a value that is not known.
+
+    >>> gt.ndimage.gaussian_filter1d(np.array([0.0, 1.0, 0.0]), 1.0, radius=1)
+    array([0.27406862, 0.45186276, 0.27406862])
+    """
+    reach = _radius(sigma, truncate) if radius is None else operator.index(radius)
+    order = operator.index(order)
+    if reach < 0 or order < 0:
+        raise ArgumentError(
+            f"gaussian_filter1d: came radius={reach}, order={order}; needed none below 0"
+        )
+    return correlate1d(input, _gaussian(sigma, order, reach), axis, output, mode, cval)
+
+
+@answers("scipy.ndimage.gaussian_filter")
+def gaussian_filter(
+    input: ArrayLike,
+    /,
+    sigma: Any,
+    order: Any = 0,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    truncate: float = 4.0,
+    *,
+    radius: Any = None,
+    axes: Axis = None,
+) -> Array:
+    """The array smoothed by a Gaussian over all axes, or its smoothed derivative.
+
+    Args:
+        input: The array.
+        sigma: The standard deviation in elements, for all axes or for each.
+        order: Which derivative of the Gaussian is taken, likewise.
+        output: An option of SciPy, which raises.
+        mode: What lies beyond the ends, likewise; see `gt.ndimage.correlate1d`.
+        cval: The number for "constant".
+        truncate: After how many standard deviations the window ends.
+        radius: After how many elements instead, for all axes or for each.
+        axes: Over which axes; None takes all of them.
+
+    Raises:
+        DTypeError: The array is not floating.
+
+    >>> gt.ndimage.gaussian_filter(np.ones((2, 2)), 1.0)
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    name = "gaussian_filter"
+    refuse_output(name, output)
+    x = floating(name, input)
+    chosen = normalize_axes(axes, len(x.shape), name)
+    given = {"sigma": sigma, "order": order, "mode": mode, "radius": radius}
+    options = (per_axis(name, what, value, len(chosen)) for what, value in given.items())
+    for axis, one, nth, beyond, reach in zip(chosen, *options, strict=True):
+        if isinstance(one, Tensor) or one > _NO_WIDTH:
+            x = gaussian_filter1d(x, one, axis, nth, None, beyond, cval, truncate, radius=reach)
+    return x
+
+
+@answers("scipy.ndimage.uniform_filter1d")
+def uniform_filter1d(
+    input: ArrayLike,
+    /,
+    size: int,
+    axis: int = -1,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+) -> Array:
+    """The mean of neighbours along one axis, with the options of `gt.ndimage.correlate1d`.
+
+    Args:
+        input: The array.
+        size: Of how many neighbours.
+        axis: Along which axis.
+        output: An option of SciPy, which raises.
+        mode: What lies beyond the ends.
+        cval: The number for "constant".
+        origin: By how many elements the window is moved.
+
+    >>> gt.ndimage.uniform_filter1d(np.array([3.0, 0.0, 6.0]), 3)
+    array([2., 3., 4.])
+    """
+    return correlate1d(input, np.full(size, 1.0 / size), axis, output, mode, cval, origin)
+
+
+@answers("scipy.ndimage.uniform_filter")
+def uniform_filter(
+    input: ArrayLike,
+    /,
+    size: Any = 3,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Axis = None,
+) -> Array:
+    """The mean of neighbours over all axes.
+
+    Args:
+        input: The array.
+        size: The size of the window, for all axes or for each.
+        output: An option of SciPy, which raises.
+        mode: What lies beyond the ends, likewise; see `gt.ndimage.correlate1d`.
+        cval: The number for "constant".
+        origin: By how many elements the window is moved, likewise.
+        axes: Over which axes; None takes all of them.
+
+    >>> gt.ndimage.uniform_filter(np.ones((2, 2)))
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    name = "uniform_filter"
+    refuse_output(name, output)
+    x = floating(name, input)
+    chosen = normalize_axes(axes, len(x.shape), name)
+    options = (
+        per_axis(name, what, value, len(chosen))
+        for what, value in (("size", size), ("mode", mode), ("origin", origin))
+    )
+    for axis, one, beyond, moved in zip(chosen, *options, strict=True):
+        x = uniform_filter1d(x, one, axis, None, beyond, cval, moved)
+    return x

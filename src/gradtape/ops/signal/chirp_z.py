@@ -1,0 +1,111 @@
+"""Spectra at points of a spiral, by Bluestein's way: a convolution with a chirp."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import answers
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ArgumentError, UnsupportedError
+from gradtape.ops.fft.common import complex_dtype
+from gradtape.ops.fft.fourier import fft, ifft
+from gradtape.ops.fft.frequencies import next_fast_len
+from gradtape.ops.shape import moveaxis
+from gradtape.ops.signal.parts import part, signal_along
+from gradtape.typing import Array, ArrayLike
+
+
+def _points(name: str, m: int | None, n: int) -> int:
+    count = n if m is None else operator.index(m)
+    if count < 1:
+        raise ArgumentError(f"{name}: came m={m}; needed at least one point")
+    return count
+
+
+def _convolved(x: Array, axis: int, chirp: Any, start: Any, m: int) -> Array:
+    """X[k] = Σ x[n]·start[n]·w^{nk}, where chirp[k] is w^{k²/2} and 2nk = n² + k² − (k − n)²."""
+    x = moveaxis(x, axis, -1)
+    n, dtype = x.shape[-1], complex_dtype(x.dtype)
+    size = next_fast_len(n + m - 1)
+    kernel = np.fft.fft(1 / np.concatenate([chirp[n - 1 : 0 : -1], chirp[:m]]), size)
+    spectrum = fft(x * (start * chirp[:n]).astype(dtype), size) * kernel.astype(dtype)
+    out = part(ifft(spectrum), n - 1, n + m - 1) * chirp[:m].astype(dtype)
+    return moveaxis(out, -1, axis)
+
+
+@answers("scipy.signal.czt")
+def czt(
+    x: ArrayLike,
+    /,
+    m: int | None = None,
+    w: complex | None = None,
+    a: complex = 1 + 0j,
+    *,
+    axis: int = -1,
+) -> Array:
+    """The chirp z-transform: the z-transform of a signal at m points a·w⁻ᵏ.
+
+    Args:
+        x: The signal.
+        m: How many points; as many as it has elements if it is None.
+        w: The ratio of points, a number; None goes once around the unit circle.
+        a: The first point, a number.
+        axis: The axis of time.
+
+    Raises:
+        AxisError: There is no such axis.
+        ArgumentError: `m` is less than 1.
+        UnsupportedError: `w` or `a` is a tensor.
+
+    >>> np.round(gt.signal.czt(np.array([1.0, 0.0, 0.0])).real, 12)
+    array([1., 1., 1.])
+    """
+    x, axis = signal_along("czt", x, axis)
+    n = x.shape[axis]
+    m = _points("czt", m, n)
+    if isinstance(w, Tensor) or isinstance(a, Tensor):
+        raise UnsupportedError(
+            "czt: came a tensor for the points; needed numbers; use gt.signal.freqz"
+        )
+    k = np.arange(max(m, n))
+    # Around the circle, squares modulo 2m keep all digits.
+    chirp = np.exp(-1j * np.pi * (k * k % (2 * m)) / m) if w is None else complex(w) ** (k * k / 2)
+    return _convolved(x, axis, chirp, complex(a) ** -k[:n], m)
+
+
+@answers("scipy.signal.zoom_fft")
+def zoom_fft(
+    x: ArrayLike,
+    /,
+    fn: Any,
+    m: int | None = None,
+    *,
+    fs: float = 2,
+    endpoint: bool = False,
+    axis: int = -1,
+) -> Array:
+    """The Fourier transform of a signal at m frequencies of a part of its range.
+
+    Args:
+        x: The signal.
+        fn: From which frequency to which, or up to which from 0.
+        m: How many; as many as it has elements if it is None.
+        fs: The sampling rate.
+        endpoint: Whether the upper end is the last frequency.
+        axis: The axis of time.
+
+    >>> np.round(gt.signal.zoom_fft(np.ones(4), 1.0, 2).real, 12)
+    array([4., 0.])
+    """
+    x, axis = signal_along("zoom_fft", x, axis)
+    n = x.shape[axis]
+    m = _points("zoom_fft", m, n)
+    low, high = (0.0, float(fn)) if np.ndim(fn) == 0 else map(float, fn)
+    step = (high - low) / fs
+    step = step * m / (m - 1) if endpoint and m > 1 else step
+    k = np.arange(max(m, n))
+    chirp = np.exp(-1j * np.pi * step * (k * k) / m)
+    return _convolved(x, axis, chirp, np.exp(-2j * np.pi * low / fs * k[:n]), m)

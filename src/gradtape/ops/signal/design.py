@@ -1,0 +1,352 @@
+"""Filters by what they let pass, differentiable in their frequencies."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import answers, functions
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
+from gradtape.ops.arguments import as_array
+from gradtape.ops.cast import astype, real
+from gradtape.ops.exponential import sqrt
+from gradtape.ops.join import stack
+from gradtape.ops.product import prod
+from gradtape.ops.shape import reshape
+from gradtape.ops.signal.zpk import (
+    Zpk,
+    bilinear_zpk,
+    in_pairs,
+    lp2bp_zpk,
+    lp2bs_zpk,
+    lp2hp_zpk,
+    lp2lp_zpk,
+    rising,
+    zpk2sos,
+)
+from gradtape.ops.trigonometric import cos, tan
+from gradtape.typing import Array, ArrayLike
+
+_BANDS = {
+    "low": ("lowpass", "low", "lp", "l"),
+    "high": ("highpass", "high", "hp", "h"),
+    "pass": ("bandpass", "band", "pass", "bp"),
+    "stop": ("bandstop", "bands", "stop", "bs"),
+}
+_KINDS = {name: kind for kind, names in _BANDS.items() for name in names}
+
+
+# ---- low-pass filters at frequency 1 ------------------------------------------------------------
+
+
+def _angles(n: int) -> Any:
+    return np.pi * np.arange(1 - n, n, 2) / (2 * n)
+
+
+def _butterworth(n: int) -> Zpk:
+    return np.zeros(0, np.complex128), -np.exp(1j * _angles(n)), 1.0
+
+
+def _chebyshev(n: int, ripple: Any) -> Zpk:
+    """With ripples, in decibels, where it lets pass."""
+    if n == 0:
+        return np.zeros(0), np.zeros(0), 10 ** (-ripple / 20)
+    square = 10 ** (0.1 * as_array(ripple)) - 1.0
+    mu = functions["arcsinh"](1 / sqrt(square)) / n
+    # −sinh(μ + iθ), in parts
+    poles = -(_sinh(mu) * np.cos(_angles(n)) + 1j * (_cosh(mu) * np.sin(_angles(n))))
+    gain = real(prod(-poles))
+    return np.zeros(0), poles, gain if n % 2 else gain / sqrt(1 + square)
+
+
+def _inverse_chebyshev(n: int, attenuation: Any) -> Zpk:
+    """With ripples, of so many decibels less, where it does not let pass."""
+    if n == 0:
+        return np.zeros(0), np.zeros(0), 1.0
+    mu = functions["arcsinh"](sqrt(10 ** (0.1 * as_array(attenuation)) - 1.0)) / n
+    angles = _angles(n)
+    zeros = 1j / np.sin(angles[np.arange(1 - n, n, 2) != 0])
+    poles = 1 / -(_sinh(mu) * np.cos(angles) + 1j * (_cosh(mu) * np.sin(angles)))
+    return zeros, poles, real(prod(-poles) / np.prod(-zeros))
+
+
+def _sinh(x: Any) -> Any:
+    return functions["sinh"](x)
+
+
+def _cosh(x: Any) -> Any:
+    return functions["cosh"](x)
+
+
+def _of_scipy(name: str, *args: Any) -> Zpk:
+    """One whose poles SciPy finds by iteration, from constants."""
+    import scipy.signal
+
+    if any(isinstance(arg, Tensor) for arg in args):
+        raise UnsupportedError(
+            f"{name}: came a tensor as ripple; needed a number; the frequency may be a tensor"
+        )
+    z, p, k = getattr(scipy.signal, name)(*args)
+    return z, p, k
+
+
+# ---- any filter ---------------------------------------------------------------------------------
+
+
+def _frequencies(name: str, Wn: ArrayLike, count: int, analog: bool, fs: Any) -> list[Any]:
+    """Edges as an analog filter has them."""
+    edges = as_array(Wn)
+    if tuple(edges.shape) not in ((count,), () if count == 1 else (count,)):
+        raise ShapeError(f"{name}: came Wn of shape {edges.shape}; needed {count} of them")
+    if fs is not None:
+        if analog:
+            raise ArgumentError(f"{name}: came fs= for an analog filter; it goes with digital ones")
+        edges = 2 * edges / fs
+    if not rising(edges, below=math.inf if analog else 1.0):
+        raise ArgumentError(
+            f"{name}: came Wn={Wn}; needed frequencies that rise, above 0"
+            + ("" if analog else " and below half of the sampling rate")
+        )
+    edges = reshape(astype(edges, np.float64, copy=False), (count,))
+    edges = edges if analog else 4 * tan(np.pi / 2 * edges)
+    return [functions["getitem"](edges, i) for i in range(count)]
+
+
+def _designed(
+    name: str, prototype: Zpk, Wn: ArrayLike, btype: str, analog: bool, output: str, fs: Any
+) -> Any:
+    """A low-pass filter made what is asked for."""
+    kind = _KINDS.get(btype.lower())
+    if kind is None:
+        raise ArgumentError(f"{name}: came btype={btype!r}; needed low, high, band or bandstop")
+    if output not in ("ba", "zpk", "sos"):
+        raise ArgumentError(f'{name}: came output={output!r}; needed "ba", "zpk" or "sos"')
+    if kind in ("low", "high"):
+        (edge,) = _frequencies(name, Wn, 1, analog, fs)
+        system = (lp2lp_zpk if kind == "low" else lp2hp_zpk)(*prototype, edge)
+    else:
+        low, high = _frequencies(name, Wn, 2, analog, fs)
+        band = (sqrt(low * high), high - low)
+        system = (lp2bp_zpk if kind == "pass" else lp2bs_zpk)(*prototype, *band)
+    if not analog:
+        system = bilinear_zpk(*system, fs=2.0)
+    if output == "zpk":
+        return system
+    return in_pairs(*system) if output == "ba" else zpk2sos(*system, analog=analog)
+
+
+def _order(name: str, N: int) -> int:
+    order = operator.index(N)
+    if order < 0:
+        raise ArgumentError(f"{name}: came N={N}; needed an order of at least 0")
+    return order
+
+
+@answers("scipy.signal.butter")
+def butter(
+    N: int,
+    Wn: ArrayLike,
+    /,
+    btype: str = "low",
+    analog: bool = False,
+    output: str = "ba",
+    fs: Any = None,
+) -> Any:
+    """Butterworth's filter, as flat as can be where it lets pass; differentiable in frequencies.
+
+    Args:
+        N: Its order.
+        Wn: Where it ends to let pass, which may be a tensor: one frequency, or two for a band. With
+            1 for half of the sampling rate, unless `fs` is given or it is analog.
+        btype: "low", "high", "band" or "bandstop".
+        analog: Whether it is an analog filter.
+        output: "ba" for coefficients b and a, "zpk" for zeros, poles and gain, "sos" for sections
+            of second order, best for filtering.
+        fs: The sampling rate.
+
+    Raises:
+        ArgumentError: An option has another value, or a frequency is out of range.
+        ShapeError: There are not as many frequencies.
+
+    >>> b, a = gt.signal.butter(1, 0.5)
+    >>> b, np.round(a, 12) + 0.0
+    (array([0.5, 0.5]), array([1., 0.]))
+    """
+    order = _order("butter", N)
+    return _designed("butter", _butterworth(order), Wn, btype, analog, output, fs)
+
+
+@answers("scipy.signal.cheby1")
+def cheby1(
+    N: int,
+    rp: Any,
+    Wn: ArrayLike,
+    /,
+    btype: str = "low",
+    analog: bool = False,
+    output: str = "ba",
+    fs: Any = None,
+) -> Any:
+    """Chebyshev's filter of the first kind, with ripples where it lets pass.
+
+    Args:
+        N: Its order.
+        rp: The height of the ripples in decibels, which may be a tensor.
+        Wn: Where it ends to let pass, as for `gt.signal.butter`, as all that follows.
+        btype: "low", "high", "band" or "bandstop".
+        analog: Whether it is an analog filter.
+        output: "ba", "zpk" or "sos".
+        fs: The sampling rate.
+
+    >>> gt.signal.cheby1(2, 1.0, 0.3)[0].round(4)
+    array([0.1382, 0.2765, 0.1382])
+    """
+    prototype = _chebyshev(_order("cheby1", N), rp)
+    return _designed("cheby1", prototype, Wn, btype, analog, output, fs)
+
+
+@answers("scipy.signal.cheby2")
+def cheby2(
+    N: int,
+    rs: Any,
+    Wn: ArrayLike,
+    /,
+    btype: str = "low",
+    analog: bool = False,
+    output: str = "ba",
+    fs: Any = None,
+) -> Any:
+    """Chebyshev's filter of the second kind, with ripples where it does not let pass.
+
+    Args:
+        N: Its order.
+        rs: How many decibels less come through there, which may be a tensor.
+        Wn: Where that begins, as for `gt.signal.butter`, as all that follows.
+        btype: "low", "high", "band" or "bandstop".
+        analog: Whether it is an analog filter.
+        output: "ba", "zpk" or "sos".
+        fs: The sampling rate.
+
+    >>> gt.signal.cheby2(2, 20.0, 0.3)[0].round(4)
+    array([ 0.1119, -0.0708,  0.1119])
+    """
+    prototype = _inverse_chebyshev(_order("cheby2", N), rs)
+    return _designed("cheby2", prototype, Wn, btype, analog, output, fs)
+
+
+@answers("scipy.signal.ellip")
+def ellip(
+    N: int,
+    rp: float,
+    rs: float,
+    Wn: ArrayLike,
+    /,
+    btype: str = "low",
+    analog: bool = False,
+    output: str = "ba",
+    fs: Any = None,
+) -> Any:
+    """Cauer's elliptic filter, with ripples everywhere; differentiable in the frequencies.
+
+    Args:
+        N: Its order.
+        rp: The height of the ripples in decibels where it lets pass, a number.
+        rs: How many decibels less come through elsewhere, a number.
+        Wn: Where it ends to let pass, as for `gt.signal.butter`, as all that follows.
+        btype: "low", "high", "band" or "bandstop".
+        analog: Whether it is an analog filter.
+        output: "ba", "zpk" or "sos".
+        fs: The sampling rate.
+
+    Raises:
+        UnsupportedError: `rp` or `rs` is a tensor.
+
+    >>> gt.signal.ellip(2, 1.0, 20.0, 0.3)[0].round(4)
+    array([0.2011, 0.1829, 0.2011])
+    """
+    prototype = _of_scipy("ellipap", _order("ellip", N), rp, rs)
+    return _designed("ellip", prototype, Wn, btype, analog, output, fs)
+
+
+@answers("scipy.signal.bessel")
+def bessel(
+    N: int,
+    Wn: ArrayLike,
+    /,
+    btype: str = "low",
+    analog: bool = False,
+    output: str = "ba",
+    norm: str = "phase",
+    fs: Any = None,
+) -> Any:
+    """Bessel's filter, which delays what it lets pass alike; differentiable in the frequencies.
+
+    Args:
+        N: Its order.
+        Wn: Its frequency, as for `gt.signal.butter`, as all that follows.
+        btype: "low", "high", "band" or "bandstop".
+        analog: Whether it is an analog filter.
+        output: "ba", "zpk" or "sos".
+        norm: What happens at that frequency: "phase", "delay" or "mag".
+        fs: The sampling rate.
+
+    >>> gt.signal.bessel(2, 0.3)[0].round(4)
+    array([0.1212, 0.2424, 0.1212])
+    """
+    prototype = _of_scipy("besselap", _order("bessel", N), norm)
+    return _designed("bessel", prototype, Wn, btype, analog, output, fs)
+
+
+# ---- one frequency ------------------------------------------------------------------------------
+
+
+def _notch(name: str, w0: Any, Q: Any, fs: Any, peak: bool) -> tuple[Array, Array]:
+    frequency = np.pi * (2 * w0 / fs)
+    if not rising(as_array(frequency), below=np.pi):
+        raise ArgumentError(f"{name}: came w0={w0}; needed one from 0 to half of the sampling rate")
+    half = tan(frequency / Q / 2)  # what is left at the edges is 3 decibels less
+    gain, middle = 1 / (1 + half), cos(as_array(frequency))
+    a = stack([1 + 0 * gain, -2 * gain * middle, 2 * gain - 1])
+    if peak:
+        return stack([1 - gain, 0 * gain, gain - 1]), a
+    return stack([gain, -2 * gain * middle, gain]), a
+
+
+@answers("scipy.signal.iirnotch")
+def iirnotch(w0: Any, Q: Any, /, fs: Any = 2.0) -> tuple[Array, Array]:
+    """The coefficients of a filter that takes one frequency out.
+
+    Args:
+        w0: The frequency, which may be a tensor.
+        Q: The frequency over the width of what is taken out, likewise.
+        fs: The sampling rate, likewise.
+
+    Returns:
+        The coefficients b and a.
+
+    >>> gt.signal.iirnotch(0.5, 1.0)[0].round(6) + 0.0
+    array([0.5, 0. , 0.5])
+    """
+    return _notch("iirnotch", w0, Q, fs, peak=False)
+
+
+@answers("scipy.signal.iirpeak")
+def iirpeak(w0: Any, Q: Any, /, fs: Any = 2.0) -> tuple[Array, Array]:
+    """The coefficients of a filter that lets one frequency pass.
+
+    Args:
+        w0: The frequency, which may be a tensor.
+        Q: The frequency over the width of what passes, likewise.
+        fs: The sampling rate, likewise.
+
+    Returns:
+        The coefficients b and a.
+
+    >>> gt.signal.iirpeak(0.5, 1.0)[0]
+    array([ 0.5,  0. , -0.5])
+    """
+    return _notch("iirpeak", w0, Q, fs, peak=True)

@@ -1,0 +1,122 @@
+"""Filters without recursion by the window method, differentiable in their frequencies."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import answers, functions
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.arguments import as_array
+from gradtape.ops.cast import astype
+from gradtape.ops.join import concatenate
+from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.shape import reshape
+from gradtape.ops.signal.zpk import rising
+from gradtape.ops.trigonometric import cos, sinc
+from gradtape.typing import Array, ArrayLike
+
+# Whether frequency 0 passes, and how many edges there are: one, or two and more.
+_PASS_ZERO = {
+    "lowpass": (True, True),
+    "highpass": (False, True),
+    "bandpass": (False, False),
+    "bandstop": (True, False),
+}
+
+
+def _passes_zero(pass_zero: Any, count: int) -> bool:
+    if pass_zero in (True, False):
+        return bool(pass_zero)
+    if pass_zero not in _PASS_ZERO:
+        names = ", ".join(_PASS_ZERO)
+        raise ArgumentError(f"firwin: came pass_zero={pass_zero!r}; needed a bool, or {names}")
+    passes, single = _PASS_ZERO[pass_zero]
+    if single != (count == 1):
+        needed = "one" if single else "two, or more"
+        raise ArgumentError(f"firwin: came {count} edges for {pass_zero!r}; needed {needed}")
+    return passes
+
+
+def _window(window: Any, numtaps: int, width: Any, half_rate: Any) -> Any:
+    import scipy.signal
+
+    if width is not None:
+        attenuation = scipy.signal.kaiser_atten(numtaps, float(width) / half_rate)
+        window = ("kaiser", scipy.signal.kaiser_beta(attenuation))
+    if isinstance(window, str | tuple):
+        return scipy.signal.get_window(window, numtaps, fftbins=False)
+    window = as_array(window)
+    if window.shape != (numtaps,):
+        raise ShapeError(f"firwin: came a window of shape {window.shape}; needed ({numtaps},)")
+    return window
+
+
+@answers("scipy.signal.firwin")
+def firwin(
+    numtaps: int,
+    cutoff: ArrayLike,
+    /,
+    *,
+    width: float | None = None,
+    window: Any = "hamming",
+    pass_zero: Any = True,
+    scale: bool = True,
+    fs: Any = None,
+) -> Array:
+    """The coefficients of a filter without recursion that lets some frequencies pass.
+
+    Args:
+        numtaps: How many coefficients.
+        cutoff: The edges between what passes and what does not, in rising order, which may be a
+            tensor; with 1 for half of the sampling rate, unless `fs` is given.
+        width: How wide an edge may be, for which a Kaiser window is taken instead of `window`.
+        window: The name of a window of SciPy, or an array, which may be a tensor.
+        pass_zero: Whether frequency 0 passes; or "lowpass", "highpass", "bandpass", "bandstop".
+        scale: Whether the filter is scaled to let the middle of its first band pass as it is.
+        fs: The sampling rate; 2 if it is None.
+
+    Raises:
+        ArgumentError: An option has another value, a frequency is out of range, or half of the
+            sampling rate is to pass, which an even number of coefficients cannot do.
+        ShapeError: Edges or the window do not have one axis of as many elements.
+
+    >>> gt.signal.firwin(3, 0.5).round(6)
+    array([0.046221, 0.907557, 0.046221])
+    """
+    numtaps = operator.index(numtaps)
+    half_rate = (2 if fs is None else fs) / 2
+    edges = as_array(cutoff)
+    if len(edges.shape) > 1 or 0 in edges.shape or numtaps < 1:
+        raise ShapeError(
+            f"firwin: came {numtaps} coefficients and cutoff of shape {edges.shape}; needed at "
+            "least one of both, along one axis"
+        )
+    edges = reshape(astype(edges, np.float64, copy=False), (-1,)) / half_rate
+    if not rising(edges, below=1.0):
+        raise ArgumentError(
+            f"firwin: came cutoff={cutoff}; needed frequencies that rise, above 0 and below half "
+            "of the sampling rate"
+        )
+    count = edges.shape[0]
+    zero = _passes_zero(pass_zero, count)
+    last = bool(count & 1) != zero
+    if last and numtaps % 2 == 0:
+        raise ArgumentError(
+            f"firwin: came {numtaps} coefficients for a filter that lets half of the sampling rate "
+            "pass; needed an odd number"
+        )
+    bands = concatenate([np.zeros(int(zero)), edges, np.ones(int(last))])
+    places = np.arange(numtaps) - (numtaps - 1) / 2
+    column = reshape(bands, (-1, 1))
+    waves = column * sinc(column * places)
+    # Up to the upper edges of all bands, less up to their lower ones.
+    signs = np.tile([-1.0, 1.0], bands.shape[0] // 2)[:, None]
+    h = sum_of(signs * waves, axis=0) * _window(window, numtaps, width, half_rate)
+    if not scale:
+        return h
+    low, high = functions["getitem"](bands, 0), functions["getitem"](bands, 1)
+    middle = 0.0 if zero else 1.0 if last and count == 1 else (low + high) / 2
+    return h / sum_of(h * cos(np.pi * places * middle))

@@ -1,0 +1,240 @@
+"""What filters do to frequencies: their complex responses, and how much they delay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.define import answers, functions
+from gradtape.errors import ShapeError, UnsupportedError
+from gradtape.ops.arguments import as_array
+from gradtape.ops.arithmetic import absolute
+from gradtape.ops.arrays.known import values_of
+from gradtape.ops.cast import conj_if_complex, real
+from gradtape.ops.exponential import exp
+from gradtape.ops.product import prod
+from gradtape.ops.rearrange import flip
+from gradtape.ops.select import where
+from gradtape.ops.shape import reshape
+from gradtape.ops.signal.direct import convolve_over
+from gradtape.ops.signal.filters import sections_of
+from gradtape.typing import Array, ArrayLike
+
+_RATE = 2 * np.pi
+
+
+def _angles(worN: Any, whole: bool, fs: Any, include_nyquist: bool = False) -> tuple[Any, Any]:
+    """Frequencies in radians per sample, and as they are given back."""
+    if isinstance(worN, int | np.integer) or worN is None:
+        end = _RATE if whole else np.pi
+        endpoint = include_nyquist and not whole
+        w = np.linspace(0, end, 512 if worN is None else int(worN), endpoint=endpoint)
+        return w, w * (fs / _RATE)
+    given = as_array(worN)
+    return given * (_RATE / fs), given
+
+
+def _vector(name: str, x: ArrayLike) -> Any:
+    x = as_array(x)
+    if len(x.shape) > 1 or 0 in x.shape:
+        raise ShapeError(f"{name}: came coefficients of shape {x.shape}; needed one axis")
+    return reshape(x, (-1,))
+
+
+def _delayed(w: Any, c: Any) -> Any:
+    """Σ cₖ·exp(−i·w·k)."""
+    return exp(-1j * (reshape(w, (*w.shape, 1)) * np.arange(c.shape[0]))) @ (c + 0j)
+
+
+def _refuse_plot(name: str, plot: Any) -> None:
+    if plot is not None:
+        raise UnsupportedError(f"{name}: came plot=; call it on the result")
+
+
+@answers("scipy.signal.freqz")
+def freqz(
+    b: ArrayLike,
+    /,
+    a: ArrayLike = 1,
+    worN: Any = 512,
+    whole: bool = False,
+    plot: Any = None,
+    fs: Any = _RATE,
+    include_nyquist: bool = False,
+) -> tuple[Any, Array]:
+    """The complex response of a digital filter to frequencies, differentiable in all three.
+
+    Args:
+        b: The coefficients of the signal.
+        a: The coefficients of the result.
+        worN: How many frequencies, or which; they may be a tensor.
+        whole: Whether they go up to the sampling rate, and not to half of it.
+        plot: An option of SciPy, which raises.
+        fs: The sampling rate; frequencies are in radians per sample if it is not given.
+        include_nyquist: Whether half of the sampling rate is the last one.
+
+    Returns:
+        The frequencies, and the response.
+
+    Raises:
+        ShapeError: Coefficients do not have one axis.
+
+    >>> w, h = gt.signal.freqz([0.5, 0.5], worN=2)
+    >>> np.abs(h).round(6)
+    array([1.      , 0.707107])
+    """
+    _refuse_plot("freqz", plot)
+    b, a = _vector("freqz", b), _vector("freqz", a)
+    w, given = _angles(worN, whole, fs, include_nyquist)
+    return given, _delayed(w, b) / _delayed(w, a)
+
+
+@answers("scipy.signal.freqz_sos", "scipy.signal.sosfreqz")
+def freqz_sos(
+    sos: ArrayLike, /, worN: Any = 512, whole: bool = False, fs: Any = _RATE
+) -> tuple[Any, Array]:
+    """The complex response of sections of second order, as `gt.signal.freqz` has it.
+
+    Args:
+        sos: One row per section, as for `gt.signal.sosfilt`.
+        worN: How many frequencies, or which.
+        whole: Whether they go up to the sampling rate.
+        fs: The sampling rate.
+
+    >>> np.abs(gt.signal.freqz_sos([[0.5, 0.5, 0.0, 1.0, 0.0, 0.0]], worN=2)[1]).round(6)
+    array([1.      , 0.707107])
+    """
+    sos = sections_of("freqz_sos", sos)
+    w, given = _angles(worN, whole, fs)
+    waves = exp(-1j * (reshape(w, (*w.shape, 1)) * np.arange(3)))
+    part = functions["getitem"]
+    above, below = (waves @ (part(sos, (slice(None), s)).mT + 0j) for s in (slice(3), slice(3, 6)))
+    return given, prod(above / below, axis=-1)
+
+
+sosfreqz = freqz_sos
+
+
+@answers("scipy.signal.freqz_zpk")
+def freqz_zpk(
+    z: ArrayLike, p: ArrayLike, k: ArrayLike, /, worN: Any = 512, whole: bool = False,
+    fs: Any = _RATE,
+) -> tuple[Any, Array]:  # fmt: skip
+    """The complex response of a digital filter given by zeros, poles and gain.
+
+    Args:
+        z: The zeros.
+        p: The poles.
+        k: The gain.
+        worN: How many frequencies, or which, as for `gt.signal.freqz`.
+        whole: Whether they go up to the sampling rate.
+        fs: The sampling rate.
+
+    >>> np.abs(gt.signal.freqz_zpk([-1.0], [], 0.5, worN=2)[1]).round(6)
+    array([1.      , 0.707107])
+    """
+    w, given = _angles(worN, whole, fs)
+    return given, _of_roots("freqz_zpk", exp(1j * w), z, p, k)
+
+
+def _of_roots(name: str, at: Any, z: ArrayLike, p: ArrayLike, k: ArrayLike) -> Any:
+    """k·∏(at − z)/∏(at − p)."""
+    z, p = as_array(z), as_array(p)
+    if len(z.shape) != 1 or len(p.shape) != 1:
+        raise ShapeError(
+            f"{name}: came zeros and poles of shapes {z.shape} and {p.shape}; needed vectors"
+        )
+    at = reshape(at, (*at.shape, 1))
+    return as_array(k) * prod(at - z, axis=-1) / prod(at - p, axis=-1)
+
+
+def _found(name: str, worN: Any, find: Any) -> Any:
+    """Frequencies of an analog filter: those given, or so many where SciPy finds something."""
+    if not isinstance(worN, int | np.integer) and worN is not None:
+        return as_array(worN)
+    return find(200 if worN is None else int(worN))
+
+
+@answers("scipy.signal.freqs")
+def freqs(b: ArrayLike, a: ArrayLike, /, worN: Any = 200, plot: Any = None) -> tuple[Any, Array]:
+    """The complex response of an analog filter to frequencies, differentiable in all three.
+
+    Args:
+        b: The coefficients of the numerator, the highest power first.
+        a: Those of the denominator.
+        worN: Which frequencies, in radians per time; or how many, around where zeros and poles are,
+            which looks at the values of the coefficients.
+        plot: An option of SciPy, which raises.
+
+    Returns:
+        The frequencies, and the response.
+
+    >>> w, h = gt.signal.freqs([1.0], [1.0, 1.0], [0.0, 1.0])
+    >>> h
+    array([1. +0.j , 0.5-0.5j])
+    """
+    _refuse_plot("freqs", plot)
+    b, a = _vector("freqs", b), _vector("freqs", a)
+
+    def find(count: int) -> Any:
+        import scipy.signal
+
+        return scipy.signal.findfreqs(values_of(b), values_of(a), count)
+
+    w = _found("freqs", worN, find)
+    value = functions["polyval"]
+    return w, value(b + 0j, 1j * w) / value(a + 0j, 1j * w)
+
+
+@answers("scipy.signal.freqs_zpk")
+def freqs_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, worN: Any = 200) -> tuple[Any, Array]:
+    """The complex response of an analog filter given by zeros, poles and gain.
+
+    Args:
+        z: The zeros.
+        p: The poles.
+        k: The gain.
+        worN: Which frequencies, or how many, as for `gt.signal.freqs`.
+
+    >>> gt.signal.freqs_zpk([], [-1.0], 1.0, [0.0, 1.0])[1]
+    array([1. +0.j , 0.5-0.5j])
+    """
+    z, p = as_array(z), as_array(p)
+
+    def find(count: int) -> Any:
+        import scipy.signal
+
+        return scipy.signal.findfreqs(values_of(z), values_of(p), count, kind="zp")
+
+    w = _found("freqs_zpk", worN, find)
+    return w, _of_roots("freqs_zpk", 1j * w, z, p, k)
+
+
+@answers("scipy.signal.group_delay")
+def group_delay(
+    system: tuple[ArrayLike, ArrayLike], /, w: Any = 512, whole: bool = False, fs: Any = _RATE
+) -> tuple[Any, Array]:
+    """By how many samples a digital filter delays frequencies: minus the slope of its phase.
+
+    Args:
+        system: The coefficients b and a.
+        w: How many frequencies, or which, as for `gt.signal.freqz`.
+        whole: Whether they go up to the sampling rate.
+        fs: The sampling rate.
+
+    Returns:
+        The frequencies, and the delay; 0 where nothing comes through and there is none.
+
+    >>> gt.signal.group_delay(([0.0, 0.0, 1.0], [1.0]), 2)[1].round(12)
+    array([2., 2.])
+    """
+    b, a = (_vector("group_delay", one) for one in system)
+    angles, given = _angles(w, whole, fs)
+    # Of b·conj(a turned around), whose response has the same phase but for a delay.
+    c = convolve_over(b, conj_if_complex(flip(a, 0)), ndim=1, full=True)
+    below = _delayed(angles, c)
+    none = absolute(below) < 10 * np.finfo(np.float64).eps
+    slope = _delayed(angles, c * np.arange(c.shape[0]))
+    delay = real(slope / where(none, 1.0, below)) - (a.shape[0] - 1)
+    return given, where(none, 0.0, delay)

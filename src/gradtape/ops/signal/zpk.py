@@ -1,0 +1,377 @@
+"""Filters by their zeros, poles and gain: analog ones moved, made digital, made coefficients of.
+
+All is arithmetic with complex numbers, so that a filter is differentiable in what it is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_together
+from gradtape.core.define import answers, functions, general
+from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
+from gradtape.ops.arguments import as_array
+from gradtape.ops.arrays.known import values_if_known, values_of
+from gradtape.ops.cast import astype, real
+from gradtape.ops.exponential import sqrt
+from gradtape.ops.gather import take
+from gradtape.ops.join import concatenate, stack
+from gradtape.ops.product import prod
+from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.ops.signal.filters import sections_of
+from gradtape.ops.signal.parts import part
+from gradtape.typing import Array, ArrayLike
+
+Zpk = tuple[Any, Any, Any]
+
+# ---- arguments ----------------------------------------------------------------------------------
+
+
+def _filter(name: str, z: ArrayLike, p: ArrayLike, k: ArrayLike) -> Zpk:
+    """Zeros and poles as complex vectors, and the gain; as many poles as zeros, or more."""
+    z, p, k = as_array(z), as_array(p), as_array(k)
+    if len(z.shape) > 1 or len(p.shape) > 1 or k.shape not in ((), (1,)):
+        raise ShapeError(
+            f"{name}: came zeros, poles and a gain of shapes {z.shape}, {p.shape} and {k.shape}; "
+            "needed two vectors and a number"
+        )
+    z, p = (astype(reshape(one, (-1,)), np.complex128, copy=False) for one in (z, p))
+    return z, p, reshape(k, ())
+
+
+def _moved(name: str, z: ArrayLike, p: ArrayLike, k: ArrayLike) -> tuple[Any, Any, Any, int]:
+    """The same, and how many zeros lie at infinity."""
+    z, p, k = _filter(name, z, p, k)
+    degree = p.shape[0] - z.shape[0]
+    if degree < 0:
+        raise ArgumentError(
+            f"{name}: came {z.shape[0]} zeros and {p.shape[0]} poles; needed no more zeros than "
+            "poles"
+        )
+    return z, p, k, degree
+
+
+def _ratio(z: Any, p: Any, at: Any) -> Any:
+    """∏(at − z)/∏(at − p), which is real of conjugate pairs."""
+    return real(prod(at - z) / prod(at - p))
+
+
+def _with(roots: Any, more: Any, count: int) -> Any:
+    """Roots and one more, several times."""
+    more = astype(as_array(more), np.complex128, copy=False)
+    return concatenate([roots, broadcast_to(more, (count,))]) if count else roots
+
+
+def rising(frequencies: Any, below: float) -> bool:
+    """Whether frequencies rise between 0 and a bound, as far as their values are known."""
+    known = values_if_known(frequencies)
+    if known is None:
+        return True
+    bounded = (known > 0).all() and (known < below).all()
+    return bool(bounded and (np.diff(known.ravel()) > 0).all())
+
+
+# ---- from a low-pass filter at frequency 1 ------------------------------------------------------
+
+
+@answers("scipy.signal.lp2lp_zpk")
+def lp2lp_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, wo: Any = 1.0) -> Zpk:
+    """An analog low-pass filter at another frequency.
+
+    Args:
+        z: The zeros of one at frequency 1.
+        p: Its poles.
+        k: Its gain.
+        wo: The frequency, which may be a tensor.
+
+    Returns:
+        The zeros, poles and gain.
+
+    Raises:
+        ArgumentError: There are more zeros than poles.
+
+    >>> z, p, k = gt.signal.lp2lp_zpk([], [-1.0], 1.0, 3.0)
+    >>> float(p[0].real), float(k)
+    (-3.0, 3.0)
+    """
+    z, p, k, degree = _moved("lp2lp_zpk", z, p, k)
+    return wo * z, wo * p, k * wo**degree
+
+
+@answers("scipy.signal.lp2hp_zpk")
+def lp2hp_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, wo: Any = 1.0) -> Zpk:
+    """An analog high-pass filter from a low-pass one.
+
+    Args:
+        z: The zeros of a low-pass filter at frequency 1.
+        p: Its poles.
+        k: Its gain.
+        wo: The frequency of the high-pass filter, which may be a tensor.
+
+    >>> z, p, k = gt.signal.lp2hp_zpk([], [-1.0], 1.0, 3.0)
+    >>> float(z[0].real), float(p[0].real), float(k)
+    (0.0, -3.0, 1.0)
+    """
+    z, p, k, degree = _moved("lp2hp_zpk", z, p, k)
+    return _with(wo / z, 0.0, degree), wo / p, k * _ratio(z, p, 0)
+
+
+def _split(roots: Any, wo: Any) -> Any:
+    """Both solutions s of s + wo²/s = 2·root."""
+    away = sqrt(roots * roots - wo * wo)
+    return concatenate([roots + away, roots - away])
+
+
+@answers("scipy.signal.lp2bp_zpk")
+def lp2bp_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, wo: Any = 1.0, bw: Any = 1.0) -> Zpk:
+    """An analog band-pass filter from a low-pass one.
+
+    Args:
+        z: The zeros of a low-pass filter at frequency 1.
+        p: Its poles.
+        k: Its gain.
+        wo: The middle of the band, which may be a tensor.
+        bw: Its width, likewise.
+
+    >>> z, p, k = gt.signal.lp2bp_zpk([], [-1.0], 1.0, 2.0, 5.0)
+    >>> np.round(p.real, 12)
+    array([-1., -4.])
+    """
+    z, p, k, degree = _moved("lp2bp_zpk", z, p, k)
+    zeros, poles = (_split(roots * (bw / 2), wo) for roots in (z, p))
+    return _with(zeros, 0.0, degree), poles, k * bw**degree
+
+
+@answers("scipy.signal.lp2bs_zpk")
+def lp2bs_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, wo: Any = 1.0, bw: Any = 1.0) -> Zpk:
+    """An analog band-stop filter from a low-pass one.
+
+    Args:
+        z: The zeros of a low-pass filter at frequency 1.
+        p: Its poles.
+        k: Its gain.
+        wo: The middle of the band, which may be a tensor.
+        bw: Its width, likewise.
+
+    >>> z, p, k = gt.signal.lp2bs_zpk([], [-1.0], 1.0, 2.0, 5.0)
+    >>> np.round(z.imag, 12)
+    array([ 2., -2.])
+    """
+    z, p, k, degree = _moved("lp2bs_zpk", z, p, k)
+    zeros, poles = (_split((bw / 2) / roots, wo) for roots in (z, p))
+    for place in (1j * wo, -1j * wo):
+        zeros = _with(zeros, place, degree)
+    return zeros, poles, k * _ratio(z, p, 0)
+
+
+@answers("scipy.signal.bilinear_zpk")
+def bilinear_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, fs: Any) -> Zpk:
+    """A digital filter from an analog one, by s = 2·fs·(z − 1)/(z + 1).
+
+    Args:
+        z: The zeros of the analog filter.
+        p: Its poles.
+        k: Its gain.
+        fs: The sampling rate, which may be a tensor.
+
+    >>> z, p, k = gt.signal.bilinear_zpk([], [-2.0], 2.0, 1.0)
+    >>> float(z[0].real), float(p[0].real), float(k)
+    (-1.0, 0.0, 0.5)
+    """
+    z, p, k, degree = _moved("bilinear_zpk", z, p, k)
+    twice = 2.0 * fs
+    zeros, poles = ((twice + roots) / (twice - roots) for roots in (z, p))
+    return _with(zeros, -1.0, degree), poles, k * _ratio(z, p, twice)
+
+
+# ---- coefficients -------------------------------------------------------------------------------
+
+
+def expanded(roots: Any) -> Any:
+    """The coefficients of ∏(x − root), the highest power first."""
+    none = np.zeros(1, np.complex128)
+    out: Any = np.ones(1, np.complex128)
+    for i in range(roots.shape[0]):
+        out = concatenate([out, none]) - part(roots, i, i + 1) * concatenate([none, out])
+    return out
+
+
+def in_pairs(z: Any, p: Any, k: Any) -> tuple[Any, Any]:
+    """The real coefficients b and a of a filter whose zeros and poles come in conjugate pairs."""
+    return k * real(expanded(z)), real(expanded(p))
+
+
+def _paired(roots: Any) -> bool:
+    """Whether numbers are real, or come in conjugate pairs, by their values."""
+    values = values_of(roots)
+    above, below = (np.sort_complex(values[sign * values.imag > 0]) for sign in (1, -1))
+    return bool(np.array_equal(above, np.sort_complex(below.conj())))
+
+
+@answers("scipy.signal.zpk2tf")
+def zpk2tf(z: ArrayLike, p: ArrayLike, k: ArrayLike, /) -> tuple[Array, Array]:
+    """The coefficients b and a of a filter with some zeros, poles and gain.
+
+    Args:
+        z: The zeros.
+        p: The poles.
+        k: The gain.
+
+    Returns:
+        The coefficients, real if the numbers are, or come in conjugate pairs. Under `jit`, complex
+        ones raise, as that cannot be known.
+
+    >>> b, a = gt.signal.zpk2tf([1.0], [0.5], 2.0)
+    >>> b, a
+    (array([ 2., -2.]), array([ 1. , -0.5]))
+    """
+    plain = [as_array(roots).dtype.kind != "c" for roots in (z, p)]
+    z, p, k = _filter("zpk2tf", z, p, k)
+    b, a = (
+        real(expanded(roots)) if known or _paired(roots) else expanded(roots)
+        for roots, known in zip((z, p), plain, strict=True)
+    )
+    return k * b, a
+
+
+@answers("scipy.signal.sos2tf")
+def sos2tf(sos: ArrayLike, /) -> tuple[Array, Array]:
+    """The coefficients b and a of a filter made of sections of second order.
+
+    Args:
+        sos: One row per section, as for `gt.signal.sosfilt`.
+
+    >>> b, a = gt.signal.sos2tf([[1.0, 1.0, 0.0, 1.0, -0.5, 0.0]])
+    >>> b, a
+    (array([1., 1., 0.]), array([ 1. , -0.5,  0. ]))
+    """
+    sos = sections_of("sos2tf", sos)
+    product, row = functions["polymul"], functions["getitem"]
+    b, a = part(row(sos, 0), 0, 3), part(row(sos, 0), 3, 6)
+    for i in range(1, sos.shape[0]):
+        b, a = product(b, part(row(sos, i), 0, 3)), product(a, part(row(sos, i), 3, 6))
+    return b, a
+
+
+# ---- sections of second order -------------------------------------------------------------------
+
+# Numbers whose imaginary part is less than this part of them are real, as in SciPy.
+_REAL = 100 * np.finfo(np.float64).eps
+
+
+class _Root:
+    """A real number, or a pair of conjugate ones, and where in an array it is."""
+
+    def __init__(self, value: complex, place: int, other: int | None) -> None:
+        self.value, self.place, self.other = value, place, other
+
+    @property
+    def is_real(self) -> bool:
+        return self.other is None
+
+
+def _roots(values: Any) -> list[_Root]:
+    """Pairs first, both kinds by their real part."""
+    is_real = np.abs(values.imag) <= _REAL * np.abs(values)
+    above = np.flatnonzero(~is_real & (values.imag > 0))
+    below = np.flatnonzero(~is_real & (values.imag < 0)).tolist()
+    found = []
+    for place in above[np.argsort(values[above].real, kind="stable")]:
+        distance = [abs(values[other] - values[place].conj()) for other in below]
+        if not distance or min(distance) > 1e-6 * abs(values[place]):
+            raise ArgumentError(f"zpk2sos: came {values[place]} without its conjugate")
+        found.append(_Root(values[place], place, below.pop(int(np.argmin(distance)))))
+    if below:
+        raise ArgumentError(f"zpk2sos: came {values[below[0]]} without its conjugate")
+    singles = np.flatnonzero(is_real)
+    ordered = singles[np.argsort(values[singles].real, kind="stable")]
+    return found + [_Root(values[place].real, place, None) for place in ordered]
+
+
+def _taken(roots: list[_Root], key: Callable[[_Root], float], only_real: bool = False) -> _Root:
+    """Take the root out of a list for which the key is least."""
+    chosen = min((r for r in roots if r.is_real or not only_real), key=key)
+    roots.remove(chosen)
+    return chosen
+
+
+def _pairs_of(z: Any, p: Any) -> Any:
+    """For each section, where its two zeros and two poles are; there are as many, even in number.
+
+    Poles closest to the unit circle come last, each with the zeros closest to it.
+    """
+    zeros, poles, sections = _roots(z), _roots(p), []
+
+    def from_circle(root: _Root) -> float:
+        return abs(1 - abs(root.value))
+
+    while poles:
+        pole = _taken(poles, from_circle)
+        second = pole.other if pole.other is not None else _taken(poles, from_circle, True).place
+
+        def from_pole(root: _Root, at: complex = pole.value) -> float:
+            return abs(root.value - at)
+
+        zero = _taken(zeros, from_pole)
+        other = zero.other if zero.other is not None else _taken(zeros, from_pole, True).place
+        sections.append((zero.place, other, pole.place, second))
+    return np.array(sections[::-1], np.intp)
+
+
+def _pairs_forward(xp: Any, z: Any, p: Any) -> Any:
+    out = np.empty((*z.shape[:-1], z.shape[-1] // 2, 4), np.intp)
+    for i in np.ndindex(*z.shape[:-1]):
+        out[i] = _pairs_of(z[i], p[i])
+    return out
+
+
+# Which zeros and poles go together is constant between filters where it changes.
+_pairs = general(
+    "sos_pairs",
+    _pairs_forward,
+    infer=lambda z, p: Aval((*z.shape[:-1], z.shape[-1] // 2, 4), np.dtype(np.intp)),
+    batch=batch_together,
+)
+
+
+@answers("scipy.signal.zpk2sos")
+def zpk2sos(
+    z: ArrayLike, p: ArrayLike, k: ArrayLike, /, pairing: str | None = None, *, analog: bool = False
+) -> Array:
+    """Sections of second order from zeros, poles and gain, which come in conjugate pairs.
+
+    Args:
+        z: The zeros of a digital filter.
+        p: Its poles.
+        k: Its gain.
+        pairing: "nearest", also None: each pole goes with the zeros nearest to it, and those
+            closest to the unit circle come last. SciPy's other ways raise.
+        analog: Only False.
+
+    Raises:
+        ArgumentError: Something complex comes without its conjugate.
+        UnsupportedError: `pairing` or `analog` is something else.
+
+    >>> gt.signal.zpk2sos([-1.0], [0.5], 2.0)
+    array([[ 2. ,  2. , -0. ,  1. , -0.5,  0. ]])
+    """
+    if pairing not in (None, "nearest") or analog:
+        raise UnsupportedError(
+            f"zpk2sos: came pairing={pairing!r}, analog={analog}; needed 'nearest' and a digital "
+            "filter; use scipy.signal.zpk2sos for constants"
+        )
+    z, p, k = _filter("zpk2sos", z, p, k)
+    size = max(z.shape[0], p.shape[0], 1)
+    size += size % 2
+    z, p = (_with(roots, 0.0, size - roots.shape[0]) for roots in (z, p))
+    pairs, part_of = _pairs(z, p), functions["getitem"]
+    first, second = (take(z, part_of(pairs, (slice(None), i))) for i in (0, 1))
+    third, fourth = (take(p, part_of(pairs, (slice(None), i))) for i in (2, 3))
+    one = np.ones(size // 2)
+    gains = concatenate([reshape(k, (1,)), one[1:]])
+    above = [gains, gains * -real(first + second), gains * real(first * second)]
+    return stack([*above, one, -real(third + fourth), real(third * fourth)], -1)
