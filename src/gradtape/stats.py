@@ -5,30 +5,21 @@ density is -inf and its gradient 0.
 """
 
 from gradtape.ops.stats.continuous import (
-    beta,
     cauchy,
-    chi2,
     expon,
-    f,
-    gamma,
     gumbel_l,
     gumbel_r,
-    halfnorm,
-    invgamma,
     laplace,
     logistic,
-    lognorm,
-    norm,
     pareto,
     rayleigh,
-    t,
-    truncnorm,
     uniform,
-    vonmises,
     weibull_min,
 )
 from gradtape.ops.stats.discrete import bernoulli, binom, geom, nbinom, poisson
+from gradtape.ops.stats.gamma_family import beta, chi2, f, gamma, invgamma, t
 from gradtape.ops.stats.multivariate import dirichlet, multinomial, multivariate_normal
+from gradtape.ops.stats.normal_family import halfnorm, lognorm, norm, truncnorm, vonmises
 
 __all__ = [
     "bernoulli",

@@ -31,7 +31,9 @@ def reduced(losses: Any, reduction: str) -> Any:
 def bad(function: Any) -> list[Raises]:
     name = function.__name__
     return [
-        Raises((draw(2), draw(3)), ShapeError, f"{name}: came shapes .2,., .3,.; needed ones"),
+        Raises(
+            (draw(2), draw(3)), ShapeError, f"{name}: came shapes .2,. and .3,.; needed the same"
+        ),
         Raises((X, Y), ArgumentError, f"{name}: came reduction='max'", {"reduction": "max"}),
     ]
 
@@ -93,12 +95,12 @@ NUMBERS = [
     ),
     OpCase(
         nn.mse_loss,
-        (X, draw(3)),
+        (X, np.array(0.25)),
         mse_loss,
         {"reduction": "none"},
         ops=("squared_error",),
         dtypes=(np.float64, np.float32, np.float16),
-        label="none",
+        label="one-target",
         torch=lambda torch, x, y, **params: torch.nn.functional.mse_loss(
             x, y.expand_as(x), **params
         ),
@@ -359,7 +361,7 @@ LIKELIHOODS = [
         rtol=64,
         at=[At(([1.0], [1.0], [0.0]), ([0.0], [0.0], [5e5]))],
         raises=[
-            Raises((X, Y, draw(4)), ShapeError, "gaussian_nll_loss: came shapes"),
+            Raises((X, Y, draw(4)), ShapeError, "gaussian_nll_loss: came a variance of shape"),
             Raises((X, Y, P), ArgumentError, "came reduction='max'", {"reduction": "max"}),
         ],
     ),

@@ -197,7 +197,7 @@ SUMS = [
     OpCase(
         lp_slope,
         (draw(1, 4, low=0.5),),
-        lambda x: (x**0.5 * np.repeat((x**1.5).reshape(1, 2, 2).sum(-1) ** (-1 / 3), 2, 1)),
+        lambda x: x**0.5 * np.repeat((x**1.5).reshape(1, 2, 2).sum(-1) ** (-1 / 3), 2, 1),
         ops=("lp_pool", *AVERAGE),
         label="lp",
         at=[At((np.array([[0.0, 0.0, 1.0, 1.0]]),), ([[0.0, 0.0, 0.0, 0.0]],))],

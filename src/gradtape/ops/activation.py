@@ -175,11 +175,11 @@ def _elu_forward(xp: Any, x: Any, alpha: float) -> Any:
     return xp.maximum(x, 0) + alpha * xp.expm1(xp.minimum(x, 0))
 
 
-# d elu(x) = (out + α)·dx = α·eˣ·dx for x ≤ 0, dx else
+# d elu(x) = α·eˣ·dx for x ≤ 0, dx else; not out + α, which cancels far out
 _elu = parametric(
     "elu",
     _elu_forward,
-    lambda ct, out, x, alpha: where(x <= 0, ct * (out + alpha), ct),
+    lambda ct, _out, x, alpha: where(x <= 0, ct * (alpha * exp(mask(x, x <= 0))), ct),
     lower=functools.partial(_elu_forward, scalar),
 )
 

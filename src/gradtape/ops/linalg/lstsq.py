@@ -22,10 +22,11 @@ from gradtape.core.define import (
     unbroadcast,
 )
 from gradtape.core.tensor import Tensor, concrete, innermost
-from gradtape.errors import ArgumentError, ConversionError
-from gradtape.ops.cast import conj, real
+from gradtape.errors import ArgumentError, ConversionError, NotDifferentiableError
+from gradtape.ops.cast import astype, conj, real, stop_gradient
+from gradtape.ops.exponential import cbrt
 from gradtape.ops.linalg.columns import in_columns
-from gradtape.ops.linalg.common import adjoint, square, without_effect
+from gradtape.ops.linalg.common import MATRIX, adjoint, square, without_effect
 from gradtape.ops.linalg.hermitian import mirrored
 from gradtape.ops.linalg.stacks import batch_stacks, computed_in, matrix_stack, stack_of
 from gradtape.ops.matmul import by_left
@@ -34,6 +35,9 @@ from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import where
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.typing import Array, ArrayLike
+
+# Half the spacing of float64, which LAPACK takes for a negative cutoff
+_SPACING = 2.0**-53
 
 # ---- pseudo-inverse -----------------------------------------------------------------------------
 
@@ -190,8 +194,14 @@ def _infer_lstsq(a: Aval, b: Aval, rcond: float) -> tuple[Aval, Aval]:
     return Aval((*stack, a.shape[-1], b.shape[-1]), dtype), Aval(stack, np.dtype(np.intc))
 
 
+def _pinv_in_double(a: Any, rcond: float) -> Any:
+    """The pseudo-inverse as the forward computes: what is 0 in double is not 0 in single."""
+    wide = np.result_type(a.dtype, np.float64)
+    return astype(_pinv(astype(a, wide, copy=False), rtol=rcond, hermitian=False), a.dtype)
+
+
 def _lstsq_vjp(wanted: Any, ct: Any, out: Any, a: Any, b: Any, rcond: float) -> Any:
-    (x, _), p = out, _pinv(a, rtol=rcond, hermitian=False)
+    (x, _), p = out, _pinv_in_double(a, rcond)
     back = adjoint(p) @ ct[0]
     by_matrix = None
     if wanted[0]:
@@ -203,7 +213,7 @@ def _lstsq_vjp(wanted: Any, ct: Any, out: Any, a: Any, b: Any, rcond: float) -> 
 
 
 def _lstsq_jvp(tangents: Sequence[Any], out: Any, a: Any, b: Any, rcond: float) -> Any:
-    (da, db), (x, _), p = tangents, out, _pinv(a, rtol=rcond, hermitian=False)
+    (da, db), (x, _), p = tangents, out, _pinv_in_double(a, rcond)
     if da is None:
         return p @ db, None
     change = (-da @ x) if db is None else db - da @ x
@@ -249,20 +259,20 @@ def lstsq(
             that keep its rank.
         b: A vector if it has one axis, else a matrix of columns or a stack of them.
         rcond: Singular values count as 0 if they are not larger than the largest one times this;
-            None is the spacing of numbers times the larger number of rows and columns.
+            None is the spacing of float64, in which NumPy computes, times the larger number of rows
+            and columns; a negative number is half of that spacing.
         cond: SciPy's name for `rcond`.
 
     Returns:
         A named tuple: `x`; `residuals`, the sum of squares of `a @ x - b` for each column, and
         empty if there are no more rows than columns or the rank is less than the number of columns
         (under `jit` and `vmap`, where a shape cannot depend on a rank, NaN instead); `rank`; and
-        `s`, the singular values of `a`.
+        `s`, the singular values of `a`. Where `a` lacks rank they have no second derivatives; in
+        forward mode these are infinite or NaN then.
 
     Raises:
         LinAlgError: `a` has less than two axes, or has no decomposition.
         ShapeError: `b` does not fit.
-        NotDifferentiableError: A second derivative in forward mode where `a` lacks rank: `s` has
-            none there. `pinv(a) @ b` has.
 
     >>> gt.linalg.lstsq(np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), np.array([1.0, 3.0, 5.0])).x
     array([1., 2.])
@@ -270,9 +280,10 @@ def lstsq(
     a, b = matrix_stack("lstsq", a), inexact(b)
     rows, columns = a.shape[-2:]
     cutoff = rcond if cond is None else cond
-    if cutoff is None or cutoff < 0:
-        spacing = float(np.finfo(a.dtype).eps)
-        cutoff = spacing * max(rows, columns) if cutoff is None else spacing
+    if cutoff is None:
+        cutoff = 2 * _SPACING * max(rows, columns)
+    elif cutoff < 0:
+        cutoff = _SPACING
     ranks: list[Any] = []
     residuals: list[Any] = []
 
@@ -284,9 +295,22 @@ def lstsq(
         return x
 
     x = in_columns("lstsq", solve, a, b)
-    return LstsqResult(
-        x, _chosen(residuals[0], ranks[0], rows, columns), ranks[0], functions["svdvals"](a)
-    )
+    return LstsqResult(x, _chosen(residuals[0], ranks[0], rows, columns), ranks[0], _values(a))
+
+
+def _values(a: Any) -> Any:
+    """The singular values; an infinite derivative where they have none that forward mode asks for.
+
+    Forward mode differentiates all that is computed: the error would come up where nobody looks at
+    singular values, but at the solution, which has all its derivatives.
+    """
+    try:
+        return functions["svdvals"](a)
+    except NotDifferentiableError:
+        still = stop_gradient(a)
+        # The cube root of 0 is 0, and infinitely steep.
+        moved = cbrt(sum_of(real(a - still), MATRIX))
+        return functions["svdvals"](still) + reshape(moved, (*moved.shape, 1))
 
 
 def _chosen(residuals: Any, rank: Any, rows: int, columns: int) -> Any:

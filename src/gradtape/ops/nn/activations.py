@@ -15,6 +15,7 @@ from gradtape.core.define import elementwise
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.activation import sigmoid, softplus as softplus_of
 from gradtape.ops.arguments import as_array
+from gradtape.ops.exponential import exp
 from gradtape.ops.parametric import parametric
 from gradtape.ops.select import clip, mask, where
 from gradtape.ops.shape import reshape
@@ -83,7 +84,7 @@ def hardtanh(x: ArrayLike, /, min_val: float = -1.0, max_val: float = 1.0) -> Ar
         max_val: The upper end.
 
     Raises:
-        ArgumentError: The lower end is not below the upper one.
+        ArgumentError: The lower end is above the upper one.
 
     >>> gt.nn.hardtanh(np.array([-3.0, 0.5, 3.0]))
     array([-1. ,  0.5,  1. ])
@@ -245,10 +246,10 @@ def _selu_forward(xp: Any, x: Any) -> Any:
     return _SCALE * xp.maximum(x, 0) + (_SCALE * _ALPHA) * xp.expm1(xp.minimum(x, 0))
 
 
-# d = λ·dx for x > 0, λα·eˣ·dx = (out + λα)·dx else
+# d = λ·dx for x > 0, λα·eˣ·dx else
 @elementwise(
     _selu_forward,
-    lambda ct, out, x: where(x <= 0, ct * (out + _SCALE * _ALPHA), ct * _SCALE),
+    lambda ct, _out, x: where(x <= 0, ct * (_SCALE * _ALPHA * exp(mask(x, x <= 0))), ct * _SCALE),
     lower=functools.partial(_selu_forward, scalar),
 )
 def selu(x: ArrayLike, /) -> Array:
@@ -263,11 +264,11 @@ def _celu_forward(xp: Any, x: Any, alpha: float) -> Any:
     return xp.maximum(x, 0) + alpha * xp.expm1(xp.minimum(x, 0) / alpha)
 
 
-# d = dx for x > 0, e^(x/α)·dx = (out/α + 1)·dx else
+# d = dx for x > 0, e^(x/α)·dx else
 _celu = parametric(
     "celu",
     _celu_forward,
-    lambda ct, out, x, alpha: where(x <= 0, ct * (out / alpha + 1), ct),
+    lambda ct, _out, x, alpha: where(x <= 0, ct * exp(mask(x, x <= 0) / alpha), ct),
     lower=functools.partial(_celu_forward, scalar),
 )
 

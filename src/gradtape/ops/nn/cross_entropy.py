@@ -42,7 +42,8 @@ def _labels(name: str, target: Any, shape: tuple[int, ...]) -> Any:
     return target
 
 
-def _class_weights(name: str, weight: ArrayLike | None, x: Any) -> Any:
+def class_weights(name: str, weight: ArrayLike | None, x: Any) -> Any:
+    """A weight for each class of logits, as floats of their dtype; None if none are given."""
     if weight is None:
         return None
     weight, classes = as_array(weight), x.shape[-1]
@@ -95,7 +96,9 @@ def cross_entropy(
     Raises:
         IndexingError: There is no such class.
         ShapeError: The shapes do not fit.
-        ArgumentError: There is no such reduction, or the share is not between 0 and 1.
+        ArgumentError: There is no such reduction, the share is not between 0 and 1, or the target
+            is probabilities and there is an `ignore_index`.
+        DTypeError: The target has the shape of the logits, and is not of floats.
 
     >>> x = np.array([[0.0, 0.0], [1000.0, 0.0]])
     >>> gt.nn.cross_entropy(x, np.array([1, 0]), reduction="none")
@@ -109,20 +112,26 @@ def cross_entropy(
         )
     (given,) = floating(x)
     logits, target = _classes_last(name, given), as_array(target)
-    weight = _class_weights(name, weight, logits)
+    weight = class_weights(name, weight, logits)
     if target.shape == given.shape and given.shape != ():
+        if ignore_index >= 0:
+            raise ArgumentError(
+                f"{name}: came ignore_index={ignore_index} with a target of the shape of the "
+                "logits, which is probabilities; leave it out, and give what does not count 0"
+            )
         return _by_probabilities(name, logits, target, weight, reduction, label_smoothing)
     target = _labels(name, target, logits.shape[:-1])
     classes, axis = logits.shape[-1], len(logits.shape) - 1
-    check_classes(target, classes, ignore_index)
+    check_classes(name, target, classes, ignore_index)
     counts = _counts(target, weight, ignore_index)
     if weight is not None and label_smoothing:
         spread = label_smoothing / classes * weight
         hits = class_hits(target, classes=classes, ignore_index=ignore_index)
         own = (1 - label_smoothing) * reshape(counts, (*counts.shape, 1))
-        shares = mask(spread + own * hits, reshape(target != ignore_index, (*target.shape, 1)))
-        shares = astype(shares, logits.dtype, copy=False)
-        return _averaged(dense_cross_entropy(logits, shares, axis=axis), counts, reduction)
+        shares = astype(spread + own * hits, logits.dtype, copy=False)
+        # Masked after all: where nothing counts a mean is NaN, but what is ignored has gradient 0.
+        losses = mask(dense_cross_entropy(logits, shares, axis=axis), target != ignore_index)
+        return _averaged(losses, counts, reduction)
     losses = sparse_cross_entropy(
         logits,
         reshape(target, (*target.shape, 1)),
@@ -166,7 +175,7 @@ def sparse_softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike, /) -> Arr
     name = "sparse_softmax_cross_entropy"
     (logits,) = floating(logits)
     labels = _labels(name, as_array(labels), logits.shape[:-1])
-    check_classes(labels, logits.shape[-1], NOTHING)
+    check_classes(name, labels, logits.shape[-1], NOTHING)
     labels, axis = reshape(labels, (*labels.shape, 1)), len(logits.shape) - 1
     return sparse_cross_entropy(logits, labels, axis=axis, ignore_index=NOTHING, smoothing=0.0)
 
@@ -227,8 +236,8 @@ def nll_loss(
     (x,) = floating(x)
     x = _classes_last("nll_loss", x)
     target = _labels("nll_loss", as_array(target), x.shape[:-1])
-    weight = _class_weights("nll_loss", weight, x)
-    check_classes(target, x.shape[-1], ignore_index)
+    weight = class_weights("nll_loss", weight, x)
+    check_classes("nll_loss", target, x.shape[-1], ignore_index)
     chosen = pick_class(x, reshape(target, (*target.shape, 1)), ignore_index=ignore_index)
     losses = -reshape(chosen, target.shape)
     counts = _counts(target, weight, ignore_index)

@@ -21,6 +21,7 @@ from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
 from gradtape.errors import UnsupportedError
 from gradtape.ops import lowered
+from gradtape.ops.cast import astype
 from gradtape.ops.nn.window_elements import (
     AllWindows,
     infer_windows,
@@ -151,6 +152,14 @@ def _steepness(out: Any, p: float) -> Any:
     return where(zero, 0, where(zero, 1, out) ** (1 - p))
 
 
+def _slopes(x: Any, out: Any, windows: AllWindows, p: float) -> Any:
+    """x^(p − 1), which for p < 2 has no slope at 0: none where all windows of an element are 0."""
+    if not 1 < p < 2:
+        return x ** (p - 1)
+    idle = spread_average(astype(out != 0, x.dtype), windows=windows, divide=1) == 0
+    return where(idle, 0, where(idle, 1, x) ** (p - 1))
+
+
 # out = (Σ x^p)^(1/p): d out = out^(1 − p)·Σ x^(p−1)·dx
 lp_pool = general(
     "lp_pool",
@@ -158,11 +167,13 @@ lp_pool = general(
     infer=infer_windows,
     vjps=(
         lambda ct, out, x, windows, p: (
-            spread_average(ct * _steepness(out, p), windows=windows, divide=1) * x ** (p - 1)
+            spread_average(ct * _steepness(out, p), windows=windows, divide=1)
+            * _slopes(x, out, windows, p)
         ),
     ),
     jvp=lambda tangents, out, x, windows, p: (
-        _steepness(out, p) * pool_average(x ** (p - 1) * tangents[0], windows=windows, divide=1)
+        _steepness(out, p)
+        * pool_average(_slopes(x, out, windows, p) * tangents[0], windows=windows, divide=1)
     ),
     batch=batch_at_front,
     kind="planewise",

@@ -16,6 +16,7 @@ with registry.opened():
         incomplete_beta as incomplete_beta,
         incomplete_gamma as incomplete_gamma,
         integrals as integrals,
+        log_tails as log_tails,
         normal as normal,
         polynomials as polynomials,
         spherical as spherical,

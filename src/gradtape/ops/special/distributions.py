@@ -10,8 +10,9 @@ import numpy as np
 
 from gradtape.core.define import answers, elementwise
 from gradtape.ops.exponential import log1p
+from gradtape.ops.select import where
 from gradtape.ops.special.common import of_scipy, operand, whole_part, with_params
-from gradtape.ops.special.gamma import digamma, polygamma
+from gradtape.ops.special.gamma import digamma_step, polygamma
 from gradtape.ops.special.incomplete_beta import (
     betainc,
     betaincc,
@@ -40,7 +41,7 @@ def _density_forward(xp: Any, df: Any, t: Any) -> Any:
 def _log_slope(df: Any, t: Any) -> Any:
     """Log (1 + t²/ν)⁻¹ − ψ(ν/2) + ψ(ν/2 + 1/2)."""
     half = 0.5 * df
-    return digamma(half + 0.5) - digamma(half) - log1p(t * t / df)
+    return digamma_step(half, 0.5) - log1p(t * t / df)
 
 
 def _density_by_df(ct: Any, out: Any, df: Any, t: Any) -> Any:
@@ -134,9 +135,12 @@ def stdtrit(df: ArrayLike, p: ArrayLike, /) -> Array:
 # ---- others -------------------------------------------------------------------------------------
 
 
-def _ratio(dfn: Any, dfd: Any, x: Any) -> Any:
+def _shares(dfn: Any, dfd: Any, x: Any) -> tuple[Any, Any, Any]:
+    """Whether x is low, and the share of it in m·x + n, or what is left: the one that is small."""
     scaled = dfn * x
-    return scaled / (dfd + scaled)
+    low = scaled < dfd
+    share, rest = scaled / (dfd + scaled), dfd / (dfd + scaled)
+    return low, where(low, share, 0.25), where(low, 0.25, rest)
 
 
 @answers("scipy.special.fdtr")
@@ -147,7 +151,9 @@ def fdtr(dfn: ArrayLike, dfd: ArrayLike, x: ArrayLike, /) -> Array:
     array([0.5])
     """
     dfn, dfd = operand(dfn), operand(dfd)
-    return betainc(0.5 * dfn, 0.5 * dfd, _ratio(dfn, dfd, operand(x)))
+    m, n = 0.5 * dfn, 0.5 * dfd
+    low, share, rest = _shares(dfn, dfd, operand(x))
+    return where(low, betainc(m, n, share), betaincc(n, m, rest))
 
 
 @answers("scipy.special.fdtrc")
@@ -158,7 +164,9 @@ def fdtrc(dfn: ArrayLike, dfd: ArrayLike, x: ArrayLike, /) -> Array:
     array([0.5])
     """
     dfn, dfd = operand(dfn), operand(dfd)
-    return betainc(0.5 * dfd, 0.5 * dfn, dfd / (dfd + dfn * operand(x)))
+    m, n = 0.5 * dfn, 0.5 * dfd
+    low, share, rest = _shares(dfn, dfd, operand(x))
+    return where(low, betaincc(m, n, share), betainc(n, m, rest))
 
 
 @answers("scipy.special.fdtri")
@@ -170,8 +178,11 @@ def fdtri(dfn: ArrayLike, dfd: ArrayLike, p: ArrayLike, /) -> Array:
     """
     dfn, dfd = operand(dfn), operand(dfd)
     m, n = 0.5 * dfn, 0.5 * dfd
-    # x/(1 − x), with 1 − x exact where it is small
-    return dfd * betaincinv(m, n, p) / (dfn * betainccinv(n, m, p))
+    p = operand(p)
+    # x/(1 − x), by 1 − x where that is the smaller one
+    low = p < betainc(m, n, 0.5)
+    x, rest = betaincinv(m, n, where(low, p, 0.5)), betainccinv(n, m, where(low, 0.5, p))
+    return where(low, x / (1 - where(low, x, 0.0)), (1 - rest) / rest) * dfd / dfn
 
 
 @answers("scipy.special.bdtr")

@@ -147,7 +147,7 @@ def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike, /) -> Array:
 @elementwise(
     of_scipy("powm1"),
     lambda ct, _out, x, y: ct * (y * power(x, y - 1)),
-    lambda ct, out, x, _y: ct * ((out + 1) * log(x)),
+    lambda ct, _out, x, y: ct * (power(x, y) * log(x)),
     replaces=("scipy.special.powm1",),
 )
 def powm1(x: ArrayLike, y: ArrayLike, /) -> Array:

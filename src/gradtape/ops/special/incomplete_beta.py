@@ -13,7 +13,8 @@ from gradtape.ops.exponential import log, log1p
 from gradtape.ops.select import mask, where
 from gradtape.ops.special.common import of_scipy, with_params
 from gradtape.ops.special.entropy import xlog1py, xlogy
-from gradtape.ops.special.gamma import digamma, polygamma
+from gradtape.ops.special.gamma import digamma_step, polygamma
+from gradtape.ops.special.incomplete_gamma import sloped
 from gradtape.ops.special.quadrature import beta_slope, in_blocks, mixed_factor
 from gradtape.ops.special.stirling import beta_weight
 from gradtape.typing import Array, ArrayLike
@@ -39,12 +40,12 @@ def _density_forward(xp: Any, a: Any, b: Any, x: Any) -> Any:
 
 def _density_by_a(ct: Any, out: Any, a: Any, b: Any, x: Any) -> Any:
     scaled = ct * out
-    return xlogy(scaled, x) - scaled * (digamma(a) - digamma(a + b))
+    return xlogy(scaled, x) + scaled * digamma_step(a, b)
 
 
 def _density_by_b(ct: Any, out: Any, a: Any, b: Any, x: Any) -> Any:
     scaled = ct * out
-    return xlog1py(scaled, -x) - scaled * (digamma(b) - digamma(a + b))
+    return xlog1py(scaled, -x) + scaled * digamma_step(b, a)
 
 
 def _density_by_x(ct: Any, out: Any, a: Any, b: Any, x: Any) -> Any:
@@ -102,7 +103,7 @@ by_b = functools.partial(_betainc_slope, orders=(0, 1))
     of_scipy("betainc"),
     lambda ct, _out, a, b, x: ct * by_a(a, b, x),
     lambda ct, _out, a, b, x: ct * by_b(a, b, x),
-    lambda ct, _out, a, b, x: ct * beta_density(a, b, x),
+    lambda ct, _out, a, b, x: sloped(ct, beta_density(a, b, x)),
     replaces=("scipy.special.betainc",),
 )
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
@@ -118,7 +119,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     of_scipy("betaincc"),
     lambda ct, _out, a, b, x: -ct * by_a(a, b, x),
     lambda ct, _out, a, b, x: -ct * by_b(a, b, x),
-    lambda ct, _out, a, b, x: -ct * beta_density(a, b, x),
+    lambda ct, _out, a, b, x: -sloped(ct, beta_density(a, b, x)),
     replaces=("scipy.special.betaincc",),
 )
 def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
@@ -129,12 +130,18 @@ def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     """
 
 
+def _density_or_one(a: Any, b: Any, x: Any) -> Any:
+    """The density, and 1 at the ends: there slopes by parameters are 0, whatever it is."""
+    end = (x == 0) | (x == 1)
+    return where(end, 1.0, beta_density(a, b, where(end, 0.5, x)))
+
+
 def _inverse_by_a(ct: Any, out: Any, a: Any, b: Any, _y: Any) -> Any:
-    return -ct * (by_a(a, b, out) / beta_density(a, b, out))
+    return -ct * (by_a(a, b, out) / _density_or_one(a, b, out))
 
 
 def _inverse_by_b(ct: Any, out: Any, a: Any, b: Any, _y: Any) -> Any:
-    return -ct * (by_b(a, b, out) / beta_density(a, b, out))
+    return -ct * (by_b(a, b, out) / _density_or_one(a, b, out))
 
 
 # x with I(a, b, x) = y: dx = (dy − ∂I/∂a·da − ∂I/∂b·db)/p(a, b, x)

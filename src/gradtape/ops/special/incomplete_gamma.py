@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import answers, elementwise
+from gradtape.ops.comparison import isfinite
 from gradtape.ops.exponential import log
-from gradtape.ops.select import mask, where
+from gradtape.ops.select import mask, settle, where
 from gradtape.ops.special.common import of_scipy, operand, whole_part, with_params
 from gradtape.ops.special.entropy import xlogy
 from gradtape.ops.special.gamma import digamma, polygamma
@@ -29,6 +30,11 @@ def _density_forward(xp: Any, a: Any, x: Any) -> Any:
         return xp.where(inside, value, xp.where(a > 0, edge, np.nan))
 
     return in_blocks(xp, block, a, x)
+
+
+def sloped(ct: Any, density: Any) -> Any:
+    """`ct` times a density, and 0 where `ct` is, also at an end where the density is infinite."""
+    return settle(ct * density, ct, lambda: isfinite(density))
 
 
 def _density_by_a(ct: Any, out: Any, a: Any, x: Any) -> Any:
@@ -78,7 +84,7 @@ _gammainc_slope: Callable[..., Any] = with_params(
 @elementwise(
     of_scipy("gammainc"),
     lambda ct, _out, a, x: ct * _gammainc_slope(a, x, order=1),
-    lambda ct, _out, a, x: ct * gamma_density(a, x),
+    lambda ct, _out, a, x: sloped(ct, gamma_density(a, x)),
     replaces=("scipy.special.gammainc",),
 )
 def gammainc(a: ArrayLike, x: ArrayLike, /) -> Array:
@@ -93,7 +99,7 @@ def gammainc(a: ArrayLike, x: ArrayLike, /) -> Array:
 @elementwise(
     of_scipy("gammaincc"),
     lambda ct, _out, a, x: -ct * _gammainc_slope(a, x, order=1),
-    lambda ct, _out, a, x: -ct * gamma_density(a, x),
+    lambda ct, _out, a, x: -sloped(ct, gamma_density(a, x)),
     replaces=("scipy.special.gammaincc",),
 )
 def gammaincc(a: ArrayLike, x: ArrayLike, /) -> Array:
@@ -105,7 +111,9 @@ def gammaincc(a: ArrayLike, x: ArrayLike, /) -> Array:
 
 
 def _inverse_by_a(ct: Any, out: Any, a: Any, _y: Any) -> Any:
-    return -ct * (_gammainc_slope(a, out, order=1) / gamma_density(a, out))
+    # At x = 0 the slope is 0, whatever the density is.
+    density = where(out == 0, 1.0, gamma_density(a, where(out == 0, 1.0, out)))
+    return -ct * (_gammainc_slope(a, out, order=1) / density)
 
 
 # x with P(a, x) = y: dx = (dy − ∂P/∂a·da)/p(a, x)

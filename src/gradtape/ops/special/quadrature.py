@@ -298,3 +298,55 @@ def _beta_reach(xp: Any, a: Any, b: Any, x: Any, y: Any, below: Any) -> Any:
     right = xp.minimum(bound, (_DROP - total * xp.log(x)) / b)
     refined = xp.log1p(xp.expm1((_DROP + a * right) / total) / x)
     return xp.where(below, left, xp.minimum(right, refined))
+
+
+# ---- tails by themselves ------------------------------------------------------------------------
+
+
+def gamma_tail(xp: Any, a: Any, x: Any, upper: bool, powers: tuple[int, int]) -> Any:
+    """∫ exp(a·z − x·(eᶻ − 1))·zⁿ·(eᶻ − 1)ᵏ dz over z > 0, or z < 0; 1 where x is NaN.
+
+    With powers of 0 it is the incomplete gamma function over xᵃ·e⁻ˣ/Γ(a), which it may be computed
+    with where both of them underflow. x is NaN where that is not needed.
+    """
+    n, k = powers
+
+    def block(a: Any, x: Any) -> Any:
+        asked = x == x
+        out = xp.ones_like(x)
+        a, x = a[asked], x[asked]
+        points, weights = (xp.asarray(part) for part in _rule())
+        reach = _gamma_reach(xp, a, x, xp.full(a.shape, not upper))
+        z = (reach if upper else -reach)[:, None] * points
+        change = (a - x)[:, None] * z - x[:, None] * expm1_minus(xp, z)
+        out[asked] = reach * ((xp.exp(change) * z**n * xp.expm1(z) ** k) @ weights)
+        return out
+
+    return in_blocks(xp, block, a, x)
+
+
+def beta_tail(xp: Any, a: Any, b: Any, x: Any, powers: tuple[int, int, int]) -> Any:
+    """∫ exp(a·z − (a + b)·l)·(z − l)ⁱ·(−l)ʲ·rᵏ dz over z < 0; 1 where x is NaN.
+
+    Here l = log(1 + x·(eᶻ − 1)) and r = ∂l/∂x. With powers of 0 it is the incomplete beta function
+    over xᵃ·(1 − x)ᵇ/B(a, b).
+    """
+    i, j, k = powers
+
+    def block(a: Any, b: Any, x: Any) -> Any:
+        asked = x == x
+        out = xp.ones_like(x)
+        a, b, x = a[asked], b[asked], x[asked]
+        points, weights = (xp.asarray(part) for part in _rule())
+        reach = _beta_reach(xp, a, b, x, 1 - x, xp.full(a.shape, True))
+        z = -reach[:, None] * points
+        grown = xp.expm1(z)
+        part = x[:, None] * grown
+        logs = xp.log1p(part)
+        bend = log1p_minus(xp, part, logs) + x[:, None] * expm1_minus(xp, z)
+        change = (a * (1 - x) - b * x)[:, None] * z - (a + b)[:, None] * bend
+        factors = (z - logs) ** i * (-logs) ** j * (grown / (1 + part)) ** k
+        out[asked] = reach * ((xp.exp(change) * factors) @ weights)
+        return out
+
+    return in_blocks(xp, block, a, b, x)

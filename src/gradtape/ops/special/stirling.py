@@ -111,6 +111,26 @@ def polygamma_step(xp: Any, order: int, x: Any, step: Any) -> Any:
     return sum(step**k / math.factorial(k) * polygamma(xp, order + k, x) for k in range(1, 9))
 
 
+def polygamma_difference(xp: Any, order: int, x: Any, step: Any) -> Any:
+    """ψ⁽ⁿ⁾(x + step) − ψ⁽ⁿ⁾(x), exact where the step is small beside x, or x is large."""
+    special, total = scipy_special(xp), x + step
+    if order == 0:
+        direct = special.digamma(total) - special.digamma(x)
+    else:
+        direct = special.polygamma(order, total) - special.polygamma(order, x)
+    small = (x > 0) & (abs(step) < 0.01 * x)
+    near = polygamma_step(xp, order, xp.where(small, x, 1.0), xp.where(small, step, 0.0))
+    result = xp.where(small, near, direct)
+    if order:
+        return result
+    # Of logarithms the difference is exact, and what ψ differs from them by is small.
+    large = (x > _LARGE) & (total > _LARGE) & (total < math.inf)
+    big, moved = xp.where(large, x, _LARGE), xp.where(large, total, _LARGE)
+    shift = xp.log1p(xp.where(large, step, 0.0) / big)
+    far = shift + (digamma_minus_log(xp, moved) - digamma_minus_log(xp, big))
+    return xp.where(large, far, result)
+
+
 # The numbers of Bernoulli B₂, B₄, …
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 

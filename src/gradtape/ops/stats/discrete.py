@@ -5,17 +5,28 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradtape.ops.exponential import exp, expm1, log, log1p
+from gradtape.ops.exponential import exp, log, log1p
 from gradtape.ops.special.distributions import bdtr, bdtrc
 from gradtape.ops.special.entropy import xlog1py, xlogy
 from gradtape.ops.special.gamma import lgamma
 from gradtape.ops.special.incomplete_beta import betainc, betaincc
 from gradtape.ops.special.incomplete_gamma import pdtr, pdtrc
-from gradtape.ops.stats.base import Discrete
+from gradtape.ops.special.log_tails import log_betainc, log_gammainc, log_gammaincc
+from gradtape.ops.stats.counts import Discrete
+from gradtape.ops.stats.tails import log_one_minus_exp, one_minus_exp
 
 
 def _is_share(p: Any) -> Any:
     return (p >= 0) & (p <= 1)
+
+
+# Logarithms that do not warn of 0
+def _log(p: Any) -> Any:
+    return xlogy(1.0, p)
+
+
+def _log_rest(p: Any) -> Any:
+    return xlog1py(1.0, -p)
 
 
 bernoulli = Discrete(
@@ -24,15 +35,17 @@ bernoulli = Discrete(
     support=(0, 1),
     valid=_is_share,
     logpmf=lambda k, p: xlogy(k, p) + xlog1py(1 - k, -p),
+    vanishing=lambda k, p: [(p, k, xlog1py(1 - k, -p)), (1 - p, 1 - k, xlogy(k, p))],
     # Below 1 it is the probability of 0.
     cdf=lambda k, p: 1 - p + 0 * k,
     sf=lambda k, p: p + 0 * k,
+    logcdf=lambda k, p: _log_rest(p) + 0 * k,
+    logsf=lambda k, p: _log(p) + 0 * k,
 )
 
 
-def _binom_logpmf(k: Any, n: Any, p: Any) -> Any:
-    ways = lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0)
-    return ways + xlogy(k, p) + xlog1py(n - k, -p)
+def _ways(k: Any, n: Any) -> Any:
+    return lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0)
 
 
 binom = Discrete(
@@ -40,9 +53,17 @@ binom = Discrete(
     ("n", "p"),
     support=(0, lambda n, _p: n),
     valid=lambda n, p: (n >= 0) & _is_share(p),
-    logpmf=_binom_logpmf,
+    logpmf=lambda k, n, p: _ways(k, n) + xlogy(k, p) + xlog1py(n - k, -p),
+    vanishing=lambda k, n, p: [
+        (p, k, _ways(k, n) + xlog1py(n - k, -p)),
+        (1 - p, n - k, _ways(k, n) + xlogy(k, p)),
+    ],
     cdf=bdtr,
     sf=bdtrc,
+    logcdf=lambda k, n, p: log_betainc(
+        n - k, k + 1, 1 - p, _log_rest(p), bdtr(k, n, p), bdtrc(k, n, p)
+    ),
+    logsf=lambda k, n, p: log_betainc(k + 1, n - k, p, _log(p), bdtrc(k, n, p), bdtr(k, n, p)),
 )
 
 poisson = Discrete(
@@ -51,9 +72,18 @@ poisson = Discrete(
     support=(0, math.inf),
     valid=lambda mu: mu >= 0,
     logpmf=lambda k, mu: xlogy(k, mu) - lgamma(k + 1.0) - mu,
+    vanishing=lambda k, mu: [(mu, k, -lgamma(k + 1.0) - mu)],
     cdf=pdtr,
     sf=pdtrc,
+    logcdf=lambda k, mu: log_gammaincc(k + 1, mu, _log(mu)),
+    logsf=lambda k, mu: log_gammainc(k + 1, mu, _log(mu)),
 )
+
+
+def _geom_logcdf(k: Any, p: Any) -> Any:
+    exponent = -_log_rest(p)
+    return log_one_minus_exp(k * exponent, log(k * 1.0) + log(exponent))
+
 
 geom = Discrete(
     "geom",
@@ -61,15 +91,16 @@ geom = Discrete(
     support=(1, math.inf),
     valid=lambda p: (p > 0) & (p <= 1),
     logpmf=lambda k, p: xlog1py(k - 1, -p) + log(p),
-    cdf=lambda k, p: -expm1(k * log1p(-p)),
+    vanishing=lambda k, p: [(1 - p, k - 1, log(p))],
+    cdf=lambda k, p: one_minus_exp(-k * log1p(-p)),
     sf=lambda k, p: exp(k * log1p(-p)),
+    logcdf=_geom_logcdf,
     logsf=lambda k, p: k * log1p(-p),
 )
 
 
-def _nbinom_logpmf(k: Any, n: Any, p: Any) -> Any:
-    ways = lgamma(n + k + 0.0) - lgamma(k + 1.0) - lgamma(n + 0.0)
-    return ways + n * log(p) + xlog1py(k, -p)
+def _nbinom_weight(k: Any, n: Any, p: Any) -> Any:
+    return lgamma(n + k + 0.0) - lgamma(k + 1.0) - lgamma(n + 0.0) + n * log(p)
 
 
 nbinom = Discrete(
@@ -77,7 +108,14 @@ nbinom = Discrete(
     ("n", "p"),
     support=(0, math.inf),
     valid=lambda n, p: (n > 0) & (p > 0) & (p <= 1),
-    logpmf=_nbinom_logpmf,
+    logpmf=lambda k, n, p: _nbinom_weight(k, n, p) + xlog1py(k, -p),
+    vanishing=lambda k, n, p: [(1 - p, k, _nbinom_weight(k, n, p))],
     cdf=lambda k, n, p: betainc(n, k + 1, p),
     sf=lambda k, n, p: betaincc(n, k + 1, p),
+    logcdf=lambda k, n, p: log_betainc(
+        n, k + 1, p, _log(p), betainc(n, k + 1, p), betaincc(n, k + 1, p)
+    ),
+    logsf=lambda k, n, p: log_betainc(
+        k + 1, n, 1 - p, _log_rest(p), betaincc(n, k + 1, p), betainc(n, k + 1, p)
+    ),
 )

@@ -16,6 +16,7 @@ from gradtape.ops.exponential import exp, log
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.cholesky import cholesky
 from gradtape.ops.linalg.solve import solve
+from gradtape.ops.product import prod
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.rounding import floor
 from gradtape.ops.select import where
@@ -23,6 +24,7 @@ from gradtape.ops.shape import reshape
 from gradtape.ops.special.entropy import xlogy
 from gradtape.ops.special.gamma import lgamma
 from gradtape.ops.stats.base import unboxed
+from gradtape.ops.stats.tails import power_of_zero
 from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
 
@@ -130,18 +132,8 @@ class Dirichlet:
         np.float64(1.5040773967762737)
         """
         x, alpha = as_array(x), as_array(alpha)
-        if x.shape[0] + 1 == alpha.shape[0]:
-            x = concatenate([x, 1 - sum_of(x, axis=0, keepdims=True)])
-        if x.shape[0] != alpha.shape[0]:
-            raise ShapeError(
-                f"dirichlet: came x of shape {x.shape} and alpha of shape {alpha.shape}; needed "
-                "as many shares along the first axis, or one less"
-            )
-        scale = lgamma(sum_of(alpha)) - sum_of(lgamma(alpha))
-        known = all_of(x >= 0, axis=0)
-        known = known & (abs(sum_of(x, axis=0) - 1) < 1e-8)
-        powers = reshape(alpha - 1, (-1,) + (1,) * (x.ndim - 1))
-        value = scale + sum_of(xlogy(powers, where(known, x, 0.5)), axis=0)
+        scale, powers, x, known = self._parts(x, alpha)
+        value = scale + sum_of(xlogy(powers, x), axis=0)
         return unboxed(where(all_of(alpha > 0), where(known, value, -math.inf), math.nan))
 
     def pdf(self, x: ArrayLike, alpha: ArrayLike, /) -> Array:
@@ -150,7 +142,33 @@ class Dirichlet:
         >>> gt.stats.dirichlet.pdf(np.array([0.2, 0.3, 0.5]), np.ones(3))
         np.float64(2.0)
         """
-        return exp(self.logpdf(x, alpha))
+        x, alpha = as_array(x), as_array(alpha)
+        scale, powers, x, known = self._parts(x, alpha)
+        value = _product_of_powers(x, powers, scale, 0)
+        return unboxed(where(all_of(alpha > 0), where(known, value, 0.0), math.nan))
+
+    @staticmethod
+    def _parts(x: Any, alpha: Any) -> tuple[Any, Any, Any, Any]:
+        """The logarithm of the constant, powers, all shares, and where these are shares."""
+        if x.shape[0] + 1 == alpha.shape[0]:
+            x = concatenate([x, 1 - sum_of(x, axis=0, keepdims=True)])
+        if x.shape[0] != alpha.shape[0]:
+            raise ShapeError(
+                f"dirichlet: came x of shape {x.shape} and alpha of shape {alpha.shape}; needed "
+                "as many shares along the first axis, or one less"
+            )
+        known = all_of(x >= 0, axis=0) & (abs(sum_of(x, axis=0) - 1) < 1e-8)
+        powers = reshape(alpha - 1, (-1,) + (1,) * (x.ndim - 1))
+        scale = lgamma(sum_of(alpha)) - sum_of(lgamma(alpha))
+        return scale, powers, where(known, x, 0.5), known
+
+
+def _product_of_powers(x: Any, powers: Any, log_scale: Any, axis: int) -> Any:
+    """exp(log_scale)·Π xᵢ^kᵢ, with its derivatives where elements are 0 and logarithms infinite."""
+    zero = x == 0
+    factors = where(zero, power_of_zero(x, powers, zero), 1.0)
+    logs = xlogy(where(zero, 0.0, powers), where(zero, 1.0, x))
+    return prod(factors, axis=axis) * exp(log_scale + sum_of(logs, axis=axis))
 
 
 class Multinomial:
@@ -172,13 +190,8 @@ class Multinomial:
         >>> gt.stats.multinomial.logpmf(np.array([1, 2]), 2, np.array([0.5, 0.5]))
         np.float64(-inf)
         """
-        x, p, n = as_array(x), as_array(p), as_array(n)
-        x = stop_gradient(x)
-        whole = all_of((x >= 0) & (x == floor(x)), axis=-1)
-        known = logical_and(whole, sum_of(x, axis=-1) == n)
-        counts = x * 1.0
-        value = lgamma(n + 1.0) + sum_of(xlogy(counts, p) - lgamma(abs(counts) + 1.0), axis=-1)
-        return unboxed(where(known, value, -math.inf))
+        counts, p, ways, known = self._parts(x, n, p)
+        return unboxed(where(known, ways + sum_of(xlogy(counts, p), axis=-1), -math.inf))
 
     def pmf(self, x: ArrayLike, n: ArrayLike, p: ArrayLike, /) -> Array:
         """The probability of counts; arguments as of `logpmf`.
@@ -186,7 +199,18 @@ class Multinomial:
         >>> gt.stats.multinomial.pmf(np.array([1, 1]), 2, np.array([0.5, 0.5]))
         np.float64(0.5)
         """
-        return exp(self.logpmf(x, n, p))
+        counts, p, ways, known = self._parts(x, n, p)
+        return unboxed(where(known, _product_of_powers(p, counts, ways, -1), 0.0))
+
+    @staticmethod
+    def _parts(x: Any, n: Any, p: Any) -> tuple[Any, Any, Any, Any]:
+        """Counts, probabilities, the logarithm of the number of ways, and where there are any."""
+        x, p, n = stop_gradient(as_array(x)), as_array(p), as_array(n)
+        whole = all_of((x >= 0) & (x == floor(x)), axis=-1)
+        known = logical_and(whole, sum_of(x, axis=-1) == n)
+        counts = abs(x) * 1.0
+        ways = lgamma(n + 1.0) - sum_of(lgamma(counts + 1.0), axis=-1)
+        return counts, p, ways, known
 
 
 multivariate_normal = MultivariateNormal()

@@ -1,0 +1,269 @@
+"""What continuous distributions have in common: places and scales, supports, ends of supports.
+
+A distribution is stated for place 0 and scale 1, by formulas that hold inside of its support.
+Outside of it, formulas are evaluated at some point inside instead, and not used: so they make no
+NaN, and the gradient there is 0.
+
+Where a density begins like a power of z, at z = 0, that power is stated by itself. Its logarithm is
+then k·(log(x − loc) − log scale), so that its derivative by the scale is right where z is 0, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from gradtape.ops.arguments import as_array, weak_or_array
+from gradtape.ops.arithmetic import power
+from gradtape.ops.cast import stop_gradient
+from gradtape.ops.comparison import isfinite
+from gradtape.ops.exponential import exp, log
+from gradtape.ops.select import where
+from gradtape.ops.special.entropy import xlog1py, xlogy
+from gradtape.ops.special.log_tails import log_of
+from gradtape.ops.stats.base import Bounds, Distribution, Formula, unboxed
+from gradtape.ops.stats.tails import FLAT
+from gradtape.typing import Array, ArrayLike
+
+
+class _Point(NamedTuple):
+    """Where a method is evaluated."""
+
+    z: Any  # at place 0 and scale 1
+    safe: Any  # the same, and a point of the support where it is outside
+    log_safe: Any  # the logarithm of that, if the support begins at 0
+    inside: Any
+    shapes: list[Any]
+    scale: Any
+
+
+class Continuous(Distribution):
+    """A continuous distribution of `scipy.stats`, differentiable in all its arguments.
+
+    Methods take where to evaluate them, the shape parameters, and then `loc` and `scale`, by
+    position or by name, as in SciPy.
+
+    >>> gt.stats.norm.logpdf(np.array([0.0, 1.0]), loc=0.0, scale=2.0)
+    array([-1.61208571, -1.73708571])
+    """
+
+    defaults: ClassVar[dict[str, float]] = {"loc": 0.0, "scale": 1.0}
+
+    def __init__(
+        self,
+        name: str,
+        shapes: Sequence[str] = (),
+        *,
+        support: Bounds = (-math.inf, math.inf),
+        inside: float | Formula = 0.0,
+        open_below: bool = False,
+        valid: Formula | None = None,
+        powers: tuple[Formula, Formula | None] | None = None,
+        **formulas: Formula,
+    ) -> None:
+        super().__init__(name, shapes, formulas)
+        self._support, self._inside, self._valid = support, inside, valid
+        # Whether formulas do not hold at the lower bound itself.
+        self._open_below = open_below
+        # Of a support that begins at 0: the powers of z and of 1 − z that the density has beside
+        # the exponential of its formula. Formulas of logarithms of tails take log z after z then.
+        self._powers = powers
+
+    # ---- densities ---------------------------------------------------------------------------
+
+    def logpdf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+        """Logarithm of the density; -inf outside of the support.
+
+        >>> gt.stats.expon.logpdf(np.array([-1.0, 2.0]))
+        array([-inf,  -2.])
+        """
+        at = self._point("logpdf", x, args, kwds)
+        value = self._log_density(at.safe, at.log_safe, at.shapes) - log(at.scale)
+        return self._checked(where(at.inside, value, -math.inf), at)
+
+    def pdf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+        """The density; 0 outside of the support.
+
+        >>> gt.stats.expon.pdf(np.array([-1.0, 0.0]))
+        array([0., 1.])
+        """
+        if self._powers is None and "pdf" not in self._formulas:
+            return exp(self.logpdf(x, *args, **kwds))
+        at = self._point("pdf", x, args, kwds)
+        if "pdf" in self._formulas:
+            value = self._formula("pdf")(at.safe, *at.shapes)
+        else:
+            value = self._density(at)
+        return self._checked(where(at.inside, value / at.scale, 0.0), at)
+
+    def _log_density(self, z: Any, log_z: Any, shapes: list[Any]) -> Any:
+        value = self._formula("logpdf")(z, *shapes)
+        if self._powers is None:
+            return value
+        own, above = self._powers
+        k = own(*shapes)
+        # 0·log 0 is 0, whatever a derivative by either would be.
+        nothing = (k == 0) & (log_z == -math.inf)
+        value = value + where(nothing, 0.0, k * where(nothing, 0.0, log_z))
+        return value if above is None else value + xlog1py(above(*shapes), -z)
+
+    def _density(self, at: _Point) -> Any:
+        """The density by powers next to the ends of the support, where its logarithm is infinite.
+
+        Derivatives at an end are those from inside: infinite, finite or 0 as the power has them.
+        """
+        assert self._powers is not None
+        own, above = self._powers
+        distance, k, other, lower = at.safe, own(*at.shapes), None, True
+        if above is not None:
+            lower, high = at.safe < 0.5, above(*at.shapes)
+            distance = where(lower, at.safe, 1 - at.safe)
+            k, other = where(lower, k, high), where(lower, high, k)
+        by_power = (distance < 1) & (k <= FLAT)
+        flat = (distance == 0) & (k > FLAT)
+        # Each branch is computed only where it is taken, with 1/2 elsewhere.
+        d = where(by_power, distance, 0.5)
+        z = d if above is None else where(lower, d, 1 - d)
+        rest = self._formula("logpdf")(z, *at.shapes)
+        rest = rest if other is None else rest + xlog1py(other, -d)
+        k = k if isinstance(k, int | float) else where(by_power, k, 1.0)
+        near = power(d, k) * exp(where(by_power, rest, 0.0))
+        skipped = by_power | flat
+        z, log_z = where(skipped, 0.5, at.safe), where(skipped, math.log(0.5), at.log_safe)
+        far = exp(self._log_density(z, log_z, at.shapes))
+        return where(by_power, near, where(flat, 0.0, far))
+
+    # ---- tails -------------------------------------------------------------------------------
+
+    def cdf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+        """The probability of at most `x`.
+
+        >>> gt.stats.uniform.cdf(np.array([-1.0, 0.25, 2.0]))
+        array([0.  , 0.25, 1.  ])
+        """
+        return self._tail("cdf", (0.0, 1.0), x, args, kwds)
+
+    def sf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+        """The probability of more than `x`, exact where it is small.
+
+        >>> gt.stats.uniform.sf(np.array([-1.0, 0.25, 2.0]))
+        array([1.  , 0.75, 0.  ])
+        """
+        return self._tail("sf", (1.0, 0.0), x, args, kwds)
+
+    def logcdf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+        """Logarithm of the probability of at most `x`, also where that underflows.
+
+        >>> gt.stats.norm.logcdf(np.array([-100.0]))
+        array([-5005.52420869])
+        """
+        return self._tail("logcdf", (-math.inf, 0.0), x, args, kwds)
+
+    def logsf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+        """Logarithm of the probability of more than `x`, also where that underflows.
+
+        >>> gt.stats.expon.logsf(np.array([1000.0]))
+        array([-1000.])
+        """
+        return self._tail("logsf", (0.0, -math.inf), x, args, kwds)
+
+    def _tail(self, name: str, ends: tuple[float, float], x: Any, args: Any, kwds: Any) -> Any:
+        at = self._point(name, x, args, kwds)
+        low, _ = self._bounds(at.shapes)
+        if name in self._formulas:
+            with_log = self._powers is not None and name.startswith("log")
+            place = (at.safe, at.log_safe) if with_log else (at.safe,)
+            value = self._formula(name)(*place, *at.shapes)
+        elif name.startswith("log"):
+            names = ("cdf", "sf") if name == "logcdf" else ("sf", "cdf")
+            value = log_of(*(self._formula(each)(at.safe, *at.shapes) for each in names))
+        else:
+            value = self._formula(name)(at.safe, *at.shapes)
+        return self._checked(where(at.inside, value, where(at.z <= low, *ends)), at)
+
+    # ---- quantiles ---------------------------------------------------------------------------
+
+    def ppf(self, q: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+        """The quantile: where `cdf` is `q`.
+
+        >>> gt.stats.norm.ppf(np.array([0.5, 0.975]))
+        array([0.        , 1.95996398])
+        """
+        return self._quantile("ppf", q, args, kwds)
+
+    def isf(self, q: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+        """The upper quantile: where `sf` is `q`.
+
+        >>> gt.stats.norm.isf(np.array([0.025]))
+        array([1.95996398])
+        """
+        return self._quantile("isf", q, args, kwds)
+
+    def _quantile(self, name: str, q: Any, args: Any, kwds: Any) -> Any:
+        found = self._parameters(name, args, kwds)
+        shapes = [found[shape] for shape in self.shapes]
+        q = weak_or_array(q)
+        inside = (q >= 0) & (q <= 1)
+        value = self._formula(name)(where(inside, q, 0.5), *shapes)
+        value = where(inside, found["loc"] + found["scale"] * value, math.nan)
+        return self._checked(value, _Point(q, q, None, inside, shapes, found["scale"]))
+
+    # ---- where formulas hold -----------------------------------------------------------------
+
+    def _point(self, name: str, x: Any, args: Any, kwds: Any) -> _Point:
+        """The argument at place 0 and scale 1, and the parameters."""
+        found = self._parameters(name, args, kwds)
+        shapes = [found[shape] for shape in self.shapes]
+        x, loc, scale = weak_or_array(x), found["loc"], found["scale"]
+        if isinstance(x, int | float) or x.dtype.kind == "f":
+            # Infinities stay what they are: their quotient by a scale has no derivative in it.
+            finite = isfinite(x)
+            near = (x if finite else 0.0) if isinstance(x, int | float) else where(finite, x, 0.0)
+            away = near - loc
+            z = as_array(where(finite, away / self._width(name, away, shapes, scale), x))
+        else:
+            away = x - loc
+            z = as_array(away / self._width(name, away, shapes, scale))
+        safe, inside = self._into_support(z, shapes)
+        if self._powers is None or callable(self._inside):
+            return _Point(z, safe, None, inside, shapes, scale)
+        logs = _log_inside(away, inside) - _log_inside(scale, inside)
+        log_safe = where(inside, logs, math.log(self._inside))
+        return _Point(z, safe, log_safe, inside, shapes, scale)
+
+    def _width(self, name: str, away: Any, shapes: list[Any], scale: Any) -> Any:
+        """The scale, without gradient where z is 0 whatever it is and the slope by z infinite."""
+        if self._powers is None or isinstance(scale, int | float):
+            return scale
+        k = self._powers[0](*shapes)
+        steep = (k < 0) | ((k > 0) & (k < 1)) if name == "pdf" else k < 0
+        return where((away == 0) & steep, stop_gradient(scale), scale)
+
+    def _bounds(self, shapes: list[Any]) -> tuple[Any, Any]:
+        low, high = (bound(*shapes) if callable(bound) else bound for bound in self._support)
+        return low, high
+
+    def _into_support(self, z: Any, shapes: list[Any]) -> tuple[Any, Any]:
+        """The argument, with a point of the support in place of others; and where it is inside.
+
+        Infinities are outside, so that no formula has to care for them.
+        """
+        low, high = self._bounds(shapes)
+        inside = (z > low if self._open_below else z >= low) & (z <= high) & isfinite(z)
+        point = self._inside(*shapes) if callable(self._inside) else self._inside
+        return where(inside, z, stop_gradient(point) if callable(self._inside) else point), inside
+
+    def _checked(self, value: Any, at: _Point) -> Any:
+        """NaN where an argument is, and for parameters that make no distribution."""
+        known = (at.z == at.z) & (as_array(at.scale) > 0)
+        if self._valid is not None:
+            known = known & self._valid(*at.shapes)
+        return unboxed(where(known, value, math.nan))
+
+
+def _log_inside(x: Any, inside: Any) -> Any:
+    """The logarithm, without a warning of 0; Python's numbers do not decide a dtype."""
+    if isinstance(x, int | float):
+        return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
+    return xlogy(1.0, where(inside, x, 1.0))

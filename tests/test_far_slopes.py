@@ -1,0 +1,67 @@
+"""Derivatives of elementwise functions far out, where careless forms of them cancel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from mpmath import exp, log1p, mpf
+
+import gradtape as gt
+
+_ALPHA, _SCALE = 1.6732632423543772, 1.0507009873554805
+
+# function, the same in mpmath, points
+EXACT: list[tuple[str, Any, Callable[..., Any], tuple[float, ...]]] = [
+    ("elu", gt.nn.elu, mpmath.expm1, (-40.0, -300.0)),
+    ("selu", gt.nn.selu, lambda x: mpf(_SCALE) * mpf(_ALPHA) * mpmath.expm1(x), (-40.0, -300.0)),
+    ("celu", lambda x: gt.nn.celu(x, 2.0), lambda x: 2 * mpmath.expm1(x / 2), (-80.0, -300.0)),
+    ("log_sigmoid", gt.log_sigmoid, lambda x: -log1p(exp(-x)), (40.0, 300.0)),
+    ("softplus", gt.softplus, lambda x: log1p(exp(x)), (-40.0, -300.0)),
+    ("silu", gt.silu, lambda x: x / (1 + exp(-x)), (-40.0, -300.0)),
+    ("erfc", gt.erfc, mpmath.erfc, (6.0, 20.0)),
+    ("powm1", lambda y: gt.special.powm1(0.5, y), lambda y: mpf(0.5) ** y, (60.0, 300.0)),
+    ("betaln", lambda a: gt.special.betaln(a, 2.5), None, (1e3, 1e8, 1e15)),
+    ("beta", lambda a: gt.special.beta(a, 2.5), lambda a: mpmath.beta(a, 2.5), (1e3, 1e8, 1e15)),
+    ("poch", lambda z: gt.special.poch(z, 0.5), lambda z: mpmath.rf(z, mpf(0.5)), (1e3, 1e8)),
+]
+
+
+def log_beta(a: Any) -> Any:
+    return mpmath.loggamma(a) + mpmath.loggamma(2.5) - mpmath.loggamma(a + 2.5)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(("name", "function", "reference", "points"), EXACT, ids=lambda x: str(x))
+def test_relative_error(
+    name: str, function: Any, reference: Any, points: tuple[float, ...], order: int
+) -> None:
+    derived = function
+    for _ in range(order):
+        derived = gt.grad(lambda x, derived=derived: gt.sum(derived(x)))
+    got, compiled = derived(np.array(points)), gt.jit(derived)(np.array(points))
+    with mpmath.workdps(120):
+        for x, one, other in zip(points, got, compiled, strict=True):
+            expected = mpmath.diff(reference or log_beta, mpf(x), order, h=abs(x) * mpf(10) ** -25)
+            assert abs(mpf(float(one)) / expected - 1) < 2e-12
+            assert abs(mpf(float(other)) / expected - 1) < 2e-12
+
+
+@pytest.mark.parametrize(
+    ("function", "reference", "points"),
+    [
+        (gt.tanh, mpmath.tanh, (8.0, 20.0)),
+        (gt.sigmoid, lambda x: 1 / (1 + exp(-x)), (15.0, 40.0)),
+        (gt.expm1, mpmath.expm1, (-10.0, -40.0)),
+    ],
+    ids=["tanh", "sigmoid", "expm1"],
+)
+def test_absolute_error(function: Any, reference: Any, points: tuple[float, ...]) -> None:
+    """Slopes that are made of the result, as in PyTorch: right to the spacing of numbers at 1."""
+    got = gt.grad(lambda x: gt.sum(function(x)))(np.array(points))
+    with mpmath.workdps(60):
+        for x, slope in zip(points, got, strict=True):
+            assert abs(mpf(float(slope)) - mpmath.diff(reference, mpf(x))) < 3e-16

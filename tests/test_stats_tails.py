@@ -1,0 +1,308 @@
+"""Distributions in their far tails and next to the ends of their supports, against mpmath.
+
+Values and derivatives by the place and by every parameter, of first and second order. The bars are
+relative errors; what is too large or too small for a double has to be infinite or nearly 0.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from mpmath import mpf
+
+import gradtape as gt
+from stats_references import (
+    REFERENCES,
+    Jet,
+    digits_for,
+    methods,
+    quantile,
+)
+
+BARS = (1e-11, 1e-11, 1e-9)  # of values, first and second derivatives
+# Where terms of the size 1/x cancel, as they do at the mode, this share of them may remain.
+ROUNDING = 1e-15
+LARGEST, SMALLEST = 1e300, 1e-250
+# Of this scale the standard point z is exact.
+LOC, SCALE = 0.0, 2.0
+
+EVERYWHERE = (-1e10, -1e3, -40.0, -0.7, 0.6, 40.0, 1e3, 1e10)
+POSITIVE = (1e-40, 1e-12, 0.03, 0.6, 40.0, 1e3, 1e10)
+UNIT = (1e-40, 1e-12, 0.3, 0.9, 1 - 2.0**-40)
+
+# name: points in its support, and sets of shape parameters
+PLACES: dict[str, tuple[tuple[float, ...], tuple[tuple[float, ...], ...]]] = {
+    "norm": (EVERYWHERE, ((),)),
+    "uniform": (UNIT, ((),)),
+    "expon": (POSITIVE, ((),)),
+    "cauchy": (EVERYWHERE, ((),)),
+    "laplace": (EVERYWHERE, ((),)),
+    "logistic": (EVERYWHERE, ((),)),
+    "gumbel_r": (EVERYWHERE[1:], ((),)),
+    "gumbel_l": (EVERYWHERE[:-1], ((),)),
+    "halfnorm": (POSITIVE, ((),)),
+    "rayleigh": (POSITIVE, ((),)),
+    "gamma": (POSITIVE, ((0.4,), (7.5,), (900.0,))),
+    "chi2": (POSITIVE, ((0.4,), (7.5,))),
+    "invgamma": ((1e-10, *POSITIVE[2:]), ((0.4,), (7.5,))),
+    "weibull_min": (POSITIVE, ((0.4,), (7.5,))),
+    "beta": (UNIT, ((0.4, 7.5), (40.0, 3.0), (900.0, 700.0))),
+    "t": (EVERYWHERE, ((0.4,), (7.5,), (900.0,))),
+    "f": (POSITIVE, ((0.4, 7.5), (11.0, 900.0))),
+    "lognorm": (POSITIVE, ((0.4,), (7.5,))),
+    "pareto": ((1 + 2.0**-40, 1.03, 40.0, 1e3, 1e10), ((0.4,), (7.5,))),
+    "vonmises": ((-2.0, -1e-12, 0.3, 3.0), ((0.0625,), (30.0,), (1e10,))),
+    "truncnorm": ((30.25, 30.5, 31.0), ((30.0, 32.0),)),
+}
+QUANTILES = (1e-20, 1e-12, 0.3, 0.9)
+
+
+def derivative(function: Any, by: tuple[int, ...]) -> Any:
+    """The derivative of an elementwise function by some of its arguments."""
+    for i in by:
+        function = gt.grad(summed(function), i)
+    return function
+
+
+def summed(function: Any) -> Any:
+    return lambda *args: gt.sum(function(*args))
+
+
+def pairs(count: int) -> list[tuple[int, ...]]:
+    """Derivatives to look at: none, each of first order, each pair."""
+    first = [(i,) for i in range(count)]
+    # The place, last but one, moves as x does with the other sign.
+    others = [i for i in range(count) if i != count - 2]
+    return [(), *first, *itertools.combinations_with_replacement(others, 2)]
+
+
+def part(jet: Jet, by: tuple[int, ...]) -> Any:
+    """The value of a jet, or one of its derivatives."""
+    if not by:
+        return jet.value
+    return jet.first[by[0]] if len(by) == 1 else jet.second[by[0]][by[1]]
+
+
+def wrong(got: float, expected: Any, bar: float, size: Any = 0) -> bool:
+    if abs(expected) > LARGEST:
+        return not got * mpmath.sign(expected) > LARGEST
+    if abs(expected) < SMALLEST:
+        return not abs(got) < 1e3 * SMALLEST
+    return not abs(mpf(float(got)) - expected) <= bar * abs(expected) + ROUNDING * size
+
+
+def natural_size(which: str, jet: dict[str, Jet], args: list[float], by: tuple[int, ...]) -> Any:
+    """What a derivative is when nothing cancels: the value, or 1 of a logarithm, by arguments."""
+    value = mpf(1)
+    if not which.startswith("log"):
+        value = jet["pdf"].value if which == "pdf" else min(jet["cdf"].value, jet["sf"].value)
+    largest = max(1.0, *args[1:])
+    if len(args) - 1 in by:  # by the scale: z·f′ and z²·f″ may cancel
+        x, jets = args[0], jet[which]
+        largest = max(largest, abs(x * jets.first[0]), abs(x * x * jets.second[0][0]))
+    return value * largest / math.prod(abs(args[i]) or abs(args[0]) for i in by)
+
+
+CASES = [
+    pytest.param(name, shapes, id="-".join([name, *map(str, shapes)]))
+    for name, (_, sets) in PLACES.items()
+    for shapes in sets
+]
+
+
+@pytest.mark.parametrize(("name", "shapes"), CASES)
+def test_tails(name: str, shapes: tuple[float, ...]) -> None:
+    points = np.array(PLACES[name][0])
+    args = [SCALE * points, *(np.full(points.shape, p) for p in (*shapes, LOC, SCALE))]
+    jets = []
+    for z in points:
+        with mpmath.workdps(digits_for(z)):
+            jets.append(methods(REFERENCES[name], mpf(float(z)), [*map(mpf, shapes)], mpf(SCALE)))
+    found = []
+    for which in jets[0]:
+        ours = getattr(getattr(gt.stats, name), which)
+        for by in pairs(len(args)):
+            with np.errstate(all="ignore"):
+                got = derivative(ours, by)(*args)
+            for i, (z, value, jet) in enumerate(zip(points, got, jets, strict=True)):
+                expected = part(jet[which], by)
+                size = natural_size(which, jet, [float(arg[i]) for arg in args], by) if by else 0
+                if wrong(value, expected, BARS[len(by)], size):
+                    found.append(f"{which}({z}) by {by}: {value}, not {float(expected)}")
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("which", ["cdf", "sf", "logcdf", "logsf"])
+def test_next_to_bounds_of_truncnorm(which: str) -> None:
+    points, shapes = np.array([30 + 2.0**-30, 32 - 2.0**-30]), (30.0, 32.0)
+    ours = getattr(gt.stats.truncnorm, which)
+    args = (points, *(np.full(2, shape) for shape in shapes))
+    for by in ((), (0,), (1,), (2,)):
+        got = derivative(ours, by)(*args)
+        with mpmath.workdps(100):
+            for z, value in zip(points, got, strict=True):
+                jet = methods(REFERENCES["truncnorm"], mpf(float(z)), [*map(mpf, shapes)], mpf(1))
+                assert not wrong(value, part(jet[which], by), 1e-11), (z, by)
+
+
+@pytest.mark.parametrize("which", ["ppf", "isf"])
+@pytest.mark.parametrize(("name", "shapes"), CASES)
+def test_quantiles(name: str, shapes: tuple[float, ...], which: str) -> None:
+    if name in ("vonmises", "truncnorm") or (name, which) == ("f", "isf"):
+        pytest.skip("the distribution has no such quantiles")
+    if shapes == (900.0, 700.0):
+        pytest.skip("takes mpmath too long")
+    ours = getattr(getattr(gt.stats, name), which)
+    args = [np.array(QUANTILES), *(np.full(len(QUANTILES), p) for p in shapes)]
+    points = ours(*args)
+    found = []
+    for by in pairs(len(args) + 2)[1:]:
+        if max(by) >= len(args):
+            continue
+        with np.errstate(all="ignore"):
+            got = derivative(ours, by)(*args)
+        for q, z, value in zip(QUANTILES, points, got, strict=True):
+            if (name, which) == ("pareto", "ppf") and q < 0.1:
+                continue  # z − 1 is too small a part of z
+            with mpmath.workdps(digits_for(z)):
+                jet = quantile(REFERENCES[name], mpf(float(z)), [*map(mpf, shapes)], which == "isf")
+            if wrong(value, part(jet, by), 100 * BARS[len(by)]):
+                found.append(f"{q} by {by}: {value}, not {float(part(jet, by))}")
+    assert not found, "\n".join(found)
+
+
+# ---- the ends of supports -----------------------------------------------------------------------
+
+inf = np.inf
+TRIGAMMA_SUM = 1 + 1 / 2 + 1 / 3  # ψ(4) − ψ(1)
+
+# The derivatives from inside, by x, the shapes, loc and scale; None where there is no limit.
+ENDS: list[tuple[str, str, tuple[float, ...], tuple[float | None, ...]]] = [
+    ("gamma", "pdf", (0.0, 0.5), (-inf, None, inf, -inf)),
+    ("gamma", "pdf", (0.0, 1.0), (-1.0, np.euler_gamma, 1.0, -1.0)),
+    ("gamma", "pdf", (0.0, 1.5), (inf, 0.0, -inf, 0.0)),
+    ("gamma", "pdf", (0.0, 2.0), (1.0, 0.0, -1.0, 0.0)),
+    ("gamma", "pdf", (0.0, 3.0), (0.0, 0.0, 0.0, 0.0)),
+    ("gamma", "pdf", (0.0, 900.0), (0.0, 0.0, 0.0, 0.0)),
+    ("gamma", "logpdf", (0.0, 0.5), (-inf, -inf, inf, -0.5)),
+    ("gamma", "logpdf", (0.0, 2.0), (inf, -inf, -inf, -2.0)),
+    ("gamma", "cdf", (0.0, 0.5), (inf, 0.0, -inf, 0.0)),
+    ("gamma", "cdf", (0.0, 1.0), (1.0, 0.0, -1.0, 0.0)),
+    ("gamma", "cdf", (0.0, 2.0), (0.0, 0.0, 0.0, 0.0)),
+    ("gamma", "logcdf", (0.0, 0.5), (inf, -inf, -inf, -0.5)),
+    ("gamma", "logcdf", (0.0, 2.0), (inf, -inf, -inf, -2.0)),
+    ("gamma", "logsf", (0.0, 1.0), (-1.0, 0.0, 1.0, 0.0)),
+    ("gamma", "ppf", (0.0, 0.5), (0.0, 0.0, 1.0, 0.0)),
+    ("gamma", "ppf", (0.0, 2.0), (inf, 0.0, 1.0, 0.0)),
+    ("gamma", "isf", (1.0, 2.0), (-inf, 0.0, 1.0, 0.0)),
+    ("chi2", "pdf", (0.0, 4.0), (0.25, 0.0, -0.25, 0.0)),
+    ("chi2", "logcdf", (0.0, 4.0), (inf, -inf, -inf, -2.0)),
+    ("weibull_min", "pdf", (0.0, 1.0), (-1.0, 1.0, 1.0, -1.0)),
+    ("weibull_min", "pdf", (0.0, 2.0), (2.0, 0.0, -2.0, 0.0)),
+    ("weibull_min", "logcdf", (0.0, 2.0), (inf, -inf, -inf, -2.0)),
+    ("weibull_min", "logsf", (0.0, 0.5), (-inf, 0.0, inf, 0.0)),
+    ("beta", "pdf", (0.0, 1.0, 3.0), (-6.0, 3 * TRIGAMMA_SUM, 1.0, 6.0, -3.0)),
+    ("beta", "pdf", (1.0, 3.0, 1.0), (6.0, 1.0, 3 * TRIGAMMA_SUM, -6.0, -9.0)),
+    ("beta", "pdf", (0.0, 2.0, 2.0), (6.0, 0.0, 0.0, -6.0, 0.0)),
+    ("beta", "pdf", (1.0, 2.0, 2.0), (-6.0, 0.0, 0.0, 6.0, 6.0)),
+    ("beta", "logpdf", (0.0, 2.0, 2.0), (inf, -inf, TRIGAMMA_SUM - 1, -inf, -2.0)),
+    ("beta", "logsf", (1.0, 2.0, 2.0), (-inf, None, -inf, inf, inf)),
+    ("beta", "ppf", (0.0, 2.0, 3.0), (inf, 0.0, 0.0, 1.0, 0.0)),
+    ("f", "pdf", (0.0, 2.0, 4.0), (-1.5, None, 0.0, 1.5, -1.0)),
+    ("f", "pdf", (0.0, 4.0, 4.0), (6.0, 0.0, 0.0, -6.0, 0.0)),
+    ("f", "ppf", (0.0, 4.0, 4.0), (None, 0.0, 0.0, 1.0, 0.0)),
+    ("expon", "pdf", (0.0,), (-1.0, 1.0, -1.0)),
+    ("expon", "logcdf", (0.0,), (inf, -inf, -1.0)),
+    ("expon", "ppf", (0.0,), (1.0, 1.0, 0.0)),
+    ("rayleigh", "pdf", (0.0,), (1.0, -1.0, 0.0)),
+    ("rayleigh", "logpdf", (0.0,), (inf, -inf, -2.0)),
+    ("rayleigh", "logcdf", (0.0,), (inf, -inf, -2.0)),
+    ("halfnorm", "pdf", (0.0,), (0.0, 0.0, -math.sqrt(2 / math.pi))),
+    ("halfnorm", "logcdf", (0.0,), (inf, -inf, -1.0)),
+    ("uniform", "pdf", (0.0,), (0.0, 0.0, -1.0)),
+    ("uniform", "logcdf", (0.0,), (inf, -inf, -1.0)),
+    ("uniform", "logsf", (1.0,), (-inf, inf, inf)),
+    ("pareto", "logpdf", (1.0, 2.0), (-3.0, 0.5, 3.0, 2.0)),
+    ("pareto", "logcdf", (1.0, 2.0), (inf, 0.5, -inf, -inf)),
+]
+
+
+def slope_forward(function: Any, args: tuple[Any, ...], i: int) -> Any:
+    def alone(x: Any) -> Any:
+        return function(*args[:i], x, *args[i + 1 :])
+
+    return gt.jvp(alone, (args[i],), (np.float64(1.0),))[1]
+
+
+@pytest.mark.parametrize(("name", "which", "place", "expected"), ENDS, ids=str)
+def test_ends_of_supports(
+    name: str, which: str, place: tuple[float, ...], expected: tuple[float | None, ...]
+) -> None:
+    function = getattr(getattr(gt.stats, name), which)
+    args = tuple(map(np.float64, (*place, 0.0, 1.0)))
+    every = tuple(range(len(args)))
+    with np.errstate(all="ignore"):
+        backward = gt.grad(function, every)(*args)
+        compiled = gt.jit(gt.grad(function, every))(*args)
+        forward = [slope_forward(function, args, i) for i in every]
+    for found in (backward, compiled, forward):
+        for got, slope in zip(found, expected, strict=True):
+            # The scale does not move z = 0: forward mode has 0·∞ of an infinite slope.
+            undecided = found is forward and got is found[-1] and np.isnan(got)
+            if slope is not None and not (undecided and np.isinf(found[0])):
+                np.testing.assert_allclose(got, slope, rtol=1e-12, atol=1e-14)
+
+
+OUTSIDE = {
+    **dict.fromkeys(
+        ["expon", "rayleigh", "halfnorm", "gamma", "chi2", "invgamma"], (-1e-300, -40.0)
+    ),
+    **dict.fromkeys(["weibull_min", "f", "lognorm"], (-1e-300, -40.0)),
+    **dict.fromkeys(["uniform", "beta"], (-1e-300, -40.0, 1.0 + 2.0**-52, 1e10)),
+    "pareto": (1.0 - 2.0**-53, -40.0),
+    "truncnorm": (29.9, 32.1),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("which", ["logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"])
+def test_outside_of_supports(name: str, which: str) -> None:
+    if name == "vonmises" and "pdf" not in which:
+        pytest.skip("the distribution has densities only")
+    function = getattr(getattr(gt.stats, name), which)
+    points = np.array([*OUTSIDE.get(name, ()), -inf, inf])
+    args = [points, *(np.full(points.shape, p) for p in (*PLACES[name][1][0], 0.0, 1.0))]
+    for by in pairs(len(args))[1:]:
+        got = derivative(function, by)(*args)
+        if which == "pdf" or by != (len(args) - 1,):
+            np.testing.assert_array_equal(got, np.zeros(points.shape))
+
+
+# ---- modes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "shapes"), CASES)
+def test_modes_agree(name: str, shapes: tuple[float, ...]) -> None:
+    """Forward mode and compiled code give what reverse mode gives, in both orders."""
+    points = np.array(PLACES[name][0])
+    args = [2.0 * points, *(np.full(points.shape, p) for p in (*shapes, LOC, SCALE))]
+    for which in ("logpdf", "logsf") if REFERENCES[name].cdf else ("logpdf",):
+        function = getattr(getattr(gt.stats, name), which)
+        every = tuple(range(len(args)))
+
+        def slopes(*args: Any, function: Any = function, every: Any = every) -> Any:
+            return gt.grad(summed(function), every)(*args)
+
+        with np.errstate(all="ignore"):
+            expected = slopes(*args)
+            compiled = gt.jit(slopes)(*args)
+            for i in every:
+                tangents = tuple(np.full(points.shape, float(i == j)) for j in every)
+                _, forward = gt.jvp(function, tuple(args), tangents)
+                np.testing.assert_allclose(forward, expected[i], rtol=1e-9, atol=1e-300)
+                np.testing.assert_allclose(compiled[i], expected[i], rtol=1e-9, atol=1e-300)
