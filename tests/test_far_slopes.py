@@ -35,7 +35,9 @@ def log_beta(a: Any) -> Any:
 
 
 @pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize(("name", "function", "reference", "points"), EXACT, ids=lambda x: str(x))
+@pytest.mark.parametrize(
+    ("name", "function", "reference", "points"), EXACT, ids=[case[0] for case in EXACT]
+)
 def test_relative_error(
     name: str, function: Any, reference: Any, points: tuple[float, ...], order: int
 ) -> None:

@@ -51,3 +51,13 @@ def test_joined(axis: int, dtype: Any) -> None:
         np.testing.assert_array_equal(out, expected)
     np.testing.assert_array_equal(gt.stack([x, x + 1], axis), np.stack([x, x + 1], axis))
     np.testing.assert_array_equal(gt.roll(x, 7, axis), np.roll(x, 7, axis))
+
+
+@pytest.mark.parametrize(
+    "widths", [3, (0, 2), ((1, 0), (0, 0)), ((0, 0), (2, 3)), ((0, 0), (0, 0))]
+)
+def test_padded(widths: Any) -> None:
+    x = np.arange(60_000.0).reshape(300, 200)
+    for array in (x, x.T, x.astype(np.float32)):
+        expected = np.pad(array, widths, constant_values=7.0)
+        np.testing.assert_array_equal(gt.pad(array, widths, constant_values=7.0), expected)

@@ -55,7 +55,9 @@ COUNTS: list[tuple[str, tuple[float, ...], Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "place", "cdf", "sf"), COUNTS, ids=lambda x: str(x)[:30])
+@pytest.mark.parametrize(
+    ("name", "place", "cdf", "sf"), COUNTS, ids=[f"{case[0]}-{case[1]}" for case in COUNTS]
+)
 def test_tails_of_counts(name: str, place: tuple[float, ...], cdf: Any, sf: Any) -> None:
     fixed = 2 if name == "binom" else 1
     with mpmath.workdps(200):

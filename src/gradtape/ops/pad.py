@@ -12,6 +12,7 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import functions, general, linear, public
+from gradtape.core.large import LARGE, fill as copy_into
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
@@ -53,8 +54,17 @@ crop = linear(
 def _pad(xp: Any, x: Any, widths: Widths, fill: Any) -> Any:
     shape = tuple(n + b + a for n, (b, a) in zip(x.shape, widths, strict=True))
     out = xp.empty(shape, x.dtype)
+    inner = _inner(shape, widths)
+    if xp is np and x.size >= LARGE:
+        # Only what is around is filled, and the rest is copied on all threads.
+        for axis, (before, after) in enumerate(widths):
+            whole = (slice(None),) * axis
+            out[(*whole, slice(before))] = fill
+            out[(*whole, slice(shape[axis] - after, None))] = fill
+        copy_into(out[inner], x)
+        return out
     out.fill(fill)
-    out[_inner(shape, widths)] = x
+    out[inner] = x
     return out
 
 
