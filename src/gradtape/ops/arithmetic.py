@@ -15,16 +15,14 @@ import numpy as np
 from gradtape.core import scalar
 from gradtape.core.define import elementwise, functions, public
 from gradtape.core.lowering import Pointwise
-from gradtape.core.op import Zero
-from gradtape.core.tensor import as_value
 from gradtape.errors import DTypeError
 from gradtape.ops import lowered
+from gradtape.ops.arguments import as_array
+from gradtape.ops.cast import astype, conj, real
 from gradtape.ops.comparison import isfinite
-from gradtape.ops.rounding import rint
+from gradtape.ops.rounding import PIECEWISE_CONSTANT, rint
 from gradtape.ops.select import divide_or_zero, mask, settle, where
 from gradtape.typing import Array, ArrayLike
-
-_A_E = Zero("piecewise constant")
 
 
 # d(x + y) = dx + dy
@@ -103,8 +101,8 @@ def divide(x: ArrayLike, y: ArrayLike, /) -> Array:
 # floor(x/y) is piecewise constant
 @elementwise(
     np.floor_divide,
-    _A_E,
-    _A_E,
+    PIECEWISE_CONSTANT,
+    PIECEWISE_CONSTANT,
     operator="floordiv",
     fast=operator.floordiv,
     lower=lowered.floor_divide,
@@ -298,14 +296,14 @@ def _sign_change(ct: Any, out: Any, x: Any) -> Any:
     if x.dtype.kind != "c":
         return None
     length = abs(x)
-    turn = ct - out * functions["real"](functions["conj"](out) * ct)
+    turn = ct - out * real(conj(out) * ct)
     return turn / where(length == 0, math.inf, length)
 
 
 # Piecewise constant for real numbers; the map of complex ones is its own adjoint
 @elementwise(
     np.sign,
-    _A_E,
+    PIECEWISE_CONSTANT,
     vjps=(_sign_change,),
     jvp=lambda tangents, out, x: _sign_change(tangents[0], out, x),
     lower=lowered.sign,
@@ -321,7 +319,7 @@ def sign(x: ArrayLike, /) -> Array:
 def _abs_jvp(tangents: Any, _out: Any, x: Any) -> Any:
     if x.dtype.kind != "c":
         return tangents[0] * sign(x)
-    return functions["real"](functions["conj"](sign(x)) * tangents[0])
+    return real(conj(sign(x)) * tangents[0])
 
 
 # d|x| = sign(x)·dx, 0 at 0; of complex numbers Re(s̄·dx) with s = x/|x|, whose adjoint is ct ↦ ct·s
@@ -355,9 +353,11 @@ def fabs(x: ArrayLike, /) -> Array:
     >>> gt.fabs(np.array([1, -2]))
     array([1., 2.])
     """
-    x = _floating(x)
+    x = as_array(x)
     if x.dtype.kind == "c":
         raise DTypeError(f"fabs: came {x.dtype}; needed real numbers; use abs")
+    if x.dtype.kind in "biu":
+        x = astype(x, np.fabs(np.empty(0, x.dtype)).dtype)
     return abs(x)
 
 
@@ -368,11 +368,5 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> gt.float_power(np.array([2, 4]), -1)
     array([0.5 , 0.25])
     """
-    x = _floating(x)
-    return power(functions["astype"](x, np.result_type(x.dtype, np.float64), copy=False), y)
-
-
-def _floating(x: Any) -> Any:
-    """An operand as an array or tensor of floating numbers."""
-    x = x if hasattr(x, "dtype") else np.asarray(as_value(x))
-    return functions["astype"](x, np.float64) if x.dtype.kind in "biu" else x
+    x = as_array(x)
+    return power(astype(x, np.result_type(x.dtype, np.float64), copy=False), y)

@@ -16,7 +16,7 @@ from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import broadcast_sizes, functions, general, public
+from gradtape.core.define import broadcast_sizes, general, public
 from gradtape.core.lowering import Composite, Elements, Reader, Scatter
 from gradtape.core.nested import View
 from gradtape.core.op import NotDifferentiable, Op
@@ -26,6 +26,7 @@ from gradtape.errors import DTypeError, ShapeError, UnsupportedError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import ARRAYS, as_array
 from gradtape.ops.cast import astype
+from gradtape.ops.comparison import equal
 from gradtape.ops.gather import gather_leading, scatter
 from gradtape.ops.index import (
     FULL,
@@ -38,6 +39,7 @@ from gradtape.ops.index import (
     read_parts,
     split_index,
 )
+from gradtape.ops.select import where
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.ops.which import numbers_along
 from gradtape.typing import Array, ArrayLike
@@ -117,7 +119,7 @@ def _remaining(positions: Any, size: int) -> Any:
         raise UnsupportedError("setitem: no native code for arrays without elements")
     order = numbers_along(positions, axis=0)
     start = broadcast_to(getitem_basic(order, index=(slice(0, 1),)), (size,))
-    return functions["equal"](gather_leading(assign_at(start, order, positions), positions), order)
+    return equal(gather_leading(assign_at(start, order, positions), positions), order)
 
 
 def _batch_last_writes(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
@@ -143,14 +145,14 @@ last_writes = general(
 
 def _assign_at_by_value(ct: Any, _out: Any, _x: Any, _value: Any, positions: Any) -> Any:
     remains = last_writes(positions, size=ct.shape[0])
-    return functions["where"](remains, gather_leading(ct, positions), 0.0)
+    return where(remains, gather_leading(ct, positions), 0.0)
 
 
 def _assign_at_jvp(tangents: Sequence[Any], _out: Any, _x: Any, _value: Any, positions: Any) -> Any:
     dx, dvalue, _ = tangents
     if dx is None:
         remains = last_writes(positions, size=_x.shape[0])
-        return scatter(functions["where"](remains, dvalue, 0.0), positions, shape=_x.shape)
+        return scatter(where(remains, dvalue, 0.0), positions, shape=_x.shape)
     return assign_at(dx, 0.0 if dvalue is None else dvalue, positions)
 
 
@@ -242,7 +244,7 @@ def _one_for_all(index: Any, value: Any, shape: tuple[int, ...]) -> bool:
 
 def _where_true(mask: Any, value: Any, x: Any) -> Any:
     mask = reshape(mask, (*mask.shape, *(1,) * (len(x.shape) - len(mask.shape))))
-    return functions["where"](mask, value, x)
+    return where(mask, value, x)
 
 
 def _cast(value: Any, dtype: Any) -> Any:

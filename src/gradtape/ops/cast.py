@@ -12,8 +12,11 @@ from gradtape.core.batching import batch_in_place
 from gradtape.core.define import elementwise, functions, general, linear, public
 from gradtape.core.lowering import Pointwise, Relabel
 from gradtape.core.op import infer_like
+from gradtape.ops.arguments import as_dtype
 from gradtape.ops.device import check_device, device_of
 from gradtape.typing import Array, ArrayLike
+
+_LARGEST_HALF = 65504
 
 # A cast is the identity as far as derivatives go; the walk gives cotangents the dtype of their
 # primal, and drops the imaginary part for a real one.
@@ -37,10 +40,14 @@ def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: Any = None
         copy: Whether an array that has the dtype already is copied.
         device: None or where the array is: gradtape does not move arrays.
 
+    Raises:
+        DTypeError: There is no such dtype.
+        ArgumentError: The array is on another device.
+
     >>> gt.astype(np.array([1.0, 2.0]), np.float32)
     array([1., 2.], dtype=float32)
     """
-    dtype = np.dtype(dtype)
+    dtype = as_dtype(dtype, "astype")
     if device is not None:
         check_device(device, "astype", device_of(x))
     return x if not copy and x.dtype == dtype else _astype(x, dtype=dtype)
@@ -105,6 +112,18 @@ def conj(x: ArrayLike, /) -> Array:
 def conj_if_complex(x: Any) -> Any:
     """The conjugate of a complex array, and a real one as it is: for adjoints of products."""
     return conj(x) if x.dtype.kind == "c" else x
+
+
+def over_count(x: Any, count: float) -> Any:
+    """`x / count`, also for more elements than the largest number of float16, which is 65504."""
+    if x.dtype == np.float16 and count > _LARGEST_HALF:
+        return astype(astype(x, np.float32) / count, np.float16)
+    return x / count
+
+
+def real_product(x: Any, y: Any) -> Any:
+    """Re(x̄·y), as it stands in inner products: of real numbers simply the product."""
+    return real(conj(x) * y) if x.dtype.kind == "c" else x * y
 
 
 def _part_forward(xp: Any, x: Any, part: str) -> Any:

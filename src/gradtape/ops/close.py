@@ -11,12 +11,13 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_elementwise
-from gradtape.core.define import broadcast_sizes, functions, general, public
+from gradtape.core.define import broadcast_sizes, general, public
 from gradtape.core.lowering import Pointwise
 from gradtape.errors import ShapeError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array
 from gradtape.ops.comparison import equal, isnan
+from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
 
 _isclose = general(
@@ -116,4 +117,4 @@ def array_equiv(x: ArrayLike, y: ArrayLike, /) -> bool:
 
 
 def _all(truths: Any) -> bool:
-    return bool(functions["all"](truths))
+    return bool(all_of(truths))

@@ -17,6 +17,7 @@ from gradtape.ops.cast import astype, copy as copy_of
 from gradtape.ops.creation import asarray, for_numpy
 from gradtape.ops.device import check_device
 from gradtape.ops.inspection import result_type
+from gradtape.ops.rounding import floor
 from gradtape.ops.shape import broadcast_to, moveaxis, reshape
 from gradtape.typing import Array, ArrayLike
 
@@ -112,6 +113,8 @@ def linspace(
         t = np.linspace(0.0, 1.0, num, endpoint, dtype=floating).reshape(num, *(1,) * len(shape))
         made = first * (1 - t) + last * t
         made = moveaxis(made, 0, normalize_axis(axis, len(shape) + 1, "linspace"))
+        if dtype is not None and np.dtype(dtype).kind in "iu":
+            made = floor(made)  # as NumPy does, also below 0
         made = astype(made, floating if dtype is None else dtype, copy=False)
     else:
         made = Tensor(np.linspace(start, stop, num, endpoint, dtype=dtype, axis=axis))

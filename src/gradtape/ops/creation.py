@@ -12,9 +12,10 @@ from gradtape.core.define import functions, public
 from gradtape.core.op import registry
 from gradtape.core.tensor import Tensor, concrete, is_extended_float
 from gradtape.errors import ArgumentError, ConversionError, DTypeError, ShapeError
-from gradtape.ops.arguments import as_dtype, as_shape
+from gradtape.ops.arguments import as_array, as_dtype, as_shape, weak_or_array
 from gradtape.ops.cast import astype, copy as copy_of
 from gradtape.ops.device import check_device, device_of
+from gradtape.ops.select import where as where_of
 from gradtape.ops.shape import broadcast_to
 from gradtape.typing import ArrayLike, Shape
 
@@ -246,8 +247,16 @@ def copyto(dst: Any, src: ArrayLike, casting: str = "same_kind", where: Any = Tr
 
     `np.full(3, x)` and `array.fill(x)` are of this kind; `gt.full` is differentiable.
 
+    Args:
+        dst: What to write into.
+        src: What to write; it broadcasts.
+        casting: Which changes of dtype are allowed, by NumPy's names.
+        where: Where to write, as truth values that broadcast.
+
     Raises:
         ConversionError: `dst` is an array and `src` a tensor that is being recorded.
+        DTypeError: `casting` does not allow the change of dtype.
+        ArgumentError: There is no such `casting`.
 
     >>> x = gt.zeros(2)
     >>> np.copyto(x, 3.0)
@@ -255,11 +264,27 @@ def copyto(dst: Any, src: ArrayLike, casting: str = "same_kind", where: Any = Tr
     tensor([3., 3.])
     """
     if isinstance(dst, Tensor):
-        dst[...] = src if where is True else functions["where"](where, src, dst)
+        src = _castable(src, dst.dtype, casting)
+        dst[...] = src if where is True else where_of(where, src, dst)
         return
     if isinstance(src, Tensor):
         src = concrete(src, "np.full, np.copyto (gt.full keeps the history)")
     np.copyto(dst, src, casting=casting, where=where)  # type: ignore[arg-type]
+
+
+def _castable(src: Any, dtype: Any, casting: Any) -> Any:
+    """What `copyto` writes, cast if nothing else would allow it; a Python number is as it is."""
+    if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
+        raise ArgumentError(f"copyto: came casting={casting!r}; needed one of NumPy's names")
+    if casting == "unsafe":
+        return astype(as_array(src), dtype, copy=False)
+    src = weak_or_array(src)
+    if hasattr(src, "dtype") and not np.can_cast(src.dtype, dtype, casting):
+        raise DTypeError(
+            f"copyto: came {src.dtype} for {dtype} with casting={casting!r}; needed a dtype that "
+            "can be cast so; use astype"
+        )
+    return src
 
 
 # ---- np.zeros(3, like=tensor) -------------------------------------------------------------------

@@ -9,10 +9,11 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import functions, general, linear, public
+from gradtape.core.define import general, linear, public
 from gradtape.core.lowering import Scan
 from gradtape.ops.arguments import as_array, normalize_axis, refuse
-from gradtape.ops.cast import astype
+from gradtape.ops.cast import astype, conj_if_complex
+from gradtape.ops.index import part_of
 from gradtape.ops.join import concatenate
 from gradtape.ops.pad import pad_constant
 from gradtape.ops.shape import ravel, swapaxes
@@ -83,10 +84,6 @@ def cumsum(
 # ---- cumprod ------------------------------------------------------------------------------------
 
 
-def _part(x: Any, start: int, stop: int) -> Any:
-    return functions["getitem"](x, (Ellipsis, slice(start, stop)))
-
-
 def _steps(x: Any) -> list[tuple[int, Any]]:
     """The steps of a cumulative product along the last axis by doubling, without division.
 
@@ -97,32 +94,29 @@ def _steps(x: Any) -> list[tuple[int, Any]]:
     steps = []
     while width < size:
         steps.append((width, x))
-        met = _part(x, width, size) * _part(x, 0, size - width)
-        x = concatenate([_part(x, 0, width), met], -1)
+        met = part_of(x, width, size) * part_of(x, 0, size - width)
+        x = concatenate([part_of(x, 0, width), met], -1)
         width *= 2
     return steps
 
 
 def _cumprod_vjp(ct: Any, _out: Any, x: Any, axis: int) -> Any:
-    is_complex = x.dtype.kind == "c"
-    if is_complex:
-        ct = functions["conj"](ct)
-    ct, size = swapaxes(ct, axis, -1), x.shape[axis]
+    ct, size = swapaxes(conj_if_complex(ct), axis, -1), x.shape[axis]
     for width, c in reversed(_steps(swapaxes(x, axis, -1))):
-        later = _part(ct, width, size)
-        ahead = concatenate([_part(ct, 0, width), later * _part(c, 0, size - width)], -1)
+        later = part_of(ct, width, size)
+        ahead = concatenate([part_of(ct, 0, width), later * part_of(c, 0, size - width)], -1)
         none = ((0, 0),) * (len(ct.shape) - 1)
-        ct = ahead + pad_constant(later * _part(c, width, size), widths=(*none, (0, width)), fill=0)
-    ct = swapaxes(ct, axis, -1)
-    return functions["conj"](ct) if is_complex else ct
+        back = later * part_of(c, width, size)
+        ct = ahead + pad_constant(back, widths=(*none, (0, width)), fill=0)
+    return conj_if_complex(swapaxes(ct, axis, -1))
 
 
 def _cumprod_jvp(tangents: Any, _out: Any, x: Any, axis: int) -> Any:
     tangent, size = swapaxes(tangents[0], axis, -1), x.shape[axis]
     for width, c in _steps(swapaxes(x, axis, -1)):
-        met = _part(tangent, width, size) * _part(c, 0, size - width)
-        met = met + _part(c, width, size) * _part(tangent, 0, size - width)
-        tangent = concatenate([_part(tangent, 0, width), met], -1)
+        met = part_of(tangent, width, size) * part_of(c, 0, size - width)
+        met = met + part_of(c, width, size) * part_of(tangent, 0, size - width)
+        tangent = concatenate([part_of(tangent, 0, width), met], -1)
     return swapaxes(tangent, axis, -1)
 
 

@@ -10,13 +10,14 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front, move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import functions, linear, public, sharing
+from gradtape.core.define import linear, public, sharing
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op, infer_like
 from gradtape.core.scalar import Scalar
 from gradtape.errors import AxisError, ShapeError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import Batch, as_array, normalize_axis
+from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import broadcast_to
 from gradtape.typing import Array, ArrayLike
 
@@ -168,7 +169,7 @@ def trace(
     >>> gt.trace(np.eye(3))
     np.float64(3.0)
     """
-    return functions["sum"](diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
+    return sum_of(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
 # d tril(x) = tril(dx); a projection along the axes is its own transpose

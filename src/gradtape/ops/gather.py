@@ -24,6 +24,7 @@ from gradtape.errors import ArgumentError, IndexingError, ShapeError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
+from gradtape.ops.select import clip
 from gradtape.ops.shape import broadcast_to, moveaxis, reshape, transpose
 from gradtape.typing import Array, ArrayLike
 
@@ -240,7 +241,7 @@ def take(
     n = x.shape[axis]
     if mode != "raise" and n:
         indices = astype(indices, np.intp, copy=False)
-        indices = indices % n if mode == "wrap" else functions["clip"](indices, 0, n - 1)
+        indices = indices % n if mode == "wrap" else clip(indices, 0, n - 1)
     arrays: list[Any] = [None] * len(x.shape)
     arrays[axis] = indices
     return gather_axes(x, arrays, axis)
@@ -267,7 +268,7 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int | None = -1) 
 
     Raises:
         IndexingError: An index is out of bounds, or not an integer.
-        ShapeError: The number of axes differs.
+        ShapeError: The number of axes differs, or the others do not broadcast.
         AxisError: There is no such axis.
 
     >>> x = np.array([[3.0, 1.0], [2.0, 4.0]])
@@ -280,6 +281,12 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int | None = -1) 
         x, axis = reshape(x, -1), 0
     _same_ndim(x, indices, "take_along_axis")
     axis = normalize_axis(axis, len(x.shape), "take_along_axis")
+    for a, (n, own) in enumerate(zip(x.shape, indices.shape, strict=True)):
+        if a != axis and n != own and 1 not in (n, own):
+            raise ShapeError(
+                f"take_along_axis: came indices of shape {indices.shape} for shape {x.shape}; "
+                f"needed 1 or {n} along axis {a}"
+            )
     return gather_leading(x, *_along_axis(x.shape, indices, axis))
 
 

@@ -345,6 +345,13 @@ def getitem(x: ArrayLike, /, index: Any) -> Array:
     return View(base, items, target) if out.shape else target
 
 
+def part_of(
+    x: Any, start: int | None, stop: int | None = None, step: int | None = None, *, axis: int = -1
+) -> Any:
+    """A range along one axis, the last one unless told; all axes stay."""
+    return getitem(x, (*(FULL,) * (axis % len(x.shape)), slice(start, stop, step)))
+
+
 def _explained(index: Any, shape: tuple[int, ...], error: Exception) -> Exception:
     """The error of `split_index` for an index that NumPy refused."""
     split_index(index, shape, "getitem")

@@ -14,6 +14,7 @@ from gradtape.backends import array_module
 from gradtape.core.aval import Abstract
 from gradtape.core.define import public
 from gradtape.core.tensor import Tensor, innermost
+from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array, as_shape, normalize_axes, refuse
 from gradtape.ops.cast import astype
 from gradtape.ops.device import check_device, device_of
@@ -66,8 +67,8 @@ def _make(
     maker: str, x: ArrayLike, dtype: Any, shape: Shape | None, device: Any, unsupported: Any
 ) -> Array:
     """A new array of the form of `x`, made by the function `maker` of its array module."""
-    unsupported.pop("order", None), unsupported.pop("subok", None)  # nothing here depends on them
-    refuse(f"{maker}_like", unsupported)
+    layout = ("order", "subok")  # nothing here depends on them
+    refuse(f"{maker}_like", {k: value for k, value in unsupported.items() if k not in layout})
     x = as_array(x)
     check_device(device, f"{maker}_like", device_of(x))
     sizes = x.shape if shape is None else as_shape(shape, f"{maker}_like")
@@ -177,6 +178,9 @@ def full_like(
         device: None or that of `x`: gradtape does not move arrays.
         **unsupported: Further options of NumPy, which raise.
 
+    Raises:
+        ShapeError: The fill value does not broadcast to the shape.
+
     >>> gt.full_like(np.zeros(2), 3.0)
     array([3., 3.])
     """
@@ -188,5 +192,8 @@ def full_like(
     if isinstance(fill_value, Tensor):
         return broadcast_to(astype(fill_value, buffer.dtype, copy=False), buffer.shape)
     array = buffer.value if isinstance(buffer, Tensor) else buffer
-    array[...] = fill_value
+    try:
+        array[...] = fill_value
+    except ValueError as error:
+        raise ShapeError(f"full_like: came shape {array.shape}; {error}") from None
     return buffer

@@ -105,9 +105,9 @@ def _astype(self: Tensor, dtype: Any, *, copy: bool = True) -> Any:
     return registry.functions["astype"](self, dtype, copy=copy)
 
 
-def _ravel(self: Tensor) -> Any:
-    """The elements along one axis."""
-    return registry.functions["reshape"](self, -1)
+def _ravel(self: Tensor, order: str = "C") -> Any:
+    """See `gt.ravel`."""
+    return registry.functions["ravel"](self, order)
 
 
 def _t(self: Tensor) -> Any:

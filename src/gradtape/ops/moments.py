@@ -11,6 +11,7 @@ from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import functions, general, public
 from gradtape.errors import ArgumentError
 from gradtape.ops import lowered
+from gradtape.ops.cast import over_count, real_product
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.reduce import (
     Axes,
@@ -58,26 +59,22 @@ def _around(x: Any, axis: Axes) -> Any:
 
 def _covary(tangent: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
     """Sum of Re(conj(x − mean)·dx): the change of half the sum of squares around the mean."""
-    around = _around(x, axis)
-    if x.dtype.kind == "c":
-        product = functions["real"](functions["conj"](around) * tangent)
-    else:
-        product = around * tangent
-    return sum_over(product, axis=axis, keepdims=keepdims)
+    return sum_over(real_product(_around(x, axis), tangent), axis=axis, keepdims=keepdims)
 
 
 # ---- var ----------------------------------------------------------------------------------------
 
 
 def _var_vjp(ct: Any, _out: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
-    scaled = ct * 2 / _divisor(x.shape, axis, correction)
+    scaled = over_count(ct * 2, _divisor(x.shape, axis, correction))
     return beside(scaled, x.shape, axis, keepdims) * _around(x, axis)
 
 
 def _var_jvp(
     tangents: Any, _out: Any, x: Any, axis: Axes, keepdims: bool, correction: float
 ) -> Any:
-    return _covary(tangents[0], x, axis, keepdims) * 2 / _divisor(x.shape, axis, correction)
+    change = _covary(tangents[0], x, axis, keepdims) * 2
+    return over_count(change, _divisor(x.shape, axis, correction))
 
 
 # d var(x) = 2/(n − correction) · Σ (x − mean)·dx
@@ -128,7 +125,7 @@ def var(
     >>> gt.var(np.array([1.0, 2.0, 3.0]), ddof=1)
     np.float64(1.0)
     """
-    less = _correction("var", ddof, correction)
+    less = correction_of("var", ddof, correction)
     if where is not True and where is not None:
         if mean is not None:
             unsupported["mean"] = mean
@@ -143,14 +140,12 @@ def var(
 def _around_given(x: Any, axis: Axes, keepdims: bool, correction: float, mean: Any) -> Any:
     """The variance around a mean that was computed elsewhere."""
     around = x - mean
-    if around.dtype.kind == "c":
-        squares = functions["real"](functions["conj"](around) * around)
-    else:
-        squares = around * around
-    return sum_over(squares, axis=axis, keepdims=keepdims) / _divisor(x.shape, axis, correction)
+    squares = sum_over(real_product(around, around), axis=axis, keepdims=keepdims)
+    return squares / _divisor(x.shape, axis, correction)
 
 
-def _correction(name: str, ddof: float, correction: float | None) -> float:
+def correction_of(name: str, ddof: float, correction: float | None) -> float:
+    """What is taken from the number of elements, by one name or the other."""
     if correction is None:
         return ddof
     if ddof != 0:
@@ -166,13 +161,13 @@ def _std_forward(xp: Any, x: Any, axis: Axes, keepdims: bool, correction: float)
 
 
 def _std_vjp(ct: Any, out: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
-    scaled = divide_or_zero(ct, out * _divisor(x.shape, axis, correction))
+    scaled = over_count(divide_or_zero(ct, out), _divisor(x.shape, axis, correction))
     return beside(scaled, x.shape, axis, keepdims) * _around(x, axis)
 
 
 def _std_jvp(tangents: Any, out: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
     change = _covary(tangents[0], x, axis, keepdims)
-    return divide_or_zero(change, out * _divisor(x.shape, axis, correction))
+    return over_count(divide_or_zero(change, out), _divisor(x.shape, axis, correction))
 
 
 # d std(x) = 1/((n − correction)·std) · Σ (x − mean)·dx, and 0 where all elements are equal
@@ -188,7 +183,7 @@ _std = general(
 )
 
 
-def _root(variance: Any) -> Any:
+def root(variance: Any) -> Any:
     """The root with the derivative 0 at 0, as `_std` has it."""
     positive = variance > 0
     return where_of(positive, sqrt(where_of(positive, variance, 1)), 0 * variance)
@@ -231,7 +226,7 @@ def std(
     >>> gt.std(np.array([1.0, 2.0, 3.0]), ddof=1)
     np.float64(1.0)
     """
-    less = _correction("std", ddof, correction)
+    less = correction_of("std", ddof, correction)
     if where is not True and where is not None:
         if mean is not None:
             unsupported["mean"] = mean
@@ -239,5 +234,5 @@ def std(
         return functions["std_where"](x, axis, dtype, **options)
     x, axes = prepared("std", x, axis, dtype, unsupported)
     if mean is not None:
-        return _root(_around_given(x, axes, bool(keepdims), less, mean))
+        return root(_around_given(x, axes, bool(keepdims), less, mean))
     return _std(x, axis=axes, keepdims=bool(keepdims), correction=less)

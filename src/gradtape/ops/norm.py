@@ -16,12 +16,13 @@ from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.arithmetic import abs as abs_of, sign
-from gradtape.ops.cast import astype, conj, real, stop_gradient
+from gradtape.ops.cast import real_product, stop_gradient
 from gradtape.ops.comparison import equal
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.parametric import parametric
 from gradtape.ops.reduce import (
     Axes,
+    floats,
     keep_axes,
     max as max_of,
     min as min_of,
@@ -91,29 +92,19 @@ def _composition(x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
     return sqrt(total) if ord == 2 else total ** (1 / ord)
 
 
-def _over(ct: Any, norm: Any) -> Any:
-    """`ct / norm`, and 0 where the norm is 0: there is no direction to go in."""
-    return divide_or_zero(ct, norm)
-
-
 def _vjp(ct: Any, out: Any, x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
     whole = {"shape": x.shape, "axis": axis, "keepdims": keepdims}
     if ord == 2:
-        return spread(_over(ct, out), **whole) * x
-    return spread(_over(ct, out ** (ord - 1)), **whole) * _steepness(x, ord)
+        return spread(divide_or_zero(ct, out), **whole) * x
+    return spread(divide_or_zero(ct, out ** (ord - 1)), **whole) * _steepness(x, ord)
 
 
 def _jvp(tangents: Sequence[Any], out: Any, x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
     dx = tangents[0]
     if ord == 2:
-        return _over(sum_of(_along(x, dx), axis, keepdims=keepdims), out)
-    change = sum_of(_along(_steepness(x, ord), dx), axis, keepdims=keepdims)
-    return _over(change, out ** (ord - 1))
-
-
-def _along(x: Any, dx: Any) -> Any:
-    """Re(x̄·dx), the part of a change that lies along x."""
-    return real(conj(x) * dx) if x.dtype.kind == "c" else x * dx
+        return divide_or_zero(sum_of(real_product(x, dx), axis, keepdims=keepdims), out)
+    change = sum_of(real_product(_steepness(x, ord), dx), axis, keepdims=keepdims)
+    return divide_or_zero(change, out ** (ord - 1))
 
 
 def _infer(x: Aval, ord: float, axis: Axes, keepdims: bool) -> Aval:
@@ -121,7 +112,8 @@ def _infer(x: Aval, ord: float, axis: Axes, keepdims: bool) -> Aval:
     return Aval(reduced_shape(x.shape, axis, keepdims), dtype)
 
 
-# d norm = Re Σ x̄·|x|^(p−2)·dx / norm^(p−1), which is Re Σ x̄·dx / norm for p = 2
+# d norm = Re Σ x̄·|x|^(p−2)·dx / norm^(p−1), which is Re Σ x̄·dx / norm for p = 2; taken as 0 where
+# the norm is 0, as there is no direction to go in
 _vector_norm = general(
     "vector_norm",
     _forward,
@@ -197,8 +189,7 @@ def _above_rounding(values: Any, shape: tuple[int, ...], axes: Axes) -> Any:
 
 def inexact(x: ArrayLike) -> Any:
     """`x` as an array of floating or complex numbers: integers become float64."""
-    x = as_array(x)
-    return astype(x, np.float64) if x.dtype.kind in "iub" else x
+    return floats(as_array(x))
 
 
 @public(np.linalg.norm)

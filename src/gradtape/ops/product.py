@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import functions, general, public
+from gradtape.core.define import general, public
 from gradtape.core.lowering import Reduction
 from gradtape.core.op import infer_like
 from gradtape.ops.arguments import masked
 from gradtape.ops.cast import astype, conj_if_complex
+from gradtape.ops.index import part_of
 from gradtape.ops.join import concatenate, stack
 from gradtape.ops.reduce import (
     Axes,
@@ -67,10 +68,6 @@ def _divides(xp: Any, product: Any, lanes: Any) -> bool:
     return bool(normal.all()) and bool((lanes != 0).all())
 
 
-def _part(x: Any, start: int, stop: int | None = None, step: int = 1) -> Any:
-    return functions["getitem"](x, (Ellipsis, slice(start, stop, step)))
-
-
 def _pair_up(even: Any, odd: Any, rest: Any) -> Any:
     """`even` and `odd` in turns along the last axis, then `rest`."""
     both = stack([even, odd], -1)
@@ -87,13 +84,13 @@ def _second(change: Any, x: Any) -> Any:
     if size < 2:
         return np.zeros(x.shape, x.dtype)
     paired = size // 2 * 2
-    even, odd, rest = _part(x, 0, paired, 2), _part(x, 1, paired, 2), _part(x, paired)
-    d_even, d_odd = _part(change, 0, paired, 2), _part(change, 1, paired, 2)
+    even, odd, rest = part_of(x, 0, paired, 2), part_of(x, 1, paired, 2), part_of(x, paired)
+    d_even, d_odd = part_of(change, 0, paired, 2), part_of(change, 1, paired, 2)
     halved = concatenate([even * odd, rest], -1)
-    d_halved = concatenate([d_even * odd + even * d_odd, _part(change, paired)], -1)
+    d_halved = concatenate([d_even * odd + even * d_odd, part_of(change, paired)], -1)
     d_others = _second(d_halved, halved)
-    others = _part(_others(halved, axis=(len(x.shape) - 1,)), 0, size // 2)
-    d_pairs, d_rest = _part(d_others, 0, size // 2), _part(d_others, size // 2)
+    others = part_of(_others(halved, axis=(len(x.shape) - 1,)), 0, size // 2)
+    d_pairs, d_rest = part_of(d_others, 0, size // 2), part_of(d_others, size // 2)
     return _pair_up(d_pairs * odd + others * d_odd, d_pairs * even + others * d_even, d_rest)
 
 

@@ -11,12 +11,13 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import broadcast_sizes, functions, general, public
+from gradtape.core.define import broadcast_sizes, general, public
 from gradtape.core.op import NotDifferentiable, Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, as_dtype, as_shape
 from gradtape.ops.generator import Generator, Key, default_generator, words
+from gradtape.ops.index import getitem
 from gradtape.ops.random import as_tensor, drawn_dtype, drawn_shape, no_operands, uniform_numbers
 from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike, Shape
@@ -186,4 +187,4 @@ def permutation(x: ArrayLike, *, generator: Generator | None = None) -> Array:
     if not x.shape:
         raise ShapeError("permutation: came a 0-d array; needed an integer or at least one axis")
     count = x.shape[0]
-    return functions["getitem"](as_tensor(x), random_permutation(count=count, **source.take(count)))
+    return getitem(as_tensor(x), random_permutation(count=count, **source.take(count)))

@@ -28,7 +28,8 @@ from gradtape.ops.arguments import (
     normalize_axes,
     refuse,
 )
-from gradtape.ops.cast import astype
+from gradtape.ops.cast import astype, over_count
+from gradtape.ops.select import mask
 from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike, Axis
 
@@ -208,7 +209,7 @@ def _mean_forward(xp: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
 
 
 def floats(x: Any) -> Any:
-    """Integers and truth values as the floats NumPy computes means and exponentials of them in."""
+    """Integers and truth values as float64, in which NumPy computes means of them."""
     return astype(x, np.float64) if x.dtype.kind in "biu" else x
 
 
@@ -221,7 +222,7 @@ mean_over = linear(
     "mean",
     _mean_forward,
     lambda ct, _out, _x, axis, keepdims: spread(
-        ct / count_over(_x.shape, axis), shape=_x.shape, axis=axis, keepdims=keepdims
+        over_count(ct, count_over(_x.shape, axis)), shape=_x.shape, axis=axis, keepdims=keepdims
     ),
     infer=infer_reduction(_mean_forward),
     batch=batch_along_axis,
@@ -269,10 +270,14 @@ def mean(
 _max_forward, _min_forward = reducer(np.maximum, "max"), reducer(np.minimum, "min")
 
 
+def hits_of(x: Any, extreme: Any) -> Any:
+    """1 where an element is the extreme, in a dtype that can count them: float16 ends at 65504."""
+    return (x == extreme).astype(np.float32 if x.dtype == np.float16 else x.dtype)
+
+
 def _shares_forward(xp: Any, x: Any, axis: Axes, largest: bool) -> Any:
-    extreme = (_max_forward if largest else _min_forward)(xp, x, axis, True)
-    hits = (x == extreme).astype(x.dtype)
-    return hits / sum_forward(xp, hits, axis, True)
+    hits = hits_of(x, (_max_forward if largest else _min_forward)(xp, x, axis, True))
+    return (hits / sum_forward(xp, hits, axis, True)).astype(x.dtype, copy=False)
 
 
 def _shares_composition(x: Any, axis: Axes, largest: bool) -> Any:
@@ -294,10 +299,12 @@ _shares = general(
 
 
 def _extreme(name: str, evaluate: Callable[..., Any], largest: bool) -> Callable[..., Any]:
-    """D max(x) = Σ share·dx: a maximum that several elements reach is shared among them."""
+    """The op of an extreme; one that several elements reach is shared among them."""
 
+    # d max(x) = Σ share·dx
     def vjp(ct: Any, _out: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
-        return beside(ct, x.shape, axis, keepdims) * _shares(x, axis=axis, largest=largest)
+        shares = _shares(x, axis=axis, largest=largest)
+        return mask(beside(ct, x.shape, axis, keepdims) * shares, shares != 0)
 
     def jvp(tangents: Any, _out: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
         shares = _shares(x, axis=axis, largest=largest)
@@ -370,15 +377,7 @@ def min(
     where: Any = True,
     **unsupported: Any,
 ) -> Array:
-    """The smallest element, over all or the given axes; otherwise as `max`.
-
-    Args:
-        x: Where to look.
-        axis: One or several axes; None looks over all of them.
-        keepdims: Whether the reduced axes stay, with size 1.
-        initial: What the result starts from.
-        where: Which elements take part, as truth values for which `initial` is needed.
-        **unsupported: Further options of NumPy, which raise.
+    """The smallest element, over all or the given axes; options as of `max`.
 
     Raises:
         AxisError: There is no such axis.

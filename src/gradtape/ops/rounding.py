@@ -13,10 +13,10 @@ from gradtape.ops.parametric import parametric
 from gradtape.ops.select import mask, where
 from gradtape.typing import Array, ArrayLike
 
-_A_E = Zero("piecewise constant")
+PIECEWISE_CONSTANT = Zero("piecewise constant")
 
 
-@elementwise(np.floor, _A_E, lower=scalar.floor)
+@elementwise(np.floor, PIECEWISE_CONSTANT, lower=scalar.floor)
 def floor(x: ArrayLike, /) -> Array:
     """The largest integers not above the elements.
 
@@ -25,7 +25,7 @@ def floor(x: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.ceil, _A_E, lower=scalar.ceil)
+@elementwise(np.ceil, PIECEWISE_CONSTANT, lower=scalar.ceil)
 def ceil(x: ArrayLike, /) -> Array:
     """The smallest integers not below the elements.
 
@@ -34,7 +34,7 @@ def ceil(x: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.trunc, _A_E, replaces=(np.fix,), lower=scalar.trunc)
+@elementwise(np.trunc, PIECEWISE_CONSTANT, replaces=(np.fix,), lower=scalar.trunc)
 def trunc(x: ArrayLike, /) -> Array:
     """The elements without what stands behind the point.
 
@@ -43,7 +43,7 @@ def trunc(x: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.rint, _A_E, lower=scalar.rint)
+@elementwise(np.rint, PIECEWISE_CONSTANT, lower=scalar.rint)
 def rint(x: ArrayLike, /) -> Array:
     """The nearest integers; the even one of two.
 
@@ -53,7 +53,7 @@ def rint(x: ArrayLike, /) -> Array:
 
 
 _round = parametric(
-    "round", lambda xp, x, decimals: xp.round(x, decimals), _A_E, lower=lowered.round
+    "round", lambda xp, x, decimals: xp.round(x, decimals), PIECEWISE_CONSTANT, lower=lowered.round
 )
 
 
@@ -78,7 +78,7 @@ def round(x: ArrayLike, /, decimals: int = 0) -> Array:
 @elementwise(
     np.copysign,
     lambda ct, out, x, _y: mask(where(signbit(x) == signbit(out), ct, -ct), x != 0),
-    _A_E,
+    PIECEWISE_CONSTANT,
     lower=scalar.copysign,
 )
 def copysign(x: ArrayLike, y: ArrayLike, /) -> Array:

@@ -19,6 +19,7 @@ from gradtape.core.op import Zero
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import ArgumentError
 from gradtape.ops import lowered
+from gradtape.ops.cast import copy as copy_of, imag, real
 from gradtape.ops.comparison import isfinite, logical_not
 from gradtape.ops.parametric import parametric
 from gradtape.typing import Array, ArrayLike
@@ -269,7 +270,7 @@ def clip(
     low = min if a_min is None else a_min
     high = max if a_max is None else a_max
     if low is None and high is None:
-        return functions["copy"](x)
+        return copy_of(x)
     if _is_plain(low) and _is_plain(high):
         return _clip(x, low=low, high=high)
     x = x if low is None else clip_below(x, low)
@@ -282,11 +283,19 @@ def _is_plain(bound: Any) -> bool:
 
 # ---- nan_to_num ---------------------------------------------------------------------------------
 
+
+def _where_finite(ct: Any, _out: Any, x: Any, **_params: Any) -> Any:
+    if x.dtype.kind != "c":
+        return mask(ct, isfinite(x))
+    # Both parts of a complex number are replaced by themselves.
+    return mask(real(ct), isfinite(real(x))) + 1j * mask(imag(ct), isfinite(imag(x)))
+
+
 # The identity where x is finite, constant elsewhere
 _nan_to_num = parametric(
     "nan_to_num",
     lambda xp, x, nan, posinf, neginf: xp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf),
-    lambda ct, _out, x, nan, posinf, neginf: mask(ct, isfinite(x)),
+    _where_finite,
     lower=lowered.nan_to_num,
 )
 

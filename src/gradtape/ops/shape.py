@@ -18,6 +18,7 @@ from gradtape.core.define import broadcast_sizes, linear, public, sharing, unbro
 from gradtape.core.lowering import Elements, Reader, Relabel
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
+from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import ArgumentError, AxisError, ShapeError
 from gradtape.ops.arguments import (
     INTEGER,
@@ -66,10 +67,12 @@ def reshape(x: ArrayLike, /, shape: Shape, order: str = "C", *, copy: bool | Non
         x: What to reshape.
         shape: The new sizes; one of them may be -1, meaning whatever is left.
         order: "C" reads and writes the last axis fastest, "F" the first.
-        copy: Accepted for NumPy's sake: tensors never share what is written into them.
+        copy: True gives the result memory of its own. Without it the result is a view where it
+            can be one: what is written into it is written into `x`; False raises where it cannot.
 
     Raises:
         ShapeError: The number of elements differs.
+        ArgumentError: A copy is needed that `copy=False` forbids, or `order` is something else.
 
     >>> gt.reshape(np.arange(4.0), (2, -1))
     array([[0., 1.],
@@ -80,10 +83,25 @@ def reshape(x: ArrayLike, /, shape: Shape, order: str = "C", *, copy: bool | Non
     if new and (low := min(new)) < 0:
         new = _fill_in(new, x.shape, low)
     if order == "C":
-        return _reshape(x, shape=new)
-    if order != "F":
+        out = _reshape(x, shape=new)
+    elif order == "F":
+        out = transpose(_reshape(transpose(x), shape=new[::-1]))
+    else:
         raise ArgumentError(f'reshape: came order={order!r}; needed "C" or "F"')
-    return transpose(_reshape(transpose(x), shape=new[::-1]))
+    if copy is None:
+        return out
+    if copy:
+        return copy_of(out)
+    if not _may_share(out, x):
+        raise ArgumentError(f"reshape: came {x.shape} for {new} and copy=False; it needs a copy")
+    return out
+
+
+def _may_share(view: Any, x: Any) -> bool:
+    """Whether two arrays can have memory in common; those without values can."""
+    raw = [innermost(one, show=True) if isinstance(one, Tensor) else one for one in (view, x)]
+    arrays = all(isinstance(one, np.ndarray) for one in raw)
+    return not arrays or np.may_share_memory(*raw) or not raw[0].size
 
 
 def _fill_in(shape: tuple[Any, ...], old: tuple[int, ...], low: int) -> tuple[int, ...]:
@@ -313,6 +331,13 @@ def _batch_broadcast(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Ba
     return call(op, (x,), {"shape": (size, *shape)}), 0
 
 
+def _infer_broadcast(x: Aval, shape: tuple[int, ...]) -> Aval:
+    # An axis may not be longer than asked for, though the two shapes would broadcast.
+    if broadcast_sizes(x.shape, shape) != shape:
+        raise ShapeError(f"broadcast_to: came {x}; needed a shape that broadcasts to {shape}")
+    return Aval(shape, x.dtype)
+
+
 def _broadcast_element(i: Sequence[Scalar], x: Reader, shape: tuple[int, ...]) -> Scalar:
     own = x.aval.shape
     last = i[len(i) - len(own) :]
@@ -325,7 +350,7 @@ _broadcast_to = sharing(
         "broadcast_to",
         lambda xp, x, shape: xp.broadcast_to(x, shape),
         lambda ct, _out, _x, shape: unbroadcast(ct, _x.shape),
-        infer=lambda x, shape: Aval(broadcast_sizes(x.shape, shape), x.dtype),
+        infer=_infer_broadcast,
         batch=_batch_broadcast,
         lower=Elements(_broadcast_element, repeats=True),
     )

@@ -11,7 +11,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis, move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import functions, general, public
+from gradtape.core.define import general, public
 from gradtape.core.lowering import Elements, Reduction
 from gradtape.core.op import Op
 from gradtape.core.scalar import truth
@@ -25,11 +25,15 @@ from gradtape.ops.arguments import (
     normalize_axis,
     refuse,
 )
+from gradtape.ops.comparison import equal, isnan, logical_or, not_equal
 from gradtape.ops.reduce import (
+    max as max_of,
+    min as min_of,
     reduced_shape,
     reducer,
     sum as sum_of,
 )
+from gradtape.ops.select import where as where_of
 from gradtape.ops.shape import ravel, reshape
 from gradtape.typing import Array, ArrayLike, Axis
 
@@ -60,16 +64,16 @@ numbers_along = general(
 )
 
 
-def _first_extreme(extreme: str, x: Any, axis: int) -> Any:
+def _first_extreme(extreme: Callable[..., Any], x: Any, axis: int) -> Any:
     """The smallest number of an element that is the extreme; NaN counts as one."""
-    found = functions["equal"](x, functions[extreme](x, axis, keepdims=True))
+    found = equal(x, extreme(x, axis, keepdims=True))
     if x.dtype.kind == "f":
-        found = functions["logical_or"](found, functions["isnan"](x))
-    numbers = functions["where"](found, numbers_along(x, axis=axis), x.shape[axis])
-    return functions["min"](numbers, axis)
+        found = logical_or(found, isnan(x))
+    numbers = where_of(found, numbers_along(x, axis=axis), x.shape[axis])
+    return min_of(numbers, axis)
 
 
-def _arg(name: str, extreme: str) -> Callable[..., Any]:
+def _arg(name: str, extreme: Callable[..., Any]) -> Callable[..., Any]:
     return general(
         name,
         lambda xp, x, axis: getattr(x, name)(axis),
@@ -80,7 +84,7 @@ def _arg(name: str, extreme: str) -> Callable[..., Any]:
     )
 
 
-_argmax, _argmin = _arg("argmax", "max"), _arg("argmin", "min")
+_argmax, _argmin = _arg("argmax", max_of), _arg("argmin", min_of)
 
 
 def position_along(
@@ -238,4 +242,4 @@ def count_nonzero(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False)
     >>> gt.count_nonzero(np.array([0.0, 2.0, 3.0]))
     np.int64(2)
     """
-    return sum_of(functions["not_equal"](as_array(x), 0), axis, keepdims=keepdims)
+    return sum_of(not_equal(as_array(x), 0), axis, keepdims=keepdims)

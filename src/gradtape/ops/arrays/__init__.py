@@ -5,9 +5,6 @@ The names in `__all__` are found at `gradtape` itself.
 
 from gradtape.core.op import registry
 
-with registry.opened():
-    pass
-
 __all__: list[str] = []
 
 # ---- functions of arrays ------------------------------------------------------------------------

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import broadcast_sizes, functions, public
+from gradtape.core.define import broadcast_sizes, public
 from gradtape.errors import ArgumentError, IndexingError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.known import values_if_known
+from gradtape.ops.assign import setitem
 from gradtape.ops.cast import astype
 from gradtape.ops.comparison import logical_not, logical_or
 from gradtape.ops.gather import as_indices, take, take_along_axis
@@ -18,6 +19,7 @@ from gradtape.ops.index import getitem
 from gradtape.ops.inspection import result_type
 from gradtape.ops.join import stack
 from gradtape.ops.like import zeros_like
+from gradtape.ops.locate import flatnonzero
 from gradtape.ops.select import clip, where
 from gradtape.ops.shape import broadcast_arrays, broadcast_to, expand_dims, reshape, squeeze
 from gradtape.typing import Array, ArrayLike
@@ -89,7 +91,10 @@ def choose(a: ArrayLike, choices: Any, /, out: None = None, mode: str = "raise")
         numbers = clip(numbers, 0, count - 1)
     elif mode != "raise":
         raise ArgumentError(f'choose: came mode={mode!r}; needed "raise", "wrap" or "clip"')
-    elif (known := values_if_known(numbers)) is not None and np.any((known < 0) | (known >= count)):
+    elif (known := values_if_known(numbers)) is None:
+        # What is negative counts from the end elsewhere; here it is as wrong as what is too large.
+        numbers = where(numbers < 0, count, numbers)
+    elif np.any((known < 0) | (known >= count)):
         raise IndexingError(f"choose: came a number outside of 0 to {count - 1}; there are {count}")
     return squeeze(take_along_axis(whole, expand_dims(numbers, 0), axis=0), 0)
 
@@ -113,7 +118,7 @@ def compress(condition: ArrayLike, x: ArrayLike, /, axis: int | None = None) -> 
     condition = as_array(condition)
     if len(condition.shape) != 1:
         raise ShapeError(f"compress: came a condition of shape {condition.shape}; needed one axis")
-    return take(x, functions["flatnonzero"](condition), axis)
+    return take(x, flatnonzero(condition), axis)
 
 
 @public(np.extract)
@@ -131,7 +136,7 @@ def extract(condition: ArrayLike, x: ArrayLike, /) -> Array:
     >>> gt.extract(x > 1.5, x)
     array([2., 3.])
     """
-    return take(reshape(as_array(x), -1), functions["flatnonzero"](as_array(condition)))
+    return take(reshape(as_array(x), -1), flatnonzero(as_array(condition)))
 
 
 @public(np.piecewise)
@@ -183,7 +188,7 @@ def piecewise(
         elif known.any():
             # As NumPy has it, the function sees nothing but its piece.
             value = as_array(function(getitem(x, known), *args, **kw))
-            out = functions["setitem"](out, astype(value, x.dtype, copy=False), known)
+            out = setitem(out, astype(value, x.dtype, copy=False), known)
     return out
 
 

@@ -11,7 +11,6 @@ from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.known import values_of
 from gradtape.ops.cast import imag, real
 from gradtape.ops.comparison import isinf, logical_and, logical_not, signbit
-from gradtape.ops.like import zeros_like
 from gradtape.ops.reduce import floats
 from gradtape.ops.trigonometric import arctan2
 from gradtape.typing import Array, ArrayLike
@@ -29,7 +28,7 @@ def angle(z: ArrayLike, /, deg: bool = False) -> Array:
     array([45.])
     """
     z = as_array(z)
-    out = arctan2(imag(z), real(z)) if z.dtype.kind == "c" else arctan2(zeros_like(z), z)
+    out = arctan2(imag(z), real(z)) if z.dtype.kind == "c" else arctan2(0, z)
     return out * (180 / math.pi) if deg else out
 
 

@@ -13,7 +13,9 @@ import numpy as np
 from gradtape.backends import to_numpy
 from gradtape.core.define import answers, broadcast_sizes
 from gradtape.core.tensor import Tensor, innermost
-from gradtape.ops.creation import asarray, tensor
+from gradtape.ops.arguments import INTEGER
+from gradtape.ops.creation import asarray
+from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike
 
 
@@ -71,7 +73,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     >>> gt.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
-    sizes = ((shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes)
+    sizes = ((shape,) if isinstance(shape, INTEGER) else tuple(shape) for shape in shapes)
     return broadcast_sizes(*sizes)
 
 
@@ -79,15 +81,19 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 
 
 @answers(np.array)
-def _array(data: Any, /, dtype: Any = None, **options: Any) -> Tensor:
-    if isinstance(data, Tensor):
-        return asarray(data, dtype, copy=True)
-    return tensor(data, dtype=dtype)
+def _array(
+    data: Any, /, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0, **_layout: Any
+) -> Tensor:
+    made = asarray(data, dtype, copy=copy)
+    missing = ndmin - len(made.shape)
+    return reshape(made, (1,) * missing + made.shape) if missing > 0 else made
 
 
 @answers(np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require)
-def _as_array(data: Any, /, dtype: Any = None, *rest: Any, **options: Any) -> Tensor:
-    return asarray(data, dtype)
+def _as_array(
+    data: Any, /, dtype: Any = None, *_layout: Any, copy: bool | None = None, **_options: Any
+) -> Tensor:
+    return asarray(data, dtype, copy=copy)
 
 
 def _made(original: Callable[..., Any]) -> None:

@@ -9,26 +9,18 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import public
-from gradtape.errors import ArgumentError, ShapeError
+from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.comparison import not_equal
 from gradtape.ops.cumulative import cumsum
-from gradtape.ops.index import getitem
+from gradtape.ops.index import getitem, part_of
 from gradtape.ops.inspection import result_type
 from gradtape.ops.join import concatenate
 from gradtape.ops.reduce import floats, sum as sum_of
 from gradtape.ops.select import where
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.typing import Array, ArrayLike, Axis
-
-
-def _part(x: Array, axis: int, start: int | None, stop: int | None) -> Array:
-    """A range along one axis, which stays."""
-    index = [slice(None)] * len(x.shape)
-    index[axis] = slice(start, stop)
-    return getitem(x, tuple(index))
-
 
 # ---- diff ---------------------------------------------------------------------------------------
 
@@ -71,7 +63,7 @@ def diff(
     if n and (before or after):
         x = concatenate([*before, x, *after], axis)
     for _ in range(n):
-        later, earlier = _part(x, axis, 1, None), _part(x, axis, None, -1)
+        later, earlier = part_of(x, 1, axis=axis), part_of(x, None, -1, axis=axis)
         x = not_equal(later, earlier) if x.dtype == np.bool_ else later - earlier
     return x
 
@@ -92,16 +84,24 @@ def ediff1d(x: ArrayLike, /, to_end: ArrayLike = None, to_begin: ArrayLike = Non
         to_end: What to put behind the differences.
         to_begin: What to put before them.
 
+    Raises:
+        DTypeError: These are of another kind than the array.
+
     >>> gt.ediff1d(np.array([1.0, 4.0, 9.0]), to_begin=0.0)
     array([0., 3., 5.])
     """
     x = reshape(as_array(x), -1)
-    middle = _part(x, 0, 1, None) - _part(x, 0, None, -1)
-    around = (to_begin, to_end)
-    before, after = (
-        [] if v is None else [astype(reshape(as_array(v), -1), x.dtype, copy=False)] for v in around
-    )
+    middle = part_of(x, 1, axis=0) - part_of(x, None, -1, axis=0)
+    before, after = ([] if v is None else [_beside(v, x.dtype)] for v in (to_begin, to_end))
     return concatenate([*before, middle, *after]) if before or after else middle
+
+
+def _beside(value: ArrayLike, dtype: Any) -> Array:
+    """What stands beside differences, in their dtype."""
+    value = as_array(value)
+    if not np.can_cast(value.dtype, dtype, "same_kind"):
+        raise DTypeError(f"ediff1d: came {value.dtype} beside differences of {dtype}; use astype")
+    return astype(reshape(value, -1), dtype, copy=False)
 
 
 # ---- gradient -----------------------------------------------------------------------------------
@@ -135,7 +135,11 @@ def gradient(
     if edge_order not in (1, 2):
         raise ArgumentError(f"gradient: came edge_order={edge_order}; needed 1 or 2")
     spacings = [_spacing(f, one, a) for one, a in zip(_each(varargs, axes), axes, strict=True)]
-    results = tuple(_along(f, a, h, edge_order) for a, h in zip(axes, spacings, strict=True))
+    # As in NumPy, the result has the dtype of the samples, however exact the spacings are.
+    results = tuple(
+        astype(_along(f, a, h, edge_order), f.dtype, copy=False)
+        for a, h in zip(axes, spacings, strict=True)
+    )
     return results[0] if len(axes) == 1 else results
 
 
@@ -164,7 +168,8 @@ def _spacing(f: Array, spacing: Any, axis: int) -> Any:
             f"gradient: came coordinates of shape {shape} for axis {axis} of shape {f.shape}; "
             f"needed {f.shape[axis]} of them"
         )
-    steps = _part(spacing, 0, 1, None) - _part(spacing, 0, None, -1)
+    spacing = floats(spacing)  # unsigned ones could not fall
+    steps = part_of(spacing, 1, axis=0) - part_of(spacing, None, -1, axis=0)
     return reshape(steps, (-1, *(1,) * (len(f.shape) - axis - 1)))
 
 
@@ -176,7 +181,7 @@ def _along(f: Array, axis: int, h: Any, edge_order: int) -> Array:
         )
 
     def at(start: int | None, stop: int | None) -> Array:
-        return _part(f, axis, start, stop)
+        return part_of(f, start, stop, axis=axis)
 
     def step(i: int) -> Any:
         return getitem(h, slice(i, i + 1 or None)) if not even else h
@@ -235,7 +240,8 @@ def trapezoid(y: ArrayLike, /, x: ArrayLike = None, dx: ArrayLike = 1.0, axis: i
             step = reshape(diff(x), (-1, *(1,) * (len(y.shape) - axis - 1)))
         else:
             step = diff(x, axis=axis - len(y.shape))
-    return sum_of(step * (_part(y, axis, 1, None) + _part(y, axis, None, -1)) / 2.0, axis=axis)
+    later, earlier = part_of(y, 1, axis=axis), part_of(y, None, -1, axis=axis)
+    return sum_of(step * (later + earlier) / 2.0, axis=axis)
 
 
 # ---- unwrap -------------------------------------------------------------------------------------
@@ -278,6 +284,6 @@ def unwrap(
         wrapped = where((wrapped == low) & (steps > 0), high, wrapped)
     least = high if discont is None else discont
     added = cumsum(where(abs(steps) < least, 0, wrapped - steps), axis=axis)
-    first = _part(p, axis, 0, 1)
-    out = concatenate([first, _part(p, axis, 1, None) + added], axis)
-    return out if whole else astype(out, result_type(p.dtype, period), copy=False)
+    first = part_of(p, 0, 1, axis=axis)
+    out = concatenate([first, part_of(p, 1, axis=axis) + added], axis)
+    return astype(out, result_type(p.dtype, period), copy=False)

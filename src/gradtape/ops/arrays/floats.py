@@ -13,12 +13,9 @@ from gradtape.core.op import Zero
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arithmetic import floor_divide, remainder
 from gradtape.ops.cast import astype
-from gradtape.ops.rounding import trunc
+from gradtape.ops.rounding import PIECEWISE_CONSTANT, trunc
 from gradtape.ops.select import mask
 from gradtape.typing import Array, ArrayLike
-
-_A_E = Zero("piecewise constant")
-
 
 # ---- two results --------------------------------------------------------------------------------
 
@@ -106,7 +103,7 @@ def ldexp(x: ArrayLike, n: ArrayLike, /) -> Array:
 
 
 # A neighbour of x lies as far from x as rounding does: d nextafter(x, y) = dx
-@elementwise(np.nextafter, lambda ct, _out, _x, _y: ct, _A_E)
+@elementwise(np.nextafter, lambda ct, _out, _x, _y: ct, PIECEWISE_CONSTANT)
 def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The floating numbers next to those of the first array, towards those of the second.
 
@@ -115,7 +112,7 @@ def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.spacing, _A_E)
+@elementwise(np.spacing, PIECEWISE_CONSTANT)
 def spacing(x: ArrayLike, /) -> Array:
     """The distance to the next floating number away from zero.
 
@@ -133,7 +130,7 @@ def _heaviside_element(x: Any, y: Any) -> Any:
 # A step in x; the value at the step is y
 @elementwise(
     np.heaviside,
-    _A_E,
+    PIECEWISE_CONSTANT,
     lambda ct, _out, x, _y: mask(ct, x == 0),
     lower=_heaviside_element,
 )

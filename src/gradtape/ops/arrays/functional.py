@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
 from gradtape.ops.index import getitem
 from gradtape.ops.join import stack
+from gradtape.ops.like import zeros_like
 from gradtape.ops.shape import broadcast_arrays, expand_dims, moveaxis, reshape
 from gradtape.typing import Array, ArrayLike
 
@@ -88,7 +89,12 @@ def apply_over_axes(
 
 
 def vectorize(
-    pyfunc: Callable[..., Any], otypes: Any = None, *, signature: str | None = None
+    pyfunc: Callable[..., Any],
+    otypes: Any = None,
+    doc: str | None = None,
+    excluded: Collection[int | str] | None = None,
+    cache: bool = False,
+    signature: str | None = None,
 ) -> Callable[..., Any]:
     """A function of numbers as a function of arrays, element by element, as `np.vectorize`.
 
@@ -96,11 +102,16 @@ def vectorize(
 
     Args:
         pyfunc: The function; its result is a number, or a tuple of them.
-        otypes: The dtypes of the results, if not those that come.
+        otypes: The dtypes of the results, if not those that come; needed for arrays without
+            elements.
+        doc: The docstring of the result, if not that of the function.
+        excluded: Arguments that are passed as they are, by position or by name.
+        cache: It does not matter: the function is called once for each element in any case.
         signature: Only None; `gt.vmap` takes functions of arrays.
 
     Raises:
         UnsupportedError: `signature` is given.
+        ShapeError: There are no elements, and `otypes` is not given.
 
     >>> step = gt.vectorize(lambda x: x * x if x > 1 else 0 * x)
     >>> gt.grad(lambda x: step(x).sum())(np.array([0.5, 3.0]))
@@ -109,14 +120,25 @@ def vectorize(
     if signature is not None:
         raise UnsupportedError("vectorize: came signature=; use gt.vmap for functions of arrays")
     types = None if otypes is None else [np.dtype(one) for one in otypes]
+    whole = frozenset(excluded or ())
 
     @functools.wraps(pyfunc)
-    def function(*args: ArrayLike) -> Any:
-        arrays = broadcast_arrays(*(as_array(arg) for arg in args))
-        shape = arrays[0].shape
+    def function(*args: Any, **options: Any) -> Any:
+        places = [place for place in range(len(args)) if place not in whole]
+        names = [name for name in options if name not in whole]
+        given = [*(args[place] for place in places), *(options[name] for name in names)]
+        arrays = broadcast_arrays(*map(as_array, given))
+        shape = arrays[0].shape if arrays else ()
         if 0 in shape:
-            raise ShapeError(f"vectorize: came shape {shape}; needed at least one element")
-        found = [pyfunc(*(getitem(x, i) for x in arrays)) for i in np.ndindex(shape)]
+            empty = tuple(zeros_like(arrays[0], dtype) for dtype in _needed(types, shape))
+            return empty if len(empty) > 1 else empty[0]
+        found = []
+        for i in np.ndindex(shape):
+            elements = [getitem(x, i) for x in arrays]
+            by_place = dict(zip(places, elements, strict=False))
+            by_name = dict(zip(names, elements[len(places) :], strict=True))
+            all_by_place = (by_place.get(place, arg) for place, arg in enumerate(args))
+            found.append(pyfunc(*all_by_place, **(options | by_name)))
         several = isinstance(found[0], tuple)
         columns = zip(*found, strict=True) if several else [found]
         results = [reshape(stack([as_array(one) for one in column]), shape) for column in columns]
@@ -124,4 +146,11 @@ def vectorize(
             results = [astype(x, dtype) for x, dtype in zip(results, types, strict=True)]
         return tuple(results) if several else results[0]
 
+    function.__doc__ = doc or pyfunc.__doc__
     return function
+
+
+def _needed(types: list[np.dtype[Any]] | None, shape: tuple[int, ...]) -> list[np.dtype[Any]]:
+    if types is None:
+        raise ShapeError(f"vectorize: came shape {shape}; needed at least one element, or otypes=")
+    return types

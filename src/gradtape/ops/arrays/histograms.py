@@ -16,9 +16,10 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general, public
-from gradtape.core.tensor import Tensor, innermost
-from gradtape.errors import ArgumentError, IndexingError, ShapeError
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.arrays.known import values_of
 from gradtape.ops.arrays.search import searchsorted
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.gather import scatter
@@ -46,19 +47,23 @@ def bincount(x: ArrayLike, /, weights: ArrayLike = None, minlength: int = 0) -> 
     Raises:
         ShapeError: `x` has not one axis, or the weights another size.
         IndexingError: An element is no integer, or negative.
+        ArgumentError: `minlength` is negative.
         ConversionError: `x` is batched by `vmap`, or traced.
 
     >>> gt.bincount(np.array([0, 2, 2]), np.array([1.0, 2.0, 3.0]))
     array([1., 0., 5.])
     """
-    values = innermost(x) if isinstance(x, Tensor) else np.asarray(as_array(x))
+    values = values_of(x)
     if values.ndim != 1:
         raise ShapeError(f"bincount: came x of shape {values.shape}; needed one axis")
     if (values.dtype.kind not in "biu" and values.size) or (values < 0).any():
         raise IndexingError(f"bincount: came {values.dtype} with {values}; needed integers >= 0")
+    least = operator.index(minlength)
+    if least < 0:
+        raise ArgumentError(f"bincount: came minlength={minlength}; needed 0 or more")
     values = values.astype(np.intp)
     if weights is None:
-        counts = np.bincount(values, minlength=operator.index(minlength))
+        counts = np.bincount(values, minlength=least)
         return Tensor(counts) if isinstance(x, Tensor) else counts
     weights = as_array(weights)
     if weights.shape != values.shape:
@@ -66,7 +71,7 @@ def bincount(x: ArrayLike, /, weights: ArrayLike = None, minlength: int = 0) -> 
             f"bincount: came x of shape {values.shape} and weights of shape {weights.shape}; "
             "needed the same"
         )
-    size = max(int(values.max(initial=-1)) + 1, operator.index(minlength))
+    size = max(int(values.max(initial=-1)) + 1, least)
     wide = np.complex128 if weights.dtype.kind == "c" else np.float64
     return scatter(astype(weights, wide, copy=False), values, shape=(size,))
 
@@ -104,12 +109,13 @@ def _is_number(bins: Any) -> bool:
 
 def _edges(name: str, x: Any, bins: Any, bounds: Bounds, weights: Any = None) -> Any:
     """The edges of bins, given by their number, by a rule, or as they are."""
+    if x.dtype.kind == "c":
+        raise DTypeError(f"{name}: came {x.dtype}; needed real numbers; use their real part")
     if isinstance(bins, str):
         if weights is not None:
             raise ArgumentError(f"{name}: came bins={bins!r} and weights=; needed a number of bins")
-        values = innermost(x) if isinstance(x, Tensor) else x
         try:
-            edges = np.histogram_bin_edges(values, bins, bounds)
+            edges = np.histogram_bin_edges(values_of(x), bins, bounds)
         except ValueError as error:
             raise ArgumentError(f"{name}: came bins={bins!r}; {error}") from error
         if bounds is None:
@@ -155,6 +161,7 @@ def histogram_bin_edges(
 
     Raises:
         ArgumentError: The bins or the range are not possible.
+        DTypeError: The elements are complex.
         ConversionError: A rule for the number of bins came with a traced or batched array.
 
     >>> gt.histogram_bin_edges(np.array([0.0, 1.0]), 2)
@@ -222,6 +229,7 @@ def histogram(
 
     Raises:
         ArgumentError: The bins or the range are not possible.
+        DTypeError: The elements are complex.
         ShapeError: The weights have another shape.
         ConversionError: A rule for the number of bins came with a traced or batched array.
 
@@ -262,6 +270,7 @@ def histogramdd(
 
     Raises:
         ArgumentError: The bins or the range are not possible.
+        DTypeError: The elements are complex.
         ShapeError: Shapes do not fit.
 
     >>> gt.histogramdd(np.array([[0.0, 0.0], [1.0, 1.0]]), bins=2)[0]
@@ -279,6 +288,9 @@ def histogramdd(
         )
     samples = [points[:, axis] for axis, _ in enumerate(each)]
     edges = [_edges("histogramdd", *given) for given in zip(samples, each, bounds, strict=True)]
+    if weights is not None:
+        weights = as_array(weights)
+        weights = astype(weights, np.result_type(weights.dtype, np.float64), copy=False)
     counts = _tallied(samples, edges, weights, np.float64)
     return (_per_volume(counts, edges) if density else counts), edges
 
@@ -318,6 +330,7 @@ def histogram2d(
 
     Raises:
         ArgumentError: The bins or the range are not possible.
+        DTypeError: The elements are complex.
         ShapeError: Shapes do not fit.
 
     >>> gt.histogram2d(np.array([0.0, 1.0]), np.array([0.0, 1.0]), 2)[0]

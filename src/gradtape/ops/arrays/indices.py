@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_elementwise, move_batch_axis
-from gradtape.core.call import call
+from gradtape.core.batching import batch_at_front, batch_elementwise
 from gradtape.core.define import answers, broadcast_sizes, general, public
-from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, as_shape
@@ -31,6 +29,7 @@ def _tensors(arrays: Sequence[Any]) -> tuple[Tensor, ...]:
 # ---- by sizes -----------------------------------------------------------------------------------
 
 
+@answers(np.tri)
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Tensor:
     """Make a matrix with ones on and below a diagonal, and zeros above it.
 
@@ -45,9 +44,6 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Tensor:
             [1., 1.]])
     """
     return Tensor(np.tri(N, M, k, dtype))
-
-
-answers(np.tri)(tri)
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]:
@@ -251,18 +247,13 @@ def ravel_multi_index(
     return _ravel(*arrays, dims=shape, mode=mode, order=order)
 
 
-def _batch_unravel(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, Any]:
-    out = call(op, (move_batch_axis(args[0], axes[0]),), params)
-    return out, (0,) * len(out)
-
-
 _unravel = general(
     "unravel_index",
     lambda xp, x, shape, order: _checked(
         "unravel_index", lambda: xp.unravel_index(x, shape, order)
     ),
     infer=lambda x, shape, order: (Aval(x.shape, _INDEX),) * len(shape),
-    batch=_batch_unravel,
+    batch=batch_at_front,
     outputs=None,
 )
 

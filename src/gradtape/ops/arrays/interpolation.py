@@ -11,11 +11,12 @@ from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.search import searchsorted
 from gradtape.ops.arrays.sort import argsort
-from gradtape.ops.cast import astype
+from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.gather import take
 from gradtape.ops.index import getitem
 from gradtape.ops.join import concatenate
 from gradtape.ops.select import clip, where
+from gradtape.ops.shape import broadcast_to
 from gradtape.typing import Array, ArrayLike
 
 
@@ -67,9 +68,13 @@ def interp(
     first, last = getitem(fp, 0), getitem(fp, -1)
     left = first if left is None else left
     right = last if right is None else right
-    inside = _between(x, xp, fp) if xp.shape[0] > 1 else first + 0 * x
-    beyond = where(x > getitem(xp, -1), right, inside)
-    return where(x < getitem(xp, 0), left, beyond)
+    before, beyond = x < getitem(xp, 0), x > getitem(xp, -1)
+    if xp.shape[0] > 1:
+        # What lies outside, infinities among it, must not meet the lines: 0·∞ has no gradient.
+        inside = _between(where(before | beyond, stop_gradient(getitem(xp, 0)), x), xp, fp)
+    else:
+        inside = broadcast_to(first, x.shape)
+    return where(before, left, where(beyond, right, inside))
 
 
 def _between(x: Array, xp: Array, fp: Array) -> Array:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.batching import batch_along_axis, batch_together
-from gradtape.core.define import functions, general, public
+from gradtape.core.define import general, public
 from gradtape.core.op import infer_like
 from gradtape.errors import DTypeError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.exponential import exp
+from gradtape.ops.index import part_of
 from gradtape.ops.join import concatenate
 from gradtape.ops.rearrange import flip
 from gradtape.ops.reduce import floats
@@ -56,12 +57,12 @@ def _in_blocks(xp: Any, x: Any, blocks: int, size: int) -> Any:
     return whole.reshape(*x.shape[:-1], blocks, size)
 
 
-def _before(x: Any) -> Any:
-    """The elements moved on by one place along the last axis, with a 0 first."""
+def _before(x: Any, first: float = 0) -> Any:
+    """The elements moved on by one place along the last axis, with another one first."""
     if x.shape[-1] == 0:
         return x
-    first = np.zeros((*x.shape[:-1], 1), x.dtype)
-    return concatenate([first, functions["getitem"](x, (Ellipsis, slice(0, x.shape[-1] - 1)))], -1)
+    start = np.full((*x.shape[:-1], 1), first, x.dtype)
+    return concatenate([start, part_of(x, 0, x.shape[-1] - 1)], -1)
 
 
 def _backwards(ct: Any, r: Any) -> Any:
@@ -99,7 +100,7 @@ def _weights(out: Any, x: Any, axis: int) -> tuple[Any, Any]:
     """How much of out is its own element's, and how much that before it, along the last axis."""
     out, x = swapaxes(out, axis, -1), swapaxes(x, axis, -1)
     level = where(out == -math.inf, 0, out)  # nothing has a share of nothing
-    return exp(x - level), exp(_before(out) - level)
+    return exp(x - level), exp(_before(out, -math.inf) - level)
 
 
 def _vjp(ct: Any, out: Any, x: Any, axis: int) -> Any:

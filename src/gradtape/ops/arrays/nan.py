@@ -11,39 +11,24 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import public
-from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array, refuse
+from gradtape.ops.arrays.where_moments import mean_of, prepared_where, squares_of, without_axes
 from gradtape.ops.cast import astype
 from gradtape.ops.comparison import isnan, logical_not
 from gradtape.ops.cumulative import cumprod, cumsum
-from gradtape.ops.exponential import sqrt
+from gradtape.ops.moments import correction_of, root
 from gradtape.ops.product import prod
-from gradtape.ops.reduce import (
-    Axes,
-    count_over,
-    floats,
-    prepared,
-    sum_over,
-)
-from gradtape.ops.select import mask, where
+from gradtape.ops.reduce import prepared, sum as sum_of
+from gradtape.ops.select import mask, where as where_of
 from gradtape.typing import Array, ArrayLike, Axis
 
-_INEXACT = "fcV"
 
-
-def without_nan(x: Any, instead: float = 0) -> Any:
+def without_nan(x: ArrayLike, instead: float = 0) -> Any:
     """The array with a number in place of NaN, which has no gradient."""
-    if x.dtype.kind not in _INEXACT:
+    x = as_array(x)
+    if x.dtype.kind not in "fcV":
         return x
-    return where(isnan(x), instead, x) if instead else mask(x, isnan(x) ^ True)
-
-
-def _count(x: Any, axes: Axes, keepdims: bool) -> Any:
-    """How many elements are not NaN, in the dtype of a mean."""
-    if x.dtype.kind not in _INEXACT:
-        return count_over(x.shape, axes)
-    real = np.empty(0, x.dtype).real.dtype
-    return sum_over(astype(logical_not(isnan(x)), real), axis=axes, keepdims=keepdims)
+    return where_of(isnan(x), instead, x) if instead else mask(x, logical_not(isnan(x)))
 
 
 # ---- sums and products --------------------------------------------------------------------------
@@ -57,6 +42,8 @@ def nansum(
     dtype: Any = None,
     *,
     keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
     **unsupported: Any,
 ) -> Array:
     """Sum of the elements that are not NaN, options as of `sum`.
@@ -67,8 +54,9 @@ def nansum(
     >>> gt.nansum(np.array([1.0, np.nan, 3.0]))
     np.float64(4.0)
     """
-    x, axes = prepared("nansum", x, axis, dtype, unsupported)
-    return sum_over(without_nan(x), axis=axes, keepdims=bool(keepdims))
+    x, axes = prepared("nansum", x, axis, None, unsupported)
+    options = {"keepdims": keepdims, "initial": initial, "where": where}
+    return sum_of(without_nan(x), axes, dtype, **options)
 
 
 @public(np.nanprod)
@@ -79,6 +67,8 @@ def nanprod(
     dtype: Any = None,
     *,
     keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
     **unsupported: Any,
 ) -> Array:
     """Product of the elements that are not NaN, options as of `sum`.
@@ -89,8 +79,9 @@ def nanprod(
     >>> gt.nanprod(np.array([2.0, np.nan, 3.0]))
     np.float64(6.0)
     """
-    x, axes = prepared("nanprod", x, axis, dtype, unsupported)
-    return prod(without_nan(x, 1), axes, keepdims=bool(keepdims))
+    x, axes = prepared("nanprod", x, axis, None, unsupported)
+    options = {"keepdims": keepdims, "initial": initial, "where": where}
+    return prod(without_nan(x, 1), axes, dtype, **options)
 
 
 @public(np.nancumsum)
@@ -106,7 +97,7 @@ def nancumsum(
     array([1., 1., 4.])
     """
     refuse("nancumsum", unsupported)
-    return cumsum(without_nan(as_array(x)), axis, dtype)
+    return cumsum(without_nan(x), axis, dtype)
 
 
 @public(np.nancumprod)
@@ -122,10 +113,19 @@ def nancumprod(
     array([2., 2., 6.])
     """
     refuse("nancumprod", unsupported)
-    return cumprod(without_nan(as_array(x), 1), axis, dtype)
+    return cumprod(without_nan(x, 1), axis, dtype)
 
 
 # ---- means and variances ------------------------------------------------------------------------
+
+
+def _taking_part(
+    name: str, x: ArrayLike, axis: Axis, dtype: Any, where: Any, unsupported: dict[str, Any]
+) -> tuple[Array, Array, tuple[int, ...]]:
+    """The array as floats, which of its elements take part, and the axes as a tuple."""
+    refuse(name, unsupported)
+    x, taken, axes = prepared_where(name, x, axis, dtype, where is None or where)
+    return x, taken & logical_not(isnan(x)), axes
 
 
 @public(np.nanmean)
@@ -136,6 +136,7 @@ def nanmean(
     dtype: Any = None,
     *,
     keepdims: bool = False,
+    where: Any = True,
     **unsupported: Any,
 ) -> Array:
     """Mean of the elements that are not NaN, options as of `mean`.
@@ -146,35 +147,8 @@ def nanmean(
     >>> gt.nanmean(np.array([1.0, np.nan, 3.0]))
     np.float64(2.0)
     """
-    x, axes = prepared("nanmean", x, axis, dtype, unsupported)
-    return _mean(floats(x), axes, bool(keepdims))
-
-
-def _mean(x: Any, axes: Axes, keepdims: bool) -> Any:
-    return sum_over(without_nan(x), axis=axes, keepdims=keepdims) / _count(x, axes, keepdims)
-
-
-def _variance(
-    name: str, x: Any, axis: Axis, dtype: Any, keepdims: bool, less: float, unsupported: Any
-) -> Any:
-    x, axes = prepared(name, x, axis, dtype, unsupported)
-    x = floats(x)
-    around = without_nan(x - _mean(x, axes, True))
-    if x.dtype.kind == "c":
-        squares = around.real * around.real + around.imag * around.imag
-    else:
-        squares = around * around
-    count = _count(x, axes, keepdims) - less
-    total = sum_over(squares, axis=axes, keepdims=keepdims)
-    if isinstance(count, int | float):
-        return total / (count if count > 0 else math.nan)
-    return total / where(count > 0, count, math.nan)
-
-
-def _correction(name: str, ddof: float, correction: float | None) -> float:
-    if correction is not None and ddof != 0:
-        raise ArgumentError(f"{name}: came ddof= and correction=; needed one of them")
-    return ddof if correction is None else correction
+    x, taken, axes = _taking_part("nanmean", x, axis, dtype, where, unsupported)
+    return without_axes(mean_of(x, taken, axes), axes, keepdims)
 
 
 @public(np.nanvar)
@@ -187,6 +161,8 @@ def nanvar(
     ddof: float = 0,
     correction: float | None = None,
     keepdims: bool = False,
+    where: Any = True,
+    mean: Any = None,
     **unsupported: Any,
 ) -> Array:
     """Variance of the elements that are not NaN, options as of `var`.
@@ -198,8 +174,9 @@ def nanvar(
     >>> gt.nanvar(np.array([1.0, np.nan, 3.0]))
     np.float64(1.0)
     """
-    less = _correction("nanvar", ddof, correction)
-    return _variance("nanvar", x, axis, dtype, bool(keepdims), less, unsupported)
+    less = correction_of("nanvar", ddof, correction)
+    x, taken, axes = _taking_part("nanvar", x, axis, dtype, where, unsupported)
+    return without_axes(_variance(x, taken, axes, mean, less), axes, keepdims)
 
 
 @public(np.nanstd)
@@ -212,9 +189,13 @@ def nanstd(
     ddof: float = 0,
     correction: float | None = None,
     keepdims: bool = False,
+    where: Any = True,
+    mean: Any = None,
     **unsupported: Any,
 ) -> Array:
     """Standard deviation of the elements that are not NaN, options as of `std`.
+
+    Where these are all equal it has a kink; the gradient is taken as 0 there, as that of `std`.
 
     Raises:
         AxisError: There is no such axis.
@@ -223,9 +204,14 @@ def nanstd(
     >>> gt.nanstd(np.array([1.0, np.nan, 3.0]))
     np.float64(1.0)
     """
-    less = _correction("nanstd", ddof, correction)
-    variance = _variance("nanstd", x, axis, dtype, bool(keepdims), less, unsupported)
-    # At its kink, where all elements are equal, the root has a slope of 0 as that of `std`.
-    equal = variance == 0
-    root = mask(sqrt(where(equal, 1, variance)), equal ^ True)
-    return root[()] if isinstance(root, np.ndarray) else root
+    less = correction_of("nanstd", ddof, correction)
+    x, taken, axes = _taking_part("nanstd", x, axis, dtype, where, unsupported)
+    return without_axes(root(_variance(x, taken, axes, mean, less)), axes, keepdims)
+
+
+def _variance(x: Array, taken: Array, axes: tuple[int, ...], mean: Any, less: float) -> Any:
+    """The variance around a mean, which is computed if it is not given; NaN of too few elements."""
+    mean = mean_of(x, taken, axes) if mean is None else mean
+    squares, count = squares_of(x, taken, axes, mean)
+    left = count - less
+    return astype(squares / where_of(left > 0, left, math.nan), squares.dtype, copy=False)

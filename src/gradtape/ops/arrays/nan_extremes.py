@@ -16,12 +16,14 @@ from gradtape.core.op import Zero
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import refuse
+from gradtape.ops.arrays.ufunc_methods import reduce
 from gradtape.ops.cast import astype
 from gradtape.ops.comparison import isnan
 from gradtape.ops.reduce import (
     Axes,
     beside,
     count_over,
+    hits_of,
     max_over,
     min_over,
     prepared,
@@ -29,7 +31,7 @@ from gradtape.ops.reduce import (
     sum_forward,
     sum_over,
 )
-from gradtape.ops.select import mask, where
+from gradtape.ops.select import fmax, fmin, mask, where as where_of
 from gradtape.ops.which import all as all_of, position_along
 from gradtape.typing import Array, ArrayLike, Axis
 
@@ -46,20 +48,21 @@ def _extreme_composition(x: Any, axis: Axes, keepdims: bool, largest: bool) -> A
     if x.dtype.kind != "f":
         return over(x, axis=axis, keepdims=keepdims)
     none = -math.inf if largest else math.inf
-    found = over(where(isnan(x), none, x), axis=axis, keepdims=keepdims)
+    found = over(where_of(isnan(x), none, x), axis=axis, keepdims=keepdims)
     nothing = all_of(isnan(x), axis, keepdims=keepdims)
-    return where(nothing, math.nan, found)
+    return where_of(nothing, math.nan, found)
 
 
 def _shares_forward(xp: Any, x: Any, axis: Axes, largest: bool) -> Any:
-    hits = (x == _extreme_forward(largest)(xp, x, axis, True)).astype(x.dtype)
-    return hits / xp.maximum(sum_forward(xp, hits, axis, True), 1)
+    hits = hits_of(x, _extreme_forward(largest)(xp, x, axis, True))
+    shares = hits / xp.maximum(sum_forward(xp, hits, axis, True), 1)
+    return shares.astype(x.dtype, copy=False) if x.dtype.kind == "f" else shares
 
 
 def _shares_composition(x: Any, axis: Axes, largest: bool) -> Any:
     hits = astype(x == _extreme_composition(x, axis, True, largest), x.dtype)
     total = sum_over(hits, axis=axis, keepdims=True)
-    return hits / where(total == 0, 1, total)
+    return hits / where_of(total == 0, 1, total)
 
 
 # How much each element takes part in the extreme, as `extreme_shares`; NaN does not.
@@ -75,8 +78,9 @@ _shares = general(
 
 
 def _extreme(name: str, largest: bool) -> Callable[..., Any]:
-    """D nanmax(x) = Σ share·dx: an extreme that several elements reach is shared among them."""
+    """The op of an extreme; one that several elements reach is shared among them."""
 
+    # d nanmax(x) = Σ share·dx
     def vjp(ct: Any, _out: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
         shares = _shares(x, axis=axis, largest=largest)
         return mask(beside(ct, x.shape, axis, keepdims) * shares, shares != 0)
@@ -107,7 +111,14 @@ _nanmax, _nanmin = _extreme("nanmax", True), _extreme("nanmin", False)
 
 @public(np.nanmax)
 def nanmax(
-    x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsupported: Any
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+    **unsupported: Any,
 ) -> Array:
     """The largest element that is not NaN, options as of `max`.
 
@@ -119,12 +130,22 @@ def nanmax(
     np.float64(3.0)
     """
     x, axes = prepared("nanmax", x, axis, None, unsupported)
+    if initial is not None or (where is not True and where is not None):
+        taken = True if where is None else where
+        return reduce(np.fmax, fmax, x, axes, None, keepdims, initial, taken, "nanmax")
     return _nanmax(x, axis=axes, keepdims=bool(keepdims))
 
 
 @public(np.nanmin)
 def nanmin(
-    x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsupported: Any
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+    **unsupported: Any,
 ) -> Array:
     """The smallest element that is not NaN, options as of `max`.
 
@@ -136,6 +157,9 @@ def nanmin(
     np.float64(1.0)
     """
     x, axes = prepared("nanmin", x, axis, None, unsupported)
+    if initial is not None or (where is not True and where is not None):
+        taken = True if where is None else where
+        return reduce(np.fmin, fmin, x, axes, None, keepdims, initial, taken, "nanmin")
     return _nanmin(x, axis=axes, keepdims=bool(keepdims))
 
 

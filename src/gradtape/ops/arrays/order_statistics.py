@@ -26,6 +26,7 @@ from gradtape.ops.comparison import isnan, logical_not
 from gradtape.ops.cumulative import cumsum
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
+from gradtape.ops.like import full_like
 from gradtape.ops.reduce import Axes, keep_axes, reduced_shape, sum as sum_of
 from gradtape.ops.rounding import ceil, floor, rint
 from gradtape.ops.select import clip, maximum, where
@@ -142,7 +143,8 @@ def _between_places(method: str, n: Any, q: Any) -> tuple[Any, Any]:
         return first, clip(place - first, 0, 1)
     whole = place == below
     share = where(whole, 0.0, 0.5) if method == "midpoint" else where(whole, 0.5, 1.0)
-    return first, where(place < 0, 0.0, where(place >= n - 1, 1.0, share))
+    share = where(place < 0, 0.0, where(place >= n - 1, 1.0, share))
+    return first, astype(share, place.dtype, copy=False)
 
 
 def _weighted_place(rows: Any, weights: Any, q: Any, ignore_nan: bool) -> Any:
@@ -187,6 +189,7 @@ def quantile_of(
     name: str, x: ArrayLike, q: Any, axis: Axis, method: str, keepdims: bool, weights: Any,
     ignore_nan: bool, weak: bool,
 ) -> Array:  # fmt: skip
+    """What `quantile` and its relatives give; `weak` says that q was a Python number."""
     x = as_array(x)
     _check(name, x, q, method, weights)
     axes, ignore_nan = normalize_axes(axis, len(x.shape), name), ignore_nan and x.dtype.kind in "fV"
@@ -194,7 +197,7 @@ def quantile_of(
     if rows.shape[-1] == 0:
         if not ignore_nan:
             raise ShapeError(f"{name}: came shape {x.shape}; needed elements along axes {axes}")
-        nothing = np.full((*rows.shape[:-1], *flat.shape), math.nan, x.dtype)
+        nothing = full_like(x, math.nan, shape=(*rows.shape[:-1], *flat.shape))
         return unrows(nothing, x.shape, axes, q.shape, keepdims)
     if weights is not None:
         weights = weights_beside(name, weights, x, None if axis is None else axes)
@@ -223,5 +226,5 @@ def _check(name: str, x: Any, q: Any, method: str, weights: Any) -> None:
     if not isinstance(q, Tensor) and not ((q >= 0) & (q <= 1)).all():
         whole = "100" if "percentile" in name else "1"
         raise ArgumentError(f"{name}: came q outside of the range; needed q from 0 to {whole}")
-    if isinstance(weights, np.ndarray | list) and not (np.asarray(weights) >= 0).all():
+    if not isinstance(weights, Tensor | None) and not (np.asarray(weights) >= 0).all():
         raise ArgumentError(f"{name}: came negative weights; needed weights from 0 on")

@@ -53,7 +53,7 @@ def _numbered(edit: Callable[..., Any], name: str, numbers: Any, obj: Any, *valu
     places = concrete(obj, name) if isinstance(obj, Tensor) else obj
     try:
         return edit(numbers, places, *values)
-    except IndexError as error:
+    except (IndexError, ValueError) as error:  # ValueError: a mask of another size
         raise IndexingError(f"{name}: {error}") from None
 
 
@@ -107,14 +107,14 @@ def insert(arr: ArrayLike, /, obj: Any, values: ArrayLike, axis: int | None = No
     values = astype(as_array(values), arr.dtype, copy=False)
     size = arr.shape[axis]
     numbers = np.arange(size)
-    one = not isinstance(obj, slice) and np.ndim(obj) == 0
-    if one:
-        # All of the values go to one place: their first axis counts them.
+    count = _numbered(np.insert, "insert", numbers, obj, 0).size - size
+    if count == 1 and not isinstance(obj, slice):
+        # Any number of values goes to the one place: their own axis counts them, or their first
+        # one if the place is a number and not a list of one.
         missing = len(arr.shape) - len(values.shape)
-        values = moveaxis(reshape(values, (1,) * missing + values.shape), 0, axis)
+        values = reshape(values, (1,) * missing + values.shape)
+        values = moveaxis(values, 0, axis) if np.ndim(obj) == 0 else values
         count = values.shape[axis]
-    else:
-        count = _numbered(np.insert, "insert", numbers, obj, 0).size - size
     order = _numbered(np.insert, "insert", numbers, obj, size + np.arange(count))
     shape = (*arr.shape[:axis], count, *arr.shape[axis + 1 :])
     return take(concatenate([arr, broadcast_to(values, shape)], axis), order, axis)
@@ -164,7 +164,7 @@ def trim_zeros(filt: ArrayLike, /, trim: str = "fb", axis: Axis = None) -> Array
     if not ends or set(ends) - set("fb"):
         raise ArgumentError(f'trim_zeros: came trim={trim!r}; needed "f", "b" or "fb"')
     axes = normalize_axes(axis, len(filt.shape), "trim_zeros")
-    found = np.nonzero(values_of(filt))
+    found = np.nonzero(np.atleast_1d(values_of(filt)))
     index = [slice(None)] * len(filt.shape)
     for a in axes:
         where = found[a]
@@ -244,7 +244,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     return tuple(getitem(x, (*before, i)) for i in range(x.shape[axis]))
 
 
-def _axis_of_split(name: str, x: Array, least: int) -> None:
+def _check_axes(name: str, x: Array, least: int) -> None:
     if len(x.shape) < least:
         raise ShapeError(f"{name}: came shape {x.shape}; needed at least {least} axes")
 
@@ -264,7 +264,7 @@ def hsplit(x: ArrayLike, /, indices_or_sections: Any) -> list[Array]:
     [array([1., 2.]), array([3., 4.])]
     """
     x = as_array(x)
-    _axis_of_split("hsplit", x, 1)
+    _check_axes("hsplit", x, 1)
     return split(x, indices_or_sections, min(1, len(x.shape) - 1))
 
 
@@ -283,7 +283,7 @@ def vsplit(x: ArrayLike, /, indices_or_sections: Any) -> list[Array]:
     [array([[1., 2.]]), array([[3., 4.]])]
     """
     x = as_array(x)
-    _axis_of_split("vsplit", x, 2)
+    _check_axes("vsplit", x, 2)
     return split(x, indices_or_sections, 0)
 
 
@@ -302,7 +302,7 @@ def dsplit(x: ArrayLike, /, indices_or_sections: Any) -> list[Array]:
     [array([[[1.]]]), array([[[2.]]])]
     """
     x = as_array(x)
-    _axis_of_split("dsplit", x, 3)
+    _check_axes("dsplit", x, 3)
     return split(x, indices_or_sections, 2)
 
 

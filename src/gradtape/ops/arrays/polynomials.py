@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import functions, public
+from gradtape.core.define import public
 from gradtape.core.op import registry
-from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
+from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.known import values_of
 from gradtape.ops.arrays.windows import convolve
 from gradtape.ops.cast import astype, real
 from gradtape.ops.cumulative import cumprod
-from gradtape.ops.index import getitem
+from gradtape.ops.exponential import sqrt
+from gradtape.ops.index import getitem, part_of
 from gradtape.ops.inspection import result_type
 from gradtape.ops.join import concatenate, stack
 from gradtape.ops.like import ones_like, zeros_like
@@ -37,10 +38,6 @@ def _linalg(name: str) -> Callable[..., Any]:
     function = registry.replacement(getattr(np.linalg, name))
     assert function is not None
     return function
-
-
-def _part(p: Array, start: int | None, stop: int | None) -> Array:
-    return getitem(p, slice(start, stop))
 
 
 # ---- values -------------------------------------------------------------------------------------
@@ -136,7 +133,7 @@ def polysub(p: ArrayLike, q: ArrayLike, /) -> Array:
 
 @public(np.polymul)
 def polymul(p: ArrayLike, q: ArrayLike, /) -> Array:
-    """The coefficients of the product of two polynomials.
+    """The coefficients of the product of two polynomials; leading zeros stay, unlike in NumPy.
 
     >>> gt.polymul(np.array([1.0, 2.0]), np.array([1.0, -2.0]))
     array([ 1.,  0., -4.])
@@ -172,11 +169,11 @@ def polydiv(u: ArrayLike, v: ArrayLike, /) -> tuple[Array, Array]:
         found.append(factor)
         taken = pad_constant(factor * v, widths=((k, n - m - k),), fill=0)
         rest = rest - taken
-    quotient = stack(found) if found else zeros_like(_part(v, 0, 1))
+    quotient = stack(found) if found else zeros_like(part_of(v, 0, 1))
     known = values_of(rest)
     small = [bool(np.allclose(value, 0, rtol=1e-14)) for value in known[:-1]]
     start = small.index(False) if False in small else len(small)
-    return quotient, _part(rest, start, None)
+    return quotient, part_of(rest, start)
 
 
 # ---- derivatives and integrals ------------------------------------------------------------------
@@ -200,7 +197,7 @@ def polyder(p: ArrayLike, /, m: int = 1) -> Array:
         raise ArgumentError(f"polyder: came m={m}; needed 0 or more; use polyint")
     p = _coefficients(p, "polyder")
     for _ in range(m):
-        p = _part(p, None, -1) * np.arange(p.shape[0] - 1, 0, -1)
+        p = part_of(p, None, -1) * np.arange(p.shape[0] - 1, 0, -1)
     return p
 
 
@@ -230,7 +227,7 @@ def polyint(p: ArrayLike, /, m: int = 1, k: ArrayLike = None) -> Array:
         raise ShapeError(f"polyint: came k of shape {constants.shape}; needed {m} constants")
     for i in range(m):
         rising = p / np.arange(p.shape[0], 0, -1)
-        p = concatenate([rising, _part(constants, i, i + 1)])
+        p = concatenate([rising, part_of(constants, i, i + 1)])
     return p
 
 
@@ -246,6 +243,8 @@ def poly(zeros: ArrayLike, /) -> Array:
 
     Raises:
         ShapeError: It is neither a vector nor a square matrix.
+        ConversionError: The zeros are complex and not known, inside of `jit` or `vmap`: whether
+            they are pairs of conjugate numbers tells the dtype.
 
     >>> gt.poly(np.array([1.0, 2.0]))
     array([ 1., -3.,  2.])
@@ -255,10 +254,11 @@ def poly(zeros: ArrayLike, /) -> Array:
         zeros = _linalg("eigvals")(zeros)
     if len(zeros.shape) != 1:
         raise ShapeError(f"poly: came shape {zeros.shape}; needed zeros, or a square matrix")
-    zeros = floats(zeros)
+    if zeros.dtype.kind in "biu" or zeros.dtype == np.float16:
+        zeros = astype(zeros, np.float64)
     out = ones_like(zeros, shape=1)
     for i in range(zeros.shape[0]):
-        out = convolve(out, concatenate([ones_like(zeros, shape=1), -_part(zeros, i, i + 1)]))
+        out = convolve(out, concatenate([ones_like(zeros, shape=1), -part_of(zeros, i, i + 1)]))
     if zeros.dtype.kind == "c":
         known = values_of(zeros)
         if np.all(np.sort(known) == np.sort(known.conj())):  # pairs of conjugate zeros
@@ -284,13 +284,13 @@ def roots(p: ArrayLike, /) -> Array:
     p = _coefficients(p, "roots")
     there = np.flatnonzero(values_of(p))
     if there.size == 0:
-        return _part(p, 0, 0)
+        return part_of(p, 0, 0)
     at_zero = p.shape[0] - there[-1] - 1
-    p = floats(_part(p, int(there[0]), int(there[-1]) + 1))
+    p = floats(part_of(p, int(there[0]), int(there[-1]) + 1))
     n = p.shape[0]
     if n < 2:
         return zeros_like(p, shape=int(at_zero))
-    top = -_part(p, 1, None) / getitem(p, 0)
+    top = -part_of(p, 1) / getitem(p, 0)
     below = np.eye(n - 2, n - 1, dtype=p.dtype)
     found = _linalg("eigvals")(concatenate([expand_dims(top, 0), below]))
     return concatenate([found, zeros_like(found, shape=int(at_zero))]) if at_zero else found
@@ -306,7 +306,7 @@ def polyfit(
     full: bool = False,
     w: ArrayLike = None,
     cov: bool | str = False,
-) -> Array:
+) -> Any:
     """The coefficients of the polynomial nearest to samples, in the sense of least squares.
 
     Args:
@@ -314,22 +314,20 @@ def polyfit(
         y: The samples; several data sets are the columns of a matrix.
         deg: The degree of the polynomial.
         rcond: Singular values below this, relative to the largest, count as 0.
-        full: Only False; `gt.linalg.lstsq` gives residuals and rank.
+        full: Whether to return, behind the coefficients, the sums of squares of what is left, the
+            rank and the singular values of the scaled matrix of powers, and `rcond`.
         w: Weights of the samples; differentiable as well.
         cov: Whether the covariance matrix is returned as well; "unscaled" for weights that are the
-            inverse of known errors.
+            inverse of known errors. Not together with `full`.
 
     Raises:
         ShapeError: The shapes do not fit.
         ArgumentError: `deg` is negative.
-        UnsupportedError: `full` is True.
 
     >>> gt.polyfit(np.array([0.0, 1.0, 2.0]), np.array([1.0, 3.0, 5.0]), 1).round(6)
     array([2., 1.])
     """
     x, y = (floats(as_array(one)) for one in (x, y))
-    if full:
-        raise UnsupportedError("polyfit: came full=True; use gt.linalg.lstsq with gt.vander")
     if deg < 0:
         raise ArgumentError(f"polyfit: came deg={deg}; needed 0 or more")
     if (
@@ -342,14 +340,18 @@ def polyfit(
     powers, samples = vander(x, deg + 1), y
     if w is not None:
         w = floats(as_array(w))
+        if w.shape != x.shape:
+            raise ShapeError(f"polyfit: came w {w.shape} for x {x.shape}; needed one for each")
         powers = powers * expand_dims(w, 1)
         samples = samples * (w if len(y.shape) == 1 else expand_dims(w, 1))
-    scale = functions["sqrt"](sum_of(powers * powers, axis=0))
+    scale = sqrt(sum_of(powers * powers, axis=0))
     powers = powers / scale
     rcond = x.shape[0] * float(np.finfo(x.dtype).eps) if rcond is None else rcond
     result = _linalg("lstsq")(powers, samples, rcond=rcond)
     scales = scale if len(y.shape) == 1 else expand_dims(scale, 1)
     found = result[0] / scales
+    if full:
+        return found, *result[1:], rcond
     if not cov:
         return found
     inverse = _linalg("inv")(powers.T @ powers) / (expand_dims(scale, 1) * scale)

@@ -27,12 +27,6 @@ from gradtape.typing import Array, ArrayLike
 # ---- running extremes ---------------------------------------------------------------------------
 
 
-def _accumulated(xp: Any, ufunc: np.ufunc, x: Any, axis: int) -> Any:
-    return (
-        ufunc.accumulate(x, axis) if xp is np else getattr(xp, ufunc.__name__).accumulate(x, axis)
-    )
-
-
 def _holders_forward(xp: Any, x: Any, axis: int, largest: bool) -> Any:
     """The number of the element that holds the extreme at each place."""
     extreme = (np.maximum if largest else np.minimum).accumulate(x, axis)
@@ -50,9 +44,10 @@ _holders = general(
 
 
 def _running(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
-    """D out = dx of the element that holds the extreme; transpose: add up what it holds."""
+    """The op of a running extreme."""
     largest = ufunc is np.maximum
 
+    # d out = dx of the element that holds the extreme; transpose: add up what it holds
     def vjp(ct: Any, _out: Any, x: Any, axis: int) -> Any:
         return put_along(ct, _holders(x, axis=axis, largest=largest), axis, x.shape)
 

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.define import public
-from gradtape.core.tensor import Tensor, innermost
+from gradtape.core.tensor import Tensor
 from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.arrays.known import values_of
 from gradtape.ops.arrays.sort import comparable
 from gradtape.ops.cast import astype
 from gradtape.ops.gather import take
@@ -23,7 +24,7 @@ from gradtape.typing import Array, ArrayLike
 
 
 def _read(x: Any) -> Any:
-    return comparable(innermost(x) if isinstance(x, Tensor) else x)
+    return comparable(values_of(x))
 
 
 def _like(x: Any, found: Any) -> Any:
@@ -235,8 +236,10 @@ def setxor1d(x: ArrayLike, y: ArrayLike, /, assume_unique: bool = False) -> Arra
     x, y = as_array(x), as_array(y)
     parts = [ravel(z) if assume_unique else unique(z) for z in (x, y)]
     values = concatenate(parts)
-    read = np.asarray(_read(values))
+    read = _read(values)
     order = read.argsort(kind="stable")
     ordered = read[order]
-    differs = np.concatenate([[True], ordered[1:] != ordered[:-1], [True]])
-    return take(values, order[differs[1:] & differs[:-1]])
+    alone = np.ones(ordered.shape, np.bool_)
+    alone[1:] &= ordered[1:] != ordered[:-1]
+    alone[:-1] &= ordered[1:] != ordered[:-1]
+    return take(values, order[alone])

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import public
+from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arithmetic import power
+from gradtape.ops.arrays.known import values_if_known
 from gradtape.ops.cast import astype
 from gradtape.ops.counted import linspace
 from gradtape.ops.creation import asarray
 from gradtape.ops.exponential import exp, log
 from gradtape.ops.index import getitem
 from gradtape.ops.join import concatenate
-from gradtape.ops.reduce import floats
 from gradtape.ops.shape import broadcast_to, expand_dims, moveaxis, reshape
 from gradtape.typing import ArrayLike
 
@@ -77,12 +78,16 @@ def geomspace(
         axis: Where the new axis is in the result.
 
     Raises:
-        ArgumentError: `num` is negative.
+        ArgumentError: `num` is negative, or an end is 0; compiled code gives NaN there.
 
     >>> gt.geomspace(1.0, 8.0, 4)
     tensor([1., 2., 4., 8.])
     """
-    first, last = (floats(asarray(one)) for one in (start, stop))
+    ends = [asarray(one) for one in (start, stop)]
+    if any((known := values_if_known(end)) is not None and not np.all(known) for end in ends):
+        raise ArgumentError("geomspace: came 0 as an end; needed numbers that have a ratio")
+    # As in NumPy, in double precision at least.
+    first, last = (astype(end, np.result_type(end.dtype, float), copy=False) for end in ends)
     # xₖ = first·(last/first)^(k/n): both ends are exact.
     steps = linspace(0.0, 1.0, num, endpoint=endpoint)
     ratio = expand_dims(log(last / first), -1)

@@ -19,6 +19,7 @@ from gradtape.core.tensor import Tensor, concrete
 from gradtape.errors import ConversionError, DTypeError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
 from gradtape.ops.arrays.where_moments import truths
+from gradtape.ops.assign import setitem
 from gradtape.ops.cast import astype
 from gradtape.ops.gather import as_indices, scatter
 from gradtape.ops.index import getitem
@@ -52,6 +53,8 @@ def _logsumexp2(x: Array, axis: Axis, keepdims: bool) -> Array:
 
 
 def _length(x: Array, axis: Axis, keepdims: bool) -> Array:
+    if x.dtype.kind == "c":
+        raise DTypeError(f"np.hypot.reduce: came {x.dtype}; needed real numbers; use gt.norm")
     return vector_norm(x, axis=axis, keepdims=keepdims)
 
 
@@ -328,7 +331,7 @@ def _at(ufunc: np.ufunc, call: Function, target: Any, index: Any, *operand: Any)
         for turn in _turns(places, name):
             part = getitem(flat, getitem(places, turn))
             new = call(part, *(getitem(v, turn) for v in values))
-            flat = functions["setitem"](flat, new, getitem(places, turn))
+            flat = setitem(flat, new, getitem(places, turn))
     target[...] = reshape(flat, target.shape)
 
 

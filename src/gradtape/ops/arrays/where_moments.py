@@ -1,4 +1,7 @@
-"""Means and variances of the elements for which a condition holds: `np.mean(t, where=…)`."""
+"""Means and variances of the elements for which a condition holds: `np.mean(t, where=…)`.
+
+`np.nanmean(t)` is of this kind, too: the condition is that an element is not NaN.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ import numpy as np
 from gradtape.core.define import broadcast_sizes, public
 from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes, refuse
-from gradtape.ops.cast import astype, conj_if_complex, real
-from gradtape.ops.exponential import sqrt
+from gradtape.ops.cast import astype, real_product
+from gradtape.ops.moments import root
 from gradtape.ops.reduce import floats, sum as sum_of
 from gradtape.ops.select import maximum, where as where_of
 from gradtape.ops.shape import broadcast_to, squeeze
@@ -30,40 +33,38 @@ def mean_where(
 ) -> Array:
     """Arithmetic mean of the elements for which a condition holds; NaN of none, as in NumPy."""
     refuse("mean", unsupported)
-    x, taken, axes = _prepared("mean", x, axis, dtype, where)
-    mean = _mean(x, taken, axes)
-    return mean if keepdims else squeeze(mean, axes)
+    x, taken, axes = prepared_where("mean", x, axis, dtype, where)
+    return without_axes(mean_of(x, taken, axes), axes, keepdims)
 
 
 @public()
-def var_where(
+def var_where(x: Array, /, *args: Any, keepdims: bool = False, **options: Any) -> Array:
+    """Variance of the elements for which a condition holds; NaN of none."""
+    return without_axes(*_variance("var", x, *args, **options), keepdims)
+
+
+@public()
+def std_where(x: Array, /, *args: Any, keepdims: bool = False, **options: Any) -> Array:
+    """Standard deviation of the elements for which a condition holds; its gradient as `std`'s."""
+    variance, axes = _variance("std", x, *args, **options)
+    return without_axes(root(variance), axes, keepdims)
+
+
+def _variance(
+    name: str,
     x: Array,
-    /,
     axis: Axis = None,
     dtype: Any = None,
     *,
     ddof: float = 0,
-    keepdims: bool = False,
     where: Any,
     **unsupported: Any,
-) -> Array:
-    """Variance of the elements for which a condition holds; NaN of none."""
-    refuse("var", unsupported)
-    x, taken, axes = _prepared("var", x, axis, dtype, where)
-    off = where_of(taken, x - _mean(x, taken, axes), 0)
-    squares = real(off * conj_if_complex(off)) if x.dtype.kind == "c" else off * off
-    count = sum_of(taken, axis=axes, keepdims=True)
-    out = sum_of(squares, axis=axes, keepdims=True) / maximum(count - ddof, 0)
-    out = astype(out, squares.dtype, copy=False)
-    return out if keepdims else squeeze(out, axes)
-
-
-@public()
-def std_where(x: Array, /, *args: Any, **options: Any) -> Array:
-    """Standard deviation of the elements for which a condition holds; its gradient as `std`'s."""
-    var = var_where(x, *args, **options)
-    kink = var == 0
-    return where_of(kink, 0, sqrt(where_of(kink, 1, var)))
+) -> tuple[Array, tuple[int, ...]]:
+    """The variance with its axes kept, and which they are."""
+    refuse(name, unsupported)
+    x, taken, axes = prepared_where(name, x, axis, dtype, where)
+    squares, count = squares_of(x, taken, axes, mean_of(x, taken, axes))
+    return astype(squares / maximum(count - ddof, 0), squares.dtype, copy=False), axes
 
 
 def truths(name: str, where: Any, shape: tuple[int, ...]) -> Array:
@@ -81,13 +82,32 @@ def truths(name: str, where: Any, shape: tuple[int, ...]) -> Array:
     return taken
 
 
-def _prepared(name: str, x: Any, axis: Axis, dtype: Any, where: Any) -> tuple[Array, Array, Any]:
+def prepared_where(
+    name: str, x: Any, axis: Axis, dtype: Any, where: Any
+) -> tuple[Array, Array, tuple[int, ...]]:
+    """The array as floats, which of its elements take part, and the axes as a tuple."""
     x = as_array(x)
     x = floats(x) if dtype is None else astype(x, dtype, copy=False)
     taken = broadcast_to(truths(name, where, x.shape), x.shape)
     return x, taken, normalize_axes(axis, len(x.shape), name)
 
 
-def _mean(x: Array, taken: Array, axes: tuple[int, ...]) -> Array:
+def mean_of(x: Array, taken: Array, axes: tuple[int, ...]) -> Array:
+    """The mean of the elements that take part, with the axes kept."""
     total = sum_of(where_of(taken, x, 0), axis=axes, keepdims=True)
     return astype(total / sum_of(taken, axis=axes, keepdims=True), x.dtype, copy=False)
+
+
+def squares_of(x: Array, taken: Array, axes: tuple[int, ...], mean: Any) -> tuple[Array, Array]:
+    """The sum of squares around a mean of what takes part, and its number, with the axes kept."""
+    off = where_of(taken, x - mean, 0)
+    squares = sum_of(real_product(off, off), axis=axes, keepdims=True)
+    return squares, sum_of(taken, axis=axes, keepdims=True)
+
+
+def without_axes(x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+    """What was reduced with its axes kept, without them unless they are to stay."""
+    if keepdims:
+        return x
+    out = squeeze(x, axes)
+    return out[()] if isinstance(out, np.ndarray) else out  # a number, as NumPy's reductions give

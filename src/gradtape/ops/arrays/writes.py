@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import functions, public
+from gradtape.core.define import public
 from gradtape.core.tensor import Tensor, concrete
 from gradtape.errors import ArgumentError, ConversionError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.assign import setitem
 from gradtape.ops.cast import astype
-from gradtape.ops.gather import as_indices, take
+from gradtape.ops.gather import as_indices, take, take_along_axis
+from gradtape.ops.locate import flatnonzero
 from gradtape.ops.select import clip, where
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.typing import ArrayLike
@@ -53,7 +55,7 @@ def _writes(original: Any) -> Callable[[Write], Write]:
 
 def _put_flat(target: Tensor, values: Any, places: Any) -> None:
     """Write values to places in the flattened tensor."""
-    flat = functions["setitem"](reshape(target, -1), values, places)
+    flat = setitem(reshape(target, -1), values, places)
     target[...] = reshape(flat, target.shape)
 
 
@@ -115,7 +117,7 @@ def place(arr: Any, mask: ArrayLike, vals: ArrayLike, /) -> None:
     >>> x
     tensor([ 1., 10., 20.])
     """
-    places = functions["flatnonzero"](as_array(mask))
+    places = flatnonzero(as_array(mask))
     values = _cycled(vals, places.shape[0], "place")
     _put_flat(arr, astype(values, arr.dtype, copy=False), places)
 
@@ -167,7 +169,7 @@ def put_along_axis(arr: Any, indices: ArrayLike, values: ArrayLike, /, axis: int
     indices = as_indices(indices, "put_along_axis")
     numbers = np.arange(arr.size)
     numbers = numbers if axis is None else numbers.reshape(arr.shape)
-    places = functions["take_along_axis"](numbers, indices, 0 if axis is None else axis)
+    places = take_along_axis(numbers, indices, 0 if axis is None else axis)
     values = broadcast_to(as_array(values), places.shape)
     _put_flat(arr, astype(reshape(values, -1), arr.dtype, copy=False), reshape(places, -1))
 
