@@ -251,6 +251,19 @@ def test_broadcasting(
         assert_as_without(kernels, lambda x, y, f=function: f(y, x), arrays)
 
 
+def test_a_gradient_has_the_shape_of_its_own_operand(kernels: Any) -> None:
+    # All of these are one and the same row to a kernel.
+    x, row = np.ones((1024, 33)), np.arange(33.0)
+    for shape in ((33,), (1, 33), (33,)):
+        assert_as_without(kernels, gt.multiply, [x, row.reshape(shape)])
+    repeated = gt.Tensor(np.broadcast_to(np.ones(1), (33,))).set_requires_grad(True)
+    (gt.tensor(x) * repeated).backward(gt.Tensor(x))
+    np.testing.assert_array_equal(repeated.grad.numpy(), np.full(33, 1024.0))
+    wide = x.reshape(1, 1024, 1, 33)
+    for shape in ((1, 1, 1, 33), (33,), (1, 1, 33)):
+        assert_as_without(kernels, gt.multiply, [wide, row.reshape(shape)])
+
+
 def test_rows_and_columns_are_broadcast_by_kernels(kernels: Any) -> None:
     x, row, column = np.ones((300, 200)), np.arange(200.0), np.arange(300.0)[:, None]
     np.testing.assert_array_equal((gt.tensor(x) + gt.tensor(row)).numpy(), x + row)

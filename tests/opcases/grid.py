@@ -83,11 +83,12 @@ def on_edges(padding: str) -> At:
 
 def sampling(label: str, x: Any, grid: Any, *args: Any, **more: Any) -> OpCase:
     """A case of grid sampling."""
+    nearest = args[:1] == ("nearest",)
     return OpCase(
         F.grid_sample,
         (x, grid, *args),
         sampled,
-        ops=("pool_pick", "pool_put"),
+        ops=("grid_read", "grid_add") if nearest else ("grid_read", "grid_add", "grid_dot"),
         label=label,
         rtol=256,
         torch=lambda torch, *args: torch.nn.functional.grid_sample(

@@ -111,9 +111,10 @@ class Kernels:
             return NotImplemented
         cut = x[: parts * rows].reshape(parts, rows, *x.shape[1:])
         key = (op, "parts", signature(cut), *params.items())
-        if key not in self._launches:
-            self._launches[key] = self._parts_reduced(op, cut, params)
-        launch = self._launches[key]
+        try:
+            launch = self._launches[key]
+        except KeyError:
+            launch = self._launches[key] = self._parts_reduced(op, cut, params)
         if launch is None:
             return NotImplemented
         (made,) = launch([cut])
@@ -154,9 +155,10 @@ class Kernels:
         What is repeated in it (one number, a row, a column: the gradients of sums) is read once.
         """
         key = ("copied", signature(array))
-        if key not in self._launches:
-            self._launches[key] = self._copied(array)
-        launch = self._launches[key]
+        try:
+            launch = self._launches[key]
+        except KeyError:
+            launch = self._launches[key] = self._copied(array)
         return NotImplemented if launch is None else launch([array])[0]
 
     def _copied(self, array: Any) -> Launch | None:

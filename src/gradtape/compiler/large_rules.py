@@ -113,11 +113,11 @@ class RuleKernels:
         if pull.sums is not None:
             for i, parts in enumerate(pull.sums(values)):
                 if parts is not None:
-                    results[i] = parts.sum(axis=0)
+                    results[i] = parts.sum(axis=0).reshape(inputs[i].shape)
             if pull.rest is not None:
                 for i, more in enumerate(pull.rest(values)):
                     if more is not None:
-                        results[i] = results[i] + more.reshape(results[i].shape)
+                        results[i] = results[i] + more.reshape(inputs[i].shape)
         for i in pull.left:
             results[i] = op.vjps[i](ct, out, *inputs, **params)
         return results
@@ -150,7 +150,7 @@ class RuleKernels:
         summed = tuple(want and not own for want, own in zip(wanted, by_rows, strict=True))
         launch = self._by_rows(op, rules, found, by_rows, inputs) if any(by_rows) else None
         summing = rules._replace(rules=op.vjps)
-        sums = self._sums(op, summing, found, summed, inputs) if any(summed) else None
+        sums = self._sums(op, summing, found, summed) if any(summed) else None
         if launch is None and sums is None:
             return None
         left = [i for i, want in enumerate(by_rows) if want and launch is None]
@@ -170,9 +170,7 @@ class RuleKernels:
         shapes = [getattr(x, "shape", None) for x in inputs]
         return self._compiled.launch(op, (wanted, *rules.key), function, found, tiling, shapes)
 
-    def _sums(
-        self, op: Op, rules: _Rules, found: Call, wanted: tuple[bool, ...], inputs: Sequence[Any]
-    ) -> Launch | None:
+    def _sums(self, op: Op, rules: _Rules, found: Call, wanted: tuple[bool, ...]) -> Launch | None:
         """The cotangents of inputs that all rows share, per part of the rows."""
         rows = _rows_of_part(rules.tiling, found)
         if not rows:
@@ -185,13 +183,14 @@ class RuleKernels:
                 reshape(tile, tail) if kind in WITH_ROWS else tile
                 for tile, (_, tail, kind) in zip(tiles, cut.kinds, strict=True)
             ]
+            # Flat: a kernel serves operands of several shapes that are the same row.
             return tuple(
-                None if result is None else reshape(result, (1, *x.shape))
-                for result, x in zip(rules(wanted, flat, rows), inputs, strict=True)
+                None if result is None else reshape(result, (1, math.prod(result.shape)))
+                for result in rules(wanted, flat, rows)
             )
 
         key = ("sums", wanted, *rules.key)
-        return self._compiled.launch(op, key, function, cut, tiling, [None] * len(inputs))
+        return self._compiled.launch(op, key, function, cut, tiling, [None] * len(wanted))
 
 
 def _rows_of_part(tiling: Tiling, found: Call) -> int:

@@ -144,7 +144,10 @@ def _shaped(array: Any, shape: tuple[int, ...] | None) -> Any:
 
 
 class Bounded(dict[Hashable, Any]):
-    """A dict that starts anew when it has become large: it only saves work."""
+    """A dict that starts anew when it has become large: it only saves work.
+
+    Another thread may do that at any time: what was just put in need not be there.
+    """
 
     def __setitem__(self, key: Hashable, value: Any) -> None:
         if len(self) >= _MOST_ENTRIES:

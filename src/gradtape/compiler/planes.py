@@ -24,7 +24,7 @@ from gradtape.graph.trace import trace
 from gradtape.ops.shape import broadcast_to
 
 # So many sizes of one op are worth it; a size that is another one at each call is not.
-_MOST_SIZES = 64
+_MOST_SIZES = 128
 # Parameters that have an entry for each of the last axes, None for one that is left alone.
 _BY_AXIS = ("windows", "maps", "sizes")
 
@@ -53,7 +53,7 @@ class Planes:
 
     def forward(self, op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """The result of an op, or `NotImplemented`."""
-        layout = _Layout.of(op, operands)
+        layout = _Layout.of(op, operands, params)
         params = layout.params(params)
 
         def function(*arrays: Any) -> Any:
@@ -76,7 +76,7 @@ class Planes:
         read = [x is not None and not isinstance(x, Aval) for x in values]
         arrays = [x for x, own in zip(values, read, strict=True) if own]
         # What the forward saw says how it all lies in memory, sooner than the cotangent.
-        layout = _Layout.of(op, [*arrays[1:], ct])
+        layout = _Layout.of(op, [*arrays[1:], ct], params)
         params = layout.params(params)
         unread = [None if own else layout.aval(x) for x, own in zip(values, read, strict=True)]
 
@@ -135,10 +135,11 @@ class _Layout(NamedTuple):
     channels_last: bool
 
     @classmethod
-    def of(cls, op: Op, arrays: Sequence[Any]) -> _Layout:
-        """That of the first array that tells, for an op on planes."""
+    def of(cls, op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> _Layout:
+        """That of the first array that tells, for an op on planes behind the axis of channels."""
+        plane = max((len(v) for name, v in params.items() if name in _BY_AXIS), default=0)
         for x in arrays if op.kind == "planewise" else ():
-            if type(x) is np.ndarray and x.ndim > 2 and any(x.strides):
+            if type(x) is np.ndarray and x.ndim >= plane + 2 and any(x.strides):
                 if x.flags.c_contiguous:
                     return cls(False)
                 if np.moveaxis(x, 1, -1).flags.c_contiguous:
@@ -152,12 +153,12 @@ class _Layout(NamedTuple):
         return {name: (*v, None) if name in _BY_AXIS else v for name, v in params.items()}
 
     def elements(self, x: Any) -> Any:
-        """The elements of an array in order; one number if all are; None if it is not taken."""
+        """The elements of an array in order, without repetitions; None if it is not taken."""
         if type(x) is not np.ndarray or x.dtype not in NATIVE or not x.size:
             return None
-        if x.size > 1 and not any(x.strides):
-            return np.asarray(x[(0,) * x.ndim])
         turned = np.moveaxis(x, 1, -1) if self.channels_last else x
+        if 0 in turned.strides:
+            turned = turned[tuple(slice(None if step else 1) for step in turned.strides)]
         return np.require(turned, requirements=["C", "A"])
 
     def seen(self, elements: Any) -> Any:

@@ -122,7 +122,7 @@ class Call(NamedTuple):
         places: Where they stand among the operands.
         takes: How an array is made of each; None for one that is taken as it is.
         kinds: Of each the dtype, the axes of a row, and what is cut: "rows", "shared" by all of
-            them, one number "spread" over all elements, or a "number".
+            them, one number "spread" over all rows, or a "number".
     """
 
     places: list[int]
@@ -164,7 +164,9 @@ class Call(NamedTuple):
                     kind, tail = "shared", tiling.shared(operand.shape)
                 if tail is None:
                     return None
-                if operand.size > 1 and not any(operand.strides):
+                if kind == "shared":
+                    take = None if operand.flags.c_contiguous else np.ascontiguousarray
+                elif operand.size > 1 and not any(operand.strides):
                     # What the gradient of a sum is: nothing but one number.
                     kind, array = "spread", operand[(slice(1),) * operand.ndim]
             if take is not None:

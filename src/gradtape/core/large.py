@@ -1,4 +1,4 @@
-"""Large arrays: ops on them that go by elements or rows are left to the compiler's kernels.
+"""Large arrays: ops on them that go by elements, rows or planes are left to the compiler's kernels.
 
 The compiler is known here by what it installs in the registry, and loaded by the first large array.
 Where it has no kernel for a call, or the user asked NumPy to raise floating-point errors, which
@@ -40,7 +40,7 @@ def is_large(operands: Sequence[Any]) -> bool:
 
 
 def compute_large(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-    """The forward of an elementwise op on raw values, some of them large arrays."""
+    """The forward of an op that `is_tiled` on raw values, some of them large arrays."""
     if registry.kernels is not None and _quiet():
         for kernels in _kernels(op):
             out = kernels.forward(op, operands, params)
@@ -57,7 +57,7 @@ def pull_large(
     inputs: Sequence[Any],
     params: dict[str, Any],
 ) -> Any:
-    """The cotangents of the inputs of an elementwise op, or `NotImplemented`."""
+    """The cotangents of the inputs of an op that `is_tiled`, or `NotImplemented`."""
     if type(ct) is not np.ndarray or registry.kernels is None:
         return NotImplemented
     for kernels in _kernels(op):

@@ -258,14 +258,15 @@ _pull = general(
 # ---- the public function ------------------------------------------------------------------------
 
 
-def _repeated(k: Any, heads: int) -> Any:
-    """Keys or values of groups of heads, for each of them."""
-    if len(k.shape) < 3 or not k.shape[-3] or heads % k.shape[-3]:
+def _repeated(k: Any, q: Any) -> Any:
+    """Keys or values that groups of the heads of queries share, for each head."""
+    fits = len(q.shape) > 2 < len(k.shape) and k.shape[-3] and not q.shape[-3] % k.shape[-3]
+    if not fits:
         raise ShapeError(
-            f"scaled_dot_product_attention: came {heads} heads of queries and keys of shape "
-            f"{k.shape}; needed heads of keys that divide them"
+            f"scaled_dot_product_attention: came queries of shape {q.shape}, and keys or values of "
+            f"shape {k.shape}; needed heads along axis -3, those of queries a multiple"
         )
-    times = heads // k.shape[-3]
+    times = q.shape[-3] // k.shape[-3]
     return k if times == 1 else repeat(k, times, axis=len(k.shape) - 3)
 
 
@@ -279,6 +280,17 @@ def _checked(q: Any, k: Any, v: Any) -> None:
         )
     if any(x.dtype.kind == "c" for x in (q, k, v)):
         raise DTypeError("scaled_dot_product_attention: came complex numbers; needed real ones")
+
+
+def _lead(q: Any, k: Any, v: Any) -> tuple[int, ...]:
+    """The axes of samples and heads, broadcast."""
+    try:
+        return broadcast_sizes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    except ShapeError as error:
+        raise ShapeError(
+            f"scaled_dot_product_attention: came shapes {q.shape}, {k.shape}, {v.shape}; needed "
+            "leading axes that broadcast"
+        ) from error
 
 
 def _mask(mask: ArrayLike, shape: tuple[int, ...], causal: bool, dtype: Any) -> Any:
@@ -351,8 +363,8 @@ def scaled_dot_product_attention(
             f"scaled_dot_product_attention: came dropout_p={dropout_p}; needed a probability"
         )
     if enable_gqa:
-        k, v = (_repeated(x, q.shape[-3]) for x in (k, v))
-    lead = broadcast_sizes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+        k, v = (_repeated(x, q) for x in (k, v))
+    lead = _lead(q, k, v)
     q, k, v = (
         x if x.shape[:-2] == lead else broadcast_to(x, (*lead, *x.shape[-2:])) for x in (q, k, v)
     )

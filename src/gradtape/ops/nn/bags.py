@@ -17,6 +17,7 @@ from gradtape.ops.cast import astype
 from gradtape.ops.gather import as_indices, take_along_axis
 from gradtape.ops.nn.distances import in_front
 from gradtape.ops.nn.embedding import add_rows, read_rows, row_number, table_of
+from gradtape.ops.nn.known import known_values
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import clip, mask, where
 from gradtape.ops.shape import reshape
@@ -79,7 +80,21 @@ def _starts(
     starts = as_indices(offsets, name)
     if len(starts.shape) != 1:
         raise ShapeError(f"{name}: came offsets of shape {starts.shape}; needed one axis")
+    _check_offsets(name, starts, indices.shape[0], include_last)
     return indices, functions["getitem"](starts, slice(0, -1)) if include_last else starts
+
+
+def _check_offsets(name: str, offsets: Any, count: int, include_last: bool) -> None:
+    """Raise for offsets at which bags cannot begin, if the values are there to be read."""
+    raw = known_values(offsets)
+    if raw is None or raw.shape != offsets.shape or not raw.size:
+        return
+    rising = raw[0] == 0 and bool((raw[1:] >= raw[:-1]).all())
+    if not rising or (raw[-1] != count if include_last else raw[-1] > count):
+        raise ArgumentError(
+            f"{name}: came offsets {raw.tolist()} for {count} numbers; needed them in order, the "
+            f"first at 0 and {'the last at' if include_last else 'all of them up to'} {count}"
+        )
 
 
 def embedding_bag(
@@ -117,7 +132,8 @@ def embedding_bag(
     Raises:
         IndexingError: There is no such row, or a number is not an integer.
         ShapeError: The shapes do not fit.
-        ArgumentError: There is no such mode, or options do not go together.
+        ArgumentError: There is no such mode, options do not go together, or offsets are not in
+            order.
         UnsupportedError: An option is not supported.
 
     >>> table = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 8.0]])

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from gradtape.core.large import LARGE
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ConversionError, ShapeError
 from gradtape.ops.cast import astype, stop_gradient
@@ -16,14 +14,13 @@ from gradtape.ops.moments import var
 from gradtape.ops.nn.normalization import (
     beside,
     channels_of,
-    over_parts,
+    lies_with_channels_last,
+    over_groups,
     parameter,
     real,
-    reshaped,
-    scaled,
     widely,
 )
-from gradtape.ops.nn.standardize import standardized
+from gradtape.ops.nn.standardize import scale_rows, standardized
 from gradtape.ops.reduce import Axes, count_over, mean
 from gradtape.ops.shape import moveaxis, reshape
 from gradtape.typing import Array, ArrayLike
@@ -54,9 +51,24 @@ def _write(name: str, running: Any, moved: Any) -> None:
 
 def _by_statistics(x: Any, m: Any, v: Any, weight: Any, bias: Any, eps: float) -> Any:
     """(x − m)/√(v + eps), scaled and shifted, as one product and one sum."""
+    # Of the precision of the array, as what is computed in training.
+    m, v = (astype(z, x.dtype, copy=False) for z in (m, v))
     factor = 1 / sqrt(v + eps)
     factor = factor if weight is None else factor * weight
-    return scaled(x, factor, -m * factor if bias is None else bias - m * factor)
+    shift = -m * factor if bias is None else bias - m * factor
+    if lies_with_channels_last(x):
+        by_column = (reshape(z, (1, -1)) for z in (factor, shift))
+        return _on_columns(x, lambda columns: scale_rows(columns, *by_column, axis=1))
+    rows = reshape(x, (*x.shape[:2], math.prod(x.shape[2:])))
+    by_row = (reshape(z, (1, -1, 1)) for z in (factor, shift))
+    return reshape(scale_rows(rows, *by_row, axis=2), x.shape)
+
+
+def _on_columns(x: Any, compute: Callable[[Any], Any]) -> Any:
+    """What is computed of a matrix with a column for each channel, which lie last in memory."""
+    turned = moveaxis(x, 1, -1)
+    out = compute(reshape(turned, (-1, x.shape[1])))
+    return moveaxis(reshape(out, turned.shape), -1, 1)
 
 
 # ---- layers -------------------------------------------------------------------------------------
@@ -140,26 +152,10 @@ def batch_norm(
 
 
 def _over_batch(x: Any, weight: Any, bias: Any, axes: Axes, eps: float) -> Any:
-    ndim = len(x.shape)
-    if math.prod(x.shape) < LARGE or ndim == 2:
+    if not lies_with_channels_last(x):
+        ndim = len(x.shape)
         return standardized(x, beside(weight, ndim), beside(bias, ndim), axes, eps)
-    if _has_channels_last(x):
-        # A matrix with a column for each channel, without copying anything.
-        turned = moveaxis(x, 1, -1)
-        columns = standardized(reshape(turned, (-1, x.shape[1])), weight, bias, 0, eps)
-        return moveaxis(reshape(columns, turned.shape), -1, 1)
-    # With all of a channel in a row, native code computes it at once.
-    turned = moveaxis(x, 0, 1)
-    rows = reshape(turned, (x.shape[1], math.prod(x.shape) // x.shape[1]))
-    w, b = reshaped(weight, (-1, 1)), reshaped(bias, (-1, 1))
-    out = reshape(standardized(rows, w, b, 1, eps), turned.shape)
-    # By one axis, so that the result is in order.
-    return reshape(reshape(moveaxis(out, 0, 1), (-1,)), x.shape)
-
-
-def _has_channels_last(x: Any) -> bool:
-    array = x.value if type(x) is Tensor else x
-    return type(array) is np.ndarray and np.moveaxis(array, 1, -1).flags.c_contiguous
+    return _on_columns(x, lambda columns: standardized(columns, weight, bias, 0, eps))
 
 
 def instance_norm(
@@ -218,4 +214,4 @@ def instance_norm(
     if running_var is not None:
         now = mean(var(fixed, places, correction=1), 0)
         _write("instance_norm", running_var, _moved(running_var, now, momentum))
-    return over_parts(x, (x.shape[0], sizes[0], 1, -1), weight, bias, eps)
+    return over_groups(x, sizes[0], weight, bias, eps)

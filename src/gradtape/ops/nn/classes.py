@@ -18,12 +18,12 @@ from gradtape.core.define import general
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op, Zero
 from gradtape.core.scalar import Scalar
-from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import IndexingError, UnsupportedError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import Batch
 from gradtape.ops.cast import astype
 from gradtape.ops.nn.distances import in_front
+from gradtape.ops.nn.known import known_values
 from gradtape.ops.reduce import mean_over, sum_forward, sum_over
 from gradtape.ops.select import mask, where
 from gradtape.ops.shape import reshape
@@ -39,17 +39,17 @@ _NUMBERED = Zero("a class is a number, and does not change by a little")
 # ---- which class --------------------------------------------------------------------------------
 
 
-def _out_of_range(given: Any, classes: int) -> str:
-    return f"cross entropy: came class {given}; needed one from 0 to {classes - 1}"
+def _out_of_range(given: Any, classes: int, name: str = "cross entropy") -> str:
+    return f"{name}: came class {given}; needed one from 0 to {classes - 1}"
 
 
-def check_classes(target: Any, classes: int, ignore_index: int) -> None:
+def check_classes(name: str, target: Any, classes: int, ignore_index: int) -> None:
     """Raise for a class there is not, if the values are there to be read."""
-    raw = innermost(target, show=True) if isinstance(target, Tensor) else target
-    if isinstance(raw, np.ndarray):
+    raw = known_values(target)
+    if raw is not None:
         bad = raw[((raw < 0) | (raw >= classes)) & (raw != ignore_index)]
         if bad.size:
-            raise IndexingError(_out_of_range(bad.flat[0], classes))
+            raise IndexingError(_out_of_range(bad.flat[0], classes, name))
 
 
 def _hit_element(i: Sequence[Scalar], target: Reader, classes: int, ignore_index: int) -> Scalar:

@@ -15,7 +15,6 @@ from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import general
 from gradtape.core.op import NotDifferentiable, Op, Zero
-from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import ArgumentError, IndexingError, ShapeError, UnsupportedError
 from gradtape.ops.cast import astype
 from gradtape.ops.gather import as_indices, take
@@ -30,6 +29,7 @@ from gradtape.ops.nn.ctc_paths import (
     likelihood_change,
 )
 from gradtape.ops.nn.distances import in_front
+from gradtape.ops.nn.known import known_values
 from gradtape.ops.nn.reduction import check_reduction, floating, reduced
 from gradtape.ops.reduce import sum_over
 from gradtape.ops.select import clip
@@ -216,11 +216,11 @@ _losses = general(
 
 def _in_rows(targets: Any, lengths: Any) -> Any:
     """Targets that came one after the other, each in a row of its own."""
-    known = innermost(lengths, show=True) if isinstance(lengths, Tensor) else lengths
-    if not isinstance(known, np.ndarray):
+    known = known_values(lengths)
+    if known is None or known.shape != lengths.shape:
         raise UnsupportedError(
-            "ctc_loss: came targets along one axis while a function is traced; give them in rows, "
-            "of shape (samples, length)"
+            "ctc_loss: came targets along one axis while a function is traced or batched; give "
+            "them in rows, of shape (samples, length)"
         )
     if known.sum() != targets.shape[0]:
         raise ShapeError(

@@ -177,12 +177,14 @@ def _squares(xp: Any, x: Any, y: Any, out: Any) -> None:
         return
     # Around a common middle, so that vectors are not longer than need be.
     middle = y.mean(0)
-    around = x - middle, y - middle
-    lengths = [xp.einsum("ij,ij->i", z, z) for z in around]
-    xp.matmul(around[0] * -2, around[1].T, out=out)
-    out += lengths[0][:, None]
-    out += lengths[1]
-    near = xp.flatnonzero(out < _LOST * (lengths[0][:, None] + lengths[1]))
+    with np.errstate(invalid="ignore"):
+        around = x - middle, y - middle
+        lengths = [xp.einsum("ij,ij->i", z, z) for z in around]
+        xp.matmul(around[0] * -2, around[1].T, out=out)
+        out += lengths[0][:, None]
+        out += lengths[1]
+        # Not "is less": what a vector at infinity made NaN of is computed again, too.
+        near = xp.flatnonzero(~(out >= _LOST * (lengths[0][:, None] + lengths[1])))
     step = max(1, _BLOCK // max(1, size))
     for start in range(0, near.size, step):
         first, second = divmod(near[start : start + step], others)

@@ -6,9 +6,7 @@ counts does. So indices are computed without derivatives, and weights with them.
 
 from __future__ import annotations
 
-import functools
 import itertools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,18 +18,23 @@ from gradtape.ops.arguments import as_array, as_shape
 from gradtape.ops.arithmetic import absolute, fmod
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.comparison import logical_and, logical_or
+from gradtape.ops.join import stack
+from gradtape.ops.like import ones_like
 from gradtape.ops.matmul import matmul
-from gradtape.ops.nn.pool_extremes import pool_pick
+from gradtape.ops.nn.grid_reads import grid_read
 from gradtape.ops.reduce import floats
 from gradtape.ops.rounding import floor, round as round_to
-from gradtape.ops.select import clip, minimum, where
-from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.ops.select import clip, where
+from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike
 
 _MODES, _PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
 
-# Per axis the elements that count for a place: their numbers, and how much they count.
-_Terms = list[tuple[Any, Any]]
+# The numbers of elements that may count for a place, and how much they would.
+_Shares = list[tuple[Any, Any]]
+# Per axis the elements that count for a place: their numbers, how much they count (None for 1), and
+# where there are such elements.
+_Terms = list[tuple[Any, Any, Any]]
 
 
 # ---- places along one axis ----------------------------------------------------------------------
@@ -61,17 +64,17 @@ def _padded(place: Any, size: int, padding: str, align_corners: bool) -> Any:
     return where(outside, stop_gradient(clip(place, 0, size - 1)), place)
 
 
-def _linear_terms(place: Any) -> _Terms:
+def _linear_terms(place: Any) -> _Shares:
     left = stop_gradient(floor(place))
     share = place - left
     return [(left, 1 - share), (left + 1, share)]
 
 
-def _nearest_terms(place: Any) -> _Terms:
+def _nearest_terms(place: Any) -> _Shares:
     return [(stop_gradient(round_to(place)), None)]
 
 
-def _cubic_terms(place: Any) -> _Terms:
+def _cubic_terms(place: Any) -> _Shares:
     """Cubic convolution with the slope −0.75 at distance 1."""
     a = -0.75
     left = stop_gradient(floor(place))
@@ -87,7 +90,7 @@ def _cubic_terms(place: Any) -> _Terms:
     return [(left + (k - 1), weight) for k, weight in enumerate(weights)]
 
 
-_TERMS: dict[str, Callable[[Any], _Terms]] = {
+_TERMS: dict[str, Callable[[Any], _Shares]] = {
     "bilinear": _linear_terms,
     "nearest": _nearest_terms,
     "bicubic": _cubic_terms,
@@ -95,7 +98,7 @@ _TERMS: dict[str, Callable[[Any], _Terms]] = {
 
 
 def _axis_terms(x: Any, size: int, mode: str, padding: str, align_corners: bool) -> _Terms:
-    """The elements along an axis that count for coordinates `x`, with 0 for those outside."""
+    """The elements along an axis that count for coordinates `x`."""
     place = _place(x, size, align_corners)
     if mode != "bicubic":
         place = _padded(place, size, padding, align_corners)
@@ -105,12 +108,8 @@ def _axis_terms(x: Any, size: int, mode: str, padding: str, align_corners: bool)
             number = stop_gradient(_padded(number, size, padding, align_corners))
         inside = logical_and(number >= 0, number <= size - 1)
         # What is not a number is read at 0; its weight is not a number.
-        index = astype(where(inside, minimum(number, size - 1), 0), np.int64)
-        if weight is None:
-            weight = astype(inside, x.dtype)
-        elif padding == "zeros":
-            weight = where(inside, weight, 0)
-        found.append((index, weight))
+        index = astype(where(inside, number, 0), np.int64)
+        found.append((index, weight, inside))
     return found
 
 
@@ -154,25 +153,29 @@ def grid_sample(
         _axis_terms(_coordinate(grid, axis), size, mode, padding_mode, bool(align_corners))
         for axis, size in enumerate(sizes)
     ]
-    shape = (*x.shape[:2], *grid.shape[1:-1])
-    terms = []
+    places, weights = [], []
     for chosen in itertools.product(*axes):
-        place, weight = None, None
-        for (index, share), size in zip(chosen, sizes, strict=True):
-            place = index if place is None else place * size + index
-            weight = share if weight is None else weight * share
-        wide = broadcast_to(_with_channels(place), shape)
-        terms.append(pool_pick(x, wide, sizes=tuple(sizes)) * _with_channels(weight))
-    return functools.reduce(operator.add, terms)
+        place, weight, there = _joined(chosen, sizes)
+        # Beyond a border there is nothing; a place that is not a number keeps its weight.
+        outside = padding_mode == "zeros" or mode == "nearest"
+        places.append(where(there, place, -1) if outside else place)
+        weights.append(ones_like(_coordinate(grid, 0)) if weight is None else weight)
+    return grid_read(x, stack(places, 1), stack(weights, 1), sizes=tuple(sizes))
+
+
+def _joined(chosen: Sequence[tuple[Any, Any, Any]], sizes: Sequence[int]) -> tuple[Any, Any, Any]:
+    """Of elements along each axis the place in flattened axes, the weight, and where it is one."""
+    place, weight, there = chosen[0]
+    for (index, share, inside), size in zip(chosen[1:], sizes[1:], strict=True):
+        place = place * size + index
+        weight = None if weight is None else weight * share
+        there = logical_and(there, inside)
+    return place, weight, there
 
 
 def _coordinate(grid: Any, axis: int) -> Any:
     """What a grid says about a spatial axis; it names the last one first."""
     return functions["getitem"](grid, (..., grid.shape[-1] - 1 - axis))
-
-
-def _with_channels(x: Any) -> Any:
-    return reshape(x, (x.shape[0], 1, *x.shape[1:]))
 
 
 def _check(x: Any, grid: Any, mode: str, padding_mode: str) -> None:
@@ -192,7 +195,7 @@ def _check(x: Any, grid: Any, mode: str, padding_mode: str) -> None:
             f"grid_sample: came shapes {x.shape} and {grid.shape}; needed (samples, channels, "
             "height, width) and (samples, new height, new width, 2), or both with depth"
         )
-    if grid.dtype.kind != "f":
+    if grid.dtype.kind in "biuc":
         raise DTypeError(f"grid_sample: came a grid of {grid.dtype}; needed floating numbers")
 
 

@@ -9,10 +9,18 @@ from typing import Any
 
 from gradtape.core import scalar
 from gradtape.core.define import elementwise
+from gradtape.errors import ArgumentError
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.exponential import exp, log
+from gradtape.ops.nn.known import known_values
 from gradtape.ops.nn.losses import squared_error
-from gradtape.ops.nn.reduction import check_broadcast, check_reduction, floating, reduced
+from gradtape.ops.nn.reduction import (
+    check_beside,
+    check_reduction,
+    check_same,
+    floating,
+    reduced,
+)
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import clip, where
 from gradtape.ops.shape import reshape
@@ -62,13 +70,13 @@ def kl_div(
 
     Args:
         x: The logarithms of probabilities.
-        target: The probabilities to compare with, 0 allowed.
+        target: The probabilities to compare with, 0 allowed; of the same shape, or one number.
         reduction: "mean" of all elements, "batchmean" for their sum over the size of the first
             axis, "sum", or "none".
         log_target: Whether `target` holds logarithms as well.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: The shapes differ.
         ArgumentError: There is no such reduction.
 
     >>> gt.nn.kl_div(np.log([0.5, 0.5]), np.array([1.0, 0.0]), reduction="sum")
@@ -76,7 +84,7 @@ def kl_div(
     """
     check_reduction("kl_div", reduction, "batchmean")
     x, target = floating(x, target)
-    check_broadcast("kl_div", x, target)
+    check_same("kl_div", x, target)
     losses = (log_divergence if log_target else divergence)(x, target)
     if reduction == "batchmean":
         return sum_of(losses) / (x.shape[0] if x.shape else 1)
@@ -99,14 +107,14 @@ def poisson_nll_loss(
 
     Args:
         x: The logarithm of the expected count, or with `log_input=False` the expected count.
-        target: The count.
+        target: The count, for each element or one for all.
         log_input: Whether `x` is a logarithm.
         full: Whether Stirling's approximation of log(target!) is added, for counts above 1.
         eps: Added to an expected count before its logarithm is taken.
         reduction: "mean", "sum", or "none" for the losses of all elements.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: The shapes differ.
         ArgumentError: There is no such reduction.
 
     >>> gt.nn.poisson_nll_loss(np.array([0.0, 1.0]), np.array([1.0, 2.0]), reduction="none")
@@ -114,7 +122,7 @@ def poisson_nll_loss(
     """
     check_reduction("poisson_nll_loss", reduction)
     x, target = floating(x, target)
-    check_broadcast("poisson_nll_loss", x, target)
+    check_same("poisson_nll_loss", x, target)
     losses = exp(x) - target * x if log_input else x - target * log(x + eps)
     if full:
         many = target > 1
@@ -137,15 +145,15 @@ def gaussian_nll_loss(
 
     Args:
         x: The mean.
-        target: The number.
+        target: The number, for each element or one for all.
         var: The variance: for each element, or one for all along the last axis.
         full: Whether the constant log(2π)/2 is added.
         eps: What the variance is taken to be at least; its gradient is as if it were not.
         reduction: "mean", "sum", or "none" for the losses of all elements.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
-        ArgumentError: There is no such reduction.
+        ShapeError: The shapes differ, or the variance does not broadcast to them.
+        ArgumentError: There is no such reduction, or a variance is negative.
 
     >>> gt.nn.gaussian_nll_loss(np.zeros(2), np.array([0.0, 2.0]), np.ones(2), reduction="none")
     array([0., 2.])
@@ -154,10 +162,19 @@ def gaussian_nll_loss(
     check_reduction(name, reduction)
     x, target = floating(x, target)
     (var,) = floating(var)
+    check_same(name, x, target)
     if len(x.shape) > 0 and var.shape != x.shape and var.shape == x.shape[:-1]:
         var = reshape(var, (*var.shape, 1))
-    check_broadcast(name, x, target, var)
+    check_beside(name, "a variance", var, x.shape)
+    _check_variance(name, var)
     fixed = stop_gradient(var)
     var = var + (clip(fixed, eps) - fixed)
     losses = 0.5 * (log(var) + squared_error(x, target) / var)
     return reduced(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
+
+
+def _check_variance(name: str, var: Any) -> None:
+    """Raise for a negative variance, if the values are there to be read."""
+    raw = known_values(var)
+    if raw is not None and raw.min(initial=0) < 0:
+        raise ArgumentError(f"{name}: came a variance of {raw.min()}; needed numbers >= 0")

@@ -25,14 +25,16 @@ from gradtape.ops.arguments import as_array
 from gradtape.ops.arithmetic import sign
 from gradtape.ops.exponential import log, log1p
 from gradtape.ops.nn.reduction import (
-    check_broadcast,
+    check_beside,
     check_reduction,
+    check_same,
     floating,
     reduced,
     weighted,
 )
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import clip
+from gradtape.ops.shape import broadcast_to
 from gradtape.typing import Array, ArrayLike
 
 # ---- distances of numbers -----------------------------------------------------------------------
@@ -74,12 +76,12 @@ def mse_loss(
 
     Args:
         x: What was predicted.
-        target: What it should have been.
+        target: What it should have been: an array of the same shape, or one number.
         reduction: "mean", "sum", or "none" for the differences of all elements.
         weight: How much each of them counts; a mean is then divided by the sum of weights.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: The shapes differ, or the weight does not broadcast to them.
         ArgumentError: There is no such reduction.
 
     >>> gt.nn.mse_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
@@ -95,12 +97,12 @@ def l1_loss(
 
     Args:
         x: What was predicted.
-        target: What it should have been.
+        target: What it should have been: an array of the same shape, or one number.
         reduction: "mean", "sum", or "none" for the differences of all elements.
         weight: How much each of them counts; a mean is then divided by the sum of weights.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: The shapes differ, or the weight does not broadcast to them.
         ArgumentError: There is no such reduction.
 
     >>> gt.nn.l1_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
@@ -119,11 +121,11 @@ def _of_errors(
 ) -> Any:
     check_reduction(name, reduction)
     x, target = floating(x, target)
-    check_broadcast(name, x, target)
+    check_same(name, x, target)
     losses = weighted(name, error(x, target), weight)
     if weight is None or reduction != "mean":
         return reduced(losses, reduction)
-    return sum_of(losses) / sum_of(as_array(weight))
+    return sum_of(losses) / sum_of(broadcast_to(as_array(weight), losses.shape))
 
 
 # ---- huber --------------------------------------------------------------------------------------
@@ -179,12 +181,12 @@ def smooth_l1_loss(
 
     Args:
         x: What was predicted.
-        target: What it should have been.
+        target: What it should have been: an array of the same shape, or one number.
         reduction: "mean", "sum", or "none" for the losses of all elements.
         beta: Up to which difference it is squared; with 0 it is `l1_loss`.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: The shapes differ.
         ArgumentError: There is no such reduction, or beta is negative.
 
     >>> gt.nn.smooth_l1_loss(np.array([0.5, 3.0]), np.zeros(2), reduction="none")
@@ -210,13 +212,13 @@ def huber_loss(
 
     Args:
         x: What was predicted.
-        target: What it should have been.
+        target: What it should have been: an array of the same shape, or one number.
         reduction: "mean", "sum", or "none" for the losses of all elements.
         delta: Up to which difference it is squared.
         weight: How much the loss of each element counts.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: The shapes differ.
         ArgumentError: There is no such reduction, or delta is not positive.
 
     >>> gt.nn.huber_loss(np.array([0.5, 3.0]), np.zeros(2), reduction="none")
@@ -283,12 +285,12 @@ def binary_cross_entropy(
 
     Args:
         x: The probability of the first class.
-        target: Which class it is, 1 or 0, or a probability.
+        target: Which class it is, 1 or 0, or a probability; of the same shape, or one number.
         weight: How much each element counts.
         reduction: "mean", "sum", or "none" for the losses of all elements.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: The shapes differ.
         ArgumentError: There is no such reduction.
 
     >>> gt.nn.binary_cross_entropy(np.array([0.5, 0.0]), np.array([1.0, 1.0]), reduction="none")
@@ -311,13 +313,13 @@ def binary_cross_entropy_with_logits(
 
     Args:
         x: The logits of the first class.
-        target: Which class it is, 1 or 0, or a probability.
+        target: Which class it is, 1 or 0, or a probability; of the same shape, or one number.
         weight: How much each element counts.
         reduction: "mean", "sum", or "none" for the losses of all elements.
         pos_weight: How much elements of the first class count beside those of the second.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: The shapes differ.
         ArgumentError: There is no such reduction.
 
     >>> x = np.array([-1000.0, 0.0, 1000.0])
@@ -326,13 +328,13 @@ def binary_cross_entropy_with_logits(
     """
     name = "binary_cross_entropy_with_logits"
     check_reduction(name, reduction)
-    x, target = floating(x, target)
-    check_broadcast(name, x, target)
     if pos_weight is None:
-        losses = logits_entropy(x, target)
+        losses = _of_errors(name, logits_entropy, x, target, "none", None)
     else:
+        x, target = floating(x, target)
+        check_same(name, x, target)
         pos_weight = as_array(pos_weight)
-        check_broadcast(name, x, target, pos_weight)
+        check_beside(name, "a pos_weight", pos_weight, x.shape)
         losses = (1 - target) * x + (1 + (pos_weight - 1) * target) * softplus(-x)
     return reduced(weighted(name, losses, weight), reduction)
 
@@ -342,12 +344,12 @@ def sigmoid_cross_entropy(logits: ArrayLike, target: ArrayLike, /) -> Array:
 
     Args:
         logits: The logits of the first class.
-        target: Which class it is, 1 or 0, or a probability.
+        target: Which class it is, 1 or 0, or a probability; of the same shape, or one number.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: The shapes differ.
 
     >>> gt.nn.sigmoid_cross_entropy(np.array([0.0, 1000.0]), np.array([1.0, 1.0]))
     array([0.69314718, 0.        ])
     """
-    return binary_cross_entropy_with_logits(logits, target, reduction="none")
+    return _of_errors("sigmoid_cross_entropy", logits_entropy, logits, target, "none", None)

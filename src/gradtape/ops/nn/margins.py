@@ -11,10 +11,12 @@ from gradtape.ops.cumulative import cumprod
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.gather import as_indices, take, take_along_axis
 from gradtape.ops.nn.classes import NOTHING, check_classes, class_hits, pick_class
+from gradtape.ops.nn.cross_entropy import class_weights
 from gradtape.ops.nn.distances import pairwise_distance
 from gradtape.ops.nn.reduction import (
-    check_broadcast,
     check_reduction,
+    check_same,
+    check_vectors,
     floating,
     reduced,
     weighted,
@@ -36,7 +38,7 @@ def soft_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = "mean"
         reduction: "mean", "sum", or "none" for the losses of all elements.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: The shapes differ.
         ArgumentError: There is no such reduction.
 
     >>> gt.nn.soft_margin_loss(np.array([0.0, 1000.0]), np.array([1.0, -1.0]), reduction="none")
@@ -44,7 +46,7 @@ def soft_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = "mean"
     """
     check_reduction("soft_margin_loss", reduction)
     x, target = floating(x, target)
-    check_broadcast("soft_margin_loss", x, target)
+    check_same("soft_margin_loss", x, target)
     return reduced(softplus(-target * x), reduction)
 
 
@@ -60,7 +62,7 @@ def hinge_loss(
         reduction: "mean", "sum", or "none" for the losses of all elements.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: The shapes differ.
         ArgumentError: There is no such reduction.
 
     >>> gt.nn.hinge_loss(np.array([0.5, -3.0]), np.array([1, -1]), reduction="none")
@@ -68,7 +70,7 @@ def hinge_loss(
     """
     check_reduction("hinge_loss", reduction)
     x, target = floating(x, target)
-    check_broadcast("hinge_loss", x, target)
+    check_same("hinge_loss", x, target)
     return reduced(relu(margin - target * x), reduction)
 
 
@@ -84,7 +86,7 @@ def hinge_embedding_loss(
         reduction: "mean", "sum", or "none" for the losses of all pairs.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: The shapes differ.
         ArgumentError: There is no such reduction.
 
     >>> x, target = np.array([0.5, 0.25, 2.0]), np.array([1, -1, -1])
@@ -93,7 +95,7 @@ def hinge_embedding_loss(
     """
     check_reduction("hinge_embedding_loss", reduction)
     (x,), target = floating(x), as_array(target)
-    check_broadcast("hinge_embedding_loss", x, target)
+    check_same("hinge_embedding_loss", x, target)
     losses = mask(x, target != -1) + mask(clip(margin - x, 0), target != 1)
     return reduced(losses, reduction)
 
@@ -116,7 +118,7 @@ def margin_ranking_loss(
         reduction: "mean", "sum", or "none" for the losses of all pairs.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: The shapes differ.
         ArgumentError: There is no such reduction.
 
     >>> gt.nn.margin_ranking_loss(np.array([1.0]), np.array([3.0]), np.array([1.0]))
@@ -124,7 +126,8 @@ def margin_ranking_loss(
     """
     check_reduction("margin_ranking_loss", reduction)
     x, y, target = floating(x1, x2, target)
-    check_broadcast("margin_ranking_loss", x, y, target)
+    check_same("margin_ranking_loss", x, y)
+    check_same("margin_ranking_loss", x, target)
     return reduced(clip(margin - target * (x - y), 0), reduction)
 
 
@@ -146,7 +149,7 @@ def cosine_embedding_loss(
         reduction: "mean", "sum", or "none" for the losses of all pairs.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: The shapes do not fit, or there is not a label for each pair.
         ArgumentError: There is no such reduction.
 
     >>> x, y = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[0.0, 1.0], [1.0, 0.0]])
@@ -156,10 +159,10 @@ def cosine_embedding_loss(
     name = "cosine_embedding_loss"
     check_reduction(name, reduction)
     (x, y), target = floating(x1, x2), as_array(target)
-    check_broadcast(name, x, y)
+    check_vectors(name, x, y)
     squares = [sum_of(z * z, -1) + 1e-12 for z in (x, y)]
     cosine = sum_of(x * y, -1) / sqrt(squares[0] * squares[1])
-    check_broadcast(name, cosine, target)
+    check_same(name, cosine, target)
     losses = mask(1 - cosine, target == 1) + mask(clip(cosine - margin, 0), target == -1)
     return reduced(losses, reduction)
 
@@ -182,7 +185,7 @@ def contrastive_loss(
         reduction: "mean", "sum", or "none" for the losses of all pairs.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: The shapes do not fit, or there is not a label for each pair.
         ArgumentError: There is no such reduction.
 
     >>> x, y = np.array([[0.0], [0.0]]), np.array([[0.5], [0.5]])
@@ -191,9 +194,9 @@ def contrastive_loss(
     """
     check_reduction("contrastive_loss", reduction)
     x, y, target = floating(x1, x2, target)
-    check_broadcast("contrastive_loss", x, y)
+    check_vectors("contrastive_loss", x, y)
     distance = pairwise_distance(x, y, eps=0.0)
-    check_broadcast("contrastive_loss", distance, target)
+    check_same("contrastive_loss", distance, target)
     lacking = relu(margin - distance)
     return reduced(target * distance**2 + (1 - target) * lacking**2, reduction)
 
@@ -222,7 +225,7 @@ def triplet_margin_loss(
         reduction: "mean", "sum", or "none" for the losses of all triplets.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: The shapes do not broadcast, or have different numbers of axes.
         ArgumentError: There is no such reduction.
 
     >>> a, b, c = np.array([[0.0]]), np.array([[1.0]]), np.array([[1.5]])
@@ -231,7 +234,7 @@ def triplet_margin_loss(
     """
     check_reduction("triplet_margin_loss", reduction)
     anchor, positive, negative = floating(anchor, positive, negative)
-    check_broadcast("triplet_margin_loss", anchor, positive, negative)
+    check_vectors("triplet_margin_loss", anchor, positive, negative)
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:
@@ -285,14 +288,13 @@ def multi_margin_loss(
     (x,), target = floating(x), as_indices(target, name)
     _rows(name, x, target, per_class=False)
     classes = x.shape[-1]
-    check_classes(target, classes, NOTHING)
+    check_classes(name, target, classes, NOTHING)
     own = pick_class(x, reshape(target, (*target.shape, 1)), ignore_index=NOTHING)
     others = class_hits(target, classes=classes, ignore_index=NOTHING) ^ True
     lacking = mask(relu(margin - own + x), others)
     losses = sum_of(lacking if p == 1 else lacking * lacking, -1) / classes
-    if weight is not None:
-        losses = losses * take(as_array(weight), target, 0)
-    return reduced(losses, reduction)
+    weight = class_weights(name, weight, x)
+    return reduced(losses if weight is None else losses * take(weight, target, 0), reduction)
 
 
 def multilabel_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = "mean") -> Array:
@@ -318,7 +320,7 @@ def multilabel_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = 
     (x,), target = floating(x), as_indices(target, name)
     _rows(name, x, target, per_class=True)
     classes = x.shape[-1]
-    check_classes(target, classes, -1)
+    check_classes(name, target, classes, -1)
     counts = cumprod(where(target < 0, 0, 1), -1) != 0
     hits = class_hits(target, classes=classes, ignore_index=-1)
     wide = reshape(counts, (*counts.shape, 1))
@@ -345,7 +347,7 @@ def multilabel_soft_margin_loss(
         reduction: "mean", "sum", or "none" for the losses of all samples.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: The shapes differ.
         ArgumentError: There is no such reduction.
 
     >>> gt.nn.multilabel_soft_margin_loss(np.zeros((1, 3)), np.array([[1.0, 0.0, 1.0]]))
@@ -354,7 +356,7 @@ def multilabel_soft_margin_loss(
     name = "multilabel_soft_margin_loss"
     check_reduction(name, reduction)
     x, target = floating(x, target)
-    check_broadcast(name, x, target)
+    check_same(name, x, target)
     losses = -(target * log_sigmoid(x) + (1 - target) * log_sigmoid(-x))
     losses = weighted(name, losses, weight)
     return reduced(sum_of(losses, -1) / losses.shape[-1], reduction)

@@ -10,13 +10,13 @@ import numpy as np
 
 from gradtape.core.define import functions
 from gradtape.core.large import LARGE
+from gradtape.core.tensor import Tensor, is_extended_float
 from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, as_shape
 from gradtape.ops.cast import astype
-from gradtape.ops.nn.standardize import scale_rows, standardized
-from gradtape.ops.rearrange import repeat
+from gradtape.ops.nn.standardize import standardized
 from gradtape.ops.reduce import floats
-from gradtape.ops.shape import reshape
+from gradtape.ops.shape import moveaxis, reshape
 from gradtape.typing import Array, ArrayLike
 
 _HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
@@ -31,10 +31,10 @@ def real(name: str, x: ArrayLike) -> Array:
 
 
 def widely(x: Any, compute: Any) -> Any:
-    """Half precision is computed in single precision, and rounded once."""
-    if x.dtype != _HALF:
+    """Half precision and bfloat16 are computed in single precision, and rounded once."""
+    if x.dtype != _HALF and not is_extended_float(x.dtype):
         return compute(x)
-    return astype(compute(astype(x, _SINGLE)), _HALF)
+    return astype(compute(astype(x, _SINGLE)), x.dtype)
 
 
 def parameter(name: str, what: str, given: ArrayLike | None, shape: tuple[int, ...]) -> Any:
@@ -160,21 +160,6 @@ def beside(per_channel: Any, ndim: int) -> Any:
     return reshaped(per_channel, (-1, *(1,) * (ndim - 2)))
 
 
-def by_row(per_channel: Any, x: Any) -> Any:
-    """A number for each row of (samples, channels, places)."""
-    if per_channel is None:
-        return None
-    beside = reshape(per_channel, (1, x.shape[1], 1))
-    # Large arrays are computed row by row: each has its own number.
-    return repeat(beside, x.shape[0], axis=0) if math.prod(x.shape) >= LARGE else beside
-
-
-def scaled(x: Any, scale: Any, shift: Any) -> Any:
-    """Channels times their numbers, and others added to them."""
-    rows = reshape(x, (*x.shape[:2], math.prod(x.shape[2:])))
-    return reshape(scale_rows(rows, by_row(scale, rows), by_row(shift, rows), axis=2), x.shape)
-
-
 def group_norm(
     x: ArrayLike,
     /,
@@ -209,28 +194,31 @@ def group_norm(
         )
     weight = parameter("group_norm", "a weight", weight, (channels,))
     bias = parameter("group_norm", "a bias", bias, (channels,))
-    parts = (x.shape[0], num_groups, channels // num_groups, -1)
-    return over_parts(x, parts, weight, bias, eps)
+    return over_groups(x, num_groups, weight, bias, eps)
 
 
-def over_parts(x: Any, parts: tuple[int, ...], weight: Any, bias: Any, eps: float) -> Any:
-    """Normalized over the last two of the axes (samples, groups, channels, places)."""
-    shape, (samples, groups, channels, _) = x.shape, parts
-    places = math.prod(shape[2:])
+def over_groups(x: Any, groups: int, weight: Any, bias: Any, eps: float) -> Any:
+    """Normalized over each group of channels of each sample."""
+    samples, channels, *spatial = x.shape
+    own, places = channels // groups, math.prod(spatial)
 
     def compute(x: Any) -> Any:
-        rows = reshape(x, (samples, groups, channels * places))
-        if channels == 1:
-            w, b = by_row(weight, rows), by_row(bias, rows)
-            return reshape(standardized(rows, w, b, 2, eps), shape)
-        if (weight is None and bias is None) or math.prod(shape) >= LARGE:
-            out = reshape(standardized(rows, None, None, 2, eps), shape)
-            if weight is None or bias is None:
-                out = out if weight is None else out * beside(weight, len(shape))
-                return out if bias is None else out + beside(bias, len(shape))
-            return scaled(out, weight, bias)
-        split = reshape(x, (samples, groups, channels, places))
-        w, b = (reshaped(p, (groups, channels, 1)) for p in (weight, bias))
-        return reshape(standardized(split, w, b, (2, 3), eps), shape)
+        if lies_with_channels_last(x):
+            turned = moveaxis(x, 1, -1)
+            split = reshape(turned, (samples, places, groups, own))
+            w, b = (reshaped(p, (groups, own)) for p in (weight, bias))
+            out = reshape(standardized(split, w, b, (1, 3), eps), turned.shape)
+            return moveaxis(out, -1, 1)
+        split = reshape(x, (samples, groups, own, places))
+        w, b = (reshaped(p, (groups, own, 1)) for p in (weight, bias))
+        return reshape(standardized(split, w, b, (2, 3), eps), x.shape)
 
     return widely(x, compute)
+
+
+def lies_with_channels_last(x: Any) -> bool:
+    """Whether a large array has its second axis last in memory: it is then computed as it lies."""
+    array = x.value if type(x) is Tensor else x
+    if type(array) is not np.ndarray or array.size < LARGE or array.flags.c_contiguous:
+        return False
+    return np.moveaxis(array, 1, -1).flags.c_contiguous

@@ -9,7 +9,7 @@ from gradtape.ops.activation import sigmoid
 from gradtape.ops.nn.cross_entropy import cross_entropy
 from gradtape.ops.nn.likelihoods import log_divergence
 from gradtape.ops.nn.losses import logits_entropy
-from gradtape.ops.nn.reduction import check_broadcast, check_reduction, floating, reduced
+from gradtape.ops.nn.reduction import check_reduction, check_same, floating, reduced
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import maximum
 from gradtape.ops.softmax import log_softmax
@@ -28,14 +28,14 @@ def sigmoid_focal_loss(
 
     Args:
         x: The logits of the first class.
-        target: Which class it is, 1 or 0, or a probability.
+        target: Which class it is, 1 or 0, or a probability; of the same shape, or one number.
         alpha: How much the first class counts, and the second one the rest of 1; negative for no
             difference.
         gamma: The power of the probability of the wrong class that each loss is multiplied with.
         reduction: "mean", "sum", or "none" for the losses of all elements.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: The shapes differ.
         ArgumentError: There is no such reduction.
 
     >>> gt.nn.sigmoid_focal_loss(np.array([0.0, 1000.0]), np.array([1.0, 1.0]))
@@ -56,14 +56,14 @@ def focal_loss(
 
     Args:
         x: The logits of the first class.
-        target: Which class it is, 1 or 0, or a probability.
+        target: Which class it is, 1 or 0, or a probability; of the same shape, or one number.
         alpha: How much the first class counts, and the second one the rest of 1; negative for no
             difference.
         gamma: The power of the probability of the wrong class that each loss is multiplied with.
         reduction: "mean", "sum", or "none" for the losses of all elements.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: The shapes differ.
         ArgumentError: There is no such reduction.
 
     >>> gt.nn.focal_loss(np.array([0.0, 1000.0]), np.array([1.0, 1.0]))
@@ -75,7 +75,7 @@ def focal_loss(
 def _focal(name: str, x: Any, target: Any, alpha: float, gamma: float, reduction: str) -> Any:
     check_reduction(name, reduction)
     x, target = floating(x, target)
-    check_broadcast(name, x, target)
+    check_same(name, x, target)
     wrong = sigmoid(x) * (1 - target) + sigmoid(-x) * target
     losses = logits_entropy(x, target) * wrong**gamma
     if alpha >= 0:
@@ -162,12 +162,12 @@ def quantile_loss(
 
     Args:
         x: What was predicted.
-        target: What it should have been.
+        target: What it should have been: an array of the same shape, or one number.
         quantile: Which quantile is to be predicted; with 0.5 it is half of `l1_loss`.
         reduction: "mean", "sum", or "none" for the losses of all elements.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: The shapes differ.
         ArgumentError: There is no such reduction or quantile.
 
     >>> gt.nn.quantile_loss(np.array([1.0, 3.0]), np.array([2.0, 2.0]), 0.75, reduction="none")
@@ -177,7 +177,7 @@ def quantile_loss(
     if not 0 <= quantile <= 1:
         raise ArgumentError(f"quantile_loss: came quantile={quantile}; needed one from 0 to 1")
     x, target = floating(x, target)
-    check_broadcast("quantile_loss", x, target)
+    check_same("quantile_loss", x, target)
     apart = target - x
     return reduced(maximum(quantile * apart, (quantile - 1) * apart), reduction)
 

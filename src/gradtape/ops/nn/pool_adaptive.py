@@ -1,4 +1,4 @@
-"""Pooling to given sizes: adaptive, global and fractional."""
+"""Pooling to given sizes: adaptive and global."""
 
 from __future__ import annotations
 

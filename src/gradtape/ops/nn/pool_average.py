@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,12 @@ def _powers(
             f"max_pool{rank}d for the largest element"
         )
     windows = pool_windows(name, x.shape[2:], kernel_size, stride, 0, 1, ceil_mode)
-    return without_samples(lp_pool(x, windows=windows, p=norm_type), added)
+    out = lp_pool(x, windows=windows, p=norm_type)
+    counts = _counts(windows, True)
+    full = math.prod(w.kernel for w in windows)
+    if isinstance(counts, np.ndarray) or counts != full:
+        out = out * np.asarray((full / counts) ** (1 / norm_type), x.dtype)
+    return without_samples(out, added)
 
 
 def avg_pool1d(
@@ -303,7 +309,8 @@ def lp_pool1d(
         norm_type: The power p; odd ones take negative elements as they are.
         kernel_size: How many elements a window has along each axis: a number, or one per axis.
         stride: By how much a window moves to the next one; None takes the size of the window.
-        ceil_mode: Whether what is left over at the end makes one more, smaller window.
+        ceil_mode: Whether what is left over at the end makes one more, smaller window, of which
+            the mean power stands for what it lacks.
 
     Raises:
         ShapeError: The array has other axes, or no window fits.
@@ -333,7 +340,8 @@ def lp_pool2d(
         norm_type: The power p; odd ones take negative elements as they are.
         kernel_size: How many elements a window has along each axis: a number, or one per axis.
         stride: By how much a window moves to the next one; None takes the size of the window.
-        ceil_mode: Whether what is left over at the end makes one more, smaller window.
+        ceil_mode: Whether what is left over at the end makes one more, smaller window, of which
+            the mean power stands for what it lacks.
 
     Raises:
         ShapeError: The array has other axes, or no window fits.
@@ -364,7 +372,8 @@ def lp_pool3d(
         norm_type: The power p; odd ones take negative elements as they are.
         kernel_size: How many elements a window has along each axis: a number, or one per axis.
         stride: By how much a window moves to the next one; None takes the size of the window.
-        ceil_mode: Whether what is left over at the end makes one more, smaller window.
+        ceil_mode: Whether what is left over at the end makes one more, smaller window, of which
+            the mean power stands for what it lacks.
 
     Raises:
         ShapeError: The array has other axes, or no window fits.

@@ -81,7 +81,8 @@ def _output(name: str, sizes: Sizes, output_size: Any, output_ratio: Any) -> Siz
         raise ArgumentError(f"{name}: needed either output_size= or output_ratio=")
     if output_size is not None:
         return per_axis(name, "output_size", output_size, rank)
-    given = output_ratio if isinstance(output_ratio, Sequence) else (output_ratio,) * rank
+    several = hasattr(output_ratio, "__len__")
+    given = tuple(output_ratio) if several else (output_ratio,) * rank
     if len(given) != rank or not all(0 < ratio < 1 for ratio in given):
         raise ArgumentError(
             f"{name}: came output_ratio={output_ratio!r}; needed a number between 0 and 1, or "

@@ -33,6 +33,41 @@ def check_broadcast(name: str, *arrays: Any) -> None:
         raise ShapeError(f"{name}: came shapes {shapes}; needed ones that broadcast") from error
 
 
+def check_same(name: str, x: Any, target: Any) -> None:
+    """Raise unless two arrays have one shape; a target without axes stands for all elements.
+
+    A prediction (n, 1) against targets (n,) would broadcast to all pairs, which is never meant.
+    """
+    if target.shape not in ((), x.shape):
+        raise ShapeError(
+            f"{name}: came shapes {x.shape} and {target.shape}; needed the same; reshape one of "
+            "them, or repeat it with broadcast_to if that is meant"
+        )
+
+
+def check_vectors(name: str, *arrays: Any) -> None:
+    """Raise unless arrays of vectors have as many axes and broadcast together."""
+    if len({len(x.shape) for x in arrays}) > 1:
+        shapes = ", ".join(str(x.shape) for x in arrays)
+        raise ShapeError(
+            f"{name}: came shapes {shapes}; needed as many axes, the last one that of vectors; "
+            "reshape them"
+        )
+    check_broadcast(name, *arrays)
+
+
+def check_beside(name: str, what: str, given: Any, shape: tuple[int, ...]) -> None:
+    """Raise unless what stands beside losses of a shape broadcasts to it."""
+    try:
+        fits = broadcast_sizes(given.shape, shape) == shape
+    except ShapeError:
+        fits = False
+    if not fits:
+        raise ShapeError(
+            f"{name}: came {what} of shape {given.shape}; needed one that broadcasts to {shape}"
+        )
+
+
 def check_reduction(name: str, reduction: str, *more: str) -> None:
     """Raise for a reduction there is not."""
     if reduction not in ("none", "mean", "sum", *more):
@@ -53,5 +88,5 @@ def weighted(name: str, losses: Any, weight: ArrayLike | None) -> Any:
     if weight is None:
         return losses
     weight = as_array(weight)
-    check_broadcast(name, losses, weight)
+    check_beside(name, "a weight", weight, losses.shape)
     return losses * weight

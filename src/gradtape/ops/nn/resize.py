@@ -112,7 +112,8 @@ def _sizes(old: Sizes, size: Any, scale_factor: Any) -> tuple[Sizes, tuple[float
         raise ShapeError(f"interpolate: came spatial sizes {old}; needed at least one element")
     if size is not None:
         return per_axis("interpolate", "size", size, len(old)), (None,) * len(old)
-    given = scale_factor if isinstance(scale_factor, Sequence) else (scale_factor,) * len(old)
+    several = hasattr(scale_factor, "__len__")
+    given = tuple(scale_factor) if several else (scale_factor,) * len(old)
     if len(given) != len(old) or not all(factor > 0 for factor in given):
         raise ArgumentError(
             f"interpolate: came scale_factor={scale_factor!r}; needed a number above 0, or "

@@ -20,7 +20,7 @@ from gradtape.core.op import Op
 from gradtape.ops import lowered
 from gradtape.ops.arguments import Batch
 from gradtape.ops.exponential import sqrt
-from gradtape.ops.reduce import Axes, count_over, floats, mean_over, sum_forward
+from gradtape.ops.reduce import Axes, count_over, floats, mean_over, sum_forward, sum_over
 from gradtape.ops.shape import broadcast_to, reshape
 
 # One axis is given as a number: then rows along it are computed by themselves.
@@ -73,8 +73,10 @@ def _composition(x: Any, *others: Any, **params: Any) -> Any:
 # d x̂ = r·(dx − mean(dx) − x̂·mean(x̂·dx)), without the first mean if not centered; a symmetric map
 def _change(change: Any, x: Any, axis: Over, eps: float, center: bool) -> Any:
     around, factor = _parts(x, axis, eps, center)
-    axes, hat = _axes(axis), around * factor
-    rest = change - hat * mean_over(change * hat, axis=axes, keepdims=True)
+    axes = _axes(axis)
+    # r·mean(x̂/r·dx): native code takes this mean in the pass that gives r.
+    along = mean_over(change * around, axis=axes, keepdims=True) * factor
+    rest = change - around * factor * along
     if center:
         rest = rest - mean_over(change, axis=axes, keepdims=True)
     return rest * factor
@@ -136,6 +138,11 @@ standardize = general(
 
 
 def _by_weight(ct: Any, x: Any, weight: Any, params: dict[str, Any]) -> Any:
+    axes = _axes(params["axis"])
+    if all(weight.shape[axis] == 1 for axis in axes):
+        # The factor is the same for all that is summed over these axes.
+        around, factor = _parts(x, **params)
+        return unbroadcast(sum_over(ct * around, axis=axes, keepdims=True) * factor, weight.shape)
     # Through `call`, which leaves large arrays to native code.
     hat = call(standardize.op, (x,), params)  # type: ignore[attr-defined]
     return summed_product(ct, hat, weight.shape)
