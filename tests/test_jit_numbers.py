@@ -231,3 +231,10 @@ def test_zeros_of_both_signs() -> None:
     assert_close(got, expected, 0)
     for one, other in zip(got, expected, strict=True):
         assert np.array_equal(np.signbit(one), np.signbit(other))
+
+
+@pytest.mark.parametrize("shape", [(10_000,), (10**6,), (3, 300_000), (70, 20_000)])
+def test_rounding_does_not_add_up_along_long_sums(shape: tuple[int, ...]) -> None:
+    x = np.full(shape, 0.1, np.float32)
+    total = gt.jit(lambda x: np.sum(x, axis=-1))(x)
+    np.testing.assert_allclose(total, float(x.flat[0]) * shape[-1], rtol=1e-6)

@@ -145,7 +145,7 @@ class Kernels:
 
     # ---- copies ---------------------------------------------------------------------------------
 
-    def fill(self, target: Any, source: Any) -> None:
+    def copy_into(self, target: Any, source: Any) -> None:
         """Copy an array into another one; both are contiguous and of the same size and dtype."""
         copies.copy(target, source)
 

@@ -38,6 +38,9 @@ _BYTE, _LANE = 0.04, 0.3
 _SHORT, _SHORT_CHAIN = 12, 120
 
 
+# Longer sums are divided for their accuracy: rounding adds up along each lane.
+_LONGEST_SUM = 1 << 12
+
 # How many operands come before the guard, of what may have one.
 _OPERANDS = {"load": 0, "gather": 1, "check": 3}
 
@@ -148,18 +151,31 @@ def _lanes(kernel: Kernel, vector_bytes: int, vector: Axis | None) -> int:
 def divided(kernel: Kernel) -> list[Kernel]:
     """A long reduction with few results as two kernels: parts of it, and their combination."""
     inner = kernel.inner
+    if not inner or len(kernel.stages) != 1:
+        return [kernel]
+    long = max(inner, key=lambda axis: axis.size)
     parts = min(_MOST_PARTS, int(work(kernel) / _PART))
     results = math.prod(axis.size for axis in kernel.outer)
     if _in_columns(kernel) and len(kernel.outer) == 1:
-        parts, results = min(parts, _MOST_PARTS // 4), 1
-    if not inner or len(kernel.stages) != 1 or parts < 2 or results >= _MOST_PARTS:
+        parts = min(parts, _MOST_PARTS // 4)
+    elif results >= _MOST_PARTS:
+        parts = 1
+    if _sums_floats(kernel):
+        parts = max(parts, math.ceil(long.size / _LONGEST_SUM))
+    if parts < 2:
         return [kernel]
-    long = max(inner, key=lambda axis: axis.size)
     stores = any(isinstance(s, Store) for s in kernel.stages[0].inner)
     count = _part_count(long.size, parts, exact=stores)
     if count < 2:
         return [kernel]
     return _divided(kernel, long, count)
+
+
+def _sums_floats(kernel: Kernel) -> bool:
+    return any(
+        isinstance(s, Accumulate) and s.target.combine == "add" and s.target.dtype.kind == "f"
+        for s in kernel.stages[0].inner
+    )
 
 
 def _part_count(size: int, wanted: int, *, exact: bool) -> int:

@@ -85,7 +85,7 @@ def copied(array: Any) -> Any:
     if array.size >= LARGE and registry.kernels is not None:
         if array.flags.c_contiguous:
             out = np.empty(array.shape, array.dtype)
-            fill(out, array)
+            copy_into(out, array)
             return out
         out = registry.kernels.copied(array)
         if out is not NotImplemented:
@@ -93,14 +93,14 @@ def copied(array: Any) -> Any:
     return np.array(array, order="C")
 
 
-def fill(target: Any, source: Any) -> None:
+def copy_into(target: Any, source: Any) -> None:
     """Copy an array into one of the same shape that shares no memory with it, as `np.copyto`."""
     whole = target.flags.c_contiguous and source.flags.c_contiguous
     plain = target.dtype == source.dtype and not source.dtype.hasobject
     if source.size >= LARGE and whole and plain:
         kernels = registry.kernels
         if kernels is not None:
-            kernels.fill(target, source)
+            kernels.copy_into(target, source)
             return
     np.copyto(target, source)
 
@@ -116,7 +116,7 @@ def joined(xp: Any, arrays: Sequence[Any], axis: int) -> Any:
     stop = 0
     for x, size in zip(arrays, sizes, strict=True):
         start, stop = stop, stop + size
-        fill(out[(*(slice(None),) * axis, slice(start, stop))], x)
+        copy_into(out[(*(slice(None),) * axis, slice(start, stop))], x)
     return out
 
 

@@ -12,7 +12,7 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import functions, general, linear, public
-from gradtape.core.large import LARGE, fill as copy_into
+from gradtape.core.large import LARGE, copy_into
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
