@@ -23,6 +23,7 @@ _LONGEST_ROW = 1 << 16
 _SHORTEST_ROW = 16
 # What is summed over rows is summed over parts of them first.
 _LEAST_PARTS = 32
+_LEAST_ROWS = 4
 _LARGEST_PART = 1 << 15
 
 
@@ -33,7 +34,7 @@ def rows_of_part(length: int, size: int) -> int:
     least, for threads to share.
     """
     most = min(length // _LEAST_PARTS, _LARGEST_PART // max(size, 1))
-    return 1 << (most.bit_length() - 1) if most > 1 else 0
+    return 1 << (most.bit_length() - 1) if most >= _LEAST_ROWS else 0
 
 
 class Tiling(NamedTuple):

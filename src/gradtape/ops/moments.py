@@ -9,8 +9,10 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import functions, general, public
+from gradtape.core.large import LARGE
 from gradtape.errors import ArgumentError
 from gradtape.ops import lowered
+from gradtape.ops.arithmetic import multiply, subtract
 from gradtape.ops.cast import over_count, real_product
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.reduce import (
@@ -36,10 +38,31 @@ def _divisor(shape: tuple[int, ...], axis: Axes, correction: float) -> float:
 def _var_forward(xp: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
     if xp is not np or x.dtype.char not in "fd":
         return xp.var(x, axis=axis, ddof=correction, keepdims=keepdims)
-    # What np.var does, at less cost: around the mean, never by the difference of squares.
-    around = x - sum_forward(np, x, axis, True) / count_over(x.shape, axis)
-    squares = sum_forward(np, around * around, axis, keepdims)
+    if x.size >= LARGE and len(axis) == x.ndim and x.flags.c_contiguous:
+        squares = np.asarray(_squares_by_parts(x.reshape(-1)), x.dtype)
+        squares = squares.reshape(reduced_shape(x.shape, axis, keepdims))[()]
+    else:
+        # What np.var does, at less cost: around the mean, never by the difference of squares.
+        around = x - sum_forward(np, x, axis, True) / count_over(x.shape, axis)
+        squares = sum_forward(np, around * around, axis, keepdims)
     return squares / _divisor(x.shape, axis, correction)
+
+
+# Elements of a part.
+_PART = 4096
+
+
+def _squares_by_parts(x: Any) -> Any:
+    """Σ(x − mean)² of many elements, by native code for parts, which needs no array in between.
+
+    Σ(x − mean)² = Σ over parts of Σ(x − m)² + size·(m − mean)², with the mean m of each part.
+    """
+    size = x.size // _PART * _PART
+    parts, rest = x[:size].reshape(-1, _PART), x[size:]
+    means = mean_over(parts, axis=(1,), keepdims=False)
+    squares = _PART * _var(parts, axis=(1,), keepdims=False, correction=0).sum()
+    mean = x.dtype.type((means.sum() * _PART + rest.sum()) / x.size)
+    return squares + _PART * np.square(means - mean).sum() + np.square(rest - mean).sum()
 
 
 def _var_composition(x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
@@ -54,7 +77,8 @@ def _infer(x: Aval, axis: Axes, keepdims: bool, correction: float) -> Aval:
 
 
 def _around(x: Any, axis: Axes) -> Any:
-    return x - mean_over(x, axis=axis, keepdims=True)
+    # Functions rather than operators: on large arrays these are native code.
+    return subtract(x, mean_over(x, axis=axis, keepdims=True))
 
 
 def _covary(tangent: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
@@ -67,7 +91,7 @@ def _covary(tangent: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
 
 def _var_vjp(ct: Any, _out: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
     scaled = over_count(ct * 2, _divisor(x.shape, axis, correction))
-    return beside(scaled, x.shape, axis, keepdims) * _around(x, axis)
+    return multiply(_around(x, axis), beside(scaled, x.shape, axis, keepdims))
 
 
 def _var_jvp(
@@ -162,7 +186,7 @@ def _std_forward(xp: Any, x: Any, axis: Axes, keepdims: bool, correction: float)
 
 def _std_vjp(ct: Any, out: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
     scaled = over_count(divide_or_zero(ct, out), _divisor(x.shape, axis, correction))
-    return beside(scaled, x.shape, axis, keepdims) * _around(x, axis)
+    return multiply(_around(x, axis), beside(scaled, x.shape, axis, keepdims))
 
 
 def _std_jvp(tangents: Any, out: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
