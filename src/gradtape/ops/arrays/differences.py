@@ -241,6 +241,11 @@ def trapezoid(y: ArrayLike, /, x: ArrayLike = None, dx: ArrayLike = 1.0, axis: i
         else:
             step = diff(x, axis=axis - len(y.shape))
     later, earlier = part_of(y, 1, axis=axis), part_of(y, None, -1, axis=axis)
+    if not getattr(step, "shape", ()) and y.dtype.kind in "fc" and y.shape[axis] > 1:
+        # All but the ends count twice: one sum, without arrays in between.
+        first, last = (getitem(y, (*(slice(None),) * axis, i)) for i in (0, -1))
+        ends = first + last
+        return step * (sum_of(part_of(y, 1, -1, axis=axis), axis=axis) + ends / 2.0)
     return sum_of(step * (later + earlier) / 2.0, axis=axis)
 
 
