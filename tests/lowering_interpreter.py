@@ -31,6 +31,7 @@ from gradtape.core.scalar import Scalar
 from gradtape.core.state import Proceed
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.ops.special.bessel_fixed import i2, i2e
+from gradtape.ops.special.stirling import real_polygamma
 
 # Instructions whose operands have one dtype, which is also that of the result.
 UNIFORM = {
@@ -68,11 +69,11 @@ ELEMENTARY |= {
     "ndtri": scipy.special.ndtri,
     "lgamma": scipy.special.gammaln,
     "digamma": scipy.special.digamma,
-    "trigamma": lambda x: scipy.special.zeta(x.dtype.type(2), x),
+    "trigamma": functools.partial(real_polygamma, np, 1),
+    "tetragamma": functools.partial(real_polygamma, np, 2),
     **{f"bessel_{name}": getattr(scipy.special, name) for name in ("i0", "i1", "i0e", "i1e")},
     "bessel_i2": functools.partial(i2.op.evaluate, np),
     "bessel_i2e": functools.partial(i2e.op.evaluate, np),
-    "tetragamma": lambda x: -2 * scipy.special.zeta(x.dtype.type(3), x),
 }
 COMBINE = {
     "add": np.add,

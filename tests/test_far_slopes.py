@@ -14,6 +14,13 @@ import gradtape as gt
 
 _ALPHA, _SCALE = 1.6732632423543772, 1.0507009873554805
 
+
+def scaled_bessel(name: str) -> Callable[..., Any]:
+    """A modified Bessel function times the exponential that makes it flat, for positive numbers."""
+    function, side = (mpmath.besseli, -1) if name[0] == "i" else (mpmath.besselk, 1)
+    return lambda x: function(int(name[1]), x) * exp(side * x)
+
+
 # function, the same in mpmath, points
 EXACT: list[tuple[str, Any, Callable[..., Any], tuple[float, ...]]] = [
     ("elu", gt.nn.elu, mpmath.expm1, (-40.0, -300.0)),
@@ -26,6 +33,14 @@ EXACT: list[tuple[str, Any, Callable[..., Any], tuple[float, ...]]] = [
     ("powm1", lambda y: gt.special.powm1(0.5, y), lambda y: mpf(0.5) ** y, (60.0, 300.0)),
     ("betaln", lambda a: gt.special.betaln(a, 2.5), None, (1e3, 1e8, 1e15)),
     ("beta", lambda a: gt.special.beta(a, 2.5), lambda a: mpmath.beta(a, 2.5), (1e3, 1e8, 1e15)),
+    *(
+        (name, getattr(gt.special, name), scaled_bessel(name), (29.0, 31.0, 1e3, 1e8, 1e15))
+        for name in ("i0e", "i1e")
+    ),
+    ("k0e", gt.special.k0e, scaled_bessel("k0e"), (1e3, 1e8, 1e15)),
+    ("k1e", gt.special.k1e, scaled_bessel("k1e"), (1e3, 1e8, 1e15)),
+    ("i0e below 0", gt.special.i0e, lambda x: scaled_bessel("i0e")(-x), (-31.0, -1e8)),
+    ("i1e below 0", gt.special.i1e, lambda x: -scaled_bessel("i1e")(-x), (-31.0, -1e8)),
     ("poch", lambda z: gt.special.poch(z, 0.5), lambda z: mpmath.rf(z, mpf(0.5)), (1e3, 1e8)),
 ]
 

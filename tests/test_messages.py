@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.signal
 import scipy.sparse
 from numpy import polynomial
 
@@ -206,12 +207,51 @@ def test_keywords(call: Callable[[Any], Any]) -> None:
         call(gt.ones((2, 2)))
 
 
+def test_keywords_of_transforms() -> None:
+    with pytest.raises(UnsupportedError, match=r"vmap: came in_dims=; it is called in_axes= here"):
+        gt.vmap(square, in_dims=0)
+    with pytest.raises(UnsupportedError, match=r"vmap: came out_dims=; .*out_axes= here"):
+        gt.vmap(square, 0, out_dims=0)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda t: t.flatten(1), r"flatten: came 1; .*use t\.reshape\(len\(t\), -1\)"),
+        (lambda t: t.flatten(0, 1), r"flatten: came 0, 1; .*use t\.reshape"),
+        (lambda t: t.sum(0, 1), r"sum: came 0, 1; axes go into one tuple: t\.sum\(\(0, 1\)\)"),
+        (lambda t: t.max(0, 1), r"one tuple: t\.max\(\(0, 1\)\)"),
+        (lambda t: t.max(0, True), r"flags go by name: t\.max\(0, keepdims=True\)"),
+        (lambda t: t.repeat(2, 3), r"repeat: came 2, 3; .*use gt\.tile\(t, \(2, 3\)\)"),
+        (lambda t: t.repeat(2, 3, 1), r"use gt\.tile\(t, \(2, 3, 1\)\)"),
+        (lambda t: t.view(np.int64), r"view: came dtype int64; .*use t\.astype\(dtype\)"),
+        (lambda t: t.view(np.dtype("f4")), r"view: came dtype float32"),
+    ],
+)
+def test_arguments_by_position(call: Callable[[Any], Any], text: str) -> None:
+    with pytest.raises((ArgumentError, UnsupportedError), match=text):
+        call(gt.ones((2, 2)))
+
+
 # ---- what converts tensors without asking -------------------------------------------------------
 
 MATRIX = scipy.sparse.csr_array(np.eye(3))
+MATRIX_OF_OLD = scipy.sparse.csr_matrix(np.eye(3))
 CONVERSIONS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "sparse": (lambda t: MATRIX @ t, r"scipy\.sparse\.csr_array .*use gt\.sparse\.matmul\(a, t\)"),
     "sparse dot": (lambda t: MATRIX.dot(t), r"use gt\.sparse\.matmul\(a, t\)"),
+    "sparse made": (
+        lambda t: scipy.sparse.csr_array((t, ([0, 1, 2], [0, 1, 2]))),
+        r"csr_array asks .*use gt\.sparse\.csr_array;",
+    ),
+    "sparse made of diagonals": (
+        lambda t: scipy.sparse.dia_matrix((t[None], [0]), shape=(3, 3)),
+        r"use gt\.sparse\.coo_array;",
+    ),
+    "sparse elements": (lambda t: MATRIX * t, r"use gt\.sparse\.from_scipy\(a\)\.multiply\(t\);"),
+    "sparse method": (lambda t: MATRIX.multiply(t), r"from_scipy\(a\)\.multiply\(t\);"),
+    "sparse quotient": (lambda t: MATRIX / t, r"from_scipy\(a\), whose operators take tensors;"),
+    "matrix product": (lambda t: MATRIX_OF_OLD * t, r"use gt\.sparse\.matmul\(a, t\);"),
     "r_": (lambda t: np.r_[t, 1.0], r"np\.r_ asks .*use np\.concatenate"),
     "c_": (lambda t: np.c_[t, t], r"np\.c_ asks .*use np\.column_stack"),
     "vectorize": (lambda t: np.vectorize(lambda x: x * x)(t), r"np\.vectorize asks .*gt\.vmap"),
@@ -246,6 +286,28 @@ def test_conversions_name_the_way_out(name: str, transform: str) -> None:
     # Those that have no value at all say so first.
     said = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
     assert re.search(text if name != "array" else "np.stack|vmap|jit", said)
+
+
+@pytest.mark.parametrize("transform", [gt.grad, gt.jacfwd, gt.jit])
+def test_errors_of_compiled_code_that_hide_ours_have_a_note(transform: Any) -> None:
+    def total(a: Any) -> Any:
+        return gt.sum(scipy.signal.lfilter([1.0], a, X))
+
+    with pytest.raises(ValueError, match="common type") as caught:
+        transform(total)(np.array([1.0, -0.5]))
+    assert (
+        "scipy.signal.lfilter asks for an array: use gt.signal.lfilter;"
+        in caught.value.__notes__[0]
+    )
+
+
+def test_errors_without_a_tensor_have_no_note() -> None:
+    def total(x: Any) -> Any:
+        return gt.sum(x) + scipy.signal.lfilter([], [1.0, 2.0], X)
+
+    with pytest.raises(ValueError, match=r".") as caught:
+        gt.grad(total)(X)
+    assert not hasattr(caught.value, "__notes__")
 
 
 FAMILIES = {

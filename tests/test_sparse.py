@@ -145,8 +145,28 @@ def test_equations_leave_the_matrix_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "match"),
     [
-        (lambda: gt.sparse.csr_array(np.eye(2)), ArgumentError, "csr_array: needed .data, indices"),
-        (lambda: gt.sparse.coo_array(np.eye(2)), ArgumentError, "coo_array: needed .data"),
+        (
+            lambda: gt.sparse.csr_array(np.ones(2)),
+            ShapeError,
+            r"csr_array: came .*\(2,\); needed two",
+        ),
+        (
+            lambda: gt.sparse.csr_array((np.ones(2), 3)),
+            ArgumentError,
+            r"came a tuple \(ndarray, int\); needed \(data, indices, indptr\), \(data, \(row, col",
+        ),
+        (
+            lambda: gt.sparse.coo_array((np.ones(2), [0, 1], [0, 1, 2])),
+            ArgumentError,
+            r"coo_array: came a tuple \(ndarray, list, list\); needed \(data, \(row, col",
+        ),
+        (
+            lambda: gt.sparse.csc_array((2, 2), shape=(3, 3)),
+            ShapeError,
+            r"shape \(2, 2\) and shape",
+        ),
+        (lambda: gt.sparse.csr_array(S, shape=(9, 9)), ShapeError, r"\(5, 4\) and shape=\(9, 9\)"),
+        (lambda: gt.sparse.csr_array(S, shape=(9,)), ShapeError, "numbers of rows and columns"),
         (
             lambda: gt.sparse.csr_array((np.ones(1), [2], [0, 1]), shape=(1, 2)),
             ArgumentError,

@@ -108,6 +108,55 @@ def test_gammainc_of_large_parameters() -> None:
     np.testing.assert_allclose(slope, -density, rtol=1e-4)
 
 
+def cotangent_slopes(x: Any) -> list[Any]:
+    """Derivatives of π·cot πx of order 1 to 4, written out."""
+    c, s = mpmath.cot(mpmath.pi * x), 1 / mpmath.sin(mpmath.pi * x) ** 2
+    inner = [-s, 2 * s * c, -2 * s * (s + 2 * c**2), 8 * s * c * (2 * s + c**2)]
+    return [mpmath.pi ** (n + 1) * value for n, value in enumerate(inner, start=1)]
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_polygamma_of_negative_arguments(order: int) -> None:
+    # SciPy's sum has as many terms as the argument is large; the last ones would never end.
+    places = [-1e-20, -0.3, -0.5, -1.75, -33.9, -4.0000001, -1e8 - 0.25, -1e15 - 0.25]
+    got = gt.polygamma(order, np.array(places))
+    for x, value in zip(map(exact, places), got, strict=True):
+        expected = (-1) ** order * mpmath.psi(order, 1 - x) - cotangent_slopes(x)[order - 1]
+        assert abs(exact(value) / expected - 1) < 1e-14, x
+    far = gt.polygamma(order, np.array([-1e300, -np.inf, -7.0, -0.0, -1e-310]))
+    np.testing.assert_array_equal(far[:4], -np.inf if order % 2 == 0 else np.inf)
+    assert far[4] == np.inf
+    np.testing.assert_allclose(
+        gt.polygamma(order, np.array(places[1:6], np.float32)),
+        gt.polygamma(order, np.array(places[1:6], np.float32).astype(np.float64)),
+        rtol=1e-7,
+    )
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_polygamma_of_complex_numbers(order: int) -> None:
+    places = np.array([-0.3 + 0.2j, -7.5 - 1j, -40.2 + 1e-3j, -3 + 150j, -7 - 400j, 2.5 + 1j])
+    for z, got in zip(places, gt.polygamma(order, places), strict=True):
+        expected = mpmath.psi(order, mpmath.mpc(z))
+        assert abs(mpmath.mpc(got) - expected) < 1e-14 * abs(expected), z
+    far = np.array([-1e8 - 0.25 + 0.001j])
+    with mpmath.workdps(60):
+        expected = cotangent_slopes(mpmath.mpc(far[0]))[order - 1]
+    assert abs(mpmath.mpc(gt.polygamma(order, far)[0]) + expected) < 1e-7 * abs(expected)
+    narrow = gt.polygamma(order, places.astype(np.complex64))
+    assert narrow.dtype == np.complex64
+    np.testing.assert_allclose(narrow, gt.polygamma(order, places), rtol=1e-3)
+
+
+def test_derivatives_of_digamma_far_below_zero() -> None:
+    x = -1e8 - 0.25
+    np.testing.assert_allclose(gt.grad(gt.digamma)(x), 2 * np.pi**2, rtol=1e-7)
+    np.testing.assert_allclose(gt.grad(gt.grad(gt.digamma))(x), 4 * np.pi**3, rtol=1e-7)
+    # The step is an integer: what the reflections add is the same on both sides.
+    step = gt.grad(gt.grad(lambda x: gt.special.betaln(x, 2.0)))(x)
+    np.testing.assert_allclose(step, 2 / x**2, rtol=1e-6, atol=1e-12)
+
+
 def check_inverse(
     inverse: Callable[..., Any], function: Callable[..., Any], points: Any, bar: float
 ) -> None:

@@ -108,3 +108,19 @@ def test_shares_of_zero() -> None:
     np.testing.assert_array_equal(by_alpha, np.zeros(3))
     by_p = gt.grad(gt.stats.multinomial.pmf, 2)(np.array([1, 0, 1]), 2, np.array([0.0, 0.4, 0.6]))
     np.testing.assert_allclose(by_p, [1.2, 0.0, 0.0], rtol=1e-12)
+
+
+def test_outside_of_the_support_the_gradient_is_zero() -> None:
+    """An observation out there leaves the gradient as the others make it."""
+    for method in (gt.stats.bernoulli.logpmf, lambda k, p: gt.stats.binom.logpmf(k, 1, p)):
+        slope = gt.grad(lambda p, method=method: gt.sum(method(np.array([-1.0, 0.5, 2.0, 1.0]), p)))
+        assert slope(0.25) == 4.0
+
+
+def test_a_share_that_makes_a_count_impossible_has_an_infinite_slope() -> None:
+    slope = gt.grad(gt.stats.bernoulli.logpmf, 1)
+    assert [slope(0, 1.0), slope(1, 0.0)] == [-np.inf, np.inf]
+    # The logarithms by the log-odds have the slopes that the shares have lost.
+    for e in (-800.0, -37.0, 37.0, 800.0):
+        by_odds = gt.grad(lambda e: gt.log_sigmoid(-e))(e)
+        np.testing.assert_allclose(by_odds, -1.0 if e > 0 else -np.exp(e), rtol=1e-12)

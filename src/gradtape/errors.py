@@ -42,8 +42,10 @@ class ArgumentError(GradtapeError, ValueError):
 class MissingNameError(GradtapeError, AttributeError):
     """A name that gradtape does not have, or calls otherwise: `gt.cat`; the text says how."""
 
-    def __init__(self, name: str, advice: Callable[[str], str | None]) -> None:
-        super().__init__(f"module 'gradtape' has no attribute {name!r}")
+    def __init__(
+        self, name: str, advice: Callable[[str], str | None], owner: str = "module 'gradtape'"
+    ) -> None:
+        super().__init__(f"{owner} has no attribute {name!r}")
         self.name: str = name
         self._advice = advice
 

@@ -13,6 +13,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from gradtape.core.spellings import missing_from as _missing_from
 from gradtape.core.tensor import Tensor
 from gradtape.ops.fft.cosine import dct, dctn, dst, dstn, idct, idctn, idst, idstn
 from gradtape.ops.fft.fourier import fft, fft2, fftn, ifft, ifft2, ifftn
@@ -82,3 +83,6 @@ def __ua_function__(  # noqa: N807 (the name that SciPy looks for)
         return NotImplemented
     function = globals()[method.__name__]
     return function(given[array], **{name: given[name] for name in options})
+
+
+__getattr__ = _missing_from("fft")

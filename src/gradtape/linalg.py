@@ -5,6 +5,7 @@ from gradtape.autodiff.spectral import (
     hermitian_function,
     singular_function,
 )
+from gradtape.core.spellings import missing_from as _missing_from
 from gradtape.errors import LinAlgError
 from gradtape.ops.contract import tensordot
 from gradtape.ops.linalg.balance import matrix_balance
@@ -254,3 +255,5 @@ __all__ = [
     "SlogdetResult",
     "LinAlgError",
 ]
+
+__getattr__ = _missing_from("linalg")

@@ -1,5 +1,6 @@
 """Interpolation and filters of images, under the names of `scipy.ndimage`."""
 
+from gradtape.core.spellings import missing_from as _missing_from
 from gradtape.ops.ndimage.edges import (
     gaussian_gradient_magnitude,
     gaussian_laplace,
@@ -113,3 +114,5 @@ __all__ = [
 ]
 
 sum = sum_labels
+
+__getattr__ = _missing_from("ndimage")

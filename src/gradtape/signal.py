@@ -1,5 +1,6 @@
 """Filters and convolutions, under the names of `scipy.signal`."""
 
+from gradtape.core.spellings import missing_from as _missing_from
 from gradtape.ops.ndimage.medians import medfilt, medfilt2d, order_filter, wiener
 from gradtape.ops.signal.chirp_z import czt, zoom_fft
 from gradtape.ops.signal.convolution import (
@@ -99,3 +100,5 @@ __all__ = [
     "freqs_zpk",
     "group_delay",
 ]
+
+__getattr__ = _missing_from("signal")

@@ -1,5 +1,6 @@
 """Sparse matrices whose numbers may be tensors, with the names of `scipy.sparse` and `linalg`."""
 
+from gradtape.core.spellings import missing_from as _missing_from
 from gradtape.ops.sparse.arrays import SparseArray, from_scipy
 from gradtape.ops.sparse.functions import (
     block_array,
@@ -38,3 +39,5 @@ __all__ = [
     "spsolve",
     "spsolve_triangular",
 ]
+
+__getattr__ = _missing_from("sparse")

@@ -1,5 +1,6 @@
 """Special functions, under the names and with the signatures of `scipy.special`."""
 
+from gradtape.core.spellings import missing_from as _missing_from
 from gradtape.ops.activation import (
     log_sigmoid as log_expit,
     sigmoid as expit,
@@ -335,3 +336,5 @@ __all__ = [
     "yve",
     "zeta",
 ]
+
+__getattr__ = _missing_from("special")

@@ -4,6 +4,7 @@ Every parameter has a gradient: shapes, `loc` and `scale`. Outside of a support 
 density is -inf and its gradient 0.
 """
 
+from gradtape.core.spellings import missing_from as _missing_from
 from gradtape.ops.stats.continuous import (
     cauchy,
     expon,
@@ -52,3 +53,5 @@ __all__ = [
     "vonmises",
     "weibull_min",
 ]
+
+__getattr__ = _missing_from("stats")

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradtape import tree
 from gradtape.backends import is_raw
+from gradtape.core.advice import add_advice
 from gradtape.core.aval import aval_of
 from gradtape.core.call import is_differentiable
 from gradtape.core.state import adopted
@@ -32,6 +33,8 @@ def run(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any
         cause = error.__cause__ or error.__context__
         if isinstance(cause, GradtapeError) and not isinstance(error, GradtapeError):
             raise cause.with_traceback(error.__traceback__) from None
+        if not isinstance(error, GradtapeError):
+            add_advice(error)
         raise
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterator
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 from gradtape.errors import ConversionError, DTypeError
@@ -102,6 +102,31 @@ def with_advice(error: ConversionError) -> ConversionError:
     return error
 
 
+def add_advice(error: BaseException) -> None:
+    """Note what to write instead on an error of compiled code that hides what a tensor said.
+
+    `_sigtools`, for one, answers any error of a conversion with one of its own. Then the function
+    that called it is found in the traceback, if it has a recorded tensor among its variables.
+    """
+    frames = list(_frames_below(error.__traceback__))
+    called = [frame for frame in frames if _package(frame) in _LIBRARIES]
+    if called and frames[-1] is called[-1] and any(map(_is_recorded, frames[-1].f_locals.values())):
+        advice = _library_advice(called)
+        if advice is not None:
+            error.add_note(f"A tensor that is being recorded came. {advice}")
+
+
+def _frames_below(traceback: TracebackType | None) -> Iterator[FrameType]:
+    while traceback is not None:
+        yield traceback.tb_frame
+        traceback = traceback.tb_next
+
+
+def _is_recorded(value: Any) -> bool:
+    ours = type(value).__module__.startswith("gradtape.core.")
+    return ours and getattr(value, "requires_grad", False)
+
+
 def not_an_array(value: Any) -> DTypeError:
     """What is said of a tensor that somebody made by the class itself, of something else."""
     return DTypeError(
@@ -146,7 +171,7 @@ def _library_advice(frames: list[FrameType]) -> str | None:
     call = next((name for name in names if name is not None), None)
     if call is None:
         return None
-    other = counterpart(call)
+    other = counterpart(call, frames[0].f_code.co_name)
     possible = (_array_api(call), other and f"use {other}", _GIVE.get(call))
     ways = [way for way in possible if way]
     if not ways:
@@ -154,12 +179,17 @@ def _library_advice(frames: list[FrameType]) -> str | None:
     return f"{call} asks for an array: {', or '.join(ways)}; t.detach() computes without gradient"
 
 
-def counterpart(call: str) -> str | None:
-    """The function of gradtape that goes by the name of one of SciPy: `gt.linalg.det`."""
+def counterpart(call: str, method: str = "") -> str | None:
+    """The function of gradtape that goes by the name of one of SciPy: `gt.linalg.det`.
+
+    Args:
+        call: The function of SciPy, with its module.
+        method: What was called of it, if it is a class: `__init__`, `__mul__`, …
+    """
     if call in _COUNTERPARTS:
         return _COUNTERPARTS[call]
     if call.startswith("scipy.sparse.") and _is_matrix(call):
-        return "gt.sparse.matmul(a, t)"
+        return _of_matrix(call.split(".")[2], method)
     library, _, path = call.partition(".")
     if library != "scipy":
         return None
@@ -194,6 +224,20 @@ def _is_matrix(call: str) -> bool:
     """Whether a name is that of a class of sparse matrices, or of a method of one."""
     module = sys.modules["scipy.sparse"]
     return isinstance(getattr(module, call.split(".")[2], None), type)
+
+
+def _of_matrix(kind: str, method: str) -> str:
+    """What does with a tensor what a method of a class of sparse matrices was asked to."""
+    if method == "__init__":
+        made = kind[:3] if kind[:3] in ("csr", "csc", "coo") else "coo"
+        return f"gt.sparse.{made}_array"
+    # Of matrices, as opposed to arrays, * is the product of matrices.
+    product = ("__mul__", "__rmul__") if kind.endswith("_matrix") else ()
+    if method in ("__matmul__", "dot", *product):
+        return "gt.sparse.matmul(a, t)"
+    if method in ("__mul__", "__rmul__", "multiply"):
+        return "gt.sparse.from_scipy(a).multiply(t)"
+    return "gt.sparse.from_scipy(a), whose operators take tensors"
 
 
 def _outer(call: str) -> str:

@@ -6,13 +6,19 @@ that Python raises anyway: for names of the module and of tensors, and for keywo
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from gradtape.errors import MissingNameError
+from gradtape.core.advice import WITH_ARRAY_API
+from gradtape.errors import MissingNameError, UnsupportedError
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # Where else a name is looked for.
 _NAMESPACES = ("linalg", "nn", "special", "fft", "signal", "stats", "ndimage", "random", "optim")
@@ -45,6 +51,8 @@ _FUNCTIONS = (
 )
 _OF_LINALG = "cholesky det eig lstsq lu matrix_power qr slogdet svd"
 
+_LOOPS = "use Python's loops and gt.where for control flow"
+
 # Names of PyTorch, JAX, HIPS autograd and TensorFlow at the top of the module.
 MODULE = {
     **{name: f"use x {symbol} y" for name, symbol in _OPERATORS.items()},
@@ -74,6 +82,7 @@ MODULE = {
     "detach": "use gt.stop_gradient",
     "device_put": "use t.to_device",
     "elementwise_grad": "use gt.grad(lambda x: np.sum(f(x)))",
+    "fori_loop": _LOOPS,
     "from_numpy": "use gt.asarray",
     "ger": "use gt.outer",
     "hamming_window": "use gt.hamming",
@@ -118,8 +127,10 @@ MODULE = {
     "reduce_sum": "use gt.sum",
     "remat": "all values of the forward pass are kept; gt.jit keeps fewer",
     "repeat_interleave": "use gt.repeat",
+    "ravel_pytree": "use optree, and gt.concat of the leaves",
     "row_stack": "use gt.vstack",
     "rsqrt": "use 1 / gt.sqrt(x)",
+    "scan": _LOOPS,
     "scatter": "use gt.put_along_axis, or gt.scatter_add",
     "set_default_dtype": "give dtype=; the default is float64, as NumPy's",
     "set_grad_enabled": "use gt.no_grad or gt.enable_grad",
@@ -134,6 +145,7 @@ MODULE = {
     "tree_util": "use optree",
     "unbind": "use gt.unstack",
     "var_mean": "use gt.var and gt.mean",
+    "while_loop": _LOOPS,
 }
 
 # Names that tensors have elsewhere, and arrays of NumPy do not.
@@ -145,6 +157,8 @@ TENSOR = {
     "sub_": "use t -= other",
     "mul_": "use t *= other",
     "div_": "use t /= other",
+    "at": "use t[index] = value or t[index] += value, which are recorded",
+    "block_until_ready": "leave it out: results are computed when a call returns",
     "clamp": "use t.clip",
     "clamp_": "use t[...] = t.clip(low, high)",
     "contiguous": "leave it out: a tensor does not tell how it lies in memory",
@@ -168,6 +182,9 @@ TENSOR = {
     "movedim": "use gt.moveaxis(t, source, destination)",
     "narrow": "use t[start : start + length]",
     "neg": "use -t",
+    "new_ones": "use gt.ones(shape, dtype=t.dtype), or gt.ones_like(t)",
+    "new_tensor": "use gt.tensor(values, dtype=t.dtype)",
+    "new_zeros": "use gt.zeros(shape, dtype=t.dtype), or gt.zeros_like(t)",
     "numel": "use t.size",
     "register_hook": "give the function a rule with gt.custom_vjp",
     "repeat_interleave": "use t.repeat(repeats, axis=axis)",
@@ -188,6 +205,58 @@ TENSOR = {
     "zero_": "use t.fill(0.0)",
 }
 
+_PARAMETERS = "parameters are arrays in a container of your choice, and layers functions of them"
+_SEEDS = "use gt.manual_seed(seed), or generator=gt.random.Generator(seed)"
+
+# Names that others have in the namespaces.
+NAMES = {
+    "nn": {
+        **dict.fromkeys(("Module", "ModuleList", "Parameter", "ParameterList"), _PARAMETERS),
+        **dict.fromkeys(("ModuleDict", "Sequential"), _PARAMETERS),
+        "MultiheadAttention": "use gt.nn.scaled_dot_product_attention",
+        "init": "draw parameters with gt.random, or with NumPy's generators",
+    },
+    "random": {
+        **dict.fromkeys(("PRNGKey", "RandomState", "default_rng", "key", "seed", "split"), _SEEDS),
+        "categorical": "use NumPy's generators",
+        "choice": "use gt.randint, or NumPy's generators",
+        "random": "use gt.rand",
+        "shuffle": "use gt.permutation",
+        "standard_normal": "use gt.randn",
+    },
+    "sparse": {
+        **{f"{kind}_matrix": f"use gt.sparse.{kind}_array" for kind in ("csr", "csc", "coo")},
+        **{
+            f"{kind}_array": f"use gt.sparse.from_scipy(scipy.sparse.{kind}_array(…)), or "
+            "gt.sparse.coo_array"
+            for kind in ("bsr", "dia", "dok", "lil")
+        },
+        "BCOO": "use gt.sparse.coo_array",
+        "bmat": "use gt.sparse.block_array",
+        "diags": "use gt.sparse.diags_array",
+        "eye": "use gt.sparse.eye_array",
+        "identity": "use gt.sparse.eye_array",
+        "issparse": "use isinstance(x, gt.sparse.SparseArray)",
+        "linalg": "use gt.sparse.spsolve, gt.sparse.norm, gt.linalg.cg, gt.linalg.gmres",
+        "sparse_coo_tensor": "use gt.sparse.coo_array",
+    },
+}
+
+# Methods of distributions of SciPy that ours do not have.
+DISTRIBUTIONS = {
+    "entropy": "use SciPy's for a number",
+    "expect": "use SciPy's for a number",
+    "fit": "minimize -gt.sum of the logarithm of the density with gt.value_and_grad",
+    "interval": "use ppf((1 - confidence) / 2) and ppf((1 + confidence) / 2), where it has one",
+    "mean": "use its formula, or SciPy's for a number",
+    "median": "use ppf(0.5), where it has one",
+    "moment": "use its formula, or SciPy's for a number",
+    "rvs": "use ppf(gt.rand(shape)), where it has one and which is differentiable, or SciPy's",
+    "stats": "use its formulas, or SciPy's for numbers",
+    "std": "use its formula, or SciPy's for a number",
+    "var": "use its formula, or SciPy's for a number",
+}
+
 # What keywords are called here, where they are NumPy's.
 KEYWORDS = {
     "dim": "axis",
@@ -196,6 +265,10 @@ KEYWORDS = {
     "keep_dims": "keepdims",
     "unbiased": "ddof",
 }
+_OF_TRANSFORMS = {"in_dims": "in_axes", "out_dims": "out_axes"}
+
+# Methods whose first argument is the axis, or a tuple of axes.
+_ALONG_AXES = ("sum", "mean", "prod", "max", "min", "var", "std", "any", "all", "squeeze")
 
 
 def missing_name(name: str) -> MissingNameError:
@@ -214,8 +287,59 @@ def _instead(name: str) -> str | None:
             return f"use gt.{namespace}.{name}"
     if hasattr(np, name):
         return f"use np.{name}"
-    near = importlib.import_module("difflib").get_close_matches(name, dir(gradtape), n=1)
-    return f"did you mean gt.{near[0]}?" if near else None
+    return _near(name, "gt", dir(gradtape))
+
+
+def missing_from(namespace: str) -> Callable[[str], object]:
+    """The `__getattr__` of one of the namespaces, which says what to write instead.
+
+    >>> gt.nn.Conv2d
+    Traceback (most recent call last):
+        ...
+    gradtape.errors.MissingNameError: module 'gradtape.nn' has no attribute 'Conv2d'; use
+    gt.nn.conv2d, a function of the parameters
+    """
+
+    def missing(name: str) -> object:
+        raise MissingNameError(
+            name, functools.partial(_instead_in, namespace), f"module 'gradtape.{namespace}'"
+        )
+
+    return missing
+
+
+def _instead_in(namespace: str, name: str) -> str | None:
+    """What to write in place of `gt.namespace.name`."""
+    known = NAMES.get(namespace, {}).get(name)
+    if known is not None or name.startswith("_"):
+        return known
+    gradtape = sys.modules["gradtape"]
+    if namespace == "nn" and (layer := _layer(name, gradtape.nn.functional.__all__)):
+        return f"use gt.nn.{layer}, a function of the parameters"
+    if hasattr(gradtape, name):
+        return f"use gt.{name}"
+    if namespace in ("nn", "random", "optim"):
+        return _near(name, f"gt.{namespace}", dir(getattr(gradtape, namespace)))
+    if not hasattr(importlib.import_module(f"scipy.{namespace}"), name):
+        return _near(name, f"gt.{namespace}", dir(getattr(gradtape, namespace)))
+    theirs = f"scipy.{namespace}.{name}"
+    if theirs in WITH_ARRAY_API:
+        return f"use {theirs} with SCIPY_ARRAY_API=1 in the environment"
+    return f"use {theirs} on arrays, without gradient, or write it with NumPy's functions"
+
+
+def _layer(name: str, functions: Iterable[str]) -> str | None:
+    """The function of a layer: `conv2d` of `Conv2d`, `cross_entropy` of `CrossEntropyLoss`."""
+    found = {function.replace("_", ""): function for function in functions}
+    whole = name.lower()
+    plain = whole.removesuffix("loss")
+    shorter = next((plain.removesuffix(n) for n in ("1d", "2d", "3d") if plain.endswith(n)), plain)
+    return next((found[one] for one in (whole, plain, shorter) if one in found), None)
+
+
+def _near(name: str, owner: str, names: Iterable[str]) -> str | None:
+    near = importlib.import_module("difflib").get_close_matches(name, list(names), n=1)
+    return f"did you mean {owner}.{near[0]}?" if near else None
 
 
 def keyword_advice(options: Iterable[str]) -> str | None:
@@ -223,3 +347,32 @@ def keyword_advice(options: Iterable[str]) -> str | None:
     names = (f"{KEYWORDS[option]}=" for option in options if option in KEYWORDS)
     found = next(names, None)
     return found and f"it is called {found} here, as in NumPy"
+
+
+def spelled_here(function: Callable[P, R]) -> Callable[P, R]:
+    """A transform that names the keyword to use in place of another library's."""
+
+    @functools.wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        for option in kwargs.keys() & _OF_TRANSFORMS.keys():
+            raise UnsupportedError(
+                f"{function.__name__}: came {option}=; it is called {_OF_TRANSFORMS[option]}= here"
+            )
+        return function(*args, **kwargs)
+
+    return checked
+
+
+def position_advice(name: str, args: tuple[Any, ...]) -> str | None:
+    """What to write in place of arguments that a method takes in other libraries."""
+    numbers = [type(arg) is int for arg in args]
+    if name == "flatten" and args and all(numbers):
+        return "needed no axes; use t.reshape(len(t), -1), or all sizes: t.reshape(2, -1, 3)"
+    if name == "repeat" and len(args) > 1 and all(numbers):
+        return f"needed repeats and one axis; use gt.tile(t, {args}) to repeat the whole"
+    if name in _ALONG_AXES and len(args) > 1 and numbers[0]:
+        if all(numbers):
+            return f"axes go into one tuple: t.{name}({args})"
+        if isinstance(args[1], bool):
+            return f"flags go by name: t.{name}({args[0]}, keepdims={args[1]})"
+    return None

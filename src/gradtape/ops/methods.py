@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from gradtape.core.nested import Alias
 from gradtape.core.op import registry
-from gradtape.core.spellings import TENSOR, keyword_advice
+from gradtape.core.spellings import TENSOR, keyword_advice, position_advice
 from gradtape.core.tensor import Tensor
-from gradtape.errors import GradtapeError, UnsupportedError
+from gradtape.errors import ArgumentError, AxisError, GradtapeError, UnsupportedError
 from gradtape.ops.into import INTO, method as into_method
 
 _SAME_NAME = [
@@ -73,7 +75,11 @@ def _method(name: str) -> Callable[..., Any]:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         try:
             return functions[name](self, *args, **kwargs)
-        except TypeError as error:
+        except (TypeError, ArgumentError, AxisError) as error:
+            if advice := position_advice(name, args):
+                raise ArgumentError(
+                    f"{name}: came {', '.join(map(repr, args))}; {advice}"
+                ) from None
             advice = keyword_advice(kwargs)
             if advice is None or isinstance(error, GradtapeError):
                 raise
@@ -92,6 +98,16 @@ def _sizes(args: tuple[Any, ...]) -> Any:
 def _reshape(self: Tensor, *shape: Any, order: str = "C") -> Any:
     """See `gt.reshape`; sizes may be given one by one."""
     return registry.functions["reshape"](self, _sizes(shape), order=order)
+
+
+def _view(self: Tensor, *shape: Any, order: str = "C") -> Any:
+    """See `gt.reshape`; sizes may be given one by one."""
+    if len(shape) == 1 and isinstance(shape[0], type | np.dtype | str):
+        raise UnsupportedError(
+            f"view: came dtype {np.dtype(shape[0])}; needed sizes; the bytes of a tensor cannot be "
+            "read as another dtype; use t.astype(dtype), or t.detach().numpy().view(dtype)"
+        )
+    return _reshape(self, *shape, order=order)
 
 
 def _transpose(self: Tensor, *axes: Any) -> Any:
@@ -217,7 +233,7 @@ def install() -> None:
         setattr(Tensor, name, _missing(name, instead))
     methods: dict[str, Callable[..., Any]] = {
         "reshape": _reshape,
-        "view": _reshape,
+        "view": _view,
         "transpose": _transpose,
         "permute": _transpose,
         "astype": _astype,

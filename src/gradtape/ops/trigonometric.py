@@ -49,10 +49,21 @@ def tan(x: ArrayLike, /) -> Array:
     """
 
 
+def _root_of_one_less_square(x: Any) -> Any:
+    """√(1 − x²), on a branch cut on the side that the sign of the zero in `x` says.
+
+    A number is (y, +0) as a complex one: taking it away keeps the sign of a zero, adding it does
+    not, and neither does taking `x` away from it.
+    """
+    if x.dtype.kind == "c":
+        return sqrt(-(x - 1)) * sqrt(x - (-1))
+    return sqrt((1 - x) * (1 + x))
+
+
 # d arcsin x = dx/√(1 − x²)
 @elementwise(
     np.arcsin,
-    lambda ct, _out, x: settle(ct / sqrt((1 - x) * (1 + x)), ct, lambda: x * x <= 1),
+    lambda ct, _out, x: settle(ct / _root_of_one_less_square(x), ct, lambda: x * x <= 1),
     lower=scalar.arcsin,
 )
 def arcsin(x: ArrayLike, /) -> Array:
@@ -66,7 +77,7 @@ def arcsin(x: ArrayLike, /) -> Array:
 # d arccos x = −dx/√(1 − x²)
 @elementwise(
     np.arccos,
-    lambda ct, _out, x: settle(-ct / sqrt((1 - x) * (1 + x)), ct, lambda: x * x <= 1),
+    lambda ct, _out, x: settle(-ct / _root_of_one_less_square(x), ct, lambda: x * x <= 1),
     lower=scalar.arccos,
 )
 def arccos(x: ArrayLike, /) -> Array:
@@ -216,8 +227,8 @@ def tanh(x: ArrayLike, /) -> Array:
     """
 
 
-# d arcsinh x = dx/√(x² + 1)
-@elementwise(np.arcsinh, lambda ct, _out, x: ct / sqrt(x * x + 1), lower=scalar.arcsinh)
+# d arcsinh x = dx/√(x² + 1); taking −1 away keeps the sign of a zero, as in arcsin
+@elementwise(np.arcsinh, lambda ct, _out, x: ct / sqrt(x * x - (-1)), lower=scalar.arcsinh)
 def arcsinh(x: ArrayLike, /) -> Array:
     """Inverse of the hyperbolic sine.
 
@@ -229,7 +240,7 @@ def arcsinh(x: ArrayLike, /) -> Array:
 # d arccosh x = dx/(√(x − 1)·√(x + 1)); two roots, as one has the wrong sign in half the plane
 @elementwise(
     np.arccosh,
-    lambda ct, _out, x: settle(ct / (sqrt(x - 1) * sqrt(x + 1)), ct, lambda: x >= 1),
+    lambda ct, _out, x: settle(ct / (sqrt(x - 1) * sqrt(x - (-1))), ct, lambda: x >= 1),
     lower=scalar.arccosh,
 )
 def arccosh(x: ArrayLike, /) -> Array:

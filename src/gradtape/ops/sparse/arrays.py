@@ -124,17 +124,22 @@ class SparseArray:
         stored, length = gather_leading(self.data, found), along_diagonal(self.shape, k)
         return scatter(stored, rows[found] + min(k, 0), shape=(length,))
 
-    def sum(self, axis: int | None = None) -> Array:
+    def sum(self, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
         """The sum of all numbers, of each column (axis 0), or of each row (axis 1)."""
+        if out is not None:
+            raise UnsupportedError(
+                "sparse: came sum or mean with out=; needed none; use the result"
+            )
+        data = self.data if dtype is None else astype(self.data, dtype)
         if axis is None:
-            return sum_of(self.data)
+            return sum_of(data)
         axis = normalize_axis(axis, 2, "sum")
-        return scatter(self.data, self.coords[1 - axis], shape=(self.shape[1 - axis],))
+        return scatter(data, self.coords[1 - axis], shape=(self.shape[1 - axis],))
 
-    def mean(self, axis: int | None = None) -> Array:
+    def mean(self, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
         """The mean of all elements, of each column (axis 0), or of each row (axis 1)."""
         count = math.prod(self.shape) if axis is None else self.shape[axis]
-        return self.sum(axis) / count
+        return self.sum(axis, dtype, out) / count
 
     def trace(self, offset: int = 0) -> Array:
         """The sum of the elements on a diagonal."""

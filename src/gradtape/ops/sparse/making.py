@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, as_shape
 from gradtape.ops.gather import gather_leading
 from gradtape.ops.join import concatenate
-from gradtape.ops.shape import broadcast_to
+from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.ops.sparse.arrays import SparseArray, as_sparse, from_scipy, is_sparse
 from gradtape.ops.sparse.places import along_diagonal
 
@@ -33,61 +34,147 @@ def _check_inside(name: str, what: str, values: Any, size: int) -> None:
         raise ArgumentError(f"{name}: came {what} {bad[0]}; needed numbers from 0 to {size - 1}")
 
 
-def _compressed(name: str, arg: Any, shape: Any, transposed: bool) -> SparseArray:
-    """A matrix by rows, or by columns if it is transposed."""
+def _made(name: str, arg: Any, shape: Any, dtype: Any) -> SparseArray:
+    """A matrix of any of the forms that SciPy takes."""
+    sizes = None if shape is None else _two_sizes(name, shape)
     if is_sparse(arg):
-        return as_sparse(arg)
-    if not isinstance(arg, tuple) or len(arg) != 3 or shape is None:
-        raise ArgumentError(
-            f"{name}: needed (data, indices, indptr) and shape=(rows, columns), or a matrix of "
-            "SciPy"
+        made = as_sparse(arg)
+    elif not isinstance(arg, tuple):
+        made = _of_dense(name, as_array(arg))
+    elif len(arg) == 2 and all(isinstance(size, int | np.integer) for size in arg):
+        nothing = np.zeros(0, np.intp)
+        made = _of_places(name, np.zeros(0), nothing, nothing, _two_sizes(name, arg))
+    elif len(arg) == 2 and _is_pair(arg[1]):
+        row, col = (_integers(name, *one) for one in zip(("row", "col"), arg[1], strict=True))
+        made = _of_places(name, as_array(arg[0]), row, col, sizes)
+    elif len(arg) == 3 and name != "coo_array":
+        made = _compressed(name, arg, sizes)
+    else:
+        raise _not_a_matrix(name, arg)
+    if sizes is not None and made.shape != sizes:
+        raise ShapeError(f"{name}: came a matrix of shape {made.shape} and shape={sizes}")
+    return made if dtype is None else made.astype(dtype)
+
+
+def _is_pair(places: Any) -> bool:
+    return hasattr(places, "__len__") and len(places) == 2
+
+
+def _not_a_matrix(name: str, arg: tuple[Any, ...]) -> ArgumentError:
+    parts = ", ".join(type(part).__name__ for part in arg)
+    by_rows = "" if name == "coo_array" else "(data, indices, indptr), "
+    return ArgumentError(
+        f"{name}: came a tuple ({parts}); needed {by_rows}(data, (row, col)), a dense array of two "
+        "axes, a sparse matrix, or (rows, columns) for one without stored numbers"
+    )
+
+
+def _two_sizes(name: str, shape: Any) -> tuple[int, int]:
+    sizes = as_shape(shape, name)
+    if len(sizes) != 2:
+        raise ShapeError(f"{name}: came shape {sizes}; needed the numbers of rows and columns")
+    return sizes[0], sizes[1]
+
+
+def _of_dense(name: str, dense: Any) -> SparseArray:
+    """A matrix with what is not zero in a dense one, or with all of it."""
+    if len(dense.shape) != 2:
+        raise ShapeError(
+            f"{name}: came an array of shape {tuple(dense.shape)}; needed two axes; numbers and "
+            "their places come as (data, (row, col))"
         )
-    data, sizes = as_array(arg[0]), as_shape(shape, name)
+    # Elements of a recorded tensor that are zero now have derivatives, too.
+    recorded = isinstance(dense, Tensor) and dense.requires_grad
+    row, col = np.nonzero(np.ones(dense.shape) if recorded else np.asarray(dense))
+    data = gather_leading(dense, row, col) if len(row) else reshape(dense[:0], (0,))
+    return _of_places(name, data, row, col, (dense.shape[0], dense.shape[1]))
+
+
+def _of_places(
+    name: str, data: Any, row: Any, col: Any, sizes: tuple[int, int] | None
+) -> SparseArray:
+    """A matrix of numbers and their places, by rows; what shares a place is kept apart."""
+    if not tuple(data.shape) == row.shape == col.shape:
+        raise ShapeError(
+            f"{name}: came data {tuple(data.shape)}, row {row.shape}, col {col.shape}; needed as "
+            "many of each"
+        )
+    if sizes is None:
+        sizes = int(row.max(initial=-1)) + 1, int(col.max(initial=-1)) + 1
+    _check_inside(name, "row", row, sizes[0])
+    _check_inside(name, "column", col, sizes[1])
+    order = np.argsort(row, kind="stable")
+    indptr = np.searchsorted(row[order], np.arange(sizes[0] + 1))
+    data = gather_leading(data, order) if len(order) else data
+    return SparseArray(data, col[order], indptr, sizes, False)
+
+
+def _compressed(name: str, arg: tuple[Any, ...], sizes: tuple[int, int] | None) -> SparseArray:
+    """A matrix given row by row, or column by column, which is its transpose."""
+    data, transposed = as_array(arg[0]), name == "csc_array"
     indices, indptr = (
         _integers(name, what, values)
         for what, values in zip(("indices", "indptr"), arg[1:], strict=True)
     )
-    rows, columns = sizes[::-1] if transposed else sizes
-    steps = np.diff(indptr)
+    if sizes is None:
+        rows, columns = max(len(indptr) - 1, 0), int(indices.max(initial=-1)) + 1
+    else:
+        rows, columns = sizes[::-1] if transposed else sizes
     fits = len(indptr) == rows + 1 and indptr[0] == 0 and indptr[-1] == len(indices)
-    if tuple(data.shape) != indices.shape or not fits or (steps < 0).any():
+    if tuple(data.shape) != indices.shape or not fits or (np.diff(indptr) < 0).any():
+        given = "" if sizes is None else f" for shape {sizes}"
         raise ShapeError(
-            f"{name}: came data {data.shape}, indices {indices.shape}, indptr {indptr.shape} for "
-            f"shape {sizes}; needed as many indices as data, and indptr to rise from 0 to that"
+            f"{name}: came data {tuple(data.shape)}, indices {indices.shape}, indptr "
+            f"{indptr.shape}{given}; needed as many indices as data, and indptr to rise from 0 to "
+            "that"
         )
     _check_inside(name, "index", indices, columns)
     return SparseArray(data, indices, indptr, (rows, columns), transposed)
 
 
-def csr_array(arg: Any, /, shape: Any = None) -> SparseArray:
-    """A sparse matrix given row by row; its numbers may be a tensor.
+def _is_given_otherwise(arg: Any) -> bool:
+    """Whether it is neither a matrix nor given row by row, and has to be put in order."""
+    return not is_sparse(arg) and not (isinstance(arg, tuple) and len(arg) == 3)
+
+
+def csr_array(arg: Any, /, shape: Any = None, dtype: Any = None) -> SparseArray:
+    """A sparse matrix stored row by row; its numbers may be a tensor.
 
     Args:
-        arg: The stored numbers, their columns, and from where to where in them each row goes:
-            `(data, indices, indptr)`. Or a sparse matrix of SciPy.
-        shape: The numbers of rows and columns; not needed with a matrix of SciPy.
+        arg: One of these: the stored numbers, their columns, and from where to where in them each
+            row goes, `(data, indices, indptr)`; numbers and their places, `(data, (row, col))`, of
+            which those for the same place are added; a sparse matrix; a dense one; or the shape
+            of a matrix without stored numbers. Of a dense one what is not zero is stored, and of
+            a recorded tensor everything, so that zeros get their gradients.
+        shape: The numbers of rows and columns; the smallest that have all places if it is None.
+        dtype: The dtype of the numbers, if it is to be another than theirs.
 
     Raises:
-        ArgumentError: Something else came, or a column is not there.
+        ArgumentError: Something else came, or a place is not there.
         ShapeError: The arrays do not fit.
 
     >>> s = gt.sparse.csr_array((np.array([1.0, 2.0]), [0, 1], [0, 1, 2]), shape=(2, 2))
     >>> s @ np.array([3.0, 4.0])
     array([3., 8.])
+    >>> gt.sparse.csr_array((np.array([1.0, 2.0]), ([1, 0], [0, 1]))).toarray()
+    array([[0., 2.],
+           [1., 0.]])
     """
-    return _compressed("csr_array", arg, shape, transposed=False)
+    made = _made("csr_array", arg, shape, dtype)
+    return made.tocsr() if _is_given_otherwise(arg) else made
 
 
-def csc_array(arg: Any, /, shape: Any = None) -> SparseArray:
-    """A sparse matrix given column by column; its numbers may be a tensor.
+def csc_array(arg: Any, /, shape: Any = None, dtype: Any = None) -> SparseArray:
+    """A sparse matrix stored column by column; its numbers may be a tensor.
 
     Args:
-        arg: The stored numbers, their rows, and from where to where in them each column goes:
-            `(data, indices, indptr)`. Or a sparse matrix of SciPy.
-        shape: The numbers of rows and columns; not needed with a matrix of SciPy.
+        arg: The stored numbers, their rows, and from where to where in them each column goes,
+            `(data, indices, indptr)`; or any other form that `csr_array` takes.
+        shape: The numbers of rows and columns; the smallest that have all places if it is None.
+        dtype: The dtype of the numbers, if it is to be another than theirs.
 
     Raises:
-        ArgumentError: Something else came, or a row is not there.
+        ArgumentError: Something else came, or a place is not there.
         ShapeError: The arrays do not fit.
 
     >>> s = gt.sparse.csc_array((np.array([1.0, 2.0]), [1, 0], [0, 1, 2]), shape=(2, 2))
@@ -95,16 +182,19 @@ def csc_array(arg: Any, /, shape: Any = None) -> SparseArray:
     array([[0., 2.],
            [1., 0.]])
     """
-    return _compressed("csc_array", arg, shape, transposed=True)
+    made = _made("csc_array", arg, shape, dtype)
+    return made.tocsc() if _is_given_otherwise(arg) else made
 
 
-def coo_array(arg: Any, /, shape: Any = None) -> SparseArray:
+def coo_array(arg: Any, /, shape: Any = None, dtype: Any = None) -> SparseArray:
     """A sparse matrix given by numbers and their places, in any order; they may be a tensor.
 
     Args:
         arg: The stored numbers, and the row and the column of each: `(data, (row, col))`. Numbers
-            for the same place are added. Or a sparse matrix of SciPy.
+            for the same place are added. Or a sparse matrix, a dense one, or a shape, as
+            `csr_array` takes them.
         shape: The numbers of rows and columns; the smallest that have all places if it is None.
+        dtype: The dtype of the numbers, if it is to be another than theirs.
 
     Raises:
         ArgumentError: Something else came, or a place is not there.
@@ -115,28 +205,7 @@ def coo_array(arg: Any, /, shape: Any = None) -> SparseArray:
     array([[0., 2.],
            [1., 0.]])
     """
-    if is_sparse(arg):
-        return as_sparse(arg)
-    if not isinstance(arg, tuple) or len(arg) != 2 or len(arg[1]) != 2:
-        raise ArgumentError("coo_array: needed (data, (row, col)), or a matrix of SciPy")
-    data = as_array(arg[0])
-    row, col = (
-        _integers("coo_array", what, one) for what, one in zip(("row", "col"), arg[1], strict=True)
-    )
-    if not tuple(data.shape) == row.shape == col.shape:
-        raise ShapeError(
-            f"coo_array: came data {data.shape}, row {row.shape}, col {col.shape}; needed as many "
-            "of each"
-        )
-    if shape is None:
-        shape = tuple(int(one.max(initial=-1)) + 1 for one in (row, col))
-    rows, columns = as_shape(shape, "coo_array")
-    _check_inside("coo_array", "row", row, rows)
-    _check_inside("coo_array", "column", col, columns)
-    order = np.argsort(row, kind="stable")
-    indptr = np.searchsorted(row[order], np.arange(rows + 1))
-    data = gather_leading(data, order) if len(order) else data
-    return SparseArray(data, col[order], indptr, (rows, columns), False)
+    return _made("coo_array", arg, shape, dtype)
 
 
 def eye_array(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,10 @@ from gradtape.core import scalar
 from gradtape.core.define import elementwise
 from gradtape.ops.arithmetic import sign
 from gradtape.ops.erf import scipy_special, special
+from gradtape.ops.exponential import sqrt
+from gradtape.ops.select import where
 from gradtape.ops.special.bessel import iv, ive, jv, kv, kve, yv
+from gradtape.ops.special.common import series
 from gradtape.typing import Array, ArrayLike
 
 
@@ -103,10 +107,54 @@ def i1(x: ArrayLike, /) -> Array:
     """
 
 
+# ---- scaled by exponentials ---------------------------------------------------------------------
+
+# From here on asymptotic series are exact in double precision.
+_FAR = 30.0
+
+
+def _terms(order: int, side: int) -> list[float]:
+    """Factors of x⁻ᵏ in −√(2πx³)·(exp(−x)·Iₙ)′, or with side 1 in −√(2x³/π)·(exp(x)·Kₙ)′.
+
+    Those of √(2πx)·exp(−x)·Iₙ are Π (4n² − (2j − 1)²)/(−8j) over j up to k.
+    """
+    factor, terms = 1.0, []
+    for k in range(18):
+        terms.append((k + 0.5) * factor)
+        factor *= side * (4.0 * order * order - (2 * k + 1) ** 2) / (8 * (k + 1))
+    return terms
+
+
+_I_TERMS = [_terms(order, -1) for order in range(3)]
+_K_TERMS = [_terms(order, 1) for order in range(2)]
+
+
+def _outer_slope(x: Any, terms: list[float], scale: float) -> Any:
+    """A slope beyond `_FAR`, by its series in 1/x."""
+    inverse = 1 / where(x > _FAR, x, _FAR)
+    return (inverse * sqrt(inverse)) * (series(terms, inverse) * -scale)
+
+
+def _i_slope(order: int, x: Any, near: Any) -> Any:
+    """`near(x)`, a difference of functions, and far out, where they cancel, what they leave."""
+    outer = _outer_slope(abs(x), _I_TERMS[order], 1 / math.sqrt(2 * math.pi))
+    # The slope of an even function is odd.
+    outer = outer if order == 1 else sign(x) * outer
+    far = abs(x) > _FAR
+    return where(far, outer, near(where(far, 1.0, x)))
+
+
+def _k_slope(order: int, x: Any, near: Any) -> Any:
+    """The same of the second kind, which has values for positive arguments only."""
+    far = x > _FAR
+    outer = _outer_slope(x, _K_TERMS[order], math.sqrt(0.5 * math.pi))
+    return where(far, outer, near(where(far, 1.0, x)))
+
+
 # d I₀·exp(−|x|) = (I₁ − sign x·I₀)·exp(−|x|)·dx
 @elementwise(
     special("i0e"),
-    lambda ct, out, x: ct * (i1e(x) - sign(x) * out),  # type: ignore[has-type]
+    lambda ct, out, x: ct * _i_slope(0, x, lambda t: i1e(t) - sign(t) * out),  # type: ignore[has-type]
     replaces=("scipy.special.i0e",),
     lower=scalar.bessel_i0e,
 )
@@ -121,7 +169,9 @@ def i0e(x: ArrayLike, /) -> Array:
 # d I₁·exp(−|x|) = (½·(I₀ + I₂) − sign x·I₁)·exp(−|x|)·dx
 @elementwise(
     special("i1e"),
-    lambda ct, out, x: ct * (0.5 * (i0e(x) + i2e(x)) - sign(x) * out),  # type: ignore[has-type]
+    lambda ct, out, x: (
+        ct * _i_slope(1, x, lambda t: 0.5 * (i0e(t) + i2e(t)) - sign(t) * out)  # type: ignore[has-type]
+    ),
     replaces=("scipy.special.i1e",),
     lower=scalar.bessel_i1e,
 )
@@ -169,7 +219,7 @@ def i2(x: ArrayLike, /) -> Array:
 # d I₂·exp(−|x|) = (½·(I₁ + I₃) − sign x·I₂)·exp(−|x|)·dx
 @elementwise(
     lambda xp, x: _second(xp, x, "i0e", "ive"),
-    lambda ct, out, x: ct * (0.5 * (i1e(x) + ive(3, x)) - sign(x) * out),
+    lambda ct, out, x: ct * _i_slope(2, x, lambda t: 0.5 * (i1e(t) + ive(3, t)) - sign(t) * out),
     lower=scalar.bessel_i2e,
 )
 def i2e(x: ArrayLike, /) -> Array:
@@ -214,7 +264,7 @@ def k1(x: ArrayLike, /) -> Array:
 # d K₀·eˣ = (K₀ − K₁)·eˣ·dx
 @elementwise(
     special("k0e"),
-    lambda ct, out, x: ct * (out - k1e(x)),  # type: ignore[has-type]
+    lambda ct, out, x: ct * _k_slope(0, x, lambda t: out - k1e(t)),  # type: ignore[has-type]
     replaces=("scipy.special.k0e",),
 )
 def k0e(x: ArrayLike, /) -> Array:
@@ -228,7 +278,7 @@ def k0e(x: ArrayLike, /) -> Array:
 # d K₁·eˣ = (K₁ − ½·(K₀ + K₂))·eˣ·dx
 @elementwise(
     special("k1e"),
-    lambda ct, out, x: ct * (out - 0.5 * (k0e(x) + kve(2, x))),
+    lambda ct, out, x: ct * _k_slope(1, x, lambda t: out - 0.5 * (k0e(t) + kve(2, t))),
     replaces=("scipy.special.k1e",),
 )
 def k1e(x: ArrayLike, /) -> Array:

@@ -13,12 +13,16 @@ from gradtape.core import scalar
 from gradtape.core.define import answers, elementwise, public
 from gradtape.core.op import Zero
 from gradtape.errors import ArgumentError, UnsupportedError
-from gradtape.ops.erf import narrowed, scipy_special, special
+from gradtape.ops.erf import narrowed, special
 from gradtape.ops.parametric import parametric
 from gradtape.ops.select import mask, where
 from gradtape.ops.special.common import in_parameter, of_scipy, operand, with_params
 from gradtape.ops.special.quadrature import in_blocks
-from gradtape.ops.special.stirling import complex_polygamma, polygamma_difference
+from gradtape.ops.special.stirling import (
+    complex_polygamma,
+    polygamma_difference,
+    real_polygamma,
+)
 from gradtape.ops.trigonometric import cos, sin
 from gradtape.typing import Array, ArrayLike
 
@@ -26,9 +30,7 @@ from gradtape.typing import Array, ArrayLike
 def _polygamma_forward(xp: Any, x: Any, order: int) -> Any:
     if x.dtype.kind == "c":
         return complex_polygamma(xp, order, x)
-    # ψ⁽ⁿ⁾(x) = (−1)ⁿ⁺¹·n!·ζ(n + 1, x)
-    sign = 1.0 if order % 2 else -1.0
-    return narrowed(sign * math.factorial(order) * scipy_special(xp).zeta(order + 1, x), x)
+    return narrowed(real_polygamma(xp, order, x), x)
 
 
 def _polygamma_element(x: Any, order: int) -> Any:

@@ -10,11 +10,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from gradtape.ops.erf import scipy_special
 
 # From here on asymptotic series are exact in double precision.
 _LARGE = 20.0
 _NEAR = 0.3
+# Next to a pole of second order or a higher one all is infinite.
+_POLE = 1e-160
 _HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
 
 # Coefficients B₂ₖ/(2k·(2k − 1)) of the remainder of Stirling's formula, and B₂ₖ/2k of ψ.
@@ -103,7 +107,45 @@ def derivative_factors(order: int, logs: Callable[[int], Any]) -> list[Any]:
 def polygamma(xp: Any, order: int, x: Any) -> Any:
     """ψ⁽ⁿ⁾(x) for positive x and n from 1."""
     sign = 1.0 if order % 2 else -1.0
-    return sign * math.factorial(order) * scipy_special(xp).zeta(order + 1.0, x)
+    return sign * math.factorial(order) * scipy_special(xp).zeta(order + 1, x)
+
+
+def real_polygamma(xp: Any, order: int, x: Any) -> Any:
+    """ψ⁽ⁿ⁾(x) of real numbers, n from 1.
+
+    SciPy sums as many terms as a negative argument is large. A reflection takes one step:
+    ψ⁽ⁿ⁾(x) = (−1)ⁿ·ψ⁽ⁿ⁾(1 − x) − π·(cot πx)⁽ⁿ⁾
+    """
+    low = x < 0
+    if not low.any():
+        return polygamma(xp, order, x)
+    found = polygamma(xp, order, xp.where(low, 1, x))
+    # −∞ counts as an integer: like these it is a pole, of the sign that poles of odd order have.
+    below = xp.where(low & (x > -math.inf), x, 0).astype(xp.float64)
+    fraction = below - xp.rint(below)
+    pole, parity = fraction == 0, (-1.0) ** order
+    with np.errstate(over="ignore", divide="ignore"):  # SciPy's functions do not warn of poles
+        slope = _cotangent_derivative(order, *_sine_and_cosine(xp, fraction))
+        rest = polygamma(xp, order, 1.0 - below) - xp.where(pole, math.inf, parity * slope)
+        return xp.where(low, (parity * rest).astype(found.dtype), found)[()]
+
+
+def _sine_and_cosine(xp: Any, r: Any) -> tuple[Any, Any]:
+    """Those of πr for |r| ≤ 1/2, never 0; the cosine is exact around its zero."""
+    away = xp.copysign(xp.maximum(abs(r), _POLE), r)
+    return xp.sin(math.pi * away), xp.sin(math.pi * (0.5 - abs(r)))
+
+
+def _cotangent_derivative(order: int, sine: Any, cosine: Any) -> Any:
+    """The derivative of order n from 1 of π·cot πr, given sine and cosine of πr.
+
+    It is πⁿ⁺¹·Qₙ(cot πr)/sin² πr with Q₁ = −1 and Qₙ₊₁(c) = −(2c·Qₙ + (1 + c²)·Qₙ′), of which all
+    coefficients have the same sign.
+    """
+    q = np.polynomial.Polynomial([-1.0])
+    for _ in range(order - 1):
+        q = -(q * [0.0, 2.0] + q.deriv() * [1.0, 0.0, 1.0])
+    return math.pi ** (order + 1) * _horner(q.coef.tolist(), cosine / sine) / (sine * sine)
 
 
 def polygamma_step(xp: Any, order: int, x: Any, step: Any) -> Any:
@@ -117,7 +159,7 @@ def polygamma_difference(xp: Any, order: int, x: Any, step: Any) -> Any:
     if order == 0:
         direct = special.digamma(total) - special.digamma(x)
     else:
-        direct = special.polygamma(order, total) - special.polygamma(order, x)
+        direct = real_polygamma(xp, order, total) - real_polygamma(xp, order, x)
     small = (x > 0) & (abs(step) < 0.01 * x)
     near = polygamma_step(xp, order, xp.where(small, x, 1.0), xp.where(small, step, 0.0))
     result = xp.where(small, near, direct)
@@ -134,17 +176,34 @@ def polygamma_difference(xp: Any, order: int, x: Any, step: Any) -> Any:
 # The numbers of Bernoulli B₂, B₄, …
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 
+# Beyond this imaginary part the cotangent is constant.
+_HIGH = 100.0
+
 
 def complex_polygamma(xp: Any, order: int, z: Any) -> Any:
-    """ψ⁽ⁿ⁾(z) of complex numbers, n from 1: by its asymptotic series, far enough to the right."""
-    steps = int(max(_LARGE - float(z.real.min(initial=0.0)), 0.0)) + 1
+    """ψ⁽ⁿ⁾(z) of complex numbers, n from 1, on the left by the reflection of `real_polygamma`."""
+    dtype, z, low = z.dtype, z.astype(xp.complex128), z.real < 0
+    if not low.any():
+        return _right_polygamma(xp, order, z).astype(dtype)
+    found = _right_polygamma(xp, order, xp.where(low, 1 - z, z))
+    below = xp.where(low, z, 0.25)
+    high = xp.clip(below.imag, -_HIGH, _HIGH)
+    r = math.pi * (below.real - xp.rint(below.real) + 1j * high)
+    slope = _cotangent_derivative(order, xp.sin(r), xp.cos(r))
+    return xp.where(low, (-1.0) ** order * found - slope, found).astype(dtype)[()]
+
+
+def _right_polygamma(xp: Any, order: int, z: Any) -> Any:
+    """That of numbers with positive real parts: by its asymptotic series, far enough out."""
+    steps = int(_LARGE) + 1
     sign, factorial = (-1.0) ** (order + 1), math.factorial
     total = xp.zeros_like(z)
     for k in range(steps):
         total = total + factorial(order) / (z + k) ** (order + 1)
-    z = z + steps
-    total = total + factorial(order - 1) / z**order + factorial(order) / (2 * z ** (order + 1))
+    inverse = 1 / (z + steps)  # its powers vanish where those of z would overflow
+    total = total + factorial(order - 1) * inverse**order
+    total = total + 0.5 * factorial(order) * inverse ** (order + 1)
     for k, bernoulli in enumerate(_BERNOULLI, start=1):
         scale = bernoulli * factorial(2 * k + order - 1) / factorial(2 * k)
-        total = total + scale / z ** (2 * k + order)
-    return (sign * total).astype(z.dtype)
+        total = total + scale * inverse ** (2 * k + order)
+    return sign * total

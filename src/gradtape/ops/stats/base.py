@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gradtape.errors import ArgumentError, UnsupportedError
+from gradtape.core.spellings import DISTRIBUTIONS
+from gradtape.errors import ArgumentError, MissingNameError, UnsupportedError
 from gradtape.ops.arguments import weak_or_array
 
 Formula = Callable[..., Any]
@@ -37,6 +38,11 @@ class Distribution:
         array([0.5])
         """
         return Frozen(self, self._parameters("the distribution", args, kwds))
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise MissingNameError(name, DISTRIBUTIONS.get, f"gt.stats.{self.__dict__.get('name')}")
 
     def _parameters(self, method: str, args: Any, kwds: dict[str, Any]) -> dict[str, Any]:
         names = (*self.shapes, *self.defaults)

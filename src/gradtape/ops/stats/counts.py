@@ -45,6 +45,10 @@ class Discrete(Distribution):
     def logpmf(self, k: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
         """Logarithm of the probability of `k`; -inf if that is impossible.
 
+        Its gradient is 0 outside of the support. Inside, where a parameter makes `k` impossible, it
+        is infinite, and NaN if the parameter has a slope of 0 itself: `bernoulli` with a share that
+        was rounded to 1. Of its log-odds take `gt.log_sigmoid` instead.
+
         >>> gt.stats.bernoulli.logpmf(np.array([1, 2]), 0.5)
         array([-0.69314718,        -inf])
         """

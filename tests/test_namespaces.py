@@ -1,0 +1,99 @@
+"""Names that other libraries have in their namespaces, and what is said about them in ours."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.stats
+
+import gradtape as gt
+from gradtape.core.spellings import DISTRIBUTIONS, NAMES
+from gradtape.errors import MissingNameError, UnsupportedError
+
+EVERY = ("fft", "linalg", "ndimage", "nn", "random", "signal", "sparse", "special", "stats")
+LISTED = [(namespace, name) for namespace, names in NAMES.items() for name in names]
+
+
+@pytest.mark.parametrize(("namespace", "name"), LISTED)
+def test_listed_names(namespace: str, name: str) -> None:
+    module, text = getattr(gt, namespace), NAMES[namespace][name]
+    assert not hasattr(module, name)
+    where = rf"module 'gradtape\.{namespace}' has no attribute '{name}'; {re.escape(text)}"
+    with pytest.raises(MissingNameError, match=where) as caught:
+        getattr(module, name)
+    assert caught.value.name == name
+    for path in re.findall(r"\bgt((?:\.[A-Za-z]\w*)+)", text):
+        found: Any = gt
+        for part in path[1:].split("."):
+            found = getattr(found, part)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("nn.Linear", "use gt.nn.linear, a function of the parameters"),
+        ("nn.Conv2d", "use gt.nn.conv2d, a function"),
+        ("nn.CrossEntropyLoss", "use gt.nn.cross_entropy, a function"),
+        ("nn.MSELoss", "use gt.nn.mse_loss, a function"),
+        ("nn.BatchNorm2d", "use gt.nn.batch_norm, a function"),
+        ("nn.ReLU", "use gt.nn.relu, a function"),
+        ("nn.Module", "container of your choice"),
+        ("random.PRNGKey", "use gt.manual_seed(seed)"),
+        ("sparse.csr_matrix", "use gt.sparse.csr_array"),
+        ("stats.skewnorm", "use scipy.stats.skewnorm on arrays, without gradient"),
+        ("stats.skew", "use scipy.stats.skew with SCIPY_ARRAY_API=1"),
+        ("stats.nrm", "did you mean gt.stats.norm?"),
+        ("linalg.exp", "use gt.exp"),
+        ("special.gamaln", "did you mean gt.special.gammaln?"),
+        ("signal.find_peaks", "use scipy.signal.find_peaks on arrays"),
+    ],
+)
+def test_what_is_said(path: str, text: str) -> None:
+    namespace, name = path.split(".")
+    with pytest.raises(AttributeError, match=re.escape(text)):
+        getattr(getattr(gt, namespace), name)
+
+
+@pytest.mark.parametrize("namespace", EVERY)
+def test_names_that_nobody_has(namespace: str) -> None:
+    module = importlib.import_module(f"gradtape.{namespace}")
+    with pytest.raises(AttributeError, match=r"has no attribute 'zzzzzzzzzzz'$"):
+        module.zzzzzzzzzzz  # noqa: B018
+    assert not hasattr(module, "__wrapped__")
+
+
+def test_asking_for_a_name_loads_nothing() -> None:
+    program = (
+        "import sys, gradtape.random as random\nassert not hasattr(random, 'PRNGKey')\n"
+        "assert not hasattr(random, 'zzz')\nassert 'difflib' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_methods_of_distributions(name: str) -> None:
+    assert hasattr(scipy.stats.norm, name)
+    for distribution in (gt.stats.norm, gt.stats.poisson, gt.stats.norm(0.0, 1.0)):
+        with pytest.raises(AttributeError, match=re.escape(DISTRIBUTIONS[name])) as caught:
+            getattr(distribution, name)
+        assert str(caught.value).startswith("gt.stats.")
+
+
+def test_sums_of_sparse_matrices_by_numpy() -> None:
+    dense = np.array([[0.0, 2.0], [3.0, 5.0]])
+    s: Any = gt.sparse.csr_array(dense)
+    for axis in (None, 0, 1):
+        np.testing.assert_array_equal(np.sum(s, axis=axis), dense.sum(axis))
+        np.testing.assert_array_equal(np.mean(s, axis=axis), dense.mean(axis))
+    assert np.sum(s, dtype=np.float32).dtype == np.float32
+    slope = gt.grad(lambda data: np.sum(s.with_data(data * data)))(s.data)
+    np.testing.assert_array_equal(slope, 2 * s.data)
+    with pytest.raises(UnsupportedError, match="with out="):
+        np.sum(s, axis=0, out=np.zeros(2))
