@@ -112,7 +112,14 @@ CASES = [
         attention,
         {"enable_gqa": True},
         label="groups",
-        raises=[Raises((draw(3, 3, 2), K, V), ShapeError, "needed heads along axis -3", {"enable_gqa": True})],
+        raises=[
+            Raises(
+                (draw(3, 3, 2), K, V),
+                ShapeError,
+                "needed heads along axis -3",
+                {"enable_gqa": True},
+            )
+        ],
     ),
     case((Q[0], K[0], V[0]), attention, label="one-head"),
     case((draw(0, 3, 2), draw(0, 4, 2), draw(0, 4, 3)), attention, label="empty"),
