@@ -20,9 +20,15 @@ _BITS = {"float": 32, "double": 64, "i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64
 _INTRINSIC_SUFFIX = {"float": "f32", "double": "f64"}
 # Instructions that give the same result wherever they stand; others read memory, or make some.
 _PURE = frozenset(
-    "add sub mul udiv sdiv urem srem and or xor shl lshr ashr fadd fsub fmul fdiv fneg frem icmp fcmp "
-    "select getelementptr insertelement extractelement shufflevector sext zext trunc bitcast sitofp "
-    "uitofp fptosi fptoui fpext fptrunc".split()
+    (
+        *("add", "sub", "mul", "udiv", "sdiv", "urem", "srem"),
+        *("and", "or", "xor", "shl", "lshr", "ashr"),
+        *("fadd", "fsub", "fmul", "fdiv", "fneg", "frem"),
+        *("icmp", "fcmp", "select", "getelementptr"),
+        *("insertelement", "extractelement", "shufflevector"),
+        *("sext", "zext", "trunc", "bitcast", "fpext", "fptrunc"),
+        *("sitofp", "uitofp", "fptosi", "fptoui"),
+    )
 )
 
 
