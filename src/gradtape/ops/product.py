@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.batching import batch_along_axis
+from gradtape.core.call import call
 from gradtape.core.define import general, public
+from gradtape.core.large import LARGE
 from gradtape.core.lowering import Reduction
-from gradtape.core.op import infer_like
+from gradtape.core.op import infer_like, registry
 from gradtape.ops.arguments import masked
+from gradtape.ops.arithmetic import multiply
 from gradtape.ops.cast import astype, conj_if_complex
 from gradtape.ops.index import part_of
 from gradtape.ops.join import concatenate, stack
@@ -48,8 +51,12 @@ def _unlanes(lanes: Any, shape: tuple[int, ...], axis: Axes) -> Any:
 def _others_forward(xp: Any, x: Any, axis: Axes) -> Any:
     lanes = _lanes(x, axis)
     with np.errstate(all="ignore"):
-        product = lanes.prod(-1, keepdims=True)
-        others = product / lanes
+        if xp is np and lanes.size >= LARGE:  # by native code
+            product = _prod(lanes, axis=(lanes.ndim - 1,), keepdims=True)
+            others = call(registry["divide"], (product, lanes), {})
+        else:
+            product = lanes.prod(-1, keepdims=True)
+            others = product / lanes
     if _divides(xp, product, lanes):
         return _unlanes(others, x.shape, axis)
     before, after = xp.ones_like(lanes), xp.ones_like(lanes)
@@ -59,13 +66,13 @@ def _others_forward(xp: Any, x: Any, axis: Axes) -> Any:
 
 
 def _divides(xp: Any, product: Any, lanes: Any) -> bool:
-    """Whether all elements can be divided by: none is 0, and no product has lost digits."""
+    """Whether all elements can be divided by: no product has lost digits, or is 0."""
     if lanes.dtype.kind not in "fc" or not lanes.size:
         return False
     size = xp.abs(product)
     info = xp.finfo(lanes.dtype)
     normal = (size > info.tiny / info.eps) & (size < info.max * info.eps)
-    return bool(normal.all()) and bool((lanes != 0).all())
+    return bool(normal.all())
 
 
 def _pair_up(even: Any, odd: Any, rest: Any) -> Any:
@@ -117,8 +124,8 @@ _prod = general(
     _prod_forward,
     infer=infer_reduction(_prod_forward),
     vjps=(
-        lambda ct, _out, x, axis, keepdims: (
-            beside(ct, x.shape, axis, keepdims) * conj_if_complex(_others(x, axis=axis))
+        lambda ct, _out, x, axis, keepdims: multiply(
+            conj_if_complex(_others(x, axis=axis)), beside(ct, x.shape, axis, keepdims)
         ),
     ),
     jvp=lambda tangents, _out, x, axis, keepdims: sum_over(
