@@ -9,7 +9,7 @@ SLOWER: dict[str, str] = {
     "gt.sum(x)": _MEMORY,
     "gt.sum(x, 0)": _MEMORY,
     "gt.nn.layer_norm(x, w.shape, w, w)": _MEMORY,
-    "gt.std(x)": "the gradient takes two passes and an array in between: 1.0 to 2.4 from run to run",
+    "gt.std(x)": "the gradient takes two passes and an array in between: 1.0 to 2.4 by run",
     "gt.cumprod(x, 1)": _PASSES,
     "gt.cross(x.reshape(-1, 4)[:, :3], y.reshape(-1, 4)[:, :3])": _PASSES,
     "gt.nn.batch_norm(x, None, None, w, w, training=True)": "a row of sums for each part of the "
