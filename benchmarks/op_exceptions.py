@@ -3,17 +3,17 @@
 _COPIES = "copies into memory of their own; PyTorch's gradients are views of the cotangent"
 _PASSES = "several passes by NumPy; `gt.jit` fuses them"
 _OPENBLAS = "LAPACK with OpenBLAS; PyTorch has MKL"
-_MEMORY = "bound by memory: 1.0 to 1.7 from run to run"
+_MEMORY = "0.7 to 1.7 from run to run: bound by memory, as far as we know"
 
 SLOWER: dict[str, str] = {
     "gt.sum(x)": _MEMORY,
     "gt.sum(x, 0)": _MEMORY,
     "gt.nn.layer_norm(x, w.shape, w, w)": _MEMORY,
-    "gt.std(x)": "the gradient takes two passes and an array in between: 1.0 to 2.4 by run",
+    "gt.std(x)": "the gradient takes two passes and an array in between: 0.8 to 2.4 by run",
     "gt.cumprod(x, 1)": _PASSES,
     "gt.cross(x.reshape(-1, 4)[:, :3], y.reshape(-1, 4)[:, :3])": _PASSES,
-    "gt.nn.batch_norm(x, None, None, w, w, training=True)": "a row of sums for each part of the "
-    "rows is kept in memory, not in registers: 0.9 to 3.4 from run to run",
+    "gt.nn.batch_norm(x, None, None, w, w, training=True)": "1.2 to 3.4 from run to run; "
+    "not looked into further",
     "gt.nn.embedding(label, x)": "the gradient is added up by a sparse product, on one core",
     "x[::-1]": "NumPy's copy, on one core",
     "gt.tril(x)": "NumPy's mask and copy, on one core",
