@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.core.large import LARGE, copied
+from gradtape.core.large import LARGE, by_rows, copied
 
 SIZE = LARGE + 777
 
@@ -61,3 +61,21 @@ def test_padded(widths: Any) -> None:
     for array in (x, x.T, x.astype(np.float32)):
         expected = np.pad(array, widths, constant_values=7.0)
         np.testing.assert_array_equal(gt.pad(array, widths, constant_values=7.0), expected)
+
+
+def test_an_error_of_a_thread_is_raised() -> None:
+    def refuse(x: Any) -> Any:
+        if x[0, 0] == 1:
+            raise MemoryError("no room")
+        return x
+
+    x = np.zeros((400, 1000))
+    x[-1, 0] = x[200, 0] = 1
+    np.testing.assert_array_equal(by_rows(np.sort, x), np.sort(x))
+    before = gt.get_num_threads()
+    try:
+        gt.set_num_threads(2)
+        with pytest.raises(MemoryError, match="no room"):
+            by_rows(refuse, x)
+    finally:
+        gt.set_num_threads(before)

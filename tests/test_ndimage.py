@@ -127,3 +127,9 @@ def test_filters_of_no_elements(shape: tuple[int, ...], mode: str) -> None:
 def test_splines_of_no_elements() -> None:
     gradient = gt.grad(lambda x: gt.sum(gt.ndimage.spline_filter1d(x, axis=0)))
     assert gradient(np.zeros((0, 3))).shape == (0, 3)
+
+
+def test_a_region_of_equal_elements_has_no_spread_and_no_slope() -> None:
+    x = np.array([2.0, 2.0, 1.0, 3.0])
+    slope = gt.grad(lambda x: gt.sum(gt.ndimage.standard_deviation(x, [1, 1, 2, 2], [1, 2])))(x)
+    np.testing.assert_allclose(slope, [0.0, 0.0, -0.5, 0.5])

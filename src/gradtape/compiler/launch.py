@@ -155,13 +155,37 @@ class Bounded(dict[Hashable, Any]):
         super().__setitem__(key, value)
 
 
+class Variants:
+    """What was compiled for each op, up to so many times; None where there is no native form.
+
+    Attributes:
+        made: All of it, by what it was made for.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.made: dict[Hashable, Any] = {}
+        self._most = most
+        self._counts: dict[Op, int] = {}
+        self._lock = threading.Lock()
+
+    def find(self, op: Op, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What there is for a key, made if need be; None after too many others of the op."""
+        if key in self.made:  # nothing is ever taken out
+            return self.made[key]
+        with self._lock:
+            if key not in self.made:
+                count = self._counts[op] = self._counts.get(op, 0) + 1
+                if count > self._most:
+                    return None
+                self.made[key] = make()
+            return self.made[key]
+
+
 class Compiled:
-    """The kernels of this process."""
+    """The kernels of tiles of this process."""
 
     def __init__(self) -> None:
-        self.kernels: dict[Hashable, Kernel | None] = {}
-        self._variants: dict[Op, int] = {}
-        self._lock = threading.Lock()
+        self.kernels = Variants(MOST_VARIANTS)
 
     def launch(
         self,
@@ -182,18 +206,14 @@ class Compiled:
             tiling: How these are cut.
             shapes: Those that results are to have; None for the one they have by themselves.
         """
-        key = (op, tiling.rows, call.kinds, *key)
-        with self._lock:
-            if key not in self.kernels:
-                count = self._variants[op] = self._variants.get(op, 0) + 1
-                if count > MOST_VARIANTS:
-                    return None
 
-                def spread(*tiles: Any) -> Any:
-                    return function(*call.spread(tiles, tiling))
+        def spread(*tiles: Any) -> Any:
+            return function(*call.spread(tiles, tiling))
 
-                self.kernels[key] = Kernel.of(spread, call.avals(tiling), tiling.rows, op.name)
-        kernel = self.kernels[key]
+        def make() -> Kernel | None:
+            return Kernel.of(spread, call.avals(tiling), tiling.rows, op.name)
+
+        kernel = self.kernels.find(op, (op, tiling.rows, call.kinds, *key), make)
         return None if kernel is None else Launch(kernel, call, tiling, shapes)
 
 

@@ -8,16 +8,16 @@ form is computed by NumPy as always.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradtape.compiler.launch import Variants
 from gradtape.compiler.program import Program
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.call import call
-from gradtape.core.op import Op
+from gradtape.core.op import BY_AXIS, Op
 from gradtape.core.promotion import NATIVE
 from gradtape.errors import GradtapeError
 from gradtape.graph.trace import trace
@@ -25,8 +25,6 @@ from gradtape.ops.shape import broadcast_to
 
 # So many sizes of one op are worth it; a size that is another one at each call is not.
 _MOST_SIZES = 128
-# Parameters that have an entry for each of the last axes, None for one that is left alone.
-_BY_AXIS = ("windows", "maps", "sizes")
 
 
 class _Compiled(NamedTuple):
@@ -47,9 +45,7 @@ class Planes:
     """All programs of this process for whole arrays."""
 
     def __init__(self) -> None:
-        self._programs: dict[Hashable, _Compiled | None] = {}
-        self._sizes: dict[Op, int] = {}
-        self._lock = threading.Lock()
+        self._programs = Variants(_MOST_SIZES)
 
     def forward(self, op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """The result of an op, or `NotImplemented`."""
@@ -105,28 +101,15 @@ class Planes:
             return None
         avals = [layout.aval(x) for x in arrays]
         key = key, *((x.shape, aval.shape, x.dtype) for x, aval in zip(given, avals, strict=True))
-        compiled = self._find(key, op, lambda: _compiled(function, given, avals, op.name))
+        try:
+            hash(key)
+        except TypeError:  # a parameter that is no key
+            return None
+        compiled = self._programs.find(op, key, lambda: _compiled(function, given, avals, op.name))
         if compiled is None:
             return None
         made = iter(compiled.program(*given, *compiled.tables))
         return [layout.seen(next(made)) if there else None for there in compiled.present]
-
-    def _find(
-        self, key: Hashable, op: Op, compile_it: Callable[[], _Compiled | None]
-    ) -> _Compiled | None:
-        try:
-            return self._programs[key]
-        except KeyError:
-            pass
-        except TypeError:  # a parameter that is no key
-            return None
-        with self._lock:
-            if key not in self._programs:
-                count = self._sizes[op] = self._sizes.get(op, 0) + 1
-                if count > _MOST_SIZES:
-                    return None
-                self._programs[key] = compile_it()
-            return self._programs[key]
 
 
 class _Layout(NamedTuple):
@@ -137,7 +120,7 @@ class _Layout(NamedTuple):
     @classmethod
     def of(cls, op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> _Layout:
         """That of the first array that tells, for an op on planes behind the axis of channels."""
-        plane = max((len(v) for name, v in params.items() if name in _BY_AXIS), default=0)
+        plane = max((len(v) for name, v in params.items() if name in BY_AXIS), default=0)
         for x in arrays if op.kind == "planewise" else ():
             if type(x) is np.ndarray and x.ndim >= plane + 2 and any(x.strides):
                 if x.flags.c_contiguous:
@@ -150,7 +133,7 @@ class _Layout(NamedTuple):
         """The parameters of an op on the elements in order: the last axis is left alone."""
         if not self.channels_last:
             return params
-        return {name: (*v, None) if name in _BY_AXIS else v for name, v in params.items()}
+        return {name: (*v, None) if name in BY_AXIS else v for name, v in params.items()}
 
     def elements(self, x: Any) -> Any:
         """The elements of an array in order, without repetitions; None if it is not taken."""

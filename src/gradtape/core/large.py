@@ -133,9 +133,13 @@ def by_rows(function: Callable[[Any], Any], x: Any) -> Any:
         return function(x)
     parts = np.array_split(x.reshape(-1, x.shape[-1]), threads)
     results: list[Any] = [None] * len(parts)
+    failed: list[Exception] = []
 
     def work(i: int) -> None:
-        results[i] = function(parts[i])
+        try:
+            results[i] = function(parts[i])
+        except Exception as error:  # out of memory, say
+            failed.append(error)
 
     others = [threading.Thread(target=work, args=(i,)) for i in range(1, len(parts))]
     for other in others:
@@ -143,4 +147,6 @@ def by_rows(function: Callable[[Any], Any], x: Any) -> Any:
     work(0)
     for other in others:
         other.join()
+    if failed:
+        raise failed[0]
     return np.concatenate(results).reshape(x.shape)

@@ -43,6 +43,10 @@ class NotDifferentiable:
         raise NotDifferentiableError(f"{self.why}; detach() the argument if no gradient is meant")
 
 
+# Parameters of planewise ops: an entry for each of the last axes, None for one that is left alone.
+BY_AXIS = ("windows", "maps", "sizes")
+
+
 class Op:
     """One operation with its forward, its shape rule and its derivative rules.
 
@@ -57,10 +61,9 @@ class Op:
         batch: `batch(op, axes, args, params)` with one batch axis or None per argument, returning
             the batched result and its batch axis (or a tuple of each).
         kind: The class of op: elementwise, reduction, axiswise (works along its parameter `axis`
-            and gives as many elements), planewise (works on its last axes, of which
-            `windows`, `maps` or `sizes` has an entry each, None for one that is left alone),
-            linear, contraction, general. Further inputs of all these have as many axes as the first
-            one.
+            and gives as many elements), planewise (works on its last axes, of which a parameter
+            of `BY_AXIS` has an entry each), linear, contraction, general. Further inputs of a
+            reduction, axiswise or planewise op have as many axes as the first one.
         outputs: Number of results; 1 is the result itself, more are a tuple, None is a tuple whose
             length the arguments decide.
         aliases: Whether a result may share memory with the first input.

@@ -21,7 +21,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 # Where else a name is looked for.
-_NAMESPACES = ("linalg", "nn", "special", "fft", "signal", "stats", "ndimage", "random", "optim")
+_NAMESPACES = (
+    *("linalg", "nn", "special", "fft", "signal", "stats"),
+    *("ndimage", "sparse", "random", "optim"),
+)
 
 # What is an operator here, and a function as well if it goes by NumPy's name.
 _OPERATORS = {

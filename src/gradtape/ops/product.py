@@ -51,7 +51,8 @@ def _unlanes(lanes: Any, shape: tuple[int, ...], axis: Axes) -> Any:
 def _others_forward(xp: Any, x: Any, axis: Axes) -> Any:
     lanes = _lanes(x, axis)
     with np.errstate(all="ignore"):
-        if xp is np and lanes.size >= LARGE:  # by native code
+        if xp is np and lanes.size >= LARGE:
+            # By native code; an operator, or `divide` of the small array first, would be NumPy's.
             product = _prod(lanes, axis=(lanes.ndim - 1,), keepdims=True)
             others = call(registry["divide"], (product, lanes), {})
         else:

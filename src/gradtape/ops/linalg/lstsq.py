@@ -25,6 +25,7 @@ from gradtape.core.tensor import Tensor, concrete, innermost
 from gradtape.errors import ArgumentError, ConversionError, NotDifferentiableError
 from gradtape.ops.cast import astype, conj, real, stop_gradient
 from gradtape.ops.exponential import cbrt
+from gradtape.ops.join import stack
 from gradtape.ops.linalg.columns import in_columns
 from gradtape.ops.linalg.common import MATRIX, adjoint, square, without_effect
 from gradtape.ops.linalg.hermitian import mirrored
@@ -131,7 +132,7 @@ def _pinv_each(x: Any, cutoffs: Any, hermitian: bool) -> Any:
     found = [
         _pinv(matrices[i], rtol=float(cutoff), hermitian=hermitian) for i, cutoff in enumerate(each)
     ]
-    return reshape(functions["stack"](found), (*shape, x.shape[-1], x.shape[-2]))
+    return reshape(stack(found), (*shape, x.shape[-1], x.shape[-2]))
 
 
 @answers("scipy.linalg.pinvh")

@@ -33,24 +33,24 @@ def _along(
     x = real_floating(name, input)
     axes = (normalize_axis(axis, len(x.shape), name),)
     window = window_of(name, size, None, 1)
-    return _REDUCE[name[:7]](neighbours(name, x, window, axes, (mode,), cval, (origin,)), axis=0)
+    return _REDUCE[name[:7]](neighbours(name, x, window, axes, mode, cval, origin), axis=0)
 
 
 def _over(
-    name: str, input: ArrayLike, size: Any, footprint: Any, output: Any, options: Any, cval: Any,
-    axes: Axis,
+    name: str, input: ArrayLike, size: Any, footprint: Any, output: Any, mode: Any, cval: Any,
+    origin: Any, axes: Axis,
 ) -> Array:  # fmt: skip
     refuse_output(name, output)
     x = real_floating(name, input)
     chosen = normalize_axes(axes, len(x.shape), name)
-    modes, origins = (per_axis(name, what, value, len(chosen)) for what, value in options.items())
     if footprint is not None or size is None:
         window = window_of(name, size, footprint, len(chosen))
-        return _REDUCE[name[:7]](neighbours(name, x, window, chosen, modes, cval, origins), axis=0)
-    sizes = per_axis(name, "size", size, len(chosen))
+        return _REDUCE[name[:7]](neighbours(name, x, window, chosen, mode, cval, origin), axis=0)
+    given = {"size": size, "mode": mode, "origin": origin}
+    options = (per_axis(name, what, value, len(chosen)) for what, value in given.items())
     # A box is one window along each axis after the other.
-    for axis, one, mode, origin in zip(chosen, sizes, modes, origins, strict=True):
-        x = _along(name, x, one, axis, None, mode, cval, origin)
+    for axis, one, beyond, moved in zip(chosen, *options, strict=True):
+        x = _along(name, x, one, axis, None, beyond, cval, moved)
     return x
 
 
@@ -140,8 +140,7 @@ def maximum_filter(
            [1., 1., 1.],
            [0., 1., 1.]])
     """
-    options = {"mode": mode, "origin": origin}
-    return _over("maximum_filter", input, size, footprint, output, options, cval, axes)
+    return _over("maximum_filter", input, size, footprint, output, mode, cval, origin, axes)
 
 
 @answers("scipy.ndimage.minimum_filter")
@@ -173,5 +172,4 @@ def minimum_filter(
     array([[1., 1.],
            [1., 1.]])
     """
-    options = {"mode": mode, "origin": origin}
-    return _over("minimum_filter", input, size, footprint, output, options, cval, axes)
+    return _over("minimum_filter", input, size, footprint, output, mode, cval, origin, axes)

@@ -13,6 +13,7 @@ from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, as_shape, normalize_axis
 from gradtape.ops.cast import astype
+from gradtape.ops.index import getitem
 from gradtape.ops.join import stack
 from gradtape.ops.ndimage.prefilter import check_mode, check_order, spline_filter1d
 from gradtape.ops.ndimage.sample import sample
@@ -144,7 +145,7 @@ def _number_per_axis(name: str, what: str, value: Any, ndim: int) -> Any:
 
 
 def _item(x: Any, *index: int) -> Any:
-    return functions["getitem"](x, index)
+    return getitem(x, index)
 
 
 @answers("scipy.ndimage.shift")
@@ -276,7 +277,7 @@ def affine_transform(
     ndim = len(x.shape)
     shape = x.shape if output_shape is None else as_shape(output_shape, "affine_transform")
     if matrix.shape in ((ndim, ndim + 1), (ndim + 1, ndim + 1)):
-        offset = functions["getitem"](matrix, (slice(0, ndim), ndim))
+        offset = getitem(matrix, (slice(0, ndim), ndim))
     elif matrix.shape not in ((ndim, ndim), (ndim,)) or len(shape) != ndim:
         raise ShapeError(
             f"affine_transform: came an array of shape {x.shape}, a matrix of shape {matrix.shape} "

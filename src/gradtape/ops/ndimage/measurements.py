@@ -16,8 +16,9 @@ import numpy as np
 from gradtape.core.define import answers, functions
 from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_array
-from gradtape.ops.exponential import sqrt
+from gradtape.ops.cast import real_product
 from gradtape.ops.gather import gather_leading, scatter
+from gradtape.ops.moments import root
 from gradtape.ops.reduce import max as max_of, min as min_of
 from gradtape.ops.select import where
 from gradtape.ops.shape import reshape
@@ -134,12 +135,12 @@ def variance(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Arra
     """
     regions = _regions("variance", input, labels, index)
     apart = regions.values - gather_leading(regions.means(regions.values), regions.region)
-    return regions.result(regions.means(functions["real"](apart * functions["conj"](apart))))
+    return regions.result(regions.means(real_product(apart, apart)))
 
 
 @answers("scipy.ndimage.standard_deviation")
 def standard_deviation(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
-    """The root of `gt.ndimage.variance`; its derivative is NaN where that is 0.
+    """The root of `gt.ndimage.variance`; its derivative is 0 where that is, as of `gt.std`.
 
     Args:
         input: The array.
@@ -149,7 +150,7 @@ def standard_deviation(input: ArrayLike, /, labels: Any = None, index: Any = Non
     >>> gt.ndimage.standard_deviation(np.array([1.0, 2.0, 4.0]), [1, 2, 2], 2)
     np.float64(1.0)
     """
-    return sqrt(variance(input, labels, index))
+    return root(variance(input, labels, index))
 
 
 @answers("scipy.ndimage.center_of_mass")

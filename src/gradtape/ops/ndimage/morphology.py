@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers, functions
+from gradtape.core.define import answers
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.cast import astype
+from gradtape.ops.index import getitem
 from gradtape.ops.ndimage.windows import (
     neighbours,
     per_axis,
@@ -17,6 +18,7 @@ from gradtape.ops.ndimage.windows import (
     refuse_output,
     window_of,
 )
+from gradtape.ops.rearrange import flip
 from gradtape.ops.reduce import max as max_of, min as min_of
 from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike, Axis
@@ -28,10 +30,6 @@ def _extreme(
 ) -> Array:  # fmt: skip
     """The largest x + structure of a turned window, or the smallest x − structure of one."""
     chosen = normalize_axes(axes, len(x.shape), name)
-    modes, origins = (
-        per_axis(name, what, value, len(chosen))
-        for what, value in (("mode", mode), ("origin", origin))
-    )
     if structure is not None:
         structure = as_array(structure)
         footprint = np.ones(structure.shape, bool) if footprint is None else footprint
@@ -43,13 +41,13 @@ def _extreme(
         )
     if dilate:
         window = np.flip(window)
-        structure = None if structure is None else functions["flip"](structure)
+        structure = None if structure is None else flip(structure)
         # A window that is turned around has another middle if its size is even.
-        sizes = zip(origins, window.shape, strict=True)
-        origins = [-one - (n % 2 == 0) for one, n in sizes]
-    found = neighbours(name, x, window, chosen, modes, cval, origins)
+        origins = zip(per_axis(name, "origin", origin, len(chosen)), window.shape, strict=True)
+        origin = [-one - (n % 2 == 0) for one, n in origins]
+    found = neighbours(name, x, window, chosen, mode, cval, origin)
     if structure is not None:
-        raised = functions["getitem"](structure, tuple(np.nonzero(window)))
+        raised = getitem(structure, tuple(np.nonzero(window)))
         raised = astype(reshape(raised, (-1,) + (1,) * len(x.shape)), x.dtype, copy=False)
         found = found + raised if dilate else found - raised
     return max_of(found, axis=0) if dilate else min_of(found, axis=0)

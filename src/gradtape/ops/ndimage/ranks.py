@@ -12,7 +12,6 @@ from gradtape.ops.arguments import normalize_axes
 from gradtape.ops.ndimage.windows import (
     floating,
     neighbours,
-    per_axis,
     real_floating,
     refuse_output,
     window_of,
@@ -44,15 +43,11 @@ def _ranked(
     x = real_floating(name, input)
     chosen = normalize_axes(axes, len(x.shape), name)
     window = window_of(name, size, footprint, len(chosen))
-    modes, origins = (
-        per_axis(name, what, value, len(chosen))
-        for what, value in (("mode", mode), ("origin", origin))
-    )
     count = int(window.sum())
     rank = rank_of(count)
     if not 0 <= rank < count:
         raise ArgumentError(f"{name}: came a rank of {rank} for a window of {count} elements")
-    return of_rank(neighbours(name, x, window, chosen, modes, cval, origins), rank)
+    return of_rank(neighbours(name, x, window, chosen, mode, cval, origin), rank)
 
 
 @answers("scipy.ndimage.rank_filter")
@@ -205,12 +200,8 @@ def vectorized_filter(
     x = floating(name, input)
     chosen = normalize_axes(axes, len(x.shape), name)
     window = window_of(name, size, footprint, len(chosen))
-    modes, origins = (
-        per_axis(name, what, value, len(chosen))
-        for what, value in (("mode", mode), ("origin", 0 if origin is None else origin))
-    )
-    cval = 0.0 if cval is None else cval
-    found = moveaxis(neighbours(name, x, window, chosen, modes, cval, origins), 0, -1)
+    cval, origin = 0.0 if cval is None else cval, 0 if origin is None else origin
+    found = moveaxis(neighbours(name, x, window, chosen, mode, cval, origin), 0, -1)
     if footprint is not None:
         return function(found, axis=-1)
     found = reshape(found, (*found.shape[:-1], *window.shape))

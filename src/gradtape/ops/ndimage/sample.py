@@ -16,10 +16,11 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
-from gradtape.core.define import broadcast_sizes, functions, general, unbroadcast
+from gradtape.core.define import broadcast_sizes, general, unbroadcast
 from gradtape.core.op import Op
 from gradtape.ops.arguments import Batch
 from gradtape.ops.cast import conj_if_complex, real
+from gradtape.ops.index import getitem
 from gradtape.ops.join import stack
 from gradtape.ops.linalg.stacks import batch_first
 
@@ -194,7 +195,7 @@ def _once_more(derivative: Derivative, order: int) -> list[tuple[int, Derivative
 
 
 def _row(coordinates: Any, k: int) -> Any:
-    return functions["getitem"](coordinates, (Ellipsis, k, slice(None)))
+    return getitem(coordinates, (Ellipsis, k, slice(None)))
 
 
 def _by_coordinates(

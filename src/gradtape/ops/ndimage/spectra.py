@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers, functions
+from gradtape.core.define import answers
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
 from gradtape.ops.exponential import exp
 from gradtape.ops.fft.common import complex_dtype, real_dtype
 from gradtape.ops.ndimage.windows import per_axis, refuse_output
+from gradtape.ops.shape import reshape
+from gradtape.ops.trigonometric import sinc
 from gradtape.typing import Array, ArrayLike
 
 Factor = Callable[[Any, Any], Any]
@@ -41,7 +43,7 @@ def _multiplied(
             x = astype(x, complex_dtype(x.dtype), copy=False)
         kind = complex_dtype if weights.dtype.kind == "c" else real_dtype
         weights = astype(weights, kind(x.dtype), copy=False)
-        x = x * functions["reshape"](weights, (size,) + (1,) * (ndim - at - 1))
+        x = x * reshape(weights, (size,) + (1,) * (ndim - at - 1))
     return x
 
 
@@ -87,7 +89,7 @@ def fourier_uniform(
     """
     return _multiplied(
         "fourier_uniform", input, "size", size, n, axis, output,
-        lambda f, width: functions["sinc"](f * width),
+        lambda f, width: sinc(f * width),
     )  # fmt: skip
 
 

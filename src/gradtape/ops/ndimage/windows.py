@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import functions
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.index import getitem
 from gradtape.ops.join import stack
 from gradtape.ops.pad import pad
 from gradtape.ops.signal.parts import padded
@@ -131,12 +131,15 @@ def surrounded(
 
 
 def neighbours(
-    name: str, x: Array, footprint: Any, axes: Sequence[int], modes: Any, cval: Any, origins: Any
+    name: str, x: Array, footprint: Any, axes: Sequence[int], mode: Any, cval: Any, origin: Any
 ) -> Array:
     """For each True of a window over some axes, what lies there seen from each element.
 
-    They come along a new first axis, in the order of `np.argwhere(footprint)`.
+    They come along a new first axis, in the order of `np.argwhere(footprint)`. What lies beyond the
+    ends, and by how much the window is moved, is said for all axes or for each.
     """
+    modes = per_axis(name, "mode", mode, len(axes))
+    origins = per_axis(name, "origin", origin, len(axes))
     sizes = dict(zip(axes, footprint.shape, strict=True))
     around = surrounded(name, x, sizes, modes, cval, origins)
     found = []
@@ -144,5 +147,5 @@ def neighbours(
         index = [slice(None)] * len(x.shape)
         for axis, start in zip(axes, place, strict=True):
             index[axis] = slice(start, start + x.shape[axis])
-        found.append(functions["getitem"](around, tuple(index)))
+        found.append(getitem(around, tuple(index)))
     return stack(found)

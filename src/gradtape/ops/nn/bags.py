@@ -15,6 +15,7 @@ from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import Batch, as_array
 from gradtape.ops.cast import astype
 from gradtape.ops.gather import as_indices, take_along_axis
+from gradtape.ops.index import getitem
 from gradtape.ops.nn.distances import in_front
 from gradtape.ops.nn.embedding import add_rows, read_rows, row_number, table_of
 from gradtape.ops.nn.known import known_values
@@ -81,7 +82,7 @@ def _starts(
     if len(starts.shape) != 1:
         raise ShapeError(f"{name}: came offsets of shape {starts.shape}; needed one axis")
     _check_offsets(name, starts, indices.shape[0], include_last)
-    return indices, functions["getitem"](starts, slice(0, -1)) if include_last else starts
+    return indices, getitem(starts, slice(0, -1)) if include_last else starts
 
 
 def _check_offsets(name: str, offsets: Any, count: int, include_last: bool) -> None:

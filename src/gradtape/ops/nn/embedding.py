@@ -12,7 +12,7 @@ from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import functions, general
+from gradtape.core.define import general
 from gradtape.core.lowering import Elements, Reader, Scatter
 from gradtape.core.op import Op, Zero
 from gradtape.core.scalar import Scalar
@@ -20,6 +20,7 @@ from gradtape.errors import IndexingError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import Batch, as_array
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.gather import as_indices
+from gradtape.ops.index import getitem
 from gradtape.ops.select import mask, where
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.typing import Array, ArrayLike
@@ -256,4 +257,4 @@ def embedding(
     if skip is None:
         return rows
     padding = reshape(indices == skip, (*indices.shape, 1))
-    return where(padding, functions["getitem"](stop_gradient(weight), skip), rows)
+    return where(padding, getitem(stop_gradient(weight), skip), rows)

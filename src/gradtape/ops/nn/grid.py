@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import functions
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, as_shape
 from gradtape.ops.arithmetic import absolute, fmod
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.comparison import logical_and, logical_or
+from gradtape.ops.index import getitem
 from gradtape.ops.join import stack
 from gradtape.ops.like import ones_like
 from gradtape.ops.matmul import matmul
@@ -175,7 +175,7 @@ def _joined(chosen: Sequence[tuple[Any, Any, Any]], sizes: Sequence[int]) -> tup
 
 def _coordinate(grid: Any, axis: int) -> Any:
     """What a grid says about a spatial axis; it names the last one first."""
-    return functions["getitem"](grid, (..., grid.shape[-1] - 1 - axis))
+    return getitem(grid, (..., grid.shape[-1] - 1 - axis))
 
 
 def _check(x: Any, grid: Any, mode: str, padding_mode: str) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import functions
 from gradtape.core.large import LARGE
 from gradtape.core.tensor import Tensor, is_extended_float
 from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, as_shape
 from gradtape.ops.cast import astype
+from gradtape.ops.inspection import finfo
 from gradtape.ops.nn.standardize import standardized
 from gradtape.ops.reduce import floats
 from gradtape.ops.shape import moveaxis, reshape
@@ -139,7 +139,7 @@ def rms_norm(
     shape = _trailing("rms_norm", x, normalized_shape)
     weight = parameter("rms_norm", "a weight", weight, shape)
     if eps is None:
-        eps = float(functions["finfo"](x.dtype).eps)
+        eps = float(finfo(x.dtype).eps)
     return _over_trailing(x, shape, weight, None, eps, False)
 
 

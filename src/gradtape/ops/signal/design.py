@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers, functions
+from gradtape.core.define import answers
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype, real
 from gradtape.ops.exponential import sqrt
+from gradtape.ops.index import getitem
 from gradtape.ops.join import stack
 from gradtape.ops.product import prod
 from gradtape.ops.shape import reshape
@@ -28,7 +29,7 @@ from gradtape.ops.signal.zpk import (
     rising,
     zpk2sos,
 )
-from gradtape.ops.trigonometric import cos, tan
+from gradtape.ops.trigonometric import arcsinh, cos, cosh, sinh, tan
 from gradtape.typing import Array, ArrayLike
 
 _BANDS = {
@@ -56,9 +57,9 @@ def _chebyshev(n: int, ripple: Any) -> Zpk:
     if n == 0:
         return np.zeros(0), np.zeros(0), 10 ** (-ripple / 20)
     square = 10 ** (0.1 * as_array(ripple)) - 1.0
-    mu = functions["arcsinh"](1 / sqrt(square)) / n
+    mu = arcsinh(1 / sqrt(square)) / n
     # −sinh(μ + iθ), in parts
-    poles = -(_sinh(mu) * np.cos(_angles(n)) + 1j * (_cosh(mu) * np.sin(_angles(n))))
+    poles = -(sinh(mu) * np.cos(_angles(n)) + 1j * (cosh(mu) * np.sin(_angles(n))))
     gain = real(prod(-poles))
     return np.zeros(0), poles, gain if n % 2 else gain / sqrt(1 + square)
 
@@ -67,19 +68,11 @@ def _inverse_chebyshev(n: int, attenuation: Any) -> Zpk:
     """With ripples, of so many decibels less, where it does not let pass."""
     if n == 0:
         return np.zeros(0), np.zeros(0), 1.0
-    mu = functions["arcsinh"](sqrt(10 ** (0.1 * as_array(attenuation)) - 1.0)) / n
+    mu = arcsinh(sqrt(10 ** (0.1 * as_array(attenuation)) - 1.0)) / n
     angles = _angles(n)
     zeros = 1j / np.sin(angles[np.arange(1 - n, n, 2) != 0])
-    poles = 1 / -(_sinh(mu) * np.cos(angles) + 1j * (_cosh(mu) * np.sin(angles)))
+    poles = 1 / -(sinh(mu) * np.cos(angles) + 1j * (cosh(mu) * np.sin(angles)))
     return zeros, poles, real(prod(-poles) / np.prod(-zeros))
-
-
-def _sinh(x: Any) -> Any:
-    return functions["sinh"](x)
-
-
-def _cosh(x: Any) -> Any:
-    return functions["cosh"](x)
 
 
 def _of_scipy(name: str, *args: Any) -> Zpk:
@@ -113,7 +106,7 @@ def _frequencies(name: str, Wn: ArrayLike, count: int, analog: bool, fs: Any) ->
         )
     edges = reshape(astype(edges, np.float64, copy=False), (count,))
     edges = edges if analog else 4 * tan(np.pi / 2 * edges)
-    return [functions["getitem"](edges, i) for i in range(count)]
+    return [getitem(edges, i) for i in range(count)]
 
 
 def _designed(

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers, functions
+from gradtape.core.define import answers
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cumulative import cumsum
+from gradtape.ops.index import getitem
 from gradtape.ops.join import concatenate, stack
 from gradtape.ops.pad import crop, pad_constant
 from gradtape.ops.rearrange import flip
@@ -176,7 +177,7 @@ def sections_of(name: str, sos: ArrayLike) -> Array:
 
 def _of_section(sos: Array, i: int) -> tuple[Array, Array]:
     """b₀ b₁ b₂ and a₀ a₁ a₂ of a section, divided by a₀."""
-    row = functions["getitem"](sos, i)
+    row = getitem(sos, i)
     first = part(row, 3, 4)
     return part(row, 0, 3) / first, part(row, 3, None) / first
 
@@ -219,7 +220,7 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, /, axis: int = -1, zi: Any = None) -> 
     ends = []
     for i in range(count):
         b, a = _of_section(sos, i)
-        y, end = filter_over(b, part(a, 1, None), y, functions["getitem"](states, i))
+        y, end = filter_over(b, part(a, 1, None), y, getitem(states, i))
         ends.append(end)
     y = moveaxis(y, -1, axis)
     return y if zi is None else (y, moveaxis(stack(ends), -1, axis + 1))

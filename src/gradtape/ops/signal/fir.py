@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers, functions
+from gradtape.core.define import answers
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype
+from gradtape.ops.index import getitem
 from gradtape.ops.join import concatenate
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import reshape
@@ -117,6 +118,6 @@ def firwin(
     h = sum_of(signs * waves, axis=0) * _window(window, numtaps, width, half_rate)
     if not scale:
         return h
-    low, high = functions["getitem"](bands, 0), functions["getitem"](bands, 1)
+    low, high = getitem(bands, 0), getitem(bands, 1)
     middle = 0.0 if zero else 1.0 if last and count == 1 else (low + high) / 2
     return h / sum_of(h * cos(np.pi * places * middle))

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import functions
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
+from gradtape.ops.index import getitem
 from gradtape.ops.join import concatenate
 from gradtape.ops.pad import pad, pad_constant
 from gradtape.ops.rearrange import flip
@@ -23,7 +23,7 @@ _CONTINUED = {"zeros": "constant", "constant": "edge", "even": "reflect"}
 
 def part(x: Any, start: int | None, stop: int | None, step: int | None = None) -> Any:
     """Elements along the last axis."""
-    return functions["getitem"](x, (Ellipsis, slice(start, stop, step)))
+    return getitem(x, (Ellipsis, slice(start, stop, step)))
 
 
 def signal_along(name: str, x: ArrayLike, axis: int) -> tuple[Array, int]:

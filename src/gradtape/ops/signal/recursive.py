@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import broadcast_sizes, functions, general, unbroadcast
+from gradtape.core.define import broadcast_sizes, general, unbroadcast
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.stacks import batch_stacks
 from gradtape.ops.rearrange import flip
+from gradtape.ops.shape import broadcast_to
 from gradtape.ops.signal.direct import convolve_over, turned
 from gradtape.ops.signal.parts import part
 
@@ -64,7 +65,7 @@ def _backwards(a: Any, ct: Any, ct_end: Any) -> Any:
     state = -part(met, order - 1, None)
     w, _ = filter_over(one, a, flip(ct, -1), state)
     lead = w.shape[:-1]
-    return concatenate([flip(w, -1), functions["broadcast_to"](ct_end, (*lead, order))], -1)
+    return concatenate([flip(w, -1), broadcast_to(ct_end, (*lead, order))], -1)
 
 
 def _vjp(
@@ -100,7 +101,7 @@ def _jvp(tangents: Sequence[Any], outs: Any, b: Any, a: Any, x: Any, state: Any)
         terms.append(filter_over(b, a, dx, rest if dstate is None else dstate))
     changes = [list(parts) for parts in zip(*terms, strict=True)]
     return tuple(
-        functions["broadcast_to"](sum(parts[1:], parts[0]), out.shape)
+        broadcast_to(sum(parts[1:], parts[0]), out.shape)
         for parts, out in zip(changes, outs, strict=True)
     )
 

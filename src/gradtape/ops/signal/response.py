@@ -13,6 +13,7 @@ from gradtape.ops.arithmetic import absolute
 from gradtape.ops.arrays.known import values_of
 from gradtape.ops.cast import conj_if_complex, real
 from gradtape.ops.exponential import exp
+from gradtape.ops.index import getitem
 from gradtape.ops.product import prod
 from gradtape.ops.rearrange import flip
 from gradtape.ops.select import where
@@ -108,8 +109,8 @@ def freqz_sos(
     sos = sections_of("freqz_sos", sos)
     w, given = _angles(worN, whole, fs)
     waves = exp(-1j * (reshape(w, (*w.shape, 1)) * np.arange(3)))
-    part = functions["getitem"]
-    above, below = (waves @ (part(sos, (slice(None), s)).mT + 0j) for s in (slice(3), slice(3, 6)))
+    halves = (getitem(sos, (slice(None), s)) for s in (slice(3), slice(3, 6)))
+    above, below = (waves @ (half.mT + 0j) for half in halves)
     return given, prod(above / below, axis=-1)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers, functions
+from gradtape.core.define import answers
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
 from gradtape.ops.cast import astype
@@ -16,6 +16,7 @@ from gradtape.ops.fft.fourier import fft, fftn, ifft, ifftn
 from gradtape.ops.fft.real import irfft, rfft
 from gradtape.ops.join import concatenate
 from gradtape.ops.pad import pad_constant
+from gradtape.ops.rearrange import flip, roll
 from gradtape.ops.reduce import mean
 from gradtape.ops.shape import moveaxis
 from gradtape.ops.signal.parts import part
@@ -221,7 +222,7 @@ def _resampled_real(x: Any, num: int, weights: Any) -> Any:
     spectrum = rfft(x)
     if weights is not None:
         # A coefficient stands for itself and its mirror image.
-        mirrored = functions["roll"](functions["flip"](weights, 0), 1, 0)
+        mirrored = roll(flip(weights, 0), 1, 0)
         half = part((weights + mirrored) / 2, 0, n // 2 + 1)
         spectrum = spectrum * astype(half, real_dtype(spectrum.dtype), copy=False)
     m = min(num, n)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers, functions
+from gradtape.core.define import answers
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arrays.known import values_if_known
 from gradtape.ops.gather import take
+from gradtape.ops.index import getitem
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.lstsq import lstsq
 from gradtape.ops.pad import pad_constant
@@ -237,5 +238,5 @@ def sosfiltfilt(
 
 def _missing(sos: Any) -> Any:
     """How many coefficients the filter has less than its sections allow for: b₂ and a₂ of 0."""
-    last = functions["getitem"](sos, (slice(None), slice(2, None, 3)))
+    last = getitem(sos, (slice(None), slice(2, None, 3)))
     return min_of(sum_of(last == 0, axis=0))

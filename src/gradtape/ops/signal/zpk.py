@@ -19,6 +19,7 @@ from gradtape.ops.arrays.known import values_if_known, values_of
 from gradtape.ops.cast import astype, real
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.gather import take
+from gradtape.ops.index import getitem
 from gradtape.ops.join import concatenate, stack
 from gradtape.ops.product import prod
 from gradtape.ops.shape import broadcast_to, reshape
@@ -250,10 +251,11 @@ def sos2tf(sos: ArrayLike, /) -> tuple[Array, Array]:
     (array([1., 1., 0.]), array([ 1. , -0.5,  0. ]))
     """
     sos = sections_of("sos2tf", sos)
-    product, row = functions["polymul"], functions["getitem"]
-    b, a = part(row(sos, 0), 0, 3), part(row(sos, 0), 3, 6)
-    for i in range(1, sos.shape[0]):
-        b, a = product(b, part(row(sos, i), 0, 3)), product(a, part(row(sos, i), 3, 6))
+    polymul = functions["polymul"]
+    rows = [getitem(sos, i) for i in range(sos.shape[0])]
+    b, a = part(rows[0], 0, 3), part(rows[0], 3, 6)
+    for row in rows[1:]:
+        b, a = polymul(b, part(row, 0, 3)), polymul(a, part(row, 3, 6))
     return b, a
 
 
@@ -368,9 +370,9 @@ def zpk2sos(
     size = max(z.shape[0], p.shape[0], 1)
     size += size % 2
     z, p = (_with(roots, 0.0, size - roots.shape[0]) for roots in (z, p))
-    pairs, part_of = _pairs(z, p), functions["getitem"]
-    first, second = (take(z, part_of(pairs, (slice(None), i))) for i in (0, 1))
-    third, fourth = (take(p, part_of(pairs, (slice(None), i))) for i in (2, 3))
+    pairs = _pairs(z, p)
+    first, second = (take(z, getitem(pairs, (slice(None), i))) for i in (0, 1))
+    third, fourth = (take(p, getitem(pairs, (slice(None), i))) for i in (2, 3))
     one = np.ones(size // 2)
     gains = concatenate([reshape(k, (1,)), one[1:]])
     above = [gains, gains * -real(first + second), gains * real(first * second)]

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import functions
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.arithmetic import absolute
 from gradtape.ops.cast import astype, conj_if_complex
 from gradtape.ops.gather import gather_leading, scatter
 from gradtape.ops.join import concatenate
@@ -265,7 +265,7 @@ class SparseArray:
 
     def __abs__(self) -> SparseArray:
         s = self.in_order()
-        return s.with_data(functions["abs"](s.data))
+        return s.with_data(absolute(s.data))
 
     def __neg__(self) -> SparseArray:
         return self.with_data(-self.data)
