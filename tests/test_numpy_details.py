@@ -171,6 +171,19 @@ def test_nan_to_num_of_half_a_complex_number() -> None:
     np.testing.assert_array_equal(tangent, [3j, 2, 2 + 3j])
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(lambda x: gt.std(x, mean=np.array([2.0])), id="around a mean"),
+        pytest.param(lambda x: gt.std(x, where=V > 1), id="of some"),
+        pytest.param(gt.nanstd, id="without NaN"),
+        pytest.param(gt.ndimage.standard_deviation, id="of an image"),
+    ],
+)
+def test_a_spread_of_everything_is_a_scalar_of_numpy(call: Any) -> None:
+    assert type(call(V)) is np.float64
+
+
 def test_what_is_not_the_extreme_has_gradient_zero() -> None:
     # The cotangent of the root is infinite at 0.
     x = np.array([-1.0, 0.0, -2.0])

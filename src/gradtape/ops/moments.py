@@ -209,8 +209,8 @@ _std = general(
 
 def root(variance: Any) -> Any:
     """The root with the derivative 0 at 0, as `_std` has it."""
-    positive = variance > 0
-    return where_of(positive, sqrt(where_of(positive, variance, 1)), 0 * variance)
+    spread = variance != 0
+    return sqrt(where_of(spread, variance, 1)) * spread
 
 
 @public(np.std)
