@@ -206,12 +206,14 @@ def _reduction(form: Reduction, operands: Any, params: Any) -> Any:
 
 
 def _scan(form: Scan, operands: Any, params: Any, out: Aval) -> Any:
-    array = np.asarray(operands[0], out.dtype)
     promotion.native(Operand(operands[0]).aval.dtype)
-    if params.get("reverse", False):
-        array = np.flip(array, params["axis"])
-    parts = COMBINE[form.combine].accumulate(array, axis=params["axis"], dtype=out.dtype)
-    return np.flip(parts, params["axis"]) if params.get("reverse", False) else parts
+    step = -1 if params.get("reverse", False) else 1
+    x, *factors = (np.moveaxis(operand, params["axis"], 0)[::step] for operand in operands)
+    result = np.array(x, out.dtype)
+    for k in range(1, len(result)):
+        before = factors[0][k] * result[k - 1] if factors else result[k - 1]
+        result[k] = COMBINE[form.combine](before, result[k])
+    return np.moveaxis(result[::step], 0, params["axis"])
 
 
 def _scatter(form: Scatter, operands: Any, params: Any, out: Aval) -> Any:

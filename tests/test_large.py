@@ -54,6 +54,7 @@ ROWS: dict[str, Callable[[Any], Any]] = {
     "log_softmax": gt.log_softmax,
     "cumsum": lambda x: gt.cumsum(x, -1),
     "cumprod": lambda x: gt.cumprod(1 + x / 100, -1),
+    "cumprod-zeros": lambda x: gt.cumprod(gt.round(2 * x) / 2, -1),
 }
 OF_THREE_AXES: dict[str, Callable[[Any], Any]] = {
     "sum-first-two": lambda x: gt.sum(x, (0, 1), keepdims=True),
@@ -121,6 +122,16 @@ def test_rows(kernels: Any, name: str, dtype: Any) -> None:
     reduced = {"sum-first": set(), "norm": {"vector_norm"}, "std": {"std"}}
     expected = reduced.get(name, {name.partition("-")[0]})
     assert expected <= used(kernels)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(91, 406), (2, 91, 203), (36_946,)], ids=str)
+@pytest.mark.parametrize("function", [gt.cumsum, gt.cumprod])
+def test_scans_along_other_axes(kernels: Any, function: Any, shape: Any, dtype: Any) -> None:
+    x = 1 + np.random.default_rng(0).normal(size=shape).astype(dtype) / 100
+    x.reshape(-1)[::7_777] = 0
+    assert_as_without(kernels, lambda x: function(x, max(0, len(shape) - 2)), [x])
+    assert {key[0][0].name for key in kernels.planes._programs.made} == {function.__name__}
 
 
 @pytest.mark.parametrize("name", ROWS)

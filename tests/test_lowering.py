@@ -102,7 +102,7 @@ def assert_equal(op: Op, got: Any, expected: Any, operands: Any) -> None:
     """Bit for bit where an op only moves, compares or computes exactly; else within rounding."""
     expected = np.asarray(expected)
     assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
-    sums = isinstance(op.lower, Composite | Reduction) or op.name == "matmul"
+    sums = isinstance(op.lower, Composite | Reduction) or op.name in ("matmul", "recurrence")
     if expected.dtype.kind not in ("fc" if sums else "f"):
         np.testing.assert_array_equal(got, expected)
     elif sums:

@@ -15,11 +15,13 @@ from gradtape.core.call import call
 from gradtape.core.lowering import Scatter
 from gradtape.core.op import Op
 from gradtape.errors import IndexingError
+from gradtape.ops.recurrence import recurrence
 from jitcheck import assert_close
 from test_native_indexing import native, refused
 
 RNG = np.random.default_rng(1)
 Function = Callable[..., Any]
+COMPILED = gt.jit(recurrence, static_argnames=("axis", "reverse"))
 
 
 def equal(function: Function, *args: Any) -> None:
@@ -208,6 +210,35 @@ def test_scans_of_special_values() -> None:
         equal(function, x)
         got, expected = gt.jit(function)(x), [-0.0, 0.0 if function is np.cumsum else -0.0]
         np.testing.assert_array_equal(np.signbit(got[:2]), np.signbit(expected))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("shape", [(3, 4, 5), (1, 7, 1), (33, 2, 65), (2, 300, 100)])
+def test_recurrences(shape: tuple[int, ...], axis: int, reverse: bool) -> None:
+    for dtype in (np.float64, np.float32):
+        x, factor = RNG.normal(size=shape).astype(dtype), RNG.uniform(-1, 1, shape).astype(dtype)
+        got = COMPILED(x, factor, axis=axis, reverse=reverse)
+        assert_close(got, recurrence(x, factor, axis=axis, reverse=reverse), 64)
+
+
+@pytest.mark.parametrize("way", [recurrence, COMPILED], ids=["eager", "jit"])
+def test_a_recurrence_begins_without_its_factor(way: Function) -> None:
+    x, factor = np.array([-0.0, 1.0, 2.0]), np.array([np.inf, 3.0, np.nan])
+    got = way(x, factor, axis=0, reverse=False)
+    np.testing.assert_array_equal(got, [0.0, 1.0, np.nan])
+    assert np.signbit(got[0])
+
+
+@pytest.mark.parametrize("way", [recurrence, COMPILED], ids=["eager", "jit"])
+def test_factors_whose_product_overflows_meet_what_is_small(way: Function) -> None:
+    x, factor = np.zeros(200), np.full(200, 1e30)
+    x[100] = 1e-300
+    factor[110:] = 0.0
+    got = way(x, factor, axis=0, reverse=False)
+    np.testing.assert_allclose(got[100:110], 1e-300 * 10.0 ** (30 * np.arange(10)), rtol=1e-13)
+    assert not got[:100].any()
+    assert not got[110:].any()
 
 
 def test_scans_with_ops_around_them() -> None:

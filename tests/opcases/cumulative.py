@@ -8,9 +8,59 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import AxisError, UnsupportedError
+from gradtape.ops.recurrence import recurrence
 from opcases.case import At, OpCase, Raises, draw, with_torch
 
 DTYPES = (np.float64, np.float32, np.float16, np.int8, np.bool_, np.complex128)
+
+
+def one_by_one(x: Any, factor: Any, axis: int, reverse: bool) -> Any:
+    step = -1 if reverse else 1
+    x, factor = (np.moveaxis(v, axis, 0)[::step] for v in (x, factor))
+    out = x.copy()
+    for k in range(1, len(x)):
+        out[k] += factor[k] * out[k - 1]
+    return np.moveaxis(out[::step], 0, axis)
+
+
+RECURRENCES = [
+    OpCase(
+        recurrence,
+        (draw(2, 3), draw(2, 3, seed=1)),
+        one_by_one,
+        {"axis": 1, "reverse": False},
+        ops=("recurrence",),
+        label="recurrence",
+    ),
+    OpCase(
+        recurrence,
+        (draw(3, 2), draw(3, 2, seed=1)),
+        one_by_one,
+        {"axis": 0, "reverse": True},
+        ops=("recurrence",),
+        label="from the end",
+    ),
+    OpCase(
+        recurrence,
+        (draw(3) + 1j * draw(3, seed=1), draw(3, seed=2) + 1j * draw(3, seed=3)),
+        one_by_one,
+        {"axis": 0, "reverse": False},
+        ops=("recurrence",),
+        label="complex",
+        dtypes=(np.complex128,),
+    ),
+    OpCase(
+        recurrence,
+        (draw(100), draw(100, seed=1, high=0.9)),
+        one_by_one,
+        {"axis": 0, "reverse": True},
+        ops=("recurrence",),
+        label="blocks",
+        second_order=False,
+        batched=False,
+        rtol=4096,
+    ),
+]
 
 SAMPLES = [
     OpCase(
@@ -76,4 +126,4 @@ TORCH = {
     "accumulate": lambda torch, x: torch.cumsum(x, 0),
 }
 
-CASES = with_torch(TORCH, SAMPLES)
+CASES = [*with_torch(TORCH, SAMPLES), *RECURRENCES]

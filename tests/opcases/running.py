@@ -8,7 +8,6 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import AxisError, DTypeError, ShapeError, UnsupportedError
-from gradtape.ops.arrays.logcumsumexp import recurrence
 from opcases.case import At, OpCase, Raises, draw
 
 REAL = (np.float64, np.float32, np.float16, np.int8, np.bool_)
@@ -127,13 +126,6 @@ def logcumsumexp(x: Any, axis: int) -> Any:
     return np.logaddexp.accumulate(x, axis)
 
 
-def one_by_one(b: Any, r: Any) -> Any:
-    out = b.copy()
-    for k in range(1, b.shape[-1]):
-        out[..., k] += r[..., k] * out[..., k - 1]
-    return out
-
-
 LOGS = [
     OpCase(
         gt.logcumsumexp,
@@ -164,31 +156,6 @@ LOGS = [
         at=[At(([-INF, -INF, 0.0, -INF], 0), ([0.0, 0.0, 2.0, 0.0],))],
     ),
     OpCase(gt.logcumsumexp, (draw(2, 0), 1), logcumsumexp, label="empty"),
-    OpCase(
-        recurrence,
-        (draw(2, 3), draw(2, 3, seed=1)),
-        one_by_one,
-        ops=("recurrence",),
-        label="recurrence",
-    ),
-    OpCase(
-        recurrence,
-        (draw(3) + 1j * draw(3, seed=1), draw(3, seed=2) + 1j * draw(3, seed=3)),
-        one_by_one,
-        ops=("recurrence",),
-        label="complex",
-        dtypes=(np.complex128,),
-    ),
-    OpCase(
-        recurrence,
-        (draw(100), draw(100, seed=1, high=0.9)),
-        one_by_one,
-        ops=("recurrence",),
-        label="blocks",
-        second_order=False,
-        batched=False,
-        rtol=4096,
-    ),
 ]
 
 CASES = [
@@ -199,6 +166,6 @@ CASES = [
 ]
 
 NOT_NATIVE = dict.fromkeys(
-    ["cumulative_max", "cumulative_min", "extreme_holders", "logcumsumexp", "recurrence"],
+    ["cumulative_max", "cumulative_min", "extreme_holders", "logcumsumexp"],
     "each place needs the one before it, by more than a sum or product",
 )

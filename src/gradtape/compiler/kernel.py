@@ -290,7 +290,7 @@ def rewritten(
 
 def identity(name: str, dtype: np.dtype[Any]) -> int | float:
     """What a reduction starts from: combining with it changes nothing."""
-    if name in ("add", "or"):
+    if name in ("add", "or", "replace"):
         return 0
     if name == "multiply":
         return 1

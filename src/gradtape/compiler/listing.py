@@ -77,6 +77,8 @@ def _assignment(statement: Statement, texts: list[str]) -> str:
     target = statement.target
     if target.combine in _INFIX:
         return f"{target} {_INFIX[target.combine][0]}= {value}"
+    if target.combine == "replace":
+        return f"{target} = {value}"
     return f"{target} = {target.combine}({target}, {value})"
 
 

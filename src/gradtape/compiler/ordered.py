@@ -6,6 +6,7 @@ They have no loop that other ops could join, but what they read is computed in t
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -62,7 +63,7 @@ def _kernel(name: str, axes: Sequence[Axis], statements: Sequence[Statement], no
 
 
 def _scan(node: Node, lowering: Scan, puller: Puller, out: Buffer, name: str) -> Kernel:
-    """out[k] = out[k − 1] combined with x[k]; out[0] = x[0]."""
+    """out[k] = out[k − 1], times a factor if there are some, combined with x[k]; out[0] = x[0]."""
     along = node.params["axis"]
     # Along the last axis what there is so far is kept in a register, else in the result itself, so
     # that the last axis can be done in vectors.
@@ -77,19 +78,32 @@ def _scan(node: Node, lowering: Scan, puller: Puller, out: Buffer, name: str) ->
     if node.params.get("reverse", False):
         end = out.shape[along] - 1
         index[along], before[along] = end - step, end + 1 - step
-    element = convert(puller.element(node.operands[0], tuple(index)), out.dtype)
-    at = place(out, out.shape, tuple(index))
-    if last:
-        so_far = Accumulator("acc0", lowering.combine, out.dtype)
-        if lowering.combine == "add" and out.dtype.kind == "f":
-            so_far.start = -0.0  # 0 would lose the sign of a first element that is -0
+    element, *factors = (
+        convert(puller.element(operand, tuple(index)), out.dtype) for operand in node.operands
+    )
+    at, later = place(out, out.shape, tuple(index)), step > 0
+    if last and not factors:
+        so_far = _accumulator(lowering.combine, out)
         return _kernel(name, axes, [Accumulate(so_far, element), Store(at, so_far.running)], node)
+    combine = _COMBINE[lowering.combine]
+    if last:
+        so_far = _accumulator("replace", out)
+        factor = where(later, factors[0], constant(0, out.dtype))
+        value = combine(so_far.running * factor, element)
+        return _kernel(name, axes, [Accumulate(so_far, value), Store(at, value)], node)
     value = element
     if out.shape[along] > 1:
-        later = step > 0
         known = load(out, out.shape, tuple(before), later, weak=False)
-        value = where(later, _COMBINE[lowering.combine](known, element), element)
+        value = where(later, combine(math.prod(factors, start=known), element), element)
     return _kernel(name, axes, [Store(at, value)], node)
+
+
+def _accumulator(combine: str, out: Buffer) -> Accumulator:
+    """What the running result along the last axis is kept in."""
+    so_far = Accumulator("acc0", combine, out.dtype)
+    if combine in ("add", "replace") and out.dtype.kind == "f":
+        so_far.start = -0.0  # 0 would lose the sign of a first element that is -0
+    return so_far
 
 
 def _start(node: Node, lowering: Scatter, puller: Puller, out: Buffer, name: str) -> Kernel:

@@ -52,19 +52,6 @@ def batch_at_front(
     return out, 0 if op.outputs == 1 else (0,) * len(out)
 
 
-def batch_along_axis(
-    op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
-) -> tuple[Any, int]:
-    """Batching of an op of one input that works along its parameter `axis`, one or several.
-
-    The batch axis goes to the front and is left alone; the others move by one.
-    """
-    assert axes[0] is not None
-    own = params["axis"]
-    axis = tuple(a + 1 for a in own) if isinstance(own, tuple) else own + 1
-    return call(op, (move_batch_axis(args[0], axes[0]),), {**params, "axis": axis}), 0
-
-
 def batch_together(
     op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
 ) -> tuple[Any, int]:
@@ -75,6 +62,18 @@ def batch_together(
         for x, n in zip(args, axes, strict=True)
     ]
     return call(op, lined_up, params), 0
+
+
+def batch_along_axis(
+    op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
+) -> tuple[Any, int]:
+    """Batching of an op that works along its parameter `axis`, one or several, of all inputs.
+
+    The batch axis goes to the front and is left alone; the others move by one.
+    """
+    own = params["axis"]
+    axis = tuple(a + 1 for a in own) if isinstance(own, tuple) else own + 1
+    return batch_together(op, axes, args, {**params, "axis": axis})
 
 
 def move_batch_axis(arg: Any, axis: int, to: int = 0) -> Any:

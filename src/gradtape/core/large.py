@@ -71,7 +71,7 @@ def _kernels(op: Op) -> tuple[Any, ...]:
     """What may have native code for an op: by tiles, or else for the whole of its arrays."""
     if op.kind == "planewise":
         return (registry.kernels.planes,)
-    if op.kind == "axiswise":
+    if op.kind == "axiswise" or isinstance(op.lower, Scan):
         return registry.kernels, registry.kernels.planes
     return (registry.kernels,)
 

@@ -111,7 +111,8 @@ class Reduction(Lowering):
 class Scan(Lowering):
     """out[k] = x[0] combined with x[1] … x[k], in order, along the axis `params["axis"]`.
 
-    With `params["reverse"]` it begins at the other end.
+    With `params["reverse"]` it begins at the other end. The second operand, if the op has two, are
+    factors: out[k] = factor[k]·out[k − 1] combined with x[k].
 
     Attributes:
         combine: "add" or "multiply".

@@ -13,10 +13,8 @@ from gradtape.core.define import general, linear, public
 from gradtape.core.lowering import Scan
 from gradtape.ops.arguments import as_array, normalize_axis, refuse
 from gradtape.ops.cast import astype, conj_if_complex
-from gradtape.ops.index import part_of
-from gradtape.ops.join import concatenate
-from gradtape.ops.pad import pad_constant
-from gradtape.ops.shape import ravel, swapaxes
+from gradtape.ops.recurrence import backwards, previous, recurrence
+from gradtape.ops.shape import ravel
 from gradtape.typing import Array, ArrayLike
 
 
@@ -84,49 +82,20 @@ def cumsum(
 # ---- cumprod ------------------------------------------------------------------------------------
 
 
-def _steps(x: Any) -> list[tuple[int, Any]]:
-    """The steps of a cumulative product along the last axis by doubling, without division.
-
-    In a step of width w each element is multiplied by the one w places before it; after steps of
-    1, 2, 4, … each has met all before it.
-    """
-    size, width = x.shape[-1], 1
-    steps = []
-    while width < size:
-        steps.append((width, x))
-        met = part_of(x, width, size) * part_of(x, 0, size - width)
-        x = concatenate([part_of(x, 0, width), met], -1)
-        width *= 2
-    return steps
-
-
-def _cumprod_vjp(ct: Any, _out: Any, x: Any, axis: int) -> Any:
-    ct, size = swapaxes(conj_if_complex(ct), axis, -1), x.shape[axis]
-    for width, c in reversed(_steps(swapaxes(x, axis, -1))):
-        later = part_of(ct, width, size)
-        ahead = concatenate([part_of(ct, 0, width), later * part_of(c, 0, size - width)], -1)
-        none = ((0, 0),) * (len(ct.shape) - 1)
-        back = later * part_of(c, width, size)
-        ct = ahead + pad_constant(back, widths=(*none, (0, width)), fill=0)
-    return conj_if_complex(swapaxes(ct, axis, -1))
-
-
-def _cumprod_jvp(tangents: Any, _out: Any, x: Any, axis: int) -> Any:
-    tangent, size = swapaxes(tangents[0], axis, -1), x.shape[axis]
-    for width, c in _steps(swapaxes(x, axis, -1)):
-        met = part_of(tangent, width, size) * part_of(c, 0, size - width)
-        met = met + part_of(c, width, size) * part_of(tangent, 0, size - width)
-        tangent = concatenate([part_of(tangent, 0, width), met], -1)
-    return swapaxes(tangent, axis, -1)
-
-
-# By the product rule through the steps above; zeros are elements like any other.
+# out[k] = out[k − 1]·x[k]; d out[k] = out[k − 1]·dx[k] + x[k]·d out[k − 1]: without a division, so
+# that zeros are elements like any other
 _cumprod = general(
     "cumprod",
     lambda xp, x, axis: x.cumprod(axis),
     infer=_infer,
-    vjps=(_cumprod_vjp,),
-    jvp=_cumprod_jvp,
+    vjps=(
+        lambda ct, out, x, axis: (
+            backwards(ct, x, axis, False) * conj_if_complex(previous(out, axis, False, 1))
+        ),
+    ),
+    jvp=lambda tangents, out, x, axis: recurrence(
+        tangents[0] * previous(out, axis, False, 1), x, axis=axis, reverse=False
+    ),
     batch=batch_along_axis,
     lower=Scan("multiply"),
 )

@@ -51,7 +51,9 @@ def instruction(b: Builder, part: Scalar, args: list[Value]) -> Value:
 
 
 def combine(b: Builder, name: str, x: Value, y: Value, dtype: DType) -> Value:
-    """What reductions combine by: add, multiply, maximum, minimum, and, or."""
+    """What reductions combine by: add, multiply, maximum, minimum, and, or, replace."""
+    if name == "replace":
+        return y
     table = _FLOAT if dtype.kind == "f" else _INTEGER
     if name in ("maximum", "minimum"):
         return _extreme(b, name, x, y, dtype)
