@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy.linalg import get_lapack_funcs
 
+import gradtape as gt
+from gradtape.errors import LinAlgError
 from gradtape.ops.linalg import lapack
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
@@ -55,6 +57,28 @@ def test_cholesky(dtype: str, lower: bool, order: Any) -> None:
     factor = potrf(a, lower=lower)[0]
     assert_same(potrs(factor, b, lower=lower), potrs2(factor, b, lower=lower))
     assert potrf(-a, lower=lower)[1] == potrf2(-a, lower=lower)[1] == 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_inversion(dtype: str) -> None:
+    (getrf, _), (getri, getri2) = both("getrf", dtype), both("getri", dtype)
+    lu, pivots, _ = getrf(matrix(dtype))
+    before = lu.copy()
+    assert_same(getri(lu, pivots, lwork=320), getri2(lu, pivots, lwork=320))
+    np.testing.assert_array_equal(lu, before)
+    np.fill_diagonal(lu, 0)
+    assert getri(lu, pivots)[1] == getri2(lu, pivots)[1] == 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("stack", [(), (2,), (0,)])
+def test_large_matrices_are_inverted(dtype: str, stack: tuple[int, ...]) -> None:
+    x = matrix(dtype, 130, 130) + 30 * np.eye(130, dtype=dtype)
+    x = np.broadcast_to(x, (*stack, 130, 130))
+    got = gt.linalg.inv(x)
+    assert_same([got], [np.linalg.inv(x)])
+    with pytest.raises(LinAlgError, match=r"inv: came .*Singular matrix"):
+        gt.linalg.inv(0 * x if 0 not in stack else np.zeros((130, 130), dtype))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

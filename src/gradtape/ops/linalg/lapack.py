@@ -126,6 +126,15 @@ def _getrs(
     return out, _call(routine, b"NTC"[trans : trans + 1], n, count, lu, rows, exchanged, out, rows)
 
 
+def _getri(routine: Any, dtype: Any, lu: Any, pivots: Any, lwork: int = 1) -> tuple[Any, int]:
+    """The inverse by L and U, with room for so many numbers besides."""
+    out = _columns(lu, dtype, copy=True)
+    n = len(out)
+    lwork = max(lwork, n, 1)
+    exchanged = np.add(pivots, 1, dtype=np.int64)
+    return out, _call(routine, n, out, max(n, 1), exchanged, np.empty(lwork, dtype), lwork)
+
+
 def _trtrs(
     routine: Any,
     dtype: Any,
@@ -148,5 +157,6 @@ _WRAPPERS: dict[str, Callable[..., Any]] = {
     "potrs": _potrs,
     "getrf": _getrf,
     "getrs": _getrs,
+    "getri": _getri,
     "trtrs": _trtrs,
 }
