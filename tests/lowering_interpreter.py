@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.special
 
+import gradtape as gt
 from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.lowering import (
@@ -265,10 +266,21 @@ def interpret(op: Op, operands: Any, params: Any, *, known: bool = True) -> Any:
             value = np.matmul(*(x.astype(out.dtype) for x in operands))
         else:
             assert isinstance(form, Composite)
-            value = form.function(*operands, **params)
+            with gt.using_mode(_Interpret()):
+                value = form.function(*map(Tensor, operands), **params)
     if op.outputs == 1:
         return _result(op, value, out)
     return [_result(op, *pair) for pair in zip(value, out, strict=True)]
+
+
+class _Interpret:
+    """A mode that interprets the lowerings of what an op is composed of."""
+
+    def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
+        if op.lower is None:
+            return proceed(op, args, params)
+        value = interpret(op, tuple(_raw(arg) for arg in args), params)
+        return Tensor(value) if op.outputs == 1 else [*map(Tensor, value)]
 
 
 def _result(op: Op, value: Any, out: Aval) -> Any:

@@ -134,6 +134,14 @@ def test_scans_along_other_axes(kernels: Any, function: Any, shape: Any, dtype: 
     assert {key[0][0].name for key in kernels.planes._programs.made} == {function.__name__}
 
 
+@pytest.mark.parametrize("strided", [False, True])
+def test_cross_products(kernels: Any, strided: bool) -> None:
+    arrays = [*np.random.default_rng(0).normal(size=(2, 30_000, 4 if strided else 3))[..., :3]]
+    assert_as_without(kernels, gt.cross, arrays)
+    programs = kernels.planes._programs.made if strided else kernels.compiled.kernels.made
+    assert any(program is not None for program in programs.values())
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_raw_arrays_give_the_bits_of_tensors(kernels: Any, name: str) -> None:
     x = np.random.default_rng(0).normal(size=(2, 91, 203))

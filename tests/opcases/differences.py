@@ -116,7 +116,7 @@ PRODUCTS = [
         gt.cross,
         (A, B),
         np.cross,
-        ops=("stack",),
+        ops=("cross",),
         dtypes=ALL,
         torch=lambda torch, a, b: torch.linalg.cross(a, b.expand(2, 3)),
         raises=[
@@ -129,10 +129,13 @@ PRODUCTS = [
         (draw(3, 2), draw(2, 3)),
         np.cross,
         {"axisa": 0, "axisb": 1, "axisc": 0},
-        ops=("stack",),
+        ops=("cross",),
         label="axes",
     ),
-    OpCase(gt.cross, (draw(3, 2), draw(3, 2)), np.cross, {"axis": 0}, ops=("stack",), label="axis"),
+    OpCase(gt.cross, (draw(3, 2), draw(3, 2)), np.cross, {"axis": 0}, ops=("cross",), label="axis"),
+    OpCase(gt.cross, (Z, B), np.cross, ops=("cross",), label="complex", dtypes=(np.complex128,)),
+    OpCase(gt.cross, (A.astype(np.float32), B), np.cross, ops=("cross",), label="mixed", dtypes=()),
+    OpCase(gt.cross, (A[:0], B), np.cross, ops=("cross",), label="empty"),
     # NumPy warns about vectors of two components.
     OpCase(
         gt.cross,

@@ -155,7 +155,7 @@ PARTS = [
         linalg.cross,
         (A, C),
         np.linalg.cross,
-        ops=["multiply"],
+        ops=["cross"],
         dtypes=DTYPES,
         raises=[
             Raises((draw(2), draw(2)), ShapeError, "cross.*3 components along axis -1"),

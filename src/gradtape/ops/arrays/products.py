@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import public
+from gradtape.core.batching import batch_along_axis
+from gradtape.core.define import general, public
+from gradtape.core.lowering import Composite
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype, conj_if_complex
@@ -19,6 +22,48 @@ from gradtape.typing import Array, ArrayLike
 
 # NumPy has them from 2.2 on.
 _NEWER = {name: [getattr(np, name)] if hasattr(np, name) else [] for name in ("matvec", "vecmat")}
+
+
+# ---- cross --------------------------------------------------------------------------------------
+
+
+def _forward(xp: Any, a: Any, b: Any, axis: int) -> Any:
+    out = xp.empty_like(a)
+    first, second, of_out = (xp.moveaxis(x, axis, 0) for x in (a, b, out))
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        of_out[k] = first[i] * second[j] - first[j] * second[i]
+    return out
+
+
+def _lowered(a: Any, b: Any, axis: int) -> Any:
+    (a0, a1, a2), (b0, b1, b2) = _components(a, axis), _components(b, axis)
+    return stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis)
+
+
+def _jvp(tangents: Any, _out: Any, a: Any, b: Any, axis: int) -> Any:
+    d_a, d_b = tangents
+    change = None if d_a is None else _cross(d_a, b, axis=axis)
+    if d_b is None:
+        return change
+    other = _cross(a, d_b, axis=axis)
+    return other if change is None else change + other
+
+
+# of two arrays of one shape and dtype; d(a×b) = da×b + a×db, and ct·(da×b) = da·(b×ct)
+_cross: Callable[..., Any] = general(
+    "cross",
+    _forward,
+    infer=lambda a, b, axis: a,
+    vjps=(
+        lambda ct, _out, _a, b, axis: _cross(conj_if_complex(b), ct, axis=axis),
+        lambda ct, _out, a, _b, axis: _cross(ct, conj_if_complex(a), axis=axis),
+    ),
+    jvp=_jvp,
+    batch=batch_along_axis,
+    kind="axiswise",
+    lower=Composite(_lowered),
+)
 
 
 @public(np.cross)
@@ -50,31 +95,49 @@ def cross(
     """
     if axis is not None:
         axisa = axisb = axisc = axis
-    a, b = as_array(a), as_array(b)
-    first, second = _components(a, axisa), _components(b, axisb)
-    flat = first[0] * second[1] - first[1] * second[0]
-    if len(first) == len(second) == 2:
-        return flat
-    # What a vector in the plane does not have is 0.
-    one = first[1] * second[2] if len(second) == 3 else None
-    two = first[0] * second[2] if len(second) == 3 else None
-    if len(first) == 3:
-        x, y = first[2] * second[1], first[2] * second[0]
-        parts = (-x if one is None else one - x, y if two is None else y - two, flat)
+    a, b = _vectors(as_array(a), axisa), _vectors(as_array(b), axisb)
+    if a.shape[-1] == b.shape[-1] == 3:
+        if a.shape != b.shape:
+            a, b = broadcast_arrays(a, b)
+        if a.dtype != b.dtype:
+            dtype = np.result_type(a.dtype, b.dtype)
+            a, b = astype(a, dtype, copy=False), astype(b, dtype, copy=False)
+        out = _cross(a, b, axis=len(a.shape) - 1)
     else:
-        parts = (one, -two, flat)  # type: ignore[operator]
-    out = stack(broadcast_arrays(*parts), -1)
-    return moveaxis(out, -1, normalize_axis(axisc, len(out.shape), "cross"))
+        out = _in_plane(_components(a, -1), _components(b, -1))
+        if a.shape[-1] == b.shape[-1] == 2:
+            return out
+    axisc = normalize_axis(axisc, len(out.shape), "cross")
+    return out if axisc == len(out.shape) - 1 else moveaxis(out, -1, axisc)
 
 
-def _components(x: Array, axis: int) -> list[Array]:
+def _in_plane(a: list[Array], b: list[Array]) -> Array:
+    """Of vectors with 2 components and such of 2 or 3; what the former do not have is 0."""
+    flat = a[0] * b[1] - a[1] * b[0]
+    if len(a) == 3:
+        return stack(broadcast_arrays(-(a[2] * b[1]), a[2] * b[0], flat), -1)
+    if len(b) == 3:
+        return stack(broadcast_arrays(a[1] * b[2], -(a[0] * b[2]), flat), -1)
+    return flat
+
+
+def _vectors(x: Array, axis: int) -> Array:
+    """An array of vectors with their components in the last axis."""
     if not x.shape:
         raise ShapeError("cross: came a 0-d array; needed vectors")
     axis = normalize_axis(axis, len(x.shape), "cross")
     if x.shape[axis] not in (2, 3):
         raise ShapeError(f"cross: came vectors of {x.shape[axis]} components; needed 2 or 3")
+    return x if axis == len(x.shape) - 1 else moveaxis(x, axis, -1)
+
+
+def _components(x: Array, axis: int) -> list[Array]:
+    axis %= len(x.shape)
     before = (slice(None),) * axis
     return [getitem(x, (*before, i)) for i in range(x.shape[axis])]
+
+
+# ---- products with vectors ----------------------------------------------------------------------
 
 
 @public(np.vecdot)
