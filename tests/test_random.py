@@ -1,5 +1,7 @@
 """Random numbers: their distribution, and that they are functions of key, offset and shape."""
 
+import copy
+import pickle
 import threading
 
 import numpy as np
@@ -193,6 +195,15 @@ def test_state_goes_back():
     np.testing.assert_array_equal(gt.rand(7, generator=generator), x)
 
 
+def test_a_copy_goes_on_by_itself():
+    generator = Generator(10)
+    gt.rand(7, generator=generator)
+    copies = [copy.deepcopy(generator), pickle.loads(pickle.dumps(generator))]
+    x = gt.rand(7, generator=generator)
+    for other in copies:
+        np.testing.assert_array_equal(gt.rand(7, generator=other), x)
+
+
 def test_threads_share_a_generator():
     generator, drawn = Generator(11), []
     alone = [numbers(gt.rand(10, generator=generator)) for _ in range(8 * 50)]
@@ -301,6 +312,19 @@ def test_modes_see_draws():
         (lambda: gt.permutation(gt.tensor(3.0)), ShapeError, "0-d"),
         (lambda: gt.manual_seed(-1), ArgumentError, "non-negative"),
         (lambda: Generator("seed"), ArgumentError, "non-negative"),
+        (lambda: Generator(1).manual_seed(None), ArgumentError, "non-negative"),
+        (lambda: setattr(Generator(1), "state", 5), ArgumentError, "random state: came 5"),
+        (lambda: setattr(Generator(1), "state", ((1, 2), -3)), ArgumentError, "offset from 0"),
+        (lambda: setattr(Generator(1), "state", ((1, 2**64), 3)), ArgumentError, "64 bits"),
+        (lambda: gt.rand(2, generator=0), ArgumentError, "came a int; needed a gt.random.Gen"),
+        (lambda: gt.permutation(2, generator=np.random), ArgumentError, "generator: came a module"),
+        (lambda: gt.nn.dropout(np.ones(2), generator=0), ArgumentError, "generator: came a int"),
+        (lambda: gt.nn.gumbel_softmax(np.ones(2), generator=0), ArgumentError, "came a int"),
+        (lambda: gt.randint(0.5, 3), ArgumentError, "randint: came low=0.5"),
+        (lambda: gt.randint(np.zeros(3, int), 3), ArgumentError, "the same for all elements"),
+        (lambda: gt.bernoulli(np.array([0.5j])), DTypeError, "bernoulli: came parameters"),
+        (lambda: gt.bernoulli(0.5, dtype="U3"), DTypeError, "bernoulli: came dtype"),
+        (lambda: gt.uniform(np.array(1j), dtype=float), DTypeError, "uniform: came parameters"),
     ],
 )
 def test_bad_arguments(draw, error, match):

@@ -1,9 +1,10 @@
-"""Densities, tails and quantiles of common distributions, under the names of `scipy.stats`.
+"""Densities, tails, quantiles and moments of common distributions, as in `scipy.stats`.
 
 Every parameter has a gradient: shapes, `loc` and `scale`. Outside of a support the logarithm of a
 density is -inf and its gradient 0.
 """
 
+from gradtape.core.entry import open_doors as _open_doors
 from gradtape.core.spellings import missing_from as _missing_from
 from gradtape.ops.stats.continuous import (
     cauchy,
@@ -55,3 +56,4 @@ __all__ = [
 ]
 
 __getattr__ = _missing_from("stats")
+_open_doors(globals())

@@ -47,7 +47,7 @@ def rows(
     args = (*shapes, LOC, SCALE)
     plans = [(("logpdf",), place, at)]
     if tails:
-        plans += [((*tails, "logcdf", "logsf"), place, ()), (("ppf",), quantiles, ())]
+        plans += [((*tails, "logcdf", "logsf"), place, ()), (("ppf", "isf"), quantiles, ())]
     return [
         OpCase(
             *(each(methods, name)[0], (first, *args), each(methods, name)[1]),
@@ -119,6 +119,32 @@ def truncated(*methods: str) -> OpCase:
     args = (np.array([0.3, 1.5, 6.2]), np.array([-1.0, 0.5, 6.0]), np.array([2.0, 3.0, 7.0]))
     return OpCase(ours, args, theirs, ops=("log_ndtr",), dtypes=DOUBLE, rtol=2e5)
 
+
+def truncated_quantiles() -> OpCase:
+    ours, theirs = each(("ppf", "isf"), "truncnorm")
+    args = (UNIT, np.array([-1.0, 0.5, 6.0]), np.array([2.0, 3.0, 7.0]))
+    return OpCase(ours, args, theirs, ops=("ndtri_exp",), dtypes=DOUBLE, rtol=2e5)
+
+
+def moments(name: str, *args: Any, methods: Sequence[str] = ("mean", "var", "entropy")) -> OpCase:
+    """What the parameters alone decide."""
+    ours, theirs = each(methods, name)
+    return OpCase(ours, args, theirs, ops=("where",), dtypes=DOUBLE, rtol=2e4)
+
+
+ABOVE = SHAPE + 4.5
+MOMENTS = [
+    moments("norm", LOC, SCALE),
+    moments("gamma", 10 * SHAPE, LOC, SCALE),
+    moments("weibull_min", SHAPE, LOC, SCALE),
+    moments("lognorm", 0.2 * SHAPE, LOC, SCALE),
+    moments("beta", SHAPE, OTHER, LOC, SCALE),
+    *(moments(name, ABOVE, LOC, SCALE) for name in ("invgamma", "pareto", "t")),
+    moments("f", SHAPE, ABOVE, LOC, SCALE),
+    moments("bernoulli", UNIT, LOC),
+    moments("geom", UNIT, LOC),
+    moments("nbinom", SHAPE, UNIT, LOC, methods=("mean", "std")),
+]
 
 DISCRETE = [
     *counts(
@@ -209,6 +235,8 @@ CASES: list[OpCase] = [
     *CONTINUOUS,
     truncated("logpdf"),
     truncated("cdf", "sf"),
+    truncated_quantiles(),
+    *MOMENTS,
     *DISCRETE,
     *MULTIVARIATE,
 ]

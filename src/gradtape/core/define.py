@@ -341,7 +341,8 @@ def general(
         )
     )
     function: Callable[..., Any]
-    if len(vjps) == 1:
+    # The fast path does not ask modes: a trace has to see an effect, also of arrays from outside.
+    if len(vjps) == 1 and effect is None:
         function = fast_params(op)
     else:
 

@@ -210,6 +210,7 @@ TENSOR = {
 
 _PARAMETERS = "parameters are arrays in a container of your choice, and layers functions of them"
 _SEEDS = "use gt.manual_seed(seed), or generator=gt.random.Generator(seed)"
+_SAME_NAMES = tuple((name, name) for name in ("beta", "gamma", "laplace", "logistic", "pareto"))
 
 # Names that others have in the namespaces.
 NAMES = {
@@ -221,8 +222,14 @@ NAMES = {
     },
     "random": {
         **dict.fromkeys(("PRNGKey", "RandomState", "default_rng", "key", "seed", "split"), _SEEDS),
-        "categorical": "use NumPy's generators",
+        **{
+            name: f"use gt.stats.{theirs}.ppf(gt.rand(shape), …), differentiable in its parameters"
+            for name, theirs in (("exponential", "expon"), ("gumbel", "gumbel_r"), *_SAME_NAMES)
+        },
+        **dict.fromkeys(("binomial", "categorical", "poisson"), "use NumPy's generators"),
         "choice": "use gt.randint, or NumPy's generators",
+        "integers": "use gt.randint",
+        "multivariate_normal": "use mean + gt.linalg.cholesky(cov) @ gt.randn(n)",
         "random": "use gt.rand",
         "shuffle": "use gt.permutation",
         "standard_normal": "use gt.randn",
@@ -245,19 +252,25 @@ NAMES = {
     },
 }
 
-# Methods of distributions of SciPy that ours do not have.
+_FIT = "minimize -gt.sum of the logarithm of the density with gt.value_and_grad"
+_JUMPS = "quantiles of counts jump from one to the next: use SciPy's for a number"
+
+# Methods that distributions of SciPy have, and ours, or those of counts or vectors, have not.
 DISTRIBUTIONS = {
-    "entropy": "use SciPy's for a number",
-    "expect": "use SciPy's for a number",
-    "fit": "minimize -gt.sum of the logarithm of the density with gt.value_and_grad",
-    "interval": "use ppf((1 - confidence) / 2) and ppf((1 + confidence) / 2), where it has one",
-    "mean": "use its formula, or SciPy's for a number",
-    "median": "use ppf(0.5), where it has one",
-    "moment": "use its formula, or SciPy's for a number",
-    "rvs": "use ppf(gt.rand(shape)), where it has one and which is differentiable, or SciPy's",
-    "stats": "use its formulas, or SciPy's for numbers",
-    "std": "use its formula, or SciPy's for a number",
-    "var": "use its formula, or SciPy's for a number",
+    **dict.fromkeys(("args", "kwds"), "use parameters"),
+    **dict.fromkeys(("cdf", "logcdf", "entropy", "expect", "support"), "use SciPy's for a number"),
+    **dict.fromkeys(("cov", "mean"), "use its formula, or SciPy's for a number"),
+    **dict.fromkeys(("fit", "fit_loc_scale", "nnlf"), _FIT),
+    **dict.fromkeys(("interval", "isf", "median", "ppf"), _JUMPS),
+    **dict.fromkeys(("logpdf", "pdf"), "use logpmf or pmf: its values are counts"),
+    **dict.fromkeys(("logpmf", "pmf"), "use logpdf or pdf: its values are no counts"),
+    **dict.fromkeys(("moment", "stats"), "use mean, var and std, or SciPy's for a number"),
+    "dist": "use distribution",
+    "freeze": "call the distribution with its parameters",
+    "marginal": "use the distribution of some rows of mean and cov",
+    "random_state": "draw with gt.random, from a generator of a seed",
+    "rvs": "draw with gt.random: gt.normal(loc, scale, shape), gt.uniform, gt.bernoulli; or take "
+    "ppf(gt.rand(shape)), differentiable in the parameters, where it has one; or SciPy's",
 }
 
 # What keywords are called here, where they are NumPy's.

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval, aval_of
+from gradtape.core.call import call
 from gradtape.core.nested import Handle, unshell
+from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import WriteError
 from gradtape.ops.generator import Draw, Key
@@ -132,8 +134,8 @@ class DrawCapture(Capture):
         self._draw.generator.give_back(self._draw)
 
     def current(self) -> Any:
-        taken = self._draw.generator.take(self._draw.count)
-        return _state(taken["key"], taken["offset"])
+        # By an op: if this function is called while another one is traced, that draws at each call.
+        return call(_RANDOM_STATE, (), self._draw.generator.take(self._draw.count))
 
     @property
     def is_array(self) -> bool:
@@ -145,6 +147,14 @@ class DrawCapture(Capture):
 
 def _state(key: Key, offset: int) -> Any:
     return np.array([*key, offset], np.uint64)
+
+
+_RANDOM_STATE = Op(
+    "random_state",
+    lambda xp, key, offset: _state(key, offset),
+    lambda key, offset: Aval((3,), np.dtype(np.uint64)),
+    effect="random",
+)
 
 
 def _checksum(array: Any) -> int | None:

@@ -23,7 +23,7 @@ from gradtape.core.batching import batch_in_place
 from gradtape.core.call import explain, is_differentiable
 from gradtape.core.lowering import Composite, Pointwise
 from gradtape.core.nested import Nested, unshell
-from gradtape.core.op import Op, infer_like, registry
+from gradtape.core.op import Op, Zero, infer_like, registry
 from gradtape.core.record import Level, Node as RecordNode
 from gradtape.core.state import Proceed, Scope, State, current, next_level
 from gradtape.core.tensor import Tensor
@@ -230,19 +230,22 @@ def redrawn(op: Op) -> Op:
     def infer(_state: Aval, *avals: Aval, **params: Any) -> Any:
         return op.infer(*avals, key=(0, 0), offset=0, **params)
 
-    def batch(_op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Any:
+    def batch(own: Op, axes: Any, args: Any, params: dict[str, Any]) -> Any:
         if axes[0] is not None:
             raise UnsupportedError(f"{op.name}: the state of a generator cannot be batched")
         assert op.batch is not None
-        fixed = Op(
-            op.name,
-            lambda xp, *arrays, **rest: evaluate(xp, args[0], *arrays, **rest),
-            lambda *avals, **rest: infer(aval_of(args[0]), *avals, **rest),
-            batch=op.batch,
-        )
-        return op.batch(fixed, axes[1:], args[1:], params)
+        return op.batch(own, axes, args, params)
 
-    return Op(op.name, evaluate, infer, batch=batch, kind=op.kind, effect=op.effect)
+    return Op(
+        op.name,
+        evaluate,
+        infer,
+        vjps=(Zero("numbers are drawn by integers"), *op.vjps) if op.vjps else (),
+        jvp=op.jvp,
+        batch=batch,
+        kind=op.kind,
+        effect=op.effect,
+    )
 
 
 def _infer(op: Op, operands: Sequence[Operand], params: dict[str, Any]) -> Any:

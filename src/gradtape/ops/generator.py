@@ -6,14 +6,17 @@ drawn depends on nothing but key and offset.
 
 from __future__ import annotations
 
+import operator
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gradtape.core.define import public
-from gradtape.errors import ArgumentError
+from gradtape.core.state import STATE
+from gradtape.errors import ArgumentError, WriteError
 
 Key = tuple[int, int]
 _WORD = 2**64
@@ -41,6 +44,9 @@ class Draw(int):
 class Generator:
     """A key and a position in its stream of random numbers; may be shared by threads.
 
+    A compiled function that makes a generator from a seed draws the same numbers at each call; from
+    a generator that it finds outside it draws others, as eager code does.
+
     Args:
         seed: A non-negative integer or a sequence of them; drawn from the operating system if not
             given.
@@ -58,6 +64,8 @@ class Generator:
         # Without a seed the key is made at the first draw: NumPy's generators take time to load.
         self._key: Key | None = None if seed is None else _key_of(seed)
         self._offset = 0
+        self._made_in = _trace_in_progress()
+        self._fixed = seed is not None
 
     def manual_seed(self, seed: int | Sequence[int]) -> Generator:
         """Start anew from a seed.
@@ -70,6 +78,7 @@ class Generator:
 
         Raises:
             ArgumentError: The seed is something else.
+            WriteError: A compiled function seeds a generator from outside of it.
 
         >>> x = gt.rand(generator=gt.random.Generator().manual_seed(7))
         >>> bool(x == gt.rand(generator=gt.random.Generator(7)))
@@ -82,14 +91,31 @@ class Generator:
     def state(self) -> tuple[Key, int]:
         """Key and offset: all there is to it. Setting it goes back there."""
         with self._lock:
-            if self._key is None:
-                self._key = _key_of(None)
-            return self._key, self._offset
+            return self._known_key(), self._offset
 
     @state.setter
     def state(self, state: tuple[Key, int]) -> None:
+        key, offset = _checked_state(state)
+        if not self._is_of_trace() and _trace_in_progress() is not None:
+            raise WriteError(
+                "jit: the function seeds a random generator from outside of it; that would only "
+                "happen while it is traced. Seed it outside, or make a gt.random.Generator(seed) "
+                "inside and draw from that"
+            )
         with self._lock:
-            self._key, self._offset = state
+            self._key, self._offset, self._fixed = key, offset, True
+
+    def __reduce__(self) -> Any:
+        return _at_state, (self.state,)
+
+    def _known_key(self) -> Key:
+        if self._key is None:
+            self._key = _words_of(np.random.SeedSequence())
+        return self._key
+
+    def _is_of_trace(self) -> bool:
+        """Whether it was made by the function that is being traced."""
+        return self._made_in is not None and self._made_in == _trace_in_progress()
 
     def take(self, count: int) -> dict[str, Any]:
         """Reserve words of the stream, so that no other draw can have them.
@@ -100,12 +126,12 @@ class Generator:
         Returns:
             Key and offset, as parameters of a random op.
         """
+        # What a traced function makes from a seed, it makes again at each call: nothing to redraw.
+        again = self._fixed and self._is_of_trace()
         with self._lock:
-            if self._key is None:
-                self._key = _key_of(None)
-            offset = self._offset
+            key, offset = self._known_key(), self._offset
             self._offset += -(-count // _WORDS_PER_STEP)
-            return {"key": self._key, "offset": Draw(offset, self, count)}
+            return {"key": key, "offset": offset if again else Draw(offset, self, count)}
 
     def give_back(self, draw: Draw) -> None:
         """Undo the last draw, unless another one has been made since."""
@@ -117,17 +143,63 @@ class Generator:
         return f"<random.Generator at offset {self._offset}>"
 
 
-def _key_of(seed: int | Sequence[int] | None) -> Key:
+def _trace_in_progress() -> weakref.ref[Any] | None:
+    """The trace of the function that is running, which is the mode that adopts tensors."""
+    tracing = (mode for mode in STATE.get().modes if hasattr(mode, "adopt"))
+    return next(map(weakref.ref, tracing), None)
+
+
+def _at_state(state: tuple[Key, int]) -> Generator:
+    """A generator that goes on from a state: what a copy of one is made by."""
+    generator = Generator(0)
+    generator.state = state
+    return generator
+
+
+def _checked_state(state: Any) -> tuple[Key, int]:
     try:
-        low, high = np.random.SeedSequence(seed).generate_state(2, np.uint64)
+        (low, high), offset = state
+        words = tuple(map(operator.index, (low, high, offset)))
+    except (TypeError, ValueError):
+        words = (-1,)
+    if min(words) < 0 or max(words[:2]) >= _WORD:
+        raise ArgumentError(
+            f"random state: came {state!r}; needed the state of a generator: a key of two words of "
+            "64 bits, and an offset from 0"
+        )
+    return words[:2], words[2]  # type: ignore[return-value]
+
+
+def _key_of(seed: int | Sequence[int]) -> Key:
+    try:
+        if seed is None:
+            raise TypeError
+        sequence = np.random.SeedSequence(seed)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
             f"random seed: came {seed!r}; needed a non-negative integer or a sequence of them"
         ) from error
+    return _words_of(sequence)
+
+
+def _words_of(sequence: Any) -> Key:
+    low, high = sequence.generate_state(2, np.uint64)
     return int(low), int(high)
 
 
 _default = Generator()
+
+
+def source_of(generator: Generator | None) -> Generator:
+    """The generator to draw from: the default one if none is given."""
+    if generator is None:
+        return _default
+    if not isinstance(generator, Generator):
+        raise ArgumentError(
+            f"generator: came a {type(generator).__name__}; needed a gt.random.Generator, such as "
+            "gt.random.Generator(0)"
+        )
+    return generator
 
 
 def default_generator() -> Generator:
@@ -148,6 +220,7 @@ def manual_seed(seed: int | Sequence[int]) -> None:
 
     Raises:
         ArgumentError: The seed is something else.
+        WriteError: A compiled function seeds it: that would only happen while it is traced.
 
     >>> gt.manual_seed(0)
     >>> x = gt.randn(3)

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.aval import Aval
 from gradtape.core.define import public
 from gradtape.core.narrow import FLOAT16, FLOAT32
-from gradtape.core.tensor import Tensor, is_extended_float
+from gradtape.core.tensor import Tensor, innermost, is_extended_float
 from gradtape.errors import ArgumentError, DTypeError
 from gradtape.ops.device import CPU, check_device
 
 VERSION = "2024.12"
 _VERSIONS = ("2021.12", "2022.12", "2023.12", VERSION)
+_CASTING = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
 # ---- dtypes -------------------------------------------------------------------------------------
@@ -24,7 +26,7 @@ def _dtype_of(x: Any, name: str) -> np.dtype[Any]:
     """The dtype that was given, or that of an array or tensor that was given."""
     given = x.dtype if isinstance(x, Tensor | np.ndarray | np.generic) else x
     try:
-        dtype: np.dtype[Any] = np.dtype(given)
+        dtype: np.dtype[Any] = np.dtype("None" if given is None else given)
     except TypeError as error:
         raise DTypeError(f"{name}: came {x!r}; needed a dtype such as gt.float32") from error
     return dtype
@@ -154,6 +156,10 @@ def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
     >>> gt.can_cast(gt.float32, gt.float64), gt.can_cast(gt.float64, gt.float32)
     (True, False)
     """
+    if not isinstance(casting, str) or casting not in _CASTING:
+        raise ArgumentError(
+            f"can_cast: came casting={casting!r}; needed one of {', '.join(_CASTING)}"
+        )
     rule: Any = casting
     return np.can_cast(_dtype_of(from_, "can_cast"), _dtype_of(to, "can_cast"), casting=rule)
 
@@ -176,10 +182,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     """
     if not arrays_and_dtypes:
         raise ArgumentError("result_type: came nothing; needed at least one array or dtype")
-    operands = [
-        x if type(x) in (bool, int, float, complex) else _dtype_of(x, "result_type")
-        for x in arrays_and_dtypes
-    ]
+    operands = [_operand(x) for x in arrays_and_dtypes]
     floats = {x for x in operands if isinstance(x, np.dtype) and x.kind in "fV"}
     narrow = floats.pop() if len(floats) == 1 else None
     # As ops have it (see `core.narrow`): bfloat16 is promoted as float16 is.
@@ -191,6 +194,16 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     except TypeError as error:
         raise DTypeError(f"result_type: came {', '.join(map(str, operands))}; {error}") from error
     return narrow if narrow is not None and narrow.kind == "V" and found == FLOAT16 else found
+
+
+def _operand(x: Any) -> Any:
+    """A dtype, or a number of Python's, which is weak also as an argument of compiled code."""
+    if type(x) in (bool, int, float, complex):
+        return x
+    value = innermost(x, show=True) if isinstance(x, Tensor) else x
+    if isinstance(value, Aval) and value.weak:
+        return value.dtype.type(0).item()
+    return _dtype_of(x, "result_type")
 
 
 # ---- the namespace ------------------------------------------------------------------------------

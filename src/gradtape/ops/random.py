@@ -24,7 +24,7 @@ from gradtape.core.tensor import Tensor
 from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_dtype, as_shape, weak_or_array
 from gradtape.ops.cast import astype
-from gradtape.ops.generator import Generator, Key, default_generator, words
+from gradtape.ops.generator import Generator, Key, source_of, words
 from gradtape.ops.inspection import result_type
 from gradtape.typing import ArrayLike, Shape
 
@@ -124,7 +124,7 @@ def _draw(
     dtype = as_dtype(dtype, name)
     if not _bits(dtype):
         raise DTypeError(f"{name}: came dtype {dtype}; needed one of {', '.join(_BITS)}")
-    source = generator or default_generator()
+    source = source_of(generator)
     return as_tensor(op(shape=shape, dtype=dtype, **source.take(math.prod(shape))))
 
 
@@ -203,10 +203,12 @@ def drawn_shape(shape: Shape | None, name: str, *parameters: Any) -> tuple[int, 
     return wanted
 
 
-def drawn_dtype(dtype: Any, *parameters: Any) -> Any:
-    """The dtype to draw in: that of the parameters unless given."""
-    own = [parameter.dtype for parameter in parameters if hasattr(parameter, "dtype")]
-    return result_type(*own, 0.0) if dtype is None and own else dtype
+def drawn_dtype(dtype: Any, name: str, *parameters: Any) -> Any:
+    """The dtype to draw in: that of the parameters, which are real, unless given."""
+    own = result_type(*parameters, 0.0)
+    if own.kind == "c":
+        raise DTypeError(f"{name}: came parameters of {own}; needed real numbers")
+    return own if dtype is None else dtype
 
 
 @public()
@@ -229,7 +231,7 @@ def uniform(
 
     Raises:
         ShapeError: The bounds do not broadcast to the shape.
-        DTypeError: The dtype is not floating.
+        DTypeError: The dtype is not floating, or the bounds are not real.
 
     >>> gt.uniform(2.0, 3.0, (2, 3)).shape
     (2, 3)
@@ -238,7 +240,7 @@ def uniform(
     drawn = _draw(
         random_uniform,
         drawn_shape(shape, "uniform", low, high),
-        drawn_dtype(dtype, low, high),
+        drawn_dtype(dtype, "uniform", low, high),
         generator,
         "uniform",
     )
@@ -265,7 +267,7 @@ def normal(
 
     Raises:
         ShapeError: The parameters do not broadcast to the shape.
-        DTypeError: The dtype is not floating.
+        DTypeError: The dtype is not floating, or the parameters are not real.
 
     >>> gt.normal(np.zeros(3), 0.1).shape
     (3,)
@@ -274,7 +276,7 @@ def normal(
     drawn = _draw(
         random_normal,
         drawn_shape(shape, "normal", loc, scale),
-        drawn_dtype(dtype, loc, scale),
+        drawn_dtype(dtype, "normal", loc, scale),
         generator,
         "normal",
     )

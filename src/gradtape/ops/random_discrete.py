@@ -16,7 +16,7 @@ from gradtape.core.op import NotDifferentiable, Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, as_dtype, as_shape
-from gradtape.ops.generator import Generator, Key, default_generator, words
+from gradtape.ops.generator import Generator, Key, source_of, words
 from gradtape.ops.index import getitem
 from gradtape.ops.random import as_tensor, drawn_dtype, drawn_shape, no_operands, uniform_numbers
 from gradtape.ops.shape import reshape
@@ -55,11 +55,12 @@ def _coins(xp: Any, p: Any, *, shape: Any, dtype: Any, key: Key, offset: int) ->
 
 
 def _batch_coins(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
-    p = move_batch_axis(args[0], axes[0])
+    # In compiled code the state of the generator comes before the probability.
+    *state, p = args
+    p = move_batch_axis(p, axes[-1])
     size, *own = p.shape
-    return call(
-        op, (reshape(p, (size, *(1,) * (len(params["shape"]) - len(own)), *own)),), params
-    ), 0
+    p = reshape(p, (size, *(1,) * (len(params["shape"]) - len(own)), *own))
+    return call(op, (*state, p), params), 0
 
 
 random_integers = general(
@@ -109,6 +110,7 @@ def bernoulli(
 
     Raises:
         ArgumentError: A probability is not in [0, 1].
+        DTypeError: The dtype is not of numbers, or the probabilities are not real.
         NotDifferentiableError: A derivative with respect to `p` was asked for.
         ShapeError: `p` does not broadcast to the shape.
 
@@ -117,8 +119,10 @@ def bernoulli(
     """
     p = as_array(p)
     sizes = drawn_shape(shape, "bernoulli", p)
-    dtype = as_dtype(drawn_dtype(dtype, p), "bernoulli")
-    taken = (generator or default_generator()).take(math.prod(sizes))
+    dtype = as_dtype(drawn_dtype(dtype, "bernoulli", p), "bernoulli")
+    if dtype.kind not in "biufcV":
+        raise DTypeError(f"bernoulli: came dtype {dtype}; needed one of numbers or truth values")
+    taken = source_of(generator).take(math.prod(sizes))
     return as_tensor(random_bernoulli(p, shape=sizes, dtype=dtype, **taken))
 
 
@@ -141,16 +145,21 @@ def randint(
         generator: Where to draw from; the default generator if not given.
 
     Raises:
-        ArgumentError: There are no such integers, or the dtype cannot hold them.
+        ArgumentError: There are no such integers, the dtype cannot hold them, or the bounds are
+            something else.
         DTypeError: The dtype is not an integer one.
         ShapeError: The sizes are not integers from 0.
 
     >>> gt.randint(0, 10, (2, 3)).shape
     (2, 3)
     """
-    low, high = (
-        (0, operator.index(low)) if high is None else (operator.index(low), operator.index(high))
-    )
+    try:
+        bounds = [operator.index(bound) for bound in (low, high) if bound is not None]
+    except TypeError:
+        raise ArgumentError(
+            f"randint: came low={low!r}, high={high!r}; needed integers, the same for all elements"
+        ) from None
+    low, high = bounds if len(bounds) == 2 else (0, *bounds)
     kind = as_dtype(dtype, "randint")
     if kind.kind not in "iu":
         raise DTypeError(f"randint: came dtype {kind}; needed an integer dtype")
@@ -161,7 +170,7 @@ def randint(
             f"{limits.min} and {limits.max + 1}"
         )
     sizes = as_shape(shape, "randint")
-    taken = (generator or default_generator()).take(math.prod(sizes))
+    taken = source_of(generator).take(math.prod(sizes))
     return as_tensor(random_integers(low=low, high=high, shape=sizes, dtype=kind, **taken))
 
 
@@ -179,7 +188,7 @@ def permutation(x: ArrayLike, *, generator: Generator | None = None) -> Array:
     >>> gt.sum(gt.permutation(5))
     tensor(10)
     """
-    source = generator or default_generator()
+    source = source_of(generator)
     if isinstance(x, int | np.integer):
         (count,) = as_shape((int(x),), "permutation")
         return as_tensor(random_permutation(count=count, **source.take(count)))

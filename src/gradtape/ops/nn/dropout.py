@@ -19,7 +19,7 @@ from gradtape.core.op import Zero
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype
-from gradtape.ops.generator import Generator, Key, default_generator, words
+from gradtape.ops.generator import Generator, Key, source_of, words
 from gradtape.ops.nn.activations import sloped
 from gradtape.ops.random import no_operands, random_uniform
 from gradtape.ops.reduce import floats
@@ -52,7 +52,7 @@ def draw_kept(shape: tuple[int, ...], p: float, generator: Generator | None) -> 
     """Truth values that are false with probability `p`."""
     if p == 1:
         return np.zeros(shape, np.bool_)
-    source = generator or default_generator()
+    source = source_of(generator)
     return random_kept(p=p, shape=shape, **source.take(-(-math.prod(shape) // 2)))
 
 
@@ -105,7 +105,8 @@ def _probability(name: str, p: float) -> float:
 def _dropped(x: Any, shape: tuple[int, ...], p: float, generator: Generator | None) -> Any:
     """Elements set to 0 with probability p, others divided by 1 − p."""
     kept = draw_kept(shape, p, generator)
-    return keep_or_set(x, kept, scale=1 / (1 - p) if p < 1 else 0.0, shift=0.0, other=0.0)
+    # Of p = 1 none is kept; a scale of 0 would make NaN of infinite elements.
+    return keep_or_set(x, kept, scale=1 / (1 - p) if p < 1 else 1.0, shift=0.0, other=0.0)
 
 
 def dropout(
@@ -336,6 +337,6 @@ def rrelu(
     x = floats(as_array(x))
     if not training:
         return sloped(x, (lower + upper) / 2)
-    source = generator or default_generator()
+    source = source_of(generator)
     fractions = random_uniform(shape=x.shape, dtype=x.dtype, **source.take(math.prod(x.shape)))
     return sloped(x, astype(lower + (upper - lower) * fractions, x.dtype, copy=False))

@@ -1,1 +1,1 @@
-"""Densities of common distributions."""
+"""Distributions: densities, tails, quantiles and moments, differentiable in all parameters."""

@@ -1,15 +1,22 @@
-"""What distributions have in common: parameters, and formulas for what they have."""
+"""What distributions have in common: parameters, formulas for what they have, and moments."""
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from gradtape.core.spellings import DISTRIBUTIONS
-from gradtape.errors import ArgumentError, MissingNameError, UnsupportedError
-from gradtape.ops.arguments import weak_or_array
+from gradtape.errors import ArgumentError, DTypeError, MissingNameError, UnsupportedError
+from gradtape.ops.arguments import as_array, weak_or_array
+from gradtape.ops.cast import astype
+from gradtape.ops.exponential import log, sqrt
+from gradtape.ops.inspection import result_type
+from gradtape.ops.select import where
+from gradtape.typing import Array
 
 Formula = Callable[..., Any]
 # Bounds of a support: numbers, or functions of the shape parameters.
@@ -26,9 +33,18 @@ class Distribution:
 
     defaults: ClassVar[dict[str, float]]
 
-    def __init__(self, name: str, shapes: Sequence[str], formulas: dict[str, Formula]) -> None:
+    def __init__(
+        self,
+        name: str,
+        shapes: Sequence[str],
+        support: Bounds,
+        valid: Formula | None,
+        formulas: dict[str, Formula | float],
+    ) -> None:
         self.name = name
         self.shapes = tuple(shapes)
+        self._support, self._valid = support, valid
+        # By the name of a method; those of `mean`, `var` and `entropy` may be numbers.
         self._formulas = formulas
 
     def __call__(self, *args: Any, **kwds: Any) -> Frozen:
@@ -44,6 +60,67 @@ class Distribution:
         def __getattr__(self, name: str) -> Any:
             raise MissingNameError(name, DISTRIBUTIONS.get, f"gt.stats.{self.__dict__.get('name')}")
 
+    # ---- moments -----------------------------------------------------------------------------
+
+    def mean(self, *args: Any, **kwds: Any) -> Array:
+        """The mean, differentiable in the parameters; infinite or NaN where there is none.
+
+        >>> gt.stats.gamma.mean(3.0, scale=2.0)
+        np.float64(6.0)
+        """
+        return self._moment("mean", args, kwds, lambda own, loc, scale: loc + scale * own)
+
+    def var(self, *args: Any, **kwds: Any) -> Array:
+        """The variance, differentiable in the parameters; infinite or NaN where there is none.
+
+        >>> gt.stats.gamma.var(3.0, scale=2.0)
+        np.float64(12.0)
+        """
+        return self._moment("var", args, kwds, lambda own, _loc, scale: scale * scale * own)
+
+    def std(self, *args: Any, **kwds: Any) -> Array:
+        """The standard deviation, differentiable in the parameters; as far as `var` exists.
+
+        >>> gt.stats.gamma.std(4.0, scale=2.0)
+        np.float64(4.0)
+        """
+        return self._moment("var", args, kwds, lambda own, _loc, scale: scale * sqrt(own))
+
+    def entropy(self, *args: Any, **kwds: Any) -> Array:
+        """The entropy in nats, differentiable in the parameters.
+
+        >>> gt.stats.expon.entropy(scale=1.0), gt.stats.bernoulli.entropy(0.5)
+        (np.float64(1.0), np.float64(0.6931471805599453))
+        """
+        return self._moment("entropy", args, kwds, lambda own, _loc, scale: own + log(scale))
+
+    def _moment(self, name: str, args: Any, kwds: dict[str, Any], place: Formula) -> Any:
+        """What the parameters alone decide, by its formula and what place and scale make of it."""
+        found = self._parameters(name, args, kwds)
+        dtype = result_dtype(self.name, *found.values())
+        shapes = self._shapes_of(found, dtype)
+        formula, loc, scale = self._formula(name), found["loc"], found.get("scale", 1.0)
+        value = place(formula(*shapes) if callable(formula) else formula, loc, scale)
+        known = as_array(loc == loc) & as_array(scale > 0)
+        return self._result(value, known, shapes, dtype)
+
+    # ---- parameters and formulas -------------------------------------------------------------
+
+    def _shapes_of(self, found: dict[str, Any], dtype: np.dtype[Any]) -> list[Any]:
+        """The shape parameters; numbers of Python's as arrays, which divide also if they are 0."""
+        shapes = (found[shape] for shape in self.shapes)
+        return [np.asarray(s, dtype) if isinstance(s, int | float) else s for s in shapes]
+
+    def _bounds(self, shapes: list[Any]) -> tuple[Any, Any]:
+        low, high = (bound(*shapes) if callable(bound) else bound for bound in self._support)
+        return low, high
+
+    def _result(self, value: Any, known: Any, shapes: list[Any], dtype: np.dtype[Any]) -> Any:
+        """The value where it is known, and NaN for parameters that make no distribution."""
+        if self._valid is not None:
+            known = known & self._valid(*shapes)
+        return unboxed(astype(where(known, value, math.nan), dtype, copy=False))
+
     def _parameters(self, method: str, args: Any, kwds: dict[str, Any]) -> dict[str, Any]:
         names = (*self.shapes, *self.defaults)
         given = dict(zip(names, args, strict=False))
@@ -57,7 +134,7 @@ class Distribution:
             )
         return {name: weak_or_array(value) for name, value in found.items()}
 
-    def _formula(self, name: str) -> Formula:
+    def _formula(self, name: str) -> Any:
         if name not in self._formulas:
             known = ", ".join(sorted(self._formulas))
             raise UnsupportedError(
@@ -68,15 +145,34 @@ class Distribution:
 
 
 class Frozen:
-    """A distribution with its parameters: the methods take no more than where to evaluate them."""
+    """A distribution with its parameters: the methods take no more than where to evaluate them.
 
-    def __init__(self, distribution: Distribution, parameters: dict[str, Any]) -> None:
+    Attributes:
+        distribution: The distribution.
+        parameters: By name, what is added to the arguments of its methods.
+    """
+
+    def __init__(self, distribution: Any, parameters: dict[str, Any]) -> None:
         self.distribution = distribution
         self.parameters = parameters
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self.distribution, name)
-        return lambda x: method(x, **self.parameters)
+        # A copy asks for names of Python's before it has any of its own.
+        if name.startswith("_") or "distribution" not in self.__dict__:
+            raise AttributeError(name)
+        return functools.partial(getattr(self.distribution, name), **self.parameters)
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
+        return f"<gt.stats.{self.distribution.name} with {given}>"
+
+
+def result_dtype(name: str, *values: Any) -> np.dtype[Any]:
+    """The dtype of a result: that of the arguments together, of which Python's are weak."""
+    dtype = result_type(*values, 0.0)
+    if dtype.kind not in "fV":
+        raise DTypeError(f"{name}: came {dtype}; needed real numbers")
+    return dtype
 
 
 def unboxed(value: Any) -> Any:

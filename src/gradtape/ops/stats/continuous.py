@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from gradtape.ops.activation import sigmoid
 from gradtape.ops.arithmetic import absolute, power
-from gradtape.ops.exponential import exp, log, log1p
+from gradtape.ops.exponential import exp, expm1, log, log1p
 from gradtape.ops.select import where
+from gradtape.ops.special.common import series
 from gradtape.ops.special.elementary import logit
+from gradtape.ops.special.gamma import gamma as gamma_of, lgamma
 from gradtape.ops.stats.density import Continuous
-from gradtape.ops.stats.tails import VANISHED, capped, log_one_minus_exp, one_minus_exp
+from gradtape.ops.stats.tails import (
+    VANISHED,
+    capped,
+    exp_minus,
+    log1p_square,
+    log_one_minus_exp,
+    one_minus_exp,
+)
 from gradtape.ops.trigonometric import arctan2, tan
 
 LOG_2, LOG_PI = math.log(2.0), math.log(math.pi)
+EULER_GAMMA = 0.5772156649015329
 POSITIVE = (0.0, math.inf)
 
 
@@ -24,6 +35,12 @@ def all_positive(*shapes: Any) -> Any:
     for shape in shapes:
         known = (shape > 0) & known
     return known
+
+
+def finite_above(least: float, shape: Any, moment: Callable[[Any], Any]) -> Any:
+    """A moment that is infinite unless a shape parameter is greater than a number."""
+    finite = shape > least
+    return where(finite, moment(where(finite, shape, least + 1.0)), math.inf)
 
 
 # ---- of bounded and half-bounded support --------------------------------------------------------
@@ -41,6 +58,9 @@ uniform = Continuous(
     logsf=lambda z, _log_z: log1p(-z),
     ppf=lambda q: q,
     isf=lambda q: 1 - q,
+    mean=0.5,
+    var=1 / 12,
+    entropy=0.0,
 )
 
 expon = Continuous(
@@ -56,6 +76,9 @@ expon = Continuous(
     logsf=lambda z, _log_z: -z,
     ppf=lambda q: -log1p(-q),
     isf=lambda q: -log(q),
+    mean=1.0,
+    var=1.0,
+    entropy=1.0,
 )
 
 rayleigh = Continuous(
@@ -71,7 +94,27 @@ rayleigh = Continuous(
     logsf=lambda z, _log_z: -0.5 * (z * z),
     ppf=lambda q: power(-2 * log1p(-q), 0.5),
     isf=lambda q: power(-2 * log(q), 0.5),
+    mean=math.sqrt(math.pi / 2),
+    var=2 - math.pi / 2,
+    entropy=1 + 0.5 * EULER_GAMMA - 0.5 * LOG_2,
 )
+
+# log Γ(1 + 2ε) − 2·log Γ(1 + ε) = Σ (−ε)ᵏ·ζ(k)·(2ᵏ − 2)/k for k ≥ 2
+_ZETA = (
+    *(1.6449340668482264, 1.2020569031595942, 1.0823232337111382, 1.0369277551433699),
+    *(1.0173430619844491, 1.0083492773819228, 1.0040773561979443, 1.0020083928260822),
+)
+_GAMMA_TERMS = [zeta * (-1) ** k * (2**k - 2) / k for k, zeta in enumerate(_ZETA, 2)]
+
+
+def _weibull_var(c: Any) -> Any:
+    """Γ(1 + 2/c) − Γ(1 + 1/c)², by the logarithm of the quotient where they are close."""
+    far = c > 100
+    small, near = 1 / where(far, c, 100.0), where(far, 1.0, c)
+    outer = small * small * series(_GAMMA_TERMS, small)
+    inner = lgamma(1 + 2 / near) - 2 * lgamma(1 + 1 / near)
+    return gamma_of(1 + 1 / c) ** 2 * expm1(where(far, outer, inner))
+
 
 weibull_min = Continuous(
     "weibull_min",
@@ -82,11 +125,14 @@ weibull_min = Continuous(
     powers=(lambda c: c - 1, None),
     logpdf=lambda z, c: log(c) - power(z, c),
     cdf=lambda z, c: one_minus_exp(power(z, c)),
-    sf=lambda z, c: exp(-power(z, c)),
+    sf=lambda z, c: exp_minus(power(z, c)),
     logcdf=lambda z, log_z, c: log_one_minus_exp(power(z, c), c * log_z),
     logsf=lambda z, _log_z, c: -power(z, c),
     ppf=lambda q, c: power(-log1p(-q), 1 / c),
     isf=lambda q, c: power(-log(q), 1 / c),
+    mean=lambda c: gamma_of(1 + 1 / c),
+    var=_weibull_var,
+    entropy=lambda c: 1 + EULER_GAMMA * (1 - 1 / c) - log(c),
 )
 
 
@@ -107,18 +153,12 @@ pareto = Continuous(
     logsf=lambda z, b: -b * log(z),
     ppf=lambda q, b: exp(-log1p(-q) / b),
     isf=lambda q, b: exp(-log(q) / b),
+    mean=lambda b: finite_above(1, b, lambda b: 1 + 1 / (b - 1)),
+    var=lambda b: finite_above(2, b, lambda b: b / (b - 1) ** 2 / (b - 2)),
+    entropy=lambda b: 1 + 1 / b - log(b),
 )
 
 # ---- of unbounded support -----------------------------------------------------------------------
-
-
-def _cauchy_logpdf(z: Any) -> Any:
-    """−log π·(1 + z²), by 1/z where z² may be too large."""
-    size = absolute(z)
-    far = size > 100.0
-    outer = where(far, size, 1.0)
-    inner = where(far, 0.0, z)
-    return -LOG_PI - where(far, 2 * log(outer) + log1p((1 / outer) ** 2), log1p(inner * inner))
 
 
 def _cauchy_tail_quantile(q: Any) -> Any:
@@ -132,11 +172,14 @@ def _cauchy_tail_quantile(q: Any) -> Any:
 
 cauchy = Continuous(
     "cauchy",
-    logpdf=_cauchy_logpdf,
+    logpdf=lambda z: -LOG_PI - log1p_square(z),
     cdf=lambda z: arctan2(1.0, -z) / math.pi,
     sf=lambda z: arctan2(1.0, z) / math.pi,
     ppf=lambda q: -_cauchy_tail_quantile(q),
     isf=_cauchy_tail_quantile,
+    mean=math.nan,
+    var=math.nan,
+    entropy=LOG_PI + 2 * LOG_2,
 )
 
 
@@ -168,6 +211,9 @@ laplace = Continuous(
     logsf=_laplace_log_tail,
     ppf=_laplace_quantile,
     isf=lambda q: -_laplace_quantile(q),
+    mean=0.0,
+    var=2.0,
+    entropy=1 + LOG_2,
 )
 
 
@@ -193,6 +239,9 @@ logistic = Continuous(
     logsf=lambda z: _logistic_log_tail(-z),
     ppf=logit,
     isf=lambda q: -logit(q),
+    mean=0.0,
+    var=math.pi**2 / 3,
+    entropy=2.0,
 )
 
 
@@ -223,6 +272,9 @@ gumbel_r = Continuous(
     logsf=lambda z: _gumbel_log_tail(-z),
     ppf=lambda q: -log(-log(q)),
     isf=lambda q: -log(-log1p(-q)),
+    mean=EULER_GAMMA,
+    var=math.pi**2 / 6,
+    entropy=1 + EULER_GAMMA,
 )
 
 gumbel_l = Continuous(
@@ -235,4 +287,7 @@ gumbel_l = Continuous(
     logsf=lambda z: -exp(z),
     ppf=lambda q: log(-log1p(-q)),
     isf=lambda q: log(-log(q)),
+    mean=-EULER_GAMMA,
+    var=math.pi**2 / 6,
+    entropy=1 + EULER_GAMMA,
 )

@@ -6,16 +6,26 @@ import functools
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
-from gradtape.ops.arguments import as_array
+from gradtape.ops.arguments import as_array, weak_or_array
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.exponential import exp
 from gradtape.ops.rounding import floor
 from gradtape.ops.select import where
-from gradtape.ops.stats.base import Bounds, Distribution, Formula, unboxed
-from gradtape.ops.stats.tails import power_of_zero
+from gradtape.ops.stats.base import Bounds, Distribution, Formula, result_dtype
+from gradtape.ops.stats.tails import FLAT, power_of_zero
 from gradtape.typing import Array, ArrayLike
+
+
+class _Count(NamedTuple):
+    """Where a method is evaluated."""
+
+    k: Any  # at place 0
+    safe: Any  # the same, and a count of the support where it is outside
+    inside: Any
+    shapes: list[Any]
+    dtype: Any  # of the result
 
 
 class Discrete(Distribution):
@@ -37,10 +47,13 @@ class Discrete(Distribution):
         *,
         support: Bounds,
         valid: Formula,
-        **formulas: Formula,
+        vanishing: Formula,
+        **formulas: Formula | float,
     ) -> None:
-        super().__init__(name, shapes, formulas)
-        self._support, self._valid = support, valid
+        super().__init__(name, shapes, support, valid, formulas)
+        # The factors of a probability that may be powers of 0: base, exponent, and the logarithm of
+        # the rest.
+        self._vanishing = vanishing
 
     def logpmf(self, k: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
         """Logarithm of the probability of `k`; -inf if that is impossible.
@@ -52,11 +65,9 @@ class Discrete(Distribution):
         >>> gt.stats.bernoulli.logpmf(np.array([1, 2]), 0.5)
         array([-0.69314718,        -inf])
         """
-        k, shapes = self._count("logpmf", k, args, kwds)
-        low, high = self._bounds(shapes)
-        inside = (k >= low) & (k <= high) & (k == floor(k))
-        value = self._formula("logpmf")(where(inside, k, low), *shapes)
-        return self._checked(where(inside, value, -math.inf), k, shapes)
+        at = self._count("logpmf", k, args, kwds)
+        value = self._formula("logpmf")(at.safe, *at.shapes)
+        return self._at(at, where(at.inside, value, -math.inf))
 
     def pmf(self, k: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
         """The probability of `k`.
@@ -64,20 +75,18 @@ class Discrete(Distribution):
         >>> gt.stats.bernoulli.pmf(np.array([0, 1]), 0.25)
         array([0.75, 0.25])
         """
-        count, shapes = self._count("pmf", k, args, kwds)
-        low, high = self._bounds(shapes)
-        inside = (count >= low) & (count <= high) & (count == floor(count))
-        k = where(inside, count, low)
+        at = self._count("pmf", k, args, kwds)
         # Where a factor is a power of 0, its logarithm is infinite, but its slope is not. Each form
         # is evaluated with 1/2 for the last parameter, which makes the factors, elsewhere.
-        *others, p = shapes
-        powers = self._formula("vanishing")
-        zeros = [base == 0 for base, _, _ in powers(k, *shapes)]
-        value = exp(self._formula("logpmf")(k, *others, where(_any_of(zeros), 0.5, p)))
+        *others, p = at.shapes
+        zeros = [base == 0 for base, _, _ in self._vanishing(at.safe, *at.shapes)]
+        value = exp(self._formula("logpmf")(at.safe, *others, where(_any_of(zeros), 0.5, p)))
         for i, zero in enumerate(zeros):
-            base, exponent, rest = powers(k, *others, where(zero, p, 0.5))[i]
-            value = where(zero, power_of_zero(base, exponent, zero) * exp(rest), value)
-        return self._checked(where(inside, value, 0.0), count, shapes)
+            base, exponent, rest = self._vanishing(at.safe, *others, where(zero, p, 0.5))[i]
+            # The rest may overflow where the power is 0 in any case.
+            rest = exp(where(zero & (exponent <= FLAT), rest, 0.0))
+            value = where(zero, power_of_zero(base, exponent, zero) * rest, value)
+        return self._at(at, where(at.inside, value, 0.0))
 
     def cdf(self, k: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
         """The probability of at most `k`.
@@ -112,25 +121,26 @@ class Discrete(Distribution):
         return self._tail("logsf", (0.0, -math.inf), k, args, kwds)
 
     def _tail(self, name: str, ends: tuple[float, float], k: Any, args: Any, kwds: Any) -> Any:
-        k, shapes = self._count(name, k, args, kwds)
-        k = floor(k)
-        low, high = self._bounds(shapes)
-        inside = (k >= low) & (k < high)
-        value = self._formula(name)(where(inside, k, low), *shapes)
-        value = where(inside, value, where(k < low, ends[0], ends[1]))
-        return self._checked(value, k, shapes)
+        at = self._count(name, k, args, kwds)
+        low, high = self._bounds(at.shapes)
+        whole = floor(at.k)
+        inside = (whole >= low) & (whole < high)
+        value = self._formula(name)(where(inside, whole, low), *at.shapes)
+        return self._at(at, where(inside, value, where(whole < low, *ends)))
 
-    def _count(self, name: str, k: Any, args: Any, kwds: Any) -> tuple[Any, list[Any]]:
+    def _count(self, name: str, k: Any, args: Any, kwds: Any) -> _Count:
         found = self._parameters(name, args, kwds)
-        shapes = [found[shape] for shape in self.shapes]
-        return as_array(stop_gradient(as_array(k) - found["loc"])), shapes
+        k = weak_or_array(k)
+        dtype = result_dtype(self.name, k, *found.values())
+        shapes = self._shapes_of(found, dtype)
+        count = stop_gradient(as_array(k - found["loc"]))
+        low, high = self._bounds(shapes)
+        inside = (count >= low) & (count <= high) & (count == floor(count))
+        return _Count(count, where(inside, count, low), inside, shapes, dtype)
 
-    def _bounds(self, shapes: list[Any]) -> tuple[Any, Any]:
-        low, high = (bound(*shapes) if callable(bound) else bound for bound in self._support)
-        return low, high
-
-    def _checked(self, value: Any, k: Any, shapes: list[Any]) -> Any:
-        return unboxed(where((k == k) & self._valid(*shapes), value, math.nan))
+    def _at(self, at: _Count, value: Any) -> Any:
+        """The result of a method: a value where the count and the parameters are known."""
+        return self._result(value, at.k == at.k, at.shapes, at.dtype)
 
 
 def _any_of(conditions: Sequence[Any]) -> Any:

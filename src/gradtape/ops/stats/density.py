@@ -22,8 +22,8 @@ from gradtape.ops.exponential import exp, log
 from gradtape.ops.select import where
 from gradtape.ops.special.entropy import xlog1py, xlogy
 from gradtape.ops.special.log_tails import log_of
-from gradtape.ops.stats.base import Bounds, Distribution, Formula, unboxed
-from gradtape.ops.stats.tails import FLAT
+from gradtape.ops.stats.base import Bounds, Distribution, Formula, result_dtype
+from gradtape.ops.stats.tails import FLAT, exp_minus
 from gradtape.typing import Array, ArrayLike
 
 
@@ -34,8 +34,10 @@ class _Point(NamedTuple):
     safe: Any  # the same, and a point of the support where it is outside
     log_safe: Any  # the logarithm of that, if the support begins at 0
     inside: Any
+    known: Any  # False where an argument is NaN or a scale is not positive
     shapes: list[Any]
     scale: Any
+    dtype: Any  # of the result
 
 
 class Continuous(Distribution):
@@ -60,10 +62,10 @@ class Continuous(Distribution):
         open_below: bool = False,
         valid: Formula | None = None,
         powers: tuple[Formula, Formula | None] | None = None,
-        **formulas: Formula,
+        **formulas: Formula | float,
     ) -> None:
-        super().__init__(name, shapes, formulas)
-        self._support, self._inside, self._valid = support, inside, valid
+        super().__init__(name, shapes, support, valid, formulas)
+        self._inside = inside
         # Whether formulas do not hold at the lower bound itself.
         self._open_below = open_below
         # Of a support that begins at 0: the powers of z and of 1 − z that the density has beside
@@ -80,7 +82,7 @@ class Continuous(Distribution):
         """
         at = self._point("logpdf", x, args, kwds)
         value = self._log_density(at.safe, at.log_safe, at.shapes) - log(at.scale)
-        return self._checked(where(at.inside, value, -math.inf), at)
+        return self._at(at, where(at.inside, value, -math.inf))
 
     def pdf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
         """The density; 0 outside of the support.
@@ -88,14 +90,14 @@ class Continuous(Distribution):
         >>> gt.stats.expon.pdf(np.array([-1.0, 0.0]))
         array([0., 1.])
         """
-        if self._powers is None and "pdf" not in self._formulas:
-            return exp(self.logpdf(x, *args, **kwds))
         at = self._point("pdf", x, args, kwds)
         if "pdf" in self._formulas:
             value = self._formula("pdf")(at.safe, *at.shapes)
+        elif self._powers is None:
+            value = exp_minus(-self._log_density(at.safe, None, at.shapes))
         else:
             value = self._density(at)
-        return self._checked(where(at.inside, value / at.scale, 0.0), at)
+        return self._at(at, where(at.inside, value / at.scale, 0.0))
 
     def _log_density(self, z: Any, log_z: Any, shapes: list[Any]) -> Any:
         value = self._formula("logpdf")(z, *shapes)
@@ -131,7 +133,7 @@ class Continuous(Distribution):
         near = power(d, k) * exp(where(by_power, rest, 0.0))
         skipped = by_power | flat
         z, log_z = where(skipped, 0.5, at.safe), where(skipped, math.log(0.5), at.log_safe)
-        far = exp(self._log_density(z, log_z, at.shapes))
+        far = exp_minus(-self._log_density(z, log_z, at.shapes))
         return where(by_power, near, where(flat, 0.0, far))
 
     # ---- tails -------------------------------------------------------------------------------
@@ -180,7 +182,7 @@ class Continuous(Distribution):
             value = log_of(*(self._formula(each)(at.safe, *at.shapes) for each in names))
         else:
             value = self._formula(name)(at.safe, *at.shapes)
-        return self._checked(where(at.inside, value, where(at.z <= low, *ends)), at)
+        return self._at(at, where(at.inside, value, where(at.z <= low, *ends)))
 
     # ---- quantiles ---------------------------------------------------------------------------
 
@@ -202,35 +204,52 @@ class Continuous(Distribution):
 
     def _quantile(self, name: str, q: Any, args: Any, kwds: Any) -> Any:
         found = self._parameters(name, args, kwds)
-        shapes = [found[shape] for shape in self.shapes]
-        q = weak_or_array(q)
-        inside = (q >= 0) & (q <= 1)
+        q, scale = weak_or_array(q), found["scale"]
+        dtype = result_dtype(self.name, q, *found.values())
+        shapes = self._shapes_of(found, dtype)
+        inside = as_array((q >= 0) & (q <= 1))
         value = self._formula(name)(where(inside, q, 0.5), *shapes)
-        value = where(inside, found["loc"] + found["scale"] * value, math.nan)
-        return self._checked(value, _Point(q, q, None, inside, shapes, found["scale"]))
+        value = found["loc"] + scale * value
+        return self._result(value, inside & as_array(scale > 0), shapes, dtype)
+
+    def median(self, *args: Any, **kwds: Any) -> Array:
+        """The median: the quantile of a half.
+
+        >>> gt.stats.norm.median(3.0, 2.0)
+        np.float64(3.0)
+        """
+        return self.ppf(0.5, *args, **kwds)
+
+    def interval(self, confidence: ArrayLike, /, *args: Any, **kwds: Any) -> tuple[Array, Array]:
+        """The quantiles between which there is a share of probability, as much below as above.
+
+        >>> gt.stats.uniform.interval(0.5)
+        (np.float64(0.25), np.float64(0.75))
+        """
+        outside = 0.5 * (1 - weak_or_array(confidence))
+        return self.ppf(outside, *args, **kwds), self.isf(outside, *args, **kwds)
 
     # ---- where formulas hold -----------------------------------------------------------------
 
     def _point(self, name: str, x: Any, args: Any, kwds: Any) -> _Point:
         """The argument at place 0 and scale 1, and the parameters."""
         found = self._parameters(name, args, kwds)
-        shapes = [found[shape] for shape in self.shapes]
         x, loc, scale = weak_or_array(x), found["loc"], found["scale"]
-        if isinstance(x, int | float) or x.dtype.kind == "f":
-            # Infinities stay what they are: their quotient by a scale has no derivative in it.
-            finite = isfinite(x)
-            near = (x if finite else 0.0) if isinstance(x, int | float) else where(finite, x, 0.0)
-            away = near - loc
-            z = as_array(where(finite, away / self._width(name, away, shapes, scale), x))
-        else:
-            away = x - loc
-            z = as_array(away / self._width(name, away, shapes, scale))
-        safe, inside = self._into_support(z, shapes)
+        dtype = result_dtype(self.name, x, *found.values())
+        shapes = self._shapes_of(found, dtype)
+        # Infinities stay what they are: their quotient by a scale has no derivative in it.
+        finite = isfinite(x)
+        near = (x if finite else 0.0) if isinstance(x, int | float) else where(finite, x, 0)
+        away = as_array(near - loc)
+        far = stop_gradient(as_array(x - loc) / scale)
+        z = where(finite, away / self._width(name, away, shapes, scale), far)
+        known = (z == z) & as_array(scale > 0)
+        safe, inside = self._into_support(z, away, shapes)
         if self._powers is None or callable(self._inside):
-            return _Point(z, safe, None, inside, shapes, scale)
+            return _Point(z, safe, None, inside, known, shapes, scale, dtype)
         logs = _log_inside(away, inside) - _log_inside(scale, inside)
         log_safe = where(inside, logs, math.log(self._inside))
-        return _Point(z, safe, log_safe, inside, shapes, scale)
+        return _Point(z, safe, log_safe, inside, known, shapes, scale, dtype)
 
     def _width(self, name: str, away: Any, shapes: list[Any], scale: Any) -> Any:
         """The scale, without gradient where z is 0 whatever it is and the slope by z infinite."""
@@ -240,26 +259,21 @@ class Continuous(Distribution):
         steep = (k < 0) | ((k > 0) & (k < 1)) if name == "pdf" else k < 0
         return where((away == 0) & steep, stop_gradient(scale), scale)
 
-    def _bounds(self, shapes: list[Any]) -> tuple[Any, Any]:
-        low, high = (bound(*shapes) if callable(bound) else bound for bound in self._support)
-        return low, high
-
-    def _into_support(self, z: Any, shapes: list[Any]) -> tuple[Any, Any]:
+    def _into_support(self, z: Any, away: Any, shapes: list[Any]) -> tuple[Any, Any]:
         """The argument, with a point of the support in place of others; and where it is inside.
 
         Infinities are outside, so that no formula has to care for them.
         """
         low, high = self._bounds(shapes)
         inside = (z > low if self._open_below else z >= low) & (z <= high) & isfinite(z)
+        if self._powers is not None:
+            inside = inside & (away >= 0)  # where that is too little below 0, z is −0.0
         point = self._inside(*shapes) if callable(self._inside) else self._inside
         return where(inside, z, stop_gradient(point) if callable(self._inside) else point), inside
 
-    def _checked(self, value: Any, at: _Point) -> Any:
-        """NaN where an argument is, and for parameters that make no distribution."""
-        known = (at.z == at.z) & (as_array(at.scale) > 0)
-        if self._valid is not None:
-            known = known & self._valid(*at.shapes)
-        return unboxed(where(known, value, math.nan))
+    def _at(self, at: _Point, value: Any) -> Any:
+        """The result of a method: a value where the argument and the parameters are known."""
+        return self._result(value, at.known, at.shapes, at.dtype)
 
 
 def _log_inside(x: Any, inside: Any) -> Any:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from gradtape.ops.exponential import exp, log, log1p
+from gradtape.ops.rounding import floor
 from gradtape.ops.special.distributions import bdtr, bdtrc
 from gradtape.ops.special.entropy import xlog1py, xlogy
 from gradtape.ops.special.gamma import lgamma
@@ -13,20 +14,15 @@ from gradtape.ops.special.incomplete_beta import betainc, betaincc
 from gradtape.ops.special.incomplete_gamma import pdtr, pdtrc
 from gradtape.ops.special.log_tails import log_betainc, log_gammainc, log_gammaincc
 from gradtape.ops.stats.counts import Discrete
-from gradtape.ops.stats.tails import log_one_minus_exp, one_minus_exp
+from gradtape.ops.stats.tails import log_one_minus_exp, one_minus_exp, quiet_log, quiet_log_rest
 
 
 def _is_share(p: Any) -> Any:
     return (p >= 0) & (p <= 1)
 
 
-# Logarithms that do not warn of 0
-def _log(p: Any) -> Any:
-    return xlogy(1.0, p)
-
-
-def _log_rest(p: Any) -> Any:
-    return xlog1py(1.0, -p)
+def _coin_entropy(p: Any) -> Any:
+    return -xlogy(p, p) - xlog1py(1 - p, -p)
 
 
 bernoulli = Discrete(
@@ -39,8 +35,11 @@ bernoulli = Discrete(
     # Below 1 it is the probability of 0.
     cdf=lambda k, p: 1 - p + 0 * k,
     sf=lambda k, p: p + 0 * k,
-    logcdf=lambda k, p: _log_rest(p) + 0 * k,
-    logsf=lambda k, p: _log(p) + 0 * k,
+    logcdf=lambda k, p: quiet_log_rest(p) + 0 * k,
+    logsf=lambda k, p: quiet_log(p) + 0 * k,
+    mean=lambda p: p,
+    var=lambda p: p * (1 - p),
+    entropy=_coin_entropy,
 )
 
 
@@ -52,7 +51,7 @@ binom = Discrete(
     "binom",
     ("n", "p"),
     support=(0, lambda n, _p: n),
-    valid=lambda n, p: (n >= 0) & _is_share(p),
+    valid=lambda n, p: (n >= 0) & (n == floor(n)) & (n < math.inf) & _is_share(p),
     logpmf=lambda k, n, p: _ways(k, n) + xlogy(k, p) + xlog1py(n - k, -p),
     vanishing=lambda k, n, p: [
         (p, k, _ways(k, n) + xlog1py(n - k, -p)),
@@ -61,9 +60,11 @@ binom = Discrete(
     cdf=bdtr,
     sf=bdtrc,
     logcdf=lambda k, n, p: log_betainc(
-        n - k, k + 1, 1 - p, _log_rest(p), bdtr(k, n, p), bdtrc(k, n, p)
+        n - k, k + 1, 1 - p, quiet_log_rest(p), bdtr(k, n, p), bdtrc(k, n, p)
     ),
-    logsf=lambda k, n, p: log_betainc(k + 1, n - k, p, _log(p), bdtrc(k, n, p), bdtr(k, n, p)),
+    logsf=lambda k, n, p: log_betainc(k + 1, n - k, p, quiet_log(p), bdtrc(k, n, p), bdtr(k, n, p)),
+    mean=lambda n, p: n * p,
+    var=lambda n, p: n * p * (1 - p),
 )
 
 poisson = Discrete(
@@ -75,13 +76,15 @@ poisson = Discrete(
     vanishing=lambda k, mu: [(mu, k, -lgamma(k + 1.0) - mu)],
     cdf=pdtr,
     sf=pdtrc,
-    logcdf=lambda k, mu: log_gammaincc(k + 1, mu, _log(mu)),
-    logsf=lambda k, mu: log_gammainc(k + 1, mu, _log(mu)),
+    logcdf=lambda k, mu: log_gammaincc(k + 1, mu, quiet_log(mu)),
+    logsf=lambda k, mu: log_gammainc(k + 1, mu, quiet_log(mu)),
+    mean=lambda mu: mu,
+    var=lambda mu: mu,
 )
 
 
 def _geom_logcdf(k: Any, p: Any) -> Any:
-    exponent = -_log_rest(p)
+    exponent = -quiet_log_rest(p)
     return log_one_minus_exp(k * exponent, log(k * 1.0) + log(exponent))
 
 
@@ -96,6 +99,9 @@ geom = Discrete(
     sf=lambda k, p: exp(k * log1p(-p)),
     logcdf=_geom_logcdf,
     logsf=lambda k, p: k * log1p(-p),
+    mean=lambda p: 1 / p,
+    var=lambda p: (1 - p) / (p * p),
+    entropy=lambda p: _coin_entropy(p) / p,
 )
 
 
@@ -113,9 +119,11 @@ nbinom = Discrete(
     cdf=lambda k, n, p: betainc(n, k + 1, p),
     sf=lambda k, n, p: betaincc(n, k + 1, p),
     logcdf=lambda k, n, p: log_betainc(
-        n, k + 1, p, _log(p), betainc(n, k + 1, p), betaincc(n, k + 1, p)
+        n, k + 1, p, quiet_log(p), betainc(n, k + 1, p), betaincc(n, k + 1, p)
     ),
     logsf=lambda k, n, p: log_betainc(
-        k + 1, n, 1 - p, _log_rest(p), betaincc(n, k + 1, p), betainc(n, k + 1, p)
+        k + 1, n, 1 - p, quiet_log_rest(p), betaincc(n, k + 1, p), betainc(n, k + 1, p)
     ),
+    mean=lambda n, p: n * (1 - p) / p,
+    var=lambda n, p: n * (1 - p) / (p * p),
 )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gradtape.errors import ShapeError, UnsupportedError
-from gradtape.ops.arguments import as_array
-from gradtape.ops.cast import stop_gradient
-from gradtape.ops.comparison import logical_and
+from gradtape.core.spellings import DISTRIBUTIONS
+from gradtape.errors import MissingNameError, ShapeError, UnsupportedError
+from gradtape.ops.arguments import as_array, weak_or_array
+from gradtape.ops.cast import astype, stop_gradient
+from gradtape.ops.comparison import isfinite
 from gradtape.ops.diagonal import diag, diagonal
 from gradtape.ops.exponential import exp, log
 from gradtape.ops.join import concatenate
@@ -22,26 +23,50 @@ from gradtape.ops.rounding import floor
 from gradtape.ops.select import where
 from gradtape.ops.shape import reshape
 from gradtape.ops.special.entropy import xlogy
-from gradtape.ops.special.gamma import lgamma
-from gradtape.ops.stats.base import unboxed
-from gradtape.ops.stats.tails import power_of_zero
+from gradtape.ops.special.gamma import digamma, lgamma
+from gradtape.ops.stats.base import Frozen, result_dtype, unboxed
+from gradtape.ops.stats.gamma_family import gamma_entropy
+from gradtape.ops.stats.tails import FLAT, power_of_zero
 from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
 
 _LOG_2_PI = math.log(2.0 * math.pi)
 
 
-class MultivariateNormal:
+class _OfVectors:
+    """What names that these distributions do not have are answered by."""
+
+    name: ClassVar[str]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise MissingNameError(name, DISTRIBUTIONS.get, f"gt.stats.{self.name}")
+
+
+class MultivariateNormal(_OfVectors):
     """The normal distribution of vectors, differentiable in all its arguments.
 
     >>> gt.stats.multivariate_normal.logpdf(np.zeros(2), np.zeros(2), np.eye(2))
     np.float64(-1.8378770664093453)
     """
 
+    name = "multivariate_normal"
+
+    def __call__(
+        self, mean: ArrayLike = None, cov: ArrayLike = 1, allow_singular: bool = False
+    ) -> Frozen:
+        """The distribution with parameters given for good.
+
+        >>> gt.stats.multivariate_normal(np.zeros(2), 4.0).entropy()
+        np.float64(4.224171427529236)
+        """
+        _refuse_singular(allow_singular)
+        return Frozen(self, {"mean": mean, "cov": cov})
+
     def logpdf(
         self,
         x: ArrayLike,
-        /,
         mean: ArrayLike = None,
         cov: ArrayLike = 1,
         allow_singular: bool = False,
@@ -61,64 +86,119 @@ class MultivariateNormal:
         >>> gt.stats.multivariate_normal.logpdf(np.array([[0.0, 0.0], [1.0, 0.0]]))
         array([-1.83787707, -2.33787707])
         """
-        if allow_singular:
-            raise UnsupportedError(
-                "multivariate_normal: came allow_singular=True; a singular covariance has no "
-                "density; project x on its range first"
-            )
+        _refuse_singular(allow_singular)
+        dtype = _dtype(self.name, x, mean, cov)
         x, mean, cov, size = _normal_arguments(x, mean, cov)
         root = cholesky(cov)
-        away = reshape(x - mean, (-1, size))
-        scaled = solve(root, away.T)
+        away = x - mean
+        finite = isfinite(away)
+        scaled = solve(root, reshape(where(finite, away, 0.0), (-1, size)).T)
         square = reshape(sum_of(scaled * scaled, axis=0), x.shape[:-1])
         spread = sum_of(log(diagonal(root)))
-        return -0.5 * (square + size * _LOG_2_PI) - spread
+        value = -0.5 * (square + size * _LOG_2_PI) - spread
+        value = where(all_of(finite, axis=-1), value, -math.inf)
+        return _known(all_of(away == away, axis=-1), value, dtype)
 
-    def pdf(self, x: ArrayLike, /, mean: ArrayLike = None, cov: ArrayLike = 1) -> Array:
+    def pdf(
+        self,
+        x: ArrayLike,
+        mean: ArrayLike = None,
+        cov: ArrayLike = 1,
+        allow_singular: bool = False,
+    ) -> Array:
         """The density; arguments as of `logpdf`.
 
         >>> gt.stats.multivariate_normal.pdf(np.zeros(2), np.zeros(2))
         np.float64(0.15915494309189535)
         """
-        return exp(self.logpdf(x, mean, cov))
+        return exp(self.logpdf(x, mean, cov, allow_singular))
+
+    def entropy(self, mean: ArrayLike = None, cov: ArrayLike = 1) -> Array:
+        """The entropy in nats, half the logarithm of the determinant of 2πe times the covariance.
+
+        Args:
+            mean: The mean, which tells no more than the dimension.
+            cov: The covariance, as of `logpdf`.
+
+        Raises:
+            LinAlgError: The covariance is not positive definite.
+            ShapeError: The dimensions do not fit.
+
+        >>> gt.stats.multivariate_normal.entropy(cov=np.eye(2))
+        np.float64(2.8378770664093453)
+        """
+        dtype = _dtype(self.name, mean, cov)
+        _, _, cov, size = _normal_arguments(None, mean, cov)
+        spread = sum_of(log(diagonal(cholesky(cov))))
+        return unboxed(astype(spread + 0.5 * size * (1 + _LOG_2_PI), dtype, copy=False))
+
+
+def _refuse_singular(allow_singular: bool) -> None:
+    if allow_singular:
+        raise UnsupportedError(
+            "multivariate_normal: came allow_singular=True; a singular covariance has no "
+            "density; project x on its range first"
+        )
+
+
+def _dtype(name: str, *arguments: Any) -> Any:
+    return result_dtype(name, *(weak_or_array(each) for each in arguments if each is not None))
+
+
+def _known(known: Any, value: Any, dtype: Any) -> Any:
+    """The result: NaN where something is not known."""
+    return unboxed(astype(where(known, value, math.nan), dtype, copy=False))
 
 
 def _normal_arguments(x: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any, int]:
     """Vectors, mean and matrix in full, as SciPy completes them, and the dimension."""
-    x, cov = as_array(x), as_array(cov)
+    cov = as_array(cov)
+    x = None if x is None else as_array(x)
     mean = None if mean is None else as_array(mean)
     if mean is not None and mean.ndim:
         size = mean.shape[0]
     elif cov.ndim:
         size = cov.shape[0]
     else:
-        # Several axes are taken as vectors, one as numbers, as SciPy does.
-        size = x.shape[-1] if mean is None and x.ndim > 1 else 1
-    if x.ndim == 0:
-        x = reshape(x, (1,))
-    if size == 1 and x.shape[-1:] != (1,):
-        x = reshape(x, (*x.shape, 1))
+        # Several axes are taken as vectors, for which SciPy raises; one as numbers, as it does.
+        size = x.shape[-1] if x is not None and mean is None and x.ndim > 1 else 1
     if cov.ndim == 0:
         cov = cov * np.eye(size)
     elif cov.ndim == 1:
         cov = diag(cov)
     mean = np.zeros(size) if mean is None else mean
-    if x.shape[-1] != size or cov.shape != (size, size):
+    x = mean if x is None else x
+    if x.ndim == 0:
+        x = reshape(x, (1,))
+    if size == 1 and x.shape[-1:] != (1,):
+        x = reshape(x, (*x.shape, 1))
+    if x.shape[-1] != size or cov.shape != (size, size) or mean.shape not in ((), (size,)):
         raise ShapeError(
-            f"multivariate_normal: came x of shape {x.shape}, a mean of size {size} and a "
-            f"covariance of shape {cov.shape}; needed the same dimension in all of them"
+            f"multivariate_normal: came x of shape {x.shape}, a mean of shape {mean.shape} and a "
+            f"covariance of shape {cov.shape}; needed the same dimension in all of them; take "
+            "gt.vmap for several means or covariances"
         )
     return x, mean, cov, size
 
 
-class Dirichlet:
+class Dirichlet(_OfVectors):
     """The Dirichlet distribution, differentiable in all its arguments.
 
     >>> gt.stats.dirichlet.logpdf(np.array([0.2, 0.3, 0.5]), np.ones(3))
     np.float64(0.6931471805599453)
     """
 
-    def logpdf(self, x: ArrayLike, alpha: ArrayLike, /) -> Array:
+    name = "dirichlet"
+
+    def __call__(self, alpha: ArrayLike) -> Frozen:
+        """The distribution with parameters given for good.
+
+        >>> gt.stats.dirichlet(np.ones(3)).pdf(np.array([0.2, 0.3, 0.5]))
+        np.float64(2.0)
+        """
+        return Frozen(self, {"alpha": alpha})
+
+    def logpdf(self, x: ArrayLike, alpha: ArrayLike) -> Array:
         """Logarithm of the density, -inf where a share is negative or they do not add up to 1.
 
         Args:
@@ -131,36 +211,76 @@ class Dirichlet:
         >>> gt.stats.dirichlet.logpdf(np.array([0.2, 0.3]), np.array([1.0, 2.0, 3.0]))
         np.float64(1.5040773967762737)
         """
-        x, alpha = as_array(x), as_array(alpha)
-        scale, powers, x, known = self._parts(x, alpha)
-        value = scale + sum_of(xlogy(powers, x), axis=0)
-        return unboxed(where(all_of(alpha > 0), where(known, value, -math.inf), math.nan))
+        scale, powers, shares, inside, known = self._parts(x, alpha)
+        value = scale + sum_of(xlogy(powers, shares), axis=0)
+        return _known(known, where(inside, value, -math.inf), _dtype(self.name, x, alpha))
 
-    def pdf(self, x: ArrayLike, alpha: ArrayLike, /) -> Array:
+    def pdf(self, x: ArrayLike, alpha: ArrayLike) -> Array:
         """The density; arguments as of `logpdf`.
 
         >>> gt.stats.dirichlet.pdf(np.array([0.2, 0.3, 0.5]), np.ones(3))
         np.float64(2.0)
         """
-        x, alpha = as_array(x), as_array(alpha)
-        scale, powers, x, known = self._parts(x, alpha)
-        value = _product_of_powers(x, powers, scale, 0)
-        return unboxed(where(all_of(alpha > 0), where(known, value, 0.0), math.nan))
+        scale, powers, shares, inside, known = self._parts(x, alpha)
+        value = _product_of_powers(shares, powers, scale, 0)
+        return _known(known, where(inside, value, 0.0), _dtype(self.name, x, alpha))
+
+    def mean(self, alpha: ArrayLike) -> Array:
+        """The mean of each share.
+
+        >>> gt.stats.dirichlet.mean(np.array([1.0, 3.0]))
+        array([0.25, 0.75])
+        """
+        dtype, alpha = _dtype(self.name, alpha), self._parameters(alpha)
+        return _known(all_of(alpha > 0), alpha / sum_of(alpha), dtype)
+
+    def var(self, alpha: ArrayLike) -> Array:
+        """The variance of each share.
+
+        >>> gt.stats.dirichlet.var(np.array([1.0, 1.0, 1.0, 1.0]))
+        array([0.0375, 0.0375, 0.0375, 0.0375])
+        """
+        dtype, alpha = _dtype(self.name, alpha), self._parameters(alpha)
+        total = sum_of(alpha)
+        value = alpha / total * (1 - alpha / total) / (total + 1)
+        return _known(all_of(alpha > 0), value, dtype)
+
+    def entropy(self, alpha: ArrayLike) -> Array:
+        """The entropy in nats.
+
+        >>> gt.stats.dirichlet.entropy(np.array([2.0, 3.0])).round(12)
+        np.float64(-0.234906649788)
+        """
+        dtype, alpha = _dtype(self.name, alpha), self._parameters(alpha)
+        total, rest = sum_of(alpha), alpha.shape[0] - 1
+        value = sum_of(gamma_entropy(alpha)) - gamma_entropy(total) - rest * digamma(total)
+        return _known(all_of(alpha > 0), value, dtype)
 
     @staticmethod
-    def _parts(x: Any, alpha: Any) -> tuple[Any, Any, Any, Any]:
-        """The logarithm of the constant, powers, all shares, and where these are shares."""
-        if x.shape[0] + 1 == alpha.shape[0]:
+    def _parameters(alpha: Any) -> Any:
+        alpha = as_array(alpha)
+        if alpha.ndim != 1:
+            raise ShapeError(
+                f"dirichlet: came alpha of shape {alpha.shape}; needed one axis; take gt.vmap for "
+                "several distributions"
+            )
+        return alpha
+
+    def _parts(self, x: Any, alpha: Any) -> tuple[Any, Any, Any, Any, Any]:
+        """Logarithm of the constant, powers, all shares; where they are such, and all is known."""
+        x, alpha = as_array(x), self._parameters(alpha)
+        if x.ndim and x.shape[0] + 1 == alpha.shape[0]:
             x = concatenate([x, 1 - sum_of(x, axis=0, keepdims=True)])
-        if x.shape[0] != alpha.shape[0]:
+        if x.ndim == 0 or x.shape[0] != alpha.shape[0]:
             raise ShapeError(
                 f"dirichlet: came x of shape {x.shape} and alpha of shape {alpha.shape}; needed "
                 "as many shares along the first axis, or one less"
             )
-        known = all_of(x >= 0, axis=0) & (abs(sum_of(x, axis=0) - 1) < 1e-8)
+        inside = all_of(x >= 0, axis=0) & (abs(sum_of(x, axis=0) - 1) < 1e-8)
+        known = all_of(x == x, axis=0) & all_of(alpha > 0)
         powers = reshape(alpha - 1, (-1,) + (1,) * (x.ndim - 1))
         scale = lgamma(sum_of(alpha)) - sum_of(lgamma(alpha))
-        return scale, powers, where(known, x, 0.5), known
+        return scale, powers, where(inside, x, 0.5), inside, known
 
 
 def _product_of_powers(x: Any, powers: Any, log_scale: Any, axis: int) -> Any:
@@ -168,49 +288,75 @@ def _product_of_powers(x: Any, powers: Any, log_scale: Any, axis: int) -> Any:
     zero = x == 0
     factors = where(zero, power_of_zero(x, powers, zero), 1.0)
     logs = xlogy(where(zero, 0.0, powers), where(zero, 1.0, x))
-    return prod(factors, axis=axis) * exp(log_scale + sum_of(logs, axis=axis))
+    total = log_scale + sum_of(logs, axis=axis)
+    # It may overflow where a factor is 0 in any case.
+    some = all_of((powers <= FLAT) | (x != 0), axis=axis)
+    return prod(factors, axis=axis) * exp(where(some, total, 0.0))
 
 
-class Multinomial:
+class Multinomial(_OfVectors):
     """The multinomial distribution, differentiable in its probabilities.
 
     >>> gt.stats.multinomial.logpmf(np.array([1, 1]), 2, np.array([0.5, 0.5]))
     np.float64(-0.6931471805599453)
     """
 
-    def logpmf(self, x: ArrayLike, n: ArrayLike, p: ArrayLike, /) -> Array:
+    name = "multinomial"
+
+    def __call__(self, n: ArrayLike, p: ArrayLike) -> Frozen:
+        """The distribution with parameters given for good.
+
+        >>> gt.stats.multinomial(2, np.array([0.5, 0.5])).pmf(np.array([1, 1]))
+        np.float64(0.5)
+        """
+        return Frozen(self, {"n": n, "p": p})
+
+    def logpmf(self, x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
         """Logarithm of the probability of counts, -inf if they do not add up to `n`.
 
         Args:
             x: Counts along the last axis.
             n: How many trials there are.
-            p: The probability of each outcome, along the last axis. Its last one is taken as given:
-                the gradient is that of independent parameters.
+            p: The probability of each outcome, along the last axis. Its last one is taken as given,
+                which SciPy replaces by the rest: the gradient is that of independent parameters.
+
+        Raises:
+            ShapeError: There is another number of counts than of probabilities.
 
         >>> gt.stats.multinomial.logpmf(np.array([1, 2]), 2, np.array([0.5, 0.5]))
         np.float64(-inf)
         """
-        counts, p, ways, known = self._parts(x, n, p)
-        return unboxed(where(known, ways + sum_of(xlogy(counts, p), axis=-1), -math.inf))
+        dtype = _dtype(self.name, x, n, p)
+        counts, p, ways, inside, known = self._parts(x, n, p)
+        value = ways + sum_of(xlogy(counts, p), axis=-1)
+        return _known(known, where(inside, value, -math.inf), dtype)
 
-    def pmf(self, x: ArrayLike, n: ArrayLike, p: ArrayLike, /) -> Array:
+    def pmf(self, x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
         """The probability of counts; arguments as of `logpmf`.
 
         >>> gt.stats.multinomial.pmf(np.array([1, 1]), 2, np.array([0.5, 0.5]))
         np.float64(0.5)
         """
-        counts, p, ways, known = self._parts(x, n, p)
-        return unboxed(where(known, _product_of_powers(p, counts, ways, -1), 0.0))
+        dtype = _dtype(self.name, x, n, p)
+        counts, p, ways, inside, known = self._parts(x, n, p)
+        return _known(known, where(inside, _product_of_powers(p, counts, ways, -1), 0.0), dtype)
 
     @staticmethod
-    def _parts(x: Any, n: Any, p: Any) -> tuple[Any, Any, Any, Any]:
-        """Counts, probabilities, the logarithm of the number of ways, and where there are any."""
+    def _parts(x: Any, n: Any, p: Any) -> tuple[Any, Any, Any, Any, Any]:
+        """Counts, probabilities, logarithm of the ways; where there are any, and all is known."""
         x, p, n = stop_gradient(as_array(x)), as_array(p), as_array(n)
+        if not x.ndim or x.shape[-1:] != p.shape[-1:]:
+            raise ShapeError(
+                f"multinomial: came x of shape {x.shape} and p of shape {p.shape}; needed as many "
+                "counts as probabilities along the last axis"
+            )
         whole = all_of((x >= 0) & (x == floor(x)), axis=-1)
-        known = logical_and(whole, sum_of(x, axis=-1) == n)
-        counts = abs(x) * 1.0
+        inside = whole & (sum_of(x, axis=-1) == n)
+        known = all_of((p >= 0) & (p <= 1), axis=-1) & (n >= 0) & (n == floor(n))
+        known = known & all_of(x == x, axis=-1)
+        counts = where(x > 0, x, 0) * 1.0
         ways = lgamma(n + 1.0) - sum_of(lgamma(counts + 1.0), axis=-1)
-        return counts, p, ways, known
+        return counts, p, ways, inside, known
 
 
 multivariate_normal = MultivariateNormal()

@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.ops.cast import stop_gradient
+from gradtape.ops.comparison import isfinite
 from gradtape.ops.erf import erf, erfinv, ndtr
-from gradtape.ops.exponential import exp, log, log1p
+from gradtape.ops.exponential import exp, expm1, log, log1p, logaddexp
 from gradtape.ops.select import where
 from gradtape.ops.special.bessel_fixed import i0e
 from gradtape.ops.special.common import series
 from gradtape.ops.special.elementary import cosm1
-from gradtape.ops.special.normal import log_ndtr, ndtri
+from gradtape.ops.special.normal import log_ndtr, ndtri, ndtri_exp
 from gradtape.ops.stats.continuous import LOG_2, POSITIVE, all_positive
 from gradtape.ops.stats.density import Continuous
+from gradtape.ops.stats.tails import quiet_log
 from gradtape.ops.trigonometric import cosh
 
 HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
@@ -31,6 +34,9 @@ norm = Continuous(
     logsf=lambda z: log_ndtr(-z),
     ppf=ndtri,
     isf=lambda q: -ndtri(q),
+    mean=0.0,
+    var=1.0,
+    entropy=HALF_LOG_2_PI + 0.5,
 )
 
 # ---- one half of it -----------------------------------------------------------------------------
@@ -67,6 +73,9 @@ halfnorm = Continuous(
     logsf=_halfnorm_logsf,
     ppf=lambda q: erfinv(q) / _ROOT_HALF,
     isf=lambda q: -ndtri(0.5 * q),
+    mean=math.sqrt(2 / math.pi),
+    var=1 - 2 / math.pi,
+    entropy=HALF_LOG_2_PI + 0.5 - LOG_2,
 )
 
 # ---- of its logarithm, and on a circle ----------------------------------------------------------
@@ -85,6 +94,9 @@ lognorm = Continuous(
     logsf=lambda z, s: log_ndtr(-log(z) / s),
     ppf=lambda q, s: exp(s * ndtri(q)),
     isf=lambda q, s: exp(-s * ndtri(q)),
+    mean=lambda s: exp(0.5 * s * s),
+    var=lambda s: exp(s * s) * expm1(s * s),
+    entropy=lambda s: log(s) + HALF_LOG_2_PI + 0.5,
 )
 
 # I₀(κ)·e^−κ·√(2πκ) = Σ ((2k − 1)!!)²/(k!·8ᵏ)/κᵏ
@@ -112,6 +124,8 @@ vonmises = Continuous(
 # ---- between bounds -----------------------------------------------------------------------------
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+# Below it derivatives of quotients by a density overflow.
+_LEAST_DENSITY = 1e-150
 _HALF_RULE = tuple(zip(_NODES[10:].tolist(), _WEIGHTS[10:].tolist(), strict=True))
 
 
@@ -172,6 +186,40 @@ def _truncated_tail(z: Any, a: Any, b: Any, *, upper: bool, logs: bool = False) 
     return where(large, log1p(-where(large, other, 0.5)), direct)
 
 
+def _log_tail(a: Any) -> Any:
+    """The logarithm of Φ(a), with a slope of 0 where a is −∞."""
+    none = a == -math.inf
+    return where(none, -math.inf, log_ndtr(where(none, -1.0, a)))
+
+
+def _truncated_quantile(below: Any, above: Any, a: Any, b: Any) -> Any:
+    """Where the share below, and that above, is given; from the smaller tail of the whole."""
+    whole = _log_mass(a, b)
+    log_below = logaddexp(_log_tail(a), quiet_log(below) + whole)
+    lower = log_below < -LOG_2
+    log_above = logaddexp(_log_tail(-b), quiet_log(above) + whole)
+    z = where(
+        lower,
+        ndtri_exp(where(lower, log_below, -LOG_2)),
+        -ndtri_exp(where(lower, -LOG_2, log_above)),
+    )
+    z = _into(z, a, b)
+    # A step of Newton's: next to a bound the tails of the whole do not tell where exactly.
+    density = exp(-0.5 * (z * z) - HALF_LOG_2_PI - whole)
+    some = isfinite(z) & (density > _LEAST_DENSITY)
+    near = where(some, z, _between(a, b))
+    away = where(below < 0.5, _share(a, near, whole) - below, above - _share(near, b, whole))
+    step = where(some, away, 0.0) / where(some, density, 1.0)
+    return _into(z - step, a, b)
+
+
+def _into(z: Any, a: Any, b: Any) -> Any:
+    """A point that only rounding may have put outside of the bounds: its derivatives stay."""
+    below, above = z < a, z > b
+    bound = where(below, a, where(above, b, 0.0))
+    return z + stop_gradient(bound - where(below | above, z, 0.0))
+
+
 truncnorm = Continuous(
     "truncnorm",
     ("a", "b"),
@@ -183,13 +231,13 @@ truncnorm = Continuous(
     sf=functools.partial(_truncated_tail, upper=True),
     logcdf=functools.partial(_truncated_tail, upper=False, logs=True),
     logsf=functools.partial(_truncated_tail, upper=True, logs=True),
+    ppf=lambda q, a, b: _truncated_quantile(q, 1 - q, a, b),
+    isf=lambda q, a, b: _truncated_quantile(1 - q, q, a, b),
 )
 
 
 def _between(a: Any, b: Any) -> Any:
     """A point between bounds, of which one or both may be infinite."""
-    return where(
-        a == -math.inf,
-        where(b == math.inf, 0.0, b - 1.0),
-        where(b == math.inf, a + 1.0, 0.5 * (a + b)),
-    )
+    below, above = a == -math.inf, b == math.inf
+    middle = 0.5 * (where(below, 0.0, a) + where(above, 0.0, b))
+    return where(below, where(above, 0.0, b - 1.0), where(above, a + 1.0, middle))

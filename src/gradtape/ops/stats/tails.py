@@ -5,28 +5,56 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradtape.ops.arithmetic import power
+from gradtape.ops.arithmetic import absolute, power
 from gradtape.ops.exponential import exp, expm1, log, log1p
 from gradtape.ops.select import where
 from gradtape.ops.special.elementary import exprel
+from gradtape.ops.special.entropy import xlog1py, xlogy
 
 # Above this power of z, z^k and its derivatives that matter are 0 where z is.
 FLAT = 3.0
+# The exponential of minus this is 0, and so are its derivatives.
+GONE = 800.0
 # The exponential of minus the exponential of this is 0, and so are its derivatives.
 VANISHED = 7.0
+
+
+def quiet_log(p: Any) -> Any:
+    """The logarithm, without a warning of 0."""
+    return xlogy(1.0, p)
+
+
+def quiet_log_rest(p: Any) -> Any:
+    """log(1 − p), without a warning of 1."""
+    return xlog1py(1.0, -p)
+
+
+def exp_minus(u: Any) -> Any:
+    """e⁻ᵘ, flat where it is 0, though the slope of u may be infinite there."""
+    gone = u > GONE
+    return where(gone, 0.0, exp(-where(gone, 0.0, u)))
 
 
 def one_minus_exp(u: Any) -> Any:
     """1 − e⁻ᵘ for u ≥ 0, with a slope that is exact where this is close to 1."""
     large = u > 1
-    return where(large, 1 - exp(-where(large, u, 1.0)), -expm1(-where(large, 0.5, u)))
+    return where(large, 1 - exp_minus(where(large, u, 1.0)), -expm1(-where(large, 0.5, u)))
 
 
 def log_one_minus_exp(u: Any, log_u: Any) -> Any:
     """log(1 − e⁻ᵘ) for u ≥ 0, given log u, too, which counts where u is small or underflows."""
     large = u > math.log(2)
-    upper = log1p(-exp(-where(large, u, 1.0)))
+    upper = log1p(-exp_minus(where(large, u, 1.0)))
     return where(large, upper, where(large, 0.0, log_u) + log(exprel(-where(large, 0.5, u))))
+
+
+def log1p_square(z: Any) -> Any:
+    """log(1 + z²), by 1/z where z² may be too large."""
+    size = absolute(z)
+    far = size > 100.0
+    outer = where(far, size, 1.0)
+    inner = where(far, 0.0, z)
+    return where(far, 2 * log(outer) + log1p((1 / outer) ** 2), log1p(inner * inner))
 
 
 def capped(w: Any) -> Any:
