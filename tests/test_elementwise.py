@@ -139,8 +139,8 @@ def test_scipy_ufunc_of_two_arrays_records():
 
 def test_other_ufuncs_are_refused_by_name():
     t = gt.tensor([1.0])
-    with pytest.raises(UnsupportedError, match=r"scipy\.special\.kelvin is not differentiable"):
-        scipy.special.kelvin(t)
+    with pytest.raises(UnsupportedError, match=r"scipy\.special\.itj0y0 is not differentiable"):
+        scipy.special.itj0y0(t)
     # Only the ufunc of SciPy itself is answered for, not whatever has its name.
     erf = np.frompyfunc(lambda x: x, 1, 1)
     with pytest.raises(UnsupportedError, match="is not differentiable"):

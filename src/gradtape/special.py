@@ -1,5 +1,6 @@
 """Special functions, under the names and with the signatures of `scipy.special`."""
 
+from gradtape.core.entry import open_doors as _open_doors
 from gradtape.core.spellings import missing_from as _missing_from
 from gradtape.ops.activation import (
     log_sigmoid as log_expit,
@@ -24,6 +25,7 @@ from gradtape.ops.special.bessel import (
     yv,
     yve,
 )
+from gradtape.ops.special.bessel_derivatives import h1vp, h2vp, ivp, jvp, kvp, yvp
 from gradtape.ops.special.bessel_fixed import (
     i0,
     i0e,
@@ -38,16 +40,18 @@ from gradtape.ops.special.bessel_fixed import (
     y0,
     y1,
 )
+from gradtape.ops.special.carlson import elliprc, elliprd, elliprf, elliprg, elliprj
+from gradtape.ops.special.counting import comb, factorial, perm
 from gradtape.ops.special.distributions import (
     bdtr,
     bdtrc,
+    bdtri,
     fdtr,
     fdtrc,
     fdtri,
     nbdtr,
     nbdtrc,
-    stdtr,
-    stdtrit,
+    nbdtri,
 )
 from gradtape.ops.special.elementary import (
     boxcox,
@@ -56,41 +60,36 @@ from gradtape.ops.special.elementary import (
     cosm1,
     cotdg,
     exprel,
-    huber,
     inv_boxcox,
     inv_boxcox1p,
     logit,
     powm1,
-    pseudo_huber,
+    radian,
     sindg,
     tandg,
 )
 from gradtape.ops.special.elliptic import (
+    agm,
     ellipe,
     ellipeinc,
     ellipj,
     ellipk,
     ellipkinc,
     ellipkm1,
-    elliprd,
-    elliprf,
-    elliprg,
 )
 from gradtape.ops.special.entropy import entr, kl_div, rel_entr, xlog1py, xlogy
+from gradtape.ops.special.faddeeva import voigt_profile, wofz
 from gradtape.ops.special.functions import diric, log_softmax, logsumexp, softmax
 from gradtape.ops.special.gamma import (
     beta,
     betaln,
     binom,
-    comb,
     digamma,
-    factorial,
     gamma,
     gammasgn,
     lgamma,
     loggamma,
     multigammaln,
-    perm,
     poch,
     polygamma,
     rgamma,
@@ -102,8 +101,10 @@ from gradtape.ops.special.hypergeometric import (
     hyp2f1,
     hyperu,
     lambertw,
+    log_wright_bessel,
     modstruve,
     struve,
+    wright_bessel,
     wrightomega,
 )
 from gradtape.ops.special.incomplete_beta import (
@@ -122,8 +123,10 @@ from gradtape.ops.special.incomplete_gamma import (
     gammaincinv,
     gdtr,
     gdtrc,
+    gdtrix,
     pdtr,
     pdtrc,
+    pdtri,
 )
 from gradtape.ops.special.integrals import (
     exp1,
@@ -134,6 +137,18 @@ from gradtape.ops.special.integrals import (
     sici,
     spence,
 )
+from gradtape.ops.special.kelvin import (
+    bei,
+    beip,
+    ber,
+    berp,
+    kei,
+    keip,
+    kelvin,
+    ker,
+    kerp,
+)
+from gradtape.ops.special.losses import huber, pseudo_huber
 from gradtape.ops.special.normal import (
     dawsn,
     erfcinv,
@@ -142,9 +157,9 @@ from gradtape.ops.special.normal import (
     log_ndtr,
     ndtri,
     ndtri_exp,
+    nrdtrimn,
+    nrdtrisd,
     owens_t,
-    voigt_profile,
-    wofz,
 )
 from gradtape.ops.special.polynomials import (
     eval_chebyc,
@@ -160,6 +175,7 @@ from gradtape.ops.special.polynomials import (
     eval_legendre,
     eval_sh_chebyt,
     eval_sh_chebyu,
+    eval_sh_jacobi,
     eval_sh_legendre,
 )
 from gradtape.ops.special.spherical import (
@@ -170,6 +186,7 @@ from gradtape.ops.special.spherical import (
     spherical_kn,
     spherical_yn,
 )
+from gradtape.ops.special.student import stdtr, stdtrit
 from gradtape.ops.trigonometric import sinc
 
 gammaln = lgamma
@@ -177,10 +194,16 @@ psi = digamma
 jn = jv
 
 __all__ = [
+    "agm",
     "airy",
     "airye",
     "bdtr",
     "bdtrc",
+    "bdtri",
+    "bei",
+    "beip",
+    "ber",
+    "berp",
     "beta",
     "betainc",
     "betaincc",
@@ -207,9 +230,11 @@ __all__ = [
     "ellipk",
     "ellipkinc",
     "ellipkm1",
+    "elliprc",
     "elliprd",
     "elliprf",
     "elliprg",
+    "elliprj",
     "entr",
     "erf",
     "erfc",
@@ -230,6 +255,7 @@ __all__ = [
     "eval_legendre",
     "eval_sh_chebyt",
     "eval_sh_chebyu",
+    "eval_sh_jacobi",
     "eval_sh_legendre",
     "exp1",
     "exp10",
@@ -253,6 +279,9 @@ __all__ = [
     "gammasgn",
     "gdtr",
     "gdtrc",
+    "gdtrix",
+    "h1vp",
+    "h2vp",
     "hankel1",
     "hankel1e",
     "hankel2",
@@ -270,24 +299,33 @@ __all__ = [
     "inv_boxcox1p",
     "iv",
     "ive",
+    "ivp",
     "j0",
     "j1",
     "jn",
     "jv",
     "jve",
+    "jvp",
     "k0",
     "k0e",
     "k1",
     "k1e",
+    "kei",
+    "keip",
+    "kelvin",
+    "ker",
+    "kerp",
     "kl_div",
     "kn",
     "kv",
     "kve",
+    "kvp",
     "lambertw",
     "log1p",
     "log_expit",
     "log_ndtr",
     "log_softmax",
+    "log_wright_bessel",
     "loggamma",
     "logit",
     "logsumexp",
@@ -295,18 +333,23 @@ __all__ = [
     "multigammaln",
     "nbdtr",
     "nbdtrc",
+    "nbdtri",
     "ndtr",
     "ndtri",
     "ndtri_exp",
+    "nrdtrimn",
+    "nrdtrisd",
     "owens_t",
     "pdtr",
     "pdtrc",
+    "pdtri",
     "perm",
     "poch",
     "polygamma",
     "powm1",
     "pseudo_huber",
     "psi",
+    "radian",
     "rel_entr",
     "rgamma",
     "shichi",
@@ -326,6 +369,7 @@ __all__ = [
     "tandg",
     "voigt_profile",
     "wofz",
+    "wright_bessel",
     "wrightomega",
     "xlog1py",
     "xlogy",
@@ -334,7 +378,9 @@ __all__ = [
     "yn",
     "yv",
     "yve",
+    "yvp",
     "zeta",
 ]
 
 __getattr__ = _missing_from("special")
+_open_doors(globals())

@@ -79,7 +79,7 @@ NORMAL = [
     special("dawsn", 9 + X, label="far"),
     special("wofz", X, elementwise=False),
     special("wofz", X + 1j * POSITIVE, label="complex", elementwise=False),
-    special("voigt_profile", X, POSITIVE, SHARES, ops=("wofz",), elementwise=False, rtol=128),
+    special("voigt_profile", X, POSITIVE, SHARES, ops=("voigt",), elementwise=False, rtol=128),
     special("erfcinv", 2 * SHARES, at=[At((0.0,), (-inf,))]),
     special("ndtri", SHARES, torch="special.ndtri", at=[At((0.5,), (np.sqrt(2 * np.pi),))]),
     special(
@@ -90,6 +90,8 @@ NORMAL = [
     ),
     special("log_ndtr", 9 * X, label="tail", at=[At((-1e10,), (1e10,))]),
     special("ndtri_exp", -POSITIVE, rtol=64),
+    special("nrdtrimn", SHARES, POSITIVE, X, ops=("ndtri",), rtol=64),
+    special("nrdtrisd", X, SHARES / 3, -POSITIVE, ops=("ndtri",), rtol=64),
     special("owens_t", X, POSITIVE, at=[At((0.0, 1.0), (0.0, 1 / (4 * np.pi)))]),
 ]
 
@@ -117,6 +119,7 @@ ELEMENTARY = [
     special("inv_boxcox1p", POSITIVE, SHARES, rtol=64),
     special("powm1", POSITIVE, X, rtol=64),
     special("cosm1", X, at=[At((0.0,), (0.0,))]),
+    special("radian", X, POSITIVE, SHARES, ops=("add",), rtol=64),
     special("sindg", 40 * X, at=[At((0.0,), (np.pi / 180,))], rtol=128),
     special("cosdg", 40 * X, at=[At((90.0,), (-np.pi / 180,))], rtol=128),
     special("tandg", 40 * X, rtol=128),
@@ -229,7 +232,7 @@ CASES: list[OpCase] = [
 
 NOT_NATIVE = dict.fromkeys(
     (
-        *("erfi", "dawsn", "wofz", "ndtri_exp", "owens_t", "exprel", "boxcox", "boxcox1p"),
+        *("erfi", "dawsn", "wofz", "voigt", "ndtri_exp", "owens_t", "exprel", "boxcox", "boxcox1p"),
         *("inv_boxcox", "inv_boxcox1p", "powm1", "cosm1", "sindg", "cosdg", "tandg", "cotdg"),
     ),
     "no such elementary function",

@@ -8,8 +8,9 @@ import numpy as np
 import scipy.special
 
 import gradtape as gt
+from gradtape.errors import ArgumentError
 from gradtape.ops.special.bessel_fixed import i2, i2e
-from opcases.case import At, OpCase, draw, with_torch
+from opcases.case import At, OpCase, Raises, draw, with_torch
 from opcases.special import POSITIVE, X, reference, special
 
 ORDERS = np.array([[0, 1, 2], [3, 1, 0]])
@@ -43,7 +44,11 @@ SAMPLES: list[OpCase] = [
     special("jv", ORDERS, np.zeros((2, 3)), label="zero", differences=False),
     special("ive", ORDERS, X, label="negative", rtol=128),
     *(special(name, ORDERS, POSITIVE, rtol=128) for name in ("hankel1", "hankel2")),
-    *(special(name, ORDERS, POSITIVE, rtol=128) for name in ("hankel1e", "hankel2e")),
+    *(
+        special(name, ORDERS, POSITIVE, ops=("scaled_bessel",), rtol=128)
+        for name in ("hankel1e", "hankel2e")
+    ),
+    *(special(name, ORDERS, 40 * POSITIVE + 20, label="far", rtol=128) for name in ("ive", "kve")),
     special("hankel1", 1.5, COMPLEX, label="complex", rtol=128),
     special("yn", ORDERS, POSITIVE, ops=("yv",), rtol=128),
     special("kn", ORDERS, POSITIVE, ops=("kv",), rtol=128),
@@ -80,6 +85,28 @@ SAMPLES: list[OpCase] = [
     special("spherical_jn", 0, POSITIVE, ops=("spherical_j",), label="order-0", rtol=128),
     special("airy", COMPLEX, label="complex", rtol=128),
     special("airye", POSITIVE, elementwise=False, rtol=128),
+    special("airye", 5 * POSITIVE, label="far", elementwise=False, rtol=128),
+    *(
+        special(name, ORDERS, POSITIVE, ops=(op,), rtol=256)
+        for name, op in (
+            *(("jvp", "jv"), ("yvp", "yv"), ("ivp", "iv"), ("kvp", "kv")),
+            *(("h1vp", "hankel1"), ("h2vp", "hankel2")),
+        )
+    ),
+    OpCase(
+        gt.special.jvp,
+        (1.5, POSITIVE),
+        reference(scipy.special.jvp),
+        params={"n": 2},
+        ops=("jv",),
+        label="second",
+        rtol=512,
+        raises=[Raises((1, X), ArgumentError, "jvp: came order of the derivative -1", {"n": -1})],
+    ),
+    *(special(name, X, rtol=256, at=[At((0.0,), (0.0,))]) for name in ("ber", "bei", "berp")),
+    special("beip", X, rtol=256, at=[At((0.0,), (0.5,))]),
+    *(special(name, POSITIVE, rtol=256) for name in ("ker", "kei", "kerp", "keip")),
+    special("kelvin", POSITIVE, ops=("ber", "bei", "ker", "kei"), rtol=256, elementwise=False),
     special("struve", ORDERS, POSITIVE, rtol=256),
     special("modstruve", ORDERS, POSITIVE, rtol=256),
     special("struve", 0.5, draw(3, low=0.5, high=3.0), label="half", rtol=256),
@@ -98,10 +125,10 @@ CASES = with_torch(TORCH, SAMPLES)
 
 NOT_NATIVE = dict.fromkeys(
     (
-        *("jv", "yv", "iv", "kv", "jve", "yve", "ive", "kve", "hankel1", "hankel2", "hankel1e"),
-        *("hankel2e", "j0", "j1", "y0", "y1", "k0", "k1", "k0e", "k1e"),
+        *("jv", "yv", "iv", "kv", "jve", "yve", "ive", "kve", "hankel1", "hankel2"),
+        *("scaled_bessel", "j0", "j1", "y0", "y1", "k0", "k1", "k0e", "k1e"),
         *("spherical_j", "spherical_y", "spherical_i", "spherical_k", "airy", "airye"),
-        *("struve", "modstruve"),
+        *("struve", "modstruve", "ber", "bei", "berp", "beip", "ker", "kei", "kerp", "keip"),
     ),
     "no such elementary function",
 )

@@ -9,9 +9,9 @@ import scipy.special
 
 import gradtape as gt
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
-from gradtape.ops.special.distributions import t_density
 from gradtape.ops.special.incomplete_beta import beta_density
 from gradtape.ops.special.incomplete_gamma import gamma_density
+from gradtape.ops.special.student import t_density
 from opcases.case import At, OpCase, Raises, draw, with_torch
 from opcases.special import GAPS, POSITIVE, X, inf, reference, special
 
@@ -60,7 +60,7 @@ GAMMA = [
         gt.special.zeta,
         (TRIALS,),
         scipy.special.zeta,
-        ops=("hurwitz_zeta",),
+        ops=("riemann_zeta",),
         label="riemann",
         differentiable=False,
     ),
@@ -162,7 +162,7 @@ INCOMPLETE = [
         SHAPE,
         X,
         rtol=64,
-        ops=("stdtr", "stdtr_slope", "t_density"),
+        ops=("stdtr", "stdtr_by_df", "stdtr_slope", "t_density"),
         at=[At((1.0, 0.0), (0.0, 1 / np.pi))],
     ),
     special("stdtrit", SHAPE, SHARE, rtol=64, elementwise=False),
@@ -190,6 +190,10 @@ COMPOSED = [
     ),
     special("bdtr", COUNT, TRIALS, SHARE, ops=("betaincc",), rtol=64),
     special("bdtrc", COUNT, TRIALS, SHARE, ops=("betainc",), rtol=64),
+    special("bdtri", COUNT, TRIALS, SHARE, ops=("betainccinv",), rtol=64),
+    special("nbdtri", COUNT, TRIALS, SHARE, ops=("betaincinv",), rtol=64),
+    special("pdtri", COUNT, SHARE, ops=("gammainccinv",), rtol=64),
+    special("gdtrix", RATE, SHAPE, SHARE, ops=("gammaincinv",), rtol=64),
     special("nbdtr", COUNT, TRIALS, SHARE, ops=("betainc",), rtol=64),
     special("nbdtrc", COUNT, TRIALS, SHARE, ops=("betaincc",), rtol=64),
 ]
@@ -211,9 +215,10 @@ CASES = with_torch(TORCH, [*GAMMA, *INCOMPLETE, *COMPOSED])
 NOT_NATIVE = dict.fromkeys(
     (
         *("gamma", "rgamma", "gammasgn", "poch", "beta", "betaln", "binom"),
-        *("hurwitz_zeta", "gammainc", "gammaincc", "gammaincinv", "gammainccinv"),
+        *("hurwitz_zeta", "riemann_zeta", "gammainc", "gammaincc", "gammaincinv", "gammainccinv"),
         *("gammainc_slope", "gamma_density", "betainc", "betaincc", "betaincinv", "betainccinv"),
         *("betainc_slope", "beta_density", "stdtr", "stdtrit", "stdtr_slope", "t_density"),
+        "stdtr_by_df",
     ),
     "no such elementary function",
 )

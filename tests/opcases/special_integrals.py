@@ -9,7 +9,8 @@ import scipy.special
 
 import gradtape as gt
 from gradtape.errors import ArgumentError
-from gradtape.ops.special.elliptic import _ellipd
+from gradtape.ops.special.carlson import carlson
+from gradtape.ops.special.elliptic import _moment
 from opcases.case import At, OpCase, Raises, draw, with_torch
 from opcases.special import POSITIVE, SHARES, X, inf, reference, special
 
@@ -43,18 +44,41 @@ ELLIPTIC = [
     special("ellipeinc", PHASES, PARAMETERS, rtol=128, at=[At((0.0, 0.5), (1.0, 0.0))]),
     special("ellipj", PHASES[:3], PARAMETERS[:3], elementwise=False, rtol=256, second_order=False),
     OpCase(
-        _ellipd,
+        _moment,
         (PHASES, PARAMETERS),
         reference(
-            lambda phi, m: (scipy.special.ellipkinc(phi, m) - scipy.special.ellipeinc(phi, m)) / m
+            lambda phi, m, powers: (
+                (scipy.special.ellipkinc(phi, m) - scipy.special.ellipeinc(phi, m)) / m
+            )
         ),
-        ops=("ellipd",),
-        label="ellipd",
+        params={"powers": (1, 0)},
+        ops=("elliptic_moment",),
+        label="elliptic-moment",
         rtol=1024,
     ),
-    special("elliprd", SHARES, POSITIVE, POSITIVE + 4, rtol=64),
+    special("agm", SHARES, POSITIVE, ops=("ellipkm1",), rtol=64, at=[At((2.0, 2.0), (0.5, 0.5))]),
+    special(
+        "elliprd",
+        SHARES,
+        POSITIVE,
+        POSITIVE + 4,
+        rtol=64,
+        at=[At((1.0, 1.0, 1.0), (-0.3, -0.3, -0.9))],
+    ),
     special("elliprf", SHARES, POSITIVE, POSITIVE + 4, rtol=64),
     special("elliprg", SHARES, POSITIVE, POSITIVE + 4, rtol=64),
+    special("elliprj", SHARES, POSITIVE, POSITIVE + 4, SHARES + 1, rtol=64, elementwise=False),
+    special("elliprc", SHARES, POSITIVE, rtol=64, at=[At((1.0, 1.0), (-1 / 6, -1 / 3))]),
+    special("elliprc", SHARES, -POSITIVE, label="negative", rtol=64),
+    OpCase(
+        carlson,
+        (SHARES, POSITIVE, POSITIVE + 4, SHARES + 1),
+        reference(lambda x, y, z, p, exponents: scipy.special.elliprj(x, y, z, p) / 1.5),
+        params={"exponents": (0.5, 0.5, 0.5, 1.0)},
+        ops=("carlson",),
+        label="carlson",
+        rtol=128,
+    ),
 ]
 
 HYPERGEOMETRIC = [
@@ -62,6 +86,8 @@ HYPERGEOMETRIC = [
     special("hyp1f1", 0.5, 1.5, X, rtol=128),
     special("hyperu", 0.5, 1.5, POSITIVE, rtol=256),
     special("hyp2f1", 0.5, 0.7, 1.5, SHARES, rtol=128),
+    special("wright_bessel", 0.5, 1.0, POSITIVE, rtol=128),
+    special("log_wright_bessel", 0.5, 1.0, POSITIVE, rtol=128),
     special("hyp2f1", 0.5, 0.7, 1.5, 0.3 * COMPLEX, label="complex", rtol=128),
     OpCase(
         gt.special.lambertw,
@@ -82,6 +108,7 @@ HYPERGEOMETRIC = [
     special("wrightomega", COMPLEX, label="complex", rtol=64, elementwise=False),
 ]
 
+BELOW = (0.5, -0.5, -2)
 POLYNOMIALS = [
     *(polynomial(name, X) for name in ("legendre", "chebyt", "chebyu", "hermite", "hermitenorm")),
     polynomial("laguerre", X, ops=("eval_genlaguerre",)),
@@ -91,9 +118,19 @@ POLYNOMIALS = [
     polynomial("sh_legendre", SHARES, dtypes=(np.float64,), ops=("eval_legendre",)),
     polynomial("sh_chebyt", SHARES, dtypes=(np.float64,), ops=("eval_chebyt",)),
     polynomial("sh_chebyu", SHARES, dtypes=(np.float64,), ops=("eval_chebyu",)),
+    polynomial("sh_jacobi", 2.5, 1.5, SHARES, dtypes=(np.float64,), ops=("eval_jacobi",)),
     polynomial("chebyc", X, ops=("eval_chebyt",)),
     polynomial("chebys", X, ops=("eval_chebyu",)),
     special("eval_legendre", 2.5, SHARES, label="real", rtol=256),
+    # Degrees at which a rule for polynomials would be wrong: T₋₂ = T₂, P₋₂ = P₁, U₋₂ = −U₀
+    *(
+        special(f"eval_{name}", degree, SHARES, label=f"degree-{degree}", rtol=256)
+        for name in ("legendre", "chebyt", "chebyu")
+        for degree in BELOW
+    ),
+    special("eval_gegenbauer", 0.5, 1.5, SHARES, label="below", rtol=256),
+    special("eval_jacobi", 0.5, 0.5, 1.5, SHARES, label="below", rtol=256),
+    special("eval_genlaguerre", 0.5, 1.5, SHARES, label="below", rtol=256),
     special("eval_hermite", 3, X, label="number", rtol=64, at=[At((0, 1.0), (0.0,))]),
 ]
 
@@ -154,6 +191,12 @@ def torch_polynomial(name: str) -> Any:
 TORCH = {
     "eval_legendre": torch_polynomial("legendre_polynomial_p"),
     "eval_legendre-real": None,
+    # PyTorch has whole degrees from 0 only.
+    **{
+        f"eval_{name}-degree-{degree}": None
+        for name in ("legendre", "chebyt", "chebyu")
+        for degree in BELOW
+    },
     "eval_chebyt": torch_polynomial("chebyshev_polynomial_t"),
     "eval_chebyu": torch_polynomial("chebyshev_polynomial_u"),
     "eval_sh_chebyt": torch_polynomial("shifted_chebyshev_polynomial_t"),
@@ -168,9 +211,18 @@ CASES = with_torch(TORCH, [*INTEGRALS, *ELLIPTIC, *HYPERGEOMETRIC, *POLYNOMIALS,
 NOT_NATIVE = dict.fromkeys(
     (
         *("sici", "shichi", "fresnel", "expi", "exp1", "expn", "spence"),
-        *("ellipk", "ellipkm1", "ellipe", "ellipkinc", "ellipeinc", "ellipj", "ellipd"),
+        *("ellipk", "ellipkm1", "ellipe", "ellipkinc", "ellipeinc", "ellipj", "carlson"),
+        *("elliptic_moment", "elliprc", "elliprj"),
         *("elliprd", "elliprf", "elliprg", "hyp0f1", "hyp1f1", "hyperu", "hyp2f1"),
-        *("lambertw", "wrightomega", "eval_legendre", "eval_chebyt", "eval_chebyu"),
+        *(
+            "wright_bessel",
+            "log_wright_bessel",
+            "lambertw",
+            "wrightomega",
+            "eval_legendre",
+            "eval_chebyt",
+            "eval_chebyu",
+        ),
         *("eval_hermite", "eval_hermitenorm", "eval_genlaguerre", "eval_gegenbauer"),
         *("eval_jacobi",),
     ),

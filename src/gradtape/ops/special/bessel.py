@@ -11,7 +11,7 @@ from typing import Any
 
 from gradtape.core.define import answers, elementwise
 from gradtape.errors import NotDifferentiableError
-from gradtape.ops.arithmetic import sign
+from gradtape.ops.special.bessel_scaled import scaled_derivative
 from gradtape.ops.special.common import as_complex, in_parameter, of_scipy, with_params
 from gradtape.typing import Array, ArrayLike
 
@@ -141,12 +141,12 @@ def yve(v: ArrayLike, z: ArrayLike, /) -> Array:
     """
 
 
+# d I_v·exp(−|z|) = (½·(I_{v−1} + I_{v+1}) − sign z·I_v)·exp(−|z|)·dz, of real z
 def _ive_partial(ct: Any, out: Any, v: Any, z: Any) -> Any:
     _real_only("ive", z)
-    return ct * (_sum(ive, v, z) - sign(z) * out)
+    return ct * scaled_derivative(v, z, kind="ive", order=1)
 
 
-# d I_v·exp(−|z|) = (½·(I_{v−1} + I_{v+1}) − sign z·I_v)·exp(−|z|)·dz, of real z
 @elementwise(
     of_scipy("ive"),
     in_parameter("ive", "its order"),
@@ -165,7 +165,7 @@ def ive(v: ArrayLike, z: ArrayLike, /) -> Array:
 @elementwise(
     of_scipy("kve"),
     in_parameter("kve", "its order"),
-    lambda ct, out, v, z: ct * (out + _fall(kve, v, z)),  # type: ignore[has-type]
+    lambda ct, _out, v, z: ct * scaled_derivative(v, z, kind="kve", order=1),
     replaces=("scipy.special.kve",),
 )
 def kve(v: ArrayLike, z: ArrayLike, /) -> Array:
@@ -218,14 +218,6 @@ def hankel2(v: ArrayLike, z: ArrayLike, /) -> Array:
 
 
 # d H_v·exp(−iz) = (½·(H_{v−1} − H_{v+1}) − i·H_v)·exp(−iz)·dz
-_hankel1e: Callable[..., Any] = with_params(
-    "hankel1e",
-    of_scipy("hankel1e"),
-    in_parameter("hankel1e", "its order"),
-    lambda ct, out, v, z: ct * (_difference(_hankel1e, v, z) - 1j * out),
-)
-
-
 @answers("scipy.special.hankel1e")
 def hankel1e(v: ArrayLike, z: ArrayLike, /) -> Array:
     """`hankel1` times exp(-i·z); the derivative is in `z`.
@@ -233,18 +225,10 @@ def hankel1e(v: ArrayLike, z: ArrayLike, /) -> Array:
     >>> gt.special.hankel1e(0, np.array([1.0]))
     array([0.48770375-0.59620621j])
     """
-    return _hankel1e(v, as_complex(z))
+    return scaled_derivative(v, as_complex(z), kind="hankel1e", order=0)
 
 
 # d H_v·exp(iz) = (½·(H_{v−1} − H_{v+1}) + i·H_v)·exp(iz)·dz
-_hankel2e: Callable[..., Any] = with_params(
-    "hankel2e",
-    of_scipy("hankel2e"),
-    in_parameter("hankel2e", "its order"),
-    lambda ct, out, v, z: ct * (_difference(_hankel2e, v, z) + 1j * out),
-)
-
-
 @answers("scipy.special.hankel2e")
 def hankel2e(v: ArrayLike, z: ArrayLike, /) -> Array:
     """`hankel2` times exp(i·z); the derivative is in `z`.
@@ -252,7 +236,7 @@ def hankel2e(v: ArrayLike, z: ArrayLike, /) -> Array:
     >>> gt.special.hankel2e(0, np.array([1.0]))
     array([0.48770375+0.59620621j])
     """
-    return _hankel2e(v, as_complex(z))
+    return scaled_derivative(v, as_complex(z), kind="hankel2e", order=0)
 
 
 # ---- integer orders ------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from gradtape.core.op import NotDifferentiable, Op, Rule, rule_reads
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype, conj
 from gradtape.ops.erf import F16, scipy_special
+from gradtape.ops.inspection import result_type
 from gradtape.ops.rounding import floor
 from gradtape.typing import Array, ArrayLike
 
@@ -37,7 +38,8 @@ def of_scipy(name: str, *, whole: Sequence[int] = ()) -> Callable[..., Any]:
 
     Args:
         name: The function's name in `scipy.special`.
-        whole: Positions of arguments that SciPy takes as integers.
+        whole: Positions of arguments (degrees, orders) that SciPy takes as they are: of integers
+            it has better ways than of real numbers, or the only ones.
     """
 
     def forward(xp: Any, *args: Any) -> Any:
@@ -73,6 +75,21 @@ def as_complex(z: ArrayLike) -> Array:
 def operand(x: ArrayLike) -> Any:
     """An argument to compute with by operators: numbers stay weak, lists become arrays."""
     return x if isinstance(x, int | float | complex) else as_array(x)
+
+
+def promoted(*args: ArrayLike) -> list[Array]:
+    """Arguments as arrays of one floating dtype, as a ufunc takes them."""
+    operands = [operand(arg) for arg in args]
+    dtype = result_type(*operands, 0.0)
+    return [astype(as_array(x), dtype, copy=False) for x in operands]
+
+
+def typed(ct: Any, *operands: Any) -> list[Any]:
+    """Operands of a rule, numbers as arrays of the cotangent's dtype.
+
+    For rules that choose between operands and constants: of two numbers, `where` makes float64.
+    """
+    return [np.asarray(x, ct.dtype) if isinstance(x, int | float) else x for x in operands]
 
 
 def whole_part(k: ArrayLike) -> Any:

@@ -6,12 +6,14 @@ import math
 from typing import Any
 
 from gradtape.core import scalar
-from gradtape.core.define import elementwise
+from gradtape.core.define import answers, elementwise
 from gradtape.ops.arithmetic import power
+from gradtape.ops.comparison import isfinite
 from gradtape.ops.erf import special
-from gradtape.ops.exponential import exp, log, log1p, sqrt
-from gradtape.ops.select import maximum, minimum, where
-from gradtape.ops.special.common import doubled, of_scipy, series
+from gradtape.ops.exponential import exp, log, log1p
+from gradtape.ops.select import mask, where
+from gradtape.ops.special.common import of_scipy, promoted, series, typed
+from gradtape.ops.special.entropy import xlog1py
 from gradtape.ops.trigonometric import sin
 from gradtape.typing import Array, ArrayLike
 
@@ -48,9 +50,12 @@ def logit(x: ArrayLike, /) -> Array:
 def exprel_slope(u: Any) -> Any:
     """The derivative of (eᵘ − 1)/u."""
     near = abs(u) < 1
-    small, large = where(near, u, 0.0), where(near, 1.0, u)
+    small, low, high = where(near, u, 0.0), where(u <= -1, u, -1.0), where(u >= 1, u, 1.0)
     terms = series([(k + 1) / math.factorial(k + 2) for k in range(20)], small)
-    return where(near, terms, (exp(large) - exprel(large)) / large)
+    falling = (exp(low) - exprel(low)) / low
+    # The same without the exponential, which overflows before the quotient does
+    rising = exprel(high) * (1 - 1 / high) + 1 / high
+    return where(near, terms, where(u < 0, falling, rising))
 
 
 # d (eˣ − 1)/x = (eˣ − (eˣ − 1)/x)/x·dx
@@ -68,15 +73,18 @@ def exprel(x: ArrayLike, /) -> Array:
 
 
 def _boxcox_by_parameter(ct: Any, y: Any, lmbda: Any) -> Any:
-    # (x^λ − 1)/λ = y·exprel(λ·y) with y = log x
-    return ct * (y * y * exprel_slope(lmbda * y))
+    # (x^λ − 1)/λ = y·exprel(λ·y) with y = log x; where x^λ vanishes, −1/λ
+    gone = lmbda * y < -50
+    u = where(gone, 0.0, lmbda) * where(isfinite(y), y, 1.0)
+    slope = where(gone, 1.0, y) ** 2 * exprel_slope(u)
+    return ct * where(gone, 1 / where(gone, lmbda, 1.0) ** 2, slope)
 
 
 # d (x^λ − 1)/λ = x^(λ−1)·dx + y²·exprel′(λ·y)·dλ with y = log x
 @elementwise(
     of_scipy("boxcox"),
     lambda ct, _out, x, lmbda: ct * power(x, lmbda - 1),
-    lambda ct, _out, x, lmbda: _boxcox_by_parameter(ct, log(x), lmbda),
+    lambda ct, _out, x, lmbda: _boxcox_by_parameter(ct, log(x), *typed(ct, lmbda)),
     replaces=("scipy.special.boxcox",),
 )
 def boxcox(x: ArrayLike, lmbda: ArrayLike, /) -> Array:
@@ -90,8 +98,8 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike, /) -> Array:
 # The same of 1 + x
 @elementwise(
     of_scipy("boxcox1p"),
-    lambda ct, _out, x, lmbda: ct * exp((lmbda - 1) * log1p(x)),
-    lambda ct, _out, x, lmbda: _boxcox_by_parameter(ct, log1p(x), lmbda),
+    lambda ct, _out, x, lmbda: ct * exp(xlog1py(lmbda - 1, x)),
+    lambda ct, _out, x, lmbda: _boxcox_by_parameter(ct, log1p(x), *typed(ct, lmbda)),
     replaces=("scipy.special.boxcox1p",),
 )
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike, /) -> Array:
@@ -102,22 +110,36 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike, /) -> Array:
     """
 
 
+def _inverse_at_end(y: Any, lmbda: Any) -> tuple[Any, Any, Any]:
+    """Where 1 + λy is 0; and there, the slopes of (1 + λy)^(1/λ) by y, and by λ."""
+    end = lmbda * y == -1
+    divisor = where(end, lmbda, 1.0)
+    by_y = power(0.0 * divisor, 1 / divisor - 1)  # 0, 1 or infinite
+    return end, by_y, where(by_y == 0, 0.0, by_y * where(end, y, 1.0) / divisor)
+
+
+def _inverse_by_y(power: Any, y: Any, lmbda: Any) -> Any:
+    end, at_end, _ = _inverse_at_end(y, lmbda)
+    return where(end, at_end, power / (1 + where(end, 0.0, lmbda) * y))
+
+
 def _inverse_by_parameter(power: Any, y: Any, lmbda: Any) -> Any:
     # log((1 + λy)^(1/λ)) = y·log(1 + u)/u with u = λ·y; its derivative is y²·h(u) with
     # h = (u/(1 + u) − log(1 + u))/u² = Σ (−1)ᵏ⁺¹·(k + 1)/(k + 2)·uᵏ
     u = lmbda * y
+    end, _, at_end = _inverse_at_end(y, lmbda)
     near = abs(u) < 0.1
-    small, large = where(near, u, 0.0), where(near, 1.0, u)
+    small, large = where(near, u, 0.0), where(near | end, 1.0, u)
     terms = series([(-1) ** (k + 1) * (k + 1) / (k + 2) for k in range(20)], small)
     direct = (large / (1 + large) - log1p(large)) / (large * large)
-    return power * y * y * where(near, terms, direct)
+    return where(end, at_end, power * y * y * where(near, terms, direct))
 
 
 # x = (1 + λ·y)^(1/λ): dx = x/(1 + λ·y)·dy + x·y²·h(λ·y)·dλ
 @elementwise(
     of_scipy("inv_boxcox"),
-    lambda ct, out, y, lmbda: ct * (out / (1 + lmbda * y)),
-    lambda ct, out, y, lmbda: ct * _inverse_by_parameter(out, y, lmbda),
+    lambda ct, out, y, lmbda: ct * _inverse_by_y(out, *typed(ct, y, lmbda)),
+    lambda ct, out, y, lmbda: ct * _inverse_by_parameter(out, *typed(ct, y, lmbda)),
     replaces=("scipy.special.inv_boxcox",),
 )
 def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, /) -> Array:
@@ -131,8 +153,8 @@ def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, /) -> Array:
 # The same minus 1
 @elementwise(
     of_scipy("inv_boxcox1p"),
-    lambda ct, out, y, lmbda: ct * ((out + 1) / (1 + lmbda * y)),
-    lambda ct, out, y, lmbda: ct * _inverse_by_parameter(out + 1, y, lmbda),
+    lambda ct, out, y, lmbda: ct * _inverse_by_y(out + 1, *typed(ct, y, lmbda)),
+    lambda ct, out, y, lmbda: ct * _inverse_by_parameter(out + 1, *typed(ct, y, lmbda)),
     replaces=("scipy.special.inv_boxcox1p",),
 )
 def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike, /) -> Array:
@@ -143,11 +165,23 @@ def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike, /) -> Array:
     """
 
 
+def _powm1_by_base(ct: Any, _out: Any, x: Any, y: Any) -> Any:
+    x, y = typed(ct, x, y)
+    zero = y == 0  # x⁰ is constant, also at x = 0.
+    return mask(ct * (y * power(x, where(zero, 1.0, y - 1))), zero ^ True)
+
+
+def _powm1_by_exponent(ct: Any, _out: Any, x: Any, y: Any) -> Any:
+    x, y = typed(ct, x, y)
+    flat = (x == 0) & (y >= 0)  # 0^y is constant there, as `power` has it.
+    return mask(ct * (power(x, y) * log(where(flat, 1.0, x))), flat ^ True)
+
+
 # d(x^y − 1) = y·x^(y−1)·dx + x^y·log x·dy
 @elementwise(
     of_scipy("powm1"),
-    lambda ct, _out, x, y: ct * (y * power(x, y - 1)),
-    lambda ct, _out, x, y: ct * (power(x, y) * log(x)),
+    _powm1_by_base,
+    _powm1_by_exponent,
     replaces=("scipy.special.powm1",),
 )
 def powm1(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -169,6 +203,17 @@ def cosm1(x: ArrayLike, /) -> Array:
     >>> gt.special.cosm1(np.array([0.0, 1e-8]))
     array([ 0.e+00, -5.e-17])
     """
+
+
+@answers("scipy.special.radian")
+def radian(d: ArrayLike, m: ArrayLike, s: ArrayLike, /) -> Array:
+    """An angle in degrees, minutes and seconds, in radians.
+
+    >>> gt.special.radian(np.array([180.0]), 0.0, 0.0)
+    array([3.14159265])
+    """
+    d, m, s = promoted(d, m, s)
+    return _DEGREE * (d + m / 60.0 + s / 3600.0)
 
 
 # d sin x° = π/180·cos x°·dx
@@ -199,10 +244,10 @@ def cosdg(x: ArrayLike, /) -> Array:
     """
 
 
-# d tan x° = π/180·(1 + tan² x°)·dx
+# d tan x° = π/180/cos² x°·dx
 @elementwise(
     special("tandg"),
-    lambda ct, out, _x: ct * (_DEGREE * (1 + out * out)),
+    lambda ct, _out, x: ct * (_DEGREE / cosdg(x) ** 2),
     replaces=("scipy.special.tandg",),
 )
 def tandg(x: ArrayLike, /) -> Array:
@@ -213,10 +258,10 @@ def tandg(x: ArrayLike, /) -> Array:
     """
 
 
-# d cot x° = −π/180·(1 + cot² x°)·dx
+# d cot x° = −π/180/sin² x°·dx
 @elementwise(
     special("cotdg"),
-    lambda ct, out, _x: ct * (-_DEGREE * (1 + out * out)),
+    lambda ct, _out, x: ct * (-_DEGREE / sindg(x) ** 2),
     replaces=("scipy.special.cotdg",),
 )
 def cotdg(x: ArrayLike, /) -> Array:
@@ -224,56 +269,4 @@ def cotdg(x: ArrayLike, /) -> Array:
 
     >>> gt.special.cotdg(np.array([45.0, 90.0]))
     array([1., 0.])
-    """
-
-
-# ---- losses -------------------------------------------------------------------------------------
-
-
-def _huber_element(delta: Any, r: Any) -> Any:
-    size = scalar.absolute(r)
-    inside = scalar.where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
-    return scalar.where(delta < 0, math.inf, inside)
-
-
-# huber = r²/2 for |r| ≤ δ, else δ·(|r| − δ/2): dr is clipped to ±δ; dδ is |r| − δ outside
-@elementwise(
-    of_scipy("huber"),
-    lambda ct, _out, delta, r: ct * maximum(abs(r) - delta, 0),
-    lambda ct, _out, delta, r: ct * maximum(minimum(r, delta), -delta),
-    replaces=("scipy.special.huber",),
-    lower=doubled("huber", _huber_element),
-)
-def huber(delta: ArrayLike, r: ArrayLike, /) -> Array:
-    """Loss of Huber: a parabola up to `delta`, straight beyond; inf for a negative `delta`.
-
-    >>> gt.special.huber(1.0, np.array([0.5, 3.0]))
-    array([0.125, 2.5  ])
-    """
-
-
-def _pseudo_huber_by_delta(ct: Any, _out: Any, delta: Any, r: Any) -> Any:
-    ratio = r / delta
-    root = sqrt(1 + ratio * ratio)
-    # 2δ·(√ − 1) − r²/(δ·√), with √ − 1 = ratio²/(√ + 1)
-    return ct * (delta * (ratio * ratio) * (2 / (root + 1) - 1 / root))
-
-
-def _pseudo_huber_by_r(ct: Any, _out: Any, delta: Any, r: Any) -> Any:
-    ratio = r / delta
-    return ct * (r / sqrt(1 + ratio * ratio))
-
-
-# d δ²·(√(1 + (r/δ)²) − 1) = r/√·dr + (2δ·(√ − 1) − r²/(δ·√))·dδ
-@elementwise(
-    of_scipy("pseudo_huber"),
-    _pseudo_huber_by_delta,
-    _pseudo_huber_by_r,
-    replaces=("scipy.special.pseudo_huber",),
-)
-def pseudo_huber(delta: ArrayLike, r: ArrayLike, /) -> Array:
-    """Smooth form of the loss of Huber.
-
-    >>> gt.special.pseudo_huber(1.0, np.array([0.0, 1.0]))
-    array([0.        , 0.41421356])
     """

@@ -9,14 +9,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from gradtape.core.define import answers, elementwise
 from gradtape.ops.erf import scipy_special, special
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.select import where
-from gradtape.ops.special.common import of_scipy, with_params, with_results
+from gradtape.ops.special.carlson import carlson_integral
+from gradtape.ops.special.common import of_scipy, operand, with_params, with_results
 from gradtape.ops.special.hypergeometric import hyp2f1
+from gradtape.ops.special.quadrature import in_blocks
 from gradtape.ops.trigonometric import cos, sin
 from gradtape.typing import Array, ArrayLike
 
@@ -94,52 +94,88 @@ def ellipe(m: ArrayLike, /) -> Array:
     """
 
 
+@answers("scipy.special.agm")
+def agm(a: ArrayLike, b: ArrayLike, /) -> Array:
+    """Arithmetic-geometric mean of two numbers of the same sign.
+
+    >>> gt.special.agm(np.array([1.0, 24.0]), np.array([1.0, 6.0]))
+    array([ 1.        , 13.45817148])
+    """
+    # π/4·(a + b)/K(((a − b)/(a + b))²)
+    a, b = operand(a), operand(b)
+    total = a + b
+    nothing = total == 0
+    share = (a / where(nothing, 1.0, total)) * (b / where(nothing, 1.0, total))
+    mean = (0.25 * math.pi) * total / ellipkm1(where(nothing, 1.0, 4.0 * share))
+    return where(nothing & (a != 0), math.nan, mean)
+
+
 # ---- incomplete integrals -----------------------------------------------------------------------
 
 
-def _ellipd_forward(xp: Any, phi: Any, m: Any) -> Any:
-    """∫ sin²θ/√(1 − m·sin²θ) dθ from 0 to φ, by Carlson's R_D within half a period."""
-    dtype = xp.result_type(phi, m)
-    phi, m = (xp.asarray(v, np.float64) for v in (phi, m))
-    turns = xp.rint(phi / math.pi)
-    rest = phi - turns * math.pi
-    s = xp.sin(rest)
-    carlson = scipy_special(xp).elliprd
-    part = s * s * s / 3 * carlson(xp.cos(rest) ** 2, 1 - m * s * s, 1.0)
-    whole = xp.where(turns == 0, 0.0, 2 * turns / 3 * carlson(0.0, 1 - m, 1.0))
-    return (part + whole).astype(dtype if dtype.kind == "f" else np.float64)
+def _integral(xp: Any, powers: tuple[int, int], cosine: Any, delta: Any) -> Any:
+    """The integral of Carlson in the formula below, given cos²φ and Δ²."""
+    elliprd = scipy_special(xp).elliprd
+    if powers == (1, 0):
+        return elliprd(cosine, delta, 1.0) / 1.5
+    if powers == (1, 1):
+        return elliprd(cosine, 1.0, delta) / 1.5
+    n, j = powers
+    return carlson_integral(xp, (0.5, j + 0.5, n - j + 0.5), cosine, delta, 1.0 + 0.0 * delta)
+
+
+def _moment_forward(xp: Any, phi: Any, m: Any, powers: tuple[int, int]) -> Any:
+    """∫ sin²ⁿθ/Δ²ʲ⁺¹ dθ from 0 to φ, n from 1, of whole half turns and what is left of them.
+
+    With s = sin φ it is ½·s²ⁿ⁺¹·∫ (t + cos²φ)^(−1/2)·(t + Δ²)^(−j−1/2)·(t + 1)^(j−n−1/2) dt.
+    """
+
+    def block(phi: Any, m: Any) -> Any:
+        turns = xp.rint(phi / math.pi)
+        rest = phi - turns * math.pi
+        s, cosine = xp.sin(rest), xp.cos(rest) ** 2
+        part = 0.5 * s ** (2 * powers[0] + 1) * _integral(xp, powers, cosine, _square(s, cosine, m))
+        half = _integral(xp, powers, 0.0 * m, xp.where(turns == 0, 1.0, 1 - m))
+        return xp.where(m <= 1, part + xp.where(turns == 0, 0.0, turns * half), math.nan)
+
+    return in_blocks(xp, block, phi, m)
+
+
+def _square(sine: Any, cosine: Any, m: Any) -> Any:
+    """Δ² = 1 − m·sin²φ, given the sine and the square of the cosine; exact around m = 1."""
+    return cosine + (1 - m) * (sine * sine)
 
 
 def _delta(phi: Any, m: Any) -> Any:
-    s = sin(phi)
-    return sqrt(1 - m * (s * s))
+    return sqrt(_square(sin(phi), cos(phi) ** 2, m))
 
 
-def _ellipd_by_phi(ct: Any, _out: Any, phi: Any, m: Any) -> Any:
-    s = sin(phi)
-    return ct * (s * s / sqrt(1 - m * (s * s)))
+def _moment_by_phi(ct: Any, _out: Any, phi: Any, m: Any, powers: tuple[int, int]) -> Any:
+    n, j = powers
+    return ct * (sin(phi) ** (2 * n) / _delta(phi, m) ** (2 * j + 1))
 
 
-# D = (F − E)/m: dD = sin²φ/Δ·dφ + (∂F/∂m − D/2)/m·dm; the latter is not computed at m = 0
-_ellipd = with_params(
-    "ellipd",
-    _ellipd_forward,
-    _ellipd_by_phi,
-    lambda ct, out, phi, m: ct * ((_ellipkinc_slope(phi, m, ellipkinc(phi, m)) - 0.5 * out) / m),  # type: ignore[has-type]
+# With Δ = √(1 − m·sin²θ): d ∫ sin²ⁿθ/Δ²ʲ⁺¹ dθ = sin²ⁿφ/Δ²ʲ⁺¹·dφ + (j + ½)·∫ sin²ⁿ⁺²θ/Δ²ʲ⁺³ dθ·dm
+_moment: Callable[..., Any] = with_params(
+    "elliptic_moment",
+    _moment_forward,
+    _moment_by_phi,
+    lambda ct, _out, phi, m, powers: (
+        ct * ((powers[1] + 0.5) * _moment(phi, m, powers=(powers[0] + 1, powers[1] + 1)))
+    ),
 )
 
 
-def _ellipkinc_slope(phi: Any, m: Any, f: Any) -> Any:
-    """∂F/∂m = (F − D − sin φ·cos φ/Δ)/(2·(1 − m))."""
-    rest = sin(phi) * cos(phi) / _delta(phi, m)
-    return (f - _ellipd(phi, m) - rest) / (2 * (1 - m))
+def _ellipkinc_slope(phi: Any, m: Any) -> Any:
+    """∂F/∂m."""
+    return 0.5 * _moment(phi, m, powers=(1, 1))
 
 
-# dF = dφ/Δ + ∂F/∂m·dm with Δ = √(1 − m·sin²φ)
+# dF = dφ/Δ + ½·∫ sin²θ/Δ³ dθ·dm
 @elementwise(
     of_scipy("ellipkinc"),
     lambda ct, _out, phi, m: ct / _delta(phi, m),
-    lambda ct, out, phi, m: ct * _ellipkinc_slope(phi, m, out),
+    lambda ct, _out, phi, m: ct * _ellipkinc_slope(phi, m),
     replaces=("scipy.special.ellipkinc",),
 )
 def ellipkinc(phi: ArrayLike, m: ArrayLike, /) -> Array:
@@ -150,11 +186,11 @@ def ellipkinc(phi: ArrayLike, m: ArrayLike, /) -> Array:
     """
 
 
-# dE = Δ·dφ − D/2·dm with D = (F − E)/m
+# dE = Δ·dφ − ½·∫ sin²θ/Δ dθ·dm
 @elementwise(
     of_scipy("ellipeinc"),
     lambda ct, _out, phi, m: ct * _delta(phi, m),
-    lambda ct, _out, phi, m: ct * (-0.5 * _ellipd(phi, m)),
+    lambda ct, _out, phi, m: ct * (-0.5 * _moment(phi, m, powers=(1, 0))),
     replaces=("scipy.special.ellipeinc",),
 )
 def ellipeinc(phi: ArrayLike, m: ArrayLike, /) -> Array:
@@ -173,10 +209,10 @@ def _ellipj_by_u(out: Any, _u: Any, m: Any) -> tuple[Any, ...]:
     return cn * dn, -sn * dn, -m * sn * cn, dn
 
 
-def _ellipj_by_m(out: Any, u: Any, m: Any) -> tuple[Any, ...]:
+def _ellipj_by_m(out: Any, _u: Any, m: Any) -> tuple[Any, ...]:
     # u = F(φ, m) stays: dφ = −∂F/∂m·Δ·dm, and Δ = dn
     sn, cn, dn, phi = out
-    turn = -_ellipkinc_slope(phi, m, u) * dn
+    turn = -_ellipkinc_slope(phi, m) * dn
     return cn * turn, -sn * turn, -sn * (0.5 * sn + m * cn * turn) / dn, turn
 
 
@@ -192,70 +228,3 @@ def ellipj(u: ArrayLike, m: ArrayLike, /) -> tuple[Array, Array, Array, Array]:
     array([0.80300182])
     """
     return _ellipj(u, m)  # type: ignore[no-any-return]
-
-
-# ---- symmetric integrals of Carlson -------------------------------------------------------------
-
-
-def _elliprd_by(one: Any, other: Any, z: Any) -> Any:
-    """∂R_D(x, y, z)/∂x = (R_D(y, z, x) − R_D(x, y, z))/(2·(x − z))."""
-    return (elliprd(other, z, one) - elliprd(one, other, z)) / (2 * (one - z))
-
-
-def _elliprd_by_z(ct: Any, out: Any, x: Any, y: Any, z: Any) -> Any:
-    # R_D is homogeneous of degree −3/2.
-    parts = x * _elliprd_by(x, y, z) + y * _elliprd_by(y, x, z)
-    return ct * ((-1.5 * out - parts) / z)
-
-
-# dR_D by its relations; where two arguments are equal these are 0/0, and NaN
-@elementwise(
-    of_scipy("elliprd"),
-    lambda ct, _out, x, y, z: ct * _elliprd_by(x, y, z),
-    lambda ct, _out, x, y, z: ct * _elliprd_by(y, x, z),
-    _elliprd_by_z,
-    replaces=("scipy.special.elliprd",),
-)
-def elliprd(x: ArrayLike, y: ArrayLike, z: ArrayLike, /) -> Array:
-    """Symmetric elliptic integral of the second kind, degenerate in `z`.
-
-    >>> gt.special.elliprd(0.0, 2.0, np.array([1.0]))
-    array([1.79721035])
-    """
-
-
-# dR_F = −(R_D(y, z, x)·dx + R_D(z, x, y)·dy + R_D(x, y, z)·dz)/6
-@elementwise(
-    of_scipy("elliprf"),
-    lambda ct, _out, x, y, z: ct * elliprd(y, z, x) * (-1 / 6),
-    lambda ct, _out, x, y, z: ct * elliprd(z, x, y) * (-1 / 6),
-    lambda ct, _out, x, y, z: ct * elliprd(x, y, z) * (-1 / 6),
-    replaces=("scipy.special.elliprf",),
-)
-def elliprf(x: ArrayLike, y: ArrayLike, z: ArrayLike, /) -> Array:
-    """Completely symmetric elliptic integral of the first kind.
-
-    >>> gt.special.elliprf(1.0, 2.0, np.array([0.0]))
-    array([1.31102878])
-    """
-
-
-def _elliprg_by(x: Any, y: Any, z: Any) -> Any:
-    """∂R_G/∂x = (R_F − x·R_D(y, z, x)/3)/4."""
-    return 0.25 * (elliprf(x, y, z) - x * elliprd(y, z, x) * (1 / 3))
-
-
-# dR_G = ∂R_G/∂x·dx + …, the same for all
-@elementwise(
-    of_scipy("elliprg"),
-    lambda ct, _out, x, y, z: ct * _elliprg_by(x, y, z),
-    lambda ct, _out, x, y, z: ct * _elliprg_by(y, z, x),
-    lambda ct, _out, x, y, z: ct * _elliprg_by(z, x, y),
-    replaces=("scipy.special.elliprg",),
-)
-def elliprg(x: ArrayLike, y: ArrayLike, z: ArrayLike, /) -> Array:
-    """Completely symmetric elliptic integral of the second kind.
-
-    >>> gt.special.elliprg(1.0, 2.0, np.array([0.0]))
-    array([0.95504945])
-    """

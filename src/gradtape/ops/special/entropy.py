@@ -9,9 +9,9 @@ from gradtape.core import scalar
 from gradtape.core.define import elementwise
 from gradtape.ops import lowered
 from gradtape.ops.erf import special
-from gradtape.ops.exponential import log
+from gradtape.ops.exponential import log, log1p
 from gradtape.ops.select import mask, settle, where
-from gradtape.ops.special.common import doubled, of_scipy
+from gradtape.ops.special.common import doubled, of_scipy, typed
 from gradtape.typing import Array, ArrayLike
 
 _SMALLEST = 2.2250738585072014e-308  # of the numbers that have all their digits
@@ -113,14 +113,32 @@ def _rel_entr_element(x: Any, y: Any) -> Any:
 
 
 def _log_quotient(x: Any, y: Any) -> Any:
-    return log(x / y)
+    """The same, for slopes; NaN where one of them is negative, and the function infinite."""
+    ratio = x / y
+    close = (ratio > 0.5) & (ratio < 2)
+    usual = (ratio > _SMALLEST) & (ratio < math.inf)
+    near = log1p(where(close, (x - y) / y, 0.0))
+    apart = where(usual, log(where(usual, ratio, 1.0)), log(x) - log(y))
+    return where((x < 0) | (y < 0), math.nan, where(close, near, apart))
+
+
+def _share(x: Any, y: Any) -> Any:
+    """x/y, which is 0 for two zeros, and NaN where one of them is negative."""
+    zero = (x == 0) & (y == 0)
+    return where((x < 0) | (y < 0), math.nan, x / where(zero, 1.0, y))
+
+
+def _excess(x: Any, y: Any) -> Any:
+    """1 − x/y, exact where they are close."""
+    zero = (x == 0) & (y == 0)
+    return where((x < 0) | (y < 0), math.nan, where(zero, 1.0, y - x) / where(zero, 1.0, y))
 
 
 # d x·log(x/y) = (log(x/y) + 1)·dx − x/y·dy
 @elementwise(
     of_scipy("rel_entr"),
-    lambda ct, _out, x, y: ct * (_log_quotient(x, y) + 1),
-    lambda ct, _out, x, y: -ct * (x / y),
+    lambda ct, _out, x, y: ct * (_log_quotient(*typed(ct, x, y)) + 1),
+    lambda ct, _out, x, y: -ct * _share(*typed(ct, x, y)),
     replaces=("scipy.special.rel_entr",),
     lower=doubled("rel_entr", _rel_entr_element),
 )
@@ -135,8 +153,8 @@ def rel_entr(x: ArrayLike, y: ArrayLike, /) -> Array:
 # d(x·log(x/y) − x + y) = log(x/y)·dx + (1 − x/y)·dy
 @elementwise(
     of_scipy("kl_div"),
-    lambda ct, _out, x, y: ct * _log_quotient(x, y),
-    lambda ct, _out, x, y: ct * (1 - x / y),
+    lambda ct, _out, x, y: ct * _log_quotient(*typed(ct, x, y)),
+    lambda ct, _out, x, y: ct * _excess(*typed(ct, x, y)),
     replaces=("scipy.special.kl_div",),
 )
 def kl_div(x: ArrayLike, y: ArrayLike, /) -> Array:

@@ -11,7 +11,7 @@ from gradtape.errors import ArgumentError
 from gradtape.ops import softmax as base
 from gradtape.ops.arguments import INTEGER, as_array
 from gradtape.ops.arithmetic import absolute, sign
-from gradtape.ops.cast import astype, stop_gradient
+from gradtape.ops.cast import astype, real, stop_gradient
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.exponential import exp, log
 from gradtape.ops.reduce import max as max_of, sum as sum_of
@@ -87,12 +87,19 @@ def logsumexp(
         return (out, sign(exp(minimum(stop_gradient(out), 0.0)))) if return_sign else out
     a, b = as_array(a), as_array(b)
     shape = np.broadcast_shapes(a.shape, b.shape)
-    a = broadcast_to(where(b == 0, -math.inf, a), shape)
-    level = stop_gradient(a)
-    top = _finite(max_of(level, axis=axis, keepdims=True))
-    total = sum_of(b * exp(a - top), axis=axis, keepdims=keepdims)
-    rest = top if keepdims else _finite(max_of(level, axis=axis))
-    out = log(absolute(total) if return_sign else total) + rest
+    level = stop_gradient(real(a) if a.dtype.kind == "c" else a)
+    level = broadcast_to(where(b == 0, -math.inf, level), shape)
+    top = max_of(level, axis=axis, keepdims=True)
+    raised = a - _finite(top)
+    # What has no weight may be far above the others: it does not overflow here, and its slope by
+    # the weight, exp(a) over the sum, is as large as numbers go.
+    highest = float(np.log(np.finfo(raised.dtype).max)) - 1.0
+    free = (b == 0) & ((raised <= highest) ^ True)
+    total = sum_of(b * exp(where(free, highest, raised)), axis=axis, keepdims=keepdims)
+    rest = top if keepdims else max_of(level, axis=axis)
+    nothing = rest == -math.inf  # no terms but zeros: -inf, and flat as `base.logsumexp` is
+    size = where(nothing, 1.0, absolute(total) if return_sign else total)
+    out = log(size) + where(nothing, -math.inf, _finite(rest))
     return (out, sign(total)) if return_sign else out
 
 

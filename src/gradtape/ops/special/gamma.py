@@ -15,7 +15,8 @@ from gradtape.core.op import Zero
 from gradtape.errors import ArgumentError, UnsupportedError
 from gradtape.ops.erf import narrowed, special
 from gradtape.ops.parametric import parametric
-from gradtape.ops.select import mask, where
+from gradtape.ops.rounding import floor
+from gradtape.ops.select import where
 from gradtape.ops.special.common import in_parameter, of_scipy, operand, with_params
 from gradtape.ops.special.quadrature import in_blocks
 from gradtape.ops.special.stirling import (
@@ -127,14 +128,17 @@ def gamma(x: ArrayLike, /) -> Array:
     """
 
 
-def _rgamma_partial(ct: Any, out: Any, x: Any) -> Any:
-    if x.dtype.kind == "c":
-        return ct * (-out * digamma(x))
-    # 1/Γ(x) = Γ(1 − x)·sin(πx)/π has no poles for x < 1, and neither have its derivatives.
+def _rgamma_slope(x: Any, out: Any) -> Any:
+    """The derivative of 1/Γ(x) = `out` of real numbers, which has no poles."""
+    # 1/Γ(x) = Γ(1 − x)·sin(πx)/π has none for x < 1.
     low = x < 0.5
     t = where(low, x, 0.0)
     mirrored = cos(math.pi * t) - digamma(1.0 - t) * sin(math.pi * t) / math.pi
-    return ct * where(low, gamma(1.0 - t) * mirrored, -out * digamma(where(low, 1.0, x)))
+    return where(low, gamma(1.0 - t) * mirrored, -out * digamma(where(low, 1.0, x)))
+
+
+def _rgamma_partial(ct: Any, out: Any, x: Any) -> Any:
+    return ct * (-out * digamma(x) if x.dtype.kind == "c" else _rgamma_slope(x, out))
 
 
 # d 1/Γ(x) = −ψ(x)/Γ(x)·dx
@@ -181,10 +185,28 @@ def digamma_step(x: Any, step: Any) -> Any:
     return polygamma_step(x, step, order=0)
 
 
+def _pole(x: Any) -> Any:
+    """Where the gamma function has its poles."""
+    return (x <= 0) & (x == floor(x))
+
+
+def _slope_at_pole(x: Any, at: Any) -> Any:
+    """The derivative of 1/Γ(x) where the condition holds: there it is 0, and ψ(x) infinite."""
+    return _rgamma_slope(where(at, x, 0.0), 0.0)
+
+
+def _poch_by_z(ct: Any, out: Any, z: Any, m: Any) -> Any:
+    # At a pole of the divisor alone the quotient is 0, and Γ(z + m)·(1/Γ)′(z) its slope.
+    total = z + m
+    zero = _pole(z) & (_pole(total) ^ True)
+    at_pole = gamma(where(zero, total, 1.0)) * _slope_at_pole(z, zero)
+    return ct * where(zero, at_pole, out * digamma_step(where(zero, 1.0, z), m))
+
+
 # d Γ(z + m)/Γ(z) = out·((ψ(z + m) − ψ(z))·dz + ψ(z + m)·dm)
 @elementwise(
     of_scipy("poch"),
-    lambda ct, out, z, m: ct * (out * digamma_step(z, m)),
+    _poch_by_z,
     lambda ct, out, z, m: ct * (out * digamma(z + m)),
     replaces=("scipy.special.poch",),
 )
@@ -196,11 +218,19 @@ def poch(z: ArrayLike, m: ArrayLike, /) -> Array:
     """
 
 
+def _beta_slope(out: Any, a: Any, b: Any) -> Any:
+    """∂B(a, b)/∂a."""
+    # At a pole of Γ(a + b) alone: Γ(a)·Γ(b)·(1/Γ)′(a + b)
+    zero = _pole(a + b) & ((_pole(a) | _pole(b)) ^ True)
+    at_pole = gamma(where(zero, a, 1.0)) * gamma(where(zero, b, 1.0)) * _slope_at_pole(a + b, zero)
+    return where(zero, at_pole, -out * digamma_step(where(zero, 1.0, a), b))
+
+
 # d B(a, b) = B·((ψ(a) − ψ(a + b))·da + (ψ(b) − ψ(a + b))·db)
 @elementwise(
     of_scipy("beta"),
-    lambda ct, out, a, b: -ct * (out * digamma_step(a, b)),
-    lambda ct, out, a, b: -ct * (out * digamma_step(b, a)),
+    lambda ct, out, a, b: ct * _beta_slope(out, a, b),
+    lambda ct, out, a, b: ct * _beta_slope(out, b, a),
     replaces=("scipy.special.beta",),
 )
 def beta(a: ArrayLike, b: ArrayLike, /) -> Array:
@@ -226,11 +256,36 @@ def betaln(a: ArrayLike, b: ArrayLike, /) -> Array:
     """
 
 
+def _binom_at_poles(n: Any, k: Any) -> tuple[Any, Any, Any, Any]:
+    """Where Γ(n − k + 1) has a pole, and Γ(k + 1), and what the slope is by its argument."""
+    whole = _pole(n + 1)
+    above, below = (_pole(v + 1) & (whole ^ True) for v in (n - k, k))
+    # C = Γ(n + 1)/(Γ(k + 1)·Γ(n − k + 1)), where two of them are a rising factorial
+    by_rest = _slope_at_pole(n - k + 1, above) / poch(
+        where(above, n + 1, 1.0), where(above, k - n, 0.0)
+    )
+    by_k = _slope_at_pole(k + 1, below) / poch(where(below, n + 1, 1.0), where(below, -k, 0.0))
+    return above, below, by_rest, by_k
+
+
+def _binom_by_n(ct: Any, out: Any, n: Any, k: Any) -> Any:
+    above, _, by_rest, _ = _binom_at_poles(n, k)
+    step = digamma_step(where(above, 1.0, n - k + 1), where(above, 0.0, k))
+    return ct * where(above, by_rest, out * step)
+
+
+def _binom_by_k(ct: Any, out: Any, n: Any, k: Any) -> Any:
+    above, below, by_rest, by_k = _binom_at_poles(n, k)
+    regular = (above | below) ^ True
+    slope = digamma(where(regular, n - k + 1, 1.0)) - digamma(where(regular, k + 1, 1.0))
+    return ct * where(above, -by_rest, where(below, by_k, out * slope))
+
+
 # d C(n, k) = C·((ψ(n + 1) − ψ(n − k + 1))·dn + (ψ(n − k + 1) − ψ(k + 1))·dk)
 @elementwise(
     of_scipy("binom"),
-    lambda ct, out, n, k: ct * (out * digamma_step(n - k + 1, k)),
-    lambda ct, out, n, k: ct * (out * (digamma(n - k + 1) - digamma(k + 1))),
+    _binom_by_n,
+    _binom_by_k,
     replaces=("scipy.special.binom",),
 )
 def binom(n: ArrayLike, k: ArrayLike, /) -> Array:
@@ -258,6 +313,15 @@ def hurwitz_zeta(x: ArrayLike, q: ArrayLike, /) -> Array:
 _zeta: Callable[..., Any] = hurwitz_zeta
 
 
+@elementwise(special("zeta"), in_parameter("zeta", "its first argument"))
+def riemann_zeta(x: ArrayLike, /) -> Array:
+    """Zeta function of Riemann, of all numbers but 1.
+
+    >>> gt.ops.special.gamma.riemann_zeta(np.array([-1.0, 2.0]))
+    array([-0.08333333,  1.64493407])
+    """
+
+
 @answers("scipy.special.zeta")
 def zeta(x: ArrayLike, q: ArrayLike = None, /) -> Array:
     """Zeta function of Riemann, or with `q` of Hurwitz; differentiable in `q`.
@@ -268,14 +332,16 @@ def zeta(x: ArrayLike, q: ArrayLike = None, /) -> Array:
     >>> gt.special.zeta(2.0, np.array([1.0, 2.0]))
     array([1.64493407, 0.64493407])
     """
-    return hurwitz_zeta(x, 1.0 if q is None else q)
+    return riemann_zeta(x) if q is None else hurwitz_zeta(x, q)
 
 
-# ---- what these are used for --------------------------------------------------------------------
+# ---- a product of them --------------------------------------------------------------------------
 
 
 def multigammaln(a: ArrayLike, d: int, /) -> Array:
     """Logarithm of the multivariate gamma function of dimension `d`.
+
+    It is defined for `a` above (d - 1)/2, and NaN below.
 
     Raises:
         ArgumentError: The dimension is not an integer from 1.
@@ -286,78 +352,8 @@ def multigammaln(a: ArrayLike, d: int, /) -> Array:
     if not isinstance(d, int | np.integer) or d < 1:
         raise ArgumentError(f"multigammaln: came dimension {d!r}; needed an integer from 1")
     a = operand(a)
+    a = where(a > 0.5 * (d - 1), a, math.nan)
     total = lgamma(a)
     for k in range(1, int(d)):
         total = total + lgamma(a - 0.5 * k)
     return total + 0.25 * d * (d - 1) * math.log(math.pi)
-
-
-def factorial(n: ArrayLike, /, exact: bool = False) -> Array:
-    """Factorial of real arguments, gamma(n + 1), and 0 of negative ones.
-
-    Args:
-        n: Where to evaluate it.
-        exact: Only False: integers of any size have no derivatives.
-
-    Raises:
-        UnsupportedError: `exact` is True.
-
-    >>> gt.special.factorial(np.array([3.0, -1.0]))
-    array([6., 0.])
-    """
-    _refuse_exact("factorial", exact)
-    n = operand(n)
-    below = n < 0
-    return mask(gamma(where(below, 0, n) + 1.0), below ^ True)
-
-
-def comb(n: ArrayLike, k: ArrayLike, /, *, exact: bool = False, repetition: bool = False) -> Array:
-    """Number of ways to choose `k` of `n` things, of real arguments.
-
-    Args:
-        n: How many things there are.
-        k: How many are chosen.
-        exact: Only False: integers of any size have no derivatives.
-        repetition: Whether a thing may be chosen again.
-
-    Raises:
-        UnsupportedError: `exact` is True.
-
-    >>> gt.special.comb(np.array([4.0, 1.0]), 2.0)
-    array([6., 0.])
-    """
-    _refuse_exact("comb", exact)
-    n, k = operand(n), operand(k)
-    if repetition:
-        n = n + k - 1
-    possible = (k <= n) & (n >= 0) & (k >= 0)
-    return mask(binom(where(possible, n, 1.0), where(possible, k, 1.0)), possible)
-
-
-def perm(n: ArrayLike, k: ArrayLike, /, exact: bool = False) -> Array:
-    """Number of ways to arrange `k` of `n` things, of real arguments.
-
-    Args:
-        n: How many things there are.
-        k: How many are arranged.
-        exact: Only False: integers of any size have no derivatives.
-
-    Raises:
-        UnsupportedError: `exact` is True.
-
-    >>> gt.special.perm(np.array([4.0, 1.0]), 2.0)
-    array([12.,  0.])
-    """
-    _refuse_exact("perm", exact)
-    n, k = operand(n), operand(k)
-    possible = (k <= n) & (n >= 0) & (k >= 0)
-    rise = poch(where(possible, n - k + 1, 1.0), where(possible, k, 1.0))
-    return mask(rise, possible)
-
-
-def _refuse_exact(name: str, exact: bool) -> None:
-    if exact:
-        raise UnsupportedError(
-            f"{name}: came exact=True; integers of any size have no derivatives; use exact=False, "
-            f"or scipy.special.{name} on numbers"
-        )

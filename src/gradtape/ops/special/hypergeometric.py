@@ -14,6 +14,7 @@ from gradtape.ops.arguments import INTEGER
 from gradtape.ops.arithmetic import power
 from gradtape.ops.erf import scipy_special, special
 from gradtape.ops.exponential import exp
+from gradtape.ops.select import where
 from gradtape.ops.special.common import as_complex, in_parameter, of_scipy, with_params
 from gradtape.ops.special.gamma import rgamma
 from gradtape.typing import Array, ArrayLike
@@ -83,6 +84,41 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, z: ArrayLike, /) -> Array:
     """
 
 
+# ---- generalized Bessel functions of Wright ------------------------------------------------------
+
+
+# dΦ(a, b; x) = Φ(a, a + b; x)·dx
+@elementwise(
+    of_scipy("wright_bessel"),
+    in_parameter("wright_bessel", "its parameters"),
+    in_parameter("wright_bessel", "its parameters"),
+    lambda ct, _out, a, b, x: ct * wright_bessel(a, a + b, x),  # type: ignore[has-type]
+    replaces=("scipy.special.wright_bessel",),
+)
+def wright_bessel(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
+    """Generalized Bessel function of Wright, of numbers from 0; the derivative is in `x`.
+
+    >>> gt.special.wright_bessel(1.0, 1.0, np.array([0.0, 1.0]))
+    array([1.        , 2.2795853])
+    """
+
+
+# d log Φ(a, b; x) = Φ(a, a + b; x)/Φ(a, b; x)·dx
+@elementwise(
+    of_scipy("log_wright_bessel"),
+    in_parameter("log_wright_bessel", "its parameters"),
+    in_parameter("log_wright_bessel", "its parameters"),
+    lambda ct, out, a, b, x: ct * exp(log_wright_bessel(a, a + b, x) - out),  # type: ignore[has-type]
+    replaces=("scipy.special.log_wright_bessel",),
+)
+def log_wright_bessel(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
+    """Logarithm of `wright_bessel`, which does not overflow.
+
+    >>> gt.special.log_wright_bessel(1.0, 1.0, np.array([1.0]))
+    array([0.82399354])
+    """
+
+
 # ---- functions of Struve ------------------------------------------------------------------------
 
 
@@ -91,11 +127,19 @@ def _struve_rest(v: Any, x: Any) -> Any:
     return power(0.5 * x, v) * rgamma(v + 1.5) * (0.5 / math.sqrt(math.pi))
 
 
+def _struve_partial(ct: Any, out: Any, v: Any, x: Any) -> Any:
+    below = struve(v - 1, x)
+    # Regular at 0; far out, where H_{v+1} is nearly twice the rest, H_{v−1} − v/x·H_v
+    far = abs(x) > 30
+    near = 0.5 * (below - struve(v + 1, x)) + _struve_rest(v, where(far, 1.0, x))
+    return ct * where(far, below - v / where(far, x, 1.0) * out, near)
+
+
 # d H_v = (½·(H_{v−1} − H_{v+1}) + rest)·dx
 @elementwise(
     of_scipy("struve"),
     in_parameter("struve", "its order"),
-    lambda ct, _out, v, x: ct * (0.5 * (struve(v - 1, x) - struve(v + 1, x)) + _struve_rest(v, x)),  # type: ignore[has-type]
+    _struve_partial,
     replaces=("scipy.special.struve",),
 )
 def struve(v: ArrayLike, x: ArrayLike, /) -> Array:
@@ -155,10 +199,16 @@ def lambertw(z: ArrayLike, /, k: int = 0, tol: float = 1e-8) -> Array:
     return _lambertw(as_complex(z), k=int(k), tol=float(tol))
 
 
+def _wrightomega_partial(ct: Any, out: Any, _z: Any) -> Any:
+    far = abs(out) > 2  # up to infinity
+    near, large = where(far, 0.0, out), where(far, out, 1.0)
+    return ct * where(far, 1 / (1 + 1 / large), near / (1 + near))
+
+
 # ω + log ω = z: dω = ω/(1 + ω)·dz
 @elementwise(
     special("wrightomega"),
-    lambda ct, out, _z: ct * (out / (1 + out)),
+    _wrightomega_partial,
     replaces=("scipy.special.wrightomega",),
 )
 def wrightomega(z: ArrayLike, /) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from gradtape.core.define import answers, elementwise
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.exponential import log
 from gradtape.ops.select import mask, settle, where
-from gradtape.ops.special.common import of_scipy, operand, whole_part, with_params
+from gradtape.ops.special.common import of_scipy, operand, promoted, whole_part, with_params
 from gradtape.ops.special.entropy import xlogy
 from gradtape.ops.special.gamma import digamma, polygamma
 from gradtape.ops.special.quadrature import gamma_slope, in_blocks
@@ -24,7 +25,10 @@ from gradtape.typing import Array, ArrayLike
 def _density_forward(xp: Any, a: Any, x: Any) -> Any:
     def block(a: Any, x: Any) -> Any:
         inside = (a > 0) & (x > 0) & (x < np.inf) & (a < np.inf)
-        value = gamma_weight(xp, xp.where(inside, a, 1.0), xp.where(inside, x, 1.0)) / x
+        shape, t = xp.where(inside, a, 1.0), xp.where(inside, x, 1.0)
+        # xᵃ may underflow where xᵃ⁻¹ does not.
+        lower = shape > 2
+        value = gamma_weight(xp, shape - lower, t) / xp.where(lower, shape - 1, t)
         at_zero = xp.where(a < 1, np.inf, xp.where(a == 1, 1.0, 0.0))
         edge = xp.where(x == 0, at_zero, xp.where(x == np.inf, 0.0, np.nan))
         return xp.where(inside, value, xp.where(a > 0, edge, np.nan))
@@ -149,6 +153,12 @@ def gammainccinv(a: ArrayLike, y: ArrayLike, /) -> Array:
 # ---- distribution functions that are these ------------------------------------------------------
 
 
+def _not_negative(x: ArrayLike) -> Any:
+    """An argument, and NaN where it is negative: what SciPy has no value for."""
+    x = operand(x)
+    return where(x < 0, math.nan, x)
+
+
 @answers("scipy.special.gdtr")
 def gdtr(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     """Distribution function of the gamma distribution of rate `a` and shape `b`.
@@ -156,7 +166,7 @@ def gdtr(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     >>> gt.special.gdtr(1.0, 2.0, np.array([1.0]))
     array([0.26424112])
     """
-    return gammainc(b, operand(a) * operand(x))
+    return gammainc(b, operand(a) * _not_negative(x))
 
 
 @answers("scipy.special.gdtrc")
@@ -166,7 +176,7 @@ def gdtrc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     >>> gt.special.gdtrc(1.0, 2.0, np.array([1.0]))
     array([0.73575888])
     """
-    return gammaincc(b, operand(a) * operand(x))
+    return gammaincc(b, operand(a) * _not_negative(x))
 
 
 @answers("scipy.special.chdtr")
@@ -206,7 +216,7 @@ def pdtr(k: ArrayLike, m: ArrayLike, /) -> Array:
     >>> gt.special.pdtr(1, np.array([1.0]))
     array([0.73575888])
     """
-    return gammaincc(whole_part(k) + 1, m)
+    return gammaincc(_not_negative(whole_part(k)) + 1, m)
 
 
 @answers("scipy.special.pdtrc")
@@ -216,4 +226,25 @@ def pdtrc(k: ArrayLike, m: ArrayLike, /) -> Array:
     >>> gt.special.pdtrc(1, np.array([1.0]))
     array([0.26424112])
     """
-    return gammainc(whole_part(k) + 1, m)
+    return gammainc(_not_negative(whole_part(k)) + 1, m)
+
+
+@answers("scipy.special.pdtri")
+def pdtri(k: ArrayLike, y: ArrayLike, /) -> Array:
+    """Inverse of `pdtr` in its second argument.
+
+    >>> gt.special.pdtri(0, np.array([np.exp(-2.0)]))
+    array([2.])
+    """
+    return gammainccinv(_not_negative(whole_part(k)) + 1, y)
+
+
+@answers("scipy.special.gdtrix")
+def gdtrix(a: ArrayLike, b: ArrayLike, p: ArrayLike, /) -> Array:
+    """Inverse of `gdtr` in its last argument.
+
+    >>> gt.special.gdtrix(2.0, 2.0, np.array([0.5]))
+    array([0.8391735])
+    """
+    a, b, p = promoted(a, b, p)
+    return gammaincinv(b, p) / a

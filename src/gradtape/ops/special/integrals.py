@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from gradtape.core.define import answers, elementwise
@@ -15,9 +16,17 @@ from gradtape.ops.trigonometric import cos, cosh, sin, sinc, sinh
 from gradtape.typing import Array, ArrayLike
 
 
+def _over_argument(function: Callable[[Any], Any], z: Any, sign: int) -> Any:
+    """Sine or its hyperbolic kin over a complex argument, by its series around 0."""
+    near = abs(z) < 0.5
+    small, large = where(near, z, 0.0), where(near, 1.0, z)
+    terms = series([sign**k / math.factorial(2 * k + 1) for k in range(8)], small * small)
+    return where(near, terms, function(large) / large)
+
+
 def _sici_slopes(_out: Any, x: Any) -> tuple[Any, ...]:
     # sinc is regular at 0, but not defined for complex numbers.
-    by_si = sin(x) / x if x.dtype.kind == "c" else sinc(x * (1 / math.pi))
+    by_si = _over_argument(sin, x, -1) if x.dtype.kind == "c" else sinc(x * (1 / math.pi))
     return by_si, cos(x) / x
 
 
@@ -36,8 +45,10 @@ def sici(x: ArrayLike, /) -> tuple[Array, Array]:
 
 
 def _shichi_slopes(_out: Any, x: Any) -> tuple[Any, ...]:
-    by_shi = sinh(x) / x if x.dtype.kind == "c" else 0.5 * (exprel(x) + exprel(-x))
-    return by_shi, cosh(x) / x
+    if x.dtype.kind == "c":
+        return _over_argument(sinh, x, 1), cosh(x) / x
+    rise, fall = exprel(x), exprel(-x)
+    return 0.5 * (rise + fall), 0.5 * (rise - fall) + 1 / x
 
 
 # d(Shi, Chi) = (sinh x/x, cosh x/x)·dx
@@ -76,10 +87,13 @@ def fresnel(x: ArrayLike, /) -> tuple[Array, Array]:
 # ---- exponential integrals ----------------------------------------------------------------------
 
 
+def _expi_partial(ct: Any, _out: Any, x: Any) -> Any:
+    half = exp(0.5 * x)  # eˣ overflows before the quotient does.
+    return ct * (half * (half / x))
+
+
 # d Ei = eˣ/x·dx
-@elementwise(
-    special("expi"), lambda ct, _out, x: ct * (exp(x) / x), replaces=("scipy.special.expi",)
-)
+@elementwise(special("expi"), _expi_partial, replaces=("scipy.special.expi",))
 def expi(x: ArrayLike, /) -> Array:
     """Exponential integral Ei.
 
@@ -125,8 +139,6 @@ def expn(n: ArrayLike, x: ArrayLike, /) -> Array:
 
 
 def _spence_partial(ct: Any, _out: Any, z: Any) -> Any:
-    if z.dtype.kind == "c":
-        return ct * (log(z) / (1 - z))
     # Around 1 by the series of −log(1 + w)/w
     near = abs(z - 1) < 0.1
     w, far = where(near, z - 1, 0.0), where(near, 2.0, z)

@@ -7,11 +7,12 @@ from typing import Any
 
 from gradtape.core import scalar
 from gradtape.core.define import answers, elementwise
-from gradtape.ops.cast import real
+from gradtape.ops.cast import imag
 from gradtape.ops.erf import erf, ndtr, special
 from gradtape.ops.exponential import exp
 from gradtape.ops.select import where
-from gradtape.ops.special.common import as_complex, of_scipy, operand, series, with_params
+from gradtape.ops.special.common import of_scipy, promoted, series
+from gradtape.ops.special.faddeeva import FAR as FAR_IN_PLANE, wofz_derivative
 from gradtape.typing import Array, ArrayLike
 
 _ROOT_PI = math.sqrt(math.pi)
@@ -21,18 +22,13 @@ _ROOT_2_PI = math.sqrt(2.0 * math.pi)
 _FAR = 8.0
 
 
-def _odd_factorial(n: int) -> int:
-    """1·3·5·…·n."""
-    return math.prod(range(1, n + 1, 2))
-
-
 # ---- scaled functions ---------------------------------------------------------------------------
 
 
 def _erfcx_partial(ct: Any, out: Any, x: Any) -> Any:
-    near = 2.0 * x * out - 2.0 / _ROOT_PI
     if x.dtype.kind == "c":
-        return ct * near
+        return ct * (1j * wofz_derivative(1j * x, order=1))  # erfcx(z) = w(iz)
+    near = 2.0 * x * out - 2.0 / _ROOT_PI
     # Far out the two terms cancel: −Σ (−1)ᵏ·(2k + 1)!/k!/(4x²)ᵏ/(√π·x²) is what they leave.
     far = x > _FAR
     z = where(far, x, _FAR)
@@ -68,15 +64,19 @@ def erfi(x: ArrayLike, /) -> Array:
 
 
 def _dawsn_partial(ct: Any, out: Any, x: Any) -> Any:
-    near = 1.0 - 2.0 * x * out
     if x.dtype.kind == "c":
-        return ct * near
+        # F(z) = i·√π/2·(exp(−z²) − w(z)), and F′ is even: so that w is small, above.
+        z = where(imag(x) < 0, -x, x)
+        slope = -2.0 * z * exp(-z * z) - wofz_derivative(z, order=1)
+        near = abs(x) < FAR_IN_PLANE
+        return ct * where(near, 1.0 - 2.0 * x * out, (0.5j * _ROOT_PI) * slope)
+    near = 1.0 - 2.0 * x * out
     # Far out: −Σ (2k − 1)!!/(2x²)ᵏ, k from 1
     far = abs(x) > _FAR
     z = where(far, x, _FAR)
     inverse = 0.5 / (z * z)
-    tail = -inverse * series([float(_odd_factorial(2 * k + 1)) for k in range(20)], inverse)
-    return ct * where(far, tail, near)
+    odd = [float(math.prod(range(1, 2 * k + 2, 2))) for k in range(20)]
+    return ct * where(far, -inverse * series(odd, inverse), near)
 
 
 # d F(x) = (1 − 2x·F(x))·dx
@@ -87,37 +87,6 @@ def dawsn(x: ArrayLike, /) -> Array:
     >>> gt.special.dawsn(np.array([0.0, 1.0]))
     array([0.        , 0.53807951])
     """
-
-
-# d w(z) = (2i/√π − 2z·w(z))·dz
-_wofz = with_params(
-    "wofz",
-    of_scipy("wofz"),
-    lambda ct, out, z: ct * (2j / _ROOT_PI - 2.0 * z * out),
-)
-
-
-@answers("scipy.special.wofz")
-def wofz(z: ArrayLike, /) -> Array:
-    """Faddeeva function, exp(-z²)·erfc(-i·z); its result is complex.
-
-    >>> gt.special.wofz(np.array([0.0]))
-    array([1.+0.j])
-    """
-    return _wofz(as_complex(z))
-
-
-@answers("scipy.special.voigt_profile")
-def voigt_profile(x: ArrayLike, sigma: ArrayLike, gamma: ArrayLike, /) -> Array:
-    """Voigt profile: a normal density of deviation `sigma` and a Cauchy one of half-width `gamma`.
-
-    `sigma` has to be positive here.
-
-    >>> gt.special.voigt_profile(np.array([0.0]), 1.0, 1.0)
-    array([0.20870928])
-    """
-    x, sigma, gamma = operand(x), operand(sigma), operand(gamma)
-    return real(wofz((x + 1j * gamma) / (sigma * _ROOT_2))) / (sigma * _ROOT_2_PI)
 
 
 # ---- inverses -----------------------------------------------------------------------------------
@@ -151,6 +120,33 @@ def ndtri(p: ArrayLike, /) -> Array:
     >>> gt.special.ndtri(np.array([0.5, 0.975]))
     array([0.        , 1.95996398])
     """
+
+
+def _inside(p: Any) -> Any:
+    """A probability, and NaN from 0 down and from 1 up."""
+    return where((p > 0) & (p < 1), p, math.nan)
+
+
+@answers("scipy.special.nrdtrimn")
+def nrdtrimn(p: ArrayLike, std: ArrayLike, x: ArrayLike, /) -> Array:
+    """The mean of a normal distribution that is below `x` with probability `p`.
+
+    >>> gt.special.nrdtrimn(0.5, 2.0, np.array([1.0]))
+    array([1.])
+    """
+    p, std, x = promoted(p, std, x)
+    return x - where(std > 0, std, math.nan) * ndtri(_inside(p))
+
+
+@answers("scipy.special.nrdtrisd")
+def nrdtrisd(mn: ArrayLike, p: ArrayLike, x: ArrayLike, /) -> Array:
+    """The standard deviation of a normal distribution that is below `x` with probability `p`.
+
+    >>> gt.special.nrdtrisd(0.0, 0.975, np.array([1.95996398]))
+    array([1.])
+    """
+    mn, p, x = promoted(mn, p, x)
+    return (x - mn) / ndtri(_inside(p))
 
 
 # ---- logarithms ---------------------------------------------------------------------------------

@@ -1,32 +1,43 @@
 """Orthogonal polynomials, differentiable in x: their derivatives are polynomials of their kin.
 
-Degrees and parameters have no derivatives here. `n` may be a number or an array.
+Degrees and parameters have no derivatives here. `n` may be a number or an array; but for
+polynomials of Hermite it need not be whole, nor positive, as in SciPy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from gradtape.core.define import answers, elementwise
-from gradtape.ops.select import maximum
+from gradtape.ops.cast import astype
 from gradtape.ops.special.common import in_parameter, of_scipy, operand
+from gradtape.ops.special.gamma import binom
 from gradtape.typing import Array, ArrayLike
 
 
 def _lower(n: Any) -> Any:
-    """The degree below; that of 0 stays, and comes with a factor of 0."""
-    return maximum(n - 1, 0)
+    """The degree below, of any real number; that of 0 stays, and comes with a factor of 0."""
+    return n - (n != 0)
+
+
+def _mirrored(n: Any, total: int) -> Any:
+    """The degree, or `total` minus it if that is the larger one; integers stay such."""
+    return n + (2 * n < total) * (total - 2 * n)
 
 
 # d P_n^(α,β) = ½·(n + α + β + 1)·P_{n−1}^(α+1,β+1)·dx
 @elementwise(
-    of_scipy("eval_jacobi"),
+    of_scipy("eval_jacobi", whole=(0,)),
     in_parameter("eval_jacobi", "its degree"),
     in_parameter("eval_jacobi", "its parameters"),
     in_parameter("eval_jacobi", "its parameters"),
     lambda ct, _out, n, alpha, beta, x: (
         ct
-        * (0.5 * (n != 0) * (n + alpha + beta + 1))
+        * (n != 0)
+        * (0.5 * (n + alpha + beta + 1))
         * eval_jacobi(_lower(n), alpha + 1, beta + 1, x)  # type: ignore[has-type]
     ),
     replaces=("scipy.special.eval_jacobi",),
@@ -39,11 +50,16 @@ def eval_jacobi(n: ArrayLike, alpha: ArrayLike, beta: ArrayLike, x: ArrayLike, /
     """
 
 
-# d P_n = ½·(n + 1)·P_{n−1}^(1,1)·dx
+def _legendre_partial(ct: Any, _out: Any, n: Any, x: Any) -> Any:
+    n = _mirrored(n, -1)  # P_{−1−n} = P_n
+    return ct * (n != 0) * eval_gegenbauer(_lower(n), 1.5, x)
+
+
+# d P_n = C_{n−1}^(3/2)·dx
 @elementwise(
-    of_scipy("eval_legendre"),
+    of_scipy("eval_legendre", whole=(0,)),
     in_parameter("eval_legendre", "its degree"),
-    lambda ct, _out, n, x: ct * (0.5 * (n != 0) * (n + 1)) * eval_jacobi(_lower(n), 1.0, 1.0, x),
+    _legendre_partial,
     replaces=("scipy.special.eval_legendre",),
 )
 def eval_legendre(n: ArrayLike, x: ArrayLike, /) -> Array:
@@ -56,11 +72,11 @@ def eval_legendre(n: ArrayLike, x: ArrayLike, /) -> Array:
 
 # d C_n^(α) = 2α·C_{n−1}^(α+1)·dx
 @elementwise(
-    of_scipy("eval_gegenbauer"),
+    of_scipy("eval_gegenbauer", whole=(0,)),
     in_parameter("eval_gegenbauer", "its degree"),
     in_parameter("eval_gegenbauer", "its parameter"),
     lambda ct, _out, n, alpha, x: (
-        ct * (2.0 * (n != 0) * alpha) * eval_gegenbauer(_lower(n), alpha + 1, x)  # type: ignore[has-type]
+        ct * (n != 0) * (2.0 * alpha) * eval_gegenbauer(_lower(n), alpha + 1, x)  # type: ignore[has-type]
     ),
     replaces=("scipy.special.eval_gegenbauer",),
 )
@@ -72,11 +88,19 @@ def eval_gegenbauer(n: ArrayLike, alpha: ArrayLike, x: ArrayLike, /) -> Array:
     """
 
 
+def _chebyu_partial(ct: Any, _out: Any, n: Any, x: Any) -> Any:
+    # U_{−2−n} = −U_n, so that U₋₁ = 0
+    signed = ct * (n > -1) - ct * (n < -1)
+    n = _mirrored(n, -2)
+    n = n + (n == -1)
+    return signed * (n != 0) * 2.0 * eval_gegenbauer(_lower(n), 2.0, x)
+
+
 # d U_n = 2·C_{n−1}^(2)·dx
 @elementwise(
-    of_scipy("eval_chebyu"),
+    of_scipy("eval_chebyu", whole=(0,)),
     in_parameter("eval_chebyu", "its degree"),
-    lambda ct, _out, n, x: ct * (2.0 * (n != 0)) * eval_gegenbauer(_lower(n), 2.0, x),
+    _chebyu_partial,
     replaces=("scipy.special.eval_chebyu",),
 )
 def eval_chebyu(n: ArrayLike, x: ArrayLike, /) -> Array:
@@ -87,11 +111,11 @@ def eval_chebyu(n: ArrayLike, x: ArrayLike, /) -> Array:
     """
 
 
-# d T_n = n·U_{n−1}·dx
+# d T_n = n·U_{n−1}·dx, and T_{−n} = T_n
 @elementwise(
-    of_scipy("eval_chebyt"),
+    of_scipy("eval_chebyt", whole=(0,)),
     in_parameter("eval_chebyt", "its degree"),
-    lambda ct, _out, n, x: ct * (n * eval_chebyu(_lower(n), x)),
+    lambda ct, _out, n, x: ct * (abs(n) * eval_chebyu(_lower(abs(n)), x)),
     replaces=("scipy.special.eval_chebyt",),
 )
 def eval_chebyt(n: ArrayLike, x: ArrayLike, /) -> Array:
@@ -104,11 +128,11 @@ def eval_chebyt(n: ArrayLike, x: ArrayLike, /) -> Array:
 
 # d L_n^(α) = −L_{n−1}^(α+1)·dx
 @elementwise(
-    of_scipy("eval_genlaguerre"),
+    of_scipy("eval_genlaguerre", whole=(0,)),
     in_parameter("eval_genlaguerre", "its degree"),
     in_parameter("eval_genlaguerre", "its parameter"),
     lambda ct, _out, n, alpha, x: (
-        -ct * (1.0 * (n != 0)) * eval_genlaguerre(_lower(n), alpha + 1, x)  # type: ignore[has-type]
+        -ct * (n != 0) * eval_genlaguerre(_lower(n), alpha + 1, x)  # type: ignore[has-type]
     ),
     replaces=("scipy.special.eval_genlaguerre",),
 )
@@ -170,7 +194,7 @@ def eval_sh_legendre(n: ArrayLike, x: ArrayLike, /) -> Array:
     >>> gt.special.eval_sh_legendre(2, np.array([0.75]))
     array([-0.125])
     """
-    return eval_legendre(n, _doubled(x))
+    return _shifted(eval_legendre, n, x)
 
 
 @answers("scipy.special.eval_sh_chebyt")
@@ -180,7 +204,7 @@ def eval_sh_chebyt(n: ArrayLike, x: ArrayLike, /) -> Array:
     >>> gt.special.eval_sh_chebyt(2, np.array([0.75]))
     array([-0.5])
     """
-    return eval_chebyt(n, _doubled(x))
+    return _shifted(eval_chebyt, n, x)
 
 
 @answers("scipy.special.eval_sh_chebyu")
@@ -190,7 +214,23 @@ def eval_sh_chebyu(n: ArrayLike, x: ArrayLike, /) -> Array:
     >>> gt.special.eval_sh_chebyu(2, np.array([1.0]))
     array([3.])
     """
-    return eval_chebyu(n, _doubled(x))
+    return _shifted(eval_chebyu, n, x)
+
+
+@answers("scipy.special.eval_sh_jacobi")
+def eval_sh_jacobi(n: ArrayLike, p: ArrayLike, q: ArrayLike, x: ArrayLike, /) -> Array:
+    """Polynomial of Jacobi on the interval from 0 to 1, whose highest coefficient is 1.
+
+    >>> gt.special.eval_sh_jacobi(2, 2.5, 1.5, np.array([0.3]))
+    array([-0.03121212])
+    """
+    n, p, q = operand(n), operand(p), operand(q)
+    scale = binom(2 * n + p - 1, n)
+
+    def scaled(n: Any, x: Any) -> Any:
+        return eval_jacobi(n, p - q, q - 1, x) / scale
+
+    return _shifted(scaled, n, x)
 
 
 @answers("scipy.special.eval_chebyc")
@@ -213,5 +253,10 @@ def eval_chebys(n: ArrayLike, x: ArrayLike, /) -> Array:
     return eval_chebyu(n, 0.5 * operand(x))
 
 
-def _doubled(x: ArrayLike) -> Array:
-    return 2.0 * operand(x) - 1.0
+def _shifted(function: Callable[..., Any], n: ArrayLike, x: ArrayLike) -> Any:
+    """A polynomial at 2·x − 1, which single precision would round: it is steep at its ends."""
+    x = operand(x)
+    dtype = getattr(x, "dtype", None)
+    if dtype is None or dtype.kind not in "fV" or dtype == np.float64:
+        return function(n, 2.0 * x - 1.0)
+    return astype(function(n, 2.0 * astype(x, np.float64) - 1.0), dtype)

@@ -42,7 +42,7 @@ _TINY = 1e-300
 
 
 @functools.cache
-def _rule() -> tuple[Any, Any]:
+def gauss_rule() -> tuple[Any, Any]:
     """Points and weights on [0, 1] for ∫ f(s) ds with s², so that points gather at 0."""
     points, weights = np.polynomial.legendre.leggauss(_POINTS)
     points = 0.5 * (points + 1.0)
@@ -104,7 +104,7 @@ def _gamma_factors(xp: Any, a: Any, x: Any, order: int) -> Callable[[Any], list[
 def _gamma_integral(xp: Any, a: Any, x: Any, order: int) -> Any:
     """∫₀ˣ p·qₙ dt as the integral over the side of x away from the mean a."""
     below = x < a
-    points, weights = (xp.asarray(part) for part in _rule())
+    points, weights = (xp.asarray(part) for part in gauss_rule())
     reach = _gamma_reach(xp, a, x, below)
     z = xp.where(below, -reach, reach)[:, None] * points
     # With t = x·exp(z): log of tᵃ·e⁻ᵗ over that at x
@@ -188,7 +188,7 @@ def _beta_slope_small(xp: Any, a: Any, b: Any, x: Any, y: Any, j: int) -> Any:
     factors = _BetaFactors(xp, a, b, x, y, (0, 0))
     factors.at_b = xp.where(factors.small, factors._step(0), factors.at_b - xp.log1p(-x))
     reach = _beta_reach(xp, a + 1, b, x, y, xp.full(a.shape, True))
-    points, weights = (xp.asarray(part) for part in _rule())
+    points, weights = (xp.asarray(part) for part in gauss_rule())
     t = x[:, None] * xp.exp(-reach[:, None] * points)
     # dt = −t·dw: each power of log (1 − t) takes the place of a factor t.
     density = xp.exp(-a[:, None] * reach[:, None] * points + (b - 1)[:, None] * xp.log1p(-t))
@@ -264,7 +264,7 @@ class _BetaFactors:
 def _beta_integral(xp: Any, a: Any, b: Any, x: Any, y: Any, i: int, j: int) -> Any:
     """The integral over the side of x away from the mean a/(a + b)."""
     below = a * y > b * x
-    points, weights = (xp.asarray(part) for part in _rule())
+    points, weights = (xp.asarray(part) for part in gauss_rule())
     reach = _beta_reach(xp, a, b, x, y, below)
     z = xp.where(below, -reach, reach)[:, None] * points
     # With t/(1 − t) = x/y·exp(z): log of tᵃ·(1 − t)ᵇ over that at x
@@ -315,7 +315,7 @@ def gamma_tail(xp: Any, a: Any, x: Any, upper: bool, powers: tuple[int, int]) ->
         asked = x == x
         out = xp.ones_like(x)
         a, x = a[asked], x[asked]
-        points, weights = (xp.asarray(part) for part in _rule())
+        points, weights = (xp.asarray(part) for part in gauss_rule())
         reach = _gamma_reach(xp, a, x, xp.full(a.shape, not upper))
         z = (reach if upper else -reach)[:, None] * points
         change = (a - x)[:, None] * z - x[:, None] * expm1_minus(xp, z)
@@ -337,7 +337,7 @@ def beta_tail(xp: Any, a: Any, b: Any, x: Any, powers: tuple[int, int, int]) -> 
         asked = x == x
         out = xp.ones_like(x)
         a, b, x = a[asked], b[asked], x[asked]
-        points, weights = (xp.asarray(part) for part in _rule())
+        points, weights = (xp.asarray(part) for part in gauss_rule())
         reach = _beta_reach(xp, a, b, x, 1 - x, xp.full(a.shape, True))
         z = -reach[:, None] * points
         grown = xp.expm1(z)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,9 @@ from gradtape.core.op import NotDifferentiable
 from gradtape.errors import NotDifferentiableError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.exponential import sqrt
-from gradtape.ops.select import maximum
+from gradtape.ops.select import maximum, where
+from gradtape.ops.special.bessel import ive, kve
+from gradtape.ops.special.bessel_scaled import scaled_derivative
 from gradtape.ops.special.common import of_scipy, with_results
 from gradtape.typing import Array, ArrayLike
 
@@ -23,7 +26,9 @@ _ORDER = NotDifferentiable("spherical Bessel functions: the order is an integer"
 def _slope(function: Callable[..., Any], lower: float, upper: float, n: Any, z: Any) -> Any:
     """(lower·n·f(n − 1) + upper·(n + 1)·f(n + 1))/(2n + 1), regular at 0 where f is."""
     below, above = function(maximum(n - 1, 0), z), function(n + 1, z)
-    return (lower * n / (2 * n + 1)) * below + (upper * (n + 1) / (2 * n + 1)) * above
+    # Of order 0 there is no first term, not even 0·∞.
+    first = where(n == 0, 0.0, (lower * n / (2 * n + 1)) * below)
+    return first + (upper * (n + 1) / (2 * n + 1)) * above
 
 
 _of_orders = functools.partial(of_scipy, whole=(0,))
@@ -136,6 +141,9 @@ def spherical_kn(n: ArrayLike, z: ArrayLike, /, derivative: bool = False) -> Arr
 
 # ---- Airy functions -----------------------------------------------------------------------------
 
+# From here on, slopes of scaled ones are computed without cancellation.
+_FAR = 10.0
+
 
 def _airy_slopes(out: Any, z: Any) -> tuple[Any, ...]:
     ai, aip, bi, bip = out
@@ -165,7 +173,33 @@ def _airye_slopes(out: Any, z: Any) -> tuple[Any, ...]:
     ai, aip, bi, bip = out
     # Below 0 the scale of Bi is 1, and the scaled Ai is not real: NaN.
     root = sqrt(maximum(z, 0.0))
-    return aip + root * ai, z * ai + root * aip, bip - root * bi, z * bi - root * bip
+    near = aip + root * ai, z * ai + root * aip, bip - root * bi, z * bi - root * bip
+    far = z > _FAR
+    outer = _outer_slopes(where(far, z, _FAR))
+    return tuple(where(far, *both) for both in zip(outer, near, strict=True))
+
+
+def _outer_slopes(z: Any) -> tuple[Any, ...]:
+    """The same far out, where the terms cancel, by scaled Bessel functions of s."""
+    root = sqrt(z)
+    s = (2 / 3) * z * root
+
+    def slope(function: Callable[..., Any], kind: str, order: float, power: float) -> Any:
+        # d zᵖ·f(s) = (p·zᵖ⁻¹·f(s) + zᵖ·√z·f′(s))·dz
+        factor = z if power == 1 else root
+        change = scaled_derivative(order, s, kind=kind, order=1)
+        return factor * (power / z * function(order, s) + root * change)
+
+    def grown(order: float, power: float) -> Any:
+        return slope(ive, "ive", order, power) + slope(ive, "ive", -order, power)
+
+    third = 1 / math.sqrt(3.0)
+    return (
+        (third / math.pi) * slope(kve, "kve", 1 / 3, 0.5),
+        (-third / math.pi) * slope(kve, "kve", 2 / 3, 1.0),
+        third * grown(1 / 3, 0.5),
+        third * grown(2 / 3, 1.0),
+    )
 
 
 # With s = 2/3·z^(3/2), s′ = √z: Ai·exp(s) and Bi·exp(−s) have these terms besides

@@ -155,6 +155,35 @@ def polygamma_step(xp: Any, order: int, x: Any, step: Any) -> Any:
 
 def polygamma_difference(xp: Any, order: int, x: Any, step: Any) -> Any:
     """ψ⁽ⁿ⁾(x + step) − ψ⁽ⁿ⁾(x), exact where the step is small beside x, or x is large."""
+    total = x + step
+    low = (x <= 0) & (total <= 0)
+    if not low.any():
+        return _right_difference(xp, order, x, step)
+    found = _right_difference(xp, order, xp.where(low, 1.0 - x, x), xp.where(low, -step, step))
+    # By the reflection of `real_polygamma`. The cotangents of a whole step are equal, at poles too.
+    apart = low & (step != xp.rint(step))
+    here, there = xp.where(apart, x, 0.25), xp.where(apart, total, 0.25)
+    if order == 0:
+        (sine, _), (moved, _) = (_sine_and_cosine(xp, v - xp.rint(v)) for v in (here, there))
+        turned = step - xp.rint(step)
+        # cot u − cot v = sin(v − u)/(sin u·sin v); half turns that were dropped change its sign.
+        halves = xp.rint(there) - xp.rint(here) - xp.rint(step)
+        sign = 1.0 - 2.0 * (halves % 2.0)
+        pole = (here == xp.rint(here)) | (there == xp.rint(there))
+        change = -math.pi * sign * xp.sin(math.pi * turned) / (sine * moved)
+        change = xp.where(pole, xp.copysign(math.inf, change), change)
+    else:
+        slopes = (
+            _cotangent_derivative(order, *_sine_and_cosine(xp, v - xp.rint(v)))
+            for v in (there, here)
+        )
+        change = next(slopes) - next(slopes)
+    mirrored = (-1.0) ** order * found
+    return xp.where(low, mirrored - xp.where(apart, change, 0.0), found)
+
+
+def _right_difference(xp: Any, order: int, x: Any, step: Any) -> Any:
+    """The same, where not both of x and x + step are negative."""
     special, total = scipy_special(xp), x + step
     if order == 0:
         direct = special.digamma(total) - special.digamma(x)
@@ -166,7 +195,7 @@ def polygamma_difference(xp: Any, order: int, x: Any, step: Any) -> Any:
     if order:
         return result
     # Of logarithms the difference is exact, and what ψ differs from them by is small.
-    large = (x > _LARGE) & (total > _LARGE) & (total < math.inf)
+    large = (x > _LARGE) & (total > _LARGE) & (total < math.inf) & ~small
     big, moved = xp.where(large, x, _LARGE), xp.where(large, total, _LARGE)
     shift = xp.log1p(xp.where(large, step, 0.0) / big)
     far = shift + (digamma_minus_log(xp, moved) - digamma_minus_log(xp, big))

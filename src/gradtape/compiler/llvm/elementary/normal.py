@@ -125,9 +125,9 @@ _ROOT_HALF = {
 }
 # From here on e^(x²) is infinite, and e^(−x²/2) is 0.
 _SQUARE_END = {"float": 9.5, "double": 27.0}
+_HALF_SQUARE_END = {"float": 14.5, "double": 39.0}
 # Beyond this the logarithm of erfcx does not count beside x².
 _NOTHING_BESIDE_SQUARE = 2.0**40
-_HALF_SQUARE_END = {"float": 14.5, "double": 39.0}
 
 
 def erfcx(b: Builder, x: Value) -> Value:
