@@ -220,7 +220,11 @@ _CONVOLUTIONS: tuple[tuple[str, Make], ...] = (
     ("conv2d(x, w)", _layer(64, 64, 1, 1)),
     ("conv2d(x, w, padding=1, groups=8)", _layer(64, 8, 3, 3)),
     ("conv2d(x, w, padding=1, groups=64)", _layer(64, 1, 3, 3)),
+    ("conv2d(x, w, padding=1, stride=2, groups=64)", _layer(64, 1, 3, 3)),
+    ("batch_norm(x, None, None, training=True)", _layer()),
+    ("group_norm(x, 8)", _layer()),
     ("max_pool2d(x, 2)", _layer()),
+    ("max_pool2d(x, 3, 2, 1)", _layer()),
     ("avg_pool2d(x, 2)", _layer()),
     ("interpolate(x, scale_factor=2, mode='bilinear')", _layer()),
 )

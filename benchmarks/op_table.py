@@ -26,7 +26,7 @@ def run(settings: Settings) -> Iterator[Row]:
 
 
 def run_convolutions(settings: Settings) -> Iterator[Row]:
-    """Time convolutions, pooling and resizing; the first one has a bar."""
+    """Time convolutions, normalizations, pooling and resizing; the first one has a bar."""
     return _run(CONVOLUTIONS, "PyTorch, channels last", settings)
 
 

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.ops.nn import conv_kernels
+from gradtape.compiler.planes import Planes
+from gradtape.core.aval import aval_of
+from gradtape.core.op import registry
+from gradtape.ops.nn import conv_grouped, conv_kernels
 from gradtape.ops.nn.conv_products import conv, conv_input, conv_weight
 from opcases.conv import correlate
 
@@ -48,6 +51,45 @@ def test_three_products_come_of_one_form(number: int) -> None:
     by_input = np.sum(x * conv_input(y, w, sizes=x.shape[2:], **geometry))
     by_weight = np.sum(w * conv_weight(x, y, kernel=w.shape[2:], **geometry))
     np.testing.assert_allclose([by_input, by_weight], form, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("number", range(30))
+def test_every_stride_th_element_by_itself(number: int) -> None:
+    rng = np.random.default_rng(number)
+    x, w, geometry = random_geometry(rng)
+    # By a stride of more than 1, windows have no gaps.
+    pairs = zip(geometry["stride"], geometry["dilation"], strict=True)
+    geometry["dilation"] = tuple(1 if s > 1 else d for s, d in pairs)
+    y = rng.normal(size=conv(x, w, **geometry).shape)
+    shape = conv_kernels.Geometry(**geometry)
+    one, other = (
+        function(np, y, w, x.shape[2:], shape)
+        for function in (conv_kernels._conv_input, conv_kernels._by_phases)
+    )
+    np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("weight", "options"),
+    [
+        ((16, 8, 3, 3), {"stride": 2, "padding": 1}),
+        ((16, 8, 5, 4), {"stride": (2, 3), "padding": (0, 2)}),
+        ((16, 8, 4, 3), {"stride": (3, 1), "dilation": (1, 2)}),
+        ((16, 2, 3, 3), {"stride": 2, "groups": 4}),
+        ((16, 8, 2, 2), {"stride": 2}),
+    ],
+    ids=str,
+)
+def test_gradients_of_large_strided_convolutions(weight: Any, options: Any) -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(6, 8, 61, 63)), rng.normal(size=weight)
+    out, pull = gt.vjp(lambda x, w: F.conv2d(x, w, **options), x, w)
+    seed = rng.normal(size=out.shape)
+    by_x, by_w = pull(seed)
+    np.testing.assert_allclose([np.sum(by_x * x), np.sum(by_w * w)], np.sum(seed * out))
+    # One sample is a small array.
+    _, pull = gt.vjp(lambda x, w: F.conv2d(x, w, **options), x[:1], w)
+    np.testing.assert_allclose(by_x[:1], pull(seed[:1])[0], atol=1e-12)
 
 
 @pytest.mark.parametrize("chunk", [1, 200, 2000, 20000])
@@ -125,6 +167,82 @@ def test_large_arrays_of_separate_channels(options: Any, layout: Any) -> None:
         expected = pull(seed[:, [c]])
         np.testing.assert_allclose(by_x[:, [c]], expected[0], atol=1e-12)
         np.testing.assert_allclose(by_w[[c]], expected[1], atol=1e-11)
+
+
+def by_group(x: Any, w: Any, groups: int, function: Any) -> Any:
+    """A convolution of each group by itself, joined."""
+    parts = zip(np.split(x, groups, 1), np.split(w, groups), strict=True)
+    return np.concatenate([function(*part) for part in parts], 1)
+
+
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, channels_last])
+@pytest.mark.parametrize(
+    ("shape", "weight", "options"),
+    [
+        ((2, 24, 31, 33), (24, 4, 3, 3), {"padding": 1, "groups": 6}),
+        ((2, 24, 31, 33), (12, 4, 3, 2), {"padding": "same", "groups": 6}),
+        ((2, 24, 31, 33), (48, 1, 3, 3), {"padding": (0, 3), "dilation": (1, 2), "groups": 24}),
+        ((2, 24, 31, 33), (24, 12, 2, 3), {"groups": 2}),
+        ((2, 24, 31, 33), (24, 16, 3, 3), {"groups": 2, "padding": 1}),
+        ((2, 12, 2001), (12, 3, 5), {"padding": 7, "groups": 4}),
+        ((2, 8, 9, 16, 21), (4, 2, 2, 3, 1), {"padding": (0, 1, 0), "groups": 4}),
+    ],
+    ids=str,
+)
+def test_large_arrays_of_small_groups(shape: Any, weight: Any, options: Any, layout: Any) -> None:
+    if weight == (24, 16, 3, 3):
+        shape = (shape[0], 32, *shape[2:])
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=shape), rng.normal(size=weight)
+    function = getattr(F, f"conv{len(shape) - 2}d")
+    own = {**options, "groups": 1}
+    groups = options["groups"]
+
+    def alone(x: Any, w: Any) -> Any:
+        return function(x, w, **own)
+
+    leaves = [gt.Tensor(a).set_requires_grad(True) for a in (layout(x), w)]
+    out = function(*leaves, **options)
+    seed = np.cos(np.arange(out.size)).reshape(out.shape)
+    out.backward(gt.Tensor(layout(seed)))
+    np.testing.assert_allclose(out.value, by_group(x, w, groups, alone), atol=1e-11)
+    pieces = zip(*(np.split(a, groups, n) for a, n in ((x, 1), (w, 0), (seed, 1))), strict=True)
+    pulled = [gt.vjp(alone, x, w)[1](seed) for x, w, seed in pieces]
+    for leaf, axis, number in zip(leaves, (1, 0), (0, 1), strict=True):
+        expected = np.concatenate([pair[number] for pair in pulled], axis)
+        np.testing.assert_allclose(leaf.grad.value, expected, atol=1e-10)
+
+
+def test_small_groups_of_large_arrays_are_native(monkeypatch: pytest.MonkeyPatch) -> None:
+    planes = Planes()
+    monkeypatch.setattr(registry.kernels, "planes", planes)
+    x, w = np.ones((2, 24, 31, 33), np.float32), np.ones((24, 4, 3, 3), np.float32)
+    gt.vjp(lambda x, w: F.conv2d(x, w, groups=6), x, w)[1](np.ones((2, 24, 29, 31), np.float32))
+    made = {key[0][0].name for key, program in planes._programs.made.items() if program}
+    assert {"grouped", "grouped_weight"} <= made
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_small_groups_by_numpy(rank: int) -> None:
+    """What runs where there is no native code."""
+    rng = np.random.default_rng(rank)
+    x, w = (
+        rng.normal(size=(2, 6, 9, 8, 7)[: rank + 2]),
+        rng.normal(size=(9, 2, 3, 2, 2)[: rank + 2]),
+    )
+    dilation, kernel = (2, 1, 3)[:rank], w.shape[2:]
+    params = {"dilation": dilation, "groups": 3}
+    ours, by_weight = conv_grouped._CONV, conv_grouped._WEIGHT
+    out = ours.evaluate(np, x, w, **params)
+    assert out.shape == ours.infer(aval_of(x), aval_of(w), **params).shape
+    np.testing.assert_allclose(out, correlate(x, w, **params), atol=1e-13)
+    y = rng.normal(size=out.shape)
+    given = by_weight.evaluate(np, x, y, kernel=kernel, **params)
+    np.testing.assert_allclose(np.sum(given * w), np.sum(out * y))
+    for tap in conv_grouped.taps(kernel):
+        seen = conv_grouped._AT_TAP.evaluate(np, x, tap=tap, shape=y.shape, **params)
+        one = np.sum(seen * y[:, :, None], axis=(0, *range(3, rank + 3)))
+        np.testing.assert_allclose(one, given[(..., *tap)], atol=1e-12)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -55,6 +55,9 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
         x.reshape(32, 37 * 33), None, None, training=True
     ),
     "softmax-of-columns": lambda x: gt.softmax(x.reshape(16, 2 * 37 * 33), 0),
+    "cumsum": lambda x: gt.cumsum(x, 2),
+    "tril": gt.tril,
+    "triu": lambda x: gt.triu(x, -3),
     "circular": lambda x: gt.nn.pad(x, (1, 2), mode="circular"),
 }
 
@@ -155,6 +158,64 @@ def test_the_first_of_equal_elements_and_nan(planes: Planes) -> None:
         small = [gt.nn.max_pool2d(x[:1, :4], 3, 2, 1, return_indices=True)]
         np.testing.assert_array_equal(np.asarray(values.value)[:1, :4], small[0][0])
         np.testing.assert_array_equal(np.asarray(indices)[:1, :4], small[0][1])
+
+
+@pytest.mark.parametrize("name", ["max", "max-overlapping", "max-volumes", "min", "adaptive-max"])
+def test_gradients_of_equal_elements_and_nan(
+    name: str, planes: Planes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.round(images() * 2)
+    x[0, 0, ::5, ::7] = np.nan
+    x[0, 1] = -np.inf
+    x[1, 2:4] = np.inf
+    expected = by_numpy(FUNCTIONS[name], x, monkeypatch)
+    for turn in (lambda a: a, last):
+        got = with_gradient(FUNCTIONS[name], turn(x), turn)
+        for ours, theirs in zip(got, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-13)
+
+
+def test_second_derivatives_of_pooling(planes: Planes) -> None:
+    x = images()
+    small = x[:1, :2]
+
+    def twice(z: Any) -> Any:
+        first = gt.grad(lambda z: gt.sum(gt.nn.max_pool2d(z, 2) ** 3))
+        return gt.grad(lambda z: gt.sum(first(z) * z))(z)
+
+    expected = twice(small)
+    for turn in (lambda a: a, last):
+        np.testing.assert_allclose(twice(turn(x))[:1, :2], expected, rtol=1e-13)
+        out, tangent = gt.jvp(lambda z: gt.nn.max_pool2d(z, 2), (turn(x),), (turn(2 * x),))
+        np.testing.assert_allclose(tangent, 2 * out, rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_running_statistics(dtype: str, planes: Planes) -> None:
+    x = images(dtype) + 5
+    for given in (x, last(x)):
+        mean, var = np.zeros(16, dtype), np.ones(16, dtype)
+        gt.nn.batch_norm(gt.Tensor(given).set_requires_grad(True), mean, var, training=True)
+        wide = x.astype(np.float64)
+        eps = 100 * np.finfo(dtype).eps
+        np.testing.assert_allclose(mean, 0.1 * wide.mean((0, 2, 3)), rtol=eps)
+        np.testing.assert_allclose(var, 0.9 + 0.1 * wide.var((0, 2, 3), ddof=1), rtol=eps)
+    assert any(key[0][0].name == "batch_moments" for key in planes._programs.made)
+
+
+def test_long_columns_are_gone_through_in_order(planes: Planes) -> None:
+    def centered(x: Any) -> Any:
+        return x - gt.mean(x, 0)
+
+    def kernels(*shape: int) -> int:
+        return len(gt.jit(centered).explain(np.ones(shape)).kernels)
+
+    assert kernels(50, 64) == 1
+    assert kernels(5000, 64) > 1
+    assert kernels(5000, 2) == 1
+    assert kernels(50_000, 2) > 1
+    x = np.random.default_rng(0).normal(size=(5000, 70))
+    np.testing.assert_allclose(gt.jit(centered)(x), x - x.mean(0), rtol=1e-12, atol=1e-12)
 
 
 def test_infinities_do_not_reach_their_neighbours(planes: Planes) -> None:

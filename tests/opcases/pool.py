@@ -89,7 +89,7 @@ def extreme(rank: int, largest: bool) -> Callable[..., Any]:
     return reference
 
 
-EXTREME = ("pool_extreme", "pool_indices", "pool_pick", "pool_put")
+EXTREME = ("pool_extreme", "pool_give", "pool_indices", "pool_pick")
 
 
 def largest(label: str, rank: int, *args: Any, **more: Any) -> OpCase:

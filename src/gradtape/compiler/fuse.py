@@ -9,11 +9,12 @@ to run in between.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from gradtape.compiler.classify import is_inlinable
 from gradtape.compiler.kernel import Axis, affine
+from gradtape.compiler.needs import Needs
 from gradtape.compiler.pull import ZERO, Index, Puller, reshaped_index
 from gradtape.compiler.roots import find_roots, operands_in_memory
 from gradtape.core.lowering import Reduction
@@ -24,6 +25,10 @@ from gradtape.graph.ir import Graph, Node, Value
 _LONGEST_BODY = 1000
 # Rows of more elements do not fit the first-level cache; stages would read memory again.
 _LONGEST_ROW = 1 << 15
+# Columns of long rows, each with all elements in the lines of the cache that it takes up: these are
+# far apart, and a pass in the order of memory reads no more than it needs.
+_LARGEST_COLUMN = 1 << 12
+_LINE = 16
 
 
 class Member(NamedTuple):
@@ -45,6 +50,7 @@ class Group:
     """Roots that share a loop nest, or one node that has none."""
 
     def __init__(self, axes: list[Axis], opaque: Node | None = None) -> None:
+        self.number = -1
         self.axes = axes
         self.opaque = opaque
         self.members: dict[Value, Member] = {}
@@ -62,7 +68,7 @@ class Group:
     @property
     def streams(self) -> bool:
         """Whether its rows are too long to be gone through more than once."""
-        return math.prod(axis.size for axis in self.axes if axis.reduced) > _LONGEST_ROW
+        return self.reduced and _streams(self.axes)
 
 
 class MisalignedError(Exception):
@@ -81,14 +87,18 @@ class Fusion:
         self.graph = graph
         self._roots, self._costs = find_roots(graph, graph.users())
         self._group_of: dict[Value, Group] = {}
+        self._readers: dict[Value, dict[Group, None]] = {}
+        self._needs = Needs()
         groups: list[Group] = []
         for node in graph.nodes:
             if not is_inlinable(node) and not isinstance(node.op.lower, Reduction):
-                groups.append(self._opaque(node))
+                group = self._opaque(node)
             elif node.outputs[0] in self._roots:
                 group = self._place(node)
-                if group not in groups:
-                    groups.append(group)
+            else:
+                continue
+            if group.number == len(groups):
+                groups.append(group)
         self.groups = _ordered(groups, self._group_of)
         self.stored = self._in_memory()
 
@@ -112,7 +122,7 @@ class Fusion:
     def _opaque(self, node: Node) -> Group:
         group = Group([], opaque=node)
         # It may read what an operand is a reshape of, though the operand is in memory as well.
-        group.reads = self.reads_of(node) | dict.fromkeys(operands_in_memory(node))
+        self._read(group, self.reads_of(node) | dict.fromkeys(operands_in_memory(node)))
         for value in node.outputs:
             group.members[value] = Member("opaque", (), 0)
             self._group_of[value] = group
@@ -132,9 +142,19 @@ class Fusion:
             member = Member(*position, 0)
         group.members[root] = member
         group.cost += self._costs[root]
-        group.reads |= reads
+        self._read(group, reads)
         self._group_of[root] = group
         return group
+
+    def _read(self, group: Group, reads: dict[Value, None]) -> None:
+        """Note what a group reads, which may be a new one."""
+        if group.number < 0:
+            group.number = self._needs.add()
+        group.reads |= reads
+        for value in reads:
+            self._readers.setdefault(value, {})[group] = None
+        others = {self._group_of[v].number for v in reads if v in self._group_of} - {group.number}
+        self._needs.note(group.number, others)
 
     def _candidates(self, reads: dict[Value, None]) -> list[Group]:
         """Groups that a root might join: those it reads, then those that read the same arrays."""
@@ -142,11 +162,11 @@ class Fusion:
         for value in reads:
             if value in self._group_of and self._group_of[value].opaque is None:
                 near[self._group_of[value]] = near.get(self._group_of[value], 0) + 100
-        for group in dict.fromkeys(self._group_of.values()):
-            shared = sum(v in group.reads and v.aval.ndim > 0 for v in reads)
-            if group.opaque is None and shared:
-                near[group] = near.get(group, 0) + shared
-        return sorted(near, key=lambda group: -near[group])[:8]
+        for value in reads:
+            for group in self._readers.get(value, ()) if value.aval.ndim else ():
+                if group.opaque is None:
+                    near[group] = near.get(group, 0) + 1
+        return sorted(near, key=lambda group: (-near[group], group.number))[:8]
 
     def _fitting(self, group: Group, node: Node, reads: dict[Value, None]) -> Member | None:
         """What a root would be in a group; None, with the reason noted, if it cannot be in it."""
@@ -160,7 +180,7 @@ class Fusion:
             group.cuts.append(f"{name}: the loop would be too long")
             return None
         others = {self._group_of[v] for v in reads if v in self._group_of} - {group}
-        if any(self._reaches(other, group) for other in others):
+        if any(self._needs.has(other.number, group.number) for other in others):
             group.cuts.append(f"{name}: needs something that comes after the group")
             return None
         level = 0
@@ -185,23 +205,9 @@ class Fusion:
     def _would_stream(self, group: Group, node: Node, kind: str) -> bool:
         if kind != "reduction" or group.reduced:
             return False
-        shape = node.operands[0].shape
-        row: int = math.prod(shape[a] for a in node.params["axis"])
-        return row > _LONGEST_ROW
-
-    def _reaches(self, start: Group, target: Group) -> bool:
-        """Whether `start` needs something of `target`, directly or not."""
-        pending, seen = [start], {id(start)}
-        while pending:
-            group = pending.pop()
-            for value in group.reads:
-                before = self._group_of.get(value)
-                if before is target:
-                    return True
-                if before is not None and id(before) not in seen:
-                    seen.add(id(before))
-                    pending.append(before)
-        return False
+        flags = _reduced_flags(group, node)
+        pairs = zip(group.axes, flags, strict=True)
+        return _streams([Axis(axis.name, axis.size, reduced=flag) for axis, flag in pairs])
 
     def _try(self, group: Group, node: Node, kind: str, index: Index) -> None:
         """Pull the root with the group's members at hand; raises if they are elsewhere."""
@@ -243,6 +249,16 @@ def check_aligned(value: Value, member: Member, shape: tuple[int, ...], at: Inde
 
 
 # ---- axes ---------------------------------------------------------------------------------------
+
+
+def _streams(axes: Sequence[Axis]) -> bool:
+    """Whether what is reduced at a time is too much to be gone through more than once."""
+    row = math.prod(axis.size for axis in axes if axis.reduced)
+    long = [axis for axis in axes if axis.size != 1]
+    if not long or long[-1].reduced:
+        return row > _LONGEST_ROW
+    width = long[-1].size
+    return row * width > _LONGEST_ROW and row * min(width, _LINE) > _LARGEST_COLUMN
 
 
 def _new_group(node: Node) -> Group:

@@ -1,9 +1,9 @@
 """Native code for eager ops on large arrays that are not cut into tiles.
 
-These are ops that work plane by plane, as pooling and resizing do, and those along another axis
-than the last one. Such an op, or its derivative rule, is compiled for the sizes at hand. Images may
-lie in memory with channels first or last: they are read and written as they are. What has no native
-form is computed by NumPy as always.
+These are ops that work plane by plane, as pooling and resizing do, those along other axes than the
+last one, and elementwise ones of shapes that have no rows in common. Such an op, or its derivative
+rule, is compiled for the sizes at hand. Images may lie in memory with channels first or last: they
+are read and written as they are. What has no native form is computed by NumPy as always.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import numpy as np
 
 from gradtape.compiler.launch import Variants
 from gradtape.compiler.program import Program
+from gradtape.compiler.runtime import layouts
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.call import call
+from gradtape.core.large import copied
 from gradtape.core.op import BY_AXIS, Op
 from gradtape.core.promotion import NATIVE
 from gradtape.errors import GradtapeError
@@ -25,6 +27,8 @@ from gradtape.ops.shape import broadcast_to
 
 # So many sizes of one op are worth it; a size that is another one at each call is not.
 _MOST_SIZES = 128
+# Kinds of ops that take as little time as the copy of an array that is not in order.
+_CHEAP = ("elementwise", "reduction")
 
 
 class _Compiled(NamedTuple):
@@ -49,7 +53,7 @@ class Planes:
 
     def forward(self, op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """The result of an op, or `NotImplemented`."""
-        layout = _Layout.of(op, operands, params)
+        layout = _Layout.of(operands, params)
         params = layout.params(params)
 
         def function(*arrays: Any) -> Any:
@@ -72,7 +76,7 @@ class Planes:
         read = [x is not None and not isinstance(x, Aval) for x in values]
         arrays = [x for x, own in zip(values, read, strict=True) if own]
         # What the forward saw says how it all lies in memory, sooner than the cotangent.
-        layout = _Layout.of(op, [*arrays[1:], ct], params)
+        layout = _Layout.of([*arrays[1:], ct], params)
         params = layout.params(params)
         unread = [None if own else layout.aval(x) for x, own in zip(values, read, strict=True)]
 
@@ -87,6 +91,10 @@ class Planes:
         made = self._run(key, op, function, arrays, layout)
         return NotImplemented if made is None else made
 
+    def copied_into(self, target: Any, source: Any) -> bool:
+        """Copy an array into one of another layout, of the same shape and dtype; False if not."""
+        return layouts.copied_into(target, source)
+
     def _run(
         self,
         key: Hashable,
@@ -96,7 +104,7 @@ class Planes:
         layout: _Layout,
     ) -> list[Any] | None:
         """The results of a function of arrays as they lie in memory; None if it has no code."""
-        given = [layout.elements(x) for x in arrays]
+        given = [layout.elements(x, copy=op.kind not in _CHEAP) for x in arrays]
         if any(x is None for x in given):
             return None
         avals = [layout.aval(x) for x in arrays]
@@ -118,10 +126,10 @@ class _Layout(NamedTuple):
     channels_last: bool
 
     @classmethod
-    def of(cls, op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> _Layout:
+    def of(cls, arrays: Sequence[Any], params: dict[str, Any]) -> _Layout:
         """That of the first array that tells, for an op on planes behind the axis of channels."""
         plane = max((len(v) for name, v in params.items() if name in BY_AXIS), default=0)
-        for x in arrays if op.kind == "planewise" else ():
+        for x in arrays if plane else ():
             if type(x) is np.ndarray and x.ndim >= plane + 2 and any(x.strides):
                 if x.flags.c_contiguous:
                     return cls(False)
@@ -135,14 +143,16 @@ class _Layout(NamedTuple):
             return params
         return {name: (*v, None) if name in BY_AXIS else v for name, v in params.items()}
 
-    def elements(self, x: Any) -> Any:
+    def elements(self, x: Any, *, copy: bool) -> Any:
         """The elements of an array in order, without repetitions; None if it is not taken."""
         if type(x) is not np.ndarray or x.dtype not in NATIVE or not x.size:
             return None
         turned = np.moveaxis(x, 1, -1) if self.channels_last else x
         if 0 in turned.strides:
             turned = turned[tuple(slice(None if step else 1) for step in turned.strides)]
-        return np.require(turned, requirements=["C", "A"])
+        if turned.flags.c_contiguous and turned.flags.aligned:
+            return turned
+        return copied(turned) if copy else None
 
     def seen(self, elements: Any) -> Any:
         """The array of some elements in order."""

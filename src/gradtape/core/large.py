@@ -71,9 +71,7 @@ def _kernels(op: Op) -> tuple[Any, ...]:
     """What may have native code for an op: by tiles, or else for the whole of its arrays."""
     if op.kind == "planewise":
         return (registry.kernels.planes,)
-    if op.kind == "axiswise" or isinstance(op.lower, Scan):
-        return registry.kernels, registry.kernels.planes
-    return (registry.kernels,)
+    return registry.kernels, registry.kernels.planes
 
 
 def _quiet() -> bool:
@@ -90,17 +88,22 @@ def copied(array: Any) -> Any:
         out = registry.kernels.copied(array)
         if out is not NotImplemented:
             return out
+        out = np.empty(array.shape, array.dtype)
+        if registry.kernels.planes.copied_into(out, array):
+            return out
     return np.array(array, order="C")
 
 
 def copy_into(target: Any, source: Any) -> None:
     """Copy an array into one of the same shape that shares no memory with it, as `np.copyto`."""
-    whole = target.flags.c_contiguous and source.flags.c_contiguous
-    plain = target.dtype == source.dtype and not source.dtype.hasobject
-    if source.size >= LARGE and whole and plain:
-        kernels = registry.kernels
-        if kernels is not None:
+    kernels = registry.kernels
+    if source.size >= LARGE and kernels is not None:
+        whole = target.flags.c_contiguous and source.flags.c_contiguous
+        plain = target.dtype == source.dtype and not source.dtype.hasobject
+        if whole and plain:
             kernels.copy_into(target, source)
+            return
+        if plain and kernels.planes.copied_into(target, source):
             return
     np.copyto(target, source)
 

@@ -61,9 +61,9 @@ class Op:
         batch: `batch(op, axes, args, params)` with one batch axis or None per argument, returning
             the batched result and its batch axis (or a tuple of each).
         kind: The class of op: elementwise, reduction, axiswise (works along its parameter `axis`
-            and gives as many elements), planewise (works on its last axes, of which a parameter
-            of `BY_AXIS` has an entry each), linear, contraction, general. Further inputs of a
-            reduction, axiswise or planewise op have as many axes as the first one.
+            and gives as many elements), planewise (works on its last axes; its parameters that are
+            in `BY_AXIS` have an entry for each of them), linear, contraction, general. Further
+            inputs of a reduction, axiswise or planewise op have as many axes as the first one.
         outputs: Number of results; 1 is the result itself, more are a tuple, None is a tuple whose
             length the arguments decide.
         aliases: Whether a result may share memory with the first input.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.backends import array_module
-from gradtape.core.large import copied, is_large, is_tiled, pull_large
+from gradtape.core.large import copied, copy_into, is_large, is_tiled, pull_large
 from gradtape.core.narrow import computes_wide, is_narrow, widened
 from gradtape.core.nested import wrap
 from gradtape.core.op import registry
@@ -199,9 +199,12 @@ def _add_part(
         else:
             node.ct = whole
             heappush(heap, (-node.sequence, node))
+        if is_large((ct,)):
+            copy_into(whole[record.index], ct)
+            return True
     elif node not in fresh:
         return False
-    registry.functions["add_at"](whole, record.index, ct)
+    whole[record.index] += ct
     return True
 
 

@@ -16,7 +16,7 @@ from gradtape.core.op import Op, infer_like
 from gradtape.core.scalar import Scalar
 from gradtape.errors import AxisError, ShapeError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import Batch, as_array, normalize_axis
+from gradtape.ops.arguments import Batch, as_array, as_integer, normalize_axis
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import broadcast_to
 from gradtape.typing import Array, ArrayLike
@@ -123,7 +123,7 @@ def diagonal(x: ArrayLike, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -
     columns = normalize_axis(axis2, ndim, "diagonal")
     if rows == columns:
         raise AxisError(f"diagonal: came axis {rows} twice; needed two different ones")
-    return _diagonal(x, offset=int(offset), axis1=rows, axis2=columns)
+    return _diagonal(x, offset=as_integer(offset, "diagonal", "offset"), axis1=rows, axis2=columns)
 
 
 @public(np.diag)
@@ -146,8 +146,9 @@ def diag(x: ArrayLike, /, k: int = 0) -> Array:
         return diagonal(x, k)
     if len(x.shape) != 1:
         raise ShapeError(f"diag: came shape {x.shape}; needed one or two axes; use diagonal")
+    k = as_integer(k, "diag", "k")
     size = x.shape[0] + abs(k)
-    return _embed(x, shape=(size, size), offset=int(k), axis1=0, axis2=1)
+    return _embed(x, shape=(size, size), offset=k, axis1=0, axis2=1)
 
 
 @public(np.trace)
@@ -179,6 +180,7 @@ _tril: Callable[..., Any] = linear(
     lambda ct, _out, _x, k: _tril(ct, k=k),
     infer=infer_like,
     batch=batch_at_front,
+    kind="planewise",
     lower=Elements(lambda i, x, k: lowered.read_or(0, x, i, i[-1] - i[-2] <= k)),
 )
 _triu: Callable[..., Any] = linear(
@@ -187,6 +189,7 @@ _triu: Callable[..., Any] = linear(
     lambda ct, _out, _x, k: _triu(ct, k=k),
     infer=infer_like,
     batch=batch_at_front,
+    kind="planewise",
     lower=Elements(lambda i, x, k: lowered.read_or(0, x, i, i[-1] - i[-2] >= k)),
 )
 
@@ -214,7 +217,7 @@ def tril(x: ArrayLike, /, k: int = 0) -> Array:
     array([[1., 0.],
            [1., 1.]])
     """
-    return _tril(_matrices(x, "tril"), k=int(k))
+    return _tril(_matrices(x, "tril"), k=as_integer(k, "tril", "k"))
 
 
 @public(np.triu)
@@ -232,4 +235,4 @@ def triu(x: ArrayLike, /, k: int = 0) -> Array:
     array([[1., 1.],
            [0., 1.]])
     """
-    return _triu(_matrices(x, "triu"), k=int(k))
+    return _triu(_matrices(x, "triu"), k=as_integer(k, "triu", "k"))

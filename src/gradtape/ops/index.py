@@ -165,12 +165,6 @@ put: Callable[..., Any] = linear(
 )
 
 
-@public()
-def add_at(whole: Any, index: Index, ct: Any) -> None:
-    """Add a cotangent into part of a raw array, in place: what the walk does for `x[index]`."""
-    whole[index] += ct
-
-
 # ---- any index ----------------------------------------------------------------------------------
 
 

@@ -6,10 +6,18 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.call import evaluate
+from gradtape.core.large import LARGE
+from gradtape.core.lowering import Composite
+from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ConversionError, ShapeError
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.exponential import sqrt
+from gradtape.ops.join import stack
 from gradtape.ops.moments import var
 from gradtape.ops.nn.normalization import (
     beside,
@@ -21,11 +29,42 @@ from gradtape.ops.nn.normalization import (
     widely,
 )
 from gradtape.ops.nn.standardize import scale_rows, standardized
-from gradtape.ops.reduce import Axes, count_over, mean
+from gradtape.ops.reduce import Axes, count_over, mean, mean_over
 from gradtape.ops.shape import moveaxis, reshape
 from gradtape.typing import Array, ArrayLike
 
 # ---- running statistics -------------------------------------------------------------------------
+
+
+def _both_moments(x: Any, axis: Axes) -> Any:
+    """Mean and variance, one after the other."""
+    return stack([mean_over(x, axis=axis, keepdims=False), var(x, axis, correction=1)], 0)
+
+
+def _infer_moments(x: Aval, axis: Axes) -> Aval:
+    return Aval((2, *(n for i, n in enumerate(x.shape) if i not in axis)), x.dtype)
+
+
+# Only raw arrays meet it: native code takes both together.
+_MOMENTS = Op(
+    "batch_moments",
+    lambda xp, x, axis: xp.stack([x.mean(axis), x.var(axis, ddof=1)]),
+    _infer_moments,
+    kind="axiswise",
+    lower=Composite(_both_moments),
+)
+
+
+def _moments(x: Any, axes: Axes) -> tuple[Any, Any]:
+    """Mean and variance of each channel over a batch; nothing of it is recorded."""
+    array = x.value if type(x) is Tensor else x
+    plain = type(array) is np.ndarray and array.shape == x.shape and array.dtype.char in "fd"
+    if not plain or array.size < LARGE:
+        fixed = stop_gradient(x)
+        return mean(fixed, axes), var(fixed, axes, correction=1)
+    if lies_with_channels_last(array):
+        array, axes = np.moveaxis(array, 1, -1).reshape(-1, array.shape[1]), (0,)
+    return tuple(evaluate(_MOMENTS, (array,), {"axis": axes}))
 
 
 def _moved(running: Any, now: Any, momentum: float) -> Any:
@@ -141,9 +180,9 @@ def batch_norm(
     out = widely(x, lambda x: _over_batch(x, weight, bias, axes, eps))
     if running_mean is None and running_var is None and not return_statistics:
         return out
-    fixed = stop_gradient(x)
-    new_mean = _moved(running_mean, mean(fixed, axes), momentum)
-    new_var = _moved(running_var, var(fixed, axes, correction=1), momentum)
+    now_mean, now_var = _moments(x, axes)
+    new_mean = _moved(running_mean, now_mean, momentum)
+    new_var = _moved(running_var, now_var, momentum)
     if return_statistics:
         return out, new_mean, new_var
     _write("batch_norm", running_mean, new_mean)

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.call import call, evaluate
+from gradtape.core.large import LARGE
 from gradtape.core.lowering import Composite, Elements, Reader
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
@@ -33,6 +37,9 @@ from gradtape.ops.nn.window_elements import (
 from gradtape.ops.nn.windows import Sizes, Windows, taps
 from gradtape.ops.reduce import sum_over
 from gradtape.ops.shape import moveaxis, reshape
+
+# How many elements an array may have with zeros between its own, for each of these.
+_MOST_ZEROS = 4
 
 # ---- on arrays ----------------------------------------------------------------------------------
 
@@ -207,7 +214,27 @@ def depthwise(x: Any, w: Any, windows: AllWindows) -> Any:
 
 def depthwise_input(y: Any, w: Any, windows: AllWindows) -> Any:
     """The transpose of `depthwise` in its first array."""
+    if type(y) is np.ndarray and y.flags.c_contiguous:
+        y, windows = _spread_apart(y, windows)
     return evaluate(_INPUT, (y, w.swapaxes(0, 1)), {"windows": windows})
+
+
+def _spread_apart(y: Any, windows: AllWindows) -> tuple[Any, AllWindows]:
+    """The same with windows that move by 1, and zeros between what stands at them, if few.
+
+    Elements next to each other are then read by elements next to each other, many at once.
+    """
+    axes = [w for w in windows if isinstance(w, Windows)]
+    steps = [w.stride for w in axes]
+    if len(axes) < len(windows) or not 1 < math.prod(steps) <= _MOST_ZEROS or not is_small(windows):
+        return y, windows
+    wide = tuple(w._replace(number=(w.number - 1) * w.stride + 1, stride=1) for w in axes)
+    shape = (*y.shape[: y.ndim - len(wide)], *(w.number for w in wide))
+    if math.prod(shape) < LARGE:
+        return y, windows
+    out: Any = np.zeros(shape, y.dtype)
+    out[(..., *(slice(None, None, step) for step in steps))] = y
+    return out, wide
 
 
 def depthwise_weight(x: Any, y: Any, windows: AllWindows) -> Any:

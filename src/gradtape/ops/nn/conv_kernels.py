@@ -9,13 +9,16 @@ The groups of channels are an axis of matrices: `g` groups of `c` input and `o` 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradtape.core.large import LARGE, copy_into
 from gradtape.ops.nn.conv_depthwise import depthwise, depthwise_input, depthwise_weight
+from gradtape.ops.nn.conv_grouped import grouped, grouped_weight, is_direct, is_summed
 from gradtape.ops.nn.windows import Pads, Sizes, Windows, taps, window_counts
 
 # Bytes of windows that are copied at a time: small enough to stay in the cache until multiplied,
@@ -46,19 +49,30 @@ def _working(*arrays: Any) -> tuple[list[Any], np.dtype[Any]]:
 
 def _rows(xp: Any, x: Any, padding: Pads) -> Any:
     """(samples, channels, *spatial) as contiguous (samples, *spatial, channels), padded."""
-    rank = x.ndim - 2
-    last = x.transpose(0, *range(2, rank + 2), 1)
+    return _padded(xp, x.transpose(0, *range(2, x.ndim), 1), 1, padding)
+
+
+def _padded(xp: Any, x: Any, first: int, padding: Pads) -> Any:
+    """A contiguous array with zeros added along its axes from the first spatial one on."""
     if all(pad == (0, 0) for pad in padding):
-        return xp.ascontiguousarray(last)
-    sizes = [n + b + a for n, (b, a) in zip(x.shape[2:], padding, strict=True)]
-    out = xp.zeros((x.shape[0], *sizes, x.shape[1]), x.dtype)
+        return x if x.flags.c_contiguous else _copy(xp, xp.empty(x.shape, x.dtype), x)
+    ends = dict(enumerate(padding, start=first))
+    pads = [ends.get(axis, (0, 0)) for axis in range(x.ndim)]
+    sizes = [n + b + a for n, (b, a) in zip(x.shape, pads, strict=True)]
+    out = xp.zeros(sizes, x.dtype)
     # Negative padding cuts off.
-    to = [slice(max(b, 0), n - max(a, 0)) for n, (b, a) in zip(sizes, padding, strict=True)]
-    of = [slice(max(-b, 0), n - max(-a, 0)) for n, (b, a) in zip(x.shape[2:], padding, strict=True)]
+    to = [slice(max(b, 0), n - max(a, 0)) for n, (b, a) in zip(sizes, pads, strict=True)]
+    of = [slice(max(-b, 0), n - max(-a, 0)) for n, (b, a) in zip(x.shape, pads, strict=True)]
     if any(part.stop <= part.start for part in (*to, *of)):
         return out  # nothing is left of the images
-    out[(slice(None), *to)] = last[(slice(None), *of)]
+    _copy(xp, out[tuple(to)], x[tuple(of)])
     return out
+
+
+def _copy(xp: Any, target: Any, source: Any) -> Any:
+    """The target, with the elements of the source in it; on all threads if there are many."""
+    (copy_into if xp is np else xp.copyto)(target, source)
+    return target
 
 
 def _unpadded(xp: Any, rows: Any, padding: Pads) -> Any:
@@ -134,8 +148,7 @@ def _columns(xp: Any, windows: Any, rank: int) -> Iterator[tuple[Any, slice]]:
         size = (rows.stop - rows.start) * width * groups
         if buffer is None:
             buffer = xp.empty(size, windows.dtype)  # no later one is larger
-        columns = buffer[:size].reshape(seen.shape)
-        xp.copyto(columns, seen)
+        columns = _copy(xp, buffer[:size].reshape(seen.shape), seen)
         yield columns.reshape((groups, -1, width)), rows
 
 
@@ -152,6 +165,9 @@ def conv_forward(xp: Any, x: Any, w: Any, **geometry: Any) -> Any:
         (x, w), dtype = _working(x, w)
         windows = _along_axes(x.shape[2:], counts, w.shape[2:], shape)
         return depthwise(x, w, windows).astype(dtype, copy=False)
+    if x.dtype == w.dtype and is_direct(x, w.shape[1], w.shape[2:], shape.stride, shape.groups):
+        padded = _padded(xp, x, 2, shape.padding)
+        return grouped(padded, w, shape.dilation, shape.groups)
     together = _together(shape.groups, w.shape[1], w.shape[2:])
     if together > 1:
         wide = _side_by_side(xp, w, shape.groups, together)
@@ -186,6 +202,9 @@ def conv_input_forward(xp: Any, y: Any, w: Any, sizes: Sizes, **geometry: Any) -
         return depthwise_input(y, w, windows).astype(dtype, copy=False)
     if all(s == 1 for s in shape.stride):
         return _by_flipped_weights(xp, y, w, sizes, shape)
+    steps = zip(shape.stride, shape.dilation, w.shape[2:], strict=True)
+    if y.size >= LARGE and all(s == 1 or (d == 1 and s < k) for s, d, k in steps):
+        return _by_phases(xp, y, w, sizes, shape)
     together = _together(shape.groups, w.shape[1], w.shape[2:])
     if together > 1:
         wide = _side_by_side(xp, w, shape.groups, together)
@@ -221,6 +240,36 @@ def _by_flipped_weights(xp: Any, y: Any, w: Any, sizes: Sizes, shape: Geometry) 
     return conv_forward(xp, y, flipped, **shape._replace(padding=padding)._asdict())
 
 
+def _by_phases(xp: Any, y: Any, w: Any, sizes: Sizes, shape: Geometry) -> Any:
+    """Every stride-th element of the result sees every stride-th weight, by windows that move by 1.
+
+    Along an axis, element i is `place·stride + phase` with the padding before it: the windows at
+    `place - m` see it with their weight `phase + m·stride`.
+    """
+    dtype = np.result_type(y, w)
+    out = xp.zeros((y.shape[0], *sizes, w.shape[1] * shape.groups), dtype)
+    by_axis = [
+        [(phase, s, before, n) for phase in range(s)]
+        for s, (before, _), n in zip(shape.stride, shape.padding, sizes, strict=True)
+    ]
+    for chosen in itertools.product(*by_axis):
+        # The places of the phase, and the padding that makes them begin at the first one.
+        first = [-((phase - before) // s) for phase, s, before, _ in chosen]
+        starts = [
+            f * s + phase - before for f, (phase, s, before, _) in zip(first, chosen, strict=True)
+        ]
+        counts = [-((i - n) // s) for i, (_, s, _, n) in zip(starts, chosen, strict=True)]
+        part = w[(..., *(slice(phase, None, s) for phase, s, _, _ in chosen))]
+        if not part.size or min(counts) < 1:
+            continue
+        padding = tuple((f, 0) for f in first)
+        own = shape._replace(stride=(1,) * len(sizes), padding=padding)
+        found = _by_flipped_weights(xp, y, part, tuple(counts), own)
+        steps = (slice(i, None, s) for i, (_, s, _, _) in zip(starts, chosen, strict=True))
+        out[(slice(None), *steps)] = xp.moveaxis(found, 1, -1)
+    return _channels_first(out)
+
+
 def _add_windows(xp: Any, windows: Any, y: Any, matrices: Any) -> None:
     """Add y·wᵀ to the windows, place by place in them, so that they do not overlap."""
     rank = (windows.ndim - 3) // 2
@@ -242,6 +291,11 @@ def conv_weight_forward(xp: Any, x: Any, y: Any, kernel: Sizes, **geometry: Any)
     if _is_depthwise(groups, x.shape[1], y.shape[1]):
         windows = _along_axes(x.shape[2:], y.shape[2:], kernel, shape)
         return depthwise_weight(x, y, windows).astype(dtype, copy=False)
+    if is_summed(x, c, kernel, shape.stride, groups) and y.size and o:
+        sums = grouped_weight(
+            _padded(xp, x, 2, shape.padding), _padded(xp, y, 2, ()), kernel, shape.dilation, groups
+        )
+        return sums.astype(dtype, copy=False)
     together = _together(groups, c, kernel)
     if together > 1:
         wide = conv_weight_forward(

@@ -6,10 +6,11 @@ from typing import Any
 
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.nn.normalization import lies_with_channels_last, widely
 from gradtape.ops.nn.pool_max import pool_by_extreme
 from gradtape.ops.nn.resample import Map, resample
 from gradtape.ops.nn.windows import Shares, Sizes, Windows, per_axis, with_samples, without_samples
-from gradtape.ops.reduce import floats
+from gradtape.ops.reduce import floats, mean_over
 from gradtape.typing import Array, ArrayLike
 
 
@@ -26,10 +27,14 @@ def _target(name: str, x: Any, output_size: Any, rank: int) -> Sizes:
 
 def _averages(name: str, rank: int, x: ArrayLike, output_size: Any) -> Array:
     x, added = with_samples(name, x, rank)
-    sizes = _target(name, x, output_size, rank)
+    x, sizes = floats(x), _target(name, x, output_size, rank)
+    if set(sizes) == {1} and not lies_with_channels_last(x):
+        axes = tuple(range(2, rank + 2))
+        out = widely(x, lambda x: mean_over(x, axis=axes, keepdims=True))
+        return without_samples(out, added)
     pairs = zip(x.shape[2:], sizes, strict=True)
     maps = tuple(None if n == count else Map("area", n, count) for n, count in pairs)
-    return without_samples(resample(floats(x), maps=maps, transposed=False), added)
+    return without_samples(resample(x, maps=maps, transposed=False), added)
 
 
 def _windows(size: int, count: int) -> Windows | Shares:

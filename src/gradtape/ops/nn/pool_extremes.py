@@ -38,7 +38,7 @@ from gradtape.ops.nn.windows import Part, Shares, Sizes, along, part_of
 AllSizes = tuple[int | None, ...]
 
 
-def _lowest(dtype: np.dtype[Any], largest: bool) -> Any:
+def lowest(dtype: np.dtype[Any], largest: bool) -> Any:
     """What every element wins against, or ties with."""
     if dtype.kind in "iu":
         return np.iinfo(dtype).min if largest else np.iinfo(dtype).max
@@ -50,7 +50,7 @@ def _lowest(dtype: np.dtype[Any], largest: bool) -> Any:
 # ---- the value ----------------------------------------------------------------------------------
 
 
-def _extreme_forward(xp: Any, x: Any, windows: AllWindows, largest: bool) -> Any:
+def extreme_forward(xp: Any, x: Any, windows: AllWindows, largest: bool) -> Any:
     better = xp.maximum if largest else xp.minimum
     for axis, w in enumerate(windows, start=-len(windows)):
         if w is None:
@@ -60,7 +60,7 @@ def _extreme_forward(xp: Any, x: Any, windows: AllWindows, largest: bool) -> Any
         begin = next((part for part in parts if part.into == slice(0, w.number)), None)
         if begin is None:
             shape = (*x.shape[:axis], w.number, *x.shape[x.ndim + axis + 1 :])
-            out = xp.full_like(x, _lowest(x.dtype, largest), shape=shape)
+            out = xp.full_like(x, lowest(x.dtype, largest), shape=shape)
         else:
             out = part_of(x, axis, begin.of).copy(order="K")
         for part in parts:
@@ -71,7 +71,7 @@ def _extreme_forward(xp: Any, x: Any, windows: AllWindows, largest: bool) -> Any
     return x
 
 
-def _extreme_composition(x: Any, windows: AllWindows, largest: bool) -> Any:
+def extreme_composition(x: Any, windows: AllWindows, largest: bool) -> Any:
     """All axes at once where windows are small; else axis by axis, in fewer steps."""
     params: dict[str, Any] = {"largest": largest}
     if is_small(windows):
@@ -88,7 +88,7 @@ def _extreme_composition(x: Any, windows: AllWindows, largest: bool) -> Any:
 def _window_extreme(i: Sequence[Any], x: Reader, windows: AllWindows, largest: bool) -> Scalar:
     """The best element that a window sees."""
     better = scalar.maximum if largest else scalar.minimum
-    fill = _lowest(x.aval.dtype, largest)
+    fill = lowest(x.aval.dtype, largest)
     seen = seen_in_windows(i, windows, seen_by)
     return functools.reduce(better, [lowered.read_or(fill, x, *element) for element in seen])
 
@@ -96,7 +96,7 @@ def _window_extreme(i: Sequence[Any], x: Reader, windows: AllWindows, largest: b
 # Only compiled functions know it.
 _WINDOW_EXTREME = Op(
     "window_extreme",
-    _extreme_forward,
+    extreme_forward,
     infer_windows,
     lower=Elements(_window_extreme, often=True),
 )
@@ -105,11 +105,11 @@ _WINDOW_EXTREME = Op(
 # ---- where it stands ----------------------------------------------------------------------------
 
 
-def _indices_forward(xp: Any, x: Any, windows: AllWindows, largest: bool) -> Any:
+def indices_forward(xp: Any, x: Any, windows: AllWindows, largest: bool) -> Any:
     if windows[-1] is None:
-        first = _indices_forward(xp, xp.moveaxis(x, -1, 0), windows[:-1], largest)
+        first = indices_forward(xp, xp.moveaxis(x, -1, 0), windows[:-1], largest)
         return xp.moveaxis(first, 0, -1)
-    best = _extreme_forward(xp, x, windows, largest)
+    best = extreme_forward(xp, x, windows, largest)
     missing = x.dtype.kind == "f" and bool(xp.isnan(best).any())
     # Which of the places in its window: from the last to the first, so that the first stays.
     seen = list(itertools.product(*(w.parts() for w in windows if w is not None)))
@@ -144,7 +144,7 @@ def _tables(windows: AllWindows, seen: Sequence[tuple[Part, ...]]) -> tuple[Any,
     return starts, offsets
 
 
-class _Best:
+class Best:
     """The best element so far of those that a window sees, in order.
 
     The first of those that are equal stays, and NaN is better than all others. Padding is seen by
@@ -181,12 +181,12 @@ def _index_element(i: Sequence[Any], x: Reader, windows: AllWindows, largest: bo
     """The place of the best element in the flattened spatial axes."""
     if not is_small(windows):
         raise UnsupportedError("no native code for large windows")
-    lead, best, found = len(i) - len(windows), _Best(largest), scalar.constant(0, promotion.INT64)
+    lead, best, found = len(i) - len(windows), Best(largest), scalar.constant(0, promotion.INT64)
     for index, inside in seen_in_windows(i, windows, seen_by):
         place: Any = 0
         for own, w in zip(index[lead:], windows, strict=True):
             place = place if w is None else place * w.size + own
-        value = lowered.read_or(_lowest(x.aval.dtype, largest), x, index, inside)
+        value = lowered.read_or(lowest(x.aval.dtype, largest), x, index, inside)
         wins = best.wins(value, inside)
         found = scalar.scalar(place) if wins is True else scalar.where(wins, place, found)
     return found
@@ -215,9 +215,9 @@ def _pick_forward(xp: Any, x: Any, places: Any, sizes: AllSizes) -> Any:
     return x.reshape(-1).take(flat).reshape(places.shape)
 
 
-def _put_forward(xp: Any, x: Any, places: Any, sizes: AllSizes) -> Any:
+def put_forward(xp: Any, x: Any, places: Any, sizes: AllSizes) -> Any:
     if sizes[-1] is None:
-        first = _put_forward(xp, xp.moveaxis(x, -1, 0), xp.moveaxis(places, -1, 0), sizes[:-1])
+        first = put_forward(xp, xp.moveaxis(x, -1, 0), xp.moveaxis(places, -1, 0), sizes[:-1])
         return xp.moveaxis(first, 0, -1)
     own = [n for n in sizes if n is not None]
     out = xp.zeros((*x.shape[: x.ndim - len(own)], *own), x.dtype)
@@ -233,7 +233,7 @@ def _place_forward(xp: Any, x: Any, places: Any, sizes: Sizes) -> Any:
             "max_unpool: came indices that repeat, of windows that overlap; needed different ones: "
             "which element should stand there is not defined"
         )
-    return _put_forward(xp, x, places, sizes)
+    return put_forward(xp, x, places, sizes)
 
 
 def _coordinates(i: Sequence[Any], place: Scalar, places: Reader, sizes: AllSizes) -> list[Any]:
@@ -310,7 +310,7 @@ pool_pick: Callable[..., Any] = general(
 # Linear in x; transpose: read at the places.
 pool_put: Callable[..., Any] = general(
     "pool_put",
-    _put_forward,
+    put_forward,
     infer=_infer_put,
     vjps=(
         lambda ct, _out, _x, places, sizes: pool_pick(ct, places, sizes=sizes),
@@ -337,38 +337,9 @@ pool_place: Callable[..., Any] = general(
 
 pool_indices: Callable[..., Any] = general(
     "pool_indices",
-    _indices_forward,
+    indices_forward,
     infer=lambda x, **params: Aval(infer_windows(x, **params).shape, np.dtype(np.int64)),
     batch=batch_at_front,
     kind="planewise",
     lower=Elements(_index_element, often=True),
-)
-
-
-def _all_sizes(windows: AllWindows) -> AllSizes:
-    return tuple(None if w is None else w.size for w in windows)
-
-
-def _extreme_vjp(ct: Any, _out: Any, x: Any, windows: AllWindows, largest: bool) -> Any:
-    places = pool_indices(x, windows=windows, largest=largest)
-    return pool_put(ct, places, sizes=_all_sizes(windows))
-
-
-def _extreme_jvp(
-    tangents: Sequence[Any], _out: Any, x: Any, windows: AllWindows, largest: bool
-) -> Any:
-    places = pool_indices(x, windows=windows, largest=largest)
-    return pool_pick(tangents[0], places, sizes=_all_sizes(windows))
-
-
-# d max(x) = dx where the largest element stands, the first of those that are equal
-pool_extreme = general(
-    "pool_extreme",
-    _extreme_forward,
-    infer=infer_windows,
-    vjps=(_extreme_vjp,),
-    jvp=_extreme_jvp,
-    batch=batch_at_front,
-    kind="planewise",
-    lower=lowered.composite(_extreme_composition),
 )

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from gradtape.errors import DTypeError, ShapeError
-from gradtape.ops.nn.pool_extremes import pool_extreme, pool_indices
+from gradtape.ops.nn.pool_extremes import pool_indices
+from gradtape.ops.nn.pool_gradients import pool_extreme
 from gradtape.ops.nn.pooling import pool_windows
 from gradtape.ops.nn.windows import Sizes, Windows, with_samples, without_samples
 from gradtape.typing import ArrayLike

@@ -1,0 +1,187 @@
+"""The op of pooling by the largest or smallest element, with its derivatives.
+
+The gradient goes window by window, by `pool_put`; or element by element, where windows do not
+overlap: each asks the window that sees it whether it is the one that was chosen. That goes through
+memory in order, and many elements at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core import scalar
+from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_at_front, batch_together
+from gradtape.core.call import call
+from gradtape.core.define import general
+from gradtape.core.lowering import Elements, Reader
+from gradtape.core.op import Op
+from gradtape.core.scalar import Scalar
+from gradtape.ops import lowered
+from gradtape.ops.nn.pool_extremes import (
+    AllSizes,
+    Best,
+    extreme_composition,
+    extreme_forward,
+    indices_forward,
+    lowest,
+    pool_indices,
+    pool_pick,
+    pool_put,
+    put_forward,
+)
+from gradtape.ops.nn.window_elements import (
+    AllWindows,
+    infer_windows,
+    is_small,
+    seen_by,
+    seen_from,
+    seen_in_windows,
+)
+from gradtape.ops.nn.windows import Windows
+
+# What counts the elements of a window that is written out one by one.
+_COUNT = np.dtype(np.int8)
+
+
+def _all_sizes(windows: AllWindows) -> AllSizes:
+    return tuple(None if w is None else w.size for w in windows)
+
+
+# ---- which element of its window ----------------------------------------------------------------
+
+
+def _chosen_element(i: Sequence[Any], x: Reader, windows: AllWindows, largest: bool) -> Scalar:
+    """The number of the best element among those that a window sees."""
+    best, found = Best(largest), scalar.constant(0, _COUNT)
+    fill = lowest(x.aval.dtype, largest)
+    for number, (index, inside) in enumerate(seen_in_windows(i, windows, seen_by)):
+        wins = best.wins(lowered.read_or(fill, x, index, inside), inside)
+        if wins is not True:
+            found = scalar.where(wins, scalar.constant(number, _COUNT), found)
+    return found
+
+
+def _chosen_forward(xp: Any, x: Any, windows: AllWindows, largest: bool) -> Any:
+    """The same, from where the best element stands in the flattened spatial axes."""
+    if windows[-1] is None:
+        first = _chosen_forward(xp, xp.moveaxis(x, -1, 0), windows[:-1], largest)
+        return xp.moveaxis(first, 0, -1)
+    place, number, scale = indices_forward(xp, x, windows, largest), 0, 1
+    for axis, w in reversed([*enumerate(windows)]):
+        assert isinstance(w, Windows)
+        own = xp.arange(w.number).reshape((-1, *(1,) * (len(windows) - 1 - axis)))
+        number = number + (place % w.size + w.before - own * w.stride) // w.dilation * scale
+        place, scale = place // w.size, scale * w.kernel
+    return xp.asarray(number).astype(_COUNT)
+
+
+# Only compiled functions know it.
+_CHOSEN = Op(
+    "window_choice",
+    _chosen_forward,
+    lambda x, **params: Aval(infer_windows(x, **params).shape, _COUNT),
+    lower=Elements(_chosen_element, often=True),
+)
+
+
+# ---- back to that element -----------------------------------------------------------------------
+
+
+def _given_element(i: Sequence[Any], y: Reader, chosen: Reader, windows: AllWindows) -> Scalar:
+    """The sum of what windows have for an element, of those that chose it."""
+    lead = len(i) - len(windows)
+    moving = [(axis, w) for axis, w in enumerate(windows, start=lead) if isinstance(w, Windows)]
+    steps = itertools.product(*(range(-(-w.kernel // w.stride)) for _, w in moving))
+    terms = []
+    for back, (which, inside) in zip(steps, seen_in_windows(i, windows, seen_from), strict=True):
+        number: Any = 0
+        for n, (axis, w) in zip(back, moving, strict=True):
+            # By a stride of 1 the way from the start of the window is known.
+            own = n if w.stride == 1 else i[axis] + w.before - which[axis] * w.stride
+            number = number * w.kernel + own
+        choice = lowered.read_or(-1, chosen, which, inside)
+        wanted = scalar.convert(scalar.scalar(number), _COUNT)
+        terms.append(scalar.where(choice == wanted, lowered.read_or(0, y, which, inside), 0))
+    return functools.reduce(operator.add, terms)
+
+
+def _given_forward(xp: Any, y: Any, chosen: Any, windows: AllWindows) -> Any:
+    if windows[-1] is None:
+        y, chosen = xp.moveaxis(y, -1, 0), xp.moveaxis(chosen, -1, 0)
+        return xp.moveaxis(_given_forward(xp, y, chosen, windows[:-1]), 0, -1)
+    out = xp.zeros(infer_windows(y, windows, back=True).shape, y.dtype)
+    kernel = [w.kernel for w in windows if w is not None]
+    for parts in itertools.product(*(w.parts() for w in windows if w is not None)):
+        number = np.ravel_multi_index([part.tap for part in parts], kernel)
+        into = (..., *(part.into for part in parts))
+        out[(..., *(part.of for part in parts))] += xp.where(chosen[into] == number, y[into], 0)
+    return out
+
+
+_GIVEN = Op(
+    "window_given",
+    _given_forward,
+    lambda y, _chosen, windows: infer_windows(y, windows, back=True),
+    lower=Elements(_given_element, often=True),
+)
+
+
+def _give_forward(xp: Any, y: Any, x: Any, windows: AllWindows, largest: bool) -> Any:
+    return put_forward(xp, y, indices_forward(xp, x, windows, largest), _all_sizes(windows))
+
+
+def _give_composition(y: Any, x: Any, windows: AllWindows, largest: bool) -> Any:
+    params: dict[str, Any] = {"windows": windows, "largest": largest}
+    # With channels last, elements next to each other ask the same window.
+    if windows[-1] is None and is_small(windows) and all(_seen_back(w) for w in windows):
+        return call(_GIVEN, (y, call(_CHOSEN, (x,), params)), {"windows": windows})
+    return pool_put(y, pool_indices(x, **params), sizes=_all_sizes(windows))
+
+
+def _seen_back(w: Any) -> bool:
+    """Whether at most one window sees an element, which is known by its number."""
+    return w is None or (isinstance(w, Windows) and w.dilation == 1 and w.kernel <= w.stride)
+
+
+def _pick_chosen(z: Any, x: Any, windows: AllWindows, largest: bool) -> Any:
+    places = pool_indices(x, windows=windows, largest=largest)
+    return pool_pick(z, places, sizes=_all_sizes(windows))
+
+
+# ---- the ops ------------------------------------------------------------------------------------
+
+# Linear in y, which is added where the elements of x stand; transpose: read there.
+pool_give: Callable[..., Any] = general(
+    "pool_give",
+    _give_forward,
+    infer=lambda y, _x, windows, largest: infer_windows(y, windows, back=True),
+    vjps=(
+        lambda ct, _out, _y, x, **params: _pick_chosen(ct, x, **params),
+        lambda ct, _out, _y, _x, **params: None,
+    ),
+    jvp=lambda tangents, _out, _y, x, **params: (
+        None if tangents[0] is None else pool_give(tangents[0], x, **params)
+    ),
+    batch=batch_together,
+    kind="planewise",
+    lower=lowered.composite(_give_composition),
+)
+
+# d max(x) = dx where the largest element stands, the first of those that are equal
+pool_extreme = general(
+    "pool_extreme",
+    extreme_forward,
+    infer=infer_windows,
+    vjps=(lambda ct, _out, x, **params: pool_give(ct, x, **params),),
+    jvp=lambda tangents, _out, x, **params: _pick_chosen(tangents[0], x, **params),
+    batch=batch_at_front,
+    kind="planewise",
+    lower=lowered.composite(extreme_composition),
+)
