@@ -28,6 +28,7 @@ from gradtape.autodiff.reverse import (
 )
 from gradtape.autodiff.tape import GradientTape as GradientTape
 from gradtape.autodiff.transforms import jvp as jvp, vmap as vmap
+from gradtape.core.entry import door as _door
 from gradtape.core.op import registry as _registry
 from gradtape.core.spellings import missing_name as _missing_name
 from gradtape.core.state import (
@@ -389,7 +390,7 @@ def __getattr__(name: str) -> object:
         module = importlib.import_module(_LAZY.get(name, "gradtape.ops.arrays"))
         if hasattr(module, name):
             # Found here from now on, without a detour.
-            return globals().setdefault(name, getattr(module, name))
+            return globals().setdefault(name, _door(getattr(module, name), __name__))
     raise _missing_name(name)
 
 

@@ -13,6 +13,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from gradtape.core.entry import open_doors as _open_doors
 from gradtape.core.spellings import missing_from as _missing_from
 from gradtape.core.tensor import Tensor
 from gradtape.ops.fft.cosine import dct, dctn, dst, dstn, idct, idctn, idst, idstn
@@ -86,3 +87,4 @@ def __ua_function__(  # noqa: N807 (the name that SciPy looks for)
 
 
 __getattr__ = _missing_from("fft")
+_open_doors(globals())

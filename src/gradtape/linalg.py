@@ -5,6 +5,7 @@ from gradtape.autodiff.spectral import (
     hermitian_function,
     singular_function,
 )
+from gradtape.core.entry import open_doors as _open_doors
 from gradtape.core.spellings import missing_from as _missing_from
 from gradtape.errors import LinAlgError
 from gradtape.ops.contract import tensordot
@@ -257,3 +258,4 @@ __all__ = [
 ]
 
 __getattr__ = _missing_from("linalg")
+_open_doors(globals())

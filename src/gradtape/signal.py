@@ -1,5 +1,6 @@
 """Filters and convolutions, under the names of `scipy.signal`."""
 
+from gradtape.core.entry import open_doors as _open_doors
 from gradtape.core.spellings import missing_from as _missing_from
 from gradtape.ops.ndimage.medians import medfilt, medfilt2d, order_filter, wiener
 from gradtape.ops.signal.chirp_z import czt, zoom_fft
@@ -102,3 +103,4 @@ __all__ = [
 ]
 
 __getattr__ = _missing_from("signal")
+_open_doors(globals())

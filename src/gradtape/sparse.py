@@ -1,5 +1,6 @@
 """Sparse matrices whose numbers may be tensors, with the names of `scipy.sparse` and `linalg`."""
 
+from gradtape.core.entry import open_doors as _open_doors
 from gradtape.core.spellings import missing_from as _missing_from
 from gradtape.ops.sparse.arrays import SparseArray, from_scipy
 from gradtape.ops.sparse.functions import (
@@ -41,3 +42,4 @@ __all__ = [
 ]
 
 __getattr__ = _missing_from("sparse")
+_open_doors(globals())

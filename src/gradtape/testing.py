@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.errors import ArgumentError, GradientCheckError
+from gradtape.ops.arguments import as_integer, as_number
 from gradtape.tools.differences import Vector, compare, directional, jacobian
 from gradtape.tools.flat import FlatFunction, flatten
 
@@ -58,9 +59,13 @@ def check_grads(
     ...
     gradtape.errors.GradientCheckError: forward: d output 0[0] / d argument 0[0] is 3.0; ...
     """
-    for mode in modes:
-        if mode not in _MODES:
-            raise ArgumentError(f"check_grads: came mode {mode!r}; needed forward or reverse")
+    if not callable(function):
+        raise ArgumentError(f"check_grads: came a {type(function).__name__}; needed a function")
+    if not isinstance(modes, Sequence) or any(str(mode) not in _MODES for mode in modes):
+        raise ArgumentError(f"check_grads: came modes {modes!r}; needed forward or reverse")
+    order = as_integer(order, "check_grads", "order")
+    rtol, atol = (as_number(x, "check_grads", "a tolerance") for x in (rtol, atol))
+    step = None if step is None else as_number(step, "check_grads", "step")
     flat = flatten(function, tuple(args) if isinstance(args, tuple | list) else (args,))
     if not flat.inputs.sizes or not flat.outputs.sizes:
         what = "argument" if not flat.inputs.sizes else "output"

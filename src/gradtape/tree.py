@@ -27,23 +27,45 @@ class _Single:
 SINGLE = _Single()
 
 
-def _optree() -> Any:
+_ARRAYS_HAVE = "__array_ufunc__"
+# Under this name classes of ours are known to optree, besides those that everybody registers.
+NAMESPACE = "gradtape"
+
+
+def loaded() -> Any:
+    """The module optree."""
     import optree
 
     return optree
 
 
+def register(
+    kind: type, take: Callable[[Any], tuple[Any, ...]], make: Callable[[Any, Any], Any]
+) -> None:
+    """Make a class a container.
+
+    Args:
+        kind: The class.
+        take: The leaves of an instance, what else it is made of, which has to be hashable, and the
+            attributes that the leaves are.
+        make: An instance of that and of other leaves.
+    """
+    entry = loaded().GetAttrEntry
+    loaded().register_pytree_node(kind, take, make, path_entry_type=entry, namespace=NAMESPACE)
+
+
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
     """The leaves of nested lists, tuples, dicts and registered nodes, and their structure."""
-    if type(tree) is np.ndarray or type(tree) is float or hasattr(tree, "__array_ufunc__"):
+    # Of a class that only leaves operators with arrays to itself, `__array_ufunc__` is None.
+    if type(tree) is np.ndarray or type(tree) is float or getattr(tree, _ARRAYS_HAVE, None):
         return [tree], SINGLE
-    leaves, structure = _optree().tree_flatten(tree)
+    leaves, structure = loaded().tree_flatten(tree, namespace=NAMESPACE)
     return leaves, SINGLE if structure.is_leaf() else structure
 
 
 def unflatten(structure: Structure, leaves: list[Any]) -> Any:
     """The inverse of `flatten`."""
-    return leaves[0] if structure is SINGLE else _optree().tree_unflatten(structure, leaves)
+    return leaves[0] if structure is SINGLE else loaded().tree_unflatten(structure, leaves)
 
 
 def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
@@ -63,8 +85,8 @@ class Place:
         self._number = number
 
     def __str__(self) -> str:
-        path: str = _optree().tree_accessors(self._tree)[self._number].codify("")
-        return self._name + path
+        paths = loaded().tree_accessors(self._tree, namespace=NAMESPACE)
+        return self._name + str(paths[self._number].codify(""))
 
 
 def argument_place(args: Sequence[Any], number: int) -> Place:
@@ -85,8 +107,8 @@ def broadcast_prefix(prefix: Any, tree: Any) -> list[Any]:
     """
     if prefix is None or isinstance(prefix, int):
         return [prefix] * len(flatten(tree)[0])
-    parts, kind, *_ = _optree().tree_flatten_one_level(prefix)
-    children, tree_kind, *_ = _optree().tree_flatten_one_level(tree)
+    parts, kind, *_ = loaded().tree_flatten_one_level(prefix, namespace=NAMESPACE)
+    children, tree_kind, *_ = loaded().tree_flatten_one_level(tree, namespace=NAMESPACE)
     if type(prefix) is not type(tree) or kind != tree_kind or len(parts) != len(children):
         raise ValueError(f"{prefix} is not a prefix of {flatten(tree)[1]}")
     return [leaf for p, t in zip(parts, children, strict=True) for leaf in broadcast_prefix(p, t)]

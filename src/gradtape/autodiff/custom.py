@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import tree
+from gradtape.autodiff.arguments import as_function
 from gradtape.autodiff.forward import zeros_like
 from gradtape.autodiff.reverse import vjp
 from gradtape.autodiff.transforms import vmap
@@ -284,7 +285,7 @@ def custom_vjp(function: Callable[..., Any]) -> CustomFunction:
     >>> gt.grad(clipped)(3.0)
     np.float64(1.0)
     """
-    return CustomFunction(function)
+    return CustomFunction(as_function(function, "custom_vjp"))
 
 
 def custom_jvp(function: Callable[..., Any]) -> CustomFunction:
@@ -302,4 +303,4 @@ def custom_jvp(function: Callable[..., Any]) -> CustomFunction:
     >>> gt.grad(cube)(2.0)
     np.float64(12.0)
     """
-    return CustomFunction(function)
+    return CustomFunction(as_function(function, "custom_jvp"))

@@ -19,12 +19,14 @@ from gradtape.core.define import public
 from gradtape.core.nested import unshell
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import (
+    ArgumentError,
     ConversionError,
     GradtapeError,
     LinAlgError,
     ShapeError,
     UnsupportedError,
 )
+from gradtape.ops.arguments import as_integer
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.linalg.common import square
 from gradtape.ops.linalg.iterative import Options, converged, iterate, iterated, operator
@@ -147,6 +149,9 @@ def _solve(
     b = inexact(b)
     if len(b.shape) != 1:
         raise ShapeError(f"{method}: came b of shape {b.shape}; needed a vector")
+    steps = options["maxiter"]
+    if steps is not None and as_integer(steps, method, "maxiter") < 1:
+        raise ArgumentError(f"{method}: came maxiter={steps}; needed at least 1")
     size = b.shape[0]
     chosen: Options = tuple(options.items())
     if callable(a) and not hasattr(a, "shape"):

@@ -172,8 +172,6 @@ def _flatten(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], 
     """
     if _PLAIN.issuperset(map(type, (*args, *kwargs.values()))):
         return *tree.flatten((args, kwargs)), ()
-    import optree
-
     orders: list[Any] = []
 
     def note(node: Any) -> bool:
@@ -182,7 +180,7 @@ def _flatten(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], 
         return False
 
     # It asks of every node whether to stop there.
-    leaves, structure = optree.tree_flatten((args, kwargs), note)  # type: ignore[arg-type]
+    leaves, structure = tree.loaded().tree_flatten((args, kwargs), note, namespace=tree.NAMESPACE)
     return leaves, structure, tuple(orders)
 
 

@@ -12,9 +12,12 @@ import inspect
 import sys
 from collections.abc import Iterator
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
-from gradtape.errors import ConversionError, DTypeError
+from gradtape.errors import ConversionError, DTypeError, ShapeError
+
+_HELPERS = "gradtape.ops.arguments"
+E = TypeVar("E", bound=Exception)
 
 # Their functions call each other: the first one called is the one the user knows.
 _LIBRARIES = ("scipy", "sklearn")
@@ -79,6 +82,7 @@ _POLYNOMIAL = (
 _IN_PLACE_OF_NUMPY = {
     "np.c_": "use np.column_stack",
     "np.r_": "use np.concatenate",
+    "np.pad": "use gt.pad, which has a gradient by constant_values and end_values",
     "np.full": "use np.full_like(t, t, shape=shape), or gt.full",
     "np.vectorize": "use gt.vmap, or NumPy's functions on whole arrays",
 }
@@ -135,6 +139,16 @@ def not_an_array(value: Any) -> DTypeError:
     )
 
 
+def truth(value: Any) -> bool:
+    """The truth value of an array of one element."""
+    if value.size != 1:
+        raise ShapeError(
+            f"bool(tensor): came shape {value.shape}, whose truth is ambiguous; needed one, "
+            "or gt.any(t), gt.all(t); gt.where chooses element by element"
+        )
+    return bool(value)
+
+
 def specific_advice() -> str | None:
     """What to write instead of the call that asks for an array or a number; None if none does."""
     frames = _frames(inspect.currentframe())
@@ -144,10 +158,29 @@ def specific_advice() -> str | None:
     return _numpy_advice(frames[0]) if outermost == "numpy" else _library_advice(frames)
 
 
+def named(error: E, name: str | None = None) -> E:
+    """An error about what is to become an array, with the name of the function it was given to.
+
+    Args:
+        error: What was said, by one who does not know for whom it is.
+        name: The function, if it is known; else it is looked for among those that were called.
+    """
+    if not str(error).startswith("came "):
+        return error
+    name = _own_name(_frames(inspect.currentframe())) or name
+    return type(error)(f"{name}: {error}") if name else error
+
+
+def _own_name(frames: list[FrameType]) -> str | None:
+    """The first function of gradtape that was called, and that people know."""
+    own = (frame for frame in frames if _package(frame) == "gradtape")
+    names = (f.f_code.co_name for f in own if f.f_globals["__name__"] != _HELPERS)
+    return next((name for name in names if name.isidentifier() and name[0] != "_"), None)
+
+
 def _own_advice(frames: list[FrameType]) -> str | None:
     """Of a function of gradtape that wants a plain array or number as one of its arguments."""
-    names = (frame.f_code.co_name for frame in frames if _package(frame) == "gradtape")
-    name = next((name for name in names if not name.startswith("_")), None)
+    name = _own_name(frames)
     return name and (
         f"{name} takes arrays and numbers without history for this argument: give it t.item() or "
         "t.detach(), or join tensors with gt.stack"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.backends import array_module, is_raw
+from gradtape.core.advice import named
 from gradtape.core.aval import aval_of
 from gradtape.core.large import compute_large, is_large, is_tiled
 from gradtape.core.narrow import evaluate_narrow, is_narrow
@@ -70,7 +71,10 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
                 if top is None or level.number > top.number:
                     top = level
         else:
-            operand = as_value(arg)
+            try:
+                operand = as_value(arg)
+            except (DTypeError, ShapeError) as error:
+                raise named(error, op.name) from None
         operands.append(operand)
     if top is None:
         out = evaluate(op, operands, params)
@@ -118,6 +122,7 @@ _KINDS: tuple[tuple[type[Exception], type[GradtapeError]], ...] = (
     (np.exceptions.AxisError, AxisError),
     (IndexError, IndexingError),
     (TypeError, DTypeError),
+    (AttributeError, DTypeError),  # what NumPy says of elements that are objects
     (ValueError, ShapeError),
 )
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape.backends import array_module, as_index, is_raw, make_array, to_numpy
-from gradtape.core.advice import not_an_array, ways_out, with_advice
+from gradtape.core.advice import not_an_array, truth, ways_out, with_advice
 from gradtape.core.aval import Abstract
 from gradtape.core.op import registry
 from gradtape.core.record import LEAVES, Leaf, Node, Segment
@@ -212,7 +212,7 @@ class Tensor:
         return as_index(concrete(self, "operator.index(tensor)"))
 
     def __bool__(self) -> bool:
-        return bool(innermost(self))
+        return truth(innermost(self))
 
     def __format__(self, spec: str) -> str:
         if spec and self.ndim == 0:

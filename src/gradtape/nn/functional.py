@@ -1,5 +1,6 @@
 """Operations of neural networks as functions, under the names of `torch.nn.functional`."""
 
+from gradtape.core.entry import open_doors as _open_doors
 from gradtape.ops.activation import (
     elu,
     gelu,
@@ -324,3 +325,5 @@ __all__ = [
     "ctc_loss",
     "hinge_loss",
 ]
+
+_open_doors(globals())

@@ -12,6 +12,7 @@ from gradtape.core import scalar
 from gradtape.core.define import elementwise, public
 from gradtape.core.fast import F32, F64
 from gradtape.errors import ArgumentError
+from gradtape.ops.arguments import as_number, real_only
 from gradtape.ops.arithmetic import sign
 from gradtape.ops.cast import conj, real
 from gradtape.ops.erf import ndtr, special
@@ -55,7 +56,7 @@ def sigmoid(x: ArrayLike, /) -> Array:
 
 
 def _softplus_forward(xp: Any, x: Any, beta: float, threshold: float) -> Any:
-    scaled = x if beta == 1 else x * beta
+    scaled = real_only("softplus", x if beta == 1 else x * beta)
     result = xp.maximum(scaled, 0) + xp.log1p(xp.exp(-xp.abs(scaled)))
     result = result if beta == 1 else result / beta
     return result if threshold == math.inf else xp.where(scaled > threshold, x, result)
@@ -92,13 +93,16 @@ def softplus(x: ArrayLike, /, beta: float = 1.0, threshold: float = math.inf) ->
     >>> gt.softplus(np.array([-1000.0, 0.0, 1000.0]))
     array([0.00000000e+00, 6.93147181e-01, 1.00000000e+03])
     """
+    beta = beta if type(beta) is float else as_number(beta, "softplus", "beta")
     if not beta > 0:
         raise ArgumentError(f"softplus: came beta={beta}; needed a positive number")
-    return _softplus(x, beta=float(beta), threshold=float(threshold))
+    if type(threshold) is not float:
+        threshold = as_number(threshold, "softplus", "threshold")
+    return _softplus(x, beta=beta, threshold=threshold)
 
 
 def _log_sigmoid_forward(xp: Any, x: Any) -> Any:
-    return xp.minimum(x, 0) - xp.log1p(xp.exp(-xp.abs(x)))
+    return xp.minimum(real_only("log_sigmoid", x), 0) - xp.log1p(xp.exp(-xp.abs(x)))
 
 
 # y = log σ(x): dy = (1 − σ)·dx = (1 − eʸ)·dx
@@ -136,7 +140,7 @@ def relu(x: ArrayLike, /) -> Array:
 
 # d relu6(x) = [0 < x < 6]·dx; it passes at NaN
 @elementwise(
-    lambda xp, x: xp.minimum(xp.maximum(x, 0), 6),
+    lambda xp, x: xp.minimum(xp.maximum(real_only("relu6", x), 0), 6),
     lambda ct, out, _x: mask(ct, (out != 0) & (out != 6)),
     lower=lambda x: scalar.minimum(scalar.maximum(x, 0), 6),
 )
@@ -151,7 +155,7 @@ def relu6(x: ArrayLike, /) -> Array:
 # d leaky(x) = dx for x > 0, slope·dx else
 _leaky_relu = parametric(
     "leaky_relu",
-    lambda xp, x, slope: xp.where(x > 0, x, slope * x),
+    lambda xp, x, slope: xp.where(real_only("leaky_relu", x) > 0, x, slope * x),
     lambda ct, _out, x, slope: where(x > 0, ct, slope * ct),
     lower=lambda x, slope: scalar.where(x > 0, x, slope * x),
 )
@@ -168,11 +172,13 @@ def leaky_relu(x: ArrayLike, /, negative_slope: float = 0.01) -> Array:
     >>> gt.leaky_relu(np.array([-1.0, 2.0]))
     array([-0.01,  2.  ])
     """
-    return _leaky_relu(x, slope=float(negative_slope))
+    if type(negative_slope) is not float:
+        negative_slope = as_number(negative_slope, "leaky_relu", "negative_slope")
+    return _leaky_relu(x, slope=negative_slope)
 
 
 def _elu_forward(xp: Any, x: Any, alpha: float) -> Any:
-    return xp.maximum(x, 0) + alpha * xp.expm1(xp.minimum(x, 0))
+    return xp.maximum(real_only("elu", x), 0) + alpha * xp.expm1(xp.minimum(x, 0))
 
 
 # d elu(x) = α·eˣ·dx for x ≤ 0, dx else; not out + α, which cancels far out
@@ -195,7 +201,7 @@ def elu(x: ArrayLike, /, alpha: float = 1.0) -> Array:
     >>> gt.elu(np.array([-1.0, 2.0]))
     array([-0.63212056,  2.        ])
     """
-    return _elu(x, alpha=float(alpha))
+    return _elu(x, alpha=alpha if type(alpha) is float else as_number(alpha, "elu", "alpha"))
 
 
 # ---- silu, gelu, softsign -----------------------------------------------------------------------
@@ -226,7 +232,7 @@ _CUBIC = 0.044715
 
 
 def _gelu_forward(xp: Any, x: Any, approximate: str) -> Any:
-    bounded = xp.maximum(x, -_FAR)
+    bounded = xp.maximum(real_only("gelu", x), -_FAR)
     if approximate == "none":
         return bounded * (scalar.ndtr(x) if xp is scalar else _ndtr(xp, x))
     near = xp.minimum(bounded, _FAR)

@@ -8,38 +8,52 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.advice import named
 from gradtape.core.op import registry
 from gradtape.core.spellings import keyword_advice
-from gradtape.core.tensor import Tensor, as_value
+from gradtape.core.tensor import Tensor, as_value, is_extended_float
 from gradtape.errors import AxisError, DTypeError, GradtapeError, ShapeError, UnsupportedError
 from gradtape.typing import Array, ArrayLike, Axis, Shape
 
 # A batched result and where its batch axis is.
 Batch = tuple[Any, int]
 INTEGER = (int, np.integer)
+_FLOAT = np.dtype(np.float64)
 ARRAYS = (Tensor, np.ndarray)
 EVERY_AXIS = tuple(tuple(range(ndim)) for ndim in range(65))  # NumPy allows 64 axes
 
 
 def as_array(x: ArrayLike) -> Array:
     """`x` if it has a shape, else (numbers, lists) an array of it."""
-    return x if isinstance(x, ARRAYS) or hasattr(x, "shape") else np.asarray(as_value(x))
+    if isinstance(x, ARRAYS) or hasattr(x, "shape"):
+        return x
+    try:
+        return np.asarray(as_value(x))
+    except (DTypeError, ShapeError) as error:
+        raise named(error) from None
 
 
 def normalize_axis(axis: int, ndim: int, name: str) -> int:
     """An axis counted from the front, checked."""
-    try:
-        axis = operator.index(axis)
-    except TypeError as error:
-        if isinstance(error, GradtapeError):
-            raise
-        raise DTypeError(f"{name}: came axis {axis!r}; needed an integer") from None
+    if type(axis) is not int:
+        axis = _as_axis(axis, name)
     if not -ndim <= axis < ndim:
         raise AxisError(
             f"{name}: came axis {axis} for an array of {ndim} axes; needed one from "
             f"{-ndim} to {ndim - 1}"
         )
     return axis % ndim
+
+
+def _as_axis(axis: Any, name: str) -> int:
+    """An integer that is not one of Python's own: of NumPy, or a tensor; True is none."""
+    try:
+        if type(axis) is not bool:
+            return operator.index(axis)
+    except TypeError as error:
+        if isinstance(error, GradtapeError):
+            raise
+    raise DTypeError(f"{name}: came axis {axis!r}; needed an integer") from None
 
 
 def normalize_axes(axis: Axis, ndim: int, name: str) -> tuple[int, ...]:
@@ -54,29 +68,82 @@ def normalize_axes(axis: Axis, ndim: int, name: str) -> tuple[int, ...]:
     return axes
 
 
+def as_integer(value: Any, name: str, option: str) -> int:
+    """An integer given as `option`, checked; neither 2.5 is one, nor 2.0, nor True."""
+    try:
+        if type(value) is not bool:
+            return operator.index(value)
+    except TypeError as error:
+        if isinstance(error, GradtapeError):
+            raise
+    raise DTypeError(f"{name}: came {option}={_short(value)}; needed an integer") from None
+
+
+def as_number(value: Any, name: str, option: str) -> float:
+    """A real number given as `option`, checked."""
+    try:
+        if not isinstance(value, str):
+            return float(value)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, GradtapeError):
+            raise
+    raise DTypeError(f"{name}: came {option}={_short(value)}; needed a real number") from None
+
+
+def _short(value: Any) -> str:
+    """How an argument is written in a message."""
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return f"{value.dtype}{list(value.shape)}"
+    text = repr(value)
+    return text if len(text) <= 60 else f"a {type(value).__name__}"
+
+
 def as_shape(shape: Shape, name: str) -> tuple[int, ...]:
     """A size or a sequence of sizes as a tuple, checked."""
     sizes = shape if isinstance(shape, Sequence | np.ndarray) else (shape,)
     try:
-        result = tuple(operator.index(size) for size in sizes)
+        result = tuple([operator.index(size) for size in sizes])
     except TypeError as error:
         raise ShapeError(
             f"{name}: came shape {shape!r}; needed an integer or a tuple of integers"
         ) from error
-    if any(size < 0 for size in result):
+    if bool in map(type, sizes):
+        raise ShapeError(f"{name}: came shape {shape!r}; needed integers, not truth values")
+    if result and min(result) < 0:
         raise ShapeError(f"{name}: came shape {result}; a size cannot be negative")
     return result
 
 
 def as_dtype(dtype: Any, name: str) -> np.dtype[Any]:
-    """What was given as dtype (None: float64), checked."""
+    """What was given as dtype (None: float64), checked: one of numbers or truth values."""
+    if dtype is None:
+        return np.dtype(np.float64)
+    error = None
     try:
-        return np.dtype(np.float64 if dtype is None else dtype)
-    except TypeError as error:
+        # Of a tensor, NumPy would take the dtype that it has.
+        found: np.dtype[Any] | None = None if isinstance(dtype, Tensor) else np.dtype(dtype)
+    except (TypeError, ValueError) as raised:
+        found, error = None, raised
+    if found is None or not (found.kind in "biufc" or is_extended_float(found)):
         raise DTypeError(
             f"{name}: came dtype {dtype!r}; needed a dtype such as gt.float32; several sizes go "
             "into one tuple: (2, 3)"
         ) from error
+    return found
+
+
+def check_real(name: str, **options: Any) -> None:
+    """Refuse complex numbers for options that are to be real."""
+    for option, value in options.items():
+        if isinstance(value, complex) or getattr(value, "dtype", _FLOAT).kind == "c":
+            raise DTypeError(f"{name}: came {option}={_short(value)}; needed a real number")
+
+
+def real_only(name: str, x: Any) -> Any:
+    """`x`, unless it is complex: of such numbers none is less than another."""
+    if getattr(x, "dtype", _FLOAT).kind == "c":
+        raise DTypeError(f"{name}: came {_short(x)}; needed real numbers; use gt.real or gt.abs")
+    return x
 
 
 def refuse(name: str, options: dict[str, Any]) -> None:

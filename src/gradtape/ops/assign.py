@@ -21,7 +21,7 @@ from gradtape.core.lowering import Composite, Elements, Reader, Scatter
 from gradtape.core.nested import View
 from gradtape.core.op import NotDifferentiable, Op
 from gradtape.core.scalar import Scalar
-from gradtape.core.tensor import as_value
+from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import DTypeError, ShapeError, UnsupportedError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import ARRAYS, as_array
@@ -68,6 +68,13 @@ def _assign_forward(xp: Any, x: Any, value: Any, index: Index) -> Any:
     return out
 
 
+def _assign_by_array(ct: Any, _out: Any, _x: Any, _value: Any, index: Index) -> Any:
+    # Where all is written nothing is passed, not even zeros: what was there may be NaN.
+    if math.prod(part_shape(index, ct.shape)) == math.prod(ct.shape):
+        return None
+    return assign(ct, 0.0, index=index)
+
+
 def _assign_jvp(tangents: Sequence[Any], _out: Any, _x: Any, _value: Any, index: Index) -> Any:
     dx, dvalue = tangents
     if dx is None:
@@ -95,7 +102,7 @@ assign: Callable[..., Any] = general(
     _assign_forward,
     infer=lambda x, value, index: x,
     vjps=(
-        lambda ct, _out, _x, _value, index: assign(ct, 0.0, index=index),
+        _assign_by_array,
         lambda ct, _out, _x, _value, index: getitem_basic(ct, index=index),
     ),
     jvp=_assign_jvp,
@@ -226,9 +233,21 @@ def setitem(x: ArrayLike, value: ArrayLike, /, index: Any) -> Array:
     numbers = np.arange(math.prod(shape)).reshape(shape)
     positions = read_parts(numbers, basic, arrays, at, name="setitem")
     value = _spread(value, positions.shape)
+    if _are_all(positions, shape):
+        value = reshape(value, shape) if hasattr(value, "shape") else value
+        return assign(x, value, index=(FULL,) * len(shape))
     if hasattr(value, "shape"):
         value = reshape(value, -1)
     return reshape(assign_at(reshape(x, -1), value, reshape(positions, -1)), shape)
+
+
+def _are_all(positions: Any, shape: tuple[int, ...]) -> bool:
+    """Whether positions are those of all elements in order, as of a mask that is True all over."""
+    known = positions.value if type(positions) is Tensor else positions
+    size = math.prod(shape)
+    if type(known) is not np.ndarray or known.size != size or not size:
+        return False
+    return bool((known.ravel() == np.arange(size)).all())
 
 
 def _one_for_all(index: Any, value: Any, shape: tuple[int, ...]) -> bool:

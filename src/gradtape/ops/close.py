@@ -15,7 +15,7 @@ from gradtape.core.define import broadcast_sizes, general, public
 from gradtape.core.lowering import Pointwise
 from gradtape.errors import ShapeError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import as_array
+from gradtape.ops.arguments import as_array, as_number
 from gradtape.ops.comparison import equal, isnan
 from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
@@ -53,7 +53,11 @@ def isclose(
     >>> gt.isclose(np.array([1.0, 2.0]), np.array([1.0 + 1e-9, 2.1]))
     array([ True, False])
     """
-    return _isclose(x, y, rtol=float(rtol), atol=float(atol), equal_nan=bool(equal_nan))
+    tolerances = {
+        "rtol": as_number(rtol, "isclose", "rtol"),
+        "atol": as_number(atol, "isclose", "atol"),
+    }
+    return _isclose(x, y, **tolerances, equal_nan=bool(equal_nan))
 
 
 @public(np.allclose)

@@ -18,9 +18,9 @@ from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import general, public
 from gradtape.core.op import Op
-from gradtape.errors import AxisError, ShapeError
+from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.arguments import as_array, as_integer, normalize_axis
 from gradtape.ops.cast import conj_if_complex
 from gradtape.typing import Array, ArrayLike
 
@@ -184,6 +184,11 @@ def tensordot(x: ArrayLike, y: ArrayLike, /, axes: Any = 2) -> Array:
     x, y = as_array(x), as_array(y)
     if isinstance(axes, int | np.integer):
         axes = range(-int(axes), 0), range(int(axes))
+    elif not isinstance(axes, Sequence | np.ndarray) or isinstance(axes, str) or len(axes) != 2:
+        raise ArgumentError(
+            f"tensordot: came axes={axes!r}; needed how many meet, or a pair: the axes of x, and "
+            "those of y"
+        )
     first, second = (_as_tuple(part) for part in axes)
     pairs, subscripts = _meeting(first, second, len(x.shape), len(y.shape))
     if any(x.shape[a] != y.shape[b] for a, b in pairs):
@@ -197,7 +202,9 @@ def tensordot(x: ArrayLike, y: ArrayLike, /, axes: Any = 2) -> Array:
 def _as_tuple(axes: Any) -> tuple[int, ...]:
     if isinstance(axes, int | np.integer):
         return (int(axes),)
-    return tuple(int(a) for a in axes)
+    if not isinstance(axes, Sequence | np.ndarray | range):
+        raise DTypeError(f"tensordot: came axes {axes!r}; needed integers")
+    return tuple(as_integer(a, "tensordot", "an axis") for a in axes)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from gradtape.core.define import broadcast_sizes, public
 from gradtape.core.op import registry
 from gradtape.core.tensor import Tensor, concrete
 from gradtape.errors import ArgumentError
-from gradtape.ops.arguments import as_array, as_dtype, normalize_axis
+from gradtape.ops.arguments import as_array, as_dtype, as_integer, normalize_axis
 from gradtape.ops.cast import astype, copy as copy_of
 from gradtape.ops.creation import asarray, for_numpy
 from gradtape.ops.device import check_device
@@ -102,18 +101,21 @@ def linspace(
     tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     check_device(device, "linspace")
-    if operator.index(num) < 0:
+    num = as_integer(num, "linspace", "num")
+    dtype = None if dtype is None else as_dtype(dtype, "linspace")
+    if num < 0:
         raise ArgumentError(f"linspace: came num={num}; needed a number of elements >= 0")
     # Python's numbers do not decide the dtype.
     first, last = (x if type(x) in (int, float) else asarray(x) for x in (start, stop))
     floating = result_type(*(x.dtype for x in (first, last) if isinstance(x, Tensor)), 0.0)
     shape = broadcast_sizes(aval_of(first).shape, aval_of(last).shape)
+    axis = normalize_axis(axis, len(shape) + 1, "linspace")
     if isinstance(start, Tensor) or isinstance(stop, Tensor):
         # start·(1 − t) + stop·t is exact at both ends.
         t = np.linspace(0.0, 1.0, num, endpoint, dtype=floating).reshape(num, *(1,) * len(shape))
         made = first * (1 - t) + last * t
-        made = moveaxis(made, 0, normalize_axis(axis, len(shape) + 1, "linspace"))
-        if dtype is not None and np.dtype(dtype).kind in "iu":
+        made = moveaxis(made, 0, axis)
+        if dtype is not None and dtype.kind in "iu":
             made = floor(made)  # as NumPy does, also below 0
         made = astype(made, floating if dtype is None else dtype, copy=False)
     else:

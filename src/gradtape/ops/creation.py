@@ -12,7 +12,7 @@ from gradtape.core.define import functions, public
 from gradtape.core.op import registry
 from gradtape.core.tensor import Tensor, concrete, is_extended_float
 from gradtape.errors import ArgumentError, ConversionError, DTypeError, ShapeError
-from gradtape.ops.arguments import as_array, as_dtype, as_shape, weak_or_array
+from gradtape.ops.arguments import as_array, as_dtype, as_integer, as_shape, weak_or_array
 from gradtape.ops.cast import astype, copy as copy_of
 from gradtape.ops.device import check_device, device_of
 from gradtape.ops.select import where as where_of
@@ -102,9 +102,9 @@ def asarray(
         data = _stacked(data)
     if not isinstance(data, Tensor):
         return Tensor(_array(data, dtype, "asarray", copy=copy))
-    if dtype is not None and data.dtype != np.dtype(dtype):
+    if dtype is not None and data.dtype != (kind := as_dtype(dtype, "asarray")):
         if copy is False:
-            raise ArgumentError(f"asarray: {data.dtype} to {np.dtype(dtype)} needs a copy")
+            raise ArgumentError(f"asarray: {data.dtype} to {kind} needs a copy")
         return astype(data, dtype)  # type: ignore[no-any-return]
     return copy_of(data) if copy else data
 
@@ -191,7 +191,8 @@ def full(
     tensor([2., 2., 2.])
     """
     check_device(device, "full")
-    filled = broadcast_to(asarray(fill_value, dtype), as_shape(shape, "full"))
+    kind = None if dtype is None else as_dtype(dtype, "full")
+    filled = broadcast_to(asarray(fill_value, kind), as_shape(shape, "full"))
     made: Tensor = copy_of(filled)  # memory of its own, not one number under many indices
     return made.set_requires_grad() if requires_grad else made
 
@@ -225,7 +226,8 @@ def eye(
     """
     check_device(device, "eye")
     rows, columns = as_shape((N, N if M is None else M), "eye")
-    return Tensor(np.eye(rows, columns, k, as_dtype(dtype, "eye"))).set_requires_grad(requires_grad)
+    made = np.eye(rows, columns, as_integer(k, "eye", "k"), as_dtype(dtype, "eye"))
+    return Tensor(made).set_requires_grad(requires_grad)
 
 
 @public()

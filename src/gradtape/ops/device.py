@@ -11,7 +11,7 @@ from gradtape.backends import array_module
 from gradtape.core.aval import Abstract
 from gradtape.core.define import public
 from gradtape.core.tensor import Tensor, concrete, innermost, read_only
-from gradtape.errors import ArgumentError, ConversionError, UnsupportedError
+from gradtape.errors import ArgumentError, ConversionError, DTypeError, UnsupportedError
 
 CPU = "cpu"
 # The numbers DLPack has for kinds of memory.
@@ -28,7 +28,7 @@ def device_of(x: Any) -> str:
 
 def check_device(device: Any, name: str, here: str = CPU) -> None:
     """Refuse a device that is not the one where the result is."""
-    if device is not None and device != here:
+    if device is not None and (not isinstance(device, str) or device != here):
         raise ArgumentError(
             f"{name}: came device {device!r}; needed {here!r} or None; tensors of another device "
             "are made of its arrays: gt.asarray(cupy_array)"
@@ -117,7 +117,10 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     if isinstance(x, Tensor):
         array = concrete(x, "from_dlpack (gt.asarray keeps the history)")
     else:
-        array = _module_for(x).from_dlpack(x)
+        try:
+            array = _module_for(x).from_dlpack(x)
+        except BufferError as error:
+            raise DTypeError(f"from_dlpack: came a {type(x).__name__}; {error}") from None
     check_device(device, "from_dlpack", device_of(array))
     return Tensor(array.copy() if copy else array)
 

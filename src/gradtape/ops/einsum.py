@@ -16,7 +16,7 @@ import numpy as np
 
 from gradtape.core.define import public
 from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops.arguments import as_array, refuse
+from gradtape.ops.arguments import as_array, as_integer, refuse
 from gradtape.ops.cast import astype
 from gradtape.ops.contract import contract, fresh_letters
 from gradtape.ops.diagonal import diagonal
@@ -235,11 +235,18 @@ def _prepared(x: Any, plan: _Operand) -> Any:
 
 def _search(optimize: Any) -> Any:
     """What opt_einsum takes, from what NumPy takes."""
-    if isinstance(optimize, bool):
+    if optimize is None or isinstance(optimize, bool):
         return "auto"
     if isinstance(optimize, str):
         return optimize
-    return tuple(tuple(step) for step in optimize if not isinstance(step, str))
+    try:
+        steps = [step for step in optimize if not isinstance(step, str)]
+        return tuple(tuple(as_integer(i, "einsum", "optimize") for i in step) for step in steps)
+    except TypeError:
+        raise ArgumentError(
+            f"einsum: came optimize={optimize!r}; needed True, False, the name of a search, or "
+            "what np.einsum_path gives"
+        ) from None
 
 
 def _from_lists(args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:

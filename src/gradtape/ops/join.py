@@ -17,7 +17,7 @@ from gradtape.core.large import joined
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
-from gradtape.errors import ShapeError, UnsupportedError
+from gradtape.errors import DTypeError, GradtapeError, ShapeError, UnsupportedError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import Batch, as_array, normalize_axis, refuse
 from gradtape.ops.cast import astype
@@ -28,7 +28,12 @@ from gradtape.typing import Array, ArrayLike
 
 def _sequence(arrays: Any, name: str) -> list[Array]:
     """The arrays to join; an array stands for the sequence along its first axis."""
-    inputs = [as_array(x) for x in arrays]
+    try:
+        inputs = [as_array(x) for x in arrays]
+    except TypeError as error:
+        if isinstance(error, GradtapeError):
+            raise
+        raise DTypeError(f"{name}: came {arrays!r}; needed a list or tuple of arrays") from None
     if not inputs:
         raise ShapeError(f"{name}: came no arrays; needed at least one")
     return inputs

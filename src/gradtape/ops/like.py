@@ -14,8 +14,8 @@ from gradtape.backends import array_module
 from gradtape.core.aval import Abstract
 from gradtape.core.define import public
 from gradtape.core.tensor import Tensor, innermost
-from gradtape.errors import ShapeError
-from gradtape.ops.arguments import as_array, as_shape, normalize_axes, refuse
+from gradtape.errors import DTypeError, ShapeError
+from gradtape.ops.arguments import as_array, as_dtype, as_shape, normalize_axes, refuse
 from gradtape.ops.cast import astype
 from gradtape.ops.device import check_device, device_of
 from gradtape.ops.shape import broadcast_to
@@ -73,7 +73,7 @@ def _make(
     check_device(device, f"{maker}_like", device_of(x))
     sizes = x.shape if shape is None else as_shape(shape, f"{maker}_like")
     raw = innermost(x, show=True) if isinstance(x, Tensor) else x
-    kind = x.dtype if dtype is None else np.dtype(dtype)
+    kind = x.dtype if dtype is None else as_dtype(dtype, f"{maker}_like")
     if isinstance(raw, Abstract):
         return raw.filled(1 if maker == "ones" else 0, sizes, kind)
     made = getattr(array_module(raw), maker)(sizes, kind)
@@ -196,4 +196,8 @@ def full_like(
         array[...] = fill_value
     except ValueError as error:
         raise ShapeError(f"full_like: came shape {array.shape}; {error}") from None
+    except TypeError as error:
+        raise DTypeError(
+            f"full_like: came fill_value={fill_value!r} for {array.dtype}; {error}; give dtype="
+        ) from None
     return buffer

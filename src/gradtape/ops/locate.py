@@ -14,8 +14,8 @@ from gradtape.core.define import general, public
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.scalar import Scalar
 from gradtape.core.tensor import Tensor, innermost
-from gradtape.errors import IndexingError
-from gradtape.ops.arguments import as_array
+from gradtape.errors import IndexingError, ShapeError
+from gradtape.ops.arguments import as_array, as_dtype, as_integer
 from gradtape.ops.gather import as_indices
 from gradtape.typing import Array, ArrayLike
 
@@ -67,7 +67,8 @@ def one_hot(indices: ArrayLike, /, num_classes: int, *, dtype: Any = np.float64)
            [1., 0., 0.]])
     """
     indices = as_indices(indices, "one_hot")
-    return _one_hot(indices, num_classes=num_classes, dtype=np.dtype(dtype))
+    num_classes = as_integer(num_classes, "one_hot", "num_classes")
+    return _one_hot(indices, num_classes=num_classes, dtype=as_dtype(dtype, "one_hot"))
 
 
 # How many there are depends on the values, so these are no ops: they read what a tensor holds, and
@@ -91,7 +92,10 @@ def nonzero(x: ArrayLike, /) -> tuple[Array, ...]:
     >>> gt.nonzero(np.array([0.0, 2.0, 3.0]))
     (array([1, 2]),)
     """
-    found = np.nonzero(_read(x))
+    values = _read(x)
+    if not values.shape:
+        raise ShapeError("nonzero: came a 0-d array; needed at least one axis; use gt.atleast_1d")
+    found = np.nonzero(values)
     return tuple(Tensor(axis) for axis in found) if isinstance(x, Tensor) else found
 
 

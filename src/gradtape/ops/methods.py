@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.entry import explained
 from gradtape.core.nested import Alias
 from gradtape.core.op import registry
 from gradtape.core.spellings import TENSOR, keyword_advice, position_advice
@@ -69,21 +70,32 @@ _SAME_NAME = [
 ]
 
 
+# What is raised where another library's arguments are given by position.
+_OF_POSITIONS = (TypeError, ArgumentError, AxisError)
+
+
 def _method(name: str) -> Callable[..., Any]:
     functions = registry.functions
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         try:
             return functions[name](self, *args, **kwargs)
-        except (TypeError, ArgumentError, AxisError) as error:
+        except (TypeError, ValueError) as error:
+            if isinstance(error, GradtapeError) and not isinstance(error, _OF_POSITIONS):
+                raise
             if advice := position_advice(name, args):
                 raise ArgumentError(
                     f"{name}: came {', '.join(map(repr, args))}; {advice}"
                 ) from None
             advice = keyword_advice(kwargs)
-            if advice is None or isinstance(error, GradtapeError):
+            if isinstance(error, GradtapeError):
                 raise
-            raise UnsupportedError(f"{name}: came {', '.join(kwargs)}; {advice}") from None
+            if advice is not None:
+                raise UnsupportedError(f"{name}: came {', '.join(kwargs)}; {advice}") from None
+            better = explained(functions[name], (self, *args), kwargs, error)
+            if better is error:
+                raise
+            raise better from error
 
     method.__name__ = name
     method.__doc__ = f"See `gt.{name}`."

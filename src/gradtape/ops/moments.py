@@ -12,6 +12,7 @@ from gradtape.core.define import functions, general, public
 from gradtape.core.large import LARGE
 from gradtape.errors import ArgumentError
 from gradtape.ops import lowered
+from gradtape.ops.arguments import as_number, weak_or_array
 from gradtape.ops.arithmetic import multiply, subtract
 from gradtape.ops.cast import over_count, real_product
 from gradtape.ops.exponential import sqrt
@@ -163,18 +164,20 @@ def var(
 
 def _around_given(x: Any, axis: Axes, keepdims: bool, correction: float, mean: Any) -> Any:
     """The variance around a mean that was computed elsewhere."""
-    around = x - mean
+    around = subtract(x, weak_or_array(mean))
     squares = sum_over(real_product(around, around), axis=axis, keepdims=keepdims)
     return squares / _divisor(x.shape, axis, correction)
 
 
 def correction_of(name: str, ddof: float, correction: float | None) -> float:
     """What is taken from the number of elements, by one name or the other."""
+    if type(ddof) is not int:
+        ddof = as_number(ddof, name, "ddof")
     if correction is None:
         return ddof
     if ddof != 0:
         raise ArgumentError(f"{name}: came ddof= and correction=; needed one of them")
-    return correction
+    return correction if type(correction) is int else as_number(correction, name, "correction")
 
 
 # ---- std ----------------------------------------------------------------------------------------

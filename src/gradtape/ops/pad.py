@@ -16,6 +16,7 @@ from gradtape.core.large import LARGE, copy_into
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
+from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import Batch, as_array, normalize_axis, refuse
@@ -137,7 +138,8 @@ def pad(
             (mirrored without it), "symmetric" (with it), "wrap" (from the other end, "circular"),
             "linear_ramp" (from the last element to a constant), "maximum", "mean", "median",
             "minimum" (of the elements next to it), "empty" (anything: here zeros).
-        constant_values: The constant, in the same forms as `pad_width`.
+        constant_values: The constant, in the same forms as `pad_width` but a dict; the result has
+            a gradient by it if it is a tensor.
         end_values: Where linear ramps end, likewise.
         stat_length: How many elements the maximum, mean, … is taken of, likewise; None for all.
         reflect_type: "odd" continues the mirrored elements so that they go through the edge: twice
@@ -219,22 +221,40 @@ def _by_axis(values: Any, ndim: int) -> Any:
 
 def _pairs(values: Any, ndim: int, name: str) -> tuple[tuple[Any, Any], ...]:
     """One pair of numbers for each axis."""
-    if values is None or isinstance(values, int):
+    if type(values) is int or (values is None and name == "stat_length"):
         return ((values, values),) * ndim
+    counts = name in ("pad_width", "stat_length")
+    if not counts and _holds_tensor(values):
+        values = functions["asarray"](values)
+    else:
+        values = as_array(values)
+    if values.dtype.kind not in ("iu" if counts else "biufcV"):
+        raise ArgumentError(
+            f"pad: came {name} of {values.dtype}; needed {'integers' if counts else 'numbers'}"
+        )
     try:
-        pairs = np.broadcast_to(np.asarray(values), (ndim, 2))
-    except ValueError:
+        pairs = functions["broadcast_to"](values, (ndim, 2))
+    except ShapeError:
         raise ShapeError(
-            f"pad: came {name} {values} for an array of {ndim} axes; needed a number, "
-            "(before, after), or one pair for each axis"
+            f"pad: came {name} of shape {values.shape} for an array of {ndim} axes; needed a "
+            "number, (before, after), or one pair for each axis"
         ) from None
-    if name in ("pad_width", "stat_length") and pairs.dtype.kind not in "iu":
-        raise ArgumentError(f"pad: came {name} {values}; needed integers")
+    if isinstance(pairs, Tensor) and not counts:
+        return tuple((pairs[axis, 0], pairs[axis, 1]) for axis in range(ndim))
     return tuple((before, after) for before, after in pairs.tolist())
+
+
+def _holds_tensor(values: Any) -> bool:
+    """Whether there is a tensor among numbers in lists, by which the result has a gradient."""
+    if isinstance(values, list | tuple):
+        return any(map(_holds_tensor, values))
+    return isinstance(values, Tensor)
 
 
 def _pad_axes(x: Array, widths: Widths, values: Any) -> Array:
     """Padding with constants: at once if it is one constant, else axis by axis as NumPy does."""
+    if values and isinstance(values[0][0], Tensor):  # then all of them are
+        return _pad_with_tensors(x, widths, values)
     constants = {value for pair in values for value in pair}
     if len(constants) <= 1:
         return pad_constant(x, widths=widths, fill=constants.pop() if constants else 0)
@@ -242,6 +262,17 @@ def _pad_axes(x: Array, widths: Widths, values: Any) -> Array:
     for axis, ((before, after), fills) in enumerate(zip(widths, values, strict=True)):
         for width, fill in zip(((before, 0), (0, after)), fills, strict=True):
             x = pad_constant(x, widths=(*none[:axis], width, *none[axis + 1 :]), fill=fill)
+    return x
+
+
+def _pad_with_tensors(x: Array, widths: Widths, values: Any) -> Array:
+    """Padding with constants that have a gradient, axis by axis."""
+    for axis, (width, fills) in enumerate(zip(widths, values, strict=True)):
+        if width == (0, 0):
+            continue
+        shapes = [(*x.shape[:axis], count, *x.shape[axis + 1 :]) for count in width]
+        ends = [functions["broadcast_to"](*end) for end in zip(fills, shapes, strict=True)]
+        x = _between(ends, x, axis)
     return x
 
 

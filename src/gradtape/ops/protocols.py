@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.entry import explained
 from gradtape.core.op import registry
 from gradtape.core.tensor import Tensor, concrete
 from gradtape.errors import ConversionError, UnsupportedError
@@ -124,17 +125,22 @@ def _array_function(
 ) -> Any:
     """Answer a NumPy function called on a tensor."""
     adapter = _adapters.get(function)
-    if adapter is not None:
-        if not kwargs and len(args) <= adapter.positions:
-            return adapter.function(*args)
-    else:
+    if adapter is None:
         replacement = registry.replacement(function)
         if replacement is None:
             raise UnsupportedError(
                 f"{qualified_name(function)} has no counterpart in gradtape yet; {_INSTEAD}"
             )
         adapter = _adapters[function] = Adapter(function, replacement)
-    return adapter(args, kwargs)
+    try:
+        if not kwargs and len(args) <= adapter.positions:
+            return adapter.function(*args)
+        return adapter(args, kwargs)
+    except Exception as error:
+        better = explained(adapter.function, args, kwargs, error)
+        if better is error:
+            raise
+        raise better from error
 
 
 def install() -> None:

@@ -18,12 +18,13 @@ from gradtape.core.large import joined
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op, infer_like
 from gradtape.core.scalar import Scalar
-from gradtape.errors import ArgumentError, AxisError, ShapeError
+from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import (
     INTEGER,
     Batch,
     as_array,
+    as_integer,
     as_shape,
     normalize_axes,
     normalize_axis,
@@ -119,11 +120,11 @@ def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
            [1.]])
     """
     x = as_array(x)
-    plane = normalize_axes(tuple(axes), len(x.shape), "rot90")
+    plane = () if axes is None else normalize_axes(axes, len(x.shape), "rot90")
     if len(plane) != 2:
-        raise AxisError(f"rot90: came axes {tuple(axes)}; needed two")
+        raise AxisError(f"rot90: came axes {axes}; needed two")
     first, second = plane
-    turns = k % 4
+    turns = as_integer(k, "rot90", "k") % 4
     if turns == 2:
         return _flip(x, axis=plane)
     if turns == 1:
@@ -198,10 +199,13 @@ def roll(x: ArrayLike, /, shift: int | Sequence[int], axis: Axis = None) -> Arra
         )
     if isinstance(shift, INTEGER) and isinstance(axis, INTEGER):
         return _roll(x, shift=(int(shift),), axis=(normalize_axis(axis, len(x.shape), "roll"),))
-    given = np.broadcast(shift, axis)
+    given = np.broadcast(as_array(shift), as_array(axis))
     if given.ndim > 1:
         raise ArgumentError(f"roll: came shift {shift} with axis {axis}; needed numbers or tuples")
-    pairs = [(int(by), normalize_axis(a, len(x.shape), "roll")) for by, a in given]
+    pairs = [
+        (as_integer(by, "roll", "shift"), normalize_axis(a, len(x.shape), "roll"))
+        for by, a in given
+    ]
     return _roll(x, shift=tuple(by for by, _ in pairs), axis=tuple(a for _, a in pairs))
 
 
@@ -316,7 +320,9 @@ def repeat(x: ArrayLike, /, repeats: int | Sequence[int], axis: int | None = Non
         x, axis = ravel(x), 0
     axis = normalize_axis(axis, len(x.shape), "repeat")
     if not isinstance(repeats, INTEGER):
-        counts = np.asarray(repeats)
+        counts = np.asarray(as_array(repeats))
+        if counts.dtype.kind not in "biu":
+            raise DTypeError(f"repeat: came repeats {repeats!r}; needed integers")
         if math.prod(counts.shape) == 1:
             repeats = int(counts.reshape(()))
         elif counts.shape != (x.shape[axis],):
@@ -325,6 +331,8 @@ def repeat(x: ArrayLike, /, repeats: int | Sequence[int], axis: int | None = Non
                 f"needed one number or {x.shape[axis]} of them"
             )
         else:
+            if counts.min(initial=0) < 0:
+                raise ArgumentError(f"repeat: came repeats {repeats}; needed none below 0")
             places = np.repeat(np.arange(x.shape[axis]), counts)
             return functions["take"](x, places, axis=axis)
     if repeats < 0:

@@ -19,7 +19,7 @@ from gradtape.core.lowering import Elements, Reader, Relabel
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
 from gradtape.core.tensor import Tensor, innermost
-from gradtape.errors import ArgumentError, AxisError, ShapeError
+from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gradtape.ops.arguments import (
     INTEGER,
     Batch,
@@ -79,8 +79,15 @@ def reshape(x: ArrayLike, /, shape: Shape, order: str = "C", *, copy: bool | Non
            [2., 3.]])
     """
     x = as_array(x)
-    new = (shape,) if isinstance(shape, INTEGER) else tuple(shape)
-    if new and (low := min(new)) < 0:
+    try:
+        new = (shape,) if isinstance(shape, INTEGER) else tuple(shape)
+        low = min(new) if new else 0
+        negative = low < 0
+    except (TypeError, ValueError):
+        raise ShapeError(
+            f"reshape: came shape {shape!r}; needed an integer or a tuple of integers"
+        ) from None
+    if negative:
         new = _fill_in(new, x.shape, low)
     if order == "C":
         out = _reshape(x, shape=new)
@@ -152,6 +159,8 @@ def expand_dims(x: ArrayLike, /, axis: int | Sequence[int]) -> Array:
     (1, 3, 1)
     """
     x = as_array(x)
+    if axis is None:
+        raise DTypeError("expand_dims: came axis None; needed an integer or a tuple of integers")
     count = len(axis) if isinstance(axis, Sequence) else 1
     added = normalize_axes(axis, len(x.shape) + count, "expand_dims")
     shape = list(x.shape)
@@ -265,6 +274,7 @@ def transpose(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Array:
     ndim = len(x.shape)
     if axes is None:
         return _transpose(x, axes=tuple(range(ndim))[::-1])
+    axes = axes if isinstance(axes, Sequence) else np.atleast_1d(axes).tolist()
     order = normalize_axes(tuple(axes), ndim, "transpose")
     if len(order) != ndim:
         raise AxisError(f"transpose: came axes {tuple(axes)}; needed all {ndim} of them once")

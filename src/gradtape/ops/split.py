@@ -15,9 +15,9 @@ from gradtape.core.define import linear, public
 from gradtape.core.nested import View
 from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError, ShapeError
+from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import INTEGER, as_array, normalize_axis
+from gradtape.ops.arguments import INTEGER, as_array, as_integer, normalize_axis
 from gradtape.ops.join import concatenate_at
 from gradtape.ops.pad import crop
 from gradtape.typing import Array, ArrayLike
@@ -128,7 +128,7 @@ def array_split(x: ArrayLike, /, indices_or_sections: Any, axis: int = 0) -> lis
     size = x.shape[axis]
     if not isinstance(indices_or_sections, INTEGER):
         # As slices do: places count from the end if negative, and stop at the end.
-        cuts = [slice(int(i)).indices(size)[1] for i in indices_or_sections]
+        cuts = [slice(place).indices(size)[1] for place in _places(indices_or_sections)]
         starts, stops = [0, *cuts], [*cuts, size]
         if any(start > stop for start, stop in zip(starts, stops, strict=True)):
             return [_slice(x, axis, i, j) for i, j in zip(starts, stops, strict=True)]
@@ -138,6 +138,15 @@ def array_split(x: ArrayLike, /, indices_or_sections: Any, axis: int = 0) -> lis
     each, extra = divmod(size, int(indices_or_sections))
     sizes = [each + 1] * extra + [each] * (int(indices_or_sections) - extra)
     return split_at(x, axis, list(itertools.accumulate(sizes, initial=0)))
+
+
+def _places(given: Any) -> list[int]:
+    """Where to cut."""
+    if isinstance(given, str | dict) or not hasattr(given, "__iter__"):
+        raise DTypeError(
+            f"split: came {given!r}; needed the number of parts, or the places to cut at: [2, 4]"
+        )
+    return [as_integer(place, "split", "a place to cut at") for place in given]
 
 
 def _slice(x: Array, axis: int, start: int, stop: int) -> Array:
@@ -171,6 +180,7 @@ def chunk(x: ArrayLike, /, chunks: int, axis: int = 0) -> list[Array]:
     """
     x = as_array(x)
     axis = normalize_axis(axis, len(x.shape), "chunk")
+    chunks = as_integer(chunks, "chunk", "chunks")
     if chunks <= 0:
         raise ArgumentError(f"chunk: came {chunks} parts; needed at least one")
     size = x.shape[axis]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.errors import ArgumentError
+from gradtape.ops.arguments import as_number
 from gradtape.optim.base import Optimizer, State, decayed
 
 
@@ -42,15 +43,17 @@ class Adam(Optimizer):
         weight_decay: float = 0.0,
     ) -> None:
         super().__init__(params, lr=lr)
-        if not (len(betas) == 2 and all(0 <= beta < 1 for beta in betas)):
+        pair = betas if isinstance(betas, tuple | list) else ()
+        shares = [as_number(beta, "Adam", "betas") for beta in pair]
+        if not (len(shares) == 2 and all(0 <= share < 1 for share in shares)):
             raise ArgumentError(f"Adam: came betas={betas}; needed two numbers in [0, 1)")
-        if not eps >= 0:
+        self.betas = (shares[0], shares[1])
+        self.eps = as_number(eps, "Adam", "eps")
+        self.weight_decay = as_number(weight_decay, "Adam", "weight_decay")
+        if not self.eps >= 0:
             raise ArgumentError(f"Adam: came eps={eps}; needed a number >= 0")
-        if not weight_decay >= 0:
+        if not self.weight_decay >= 0:
             raise ArgumentError(f"Adam: came weight_decay={weight_decay}; needed a number >= 0")
-        self.betas = (float(betas[0]), float(betas[1]))
-        self.eps = float(eps)
-        self.weight_decay = float(weight_decay)
 
     def update(self, value: Any, gradient: Any, state: State) -> Any:
         """With means m and v of g and |g|², without bias: x ← x − lr·m/(√v + eps)."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.errors import ArgumentError
+from gradtape.ops.arguments import as_number
 from gradtape.optim.base import Optimizer, State, decayed
 
 
@@ -42,14 +43,14 @@ class SGD(Optimizer):
         nesterov: bool = False,
     ) -> None:
         super().__init__(params, lr=lr)
-        if not 0 <= momentum < 1:
+        self.momentum = as_number(momentum, "SGD", "momentum")
+        self.weight_decay = as_number(weight_decay, "SGD", "weight_decay")
+        if not 0 <= self.momentum < 1:
             raise ArgumentError(f"SGD: came momentum={momentum}; needed a number in [0, 1)")
-        if not weight_decay >= 0:
+        if not self.weight_decay >= 0:
             raise ArgumentError(f"SGD: came weight_decay={weight_decay}; needed a number >= 0")
-        if nesterov and momentum == 0:
+        if nesterov and self.momentum == 0:
             raise ArgumentError("SGD: came nesterov=True without momentum; give it one > 0")
-        self.momentum = float(momentum)
-        self.weight_decay = float(weight_decay)
         self.nesterov = nesterov
 
     def update(self, value: Any, gradient: Any, state: State) -> Any:

@@ -109,7 +109,8 @@ def _counterpart(function: Callable[..., Any]) -> str:
     )
     public = sys.modules["gradtape"]
     for prefix, space in (("gt", public), *((f"gt.{n}", getattr(public, n)) for n in _SPACES)):
-        if name and getattr(space, name, None) is answer:
+        found = getattr(space, name, None) if name else None
+        if found is not None and answer in (found, getattr(found, "__wrapped__", None)):
             return f"`{prefix}.{name}`{flat}"
     return flat[2:]
 

@@ -13,7 +13,7 @@ import numpy as np
 from gradtape.backends import to_numpy
 from gradtape.core.define import answers, broadcast_sizes
 from gradtape.core.tensor import Tensor, innermost
-from gradtape.ops.arguments import INTEGER
+from gradtape.ops.arguments import as_shape
 from gradtape.ops.creation import asarray
 from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike
@@ -73,8 +73,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     >>> gt.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
-    sizes = ((shape,) if isinstance(shape, INTEGER) else tuple(shape) for shape in shapes)
-    return broadcast_sizes(*sizes)
+    return broadcast_sizes(*(as_shape(shape, "broadcast_shapes") for shape in shapes))
 
 
 # ---- np.array(data, like=tensor) ----------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import public
-from gradtape.errors import ShapeError, UnsupportedError
+from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
 from gradtape.ops.index import getitem
@@ -117,6 +117,8 @@ def vectorize(
     >>> gt.grad(lambda x: step(x).sum())(np.array([0.5, 3.0]))
     array([0., 6.])
     """
+    if not callable(pyfunc):
+        raise ArgumentError(f"vectorize: came a {type(pyfunc).__name__}; needed a function")
     if signature is not None:
         raise UnsupportedError("vectorize: came signature=; use gt.vmap for functions of arrays")
     types = None if otypes is None else [np.dtype(one) for one in otypes]

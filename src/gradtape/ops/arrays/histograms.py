@@ -19,7 +19,7 @@ from gradtape.core.define import general, public
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from gradtape.ops.arguments import as_array
-from gradtape.ops.arrays.known import values_of
+from gradtape.ops.arrays.known import values_if_known, values_of
 from gradtape.ops.arrays.search import searchsorted
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.gather import scatter
@@ -135,7 +135,10 @@ def _edges(name: str, x: Any, bins: Any, bounds: Bounds, weights: Any = None) ->
     bins = as_array(bins)
     if len(bins.shape) != 1:
         raise ShapeError(f"{name}: came bins of shape {bins.shape}; needed one axis, or a number")
-    if isinstance(bins, np.ndarray) and (bins[1:] < bins[:-1]).any():
+    if bins.dtype.kind not in "biufV":
+        raise DTypeError(f"{name}: came bins of {bins.dtype}; needed real numbers")
+    known = values_if_known(bins)
+    if known is not None and (known[1:] < known[:-1]).any():
         raise ArgumentError(f"{name}: came bins that decrease; needed ascending edges")
     return Tensor(bins) if isinstance(x, Tensor) and not isinstance(bins, Tensor) else bins
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.aval import aval_of
 from gradtape.core.define import public
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
-from gradtape.ops.arguments import as_array
+from gradtape.ops.arguments import as_array, weak_or_array
 from gradtape.ops.arrays.search import searchsorted
 from gradtape.ops.arrays.sort import argsort
 from gradtape.ops.cast import astype, stop_gradient
@@ -66,8 +67,8 @@ def interp(
         x, xp, fp = _unrolled(x, xp, fp, period)
         left = right = None
     first, last = getitem(fp, 0), getitem(fp, -1)
-    left = first if left is None else left
-    right = last if right is None else right
+    left = first if left is None else _end("left", left, fp)
+    right = last if right is None else _end("right", right, fp)
     before, beyond = x < getitem(xp, 0), x > getitem(xp, -1)
     if xp.shape[0] > 1:
         # What lies outside, infinities among it, must not meet the lines: 0·∞ has no gradient.
@@ -75,6 +76,15 @@ def interp(
     else:
         inside = broadcast_to(first, x.shape)
     return where(before, left, where(beyond, right, inside))
+
+
+def _end(side: str, value: ArrayLike, fp: Array) -> Any:
+    """What stands beyond one end: one number, or one for each place."""
+    value = weak_or_array(value)
+    dtype = aval_of(value).dtype
+    if dtype.kind not in ("biufc" if fp.dtype.kind == "c" else "biuf"):
+        raise DTypeError(f"interp: came {side} of {dtype} for samples of {fp.dtype}")
+    return value
 
 
 def _between(x: Array, xp: Array, fp: Array) -> Array:

@@ -17,6 +17,7 @@ from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array, normalize_axes
+from gradtape.ops.arrays.known import values_if_known
 from gradtape.ops.arrays.search import search_lanes
 from gradtape.ops.arrays.select_k import argpartition_last
 from gradtape.ops.arrays.sort import INDEX, argsort
@@ -223,7 +224,8 @@ def _check(name: str, x: Any, q: Any, method: str, weights: Any) -> None:
         )
     if len(q.shape) > 2:
         raise ShapeError(f"{name}: came q of shape {q.shape}; needed at most two axes")
-    if not isinstance(q, Tensor) and not ((q >= 0) & (q <= 1)).all():
+    shares = values_if_known(q)
+    if shares is not None and not ((shares >= 0) & (shares <= 1)).all():
         whole = "100" if "percentile" in name else "1"
         raise ArgumentError(f"{name}: came q outside of the range; needed q from 0 to {whole}")
     if not isinstance(weights, Tensor | None) and not (np.asarray(weights) >= 0).all():

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradtape.core.define import public
 from gradtape.core.tensor import Tensor, concrete
-from gradtape.errors import ArgumentError, IndexingError, ShapeError
+from gradtape.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from gradtape.ops.arguments import as_array, as_shape, normalize_axes, normalize_axis
 from gradtape.ops.arrays.known import values_of
 from gradtape.ops.cast import astype
@@ -104,7 +104,13 @@ def insert(arr: ArrayLike, /, obj: Any, values: ArrayLike, axis: int | None = No
     array([1., 5., 2.])
     """
     arr, axis = _along(arr, axis, "insert")
-    values = astype(as_array(values), arr.dtype, copy=False)
+    values = as_array(values)
+    if values.dtype.kind == "c" and arr.dtype.kind != "c":
+        raise DTypeError(
+            f"insert: came values of {values.dtype} for {arr.dtype}, which cannot hold them; cast "
+            "one of them with astype"
+        )
+    values = astype(values, arr.dtype, copy=False)
     size = arr.shape[axis]
     numbers = np.arange(size)
     count = _numbered(np.insert, "insert", numbers, obj, 0).size - size

@@ -10,7 +10,7 @@ import numpy as np
 from gradtape.core.define import public
 from gradtape.core.op import registry
 from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops.arguments import as_array
+from gradtape.ops.arguments import as_array, as_shape
 from gradtape.ops.arrays.known import values_of
 from gradtape.ops.arrays.windows import convolve
 from gradtape.ops.cast import astype, real
@@ -84,7 +84,7 @@ def vander(x: ArrayLike, /, N: int | None = None, increasing: bool = False) -> A
     x = as_array(x)
     if len(x.shape) != 1:
         raise ShapeError(f"vander: came shape {x.shape}; needed one axis")
-    count = x.shape[0] if N is None else N
+    (count,) = as_shape(x.shape[0] if N is None else N, "vander")
     x = astype(x, result_type(x.dtype, np.int_), copy=False)
     column = expand_dims(x, 1)
     factors = [ones_like(column)] * min(count, 1)

@@ -36,8 +36,8 @@ def quantile(
 
     Args:
         x: Where to look.
-        q: Shares from 0 to 1, in an array of up to two axes, which come first in the result. Where
-            a tensor has others, the result is NaN.
+        q: Shares from 0 to 1, in an array of up to two axes, which come first in the result.
+            Others raise; in compiled code they give NaN.
         axis: One or several axes; None takes all of them.
         out: Only None: use the result.
         overwrite_input: Whether `x` may be overwritten, which it never is.

@@ -109,6 +109,12 @@ def searchsorted(
     if len(a.shape) != 1:
         raise ShapeError(f"searchsorted: came a of shape {a.shape}; needed one axis; use gt.vmap")
     if sorter is not None:
+        sorter = as_array(sorter)
+        if sorter.shape != a.shape:
+            raise ShapeError(
+                f"searchsorted: came sorter of shape {sorter.shape} for a of shape {a.shape}; "
+                "needed the same"
+            )
         a = take(a, sorter)
     return search_lanes(a, v, side=side, lanes=0)
 

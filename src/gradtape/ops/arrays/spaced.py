@@ -8,7 +8,7 @@ import numpy as np
 
 from gradtape.core.define import public
 from gradtape.errors import ArgumentError
-from gradtape.ops.arguments import as_array
+from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.arithmetic import power
 from gradtape.ops.arrays.known import values_if_known
 from gradtape.ops.cast import astype
@@ -95,5 +95,5 @@ def geomspace(
     if endpoint and num > 1:
         end = broadcast_to(expand_dims(last, -1), (*out.shape[:-1], 1))
         out = concatenate([getitem(out, (..., slice(None, -1))), end], -1)
-    out = moveaxis(out, -1, axis)
+    out = moveaxis(out, -1, normalize_axis(axis, len(out.shape), "geomspace"))
     return out if dtype is None else astype(out, dtype, copy=False)

@@ -16,7 +16,7 @@ import numpy as np
 
 from gradtape.core.define import functions, public
 from gradtape.core.tensor import Tensor, concrete
-from gradtape.errors import ConversionError, DTypeError, ShapeError, UnsupportedError
+from gradtape.errors import ArgumentError, ConversionError, DTypeError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
 from gradtape.ops.arrays.where_moments import truths
 from gradtape.ops.assign import setitem
@@ -162,6 +162,11 @@ def reduce(
     if dtype is not None:
         x = astype(x, dtype, copy=False)
     given = initial is not _NOT_GIVEN and initial is not None
+    start = as_array(initial) if given else x
+    if given and (start.shape or (start.dtype.kind == "c" and x.dtype.kind != "c")):
+        raise ArgumentError(
+            f"{name}: came initial={initial!r} for {x.dtype}; needed one number that it can hold"
+        )
     if where is not True and not given and ufunc.identity is None:
         raise ShapeError(f"{name}: came where=; needed initial= as well, for where nothing is left")
     alone = not x.shape and axis in (0, -1)  # a number is taken for an array of one

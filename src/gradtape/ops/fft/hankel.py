@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.errors import ArgumentError, DTypeError
+from gradtape.ops.arguments import check_real
 from gradtape.ops.cast import astype
 from gradtape.ops.fft.common import as_numbers
 from gradtape.ops.fft.real import irfft, rfft
@@ -45,6 +46,7 @@ def _transformed(
 ) -> Array:
     """Either transform: they differ in the signs of the bias and in what coefficients become."""
     x = as_numbers(x)
+    check_real(name, dln=dln, mu=mu, offset=offset, bias=bias)
     if x.dtype.kind == "c" or not x.shape or x.shape[-1] == 0:
         raise DTypeError(
             f"{name}: came {x.dtype}{list(x.shape)}; needed real numbers along an axis; transform "

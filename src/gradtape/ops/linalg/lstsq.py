@@ -168,6 +168,8 @@ def pinvh(
     a = square("pinvh", inexact(a))
     a = a if lower else adjoint(a)
     cutoff = a.shape[-1] * float(np.finfo(a.dtype).eps) if rtol is None else float(rtol)
+    if cutoff < 0:
+        raise ArgumentError(f"pinvh: came rtol={rtol}; needed none below 0")
     inverse = pinv(a, cutoff, True)
     if not return_rank:
         return inverse

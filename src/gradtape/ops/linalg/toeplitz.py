@@ -133,7 +133,7 @@ def _column_and_row(name: str, c_or_cr: Any) -> tuple[Any, Any]:
     """The first column and the first row, which is the conjugate of it unless it is given."""
     pair = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, None)
     c = inexact(pair[0])
-    r = conj(c) if pair[1] is None else inexact(pair[1])
+    r = conj(c) if not isinstance(c_or_cr, tuple) else inexact(pair[1])
     if not c.shape or not r.shape:
         raise ShapeError(
             f"{name}: came shapes {c.shape} and {r.shape}; needed the first column and the first "

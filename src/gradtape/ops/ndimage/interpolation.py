@@ -136,7 +136,7 @@ def _stacked(rows: Sequence[Any], shape: Sequence[int]) -> Any:
 def _number_per_axis(name: str, what: str, value: Any, ndim: int) -> Any:
     """One number for all axes, or one for each."""
     value = as_array(value)
-    if value.shape not in ((), (1,), (ndim,)):
+    if value.shape not in ((), (ndim,)):
         raise ShapeError(
             f"{name}: came {what} of shape {value.shape}; needed a number, or one for each of "
             f"{ndim} axes"

@@ -74,6 +74,8 @@ def _regions(name: str, input: ArrayLike, labels: Any, index: Any) -> _Regions:
         if index is None:
             known, index = (known != 0).astype(np.intp), 1
     index = np.asarray(index)
+    if index.dtype.kind not in "biuf":
+        raise DTypeError(f"{name}: came index of {index.dtype}; needed integers")
     wanted, which = np.unique(index, return_inverse=True)
     region = np.searchsorted(wanted, known)
     inside = wanted[np.minimum(region, len(wanted) - 1)] == known if len(wanted) else known != known

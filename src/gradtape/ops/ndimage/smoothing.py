@@ -10,7 +10,7 @@ import numpy as np
 from gradtape.core.define import answers
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
-from gradtape.ops.arguments import normalize_axes
+from gradtape.ops.arguments import check_real, normalize_axes
 from gradtape.ops.arrays.known import values_if_known
 from gradtape.ops.exponential import exp
 from gradtape.ops.ndimage.filters import correlate1d
@@ -82,6 +82,7 @@ def gaussian_filter1d(
     >>> gt.ndimage.gaussian_filter1d(np.array([0.0, 1.0, 0.0]), 1.0, radius=1)
     array([0.27406862, 0.45186276, 0.27406862])
     """
+    check_real("gaussian_filter1d", sigma=sigma, truncate=truncate)
     reach = _radius(sigma, truncate) if radius is None else operator.index(radius)
     order = operator.index(order)
     if reach < 0 or order < 0:

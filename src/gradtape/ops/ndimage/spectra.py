@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import answers
-from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.arguments import as_array, as_integer, check_real, normalize_axis
 from gradtape.ops.cast import astype
 from gradtape.ops.exponential import exp
 from gradtape.ops.fft.common import complex_dtype, real_dtype
@@ -30,11 +30,12 @@ def _multiplied(
     transform of n real numbers.
     """
     refuse_output(name, output)
-    x = as_array(input)
+    x, n = as_array(input), as_integer(n, name, "n")
     ndim = len(x.shape)
     last = normalize_axis(axis, ndim, name) if ndim else 0
     x = x if x.dtype.kind in "fc" else astype(x, np.float64)
     for at, value in enumerate(per_axis(name, what, values, ndim)):
+        check_real(name, **{what: value})
         size = x.shape[at]
         half = at == last and n >= 0
         f = np.arange(size) / max(n, 1) if half else np.fft.fftfreq(size)

@@ -14,7 +14,7 @@ from gradtape.core import scalar
 from gradtape.core.define import elementwise
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.activation import sigmoid, softplus as softplus_of
-from gradtape.ops.arguments import as_array
+from gradtape.ops.arguments import as_array, real_only
 from gradtape.ops.exponential import exp
 from gradtape.ops.parametric import parametric
 from gradtape.ops.select import clip, mask, where
@@ -30,7 +30,7 @@ _FAR = 1000.0
 
 
 def _hardsigmoid_forward(xp: Any, x: Any) -> Any:
-    return xp.minimum(xp.maximum(x + 3.0, 0), 6) / 6
+    return xp.minimum(xp.maximum(real_only("hardsigmoid", x) + 3.0, 0), 6) / 6
 
 
 # d = dx/6 for −3 < x < 3; it passes at NaN
@@ -49,7 +49,7 @@ def hardsigmoid(x: ArrayLike, /) -> Array:
 
 def _hardswish_forward(xp: Any, x: Any) -> Any:
     # The factor is 0 from −3 on.
-    return xp.maximum(x, -_FAR) * xp.minimum(xp.maximum(x + 3.0, 0), 6) / 6
+    return xp.maximum(real_only("hardswish", x), -_FAR) * xp.minimum(xp.maximum(x + 3.0, 0), 6) / 6
 
 
 # d = (x/3 + ½)·dx for −3 < x < 3, 0 below and dx above
@@ -69,7 +69,7 @@ def hardswish(x: ArrayLike, /) -> Array:
 # d = dx for low < x < high; it passes at NaN
 _hardtanh = parametric(
     "hardtanh",
-    lambda xp, x, low, high: xp.minimum(xp.maximum(x, low), high),
+    lambda xp, x, low, high: xp.minimum(xp.maximum(real_only("hardtanh", x), low), high),
     lambda ct, _out, x, low, high: mask(ct, ((x <= low) | (x >= high)) ^ True),
     lower=lambda x, low, high: scalar.minimum(scalar.maximum(x, low), high),
 )
@@ -100,7 +100,7 @@ def hardtanh(x: ArrayLike, /, min_val: float = -1.0, max_val: float = 1.0) -> Ar
 # d = dx where x is above the threshold, or NaN
 _threshold = parametric(
     "threshold",
-    lambda xp, x, threshold, value: xp.where(x <= threshold, value, x),
+    lambda xp, x, threshold, value: xp.where(real_only("threshold", x) <= threshold, value, x),
     lambda ct, _out, x, threshold, value: mask(ct, (x <= threshold) ^ True),
     lower=lambda x, threshold, value: scalar.where(x <= threshold, value, x),
 )
@@ -125,7 +125,7 @@ def _outside(ct: Any, _out: Any, x: Any, lambd: float) -> Any:
 
 
 def _softshrink_forward(xp: Any, x: Any, lambd: float) -> Any:
-    return x - xp.minimum(xp.maximum(x, -lambd), lambd)
+    return x - xp.minimum(xp.maximum(real_only("softshrink", x), -lambd), lambd)
 
 
 # d = dx for |x| > λ, or NaN
@@ -156,7 +156,7 @@ def softshrink(x: ArrayLike, /, lambd: float = 0.5) -> Array:
 
 
 def _hardshrink_forward(xp: Any, x: Any, lambd: float) -> Any:
-    return xp.where((x >= -lambd) & (x <= lambd), 0.0, x)
+    return xp.where((real_only("hardshrink", x) >= -lambd) & (x <= lambd), 0.0, x)
 
 
 # d = dx for |x| > λ, or NaN
@@ -197,7 +197,7 @@ def tanhshrink(x: ArrayLike, /) -> Array:
 # d = dx for x > 0; else w·dx + x·dw
 def _define_prelu() -> Callable[..., Any]:
     @elementwise(
-        lambda xp, x, weight: xp.where(x > 0, x, weight * x),
+        lambda xp, x, weight: xp.where(real_only("prelu", x) > 0, x, weight * x),
         lambda ct, _out, x, weight: where(x > 0, ct, weight * ct),
         lambda ct, _out, x, _weight: mask(ct * x, (x > 0) ^ True),
         lower=lambda x, weight: scalar.where(x > 0, x, weight * x),
@@ -243,7 +243,9 @@ _ALPHA, _SCALE = 1.6732632423543772, 1.0507009873554805
 
 
 def _selu_forward(xp: Any, x: Any) -> Any:
-    return _SCALE * xp.maximum(x, 0) + (_SCALE * _ALPHA) * xp.expm1(xp.minimum(x, 0))
+    return _SCALE * xp.maximum(real_only("selu", x), 0) + (_SCALE * _ALPHA) * xp.expm1(
+        xp.minimum(x, 0)
+    )
 
 
 # d = λ·dx for x > 0, λα·eˣ·dx else
@@ -261,7 +263,7 @@ def selu(x: ArrayLike, /) -> Array:
 
 
 def _celu_forward(xp: Any, x: Any, alpha: float) -> Any:
-    return xp.maximum(x, 0) + alpha * xp.expm1(xp.minimum(x, 0) / alpha)
+    return xp.maximum(real_only("celu", x), 0) + alpha * xp.expm1(xp.minimum(x, 0) / alpha)
 
 
 # d = dx for x > 0, e^(x/α)·dx else
@@ -292,7 +294,7 @@ def celu(x: ArrayLike, /, alpha: float = 1.0) -> Array:
 
 
 def _mish_forward(xp: Any, x: Any) -> Any:
-    bend = xp.tanh(xp.maximum(x, 0) + xp.log1p(xp.exp(-xp.abs(x))))
+    bend = xp.tanh(xp.maximum(real_only("mish", x), 0) + xp.log1p(xp.exp(-xp.abs(x))))
     return xp.maximum(x, -_FAR) * bend
 
 

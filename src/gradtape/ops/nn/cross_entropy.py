@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
-from gradtape.ops.arguments import as_array
+from gradtape.ops.arguments import as_array, as_integer
 from gradtape.ops.cast import astype
 from gradtape.ops.gather import as_indices, take
 from gradtape.ops.nn.classes import (
@@ -111,6 +111,7 @@ def cross_entropy(
             f"{name}: came label_smoothing={label_smoothing}; needed a share from 0 to 1"
         )
     (given,) = floating(x)
+    ignore_index = as_integer(ignore_index, name, "ignore_index")
     logits, target = _classes_last(name, given), as_array(target)
     weight = class_weights(name, weight, logits)
     if target.shape == given.shape and given.shape != ():

@@ -16,7 +16,7 @@ from gradtape.ops import lowered
 from gradtape.ops.arguments import Batch, normalize_axis
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.matmul import matmul
-from gradtape.ops.nn.reduction import check_broadcast, floating
+from gradtape.ops.nn.reduction import check_broadcast, check_real_loss, floating
 from gradtape.ops.norm import norm
 from gradtape.ops.reduce import beside, reduced_shape, sum_forward, sum_over
 from gradtape.ops.select import clip, divide_or_zero
@@ -110,7 +110,10 @@ def cosine_similarity(x1: ArrayLike, x2: ArrayLike, /, dim: int = 1, eps: float 
     array([0.70710678])
     """
     x, y = floating(x1, x2)
+    check_real_loss("cosine_similarity", x, y)
     check_broadcast("cosine_similarity", x, y)
+    if not eps >= 0:
+        raise ArgumentError(f"cosine_similarity: came eps={eps}; needed a number >= 0")
     shape = broadcast_sizes(x.shape, y.shape)
     axis = normalize_axis(dim, len(shape), "cosine_similarity")
     x, y = (z if z.shape == shape else broadcast_to(z, shape) for z in (x, y))

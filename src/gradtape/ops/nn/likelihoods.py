@@ -16,6 +16,7 @@ from gradtape.ops.nn.known import known_values
 from gradtape.ops.nn.losses import squared_error
 from gradtape.ops.nn.reduction import (
     check_beside,
+    check_real_loss,
     check_reduction,
     check_same,
     floating,
@@ -84,6 +85,7 @@ def kl_div(
     """
     check_reduction("kl_div", reduction, "batchmean")
     x, target = floating(x, target)
+    check_real_loss("kl_div", x, target)
     check_same("kl_div", x, target)
     losses = (log_divergence if log_target else divergence)(x, target)
     if reduction == "batchmean":
@@ -122,6 +124,7 @@ def poisson_nll_loss(
     """
     check_reduction("poisson_nll_loss", reduction)
     x, target = floating(x, target)
+    check_real_loss("poisson_nll_loss", x, target)
     check_same("poisson_nll_loss", x, target)
     losses = exp(x) - target * x if log_input else x - target * log(x + eps)
     if full:
@@ -162,6 +165,7 @@ def gaussian_nll_loss(
     check_reduction(name, reduction)
     x, target = floating(x, target)
     (var,) = floating(var)
+    check_real_loss(name, x, target, var)
     check_same(name, x, target)
     if len(x.shape) > 0 and var.shape != x.shape and var.shape == x.shape[:-1]:
         var = reshape(var, (*var.shape, 1))

@@ -26,6 +26,8 @@ from gradtape.ops.arithmetic import sign
 from gradtape.ops.exponential import log, log1p
 from gradtape.ops.nn.reduction import (
     check_beside,
+    check_probabilities,
+    check_real_loss,
     check_reduction,
     check_same,
     floating,
@@ -121,6 +123,8 @@ def _of_errors(
 ) -> Any:
     check_reduction(name, reduction)
     x, target = floating(x, target)
+    if name != "l1_loss":
+        check_real_loss(name, x, target)
     check_same(name, x, target)
     losses = weighted(name, error(x, target), weight)
     if weight is None or reduction != "mean":
@@ -291,12 +295,17 @@ def binary_cross_entropy(
 
     Raises:
         ShapeError: The shapes differ.
-        ArgumentError: There is no such reduction.
+        ArgumentError: There is no such reduction, or an element is not from 0 to 1; compiled code
+            gives NaN for such a probability.
 
     >>> gt.nn.binary_cross_entropy(np.array([0.5, 0.0]), np.array([1.0, 1.0]), reduction="none")
     array([  0.69314718, 100.        ])
     """
     check_reduction("binary_cross_entropy", reduction)
+    x, target = floating(x, target)
+    check_same("binary_cross_entropy", x, target)
+    check_probabilities("binary_cross_entropy", x, "a probability")
+    check_probabilities("binary_cross_entropy", target, "a target")
     losses = _of_errors("binary_cross_entropy", binary_entropy, x, target, "none", None)
     return reduced(weighted("binary_cross_entropy", losses, weight), reduction)
 

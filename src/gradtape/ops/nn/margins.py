@@ -14,6 +14,7 @@ from gradtape.ops.nn.classes import NOTHING, check_classes, class_hits, pick_cla
 from gradtape.ops.nn.cross_entropy import class_weights
 from gradtape.ops.nn.distances import pairwise_distance
 from gradtape.ops.nn.reduction import (
+    check_real_loss,
     check_reduction,
     check_same,
     check_vectors,
@@ -46,6 +47,7 @@ def soft_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = "mean"
     """
     check_reduction("soft_margin_loss", reduction)
     x, target = floating(x, target)
+    check_real_loss("soft_margin_loss", x)
     check_same("soft_margin_loss", x, target)
     return reduced(softplus(-target * x), reduction)
 
@@ -70,6 +72,7 @@ def hinge_loss(
     """
     check_reduction("hinge_loss", reduction)
     x, target = floating(x, target)
+    check_real_loss("hinge_loss", x)
     check_same("hinge_loss", x, target)
     return reduced(relu(margin - target * x), reduction)
 
@@ -95,6 +98,7 @@ def hinge_embedding_loss(
     """
     check_reduction("hinge_embedding_loss", reduction)
     (x,), target = floating(x), as_array(target)
+    check_real_loss("hinge_embedding_loss", x)
     check_same("hinge_embedding_loss", x, target)
     losses = mask(x, target != -1) + mask(clip(margin - x, 0), target != 1)
     return reduced(losses, reduction)
@@ -126,6 +130,7 @@ def margin_ranking_loss(
     """
     check_reduction("margin_ranking_loss", reduction)
     x, y, target = floating(x1, x2, target)
+    check_real_loss("margin_ranking_loss", x)
     check_same("margin_ranking_loss", x, y)
     check_same("margin_ranking_loss", x, target)
     return reduced(clip(margin - target * (x - y), 0), reduction)
@@ -159,6 +164,7 @@ def cosine_embedding_loss(
     name = "cosine_embedding_loss"
     check_reduction(name, reduction)
     (x, y), target = floating(x1, x2), as_array(target)
+    check_real_loss(name, x)
     check_vectors(name, x, y)
     squares = [sum_of(z * z, -1) + 1e-12 for z in (x, y)]
     cosine = sum_of(x * y, -1) / sqrt(squares[0] * squares[1])
@@ -194,6 +200,7 @@ def contrastive_loss(
     """
     check_reduction("contrastive_loss", reduction)
     x, y, target = floating(x1, x2, target)
+    check_real_loss("contrastive_loss", x)
     check_vectors("contrastive_loss", x, y)
     distance = pairwise_distance(x, y, eps=0.0)
     check_same("contrastive_loss", distance, target)
@@ -226,14 +233,17 @@ def triplet_margin_loss(
 
     Raises:
         ShapeError: The shapes do not broadcast, or have different numbers of axes.
-        ArgumentError: There is no such reduction.
+        ArgumentError: There is no such reduction, or the margin is not positive.
 
     >>> a, b, c = np.array([[0.0]]), np.array([[1.0]]), np.array([[1.5]])
     >>> gt.nn.triplet_margin_loss(a, b, c, eps=0.0)
     np.float64(0.5)
     """
     check_reduction("triplet_margin_loss", reduction)
+    if not margin > 0:
+        raise ArgumentError(f"triplet_margin_loss: came margin={margin}; needed a positive number")
     anchor, positive, negative = floating(anchor, positive, negative)
+    check_real_loss("triplet_margin_loss", anchor)
     check_vectors("triplet_margin_loss", anchor, positive, negative)
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)
@@ -318,6 +328,7 @@ def multilabel_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = 
     name = "multilabel_margin_loss"
     check_reduction(name, reduction)
     (x,), target = floating(x), as_indices(target, name)
+    check_real_loss(name, x)
     _rows(name, x, target, per_class=True)
     classes = x.shape[-1]
     check_classes(name, target, classes, -1)
@@ -356,6 +367,7 @@ def multilabel_soft_margin_loss(
     name = "multilabel_soft_margin_loss"
     check_reduction(name, reduction)
     x, target = floating(x, target)
+    check_real_loss(name, x)
     check_same(name, x, target)
     losses = -(target * log_sigmoid(x) + (1 - target) * log_sigmoid(-x))
     losses = weighted(name, losses, weight)

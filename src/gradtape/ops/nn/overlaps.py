@@ -9,7 +9,13 @@ from gradtape.ops.activation import sigmoid
 from gradtape.ops.nn.cross_entropy import cross_entropy
 from gradtape.ops.nn.likelihoods import log_divergence
 from gradtape.ops.nn.losses import logits_entropy
-from gradtape.ops.nn.reduction import check_reduction, check_same, floating, reduced
+from gradtape.ops.nn.reduction import (
+    check_real_loss,
+    check_reduction,
+    check_same,
+    floating,
+    reduced,
+)
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import maximum
 from gradtape.ops.softmax import log_softmax
@@ -75,6 +81,7 @@ def focal_loss(
 def _focal(name: str, x: Any, target: Any, alpha: float, gamma: float, reduction: str) -> Any:
     check_reduction(name, reduction)
     x, target = floating(x, target)
+    check_real_loss(name, x, target)
     check_same(name, x, target)
     wrong = sigmoid(x) * (1 - target) + sigmoid(-x) * target
     losses = logits_entropy(x, target) * wrong**gamma
@@ -90,6 +97,7 @@ def _sums(name: str, x: Any, target: Any) -> tuple[Any, Any, Any]:
     """For each sample, along the first axis: what both have in common, and the size of each."""
     if x.shape != target.shape:
         raise ShapeError(f"{name}: came shapes {x.shape} and {target.shape}; needed the same")
+    check_real_loss(name, x, target)
     axes = tuple(range(min(1, len(x.shape) - 1), len(x.shape)))
     return sum_of(x * target, axes), sum_of(x, axes), sum_of(target, axes)
 

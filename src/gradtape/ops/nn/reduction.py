@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import broadcast_sizes
-from gradtape.errors import ArgumentError, ShapeError
+from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype
 from gradtape.ops.inspection import result_type
+from gradtape.ops.nn.known import known_values
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.typing import ArrayLike
 
@@ -42,6 +43,28 @@ def check_same(name: str, x: Any, target: Any) -> None:
         raise ShapeError(
             f"{name}: came shapes {x.shape} and {target.shape}; needed the same; reshape one of "
             "them, or repeat it with broadcast_to if that is meant"
+        )
+
+
+def check_real_loss(name: str, *arrays: Any) -> None:
+    """Refuse complex numbers, of which none is less than another."""
+    for x in arrays:
+        if x.dtype.kind == "c":
+            raise DTypeError(
+                f"{name}: came {x.dtype}; needed real numbers; use gt.abs, or their parts"
+            )
+
+
+def check_probabilities(name: str, x: Any, what: str) -> None:
+    """Raise for what is no probability, if the values are there to be read; NaN passes."""
+    raw = known_values(x)
+    if raw is None or raw.dtype.kind not in "iuf" or not raw.size:
+        return
+    low, high = raw.min(), raw.max()
+    if low < 0 or high > 1:
+        raise ArgumentError(
+            f"{name}: came {what} of {low if low < 0 else high}; needed numbers from 0 to 1; of "
+            "logits use gt.nn.binary_cross_entropy_with_logits"
         )
 
 

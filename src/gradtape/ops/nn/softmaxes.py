@@ -13,10 +13,10 @@ from gradtape.core.define import general
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops import lowered
 from gradtape.ops.activation import sigmoid
-from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.arguments import as_array, normalize_axis, real_only
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.exponential import log, log1p
-from gradtape.ops.generator import Generator, default_generator
+from gradtape.ops.generator import Generator, source_of
 from gradtape.ops.index import getitem_basic
 from gradtape.ops.join import concatenate
 from gradtape.ops.locate import one_hot
@@ -122,7 +122,7 @@ def gumbel_softmax(
         raise ArgumentError(f"gumbel_softmax: came tau={tau}; needed a positive temperature")
     logits = floats(as_array(logits))
     dim = normalize_axis(dim, len(logits.shape), "gumbel_softmax")
-    source, count = generator or default_generator(), math.prod(logits.shape)
+    source, count = source_of(generator), math.prod(logits.shape)
     # In double precision, so that 0 is as good as never drawn; then the noise would be infinite.
     fractions = random_uniform(shape=logits.shape, dtype=np.dtype(np.float64), **source.take(count))
     noise = astype(-log(clip(-log1p(-fractions), 2.0**-60)), logits.dtype, copy=False)
@@ -203,7 +203,7 @@ def glu(x: ArrayLike, /, dim: int = -1) -> Array:
     >>> gt.nn.glu(np.array([2.0, 4.0, 0.0, 1000.0]))
     array([1., 4.])
     """
-    x = floats(as_array(x))
+    x = real_only("glu", floats(as_array(x)))
     axis = normalize_axis(dim, len(x.shape), "glu")
     if x.shape[axis] % 2:
         raise ShapeError(f"glu: came shape {x.shape}; needed an even size along axis {axis}")

@@ -11,13 +11,15 @@ import numpy as np
 from gradtape.core.define import answers
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
-from gradtape.ops.arguments import as_array
+from gradtape.ops.arguments import as_array, check_real
+from gradtape.ops.arrays.known import values_if_known
 from gradtape.ops.cast import astype, real
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.index import getitem
 from gradtape.ops.join import stack
 from gradtape.ops.product import prod
 from gradtape.ops.shape import reshape
+from gradtape.ops.signal.segments import check_rate
 from gradtape.ops.signal.zpk import (
     Zpk,
     bilinear_zpk,
@@ -52,8 +54,16 @@ def _butterworth(n: int) -> Zpk:
     return np.zeros(0, np.complex128), -np.exp(1j * _angles(n)), 1.0
 
 
+def _check_decibels(name: str, option: str, value: Any) -> None:
+    check_real(name, **{option: value})
+    known = values_if_known(as_array(value))
+    if np.shape(value) or (known is not None and not known > 0):
+        raise ArgumentError(f"{name}: came {option}={value!r}; needed one number above 0")
+
+
 def _chebyshev(n: int, ripple: Any) -> Zpk:
     """With ripples, in decibels, where it lets pass."""
+    _check_decibels("cheby1", "rp", ripple)
     if n == 0:
         return np.zeros(0), np.zeros(0), 10 ** (-ripple / 20)
     square = 10 ** (0.1 * as_array(ripple)) - 1.0
@@ -66,6 +76,7 @@ def _chebyshev(n: int, ripple: Any) -> Zpk:
 
 def _inverse_chebyshev(n: int, attenuation: Any) -> Zpk:
     """With ripples, of so many decibels less, where it does not let pass."""
+    _check_decibels("cheby2", "rs", attenuation)
     if n == 0:
         return np.zeros(0), np.zeros(0), 1.0
     mu = arcsinh(sqrt(10 ** (0.1 * as_array(attenuation)) - 1.0)) / n
@@ -98,6 +109,7 @@ def _frequencies(name: str, Wn: ArrayLike, count: int, analog: bool, fs: Any) ->
     if fs is not None:
         if analog:
             raise ArgumentError(f"{name}: came fs= for an analog filter; it goes with digital ones")
+        check_rate(fs)
         edges = 2 * edges / fs
     if not rising(edges, below=math.inf if analog else 1.0):
         raise ArgumentError(
@@ -298,6 +310,8 @@ def bessel(
 
 
 def _notch(name: str, w0: Any, Q: Any, fs: Any, peak: bool) -> tuple[Array, Array]:
+    check_rate(fs)
+    check_real(name, w0=w0, Q=Q)
     frequency = np.pi * (2 * w0 / fs)
     if not rising(as_array(frequency), below=np.pi):
         raise ArgumentError(f"{name}: came w0={w0}; needed one from 0 to half of the sampling rate")

@@ -15,6 +15,7 @@ from gradtape.ops.index import getitem
 from gradtape.ops.join import concatenate
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import reshape
+from gradtape.ops.signal.segments import check_rate
 from gradtape.ops.signal.zpk import rising
 from gradtape.ops.trigonometric import cos, sinc
 from gradtape.typing import Array, ArrayLike
@@ -88,6 +89,7 @@ def firwin(
     array([0.046221, 0.907557, 0.046221])
     """
     numtaps = operator.index(numtaps)
+    check_rate(2 if fs is None else fs)
     half_rate = (2 if fs is None else fs) / 2
     edges = as_array(cutoff)
     if len(edges.shape) > 1 or 0 in edges.shape or numtaps < 1:

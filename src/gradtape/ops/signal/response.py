@@ -20,6 +20,7 @@ from gradtape.ops.select import where
 from gradtape.ops.shape import reshape
 from gradtape.ops.signal.direct import convolve_over
 from gradtape.ops.signal.filters import sections_of
+from gradtape.ops.signal.segments import check_rate
 from gradtape.typing import Array, ArrayLike
 
 _RATE = 2 * np.pi
@@ -27,6 +28,7 @@ _RATE = 2 * np.pi
 
 def _angles(worN: Any, whole: bool, fs: Any, include_nyquist: bool = False) -> tuple[Any, Any]:
     """Frequencies in radians per sample, and as they are given back."""
+    check_rate(fs)
     if isinstance(worN, int | np.integer) or worN is None:
         end = _RATE if whole else np.pi
         endpoint = include_nyquist and not whole

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradtape.core.advice import named
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.arrays.known import values_if_known
 from gradtape.ops.cast import astype
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.fft.common import real_dtype
@@ -72,8 +74,17 @@ def segments_of(
     return Segments(window, nperseg - noverlap, nfft)
 
 
+def check_rate(fs: Any) -> None:
+    """Refuse a sampling rate that is none: one number above 0 is."""
+    rate = as_array(fs)
+    known = values_if_known(rate)
+    if rate.shape or rate.dtype.kind == "c" or (known is not None and not known > 0):
+        raise named(ArgumentError(f"came fs={fs!r}; needed a sampling rate: one number above 0"))
+
+
 def amplitude_scale(window: Any, fs: Any, density: bool) -> Any:
     """What spectra are divided by: so that they are amplitudes, or roots of densities."""
+    check_rate(fs)
     return sqrt(fs * sum_of(window * window)) if density else sum_of(window)
 
 

@@ -1,0 +1,63 @@
+"""Sparse matrices as containers of their stored numbers, for transforms and for `jit`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape import tree
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ShapeError
+from gradtape.ops.sparse.arrays import SparseArray
+
+
+class _Pattern:
+    """All of a matrix but its numbers: what a compiled function depends on."""
+
+    __slots__ = ("indices", "indptr", "shape", "transposed")
+
+    def __init__(self, matrix: SparseArray) -> None:
+        self.indices = matrix.indices
+        self.indptr = matrix.indptr
+        self.shape = matrix.shape
+        self.transposed = matrix.transposed
+
+    def __hash__(self) -> int:
+        # The places would take as long as comparing them, which happens seldom.
+        return hash((self.shape, len(self.indices), self.transposed))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Pattern)
+            and hash(self) == hash(other)
+            and _same(self.indices, other.indices)
+            and _same(self.indptr, other.indptr)
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.shape} with {len(self.indices)} stored"
+
+
+def _same(x: Any, y: Any) -> bool:
+    return x is y or np.array_equal(x, y)
+
+
+def _numbers(matrix: SparseArray) -> tuple[Any, ...]:
+    return (matrix.data,), _Pattern(matrix), ("data",)
+
+
+def _matrix(pattern: _Pattern, leaves: Any) -> SparseArray:
+    (data,) = leaves
+    stored = len(pattern.indices)
+    if isinstance(data, Tensor | np.ndarray) and tuple(data.shape) != (stored,):
+        raise ShapeError(
+            f"SparseArray: came stored numbers of shape {tuple(data.shape)}; needed ({stored},); "
+            "a transform that adds or takes an axis, as vmap and jacobian do, is given the numbers "
+            "s.data, and a matrix is made of them inside by s.with_data(data)"
+        )
+    shape = pattern.shape[::-1] if pattern.transposed else pattern.shape
+    return SparseArray(data, pattern.indices, pattern.indptr, shape, pattern.transposed)
+
+
+tree.register(SparseArray, _numbers, _matrix)
