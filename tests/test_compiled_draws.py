@@ -1,5 +1,7 @@
 """Random numbers in compiled functions: others at each call, and the same as in eager code."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -88,3 +90,10 @@ def test_batches_of_compiled_coins():
     for function in (gt.vmap(coins), gt.jit(gt.vmap(coins))):
         gt.manual_seed(18)
         np.testing.assert_array_equal(function(p), expected)
+
+
+def test_compiled_functions_do_not_read_the_state_of_what_is_outside():
+    outside = gt.random.Generator(9)
+    copied = gt.jit(lambda x: x + gt.randn(2, generator=copy.deepcopy(outside)))
+    with pytest.raises(WriteError, match="reads the state of a random generator from outside"):
+        copied(np.zeros(2))

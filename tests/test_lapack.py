@@ -130,3 +130,10 @@ def test_small_and_large_matrices(size: int) -> None:
 def test_without_numpys_library(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lapack, "_library", lambda: None)
     assert lapack.numpy_routine("trtrs", dtype) is None
+
+
+@pytest.mark.parametrize("size", [5, 150])
+def test_numbers_in_the_other_byte_order(size: int) -> None:
+    x = matrix("float64", size, size) + 30 * np.eye(size)
+    for function in (gt.linalg.inv, lambda x: gt.linalg.lu_factor(x)[0]):
+        np.testing.assert_array_equal(function(x.astype(">f8")), function(x))

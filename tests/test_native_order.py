@@ -329,3 +329,13 @@ def test_parts_are_views_of_what_is_computed() -> None:
     assert_close(
         gt.jit(lambda x: np.split(x, [0, 3, 3], axis=0))(x), np.split(x, [0, 3, 3], axis=0)
     )
+
+
+@pytest.mark.parametrize("way", [lambda f: f, gt.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_gradients_of_products_that_overflow_on_the_way(way: Function, dtype: Any) -> None:
+    # What comes after the small factors is too large by itself; all products so far are not.
+    exponents = np.r_[np.full(60, -3), np.full(115, 3)] if dtype == np.float64 else [-1, 1, 1] * 30
+    x = 10.0 ** np.sort(np.asarray(exponents, dtype))
+    got = way(gt.grad(lambda x: gt.cumprod(x)[-1]))(x)
+    np.testing.assert_allclose(got, np.prod(x) / x, rtol=200 * np.finfo(dtype).eps)

@@ -145,3 +145,11 @@ def test_grids_of_large_images_in_any_layout(mode: str, rng: Any) -> None:
     for by_x, by_grid in slopes:
         np.testing.assert_allclose(by_x, np.concatenate([g[0] for g in own], 1), atol=1e-12)
         np.testing.assert_allclose(by_grid, sum(g[1] for g in own), atol=1e-9)
+
+
+def test_padding_by_a_constant_that_has_a_gradient() -> None:
+    def padded(c: Any) -> Any:
+        return np.sum(gt.nn.pad(np.ones(3), (1, 2), "constant", c) ** 2)
+
+    np.testing.assert_allclose(gt.grad(padded)(2.5), 15.0)
+    np.testing.assert_allclose(gt.jit(gt.grad(padded))(2.5), 15.0)

@@ -249,8 +249,24 @@ def test_integers_and_other_dtypes(planes: Planes) -> None:
 def test_sizes_that_change_all_the_time_are_left_to_numpy(
     planes: Planes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planes._programs, "_most", 5)
+    monkeypatch.setattr("gradtape.compiler.planes._MOST_SIZES", 5)
+    monkeypatch.setattr("gradtape.compiler.planes._MOST_CHEAP", 3)
     for n in range(10):
         x = gt.Tensor(np.ones((1, 1, 200, 200 + n)))
         assert gt.nn.avg_pool2d(x, 2).shape == (1, 1, 100, (200 + n) // 2)
-    assert len(planes._programs.made) == 5
+        assert gt.max(x, 2).shape == (1, 1, 200 + n)
+    assert len(planes._programs.made) == 5 + 3
+
+
+def test_statistics_of_a_captured_batch_are_read_at_each_call() -> None:
+    batch = gt.tensor(images())
+
+    def mean(w: Any) -> Any:
+        mean, var = np.zeros(16), np.ones(16)
+        return gt.nn.batch_norm(batch, mean, var, training=True, return_statistics=True)[1] * w
+
+    compiled = gt.jit(mean)
+    for _ in range(2):
+        np.testing.assert_allclose(compiled(2.0), np.asarray(mean(2.0)), rtol=1e-12)
+        batch[...] = np.asarray(batch.detach()) + 5
+    assert isinstance(mean(2.0), gt.Tensor)

@@ -263,3 +263,8 @@ def test_the_dtype_of_vectors() -> None:
     assert gt.stats.multivariate_normal.entropy(cov=np.eye(2, dtype=np.float32)).dtype == np.float32
     assert gt.stats.dirichlet.pdf(single[0], single[0]).dtype == np.float32
     assert gt.stats.multinomial.pmf(single * 4, 4, single).dtype == np.float32
+
+
+def test_a_frozen_distribution_has_the_name_of_its_own():
+    assert gt.stats.norm(0.0, 2.0).name == "norm"
+    assert not hasattr(gt.stats.norm(0.0, 2.0), "no_such_thing")

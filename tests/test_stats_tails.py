@@ -306,3 +306,11 @@ def test_modes_agree(name: str, shapes: tuple[float, ...]) -> None:
                 _, forward = gt.jvp(function, tuple(args), tangents)
                 np.testing.assert_allclose(forward, expected[i], rtol=1e-9, atol=1e-300)
                 np.testing.assert_allclose(compiled[i], expected[i], rtol=1e-9, atol=1e-300)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_tails_of_cauchy_far_out(dtype: Any) -> None:
+    x, scale = dtype(1e30 if dtype is np.float32 else 1e200), dtype(1.25)
+    for function, sign in ((gt.stats.cauchy.logsf, 1), (gt.stats.cauchy.logcdf, -1)):
+        by_x, by_scale = gt.grad(function, (0, 2))(sign * x, dtype(0), scale)
+        np.testing.assert_allclose((by_x * x, by_scale), (-sign, 1 / scale), rtol=1e-6)

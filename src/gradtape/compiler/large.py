@@ -20,7 +20,7 @@ import numpy as np
 from gradtape.compiler.large_rules import RuleKernels
 from gradtape.compiler.launch import Bounded, Compiled, Launch, constant_of, in_line, signature
 from gradtape.compiler.planes import Planes
-from gradtape.compiler.runtime import copies, pool
+from gradtape.compiler.runtime import copies, layouts, pool
 from gradtape.compiler.tiling import TILE, Call, Tiling, rows_of_part
 from gradtape.core.aval import aval_of
 from gradtape.core.call import call
@@ -31,6 +31,8 @@ from gradtape.ops.shape import broadcast_to
 
 # A reduction of everything is one of rows of so many elements first.
 _PART = 4096
+# In bytes: the most that glibc learns from is 32 MB.
+_COMES_AND_GOES = 31 << 20
 
 
 class Kernels:
@@ -41,6 +43,9 @@ class Kernels:
         self.pull = RuleKernels(self.compiled)
         self.planes = Planes()
         self._launches = Bounded()
+        # Dropped at once, and never touched: the C library of Linux learns that arrays of this size
+        # come and go, and no longer hands memory back that the next call of an op needs again.
+        np.empty(_COMES_AND_GOES, np.uint8)
 
     def forward(self, op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """The result of an op, or `NotImplemented`."""
@@ -148,6 +153,10 @@ class Kernels:
     def copy_into(self, target: Any, source: Any) -> None:
         """Copy an array into another one; both are contiguous and of the same size and dtype."""
         copies.copy(target, source)
+
+    def copied_into(self, target: Any, source: Any) -> bool:
+        """Copy an array into one of another layout, of the same shape and dtype; False if not."""
+        return layouts.copied_into(target, source)
 
     def copied(self, array: Any) -> Any:
         """A copy of an array with its elements in order, or `NotImplemented`.

@@ -162,20 +162,19 @@ class Variants:
         made: All of it, by what it was made for.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self) -> None:
         self.made: dict[Hashable, Any] = {}
-        self._most = most
         self._counts: dict[Op, int] = {}
         self._lock = threading.Lock()
 
-    def find(self, op: Op, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What there is for a key, made if need be; None after too many others of the op."""
+    def find(self, op: Op, key: Hashable, make: Callable[[], Any], most: int) -> Any:
+        """What there is for a key, made if need be; None after so many others of the op."""
         if key in self.made:  # nothing is ever taken out
             return self.made[key]
         with self._lock:
             if key not in self.made:
                 count = self._counts[op] = self._counts.get(op, 0) + 1
-                if count > self._most:
+                if count > most:
                     return None
                 self.made[key] = make()
             return self.made[key]
@@ -185,7 +184,7 @@ class Compiled:
     """The kernels of tiles of this process."""
 
     def __init__(self) -> None:
-        self.kernels = Variants(MOST_VARIANTS)
+        self.kernels = Variants()
 
     def launch(
         self,
@@ -213,7 +212,8 @@ class Compiled:
         def make() -> Kernel | None:
             return Kernel.of(spread, call.avals(tiling), tiling.rows, op.name)
 
-        kernel = self.kernels.find(op, (op, tiling.rows, call.kinds, *key), make)
+        key = (op, tiling.rows, call.kinds, *key)
+        kernel = self.kernels.find(op, key, make, MOST_VARIANTS)
         return None if kernel is None else Launch(kernel, call, tiling, shapes)
 
 

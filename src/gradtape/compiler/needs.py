@@ -8,8 +8,8 @@ from collections.abc import Iterable
 class Needs:
     """Things by their numbers, and per thing all that it needs, as bits of one integer.
 
-    To search a graph at each question would take a time that grows with the square of a program's
-    length; unrolled loops have thousands of groups.
+    Unrolled loops have thousands of groups: to search the graph at each question took most of the
+    time to compile them; to go through a list of integers at each note does not.
     """
 
     def __init__(self) -> None:

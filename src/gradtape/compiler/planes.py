@@ -15,7 +15,6 @@ import numpy as np
 
 from gradtape.compiler.launch import Variants
 from gradtape.compiler.program import Program
-from gradtape.compiler.runtime import layouts
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.call import call
 from gradtape.core.large import copied
@@ -27,8 +26,10 @@ from gradtape.ops.shape import broadcast_to
 
 # So many sizes of one op are worth it; a size that is another one at each call is not.
 _MOST_SIZES = 128
-# Kinds of ops that take as little time as the copy of an array that is not in order.
+# Kinds of ops that take as little time as the copy of an array that is not in order, and a small
+# part of the time it takes to compile them: a program has few sizes of these, or it is no gain.
 _CHEAP = ("elementwise", "reduction")
+_MOST_CHEAP = 32
 
 
 class _Compiled(NamedTuple):
@@ -49,7 +50,7 @@ class Planes:
     """All programs of this process for whole arrays."""
 
     def __init__(self) -> None:
-        self._programs = Variants(_MOST_SIZES)
+        self._programs = Variants()
 
     def forward(self, op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """The result of an op, or `NotImplemented`."""
@@ -91,10 +92,6 @@ class Planes:
         made = self._run(key, op, function, arrays, layout)
         return NotImplemented if made is None else made
 
-    def copied_into(self, target: Any, source: Any) -> bool:
-        """Copy an array into one of another layout, of the same shape and dtype; False if not."""
-        return layouts.copied_into(target, source)
-
     def _run(
         self,
         key: Hashable,
@@ -104,7 +101,8 @@ class Planes:
         layout: _Layout,
     ) -> list[Any] | None:
         """The results of a function of arrays as they lie in memory; None if it has no code."""
-        given = [layout.elements(x, copy=op.kind not in _CHEAP) for x in arrays]
+        cheap = op.kind in _CHEAP
+        given = [layout.elements(x, copy=not cheap) for x in arrays]
         if any(x is None for x in given):
             return None
         avals = [layout.aval(x) for x in arrays]
@@ -113,7 +111,12 @@ class Planes:
             hash(key)
         except TypeError:  # a parameter that is no key
             return None
-        compiled = self._programs.find(op, key, lambda: _compiled(function, given, avals, op.name))
+        compiled = self._programs.find(
+            op,
+            key,
+            lambda: _compiled(function, given, avals, op.name),
+            _MOST_CHEAP if cheap else _MOST_SIZES,
+        )
         if compiled is None:
             return None
         made = iter(compiled.program(*given, *compiled.tables))

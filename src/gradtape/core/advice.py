@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 
 from gradtape.errors import ConversionError, DTypeError, ShapeError
 
-_HELPERS = "gradtape.ops.arguments"
+# Their functions stand between the one that was called and what it computes.
+_HELPERS = ("gradtape.ops.arguments", "gradtape.ops.methods", "gradtape.core.entry")
 E = TypeVar("E", bound=Exception)
 
 # Their functions call each other: the first one called is the one the user knows.
@@ -174,7 +175,7 @@ def named(error: E, name: str | None = None) -> E:
 def _own_name(frames: list[FrameType]) -> str | None:
     """The first function of gradtape that was called, and that people know."""
     own = (frame for frame in frames if _package(frame) == "gradtape")
-    names = (f.f_code.co_name for f in own if f.f_globals["__name__"] != _HELPERS)
+    names = (f.f_code.co_name for f in own if f.f_globals["__name__"] not in _HELPERS)
     return next((name for name in names if name.isidentifier() and name[0] != "_"), None)
 
 

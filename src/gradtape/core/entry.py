@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-import sys
+import os
 from collections.abc import Callable, Collection, Sequence
 from types import FunctionType, TracebackType
 from typing import Any, TypeVar
@@ -45,12 +45,13 @@ _KINDS: tuple[tuple[type[Exception], type[GradtapeError]], ...] = (
     (AttributeError, DTypeError),
     (ValueError, ArgumentError),
     (KeyError, ArgumentError),
-    (ArithmeticError, ArgumentError),
-    (RuntimeError, ArgumentError),
+    (ZeroDivisionError, ArgumentError),
+    (OverflowError, ArgumentError),
 )
 # Where families are, by how the names of modules begin and how many parts they have at least.
 # Ops that every program loads (`gradtape.ops.reduce`) are none: of their calls each part counts.
 _FAMILIES = {"gradtape.ops.": 4, "gradtape.autodiff.": 3}
+_PYTHONS = (os.path.dirname(os.__file__), "<frozen")
 _NOT_USERS = ("gradtape", "numpy", "scipy", "opt_einsum", "ml_dtypes", "cupy")
 
 
@@ -90,9 +91,12 @@ def _with_door(function: F) -> F:
             return function(*args, **kwargs)
         except Exception as error:
             better = explained(function, args, kwargs, error)
-            if better is error:
-                raise
-            raise better from error
+            try:
+                if better is error:
+                    raise
+                raise better from error
+            finally:
+                del better  # its traceback holds this frame
 
     return opened  # type: ignore[return-value]
 
@@ -109,17 +113,21 @@ def explained(
         # What is said of anything that is to become an array does not know for whom.
         nameless = type(error) in (DTypeError, ShapeError) and str(error).startswith("came ")
         return type(error)(f"{function.__name__}: {error}") if nameless else error
-    hidden = error.__cause__ or error.__context__
-    if isinstance(hidden, GradtapeError):
-        return hidden  # NumPy wraps what tensors say about their conversion
-    kind = next((ours for theirs, ours in _KINDS if isinstance(error, theirs)), None)
     traceback = error.__traceback__ and error.__traceback__.tb_next
-    if isinstance(error, RecursionError | NotImplementedError) or kind is None:
+    if _is_users(traceback):
+        return error
+    hidden = error.__cause__ or error.__context__
+    # NumPy wraps what tensors say about their conversion. What is being handled further out, while
+    # this happened, went through the code that handles it.
+    if isinstance(hidden, GradtapeError) and not _is_users(hidden.__traceback__):
+        return hidden
+    kind = next((ours for theirs, ours in _KINDS if isinstance(error, theirs)), None)
+    if type(error) is RuntimeError:  # not its subclasses, which say more
+        kind = ArgumentError
+    if kind is None:
         return error
     if traceback is None:
         return _of_signature(function, kwargs, error)
-    if _is_users(traceback):
-        return error
     name = function.__name__
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
@@ -148,8 +156,10 @@ def _of_signature(
 def _is_users(traceback: TracebackType | None) -> bool:
     """Whether a call went through code of somebody else's, whose errors are theirs."""
     while traceback is not None:
-        package = str(traceback.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-        if package not in _NOT_USERS and package not in sys.stdlib_module_names:
+        frame = traceback.tb_frame
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        # By the file: one of the user's may have the name of a module of Python's.
+        if package not in _NOT_USERS and not frame.f_code.co_filename.startswith(_PYTHONS):
             return True
         traceback = traceback.tb_next
     return False
@@ -264,7 +274,7 @@ _ANNOTATIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "str": (lambda x: isinstance(x, str), "one of the words it knows"),
     "None": (lambda x: x is None, "None"),
     "dtype": (_is_dtype, "a dtype such as gt.float32"),
-    "Generator": (lambda x: type(x).__name__ == "Generator", "a gt.random.Generator"),
+    "Generator": (lambda x: type(x).__module__.startswith("gradtape."), "a gt.random.Generator"),
     "Callable": (callable, "a function"),
     "ArrayLike": (_is_array, "an array of numbers"),
     "Array": (_is_array, "an array of numbers"),

@@ -89,7 +89,7 @@ def copied(array: Any) -> Any:
         if out is not NotImplemented:
             return out
         out = np.empty(array.shape, array.dtype)
-        if registry.kernels.planes.copied_into(out, array):
+        if registry.kernels.copied_into(out, array):
             return out
     return np.array(array, order="C")
 
@@ -103,7 +103,7 @@ def copy_into(target: Any, source: Any) -> None:
         if whole and plain:
             kernels.copy_into(target, source)
             return
-        if plain and kernels.planes.copied_into(target, source):
+        if plain and kernels.copied_into(target, source):
             return
     np.copyto(target, source)
 

@@ -69,10 +69,9 @@ def normalize_axes(axis: Axis, ndim: int, name: str) -> tuple[int, ...]:
 
 
 def as_integer(value: Any, name: str, option: str) -> int:
-    """An integer given as `option`, checked; neither 2.5 is one, nor 2.0, nor True."""
+    """An integer given as `option`, checked; 2.0 is none."""
     try:
-        if type(value) is not bool:
-            return operator.index(value)
+        return operator.index(value)
     except TypeError as error:
         if isinstance(error, GradtapeError):
             raise
@@ -100,7 +99,8 @@ def _short(value: Any) -> str:
 
 def as_shape(shape: Shape, name: str) -> tuple[int, ...]:
     """A size or a sequence of sizes as a tuple, checked."""
-    sizes = shape if isinstance(shape, Sequence | np.ndarray) else (shape,)
+    several = isinstance(shape, Sequence) or (isinstance(shape, np.ndarray) and shape.ndim > 0)
+    sizes: Any = shape if several else (shape,)
     try:
         result = tuple([operator.index(size) for size in sizes])
     except TypeError as error:

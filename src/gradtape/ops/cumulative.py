@@ -13,7 +13,9 @@ from gradtape.core.define import general, linear, public
 from gradtape.core.lowering import Scan
 from gradtape.ops.arguments import as_array, normalize_axis, refuse
 from gradtape.ops.cast import astype, conj_if_complex
+from gradtape.ops.comparison import isfinite
 from gradtape.ops.recurrence import backwards, previous, recurrence
+from gradtape.ops.select import where
 from gradtape.ops.shape import ravel
 from gradtape.typing import Array, ArrayLike
 
@@ -82,19 +84,31 @@ def cumsum(
 # ---- cumprod ------------------------------------------------------------------------------------
 
 
-# out[k] = out[k − 1]·x[k]; d out[k] = out[k − 1]·dx[k] + x[k]·d out[k − 1]: without a division, so
-# that zeros are elements like any other
-_cumprod = general(
+def _cumprod_forward(xp: Any, x: Any, axis: int, reverse: bool) -> Any:
+    if not reverse:
+        return x.cumprod(axis)
+    backwards = (slice(None),) * axis + (slice(None, None, -1),)
+    return x[backwards].cumprod(axis)[backwards]
+
+
+def _cumprod_vjp(ct: Any, out: Any, x: Any, axis: int, reverse: bool) -> Any:
+    # out[i − 1]·Σⱼ ct[j]·Π x[k] over i < k ≤ j: without a division, so that zeros are elements like
+    # any other. Where the products of what comes later overflow, Σⱼ ct[j]·out[j]/x[i] over j ≥ i.
+    before = conj_if_complex(previous(out, axis, reverse, 1))
+    direct = backwards(ct, x, axis, reverse) * before
+    divided = _cumsum(ct * conj_if_complex(out), axis=axis, reverse=not reverse)
+    divided = divided / conj_if_complex(where(x == 0, 1, x))
+    return where(isfinite(direct), direct, divided)
+
+
+# out[k] = out[k − 1]·x[k]; d out[k] = out[k − 1]·dx[k] + x[k]·d out[k − 1]
+cumulative_product: Callable[..., Any] = general(
     "cumprod",
-    lambda xp, x, axis: x.cumprod(axis),
+    _cumprod_forward,
     infer=_infer,
-    vjps=(
-        lambda ct, out, x, axis: (
-            backwards(ct, x, axis, False) * conj_if_complex(previous(out, axis, False, 1))
-        ),
-    ),
-    jvp=lambda tangents, out, x, axis: recurrence(
-        tangents[0] * previous(out, axis, False, 1), x, axis=axis, reverse=False
+    vjps=(_cumprod_vjp,),
+    jvp=lambda tangents, out, x, axis, reverse: recurrence(
+        tangents[0] * previous(out, axis, reverse, 1), x, axis=axis, reverse=reverse
     ),
     batch=batch_along_axis,
     lower=Scan("multiply"),
@@ -120,5 +134,5 @@ def cumprod(
     array([1., 2., 6.])
     """
     x, axis = _prepared("cumprod", x, axis, dtype, unsupported)
-    out = _cumprod(x, axis=axis)
+    out = cumulative_product(x, axis=axis, reverse=False)
     return out if dtype is None else astype(out, dtype, copy=False)

@@ -90,18 +90,14 @@ class Generator:
     @property
     def state(self) -> tuple[Key, int]:
         """Key and offset: all there is to it. Setting it goes back there."""
+        self._refuse_in_trace("reads the state of")
         with self._lock:
             return self._known_key(), self._offset
 
     @state.setter
     def state(self, state: tuple[Key, int]) -> None:
         key, offset = _checked_state(state)
-        if not self._is_of_trace() and _trace_in_progress() is not None:
-            raise WriteError(
-                "jit: the function seeds a random generator from outside of it; that would only "
-                "happen while it is traced. Seed it outside, or make a gt.random.Generator(seed) "
-                "inside and draw from that"
-            )
+        self._refuse_in_trace("seeds")
         with self._lock:
             self._key, self._offset, self._fixed = key, offset, True
 
@@ -112,6 +108,14 @@ class Generator:
         if self._key is None:
             self._key = _words_of(np.random.SeedSequence())
         return self._key
+
+    def _refuse_in_trace(self, does: str) -> None:
+        if not self._is_of_trace() and _trace_in_progress() is not None:
+            raise WriteError(
+                f"jit: the function {does} a random generator from outside of it; that would only "
+                "happen while it is traced. Do it outside, or make a gt.random.Generator(seed) "
+                "inside and draw from that"
+            )
 
     def _is_of_trace(self) -> bool:
         """Whether it was made by the function that is being traced."""

@@ -93,9 +93,12 @@ def _method(name: str) -> Callable[..., Any]:
             if advice is not None:
                 raise UnsupportedError(f"{name}: came {', '.join(kwargs)}; {advice}") from None
             better = explained(functions[name], (self, *args), kwargs, error)
-            if better is error:
-                raise
-            raise better from error
+            try:
+                if better is error:
+                    raise
+                raise better from error
+            finally:
+                del better  # its traceback holds this frame
 
     method.__name__ = name
     method.__doc__ = f"See `gt.{name}`."

@@ -16,8 +16,10 @@ from gradtape.core.op import infer_like, registry
 from gradtape.ops.arguments import masked
 from gradtape.ops.arithmetic import multiply
 from gradtape.ops.cast import astype, conj_if_complex
+from gradtape.ops.cumulative import cumulative_product
 from gradtape.ops.index import part_of
 from gradtape.ops.join import concatenate, stack
+from gradtape.ops.recurrence import previous
 from gradtape.ops.reduce import (
     Axes,
     accumulated,
@@ -60,9 +62,11 @@ def _others_forward(xp: Any, x: Any, axis: Axes) -> Any:
             others = product / lanes
     if _divides(xp, product, lanes):
         return _unlanes(others, x.shape, axis)
-    before, after = xp.ones_like(lanes), xp.ones_like(lanes)
-    before[..., 1:] = lanes[..., :-1].cumprod(-1)
-    after[..., :-1] = lanes[..., :0:-1].cumprod(-1)[..., ::-1]
+    last = lanes.ndim - 1
+    before, after = (
+        previous(cumulative_product(lanes, axis=last, reverse=reverse), last, reverse, 1)
+        for reverse in (False, True)
+    )
     return _unlanes(before * after, x.shape, axis)
 
 

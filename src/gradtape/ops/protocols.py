@@ -138,9 +138,12 @@ def _array_function(
         return adapter(args, kwargs)
     except Exception as error:
         better = explained(adapter.function, args, kwargs, error)
-        if better is error:
-            raise
-        raise better from error
+        try:
+            if better is error:
+                raise
+            raise better from error
+        finally:
+            del better  # its traceback holds this frame
 
 
 def install() -> None:

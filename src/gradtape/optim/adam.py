@@ -43,7 +43,7 @@ class Adam(Optimizer):
         weight_decay: float = 0.0,
     ) -> None:
         super().__init__(params, lr=lr)
-        pair = betas if isinstance(betas, tuple | list) else ()
+        pair = betas if isinstance(betas, tuple | list | np.ndarray) else ()
         shares = [as_number(beta, "Adam", "betas") for beta in pair]
         if not (len(shares) == 2 and all(0 <= share < 1 for share in shares)):
             raise ArgumentError(f"Adam: came betas={betas}; needed two numbers in [0, 1)")

@@ -57,7 +57,7 @@ def copied_into(target: Any, source: Any) -> bool:
     if own is other:
         kind, claimed = "rows", own.size * item
         sizes = (claimed, 0, 0, 0)
-    elif item in _ITEMS:
+    elif item in _ITEMS and not any(x.ctypes.data % item for x in (target, source)):
         width = _LINE // item
         kind, claimed = f"blocks{item}", width * other.size * item
         sizes = (own.size, other.size, other.source, own.target)

@@ -50,12 +50,13 @@ def scipy_linalg() -> Any:
 def numpy_routine(name: str, dtype: Any) -> Callable[..., Any] | None:
     """A routine of LAPACK in NumPy's library; None if it is not to be found there."""
     wrapper = _WRAPPERS.get(name)
-    letter = _LETTERS.get(np.dtype(dtype).name)
+    dtype = np.dtype(dtype).newbyteorder("=")  # into which what comes is copied
+    letter = _LETTERS.get(dtype.name)
     library = _library()
     if wrapper is None or letter is None or library is None:
         return None
     routine = getattr(library, f"scipy_{letter}{name}_64_", None)
-    return None if routine is None else functools.partial(wrapper, routine, np.dtype(dtype))
+    return None if routine is None else functools.partial(wrapper, routine, dtype)
 
 
 @functools.cache

@@ -321,7 +321,7 @@ _inv_by_numpy = evaluated_by("inv", "inv", SINGULAR)
 
 
 def _inv_forward(xp: Any, x: Any) -> Any:
-    if xp is not np or x.shape[-1] < _LARGE or x.dtype.kind not in "fc" or x.dtype.itemsize < 4:
+    if xp is not np or x.shape[-1] < _LARGE or x.dtype.char not in "fdFD":
         return _inv_by_numpy(xp, x)
     return over_stack(_inverted, x)
 

@@ -13,6 +13,7 @@ from gradtape.core.call import evaluate
 from gradtape.core.large import LARGE
 from gradtape.core.lowering import Composite
 from gradtape.core.op import Op
+from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ConversionError, ShapeError
 from gradtape.ops.cast import astype, stop_gradient
@@ -58,13 +59,15 @@ _MOMENTS = Op(
 def _moments(x: Any, axes: Axes) -> tuple[Any, Any]:
     """Mean and variance of each channel over a batch; nothing of it is recorded."""
     array = x.value if type(x) is Tensor else x
-    plain = type(array) is np.ndarray and array.shape == x.shape and array.dtype.char in "fd"
+    # Modes, such as the trace of a compiled function, have to see what is read.
+    plain = type(array) is np.ndarray and array.dtype.char in "fd" and STATE.get().plain
     if not plain or array.size < LARGE:
         fixed = stop_gradient(x)
         return mean(fixed, axes), var(fixed, axes, correction=1)
     if lies_with_channels_last(array):
         array, axes = np.moveaxis(array, 1, -1).reshape(-1, array.shape[1]), (0,)
-    return tuple(evaluate(_MOMENTS, (array,), {"axis": axes}))
+    m, v = evaluate(_MOMENTS, (array,), {"axis": axes})
+    return (Tensor(m), Tensor(v)) if type(x) is Tensor else (m, v)
 
 
 def _moved(running: Any, now: Any, momentum: float) -> Any:

@@ -6,17 +6,18 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.nn.resample import Map, resample
-from gradtape.ops.pad import crop, pad_constant
+from gradtape.ops.pad import crop, pad as pad_of_numpy, pad_constant
 from gradtape.typing import Array, ArrayLike
 
 _MODES = ("constant", "reflect", "replicate", "circular")
 
 
 def pad(
-    x: ArrayLike, /, pad: Sequence[int], mode: str = "constant", value: float | None = None
+    x: ArrayLike, /, pad: Sequence[int], mode: str = "constant", value: ArrayLike | None = None
 ) -> Array:
     """The array with elements added at the ends of its last axes.
 
@@ -28,7 +29,7 @@ def pad(
             constant mode, negative numbers cut off.
         mode: What to add: "constant", "reflect" (mirrored without the end), "replicate" (the end),
             "circular" (from the other end).
-        value: The constant; None is 0.
+        value: The constant; None is 0. The result has a gradient by it if it is a tensor.
 
     Raises:
         ShapeError: There are fewer axes, or an axis is too short for what is added.
@@ -66,7 +67,7 @@ def _pairs(numbers: Any) -> list[tuple[int, int]]:
     return list(zip(values[::2], values[1::2], strict=True))[::-1]
 
 
-def _constant(x: Array, pairs: list[tuple[int, int]], value: float) -> Array:
+def _constant(x: Array, pairs: list[tuple[int, int]], value: Any) -> Array:
     every = [(0, 0)] * (len(x.shape) - len(pairs)) + pairs
     cut = tuple((max(-before, 0), max(-after, 0)) for before, after in every)
     added = tuple((max(before, 0), max(after, 0)) for before, after in every)
@@ -75,6 +76,8 @@ def _constant(x: Array, pairs: list[tuple[int, int]], value: float) -> Array:
         raise ShapeError(f"pad: came pad {pairs} for shape {x.shape}; it cuts off more than all")
     if any(pair != (0, 0) for pair in cut):
         x = crop(x, widths=cut)
+    if isinstance(value, Tensor):
+        return pad_of_numpy(x, added, constant_values=value)
     return pad_constant(x, widths=added, fill=value)
 
 

@@ -23,14 +23,18 @@ class _Pattern:
         self.shape = matrix.shape
         self.transposed = matrix.transposed
 
+    @property
+    def _form(self) -> tuple[Any, ...]:
+        return self.shape, len(self.indices), self.transposed
+
     def __hash__(self) -> int:
         # The places would take as long as comparing them, which happens seldom.
-        return hash((self.shape, len(self.indices), self.transposed))
+        return hash(self._form)
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, _Pattern)
-            and hash(self) == hash(other)
+            and self._form == other._form
             and _same(self.indices, other.indices)
             and _same(self.indptr, other.indptr)
         )

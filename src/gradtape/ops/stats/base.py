@@ -156,11 +156,12 @@ class Frozen:
         self.distribution = distribution
         self.parameters = parameters
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name: str) -> Any:
         # A copy asks for names of Python's before it has any of its own.
         if name.startswith("_") or "distribution" not in self.__dict__:
             raise AttributeError(name)
-        return functools.partial(getattr(self.distribution, name), **self.parameters)
+        found = getattr(self.distribution, name)
+        return functools.partial(found, **self.parameters) if callable(found) else found
 
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value}" for name, value in self.parameters.items())

@@ -170,11 +170,21 @@ def _cauchy_tail_quantile(q: Any) -> Any:
     return where(lower, outer, where(upper, -outer, inner))
 
 
+def _cauchy_log_tail(z: Any) -> Any:
+    """The logarithm of the probability of more than z; far out that is 1/(π·z)."""
+    far, below = 1e-8 * z > 1, z < 0
+    near = log(arctan2(1.0, where(far | below, 1.0, z)) / math.pi)
+    bulk = log1p(-arctan2(1.0, where(below, -z, 1.0)) / math.pi)
+    return where(far, -LOG_PI - log(where(far, z, 1.0)), where(below, bulk, near))
+
+
 cauchy = Continuous(
     "cauchy",
     logpdf=lambda z: -LOG_PI - log1p_square(z),
     cdf=lambda z: arctan2(1.0, -z) / math.pi,
     sf=lambda z: arctan2(1.0, z) / math.pi,
+    logcdf=lambda z: _cauchy_log_tail(-z),
+    logsf=_cauchy_log_tail,
     ppf=lambda q: -_cauchy_tail_quantile(q),
     isf=_cauchy_tail_quantile,
     mean=math.nan,
