@@ -117,21 +117,23 @@ def evaluate(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         raise explain(op, error, operands) from None
 
 
-_KINDS: tuple[tuple[type[Exception], type[GradtapeError]], ...] = (
+Kinds = tuple[tuple[type[Exception], type[GradtapeError]], ...]
+# What is raised in place of errors of NumPy; for a wrong value it depends on what was called.
+KINDS: Kinds = (
     (np.linalg.LinAlgError, LinAlgError),
     (np.exceptions.AxisError, AxisError),
     (IndexError, IndexingError),
     (TypeError, DTypeError),
     (AttributeError, DTypeError),  # what NumPy says of elements that are objects
-    (ValueError, ShapeError),
 )
+_KINDS_OF_OPS: Kinds = (*KINDS, (ValueError, ShapeError))
 
 
 def explain(op: Op, error: Exception, operands: Sequence[Any]) -> Exception:
     """The error to raise instead of one of the array module: names the op and what came."""
     if isinstance(error, GradtapeError):
         return error
-    for kind, replacement in _KINDS:
+    for kind, replacement in _KINDS_OF_OPS:
         if isinstance(error, kind):
             came = ", ".join(str(aval_of(operand)) for operand in operands)
             return replacement(f"{op.name}: came {came}; {error}")

@@ -15,21 +15,19 @@ import operator
 import os
 from collections.abc import Callable, Collection, Sequence
 from types import FunctionType, TracebackType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of
+from gradtape.core.call import KINDS, Kinds
 from gradtape.core.spellings import KEYWORDS, keyword_advice
 from gradtape.core.tensor import Tensor, as_value, is_extended_float
 from gradtape.errors import (
     ArgumentError,
-    AxisError,
     DTypeError,
     GradtapeError,
-    IndexingError,
-    LinAlgError,
     ShapeError,
     UnsupportedError,
 )
@@ -37,12 +35,8 @@ from gradtape.errors import (
 F = TypeVar("F", bound=Callable[..., Any])
 
 # What is raised in place of errors that say nothing of the function; others are left alone.
-_KINDS: tuple[tuple[type[Exception], type[GradtapeError]], ...] = (
-    (np.linalg.LinAlgError, LinAlgError),
-    (np.exceptions.AxisError, AxisError),
-    (IndexError, IndexingError),
-    (TypeError, DTypeError),
-    (AttributeError, DTypeError),
+_KINDS: Kinds = (
+    *KINDS,
     (ValueError, ArgumentError),
     (KeyError, ArgumentError),
     (ZeroDivisionError, ArgumentError),
@@ -90,18 +84,25 @@ def _with_door(function: F) -> F:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            better = explained(function, args, kwargs, error)
-            try:
-                if better is error:
-                    raise
-                raise better from error
-            finally:
-                del better  # its traceback holds this frame
+            raise_explained(function, args, kwargs, error)
 
     return opened  # type: ignore[return-value]
 
 
-def explained(
+def raise_explained(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], error: Exception
+) -> NoReturn:
+    """Raise an error that came out of a function, or what explains it."""
+    better = _explained(function, args, kwargs, error)
+    try:
+        if better is error:
+            raise error
+        raise better from error
+    finally:
+        del better, error  # their tracebacks hold this frame
+
+
+def _explained(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], error: Exception
 ) -> Exception:
     """The error to raise in place of one that came out of a function: names what did not fit.
@@ -136,9 +137,9 @@ def explained(
     for parameter, value, annotation in _annotated(function, given):
         if not _fits(value, annotation):
             return DTypeError(
-                f"{name}: came {parameter}={_shown(value)}; needed {_wanted(annotation)}"
+                f"{name}: came {parameter}={shown(value)}; needed {_wanted(annotation)}"
             )
-    came = ", ".join(f"{parameter}={_shown(value)}" for parameter, value in given.items())
+    came = ", ".join(f"{parameter}={shown(value)}" for parameter, value in given.items())
     return kind(f"{name}: came {came}; {str(error) or type(error).__name__}")
 
 
@@ -289,12 +290,12 @@ _ANNOTATIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """How an argument is written in a message: arrays by dtype and shape, others in short."""
     if isinstance(value, Tensor | np.ndarray | np.generic):
         return str(aval_of(value))
     if isinstance(value, list | tuple) and len(value) < 5:
-        inner = ", ".join(map(_shown, value))
+        inner = ", ".join(map(shown, value))
         return f"[{inner}]" if isinstance(value, list) else f"({inner})"
     text = repr(value)
     return text if len(text) <= 60 else f"a {type(value).__name__}"

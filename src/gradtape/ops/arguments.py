@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.advice import named
+from gradtape.core.entry import shown
 from gradtape.core.op import registry
 from gradtape.core.spellings import keyword_advice
 from gradtape.core.tensor import Tensor, as_value, is_extended_float
@@ -75,7 +76,7 @@ def as_integer(value: Any, name: str, option: str) -> int:
     except TypeError as error:
         if isinstance(error, GradtapeError):
             raise
-    raise DTypeError(f"{name}: came {option}={_short(value)}; needed an integer") from None
+    raise DTypeError(f"{name}: came {option}={shown(value)}; needed an integer") from None
 
 
 def as_number(value: Any, name: str, option: str) -> float:
@@ -86,15 +87,7 @@ def as_number(value: Any, name: str, option: str) -> float:
     except (TypeError, ValueError) as error:
         if isinstance(error, GradtapeError):
             raise
-    raise DTypeError(f"{name}: came {option}={_short(value)}; needed a real number") from None
-
-
-def _short(value: Any) -> str:
-    """How an argument is written in a message."""
-    if hasattr(value, "dtype") and hasattr(value, "shape"):
-        return f"{value.dtype}{list(value.shape)}"
-    text = repr(value)
-    return text if len(text) <= 60 else f"a {type(value).__name__}"
+    raise DTypeError(f"{name}: came {option}={shown(value)}; needed a real number") from None
 
 
 def as_shape(shape: Shape, name: str) -> tuple[int, ...]:
@@ -136,13 +129,13 @@ def check_real(name: str, **options: Any) -> None:
     """Refuse complex numbers for options that are to be real."""
     for option, value in options.items():
         if isinstance(value, complex) or getattr(value, "dtype", _FLOAT).kind == "c":
-            raise DTypeError(f"{name}: came {option}={_short(value)}; needed a real number")
+            raise DTypeError(f"{name}: came {option}={shown(value)}; needed a real number")
 
 
 def real_only(name: str, x: Any) -> Any:
     """`x`, unless it is complex: of such numbers none is less than another."""
     if getattr(x, "dtype", _FLOAT).kind == "c":
-        raise DTypeError(f"{name}: came {_short(x)}; needed real numbers; use gt.real or gt.abs")
+        raise DTypeError(f"{name}: came {shown(x)}; needed real numbers; use gt.real or gt.abs")
     return x
 
 

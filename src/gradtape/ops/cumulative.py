@@ -39,17 +39,22 @@ def _prepared(
 # ---- cumsum -------------------------------------------------------------------------------------
 
 
-def _cumsum_forward(xp: Any, x: Any, axis: int, reverse: bool) -> Any:
-    if not reverse:
-        return x.cumsum(axis)
-    backwards = (slice(None),) * axis + (slice(None, None, -1),)
-    return x[backwards].cumsum(axis)[backwards]
+def _in_order(scan: Callable[..., Any]) -> Callable[..., Any]:
+    """The forward of a scan, which may begin at the other end."""
+
+    def forward(xp: Any, x: Any, axis: int, reverse: bool) -> Any:
+        if not reverse:
+            return scan(x, axis)
+        backwards = (slice(None),) * axis + (slice(None, None, -1),)
+        return scan(x[backwards], axis)[backwards]
+
+    return forward
 
 
 # d cumsum(x) = cumsum(dx); transpose: sum from the other end
 _cumsum: Callable[..., Any] = linear(
     "cumsum",
-    _cumsum_forward,
+    _in_order(lambda x, axis: x.cumsum(axis)),
     lambda ct, _out, _x, axis, reverse: _cumsum(ct, axis=axis, reverse=not reverse),
     infer=_infer,
     batch=batch_along_axis,
@@ -84,13 +89,6 @@ def cumsum(
 # ---- cumprod ------------------------------------------------------------------------------------
 
 
-def _cumprod_forward(xp: Any, x: Any, axis: int, reverse: bool) -> Any:
-    if not reverse:
-        return x.cumprod(axis)
-    backwards = (slice(None),) * axis + (slice(None, None, -1),)
-    return x[backwards].cumprod(axis)[backwards]
-
-
 def _cumprod_vjp(ct: Any, out: Any, x: Any, axis: int, reverse: bool) -> Any:
     # out[i − 1]·Σⱼ ct[j]·Π x[k] over i < k ≤ j: without a division, so that zeros are elements like
     # any other. Where the products of what comes later overflow, Σⱼ ct[j]·out[j]/x[i] over j ≥ i.
@@ -104,7 +102,7 @@ def _cumprod_vjp(ct: Any, out: Any, x: Any, axis: int, reverse: bool) -> Any:
 # out[k] = out[k − 1]·x[k]; d out[k] = out[k − 1]·dx[k] + x[k]·d out[k − 1]
 cumulative_product: Callable[..., Any] = general(
     "cumprod",
-    _cumprod_forward,
+    _in_order(lambda x, axis: x.cumprod(axis)),
     infer=_infer,
     vjps=(_cumprod_vjp,),
     jvp=lambda tangents, out, x, axis, reverse: recurrence(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.entry import explained
+from gradtape.core.entry import raise_explained
 from gradtape.core.nested import Alias
 from gradtape.core.op import registry
 from gradtape.core.spellings import TENSOR, keyword_advice, position_advice
@@ -92,13 +92,7 @@ def _method(name: str) -> Callable[..., Any]:
                 raise
             if advice is not None:
                 raise UnsupportedError(f"{name}: came {', '.join(kwargs)}; {advice}") from None
-            better = explained(functions[name], (self, *args), kwargs, error)
-            try:
-                if better is error:
-                    raise
-                raise better from error
-            finally:
-                del better  # its traceback holds this frame
+            raise_explained(functions[name], (self, *args), kwargs, error)
 
     method.__name__ = name
     method.__doc__ = f"See `gt.{name}`."

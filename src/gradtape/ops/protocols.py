@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.entry import explained
+from gradtape.core.entry import raise_explained
 from gradtape.core.op import registry
 from gradtape.core.tensor import Tensor, concrete
 from gradtape.errors import ConversionError, UnsupportedError
@@ -137,13 +137,7 @@ def _array_function(
             return adapter.function(*args)
         return adapter(args, kwargs)
     except Exception as error:
-        better = explained(adapter.function, args, kwargs, error)
-        try:
-            if better is error:
-                raise
-            raise better from error
-        finally:
-            del better  # its traceback holds this frame
+        raise_explained(adapter.function, args, kwargs, error)
 
 
 def install() -> None:

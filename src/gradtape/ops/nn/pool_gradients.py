@@ -1,15 +1,13 @@
 """The op of pooling by the largest or smallest element, with its derivatives.
 
 The gradient goes window by window, by `pool_put`; or element by element, where windows do not
-overlap: each asks the window that sees it whether it is the one that was chosen. That goes through
-memory in order, and many elements at once.
+overlap and channels are last: each asks the window that sees it whether it is the one that was
+chosen. That goes through memory in order, and many elements at once.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -95,21 +93,15 @@ _CHOSEN = Op(
 
 
 def _given_element(i: Sequence[Any], y: Reader, chosen: Reader, windows: AllWindows) -> Scalar:
-    """The sum of what windows have for an element, of those that chose it."""
-    lead = len(i) - len(windows)
-    moving = [(axis, w) for axis, w in enumerate(windows, start=lead) if isinstance(w, Windows)]
-    steps = itertools.product(*(range(-(-w.kernel // w.stride)) for _, w in moving))
-    terms = []
-    for back, (which, inside) in zip(steps, seen_in_windows(i, windows, seen_from), strict=True):
-        number: Any = 0
-        for n, (axis, w) in zip(back, moving, strict=True):
-            # By a stride of 1 the way from the start of the window is known.
-            own = n if w.stride == 1 else i[axis] + w.before - which[axis] * w.stride
-            number = number * w.kernel + own
-        choice = lowered.read_or(-1, chosen, which, inside)
-        wanted = scalar.convert(scalar.scalar(number), _COUNT)
-        terms.append(scalar.where(choice == wanted, lowered.read_or(0, y, which, inside), 0))
-    return functools.reduce(operator.add, terms)
+    """What the window that sees an element has for it, if it chose it."""
+    ((which, inside),) = seen_in_windows(i, windows, seen_from)
+    number: Any = 0
+    for axis, w in enumerate(windows, start=len(i) - len(windows)):
+        if isinstance(w, Windows):
+            number = number * w.kernel + (i[axis] + w.before - which[axis] * w.stride)
+    choice = lowered.read_or(-1, chosen, which, inside)
+    wanted = scalar.convert(scalar.scalar(number), _COUNT)
+    return scalar.where(choice == wanted, lowered.read_or(0, y, which, inside), 0)
 
 
 def _given_forward(xp: Any, y: Any, chosen: Any, windows: AllWindows) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import broadcast_sizes
-from gradtape.errors import ArgumentError, DTypeError, ShapeError
-from gradtape.ops.arguments import as_array
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.arguments import as_array, real_only
 from gradtape.ops.cast import astype
 from gradtape.ops.inspection import result_type
 from gradtape.ops.nn.known import known_values
@@ -49,10 +49,7 @@ def check_same(name: str, x: Any, target: Any) -> None:
 def check_real_loss(name: str, *arrays: Any) -> None:
     """Refuse complex numbers, of which none is less than another."""
     for x in arrays:
-        if x.dtype.kind == "c":
-            raise DTypeError(
-                f"{name}: came {x.dtype}; needed real numbers; use gt.abs, or their parts"
-            )
+        real_only(name, x)
 
 
 def check_probabilities(name: str, x: Any, what: str) -> None:

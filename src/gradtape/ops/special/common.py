@@ -84,12 +84,12 @@ def promoted(*args: ArrayLike) -> list[Array]:
     return [astype(as_array(x), dtype, copy=False) for x in operands]
 
 
-def typed(ct: Any, *operands: Any) -> list[Any]:
-    """Operands of a rule, numbers as arrays of the cotangent's dtype.
+def typed(dtype: np.dtype[Any], *operands: Any) -> list[Any]:
+    """Operands, with numbers as arrays of a dtype.
 
     For rules that choose between operands and constants: of two numbers, `where` makes float64.
     """
-    return [np.asarray(x, ct.dtype) if isinstance(x, int | float) else x for x in operands]
+    return [np.asarray(x, dtype) if isinstance(x, int | float) else x for x in operands]
 
 
 def whole_part(k: ArrayLike) -> Any:

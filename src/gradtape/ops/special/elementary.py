@@ -84,7 +84,7 @@ def _boxcox_by_parameter(ct: Any, y: Any, lmbda: Any) -> Any:
 @elementwise(
     of_scipy("boxcox"),
     lambda ct, _out, x, lmbda: ct * power(x, lmbda - 1),
-    lambda ct, _out, x, lmbda: _boxcox_by_parameter(ct, log(x), *typed(ct, lmbda)),
+    lambda ct, _out, x, lmbda: _boxcox_by_parameter(ct, log(x), *typed(ct.dtype, lmbda)),
     replaces=("scipy.special.boxcox",),
 )
 def boxcox(x: ArrayLike, lmbda: ArrayLike, /) -> Array:
@@ -99,7 +99,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike, /) -> Array:
 @elementwise(
     of_scipy("boxcox1p"),
     lambda ct, _out, x, lmbda: ct * exp(xlog1py(lmbda - 1, x)),
-    lambda ct, _out, x, lmbda: _boxcox_by_parameter(ct, log1p(x), *typed(ct, lmbda)),
+    lambda ct, _out, x, lmbda: _boxcox_by_parameter(ct, log1p(x), *typed(ct.dtype, lmbda)),
     replaces=("scipy.special.boxcox1p",),
 )
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike, /) -> Array:
@@ -138,8 +138,8 @@ def _inverse_by_parameter(power: Any, y: Any, lmbda: Any) -> Any:
 # x = (1 + λ·y)^(1/λ): dx = x/(1 + λ·y)·dy + x·y²·h(λ·y)·dλ
 @elementwise(
     of_scipy("inv_boxcox"),
-    lambda ct, out, y, lmbda: ct * _inverse_by_y(out, *typed(ct, y, lmbda)),
-    lambda ct, out, y, lmbda: ct * _inverse_by_parameter(out, *typed(ct, y, lmbda)),
+    lambda ct, out, y, lmbda: ct * _inverse_by_y(out, *typed(ct.dtype, y, lmbda)),
+    lambda ct, out, y, lmbda: ct * _inverse_by_parameter(out, *typed(ct.dtype, y, lmbda)),
     replaces=("scipy.special.inv_boxcox",),
 )
 def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, /) -> Array:
@@ -153,8 +153,8 @@ def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, /) -> Array:
 # The same minus 1
 @elementwise(
     of_scipy("inv_boxcox1p"),
-    lambda ct, out, y, lmbda: ct * _inverse_by_y(out + 1, *typed(ct, y, lmbda)),
-    lambda ct, out, y, lmbda: ct * _inverse_by_parameter(out + 1, *typed(ct, y, lmbda)),
+    lambda ct, out, y, lmbda: ct * _inverse_by_y(out + 1, *typed(ct.dtype, y, lmbda)),
+    lambda ct, out, y, lmbda: ct * _inverse_by_parameter(out + 1, *typed(ct.dtype, y, lmbda)),
     replaces=("scipy.special.inv_boxcox1p",),
 )
 def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike, /) -> Array:
@@ -166,13 +166,13 @@ def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike, /) -> Array:
 
 
 def _powm1_by_base(ct: Any, _out: Any, x: Any, y: Any) -> Any:
-    x, y = typed(ct, x, y)
+    x, y = typed(ct.dtype, x, y)
     zero = y == 0  # x⁰ is constant, also at x = 0.
     return mask(ct * (y * power(x, where(zero, 1.0, y - 1))), zero ^ True)
 
 
 def _powm1_by_exponent(ct: Any, _out: Any, x: Any, y: Any) -> Any:
-    x, y = typed(ct, x, y)
+    x, y = typed(ct.dtype, x, y)
     flat = (x == 0) & (y >= 0)  # 0^y is constant there, as `power` has it.
     return mask(ct * (power(x, y) * log(where(flat, 1.0, x))), flat ^ True)
 

@@ -137,8 +137,8 @@ def _excess(x: Any, y: Any) -> Any:
 # d x·log(x/y) = (log(x/y) + 1)·dx − x/y·dy
 @elementwise(
     of_scipy("rel_entr"),
-    lambda ct, _out, x, y: ct * (_log_quotient(*typed(ct, x, y)) + 1),
-    lambda ct, _out, x, y: -ct * _share(*typed(ct, x, y)),
+    lambda ct, _out, x, y: ct * (_log_quotient(*typed(ct.dtype, x, y)) + 1),
+    lambda ct, _out, x, y: -ct * _share(*typed(ct.dtype, x, y)),
     replaces=("scipy.special.rel_entr",),
     lower=doubled("rel_entr", _rel_entr_element),
 )
@@ -153,8 +153,8 @@ def rel_entr(x: ArrayLike, y: ArrayLike, /) -> Array:
 # d(x·log(x/y) − x + y) = log(x/y)·dx + (1 − x/y)·dy
 @elementwise(
     of_scipy("kl_div"),
-    lambda ct, _out, x, y: ct * _log_quotient(*typed(ct, x, y)),
-    lambda ct, _out, x, y: ct * _excess(*typed(ct, x, y)),
+    lambda ct, _out, x, y: ct * _log_quotient(*typed(ct.dtype, x, y)),
+    lambda ct, _out, x, y: ct * _excess(*typed(ct.dtype, x, y)),
     replaces=("scipy.special.kl_div",),
 )
 def kl_div(x: ArrayLike, y: ArrayLike, /) -> Array:

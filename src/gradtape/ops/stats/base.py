@@ -16,6 +16,7 @@ from gradtape.ops.cast import astype
 from gradtape.ops.exponential import log, sqrt
 from gradtape.ops.inspection import result_type
 from gradtape.ops.select import where
+from gradtape.ops.special.common import typed
 from gradtape.typing import Array
 
 Formula = Callable[..., Any]
@@ -108,8 +109,7 @@ class Distribution:
 
     def _shapes_of(self, found: dict[str, Any], dtype: np.dtype[Any]) -> list[Any]:
         """The shape parameters; numbers of Python's as arrays, which divide also if they are 0."""
-        shapes = (found[shape] for shape in self.shapes)
-        return [np.asarray(s, dtype) if isinstance(s, int | float) else s for s in shapes]
+        return typed(dtype, *(found[shape] for shape in self.shapes))
 
     def _bounds(self, shapes: list[Any]) -> tuple[Any, Any]:
         low, high = (bound(*shapes) if callable(bound) else bound for bound in self._support)
