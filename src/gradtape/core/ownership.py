@@ -1,0 +1,57 @@
+"""Whether an array belongs to one tensor only, so that a write into it is seen by nobody else.
+
+Whoever else sees an array (a record, a view, a variable) refers to it, and CPython counts references.
+Which references of a running function it counts is its own business, though: Python 3.14 leaves some
+out. So the array is counted by C code while it stands in a tuple, where all references count, and what
+that comes to is found out at import. Where other references did not show, nothing is written in place.
+"""
+
+from __future__ import annotations
+
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+
+class _Holder:
+    """Stands for a tensor while it is found out what is counted."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def _count(holder: Any) -> int:
+    """The references to what `holder` holds: a fixed number more than there are."""
+    return next(map(getrefcount, (holder.value,)))
+
+
+def _count_of_one() -> int | None:
+    """What `_count` gives if there is no other reference; None if it does not tell others apart."""
+    holder = _Holder(np.empty(1))
+    alone = _count(holder)
+    another = _Holder(holder.value)
+    shared = [_count(holder)]
+    another.value = holder.value[:]  # a view refers to its base
+    shared.append(_count(holder))
+    another.value = [holder.value]
+    shared.append(_count(holder))
+    another.value = None
+    variable = holder.value
+    shared.append(_count(holder))
+    del variable
+    again = _count(holder)
+    return alone if again == alone and shared == [alone + 1] * 4 else None
+
+
+_ALONE = _count_of_one()
+
+
+def is_alone(tensor: Any) -> bool:
+    """Whether nothing but this tensor refers to its array; False where that cannot be told.
+
+    The caller must not hold the array in a variable.
+    """
+    return _count(tensor) == _ALONE
