@@ -10,8 +10,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("src/gradtape", "tests")
 
 MAX_FUNCTION = 60
-# Lines of code in `src`, without docstrings, comments, blank lines and imports. Raise it in a commit
-# that says what the lines are for.
+# Lines of code in `src`, without docstrings, comments, blank lines and imports. Raise it in a
+# commit that says what the lines are for.
 BUDGET = 44_500
 
 # "path::Class.function" -> why it is better long than split.

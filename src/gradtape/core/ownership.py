@@ -1,9 +1,9 @@
 """Whether an array belongs to one tensor only, so that a write into it is seen by nobody else.
 
-Whoever else sees an array (a record, a view, a variable) refers to it, and CPython counts references.
-Which references of a running function it counts is its own business, though: Python 3.14 leaves some
-out. So the array is counted by C code while it stands in a tuple, where all references count, and what
-that comes to is found out at import. Where other references did not show, nothing is written in place.
+A record, a view or a variable that sees the array refers to it, and CPython counts references. It
+does not count all references of a running function, though: Python 3.14 leaves some out. So C code
+counts while the array stands in a tuple, where every reference shows. What that comes to for an array
+that is alone is found out at import; where other references do not show, nothing is written in place.
 """
 
 from __future__ import annotations
