@@ -24,7 +24,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gradtape.core.op import Op
-from gradtape.core.record import Output, Record, Segment, free
+from gradtape.core.record import Segment
+from gradtape.core.release import end
 from gradtape.errors import ContextError
 
 # Levels of transforms and tapes are numbered in order of creation. Below them all lie the leaves
@@ -352,12 +353,10 @@ class ContextTape:
     clear does not leak; clearing makes every record made so far refuse to be walked.
     """
 
-    __slots__ = ("_label", "_walked", "segment")
+    __slots__ = ("_label", "segment")
 
     def __init__(self, label: str) -> None:
         self._label = label
-        # Roots that were walked: clearing cuts the history of those a user still holds.
-        self._walked: weakref.WeakSet[Record] = weakref.WeakSet()
         self.segment = Segment(CONTEXT_LEVEL, label)
 
     def __len__(self) -> int:
@@ -366,10 +365,6 @@ class ContextTape:
     def __repr__(self) -> str:
         return f"<tape of {self._label}, {len(self)} ops recorded since it was cleared>"
 
-    def remember(self, root: Record) -> None:
-        """Note that `root` was walked, to be cut when the tape is cleared."""
-        self._walked.add(root)
-
     def clear(self) -> None:
         """Start anew: records made so far can no longer be walked or built upon."""
         self.end("cleared")
@@ -377,12 +372,7 @@ class ContextTape:
 
     def end(self, why: str) -> None:
         """Close the current segment for good; `why` is for the errors of its tensors."""
-        # A loss kept for its number must not keep its history.
-        self.segment.active = self.segment.walkable = False
-        self.segment.label = f"{self._label} ({why})"
-        for root in self._walked:
-            free(root.parent if isinstance(root, Output) else root)
-        self._walked.clear()
+        end((self.segment,), f"{self._label} ({why})")
 
 
 _context_ids = itertools.count(1)
