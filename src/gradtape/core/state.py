@@ -64,6 +64,17 @@ def adopted(value: Any) -> Any:
     return value
 
 
+def values_read(array: Any) -> None:
+    """Tell the modes in force that the elements of an array decide what is computed.
+
+    A trace looks at each call whether they are still the same, by its method `depend_on`.
+    """
+    for mode in current().modes:
+        depend_on = getattr(mode, "depend_on", None)
+        if depend_on is not None:
+            depend_on(array)
+
+
 class Recorder(Protocol):
     """What the fast path asks where to record."""
 

@@ -386,6 +386,11 @@ def is_extended_float(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "V" and dtype.name.startswith(("bfloat", "float"))
 
 
+def is_numeric(dtype: np.dtype[Any]) -> bool:
+    """Whether arrays of a dtype are computed with: real and complex numbers, and booleans."""
+    return dtype.kind in "biufc" or is_extended_float(dtype)
+
+
 def as_value(value: Any, dtype: Any = None) -> Any:
     """An operand as ops take it: tensors, arrays and numbers as they are, lists as arrays."""
     if isinstance(value, Tensor):
