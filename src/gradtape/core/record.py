@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import weakref
 from typing import Any
 
 from gradtape.core.aval import Aval
@@ -62,8 +63,11 @@ class Segment(Level):
         return max(0, self.next_sequence() - self._peeks)  # threads may count at once
 
 
+# Below the levels of all transforms and tapes lie the leaves of gradient contexts, and what
+# contexts record.
+LEAF_LEVEL, CONTEXT_LEVEL = 0, 1
 # All leaves of gradient contexts carry this segment: a leaf takes part in every context.
-LEAVES = Segment(0, "a gradient context")
+LEAVES = Segment(LEAF_LEVEL, "a gradient context")
 
 
 class Node:
@@ -266,3 +270,43 @@ def free(record: Record) -> None:
         record.parent = record.parent2 = record.x = record.y = None
     elif isinstance(record, General):
         record.parents = record.inputs = ()
+
+
+class ContextTape:
+    """The tape of a gradient context; `len(tape)` is the number of records since it was cleared.
+
+    It does not hold the records. They belong to the tensors that came out of them, so forgetting to
+    clear does not leak; clearing makes every record made so far refuse to be walked.
+    """
+
+    __slots__ = ("_label", "_walked", "segment")
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        # Roots that were walked: clearing cuts the history of those a user still holds.
+        self._walked: weakref.WeakSet[Record] = weakref.WeakSet()
+        self.segment = Segment(CONTEXT_LEVEL, label)
+
+    def __len__(self) -> int:
+        return self.segment.count()
+
+    def __repr__(self) -> str:
+        return f"<tape of {self._label}, {len(self)} ops recorded since it was cleared>"
+
+    def remember(self, root: Record) -> None:
+        """Note that `root` was walked, to be cut when the tape is cleared."""
+        self._walked.add(root)
+
+    def clear(self) -> None:
+        """Start anew: records made so far can no longer be walked or built upon."""
+        self.end("cleared")
+        self.segment = Segment(CONTEXT_LEVEL, self._label)
+
+    def end(self, why: str) -> None:
+        """Close the current segment for good; `why` is for the errors of its tensors."""
+        # A loss kept for its number must not keep its history.
+        self.segment.active = self.segment.walkable = False
+        self.segment.label = f"{self._label} ({why})"
+        for root in self._walked:
+            free(root.parent if isinstance(root, Output) else root)
+        self._walked.clear()

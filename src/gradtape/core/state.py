@@ -9,21 +9,23 @@ must undo itself and nothing else.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import threading
-import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Protocol
 
+from gradtape.core.decorate import Decorator
 from gradtape.core.op import Op
-from gradtape.core.record import Output, Record, Segment, free
+from gradtape.core.record import (
+    CONTEXT_LEVEL as CONTEXT_LEVEL,
+    LEAF_LEVEL,
+    ContextTape,
+    Segment,
+)
 from gradtape.errors import ContextError
 
-# Levels of transforms and tapes are numbered in order of creation. Below them all lie the leaves
-# of gradient contexts (0) and what contexts record (1).
-LEAF_LEVEL, CONTEXT_LEVEL = 0, 1
+# Levels of transforms and tapes are numbered in order of creation, above those of contexts.
 _EVERYTHING_RECORDS = -1
 _numbers = itertools.count(CONTEXT_LEVEL + 1)
 
@@ -33,6 +35,7 @@ def next_level() -> int:
     return next(_numbers)
 
 
+Spans = tuple[tuple[int, int], ...]
 Proceed = Callable[[Op, tuple[Any, ...], dict[str, Any]], Any]
 
 
@@ -72,7 +75,7 @@ class _NoRecorder:
 class State:
     """What is switched on; see the module's docstring. Treat as immutable."""
 
-    __slots__ = ("context", "floor", "modes", "outer", "plain", "recorder", "scope")
+    __slots__ = ("context", "floor", "modes", "outer", "plain", "recorder", "scope", "spared")
 
     def __init__(
         self,
@@ -81,9 +84,11 @@ class State:
         modes: tuple[Mode, ...] = (),
         outer: State | None = None,
         scope: Scope | None = None,
+        spared: Spans = (),
     ) -> None:
         self.context = context
         self.floor = floor
+        self.spared = spared
         self.modes = modes
         self.outer = outer
         self.scope = scope
@@ -94,8 +99,22 @@ class State:
 
     def derive(self, scope: Scope, **changes: Any) -> State:
         """This state with some fields changed, to be undone by `scope`."""
-        fields = {"context": self.context, "floor": self.floor, "modes": self.modes, **changes}
+        fields: dict[str, Any] = {"context": self.context, "modes": self.modes}
+        fields |= {"floor": self.floor, "spared": self.spared, **changes}
         return State(**fields, outer=self, scope=scope)
+
+    def stops(self, number: int) -> bool:
+        """Whether `no_grad` keeps a level from recording: one that was not opened inside of it.
+
+        A generator may have opened some before it was suspended, between the numbers in `spared`.
+        """
+        return number <= self.floor and not any(low < number < high for low, high in self.spared)
+
+    def inside(self, number: int) -> Spans:
+        """Where the levels are that were opened inside, if it is suspended at that number."""
+        spans = self.spared if number == self.floor + 1 else (*self.spared, (self.floor, number))
+        # Not more than a few are kept apart, however often it is suspended.
+        return spans if len(spans) <= 8 else ((spans[0][0], spans[1][1]), *spans[2:])
 
 
 # A thread or task that has not used gradtape yet finds UNSET: not plain, so that the fast paths
@@ -113,7 +132,7 @@ def current() -> State:
     return state
 
 
-class Scope(contextlib.ContextDecorator):
+class Scope(Decorator):
     """Base of everything that changes the state for the length of a `with` block."""
 
     def change(self, state: State, before: State | None = None) -> State:
@@ -130,9 +149,36 @@ class Scope(contextlib.ContextDecorator):
     def __exit__(self, *error: object) -> None:
         STATE.set(_without(current(), self))
 
+    def suspend(self) -> tuple[int, list[State]]:
+        own, above = _found(current(), self)
+        assert own.outer is not None  # a state made by a scope has one outside it
+        STATE.set(own.outer)
+        return next_level(), [*above, own]
+
+    def resume(self, suspended: tuple[int, list[State]]) -> None:
+        number, states = suspended
+        state = current()
+        for kept in reversed(states):
+            assert kept.scope is not None  # likewise
+            # What was opened in between belongs to others, as what was opened before.
+            before = State(kept.context, next_level(), spared=kept.inside(number))
+            state = kept.scope.change(state, before)
+        STATE.set(state)
+
 
 def _without(state: State, scope: Scope) -> State:
     """`state` with the innermost change of `scope` undone and the changes above it kept."""
+    own, above = _found(state, scope)
+    assert own.outer is not None  # a state made by a scope has one outside it
+    result = own.outer
+    for kept in reversed(above):
+        assert kept.scope is not None  # likewise
+        result = kept.scope.change(result, kept)
+    return result
+
+
+def _found(state: State, scope: Scope) -> tuple[State, list[State]]:
+    """The innermost state that `scope` made, and those above it, the topmost first."""
     above: list[State] = []
     inner = state
     while inner.scope is not scope:
@@ -143,12 +189,7 @@ def _without(state: State, scope: Scope) -> State:
             )
         above.append(inner)
         inner = inner.outer
-    assert inner.outer is not None  # a state made by a scope has one outside it
-    result = inner.outer
-    for kept in reversed(above):
-        assert kept.scope is not None  # likewise
-        result = kept.scope.change(result, kept)
-    return result
+    return inner, above
 
 
 class no_grad(Scope):  # noqa: N801 - used like a function, as in PyTorch
@@ -163,7 +204,9 @@ class no_grad(Scope):  # noqa: N801 - used like a function, as in PyTorch
     """
 
     def change(self, state: State, before: State | None = None) -> State:
-        return state.derive(self, floor=next_level() if before is None else before.floor)
+        if before is None:
+            return state.derive(self, floor=next_level(), spared=())
+        return state.derive(self, floor=before.floor, spared=before.spared)
 
 
 class enable_grad(Scope):  # noqa: N801
@@ -205,46 +248,6 @@ class using_mode(Scope):  # noqa: N801
         return state.derive(self, modes=(self.mode, *state.modes))
 
 
-class ContextTape:
-    """The tape of a gradient context; `len(tape)` is the number of records since it was cleared.
-
-    It does not hold the records. They belong to the tensors that came out of them, so forgetting to
-    clear does not leak; clearing makes every record made so far refuse to be walked.
-    """
-
-    __slots__ = ("_label", "_walked", "segment")
-
-    def __init__(self, label: str) -> None:
-        self._label = label
-        # Roots that were walked: clearing cuts the history of those a user still holds.
-        self._walked: weakref.WeakSet[Record] = weakref.WeakSet()
-        self.segment = Segment(CONTEXT_LEVEL, label)
-
-    def __len__(self) -> int:
-        return self.segment.count()
-
-    def __repr__(self) -> str:
-        return f"<tape of {self._label}, {len(self)} ops recorded since it was cleared>"
-
-    def remember(self, root: Record) -> None:
-        """Note that `root` was walked, to be cut when the tape is cleared."""
-        self._walked.add(root)
-
-    def clear(self) -> None:
-        """Start anew: records made so far can no longer be walked or built upon."""
-        self.end("cleared")
-        self.segment = Segment(CONTEXT_LEVEL, self._label)
-
-    def end(self, why: str) -> None:
-        """Close the current segment for good; `why` is for the errors of its tensors."""
-        # A loss kept for its number must not keep its history.
-        self.segment.active = self.segment.walkable = False
-        self.segment.label = f"{self._label} ({why})"
-        for root in self._walked:
-            free(root.parent if isinstance(root, Output) else root)
-        self._walked.clear()
-
-
 _context_ids = itertools.count(1)
 
 
@@ -252,7 +255,8 @@ class GradientContext(Scope):
     """An independent tape: what is recorded in its `with` block belongs to it and ends with it.
 
     Entering makes it the active context; entering it again (`with ctx:`) from inside another one
-    returns to it. Leaving its outermost block, also by an exception, deletes it.
+    returns to it. Leaving its outermost block, also by an exception, deletes it. As a decorator it
+    opens a new context at every call; one that is open is returned to.
 
     >>> x = gt.ones(3, requires_grad=True)
     >>> with gt.GradientContext():
@@ -272,6 +276,9 @@ class GradientContext(Scope):
     @staticmethod
     def _new_id() -> int:
         return next(_context_ids)
+
+    def again(self) -> GradientContext:
+        return self if self._depth or self._deleted else type(self)()
 
     def change(self, state: State, before: State | None = None) -> State:
         return state.derive(self, context=self)
@@ -306,6 +313,9 @@ class _DefaultContext(GradientContext):
     @staticmethod
     def _new_id() -> int:
         return 0
+
+    def again(self) -> GradientContext:
+        return _thread.context  # of the thread that calls
 
     def _delete(self) -> None:
         """Only its tape can be cleared."""

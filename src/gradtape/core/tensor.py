@@ -16,7 +16,7 @@ import numpy as np
 
 from gradtape.backends import array_module, as_index, is_raw, make_array, to_numpy
 from gradtape.core.advice import not_an_array, truth, ways_out, with_advice
-from gradtape.core.aval import Abstract
+from gradtape.core.aval import Abstract, is_extended_float as is_extended_float
 from gradtape.core.op import registry
 from gradtape.core.record import LEAVES, Leaf, Node, Segment
 from gradtape.core.state import current
@@ -292,16 +292,16 @@ class Tensor:
 
     def check_writable(self, what: str) -> None:
         """Refuse a write that would lose history."""
-        record, floor = self.record, current().floor
+        record, state = self.record, current()
         if record is None or not isinstance(record.segment, Segment):
             return
         if record.segment is LEAVES:
-            if floor < 0:
+            if not state.stops(record.segment.number):
                 raise WriteError(
                     f"{what}: came a leaf that requires a gradient; its old value would be lost "
                     "to the tape. Write to a copy (x * 1), or inside gt.no_grad()"
                 )
-        elif record.segment.number <= floor:
+        elif state.stops(record.segment.number):
             raise WriteError(
                 f"{what}: came a recorded result inside no_grad, which would cut it from its "
                 "history; write outside of no_grad, or to its detach()"
@@ -355,7 +355,7 @@ def innermost(tensor: Tensor, *, show: bool = False) -> Any:
 def concrete(tensor: Tensor, what: str) -> Any:
     """The raw array of a tensor that is not being recorded; raises where history would be lost."""
     value: Any = tensor
-    floor = current().floor
+    state = current()
     while isinstance(value, Tensor):
         value = value.peek()
         if value.record is not None:
@@ -365,7 +365,9 @@ def concrete(tensor: Tensor, what: str) -> Any:
             except ConversionError as error:
                 raise with_advice(error) from None
             # no_grad stops recording, not tangents.
-            if segment.active and (segment.number > floor or not isinstance(segment, Segment)):
+            if segment.active and not (
+                isinstance(segment, Segment) and state.stops(segment.number)
+            ):
                 raise ConversionError(
                     f"{what}: this tensor is recorded by {segment.label}, and its history would "
                     f"be lost. {ways_out()}"
@@ -379,11 +381,6 @@ def read_only(array: Any) -> Any:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def is_extended_float(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is one of ml_dtypes' floats (bfloat16, float8), whose kind is 'V'."""
-    return dtype.kind == "V" and dtype.name.startswith(("bfloat", "float"))
 
 
 def as_value(value: Any, dtype: Any = None) -> Any:
