@@ -85,12 +85,13 @@ class Node:
 class Leaf(Node):
     """A tensor that gradients are taken for: `requires_grad`, or an argument of a transform."""
 
-    __slots__ = ("grad", "lock")
+    __slots__ = ("grad", "lock", "off")
 
     def __init__(self, segment: Segment = LEAVES) -> None:
         self.segment = segment
         self.sequence = 0
         self.grad: Any = None
+        self.off = False  # whether its tensor does not require a gradient for the time being
         self.lock = threading.Lock()
 
 
