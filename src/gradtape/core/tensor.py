@@ -236,7 +236,8 @@ class Tensor:
         return format(repr(self), spec)
 
     def __repr__(self) -> str:
-        return shown(innermost(self, show=True), self.dtype, self.record)
+        now = self.peek()
+        return shown(innermost(now, show=True), now.dtype, now.record)
 
     def __len__(self) -> int:
         if not self.shape:
