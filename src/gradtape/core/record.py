@@ -31,8 +31,13 @@ class Level:
         """Run `op` on operands of which at least one belongs to this level."""
         raise NotImplementedError(self.label)
 
-    def read(self, tensor: Any) -> None:
-        """Raise if the value of a tensor of this level cannot be read as one array."""
+    def read(self, tensor: Any, what: str) -> None:
+        """Raise if the value of a tensor of this level cannot be read as one array.
+
+        Args:
+            tensor: The tensor.
+            what: How it is asked for: `float(tensor)`.
+        """
 
 
 class Segment(Level):

@@ -125,8 +125,7 @@ class Tensor:
 
     def _leaf(self) -> Leaf | None:
         """Where its gradient is, also while it is switched off; None for the result of an op."""
-        record = self.record
-        node = getattr(self, "_off", None) if record is None else record
+        node = self.record or getattr(self, "_off", None)
         return node if isinstance(node, Leaf) else None
 
     def set_requires_grad(self, requires_grad: bool = True) -> Tensor:
@@ -194,14 +193,14 @@ class Tensor:
 
     def item(self) -> Any:
         """The single element as a Python number; also while being recorded."""
-        value = innermost(self)
+        value = innermost(self, "item()")
         if value.size != 1:
             raise ShapeError(f"item: came shape {self.shape}; needed exactly one element")
         return value.item()
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers; also while being recorded."""
-        return innermost(self).tolist()
+        return innermost(self, "tolist()").tolist()
 
     def numpy(self) -> Any:
         """The value as a read-only NumPy array; raises while it is being recorded."""
@@ -228,11 +227,11 @@ class Tensor:
         return as_index(concrete(self, "operator.index(tensor)"))
 
     def __bool__(self) -> bool:
-        return truth(innermost(self))
+        return truth(innermost(self, "bool(tensor)"))
 
     def __format__(self, spec: str) -> str:
         if spec and self.ndim == 0:
-            return format(innermost(self).item(), spec)
+            return format(innermost(self, "format(tensor)").item(), spec)
         return format(repr(self), spec)
 
     def __repr__(self) -> str:
@@ -345,13 +344,13 @@ class Tensor:
         def __getattr__(self, name: str) -> Callable[..., Any]: ...
 
 
-def innermost(tensor: Tensor, *, show: bool = False) -> Any:
-    """The raw array below all levels; to `show` it, also of a batch."""
+def innermost(tensor: Tensor, what: str = "the value", *, show: bool = False) -> Any:
+    """The raw array below all levels, asked for as `what` says; to `show` it, also of a batch."""
     value: Any = tensor
     while isinstance(value, Tensor):
         value = value.peek()
         if value.record is not None and not show:
-            value.record.segment.read(value)
+            value.record.segment.read(value, what)
         value = value.value
     return value
 
@@ -365,7 +364,7 @@ def concrete(tensor: Tensor, what: str) -> Any:
         if value.record is not None:
             segment = value.record.segment
             try:
-                segment.read(value)
+                segment.read(value, what)
             except ConversionError as error:
                 raise with_advice(error) from None
             # no_grad stops recording, not tangents.

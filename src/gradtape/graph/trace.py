@@ -177,7 +177,7 @@ class TraceLevel(Level):
         self.nodes.append(node)
         return self.symbol(node.outputs[0], **layout(op, args, params, aval))
 
-    def read(self, tensor: Any) -> None:
+    def read(self, tensor: Any, what: str) -> None:
         if not self.active:
             raise LeakedTensorError(
                 f"{self.label}: the value of a tensor ({aval_of(tensor)}) of a function that was "
