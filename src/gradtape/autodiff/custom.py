@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import functools
 import inspect
-import types
 from collections.abc import Callable
 from typing import Any
 
 from gradtape import tree
 from gradtape.autodiff.arguments import as_function
 from gradtape.autodiff.custom_run import Rule, Run, is_static
+from gradtape.core.portable import Portable, bound
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 # What a rule gets before the arguments: the derivative, and the result.
 _BEFORE = 2
 
 
-class CustomFunction:
+class CustomFunction(Portable):
     """A function whose derivatives are given by rules; made by `custom_vjp` or `custom_jvp`."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._vjp: Rule | None = None
         self._jvp: Rule | None = None
+        # The rules as they were given.
+        self._given: list[Rule | None] = [None, None]
         functools.update_wrapper(self, function)
 
     @property
@@ -36,7 +38,7 @@ class CustomFunction:
 
         That of a method may be a method itself: `rule(self, ct, out, *args)`.
         """
-        self._vjp = _as_rule(rule, "defvjp")
+        self._vjp, self._given[0] = _as_rule(rule, "defvjp"), rule
         return rule
 
     def defjvp(self, rule: Rule) -> Rule:
@@ -44,7 +46,7 @@ class CustomFunction:
 
         That of a method may be a method itself: `rule(self, tangents, out, *args)`.
         """
-        self._jvp = _as_rule(rule, "defjvp")
+        self._jvp, self._given[1] = _as_rule(rule, "defjvp"), rule
         return rule
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -61,8 +63,21 @@ class CustomFunction:
         return run.call(leaves)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        fixed = isinstance(self._function, staticmethod) or not hasattr(self._function, "__get__")
-        return self if instance is None or fixed else types.MethodType(self, instance)
+        return bound(self, self._function, instance)
+
+    def made_by(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return _custom_function, (self._function, *self._given)
+
+
+def _custom_function(
+    function: Callable[..., Any], vjp_rule: Rule | None, jvp_rule: Rule | None
+) -> CustomFunction:
+    custom = CustomFunction(function)
+    if vjp_rule is not None:
+        custom.defvjp(vjp_rule)
+    if jvp_rule is not None:
+        custom.defjvp(jvp_rule)
+    return custom
 
 
 def _parameters(rule: Rule) -> list[inspect.Parameter]:

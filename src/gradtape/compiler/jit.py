@@ -29,6 +29,7 @@ from gradtape.compiler.signature import (
 from gradtape.core.aval import aval_of
 from gradtape.core.lazy import lazy
 from gradtape.core.nested import unshell
+from gradtape.core.portable import Portable
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, WriteError
 from gradtape.graph.function import GraphFunction
@@ -125,7 +126,7 @@ class Specialization:
         return tree.unflatten(self.traced.structure, outputs)
 
 
-class Compiled:
+class Compiled(Portable):
     """A function that is compiled when it is first called with arguments of a new form.
 
     Made by `gt.jit`. It is called like the function it was made from. Python finds `__call__` in
@@ -251,18 +252,23 @@ class Compiled:
                 return functools.partial(self, instance)
             method = Compiled(_WeakMethod(bind, reference), self._statics.of_method(), self._debug)
             known = methods.setdefault(key, (reference, method))
-        return Method(known[1], instance)
+        return Method(known[1], instance, self)
+
+    def made_by(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        names = tuple(sorted(self._statics.names))
+        return _compiled, (self._function, self._statics.positions, names, self._debug)
 
     def __repr__(self) -> str:
         return f"<compiled {_name(self._function)}, for {len(self._forms)} form(s) of arguments>"
 
 
-class Method:
+class Method(Portable):
     """A compiled method of one object, which it keeps alive as Python's bound methods do."""
 
-    def __init__(self, compiled: Compiled, instance: Any) -> None:
+    def __init__(self, compiled: Compiled, instance: Any, function: Compiled) -> None:
         self.__self__ = instance
         self.__wrapped__ = compiled
+        self.__func__ = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.__wrapped__(*args, **kwargs)
@@ -270,8 +276,15 @@ class Method:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__wrapped__, name)
 
+    def made_by(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return _method, (self.__func__, self.__self__)
+
     def __repr__(self) -> str:
         return f"{self.__wrapped__!r} of {self.__self__!r}"
+
+
+def _method(function: Compiled, instance: Any) -> Any:
+    return function.__get__(instance, type(instance))
 
 
 class _WeakMethod:
@@ -286,6 +299,12 @@ class _WeakMethod:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         instance = self._reference()
         return self._bind(instance, type(instance))(*args, **kwargs)
+
+
+def _compiled(
+    function: Callable[..., Any], positions: tuple[int, ...], names: tuple[str, ...], debug: bool
+) -> Compiled:
+    return Compiled(function, Statics(positions, frozenset(names)), debug)
 
 
 def _name(function: Callable[..., Any]) -> str:
