@@ -12,6 +12,7 @@ from typing import Any
 from gradtape import tree
 from gradtape.autodiff.arguments import deliver, has_tensors
 from gradtape.compiler.debug import CheckedProgram
+from gradtape.compiler.draws import Draws
 from gradtape.compiler.explain import Explanation
 from gradtape.compiler.program import LONG, NativeFunction, Program
 from gradtape.compiler.runtime.entry import Spec, StaticLeaf, make_callable
@@ -198,7 +199,10 @@ class Compiled(Portable):
                 )
             return out
 
-        traced = trace(function, [leaf_aval(leaf) for leaf in given.leaves], _name(self._function))
+        name = _name(self._function)
+        draws = Draws((self._function, *given.fixed.values(), *given.named.values()))
+        traced = trace(function, [leaf_aval(leaf) for leaf in given.leaves], name)
+        draws.warn(name)
         for output in traced.graph.outputs:
             if not is_numeric(output.dtype):
                 raise DTypeError(
@@ -343,8 +347,9 @@ def jit(
     The function is traced when it is first called with arguments of a new form (containers,
     shapes, dtypes): it runs once with abstract values, and the operations it does become one native
     function. What it computes without the arguments is computed then, and only then; arrays and
-    tensors it uses from outside are read at every call, and gradtape's random numbers are drawn. A
-    name that is bound to another array afterwards is not looked up again.
+    tensors it uses from outside are read at every call, and gradtape's random numbers are drawn;
+    those of NumPy's generators are frozen, with a warning. A name that is bound to another array
+    afterwards is not looked up again.
 
     Python's numbers are arguments like others: other values use the same code, and they take the
     dtype of what they meet. Results share memory with nothing; those without axes are NumPy
