@@ -12,6 +12,7 @@ from typing import Any
 from gradtape import tree
 from gradtape.autodiff.arguments import deliver, has_tensors
 from gradtape.compiler.debug import CheckedProgram, check_same
+from gradtape.compiler.draws import Draws
 from gradtape.compiler.explain import Explanation
 from gradtape.compiler.program import LONG, NativeFunction, Program
 from gradtape.compiler.runtime.entry import Spec, StaticLeaf, make_callable
@@ -25,11 +26,12 @@ from gradtape.compiler.signature import (
     result_spec,
     static_arguments,
 )
-from gradtape.core.aval import aval_of
+from gradtape.core.aval import aval_of, is_numeric
 from gradtape.core.lazy import lazy
 from gradtape.core.nested import unshell
+from gradtape.core.portable import Portable
 from gradtape.core.state import values_read
-from gradtape.core.tensor import Tensor, is_numeric
+from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, WriteError
 from gradtape.graph.function import GraphFunction
 from gradtape.graph.ir import Graph
@@ -129,7 +131,7 @@ class Specialization:
         return tree.unflatten(self.traced.structure, outputs)
 
 
-class Compiled:
+class Compiled(Portable):
     """A function that is compiled when it is first called with arguments of a new form.
 
     Made by `gt.jit`. It is called like the function it was made from. Python finds `__call__` in
@@ -206,7 +208,9 @@ class Compiled:
         return trace(function, [leaf_aval(leaf) for leaf in given.leaves], _name(self._function))
 
     def _specialize(self, given: Arguments) -> Specialization:
+        draws = Draws((self._function, *given.fixed.values(), *given.named.values()))
         traced = self._traced(given)
+        draws.warn(_name(self._function))
         for output in traced.graph.outputs:
             if not is_numeric(output.dtype):
                 raise DTypeError(
@@ -260,18 +264,23 @@ class Compiled:
                 return functools.partial(self, instance)
             method = Compiled(_WeakMethod(bind, reference), self._statics.of_method(), self._debug)
             known = methods.setdefault(key, (reference, method))
-        return Method(known[1], instance)
+        return Method(known[1], instance, self)
+
+    def made_by(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        names = tuple(sorted(self._statics.names))
+        return _compiled, (self._function, self._statics.positions, names, self._debug)
 
     def __repr__(self) -> str:
         return f"<compiled {_name(self._function)}, for {len(self._forms)} form(s) of arguments>"
 
 
-class Method:
+class Method(Portable):
     """A compiled method of one object, which it keeps alive as Python's bound methods do."""
 
-    def __init__(self, compiled: Compiled, instance: Any) -> None:
+    def __init__(self, compiled: Compiled, instance: Any, function: Compiled) -> None:
         self.__self__ = instance
         self.__wrapped__ = compiled
+        self.__func__ = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.__wrapped__(*args, **kwargs)
@@ -279,8 +288,15 @@ class Method:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__wrapped__, name)
 
+    def made_by(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return _method, (self.__func__, self.__self__)
+
     def __repr__(self) -> str:
         return f"{self.__wrapped__!r} of {self.__self__!r}"
+
+
+def _method(function: Compiled, instance: Any) -> Any:
+    return function.__get__(instance, type(instance))
 
 
 class _WeakMethod:
@@ -295,6 +311,12 @@ class _WeakMethod:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         instance = self._reference()
         return self._bind(instance, type(instance))(*args, **kwargs)
+
+
+def _compiled(
+    function: Callable[..., Any], positions: tuple[int, ...], names: tuple[str, ...], debug: bool
+) -> Compiled:
+    return Compiled(function, Statics(positions, frozenset(names)), debug)
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -333,8 +355,9 @@ def jit(
     The function is traced when it is first called with arguments of a new form (containers,
     shapes, dtypes): it runs once with abstract values, and the operations it does become one native
     function. What it computes without the arguments is computed then, and only then; arrays and
-    tensors it uses from outside are read at every call, and gradtape's random numbers are drawn. A
-    name that is bound to another array afterwards is not looked up again.
+    tensors it uses from outside are read at every call, and gradtape's random numbers are drawn;
+    those of NumPy's generators are frozen, with a warning. A name that is bound to another array
+    afterwards is not looked up again.
 
     Python's numbers are arguments like others: other values use the same code, and they take the
     dtype of what they meet. Results share memory with nothing; those without axes are NumPy

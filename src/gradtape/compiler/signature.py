@@ -20,8 +20,8 @@ from gradtape.compiler.runtime.entry import (
     StaticLeaf,
     TupleSpec,
 )
-from gradtape.core.aval import Abstract, Aval, aval_of
-from gradtape.core.tensor import Tensor, is_numeric
+from gradtape.core.aval import Abstract, Aval, aval_of, is_numeric
+from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError
 
 _NUMBERS = (float, int, bool, complex)

@@ -21,11 +21,11 @@ import numpy as np
 
 from gradtape import tree
 from gradtape.backends import is_raw
-from gradtape.core.aval import aval_of
+from gradtape.core.aval import aval_of, is_numeric
 from gradtape.core.call import KINDS, Kinds
 from gradtape.core.spellings import KEYWORDS, keyword_advice
 from gradtape.core.state import STATE, adopted, values_read
-from gradtape.core.tensor import Tensor, as_value, is_extended_float
+from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import (
     ArgumentError,
     DTypeError,
@@ -280,7 +280,7 @@ def _is_array(value: Any) -> bool:
     if not (isinstance(value, Tensor) or is_raw(value)):
         return False
     dtype = aval_of(value).dtype
-    return dtype.kind in "biufc" or is_extended_float(dtype)
+    return is_numeric(dtype)
 
 
 def _is_tensor(value: Any) -> bool:

@@ -18,7 +18,7 @@ from gradtape import tree
 from gradtape.autodiff.arguments import run
 from gradtape.backends import is_raw
 from gradtape.core import scalar
-from gradtape.core.aval import Abstract, Aval, aval_of
+from gradtape.core.aval import Abstract, Aval, aval_of, is_numeric
 from gradtape.core.batching import batch_in_place
 from gradtape.core.call import explain, is_differentiable
 from gradtape.core.lowering import Composite, Pointwise
@@ -26,7 +26,7 @@ from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import Op, Zero, infer_like, registry
 from gradtape.core.record import Level, Node as RecordNode
 from gradtape.core.state import Proceed, Scope, State, current, next_level, run_inside
-from gradtape.core.tensor import Tensor, is_numeric
+from gradtape.core.tensor import Tensor
 from gradtape.errors import (
     ConversionError,
     GradtapeError,
@@ -178,7 +178,7 @@ class TraceLevel(Level):
         self.nodes.append(node)
         return self.symbol(node.outputs[0], **layout(op, args, params, aval))
 
-    def read(self, tensor: Any) -> None:
+    def read(self, tensor: Any, what: str) -> None:
         if not self.active:
             raise LeakedTensorError(
                 f"{self.label}: the value of a tensor ({aval_of(tensor)}) of a function that was "
