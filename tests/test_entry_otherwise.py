@@ -5,6 +5,7 @@ import gc
 import itertools
 import sys
 import threading
+import warnings
 import weakref
 
 import numpy as np
@@ -193,9 +194,9 @@ def test_references(native):
 
 def test_references_of_what_is_returned(native):
     f = product(native, otherwise=lambda *args: [args])
-    made = f(1, "a")
-    assert made == [(1, "a")]
-    assert sys.getrefcount(made) == 2
+    made, fresh = f(1, "a"), [(1, "a")]
+    assert made == fresh
+    assert sys.getrefcount(made) == sys.getrefcount(fresh)
 
 
 def test_all_is_freed_with_the_callable(native):
@@ -280,7 +281,9 @@ def test_bound_arrays_that_were_resized_do_not_fit(native):
         other.calls.clear()
     fixed.resize((3,), refcheck=False)
     assert f(x).tolist() == [0, 0, 0]
-    fixed.dtype = np.int64
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy 2.5, which still does it
+        fixed.dtype = np.int64
     assert f(x) is other.answer
 
 
