@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
+import sysconfig
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import config, tree
 from opcall import resolution
+
+# Everywhere else compiled functions have native entry points.
+NO_ENTRY = not config.uses("entry") or bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
 def assert_close(got: Any, expected: Any, ulps: float = 64) -> None:

@@ -24,9 +24,12 @@ from gradtape.compiler.runtime.entry import (
     make_callable,
 )
 from gradtape.errors import GradtapeError
+from jitcheck import NO_ENTRY
 
 F8 = np.dtype(np.float64)
 INT = NumberLeaf(int)
+
+needs_entry = pytest.mark.skipif(NO_ENTRY, reason="switched off, or no interpreter lock")
 
 # Doubles the three numbers of the array that is the last but one input, and returns the last input.
 DOUBLE = """
@@ -197,6 +200,7 @@ def test_references_of_results(native):
     assert type(flag) is object
 
 
+@needs_entry
 @pytest.mark.parametrize("how", ["call", "miss", "fail"])
 def test_memory(how):
     # Native only: code in Python cannot lose memory without references, which are counted above.
@@ -215,6 +219,7 @@ def test_memory(how):
     assert used[1] - used[0] < 200 * sys.getsizeof(1)
 
 
+@needs_entry
 def test_no_memory():
     testcapi = pytest.importorskip("_testcapi")
     zoo = Zoo(native=True)
@@ -366,6 +371,7 @@ def test_callables_in_cycles_are_freed(native):
 # ---- layouts ----
 
 
+@needs_entry
 def test_native_entries_are_used_here():
     assert sys.implementation.name == "cpython"
     assert layout.native_layout() == layout.expected_layout()

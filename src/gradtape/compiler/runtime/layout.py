@@ -3,8 +3,8 @@
 Compiled code reads types, shapes and data pointers straight out of the objects. The offsets follow
 from the C structures, whose order has not changed for many releases; that they hold in this very
 process is checked once against what Python says about a few objects. Where they do not hold
-(another interpreter, a build without the interpreter lock, an unknown NumPy), `native_layout` gives
-None and callers take the way through Python.
+(another interpreter, a build without the interpreter lock, an unknown NumPy), and where it is
+switched off, `native_layout` gives None and callers take the way through Python.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 from numpy._core import multiarray as _multiarray
+
+from gradtape import config
 
 C_CONTIGUOUS, ALIGNED = 0x0001, 0x0100
 # How an array in the other byte order is marked.
@@ -102,6 +104,8 @@ def expected_layout() -> Layout:
 @functools.cache
 def native_layout() -> Layout | None:
     """The offsets in this process; None where compiled code must not look into objects."""
+    if not config.uses("entry"):
+        return None
     if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
         return None
     if ctypes.sizeof(ctypes.c_void_p) != 8 or not _numpy_table_is_known():
