@@ -12,8 +12,9 @@ import numpy as np
 from gradtape import config, tree
 from opcall import resolution
 
-# Everywhere else compiled functions have native entry points.
-NO_ENTRY = not config.uses("entry") or bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+# Builds without the interpreter lock; everywhere else compiled functions have native entry points.
+NO_LOCK = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+NO_ENTRY = NO_LOCK or not config.uses("entry")
 
 
 def assert_close(got: Any, expected: Any, ulps: float = 64) -> None:

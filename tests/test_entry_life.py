@@ -24,7 +24,7 @@ from gradtape.compiler.runtime.entry import (
     make_callable,
 )
 from gradtape.errors import GradtapeError
-from jitcheck import NO_ENTRY
+from jitcheck import NO_ENTRY, NO_LOCK
 
 F8 = np.dtype(np.float64)
 INT = NumberLeaf(int)
@@ -281,6 +281,7 @@ def test_others_run_meanwhile_and_cannot_take_arguments_away(native):
     assert alive() is None
 
 
+@pytest.mark.skipif(NO_LOCK, reason="without the interpreter lock nobody waits")
 def test_others_wait_if_not_told_otherwise(native):
     f, flags = waiting(native, False), np.zeros(2, np.int64)
 

@@ -23,6 +23,7 @@ from gradtape.compiler.runtime.entry import (
     make_callable,
 )
 from gradtape.errors import ArgumentError
+from jitcheck import NO_ENTRY
 
 F8 = np.dtype(np.float64)
 THREE = ArrayLeaf(F8, (3,))
@@ -150,6 +151,7 @@ def test_what_cannot_be_called_raises(native):
         product(native, otherwise=lambda x: x)(1, y=2)
 
 
+@pytest.mark.skipif(NO_ENTRY, reason="switched off, or no interpreter lock")
 def test_functions_that_call_each_other_without_end():
     # The frame of each call is 64 kB, and must not be on the stack any more.
     spec = TupleSpec((StaticLeaf(None),) * 8000)
