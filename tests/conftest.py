@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from builds import NO_ENTRY
 from gradtape.compiler.runtime import entry
-from jitcheck import NO_ENTRY
 
 
 @pytest.fixture(params=[True, False], ids=["native", "python"])

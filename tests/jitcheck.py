@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import functools
-import sysconfig
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gradtape import config, tree
+from gradtape import tree
 from opcall import resolution
-
-# Builds without the interpreter lock; everywhere else compiled functions have native entry points.
-NO_LOCK = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
-NO_ENTRY = NO_LOCK or not config.uses("entry")
 
 
 def assert_close(got: Any, expected: Any, ulps: float = 64) -> None:

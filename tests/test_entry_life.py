@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
+from builds import needs_entry, needs_lock
 from gradtape.compiler.llvm.link import Library, compile_module
 from gradtape.compiler.runtime import entry, layout
 from gradtape.compiler.runtime.entry import (
@@ -24,12 +25,9 @@ from gradtape.compiler.runtime.entry import (
     make_callable,
 )
 from gradtape.errors import GradtapeError
-from jitcheck import NO_ENTRY, NO_LOCK
 
 F8 = np.dtype(np.float64)
 INT = NumberLeaf(int)
-
-needs_entry = pytest.mark.skipif(NO_ENTRY, reason="switched off, or no interpreter lock")
 
 # Doubles the three numbers of the array that is the last but one input, and returns the last input.
 DOUBLE = """
@@ -281,7 +279,7 @@ def test_others_run_meanwhile_and_cannot_take_arguments_away(native):
     assert alive() is None
 
 
-@pytest.mark.skipif(NO_LOCK, reason="without the interpreter lock nobody waits")
+@needs_lock
 def test_others_wait_if_not_told_otherwise(native):
     f, flags = waiting(native, False), np.zeros(2, np.int64)
 
@@ -386,12 +384,21 @@ def test_other_layouts_are_noticed(field):
     assert layout.first_mismatch(other) is not None
 
 
-@pytest.mark.parametrize("why", ["no lock", "NumPy", "interpreter", "layout"])
+@pytest.mark.parametrize(
+    "why", ["no lock", "NumPy", "no table", "no function", "interpreter", "layout", "switched off"]
+)
 def test_python_takes_over(why, monkeypatch):
     if why == "no lock":
         monkeypatch.setattr(layout.sysconfig, "get_config_var", lambda name: 1)
     elif why == "NumPy":
         monkeypatch.setattr(layout, "_NUMPY_ABI", 0x03000000)
+    elif why == "no table":
+        monkeypatch.setattr(layout, "_multiarray", object())
+    elif why == "no function":
+        monkeypatch.setattr(layout, "_PYTHON_FUNCTIONS", ("Py_IncRef", "Py_NoSuchFunction"))
+        monkeypatch.setattr(layout, "c_functions", layout.c_functions.__wrapped__)
+    elif why == "switched off":
+        monkeypatch.setenv("GRADTAPE_WITHOUT", "entry")
     elif why == "interpreter":
         monkeypatch.setattr(layout.sys.implementation, "name", "other")
     else:

@@ -11,6 +11,7 @@ import weakref
 import numpy as np
 import pytest
 
+from builds import needs_entry
 from gradtape.compiler.llvm.link import Library, compile_module
 from gradtape.compiler.runtime.entry import (
     ArrayLeaf,
@@ -23,7 +24,6 @@ from gradtape.compiler.runtime.entry import (
     make_callable,
 )
 from gradtape.errors import ArgumentError
-from jitcheck import NO_ENTRY
 
 F8 = np.dtype(np.float64)
 THREE = ArrayLeaf(F8, (3,))
@@ -151,7 +151,7 @@ def test_what_cannot_be_called_raises(native):
         product(native, otherwise=lambda x: x)(1, y=2)
 
 
-@pytest.mark.skipif(NO_ENTRY, reason="switched off, or no interpreter lock")
+@needs_entry
 def test_functions_that_call_each_other_without_end():
     # The frame of each call is 64 kB, and must not be on the stack any more.
     spec = TupleSpec((StaticLeaf(None),) * 8000)

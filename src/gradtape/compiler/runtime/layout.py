@@ -118,7 +118,7 @@ def native_layout() -> Layout | None:
 def c_functions() -> dict[str, int]:
     """Addresses of the C functions that the native entry calls; only where there is a layout."""
     python = {
-        name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+        name: ctypes.cast(getattr(ctypes.pythonapi, name, None), ctypes.c_void_p).value or 0
         for name in _PYTHON_FUNCTIONS
     }
     table = _numpy_table()
@@ -133,6 +133,8 @@ def _numpy_table() -> Any:
 
 
 def _numpy_table_is_known() -> bool:
+    if not hasattr(_multiarray, "_ARRAY_API"):
+        return False
     table = _numpy_table()
     version = ctypes.PYFUNCTYPE(ctypes.c_uint)(table[_ABI_VERSION])()
     return bool(version == _NUMPY_ABI and table[_ARRAY_TYPE] == id(np.ndarray))
@@ -214,6 +216,8 @@ def _scalars(layout: Layout) -> Iterator[tuple[str, bool]]:
 
 def _functions() -> Iterator[tuple[str, bool]]:
     functions, descr, dims = c_functions(), np.dtype(np.float64), (ctypes.c_ssize_t * 2)(3, 5)
+    for name, address in functions.items():
+        yield name, address != 0
     object_, pointer, integer = ctypes.py_object, ctypes.c_void_p, ctypes.c_int
     new = ctypes.PYFUNCTYPE(
         object_, object_, object_, integer, pointer, pointer, pointer, integer, pointer
