@@ -85,7 +85,7 @@ class Specialization:
     def _entry(self, function: NativeFunction) -> Callable[..., Any] | None:
         outputs = self.traced.graph.outputs
         result = result_spec(self.traced.structure, len(outputs))
-        if self._specs is None or result is None:
+        if self._specs is None or result is None or function.run.asks:
             return None
         return make_callable(
             function.library,
