@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import itertools
 import threading
+import weakref
 from typing import Any
 
 from gradtape.core.aval import Aval
 from gradtape.core.op import Op
 from gradtape.errors import TapeError
+
+# A segment with more roots looks which of them are still alive.
+_FEW_ROOTS = 64
 
 
 class Level:
@@ -44,9 +48,10 @@ class Segment(Level):
             leaked), as opposed to computing without recording (a tape whose `with` block ended).
         lock: Held by the walk that keeps cotangents in the records; others use a dict.
         next_sequence: Numbers its records in the order they are made.
+        roots: Weak references to records that whoever ends the segment frees, see `core.release`.
     """
 
-    __slots__ = ("_peeks", "lock", "next_sequence", "strict", "walkable")
+    __slots__ = ("_most_roots", "_peeks", "lock", "next_sequence", "roots", "strict", "walkable")
 
     def __init__(self, number: int, label: str, *, strict: bool = False) -> None:
         super().__init__(number, label)
@@ -55,6 +60,16 @@ class Segment(Level):
         self.lock = threading.Lock()
         self.next_sequence = itertools.count(1).__next__
         self._peeks = 0
+        self.roots: list[weakref.ref[Record]] = []
+        self._most_roots = _FEW_ROOTS
+
+    def remember(self, root: Record) -> None:
+        """Note a record whose result users keep for its value: a loss, or what was walked."""
+        roots = self.roots
+        roots.append(weakref.ref(root))
+        if len(roots) > self._most_roots:
+            self.roots = roots = [root for root in roots if root() is not None]
+            self._most_roots = 2 * len(roots) + _FEW_ROOTS
 
     def count(self) -> int:
         """The number of records made. Counting is free: it is read off the next number."""

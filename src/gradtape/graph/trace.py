@@ -25,7 +25,7 @@ from gradtape.core.lowering import Composite, Pointwise
 from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import Op, Zero, infer_like, registry
 from gradtape.core.record import Level, Node as RecordNode
-from gradtape.core.state import Proceed, Scope, State, current, next_level
+from gradtape.core.state import Proceed, Scope, State, current, next_level, run_inside
 from gradtape.core.tensor import Tensor
 from gradtape.errors import (
     ConversionError,
@@ -270,7 +270,7 @@ class _Tracing(Scope):
         self._level = level
 
     def change(self, state: State, before: State | None = None) -> State:
-        return state.derive(self, modes=(self,))
+        return state.derive(modes=(self,))
 
     def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
         """Lift tensors from outside before anything is done with them."""
@@ -322,9 +322,10 @@ def trace(function: Callable[..., Any], avals: Sequence[Aval], name: str = "func
     level = TraceLevel("jit")
     inputs = [Value(aval) for aval in avals]
     try:
-        with _Tracing(level):
-            symbols = [level.symbol(value) for value in inputs]
-            leaves, structure = run(lambda *args: _Flat(function(*args)), symbols, {}).parts
+        symbols = [level.symbol(value) for value in inputs]
+        flat = run_inside(_Tracing(level), run, lambda *args: _Flat(function(*args)), symbols, {})
+        leaves, structure = flat.parts
+        del flat
         outputs = [_output(level, leaf) for leaf in leaves]
         del leaves
         _check_arguments(symbols, inputs, outputs)
