@@ -8,6 +8,7 @@ from gradtape import tree
 from gradtape.autodiff.arguments import checked, primal
 from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.autodiff.pushforward import push
+from gradtape.core import release
 from gradtape.core.aval import aval_of
 from gradtape.core.call import lift
 from gradtape.core.nested import unshell, wrap
@@ -133,6 +134,7 @@ class GradientTape:
         self._finish()
         roots = [(node, seed) for (_, node), seed in zip(ends, seeds, strict=True)]
         found = walk(self._level(), roots, sources=[node for _, node in origins])
+        self._let_go([node for _, node in (*origins, *ends)])
         results = []
         for origin, node in origins:
             ct = found.get(node)
@@ -170,6 +172,7 @@ class GradientTape:
             tangent = checked(tangent, origin, "forward_gradient", "tangent", "source")
         self._finish()
         result = push({start: unshell(tangent)}, node, aval_of(end))
+        self._let_go([start, node])
         result = lift(own(result, {id(tangent)}), end.value)
         return result if isinstance(result, Tensor) else Tensor(result)
 
@@ -184,6 +187,16 @@ class GradientTape:
         self._used = True
         if not self.persistent:
             self.stop()
+
+    def _let_go(self, known: list[Node]) -> None:
+        """Free what the records hold once a tape has answered that answers only once."""
+        if not self.persistent and self._segment is not None:
+            release.end((self._segment,), self._segment.label, known)
+
+    def __del__(self) -> None:
+        # Nobody can ask any more, and what was recorded would live as long as its results.
+        if self._segment is not None and self._segment.walkable:
+            release.end((self._segment,), self._segment.label)
 
     def _on_tape(self, tensor: Any, what: str) -> tuple[Tensor, Node]:
         """The part of a tensor that is of this tape's level; levels above it are passed by."""

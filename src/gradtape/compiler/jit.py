@@ -11,7 +11,7 @@ from typing import Any
 
 from gradtape import tree
 from gradtape.autodiff.arguments import deliver, has_tensors
-from gradtape.compiler.debug import CheckedProgram
+from gradtape.compiler.debug import CheckedProgram, check_same
 from gradtape.compiler.draws import Draws
 from gradtape.compiler.explain import Explanation
 from gradtape.compiler.program import LONG, NativeFunction, Program
@@ -21,16 +21,16 @@ from gradtape.compiler.signature import (
     Statics,
     argument_spec,
     arguments,
-    is_numeric,
     leaf_aval,
     merged,
     result_spec,
     static_arguments,
 )
-from gradtape.core.aval import aval_of
+from gradtape.core.aval import aval_of, is_numeric
 from gradtape.core.lazy import lazy
 from gradtape.core.nested import unshell
 from gradtape.core.portable import Portable
+from gradtape.core.state import values_read
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, WriteError
 from gradtape.graph.function import GraphFunction
@@ -68,8 +68,8 @@ class Specialization:
     def _entry_specs(self, specs: Sequence[Spec | None] | None) -> list[Spec] | None:
         if specs is None or any(spec is None for spec in specs):
             return None
-        # The values of tensors and random draws are others at each call.
-        if not all(capture.is_array for capture in self.traced.captures):
+        # The values of tensors and random draws are others at each call; guards are looked at.
+        if self.traced.guards or not all(capture.is_array for capture in self.traced.captures):
             return None
         hidden = [argument_spec(capture.value) for capture in self.traced.captures]
         return None if any(spec is None for spec in hidden) else [*specs, *hidden]  # type: ignore[list-item]
@@ -85,7 +85,7 @@ class Specialization:
     def _entry(self, function: NativeFunction) -> Callable[..., Any] | None:
         outputs = self.traced.graph.outputs
         result = result_spec(self.traced.structure, len(outputs))
-        if self._specs is None or result is None:
+        if self._specs is None or result is None or function.run.asks:
             return None
         return make_callable(
             function.library,
@@ -108,6 +108,8 @@ class Specialization:
     def outdated(self) -> bool:
         """Whether something it captured is of a transform that has returned, or of another form."""
         captures = self.traced.captures
+        if any(guard.changed() for guard in self.traced.guards):
+            return True
         inputs = self.traced.graph.inputs[len(self.traced.graph.inputs) - len(captures) :]
         return any(
             capture.outdated(value.aval) for capture, value in zip(captures, inputs, strict=True)
@@ -115,6 +117,8 @@ class Specialization:
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """The results for leaves of any kind."""
+        for guard in self.traced.guards:
+            values_read(guard.array)  # a function that is being traced depends on it, too
         tensors = has_tensors(leaves)
         values = [unshell(leaf) for leaf in (*leaves, *self.hidden())]
         if any(isinstance(value, Tensor) for value in values):
@@ -160,6 +164,8 @@ class Compiled(Portable):
         """Take the arguments apart in Python, compile if they are of a new form, and run."""
         given = arguments(args, kwargs, self._statics)
         form = self._specialized(given)
+        if self._debug:
+            check_same(form.traced, self._traced(given))
         out = form(given.leaves)
         self._use(form)
         return out
@@ -186,7 +192,7 @@ class Compiled(Portable):
                 self._forms.popitem(last=False)
         return new
 
-    def _specialize(self, given: Arguments) -> Specialization:
+    def _traced(self, given: Arguments) -> Trace:
         def function(*leaves: Any) -> Any:
             full, keywords = merged(given, leaves)
             out = self._function(*full, **keywords)
@@ -199,10 +205,12 @@ class Compiled(Portable):
                 )
             return out
 
-        name = _name(self._function)
+        return trace(function, [leaf_aval(leaf) for leaf in given.leaves], _name(self._function))
+
+    def _specialize(self, given: Arguments) -> Specialization:
         draws = Draws((self._function, *given.fixed.values(), *given.named.values()))
-        traced = trace(function, [leaf_aval(leaf) for leaf in given.leaves], name)
-        draws.warn(name)
+        traced = self._traced(given)
+        draws.warn(_name(self._function))
         for output in traced.graph.outputs:
             if not is_numeric(output.dtype):
                 raise DTypeError(
@@ -360,7 +368,8 @@ def jit(
             sizes, names. They must be hashable. The `self` of a method counts; it is always static.
         static_argnames: Names of arguments, likewise. However these are passed, by position or by
             name, they are static.
-        debug: Whether to check every pass of the compiler, and every kernel against eager code.
+        debug: Whether to check every pass of the compiler, every kernel against eager code, and at
+            each call that tracing the function again gives the same.
 
     Returns:
         A function of the same arguments: arrays in, arrays out; tensors in, tensors out. It can be

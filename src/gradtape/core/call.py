@@ -222,7 +222,10 @@ def record(
         if not is_differentiable(out):
             return out
         kept_out = out if keep_out else aval_of(out)
-        return wrap(out, General(op, segment, tuple(parents), kept, kept_out, params, None))
+        made = General(op, segment, tuple(parents), kept, kept_out, params, None)
+        if not kept_out.shape and not segment.strict:
+            segment.remember(made)
+        return wrap(out, made)
     avals = tuple(aval_of(o) for o in out)
     node = General(op, segment, tuple(parents), kept, out if keep_out else avals, params, avals)
     return tuple(wrap(o, Output(node, i)) if is_differentiable(o) else o for i, o in enumerate(out))

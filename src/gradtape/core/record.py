@@ -16,6 +16,9 @@ from gradtape.core.aval import Aval
 from gradtape.core.op import Op
 from gradtape.errors import TapeError
 
+# A segment with more roots looks which of them are still alive.
+_FEW_ROOTS = 64
+
 
 class Level:
     """One transformation in progress. An op is handled by the highest level among its operands."""
@@ -50,9 +53,10 @@ class Segment(Level):
             leaked), as opposed to computing without recording (a tape whose `with` block ended).
         lock: Held by the walk that keeps cotangents in the records; others use a dict.
         next_sequence: Numbers its records in the order they are made.
+        roots: Weak references to records that whoever ends the segment frees, see `core.release`.
     """
 
-    __slots__ = ("_peeks", "lock", "next_sequence", "strict", "walkable")
+    __slots__ = ("_most_roots", "_peeks", "lock", "next_sequence", "roots", "strict", "walkable")
 
     def __init__(self, number: int, label: str, *, strict: bool = False) -> None:
         super().__init__(number, label)
@@ -61,6 +65,16 @@ class Segment(Level):
         self.lock = threading.Lock()
         self.next_sequence = itertools.count(1).__next__
         self._peeks = 0
+        self.roots: list[weakref.ref[Record]] = []
+        self._most_roots = _FEW_ROOTS
+
+    def remember(self, root: Record) -> None:
+        """Note a record whose result users keep for its value: a loss, or what was walked."""
+        roots = self.roots
+        roots.append(weakref.ref(root))
+        if len(roots) > self._most_roots:
+            self.roots = roots = [root for root in roots if root() is not None]
+            self._most_roots = 2 * len(roots) + _FEW_ROOTS
 
     def count(self) -> int:
         """The number of records made. Counting is free: it is read off the next number."""
@@ -276,43 +290,3 @@ def free(record: Record) -> None:
         record.parent = record.parent2 = record.x = record.y = None
     elif isinstance(record, General):
         record.parents = record.inputs = ()
-
-
-class ContextTape:
-    """The tape of a gradient context; `len(tape)` is the number of records since it was cleared.
-
-    It does not hold the records. They belong to the tensors that came out of them, so forgetting to
-    clear does not leak; clearing makes every record made so far refuse to be walked.
-    """
-
-    __slots__ = ("_label", "_walked", "segment")
-
-    def __init__(self, label: str) -> None:
-        self._label = label
-        # Roots that were walked: clearing cuts the history of those a user still holds.
-        self._walked: weakref.WeakSet[Record] = weakref.WeakSet()
-        self.segment = Segment(CONTEXT_LEVEL, label)
-
-    def __len__(self) -> int:
-        return self.segment.count()
-
-    def __repr__(self) -> str:
-        return f"<tape of {self._label}, {len(self)} ops recorded since it was cleared>"
-
-    def remember(self, root: Record) -> None:
-        """Note that `root` was walked, to be cut when the tape is cleared."""
-        self._walked.add(root)
-
-    def clear(self) -> None:
-        """Start anew: records made so far can no longer be walked or built upon."""
-        self.end("cleared")
-        self.segment = Segment(CONTEXT_LEVEL, self._label)
-
-    def end(self, why: str) -> None:
-        """Close the current segment for good; `why` is for the errors of its tensors."""
-        # A loss kept for its number must not keep its history.
-        self.segment.active = self.segment.walkable = False
-        self.segment.label = f"{self._label} ({why})"
-        for root in self._walked:
-            free(root.parent if isinstance(root, Output) else root)
-        self._walked.clear()
