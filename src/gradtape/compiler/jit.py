@@ -267,8 +267,7 @@ class Compiled(Portable):
         return Method(known[1], instance, self)
 
     def made_by(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        names = tuple(sorted(self._statics.names))
-        return _compiled, (self._function, self._statics.positions, names, self._debug)
+        return _compiled, (self._function, *self._statics, self._debug)
 
     def __repr__(self) -> str:
         return f"<compiled {_name(self._function)}, for {len(self._forms)} form(s) of arguments>"
@@ -313,10 +312,9 @@ class _WeakMethod:
         return self._bind(instance, type(instance))(*args, **kwargs)
 
 
-def _compiled(
-    function: Callable[..., Any], positions: tuple[int, ...], names: tuple[str, ...], debug: bool
-) -> Compiled:
-    return Compiled(function, Statics(positions, frozenset(names)), debug)
+def _compiled(function: Callable[..., Any], *options: Any) -> Compiled:
+    *statics, debug = options
+    return Compiled(function, Statics(*statics), debug)
 
 
 def _name(function: Callable[..., Any]) -> str:
