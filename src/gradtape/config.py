@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from gradtape.errors import ArgumentError
+
 _OFF = {"0", "off", "false", "no"}
+# Twice what ten ops on a million elements, forward and backward, have at a time.
+_KEEP_MB = 128
+_MOST_MB = 1 << 24
 
 
 def eager_kernels() -> bool:
@@ -14,6 +19,28 @@ def eager_kernels() -> bool:
     `GRADTAPE_EAGER_KERNELS=0` leaves them all to NumPy.
     """
     return os.environ.get("GRADTAPE_EAGER_KERNELS", "").strip().lower() not in _OFF
+
+
+def kept_bytes() -> int:
+    """How much memory of temporaries and large results to keep for the next call, in bytes.
+
+    `GRADTAPE_KEEP_MB` says how many megabytes; 0 keeps nothing.
+
+    Raises:
+        ArgumentError: It is no such number.
+    """
+    text = os.environ.get("GRADTAPE_KEEP_MB", "").strip()
+    if text and not text.isdecimal():
+        raise ArgumentError(
+            f"GRADTAPE_KEEP_MB: got {text!r}; expected a whole number of megabytes, 0 or more; "
+            f"try {_KEEP_MB}, which is what is kept without it"
+        )
+    return min(int(text or _KEEP_MB), _MOST_MB) << 20
+
+
+def huge_pages() -> bool:
+    """Whether to ask for huge pages, as NumPy does unless `NUMPY_MADVISE_HUGEPAGE=0`."""
+    return os.environ.get("NUMPY_MADVISE_HUGEPAGE", "").strip() != "0"
 
 
 def cache_directory() -> Path | None:
