@@ -49,8 +49,7 @@ class NativeFunction:
         self.native = write(graph, module, target or host())
         self.text = str(module)
         code = cache.compiled(self.text, target)
-        names = self.native.exports
-        self.library = Library(code, blas.imports(self.text), names, end=self.native.end)
+        self.library = Library(code, blas.imports(self.text), self.native.exports)
         self.run = Runner(self.library, self.native, graph)
         self.failed = self.run.failed
 

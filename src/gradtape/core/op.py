@@ -204,6 +204,11 @@ class Registry:
         """What computes elementwise ops on large arrays; None for NumPy."""
         return self.provider()
 
+    @property
+    def loaded_kernels(self) -> Any:
+        """The same if it was needed before; None otherwise."""
+        return vars(self).get("kernels")
+
     def add(self, op: Op) -> Op:
         """Register an op under its name."""
         if not self._opened:

@@ -15,7 +15,15 @@ from typing import Any
 import numpy as np
 
 from gradtape.backends import array_module
-from gradtape.core.large import copied, copy_into, is_large, is_tiled, pull_large
+from gradtape.core.large import (
+    LARGE,
+    added,
+    copied,
+    copy_into,
+    is_large,
+    is_tiled,
+    pull_large,
+)
 from gradtape.core.narrow import computes_wide, is_narrow, widened
 from gradtape.core.nested import wrap
 from gradtape.core.op import registry
@@ -107,7 +115,8 @@ def _walk_in_records(
             if type(ct) is ndarray and node in fresh:
                 old += ct
             else:
-                found[node] = new = old + ct
+                large = type(ct) is ndarray and ct.size >= LARGE
+                found[node] = new = added(old, ct) if large else old + ct
                 note(node, new)
         elif node.ct is None:
             node.ct = ct
@@ -116,7 +125,8 @@ def _walk_in_records(
         elif type(ct) is ndarray and node in fresh:
             node.ct += ct
         else:
-            node.ct = new = node.ct + ct
+            large = type(ct) is ndarray and ct.size >= LARGE
+            node.ct = new = added(node.ct, ct) if large else node.ct + ct
             note(node, new)
         return False
 
@@ -217,7 +227,7 @@ def _add_part(
 
 def _add_output(parts: list[Any], index: int, ct: Any) -> None:
     """Add to the cotangent of one output of an op; several nodes may stand for the same output."""
-    parts[index] = ct if parts[index] is None else parts[index] + ct
+    parts[index] = ct if parts[index] is None else added(parts[index], ct)
 
 
 def _pull_general(record: General, ct: Any, *, rebuild: bool = False) -> list[tuple[Node, Any]]:
@@ -290,9 +300,9 @@ def _walk_apart(
 
     def give(node: Node, ct: Any) -> None:
         if isinstance(node, Leaf):
-            found[node] = ct if node not in found else found[node] + ct
+            found[node] = ct if node not in found else added(found[node], ct)
         elif node in waiting:
-            waiting[node] = waiting[node] + ct
+            waiting[node] = added(waiting[node], ct)
         else:
             waiting[node] = ct
             heappush(heap, (-node.sequence, node))
