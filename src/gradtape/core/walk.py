@@ -179,9 +179,11 @@ def _walk_in_records(
                         give(node, result)
                     continue
                 index, (whole, part) = record.params["index"], record.parents
+                taken = ct[index]
                 if part is not None:
-                    give(part, np.array(ct[index]))
-                if whole is not None:
+                    give(part, np.array(taken))
+                # Nothing flows into what was overwritten as a whole.
+                if whole is not None and taken.size < ct.size:
                     if record not in fresh or record in wanted:
                         ct = copied(ct)
                     ct[index] = 0

@@ -42,7 +42,7 @@ def as_indices(indices: Any, name: str) -> Any:
             f"{name}: came an index of dtype {indices.dtype}; needed integers; "
             "use astype(int) if they are whole numbers"
         )
-    return indices
+    return adopted(indices)
 
 
 # ---- the pair of ops ----------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def take(
         raise ArgumentError(f'take: came mode={mode!r}; needed "raise", "wrap" or "clip"')
     n = x.shape[axis]
     if mode != "raise" and n:
-        indices = astype(adopted(indices), np.intp, copy=False)
+        indices = astype(indices, np.intp, copy=False)
         indices = indices % n if mode == "wrap" else clip(indices, 0, n - 1)
     arrays: list[Any] = [None] * len(x.shape)
     arrays[axis] = indices
