@@ -16,7 +16,7 @@ import scipy.sparse
 from numpy import polynomial
 
 import gradtape as gt
-from gradtape.core.spellings import MODULE, TENSOR
+from gradtape.core.elsewhere import MODULE, TENSOR
 from gradtape.errors import (
     ArgumentError,
     AxisError,
@@ -203,7 +203,7 @@ def test_asking_for_a_name_loads_nothing() -> None:
     ],
 )
 def test_keywords(call: Callable[[Any], Any]) -> None:
-    with pytest.raises(UnsupportedError, match=r"(axis|keepdims|ddof)= here, as in NumPy"):
+    with pytest.raises(UnsupportedError, match=r"((axis|keepdims)= here|ddof=1 here.*), as in NumPy"):
         call(gt.ones((2, 2)))
 
 

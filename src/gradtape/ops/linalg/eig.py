@@ -94,7 +94,9 @@ def uncertainty(w: Any, dual: Any, x: Any) -> Any:
 def _length(x: Any, axis: int) -> Any:
     """Of vectors along an axis, without history; no larger than the numbers can be."""
     unit = largest(x, axis)
-    return squeeze(unit, axis) * sqrt(sum_of(abs(divide_or_zero(stop_gradient(x), unit)) ** 2, axis))
+    return squeeze(unit, axis) * sqrt(
+        sum_of(abs(divide_or_zero(stop_gradient(x), unit)) ** 2, axis)
+    )
 
 
 def _spread(w: Any, same: Any) -> Any:
@@ -278,8 +280,8 @@ def _eigvals_vjp(ct: Any, _out: Any, x: Any) -> Any:
 def _eigvals_jvp(tangents: Sequence[Any], _out: Any, x: Any) -> Any:
     w, v = _eig(x)
     moved = dual_basis(v) @ tangents[0] @ v
-    # Those that are equal only because they are uncertain keep their own changes: nearby there is no
-    # basis of eigenvectors, and what they have in common is not all that symmetric functions see.
+    # Those that are equal only because they are uncertain keep their own changes: nearby there may
+    # be no basis of eigenvectors, and then symmetric functions see more than what they share.
     same = equal_pairs(w)
     return once(shared(diagonal(moved, 0, -2, -1), same), alone(same), VALUES)
 
