@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from builds import starts_anew
 from gradtape.errors import ContextError
 
 
@@ -105,6 +106,7 @@ def test_a_transform_that_fails_leaves_no_level_behind():
 # ---- threads and tasks --------------------------------------------------------------------------
 
 
+@starts_anew
 @scopes
 def test_a_thread_does_not_inherit_the_state(scope):
     with gt.no_grad(), scope():
@@ -114,6 +116,7 @@ def test_a_thread_does_not_inherit_the_state(scope):
     assert context is not gt.default_context()
 
 
+@starts_anew
 @scopes
 def test_a_block_left_in_another_thread_raises_and_stays_open(scope):
     before = state()
@@ -127,6 +130,7 @@ def test_a_block_left_in_another_thread_raises_and_stays_open(scope):
     assert state() == before
 
 
+@starts_anew
 def test_a_generator_finished_in_another_thread_raises():
     generator = holding(gt.no_grad())
     next(generator)
