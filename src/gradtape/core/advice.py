@@ -83,6 +83,7 @@ _IN_PLACE_OF_NUMPY = {
     "np.vectorize": "use gt.vmap, or NumPy's functions on whole arrays",
 }
 
+_DETACHED = "; t.detach() computes without gradient"
 _OF_NUMPY = (
     "Read the value with t.item() or t.detach().numpy(); fill a buffer of np.zeros_like(x, "
     "shape=n) instead of np.zeros(n); join with np.stack instead of np.array; use np.sin instead "
@@ -96,9 +97,12 @@ def ways_out() -> str:
 
 
 def with_advice(error: ConversionError) -> ConversionError:
-    """The same error with a note that says what to write instead, if that is known."""
+    """The same error with a note that says what to write instead, if that is known.
+
+    It is about a tensor without a value, which has none without its history either.
+    """
     if advice := specific_advice():
-        error.add_note(advice)
+        error.add_note(advice.removesuffix(_DETACHED))
     return error
 
 
@@ -187,11 +191,11 @@ def _numpy_advice(frame: FrameType) -> str | None:
     """Of a function of NumPy that does not ask its arguments whether they are arrays."""
     module, owner = frame.f_globals["__name__"], frame.f_locals.get("self")
     if module.startswith("numpy.polynomial"):
-        return f"np.polynomial asks for arrays: {_POLYNOMIAL}; t.detach() computes without gradient"
+        return f"np.polynomial asks for arrays: {_POLYNOMIAL}{_DETACHED}"
     kinds = {"RClass": "np.r_", "CClass": "np.c_", "vectorize": "np.vectorize"}
     name = kinds.get(type(owner).__name__, f"np.{frame.f_code.co_name}")
     advice = _IN_PLACE_OF_NUMPY.get(name)
-    return advice and f"{name} asks for an array: {advice}; t.detach() computes without gradient"
+    return advice and f"{name} asks for an array: {advice}{_DETACHED}"
 
 
 def _library_advice(frames: list[FrameType]) -> str | None:
@@ -205,7 +209,7 @@ def _library_advice(frames: list[FrameType]) -> str | None:
     ways = [way for way in possible if way]
     if not ways:
         ways = ["write it with NumPy's functions", "give it a rule with gt.custom_vjp"]
-    return f"{call} asks for an array: {', or '.join(ways)}; t.detach() computes without gradient"
+    return f"{call} asks for an array: {', or '.join(ways)}{_DETACHED}"
 
 
 def _arguments(call: str, frames: list[FrameType]) -> Mapping[str, Any]:

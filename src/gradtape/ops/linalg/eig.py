@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import general, public
+from gradtape.core.define import general
 from gradtape.ops.cast import conj, imag, stop_gradient
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.diagonal import diagonal
@@ -30,6 +30,7 @@ from gradtape.ops.linalg.gauge import (
 )
 from gradtape.ops.linalg.solve import inv, solve_stack
 from gradtape.ops.linalg.stacks import failed, matrices
+from gradtape.ops.linalg.wide import public
 from gradtape.ops.norm import inexact, vector_norm
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import divide_or_zero, where

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import answers, functions, general
+from gradtape.core.define import functions, general
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.diagonal import diagonal, tril, triu
 from gradtape.ops.gather import take_along_axis
@@ -19,6 +19,7 @@ from gradtape.ops.linalg.gauge import largest, on_diagonal, rounding
 from gradtape.ops.linalg.hermitian import mirrored
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.triangular import triangular
+from gradtape.ops.linalg.wide import answers
 from gradtape.ops.norm import inexact
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import where
