@@ -158,9 +158,12 @@ def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], statics: Statics) -
     try:
         hash(key)
     except TypeError as error:
+        statics_given = (*fixed.values(), *named.values())
+        sparse = [v for v in statics_given if type(v).__module__.startswith("scipy.sparse")]
         raise ArgumentError(
-            f"jit: a static argument cannot be hashed ({error}); pass arrays and containers of "
-            "them as ordinary arguments"
+            f"jit: a static argument cannot be hashed ({error}); pass "
+            + ("gt.sparse.from_scipy(a)" if sparse else "arrays and containers of them")
+            + " as an ordinary argument"
         ) from None
     return Arguments(args, kwargs, leaves, structure, fixed, named, key)
 
@@ -249,10 +252,20 @@ def leaf_key(leaf: Any, where: str | tree.Place = "an argument") -> tuple[Any, .
         )
     if kind in _NUMBERS:
         return (kind,)
-    raise DTypeError(
-        f"jit: {where} is of type {kind.__name__}; needed arrays, tensors, numbers or "
-        "containers of them. Name it in static_argnums or static_argnames if the code depends on it"
-    )
+    needed = f"jit: {where} is of type {kind.__name__}; needed arrays, tensors, numbers or "
+    raise DTypeError(f"{needed}containers of them. {_instead_of(kind)}")
+
+
+def _instead_of(kind: type) -> str:
+    """What to do with an argument that is none, such that it does not lead to the next error."""
+    if kind.__module__.startswith("scipy.sparse"):
+        return "Pass gt.sparse.from_scipy(a), which is a container of arrays"
+    if kind.__hash__ is None:
+        return (
+            "Pass what it holds as arguments, or use it as a variable from outside of the "
+            "function; as a static argument it would have to be hashable"
+        )
+    return "Name it in static_argnums or static_argnames if the code depends on it"
 
 
 def _check_plain(kind: type, where: str | tree.Place) -> None:

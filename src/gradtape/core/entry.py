@@ -22,7 +22,9 @@ import numpy as np
 from gradtape import tree
 from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of, is_numeric
+from gradtape.core.blame import in_the_name_of
 from gradtape.core.call import KINDS, Kinds
+from gradtape.core.in_float32 import in_float32
 from gradtape.core.spellings import KEYWORDS, keyword_advice
 from gradtape.core.state import STATE, adopted, values_read
 from gradtape.core.tensor import Tensor, as_value
@@ -147,10 +149,16 @@ def _explained(
     if isinstance(error, GradtapeError):
         # What is said of anything that is to become an array does not know for whom.
         nameless = type(error) in (DTypeError, ShapeError) and str(error).startswith("came ")
-        return type(error)(f"{function.__name__}: {error}") if nameless else error
+        if nameless:
+            return type(error)(f"{function.__name__}: {error}")
     traceback = error.__traceback__ and error.__traceback__.tb_next
+    # What only passes a call on is not where it went wrong.
+    while traceback and traceback.tb_frame.f_globals.get("__name__") == in_float32.__module__:
+        traceback = traceback.tb_next
     if _is_users(traceback):
         return error
+    if isinstance(error, GradtapeError):
+        return in_the_name_of(function.__name__, error)
     hidden = error.__cause__ or error.__context__
     # NumPy wraps what tensors say about their conversion. What is being handled further out, while
     # this happened, went through the code that handles it.

@@ -250,6 +250,10 @@ class Registry:
             pass
         return iter(self._ops.values())
 
+    def __contains__(self, name: str) -> bool:
+        """Whether an op of this name is loaded."""
+        return name in self._ops
+
     def __getitem__(self, name: str) -> Op:
         while name not in self._ops and self.load():
             pass

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.backends import array_module
+from gradtape.core.blame import blame
 from gradtape.core.large import (
     LARGE,
     added,
@@ -44,6 +45,7 @@ from gradtape.core.record import (
     free,
 )
 from gradtape.core.tensor import Tensor
+from gradtape.errors import GradtapeError
 
 Cotangents = dict[Node, Any]
 Roots = Sequence[tuple[Node, Any]]
@@ -192,6 +194,9 @@ def _walk_in_records(
             elif kind is LargeUnary or kind is LargeBinary:
                 for node, result in _pull(record, ct, rebuild=False):
                     give(node, result)
+    except GradtapeError as error:
+        blame(record, error)
+        raise
     finally:
         # After an error in a rule: no cotangent may stay behind for the next walk to add to.
         for _, record in heap:
@@ -323,7 +328,12 @@ def _walk_apart(
                 heappush(heap, (-record.parent.sequence, record.parent))
             _add_output(parts, record.index, ct)
         else:
-            for node, result in _pull(record, ct, rebuild=create_graph):
+            try:
+                pulled = _pull(record, ct, rebuild=create_graph)
+            except GradtapeError as error:
+                blame(record, error)
+                raise
+            for node, result in pulled:
                 give(node, result)
         if release:
             free(record)
