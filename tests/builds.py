@@ -13,9 +13,7 @@ from gradtape import config
 NO_LOCK = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 NO_ENTRY = NO_LOCK or not config.uses("entry")
 
-needs_entry = pytest.mark.skipif(
-    NO_ENTRY, reason="switched off, or no interpreter lock"
-)
+needs_entry = pytest.mark.skipif(NO_ENTRY, reason="switched off, or no interpreter lock")
 needs_lock = pytest.mark.skipif(NO_LOCK, reason="this build has no interpreter lock")
 starts_anew = pytest.mark.skipif(
     bool(getattr(sys.flags, "thread_inherit_context", False)),
