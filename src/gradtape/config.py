@@ -56,3 +56,11 @@ def cache_directory() -> Path | None:
         except RuntimeError:  # a user without a home
             return None
     return caches / "gradtape"
+
+
+def cpu_level() -> str | None:
+    """The CPU that code is made for, `x86-64-v2` to `x86-64-v4`; None for the one at hand.
+
+    `GRADTAPE_CPU` names it: code for an older CPU than the one at hand runs on both.
+    """
+    return os.environ.get("GRADTAPE_CPU", "").strip().lower() or None

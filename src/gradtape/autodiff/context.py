@@ -65,7 +65,7 @@ def compute_gradients(
     if isinstance(record, Record):
         tape.segment.remember(record)
     for leaf, ct in found.items():
-        if isinstance(leaf, Leaf):
+        if isinstance(leaf, Leaf) and not leaf.off:
             _accumulate(leaf, ct, tape.segment if create_graph else None)
 
 

@@ -22,8 +22,10 @@ from gradtape.errors import ShapeError, TapeError
 class GradientTape:
     """Records what is done with the tensors it watches, and differentiates it.
 
-    Use it in a `with` block, which ends the recording, or without. A tape answers once, unless it
-    is persistent. Tapes nest: watch a tensor of another tape to get higher derivatives.
+    Use it in a `with` block, which ends the recording, or without. Another `with` block of the same
+    tape goes on recording; if the tape is used up, it begins anew, and tensors are watched again.
+    A tape answers once, unless it is persistent. Tapes nest: watch a tensor of another tape to get
+    higher derivatives.
 
     Args:
         persistent: Whether `gradient` may be asked more than once.
@@ -39,23 +41,38 @@ class GradientTape:
         self.persistent = persistent
         self._segment: Segment | None = None
         self._used = False
+        self._stopped = False
+        self._open = False  # whether a `with` block is
 
     def __enter__(self) -> GradientTape:
+        if self._open:
+            raise TapeError(
+                "GradientTape: came a second `with` block of a tape inside of its first, which "
+                "would end the recording of both; leave one out, or make another gt.GradientTape()"
+            )
+        if self._used and not self.persistent:
+            self._segment, self._used = None, False
+        self._open, self._stopped = True, False
+        if self._segment is not None:
+            self._segment.active = True
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._open = False
         self.stop()
 
     def stop(self) -> None:
         """End the recording; what was recorded can still be differentiated."""
-        self._level().active = False
+        self._stopped = True
+        if self._segment is not None:
+            self._segment.active = False
 
     def __len__(self) -> int:
         """The number of records made so far."""
         return 0 if self._segment is None else self._segment.count()
 
     def __repr__(self) -> str:
-        state = "used" if self._used else "recording" if self._level().active else "stopped"
+        state = "used" if self._used else "stopped" if self._stopped else "recording"
         return f"<GradientTape, {state}, {len(self)} records>"
 
     def _level(self) -> Segment:
@@ -76,9 +93,12 @@ class GradientTape:
             TapeError: Recording has ended, or the value belongs to a tape or transform that was
                 started after this tape watched its first tensor.
         """
+        if self._stopped:
+            raise TapeError(
+                "watch: this tape has stopped recording; watch inside of its `with` block, or make "
+                "a new gt.GradientTape()"
+            )
         segment = self._level()
-        if not segment.active:
-            raise TapeError("watch: this tape has stopped recording; make a new gt.GradientTape()")
         below = unshell(primal(value, "watch", "the value"))
         node = below.record if isinstance(below, Tensor) else None
         if node is not None and node.segment.number >= segment.number:

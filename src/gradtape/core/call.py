@@ -182,7 +182,7 @@ def recording_segment(segment: Segment, op: Op) -> Segment | None:
         LeakedTensorError: The tensor belongs to a transform that has returned.
     """
     state = current()
-    if segment.number <= state.floor:
+    if segment.number <= state.floor and state.stops(segment.number):
         return None
     if segment.number <= CONTEXT_LEVEL:
         active = current_context().tape.segment
@@ -252,6 +252,6 @@ def lift(value: Any, like: Any) -> Any:
     if own is not None and not _lower(own.segment, level):
         return wrap(lift(value.value, like if _lower(level, own.segment) else like.value), own)
     value = lift(value, like.value)
-    if not (level.active and isinstance(level, Segment) and level.number > current().floor):
+    if not (level.active and isinstance(level, Segment)) or current().stops(level.number):
         return value
     return wrap(value, Constant(current_context().tape.segment if level is LEAVES else level))

@@ -34,8 +34,13 @@ class Level:
         """Run `op` on operands of which at least one belongs to this level."""
         raise NotImplementedError(self.label)
 
-    def read(self, tensor: Any) -> None:
-        """Raise if the value of a tensor of this level cannot be read as one array."""
+    def read(self, tensor: Any, what: str) -> None:
+        """Raise if the value of a tensor of this level cannot be read as one array.
+
+        Args:
+            tensor: The tensor.
+            what: How it is asked for: `float(tensor)`.
+        """
 
 
 class Segment(Level):
@@ -77,8 +82,11 @@ class Segment(Level):
         return max(0, self.next_sequence() - self._peeks)  # threads may count at once
 
 
+# Below the levels of all transforms and tapes lie the leaves of gradient contexts, and what
+# contexts record.
+LEAF_LEVEL, CONTEXT_LEVEL = 0, 1
 # All leaves of gradient contexts carry this segment: a leaf takes part in every context.
-LEAVES = Segment(0, "a gradient context")
+LEAVES = Segment(LEAF_LEVEL, "a gradient context")
 
 
 class Node:
@@ -96,12 +104,13 @@ class Node:
 class Leaf(Node):
     """A tensor that gradients are taken for: `requires_grad`, or an argument of a transform."""
 
-    __slots__ = ("grad", "lock")
+    __slots__ = ("grad", "lock", "off")
 
     def __init__(self, segment: Segment = LEAVES) -> None:
         self.segment = segment
         self.sequence = 0
         self.grad: Any = None
+        self.off = False  # whether its tensor does not require a gradient for the time being
         self.lock = threading.Lock()
 
 

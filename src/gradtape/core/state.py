@@ -14,7 +14,6 @@ next asked for.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import threading
@@ -23,14 +22,13 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from gradtape.core.decorate import Decorator
 from gradtape.core.op import Op
-from gradtape.core.record import Segment
+from gradtape.core.record import CONTEXT_LEVEL as CONTEXT_LEVEL, LEAF_LEVEL, Segment
 from gradtape.core.release import end
 from gradtape.errors import ContextError
 
-# Levels of transforms and tapes are numbered in order of creation. Below them all lie the leaves
-# of gradient contexts (0) and what contexts record (1).
-LEAF_LEVEL, CONTEXT_LEVEL = 0, 1
+# Levels of transforms and tapes are numbered in order of creation, above those of contexts.
 _EVERYTHING_RECORDS = -1
 _numbers = itertools.count(CONTEXT_LEVEL + 1)
 T = TypeVar("T")
@@ -41,6 +39,7 @@ def next_level() -> int:
     return next(_numbers)
 
 
+Spans = tuple[tuple[int, int], ...]
 Proceed = Callable[[Op, tuple[Any, ...], dict[str, Any]], Any]
 
 
@@ -64,6 +63,17 @@ def adopted(value: Any) -> Any:
     return value
 
 
+def values_read(array: Any) -> None:
+    """Tell the modes in force that the elements of an array decide what is computed.
+
+    A trace looks at each call whether they are still the same, by its method `depend_on`.
+    """
+    for mode in current().modes:
+        depend_on = getattr(mode, "depend_on", None)
+        if depend_on is not None:
+            depend_on(array)
+
+
 class Recorder(Protocol):
     """What the fast path asks where to record."""
 
@@ -80,7 +90,7 @@ class _NoRecorder:
 class State:
     """What is switched on; see the module's docstring. Treat as immutable."""
 
-    __slots__ = ("context", "entry", "floor", "modes", "outer", "plain", "recorder")
+    __slots__ = ("context", "entry", "floor", "modes", "outer", "plain", "recorder", "spared")
 
     def __init__(
         self,
@@ -88,9 +98,11 @@ class State:
         floor: int = _EVERYTHING_RECORDS,
         modes: tuple[Mode, ...] = (),
         outer: State | None = None,
+        spared: Spans = (),
     ) -> None:
         self.context = context
         self.floor = floor
+        self.spared = spared
         self.modes = modes
         self.outer = outer
         # The block that made it; None for the state that a thread or task begins with.
@@ -102,8 +114,22 @@ class State:
 
     def derive(self, **changes: Any) -> State:
         """This state with some fields changed."""
-        fields = {"context": self.context, "floor": self.floor, "modes": self.modes, **changes}
+        fields: dict[str, Any] = {"context": self.context, "modes": self.modes}
+        fields |= {"floor": self.floor, "spared": self.spared, **changes}
         return State(**fields, outer=self)
+
+    def stops(self, number: int) -> bool:
+        """Whether `no_grad` keeps a level from recording: one that was not opened inside of it.
+
+        A generator may have opened some before it was suspended, between the numbers in `spared`.
+        """
+        return number <= self.floor and not any(low < number < high for low, high in self.spared)
+
+    def inside(self, number: int) -> Spans:
+        """Where the levels are that were opened inside, if it is suspended at that number."""
+        spans = self.spared if number == self.floor + 1 else (*self.spared, (self.floor, number))
+        # Not more than a few are kept apart, however often it is suspended.
+        return spans if len(spans) <= 8 else ((spans[0][0], spans[1][1]), *spans[2:])
 
 
 # A thread or task that has not used gradtape yet finds UNSET: not plain, so that the fast paths
@@ -173,7 +199,7 @@ class _Exit:
         return entry.block()
 
 
-class Scope(contextlib.ContextDecorator):
+class Scope(Decorator):
     """Base of everything that changes the state for the length of a `with` block."""
 
     def change(self, state: State, before: State | None = None) -> State:
@@ -205,6 +231,27 @@ class Scope(contextlib.ContextDecorator):
         def __exit__(self, *error: object) -> None: ...
     else:
         __exit__ = _Exit()
+
+    def suspend(self) -> tuple[int, list[State]]:
+        own, above = current(), []
+        while own.entry is None or own.entry.scope is not self:
+            assert own.outer is not None  # it was entered by the generator that is suspended
+            above.append(own)
+            own = own.outer
+        assert own.outer is not None  # a state made by a scope has one outside it
+        STATE.set(own.outer)
+        return next_level(), [*above, own]
+
+    def resume(self, suspended: tuple[int, list[State]]) -> None:
+        number, states = suspended
+        state = current()
+        for kept in reversed(states):
+            assert kept.entry is not None  # likewise
+            # What was opened in between belongs to others, as what was opened before.
+            before = State(kept.context, next_level(), spared=kept.inside(number))
+            state = kept.entry.scope.change(state, before)
+            state.entry = kept.entry
+        STATE.set(state)
 
 
 def _new_entry(scope: Scope) -> Entry:
@@ -304,7 +351,9 @@ class no_grad(Scope):  # noqa: N801 - used like a function, as in PyTorch
     """
 
     def change(self, state: State, before: State | None = None) -> State:
-        return state.derive(floor=next_level() if before is None else before.floor)
+        if before is None:
+            return state.derive(floor=next_level(), spared=())
+        return state.derive(floor=before.floor, spared=before.spared)
 
 
 class enable_grad(Scope):  # noqa: N801
@@ -382,7 +431,8 @@ class GradientContext(Scope):
     """An independent tape: what is recorded in its `with` block belongs to it and ends with it.
 
     Entering makes it the active context; entering it again (`with ctx:`) from inside another one
-    returns to it. Leaving its outermost block, also by an exception, deletes it.
+    returns to it. Leaving its outermost block, also by an exception, deletes it. As a decorator it
+    opens a new context at every call; one that is open is returned to.
 
     >>> x = gt.ones(3, requires_grad=True)
     >>> with gt.GradientContext():
@@ -402,6 +452,9 @@ class GradientContext(Scope):
     @staticmethod
     def _new_id() -> int:
         return next(_context_ids)
+
+    def again(self) -> GradientContext:
+        return self if self._entries or self._deleted else type(self)()
 
     def change(self, state: State, before: State | None = None) -> State:
         return state.derive(context=self)
@@ -437,6 +490,9 @@ class _DefaultContext(GradientContext):
     @staticmethod
     def _new_id() -> int:
         return 0
+
+    def again(self) -> GradientContext:
+        return _thread.context  # of the thread that calls
 
     def _delete(self) -> None:
         """Only its tape can be cleared."""

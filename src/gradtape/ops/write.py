@@ -77,6 +77,7 @@ def write_item(tensor: Tensor, value: Any, index: Any) -> bool:
         inputs = whole, value if number else Aval(shape, target.dtype)
         parents = tensor.record, parent2
         tensor.record = Assigning(_OP, segment, parents, inputs, whole, {"index": items}, None)
+        tensor._off = None
     return True
 
 

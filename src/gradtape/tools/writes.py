@@ -35,6 +35,9 @@ class detect_writes(Scope):  # noqa: N801 - used like a function, as no_grad is
     def __init__(self) -> None:
         self._seen: list[tuple[str, Any, int]] = []
 
+    def again(self) -> detect_writes:
+        return type(self)()
+
     def change(self, state: State, before: State | None = None) -> State:
         return state.derive(modes=(self, *state.modes))
 
