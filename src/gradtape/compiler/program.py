@@ -118,6 +118,11 @@ class Program:
             NativeFunction(part) if isinstance(part, NativePart) else part for part in parts
         ]
         self._direct = _misfit if self.native is None else self.native.run.direct
+        # Eager ops that ask for memory first, and how much.
+        needs = {
+            p.node: sum(map(_nbytes, p.node.outputs)) for p in parts if isinstance(p, EagerPart)
+        }
+        self._asking = {node: need for node, need in needs.items() if room.is_noticed(need)}
 
     @property
     def native(self) -> NativeFunction | None:
@@ -147,6 +152,8 @@ class Program:
                 made = zip(step.part.outputs, out, strict=True)
                 values.update((v, array) for v, array in made if isinstance(v, Value))
             else:
+                if step.node in self._asking:
+                    room.require(self._asking[step.node], f"a result of {step.node.op.name}")
                 values.update(evaluated(step.node, values))
         inputs = set(map(id, (values[value] for value in self.graph.inputs)))
         outputs: list[Any] = []
@@ -185,7 +192,6 @@ def evaluated(node: Node, values: Mapping[Value, Any]) -> dict[Value, Any]:
     Raises:
         GradtapeError: They are not of the shapes and dtypes that the graph says.
     """
-    room.require(sum(map(_nbytes, node.outputs)), f"a result of {node.op.name}")
     operands = [_eager_operand(operand, values) for operand in node.operands]
     try:
         with np.errstate(all="ignore"):

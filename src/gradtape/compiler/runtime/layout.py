@@ -120,7 +120,7 @@ def native_layout() -> Layout | None:
 def c_functions() -> dict[str, int]:
     """Addresses of the C functions that the native entry calls; only where there is a layout."""
     python = {
-        name: ctypes.cast(getattr(ctypes.pythonapi, name, None), ctypes.c_void_p).value or 0
+        name: ctypes.cast(getattr(ctypes.pythonapi, name, 0), ctypes.c_void_p).value or 0
         for name in _PYTHON_FUNCTIONS
     }
     table = _numpy_table()
