@@ -187,7 +187,7 @@ def test_filters_need_a_first_coefficient() -> None:
     b, a, x = np.array([1.0, 2.0]), np.array([0.0, 1.0]), np.ones(20)
     for name in ("lfilter", "filtfilt"):
         theirs, ours = getattr(scipy.signal, name), getattr(gt.signal, name)
-        with pytest.raises(ValueError, match="0"):
+        with pytest.raises(ValueError, match=r"0|zero"):
             theirs(b, a, x)
         with pytest.raises(ArgumentError, match=rf"{name}: came a\[0\] = 0"):
             ours(b, a, x)

@@ -94,7 +94,7 @@ class Target:
                     features=self.features,
                     opt=2,
                     reloc="pic",
-                    codemodel="small",
+                    codemodel="large",
                     jit=True,
                 )
             )
