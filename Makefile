@@ -96,7 +96,7 @@ test-oldest: $(OLDEST)/.stamp
 # Peers have what they need to run, not what tests need.
 test-torch: $(PEERS)/.stamp
 	$(PEERS)/bin/python $(PIP_INSTALL) --editable '.[test]'
-	OPENBLAS_NUM_THREADS=1 $(PEERS)/bin/python -m pytest tests/test_torch.py tests/test_optim.py $(ARGS)
+	OPENBLAS_NUM_THREADS=1 $(PEERS)/bin/python -m pytest tests/test_torch.py tests/test_optim.py tests/test_elsewhere.py $(ARGS)
 
 # scikit-learn is not among what the tests need; once it is there, make test runs these, too.
 test-sklearn: $(VENV)/.stamp

@@ -15,7 +15,7 @@ import scipy.stats
 
 import gradtape as gt
 from builds import SCIPY
-from gradtape.core.spellings import DISTRIBUTIONS, NAMES
+from gradtape.core.elsewhere import DISTRIBUTIONS, NAMES
 from gradtape.errors import MissingNameError, UnsupportedError
 
 EVERY = ("fft", "linalg", "ndimage", "nn", "random", "signal", "sparse", "special", "stats")

@@ -26,6 +26,7 @@ from gradtape.compiler.signature import (
     result_spec,
     static_arguments,
 )
+from gradtape.compiler.unrolled import warn_of_unrolled_loop
 from gradtape.core.aval import aval_of, is_numeric
 from gradtape.core.lazy import lazy
 from gradtape.core.nested import unshell
@@ -35,6 +36,7 @@ from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, WriteError
 from gradtape.graph.function import GraphFunction
 from gradtape.graph.ir import Graph
+from gradtape.graph.lines import user_line
 from gradtape.graph.trace import Trace, trace
 
 # How many forms of arguments a function keeps code for; the one not used for longest goes first.
@@ -159,6 +161,7 @@ class Compiled(Portable):
         self._otherwise = _any_form(weakref.ref(self), function, statics, debug)
         # Other threads may call while it is exchanged: it is all that a call depends on.
         self.__call__ = self._otherwise
+        self._hinted = False
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Take the arguments apart in Python, compile if they are of a new form, and run."""
@@ -211,6 +214,8 @@ class Compiled(Portable):
         draws = Draws((self._function, *given.fixed.values(), *given.named.values()))
         traced = self._traced(given)
         draws.warn(_name(self._function))
+        if not self._hinted:
+            self._hinted = warn_of_unrolled_loop(traced.graph, user_line())
         for output in traced.graph.outputs:
             if not is_numeric(output.dtype):
                 raise DTypeError(
@@ -267,8 +272,7 @@ class Compiled(Portable):
         return Method(known[1], instance, self)
 
     def made_by(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        names = tuple(sorted(self._statics.names))
-        return _compiled, (self._function, self._statics.positions, names, self._debug)
+        return _compiled, (self._function, *self._statics, self._debug)
 
     def __repr__(self) -> str:
         return f"<compiled {_name(self._function)}, for {len(self._forms)} form(s) of arguments>"
@@ -313,10 +317,9 @@ class _WeakMethod:
         return self._bind(instance, type(instance))(*args, **kwargs)
 
 
-def _compiled(
-    function: Callable[..., Any], positions: tuple[int, ...], names: tuple[str, ...], debug: bool
-) -> Compiled:
-    return Compiled(function, Statics(positions, frozenset(names)), debug)
+def _compiled(function: Callable[..., Any], *options: Any) -> Compiled:
+    *statics, debug = options
+    return Compiled(function, Statics(*statics), debug)
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -204,6 +204,11 @@ class Registry:
         """What computes elementwise ops on large arrays; None for NumPy."""
         return self.provider()
 
+    @property
+    def loaded_kernels(self) -> Any:
+        """The same if it was needed before; None otherwise."""
+        return vars(self).get("kernels")
+
     def add(self, op: Op) -> Op:
         """Register an op under its name."""
         if not self._opened:
@@ -244,6 +249,10 @@ class Registry:
         while self.load():
             pass
         return iter(self._ops.values())
+
+    def __contains__(self, name: str) -> bool:
+        """Whether an op of this name is loaded."""
+        return name in self._ops
 
     def __getitem__(self, name: str) -> Op:
         while name not in self._ops and self.load():

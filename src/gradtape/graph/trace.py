@@ -275,10 +275,11 @@ class _Tracing(Scope):
 
     def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
         """Lift arrays and tensors from outside before anything is done with them."""
-        lifted = [self.adopt(arg) for arg in args]
-        if op.effect is not None and not any(isinstance(arg, Tensor) for arg in args):
-            return self._level.process(op, lifted, params)
-        return proceed(op, tuple(lifted), params)
+        if any(isinstance(arg, Tensor) for arg in args):
+            return proceed(op, tuple(self.adopt(arg) for arg in args), params)
+        if op.effect is not None:
+            return self._level.process(op, [self.adopt(arg) for arg in args], params)
+        return proceed(op, args, params)  # arrays in, arrays out
 
     def adopt(self, value: Any) -> Any:
         """An array or tensor from outside as an input of the trace; anything else as it is.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import itertools
 import os
@@ -175,27 +174,17 @@ class Library:
         code: An object file.
         imports: Addresses of what it refers to, besides what the process exports.
         exports: The functions to be called from outside.
-        end: One of them, without arguments, that is called before the code is unloaded.
     """
 
-    def __init__(
-        self,
-        code: bytes,
-        imports: Mapping[str, int],
-        exports: Iterable[str],
-        end: str | None = None,
-    ) -> None:
-        exports = (*exports, *(() if end is None else (end,)))
+    def __init__(self, code: bytes, imports: Mapping[str, int], exports: Iterable[str]) -> None:
+        exports = tuple(exports)
         with _lock:
             self._tracker = _linked(code, imports, exports)
         self._addresses: dict[str, int] = {name: self._tracker[name] for name in exports}
-        self._end = None if end is None else ctypes.CFUNCTYPE(None)(self._addresses[end])
 
     def __del__(self) -> None:
-        if sys.is_finalizing() or "_end" not in self.__dict__:
+        if sys.is_finalizing() or "_tracker" not in self.__dict__:
             return  # the process ends, or the code was never linked
-        if self._end is not None:
-            self._end()
         with _lock:
             del self._tracker
 

@@ -7,8 +7,8 @@ does inside of a group of equal values is then left out, and is 0 divided by 0 o
 
 One basis can hide a dependence, if it happens to be a stationary point of it. Bases along the axes
 often are, as for the identity, and so are those at half a right angle to them, which rounding makes
-in LAPACK on one machine and not on another. So the basis of a repeated value is placed: turned into a
-general position, which depends on the space alone. What is refused is then a matter of the matrix,
+in LAPACK on one machine and not on another. So the basis of a repeated value is placed: turned into
+a general position that its space alone decides. What is refused is then a matter of the matrix,
 and the same on all machines. What cannot be seen is a dependence on the basis that is stationary in
 all of them, as that of the sum of vectors orthogonal to (1, 1, …, 1).
 
