@@ -12,6 +12,7 @@ import pytest
 import scipy.signal
 
 import gradtape as gt
+from builds import needs_scipy_1_17
 from gradtape.errors import ArgumentError, DTypeError
 
 RNG = np.random.default_rng(0)
@@ -178,6 +179,7 @@ for theirs, ours in pairs:
 """
 
 
+@needs_scipy_1_17
 def test_scipy_itself_on_tensors_with_its_array_api() -> None:
     environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
     subprocess.run([sys.executable, "-c", WITH_ARRAY_API], check=True, env=environment)
