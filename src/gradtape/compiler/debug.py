@@ -368,5 +368,5 @@ def _array(operand: Any, values: Arrays) -> Any:
 
 def _rounding_instructions(node: Node) -> list[str]:
     """The instructions that round, in the expression of an element."""
-    parts = walk(sample(node), set())
+    parts = walk(sample(node).expression, set())
     return [part.name for part in parts if part.dtype.kind == "f" and part.name not in _EXACT]
