@@ -37,7 +37,7 @@ from gradtape.errors import ArgumentError, DTypeError, WriteError
 from gradtape.graph.function import GraphFunction
 from gradtape.graph.ir import Graph
 from gradtape.graph.lines import user_line
-from gradtape.graph.trace import Trace, trace
+from gradtape.graph.trace import Trace, is_truth, trace
 
 # How many forms of arguments a function keeps code for; the one not used for longest goes first.
 _MOST_FORMS = 256
@@ -208,7 +208,9 @@ class Compiled(Portable):
                 )
             return out
 
-        return trace(function, [leaf_aval(leaf) for leaf in given.leaves], _name(self._function))
+        avals = [leaf_aval(leaf) for leaf in given.leaves]
+        truths = [place for place, leaf in enumerate(given.leaves) if is_truth(leaf)]
+        return trace(function, avals, _name(self._function), truths)
 
     def _specialize(self, given: Arguments) -> Specialization:
         draws = Draws((self._function, *given.fixed.values(), *given.named.values()))

@@ -26,6 +26,7 @@ import numpy as np
 from gradtape.core.lazy import lazy
 from gradtape.core.promotion import BOOL, INT64
 from gradtape.core.scalar import Scalar, constant
+from gradtape.errors import GradtapeError, IndexingError
 from gradtape.graph.ir import Node
 
 
@@ -111,6 +112,7 @@ class Failure(NamedTuple):
 
     node: Node
     message: str
+    error: type[GradtapeError] = IndexingError
 
     def __str__(self) -> str:
         came, _, needed = self.message.partition("; ")
