@@ -31,6 +31,7 @@ from gradtape.errors import (
     ShapeError,
     UnsupportedError,
 )
+from gradtape.locks import once
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,7 +78,7 @@ def door(function: Any, module: str) -> Any:
     return opened
 
 
-@functools.cache
+@once
 def _with_door(function: F) -> F:
     @functools.wraps(function)
     def opened(*args: Any, **kwargs: Any) -> Any:

@@ -7,7 +7,6 @@ gradient sees is the ops of the forward and the backward pass.
 
 from __future__ import annotations
 
-import functools
 import gc
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -38,6 +37,7 @@ from gradtape.graph.capture import Capture, DrawCapture
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Value
 from gradtape.graph.layout import layout
 from gradtape.graph.lines import user_line
+from gradtape.locks import once
 from gradtape.ops.generator import Draw
 
 
@@ -219,7 +219,7 @@ UNRECORDED = Op(
 )
 
 
-@functools.cache
+@once
 def redrawn(op: Op) -> Op:
     """A random op with key and offset in an operand, which is another one at each call."""
 
