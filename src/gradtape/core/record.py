@@ -8,7 +8,6 @@ read. A tensor is just a value with a record, so an input can be rebuilt as `Ten
 from __future__ import annotations
 
 import itertools
-import threading
 from typing import Any
 
 from gradtape.core.aval import Aval
@@ -42,17 +41,19 @@ class Segment(Level):
         walkable: Whether gradients can still be asked for.
         strict: Whether using one of its tensors afterwards is an error (a transform's tensor that
             leaked), as opposed to computing without recording (a tape whose `with` block ended).
-        lock: Held by the walk that keeps cotangents in the records; others use a dict.
+        idle: Has one item unless a walk is under way that keeps cotangents in the records; others
+            use a dict. In a child process whose parent was walking in another thread it never comes
+            back, as the cotangents of that walk stay in the records.
         next_sequence: Numbers its records in the order they are made.
     """
 
-    __slots__ = ("_peeks", "lock", "next_sequence", "strict", "walkable")
+    __slots__ = ("_peeks", "idle", "next_sequence", "strict", "walkable")
 
     def __init__(self, number: int, label: str, *, strict: bool = False) -> None:
         super().__init__(number, label)
         self.walkable = True
         self.strict = strict
-        self.lock = threading.Lock()
+        self.idle = [True]
         self.next_sequence = itertools.count(1).__next__
         self._peeks = 0
 
@@ -81,13 +82,12 @@ class Node:
 class Leaf(Node):
     """A tensor that gradients are taken for: `requires_grad`, or an argument of a transform."""
 
-    __slots__ = ("grad", "lock")
+    __slots__ = ("grad",)
 
     def __init__(self, segment: Segment = LEAVES) -> None:
         self.segment = segment
         self.sequence = 0
         self.grad: Any = None
-        self.lock = threading.Lock()
 
 
 class Record(Node):
