@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.locks import load
+
 # Smaller matrices OpenBLAS leaves to one thread: there SciPy's functions do, which start faster.
 _ONE_THREAD = 1 << 13
 _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
@@ -42,9 +44,7 @@ def lapack(name: str, dtype: Any) -> Callable[..., Any]:
 @functools.cache
 def scipy_linalg() -> Any:
     """SciPy's linear algebra, loaded when it is first needed."""
-    import scipy.linalg
-
-    return scipy.linalg
+    return load("scipy.linalg")
 
 
 def numpy_routine(name: str, dtype: Any) -> Callable[..., Any] | None:
