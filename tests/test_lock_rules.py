@@ -48,8 +48,8 @@ CACHED_VALUES = {
     "compiler/llvm/link.py": ["_linker"],  # only asked for with the lock of LLVM held
     "compiler/runtime/cache.py": ["_versions"],
     "compiler/runtime/containers.py": ["type_numbers"],
-    "compiler/runtime/entry.py": ["_new_function"],  # a function of the process itself
-    "compiler/runtime/layout.py": ["native_layout", "c_functions"],
+    # Functions of the process itself.
+    "compiler/runtime/layout.py": ["native_layout", "c_functions", "new_function"],
 }
 
 

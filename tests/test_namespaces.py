@@ -14,7 +14,7 @@ import scipy.sparse
 import scipy.stats
 
 import gradtape as gt
-from gradtape.core.spellings import DISTRIBUTIONS, NAMES
+from gradtape.core.elsewhere import DISTRIBUTIONS, NAMES
 from gradtape.errors import MissingNameError, UnsupportedError
 
 EVERY = ("fft", "linalg", "ndimage", "nn", "random", "signal", "sparse", "special", "stats")

@@ -285,7 +285,7 @@ _NOTHING: Any = object()
 
 
 def once(function: Callable[..., T]) -> Callable[..., T]:
-    """Let a function of hashable arguments compute once for each; see `Once`.
+    """Let a function of hashable arguments compute once for each; see `Once`, also for `made`.
 
     `functools.cache` lets threads that come at the same time compute the same thing, and gives each
     its own: that will not do for what owns memory, or has to be the same for all.
@@ -304,4 +304,5 @@ def once(function: Callable[..., T]) -> Callable[..., T]:
         value = made.get(key, _NOTHING)
         return values.find(key, lambda: function(*key)) if value is _NOTHING else value
 
+    find.made = made  # type: ignore[attr-defined]
     return find

@@ -16,7 +16,7 @@ from gradtape.compiler.llvm.link import Library, Target, host
 from gradtape.compiler.native import FIRST_FAILURE, Native, with_own_outputs, write
 from gradtape.compiler.partition import EagerPart, NativePart, partition
 from gradtape.compiler.pipeline import optimized
-from gradtape.compiler.runtime import blas, cache
+from gradtape.compiler.runtime import blas, cache, room
 from gradtape.compiler.runtime.entry import ArrayLeaf, ResultLeaf, TupleSpec, make_callable
 from gradtape.core.aval import aval_of
 from gradtape.core.call import evaluate
@@ -49,8 +49,7 @@ class NativeFunction:
         self.native = write(graph, module, target or host())
         self.text = str(module)
         code = cache.compiled(self.text, target)
-        names = self.native.exports
-        self.library = Library(code, blas.imports(self.text), names, end=self.native.end)
+        self.library = Library(code, blas.imports(self.text), self.native.exports)
         self.run = Runner(self.library, self.native, graph)
         self.failed = self.run.failed
 
@@ -66,12 +65,14 @@ class Runner:
         direct: The native entry point: takes arrays, returns a tuple with NumPy's numbers for
             arrays without axes, and `NotImplemented` for arrays that do not fit.
         failed: Raises what a status that is not 0 means.
+        asks: Whether a call takes so much memory that it asks for it first. Only `direct` does.
     """
 
     def __init__(self, library: Library, native: Native, graph: Graph) -> None:
         messages = tuple(map(str, native.failures))
         number = native.wrong and ctypes.c_int64.from_address(library.address(native.wrong))
         self.failed = functools.partial(_failed, messages, number)
+        self.asks = room.is_noticed(native.arena.size + sum(map(_nbytes, graph.outputs)))
         self.direct = make_callable(
             library,
             native.name,
@@ -81,6 +82,7 @@ class Runner:
             on_error=self.failed,
             release_gil=native.nanoseconds > LONG,
             name=graph.name,
+            scratch=native.arena.size,
         )
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
@@ -116,6 +118,11 @@ class Program:
             NativeFunction(part) if isinstance(part, NativePart) else part for part in parts
         ]
         self._direct = _misfit if self.native is None else self.native.run.direct
+        # Eager ops that ask for memory first, and how much.
+        needs = {
+            p.node: sum(map(_nbytes, p.node.outputs)) for p in parts if isinstance(p, EagerPart)
+        }
+        self._asking = {node: need for node, need in needs.items() if room.is_noticed(need)}
 
     @property
     def native(self) -> NativeFunction | None:
@@ -145,6 +152,8 @@ class Program:
                 made = zip(step.part.outputs, out, strict=True)
                 values.update((v, array) for v, array in made if isinstance(v, Value))
             else:
+                if step.node in self._asking:
+                    room.require(self._asking[step.node], f"a result of {step.node.op.name}")
                 values.update(evaluated(step.node, values))
         inputs = set(map(id, (values[value] for value in self.graph.inputs)))
         outputs: list[Any] = []
@@ -165,11 +174,16 @@ def _misfit(*_arrays: Any) -> Any:
 def _check_sizes(graph: Graph) -> None:
     for node in graph.nodes:
         for value in node.outputs:
-            if math.prod(value.shape) * value.dtype.itemsize > _MOST_BYTES:
+            if _nbytes(value) > _MOST_BYTES:
                 at = f" at {node.line}" if node.line else ""
                 raise ShapeError(
                     f"{node.op.name}: gives {value.aval}{at}; needed an array that fits into memory"
                 )
+
+
+def _nbytes(value: Operand) -> int:
+    """How many bytes an array takes."""
+    return math.prod(value.shape) * value.dtype.itemsize
 
 
 def evaluated(node: Node, values: Mapping[Value, Any]) -> dict[Value, Any]:
@@ -208,4 +222,7 @@ def _eager_operand(operand: Operand, values: Mapping[Value, Any]) -> Any:
 
 def _prepared(array: Any, value: Value) -> Any:
     """An argument as compiled code reads it: in order, aligned, of the dtype it was traced at."""
-    return np.require(np.asarray(array), value.dtype, ["C", "A"]).reshape(value.shape)
+    given = np.asarray(array)
+    if not (given.flags.c_contiguous and given.flags.aligned and given.dtype == value.dtype):
+        room.require(_nbytes(value), "a copy of an argument")
+    return np.require(given, value.dtype, ["C", "A"]).reshape(value.shape)

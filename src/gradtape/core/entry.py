@@ -19,11 +19,15 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from gradtape import tree
 from gradtape.backends import is_raw
-from gradtape.core.aval import aval_of
+from gradtape.core.aval import aval_of, is_numeric
+from gradtape.core.blame import in_the_name_of
 from gradtape.core.call import KINDS, Kinds
+from gradtape.core.in_float32 import in_float32
 from gradtape.core.spellings import KEYWORDS, keyword_advice
-from gradtape.core.tensor import Tensor, as_value, is_extended_float
+from gradtape.core.state import STATE, adopted, values_read
+from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import (
     ArgumentError,
     DTypeError,
@@ -83,11 +87,43 @@ def _with_door(function: F) -> F:
     @functools.wraps(function)
     def opened(*args: Any, **kwargs: Any) -> Any:
         try:
+            if STATE.get().modes:
+                return call_adopted(function, args, kwargs)
             return function(*args, **kwargs)
         except Exception as error:
             raise_explained(function, args, kwargs, error)
 
     return opened  # type: ignore[return-value]
+
+
+def call_adopted(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Call a function of a family while modes are in force, with arrays as these see them.
+
+    What it computes from an array before it calls an op would be computed once and for all while a
+    function is traced. So a trace makes inputs of the arrays beforehand. Where that cannot be
+    (`repeats` of `np.repeat` decide on a shape), the function gets the array, and the trace is told
+    that it depends on the elements.
+    """
+    leaves, structure = tree.flatten((tuple(args), kwargs))
+    arrays = [n for n, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray) and leaf.size]
+    if not arrays or not any(isinstance(leaf, Tensor) for leaf in leaves):
+        return function(*args, **kwargs)
+    floats = [n for n in arrays if leaves[n].dtype.kind in "fc"]
+    for lifted in (arrays, floats) if len(floats) < len(arrays) else (arrays,):
+        values = [adopted(leaf) if n in lifted else leaf for n, leaf in enumerate(leaves)]
+        before = [values[n].record for n in lifted if isinstance(values[n], Tensor)]
+        full, keywords = tree.unflatten(structure, values)
+        try:
+            out = function(*full, **keywords)
+        except (GradtapeError, TypeError, ValueError):
+            continue
+        if [values[n].record for n in lifted if isinstance(values[n], Tensor)] == before:
+            break  # else it has written to them: it is to write to the arrays, or to refuse that
+    else:
+        lifted, out = [], function(*args, **kwargs)
+    for n in set(arrays).difference(lifted):
+        values_read(leaves[n])
+    return out
 
 
 def raise_explained(
@@ -114,10 +150,16 @@ def _explained(
     if isinstance(error, GradtapeError):
         # What is said of anything that is to become an array does not know for whom.
         nameless = type(error) in (DTypeError, ShapeError) and str(error).startswith("came ")
-        return type(error)(f"{function.__name__}: {error}") if nameless else error
+        if nameless:
+            return type(error)(f"{function.__name__}: {error}")
     traceback = error.__traceback__ and error.__traceback__.tb_next
+    # What only passes a call on is not where it went wrong.
+    while traceback and traceback.tb_frame.f_globals.get("__name__") == in_float32.__module__:
+        traceback = traceback.tb_next
     if _is_users(traceback):
         return error
+    if isinstance(error, GradtapeError):
+        return in_the_name_of(function.__name__, error)
     hidden = error.__cause__ or error.__context__
     # NumPy wraps what tensors say about their conversion. What is being handled further out, while
     # this happened, went through the code that handles it.
@@ -249,7 +291,7 @@ def _is_array(value: Any) -> bool:
     if not (isinstance(value, Tensor) or is_raw(value)):
         return False
     dtype = aval_of(value).dtype
-    return dtype.kind in "biufc" or is_extended_float(dtype)
+    return is_numeric(dtype)
 
 
 def _is_tensor(value: Any) -> bool:

@@ -10,13 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 from gradtape.backends import array_module
-from gradtape.core.large import copied, copy_into, is_large, is_tiled, pull_large
+from gradtape.core.blame import blame
+from gradtape.core.large import (
+    LARGE,
+    added,
+    copied,
+    copy_into,
+    is_large,
+    is_tiled,
+    pull_large,
+)
 from gradtape.core.narrow import computes_wide, is_narrow, widened
 from gradtape.core.nested import wrap
 from gradtape.core.op import registry
@@ -37,6 +45,7 @@ from gradtape.core.record import (
     free,
 )
 from gradtape.core.tensor import Tensor
+from gradtape.errors import GradtapeError
 
 Cotangents = dict[Node, Any]
 Roots = Sequence[tuple[Node, Any]]
@@ -99,25 +108,33 @@ def _walk_in_records(
         else:
             fresh.discard(node)
 
-    def give(node: Any, ct: Any) -> None:
-        """Add `ct` to the cotangent of `node`, in place where the walk made the array itself."""
+    def give(node: Any, ct: Any) -> bool:
+        """Add `ct` to the cotangent of `node`, in place where the walk made the array itself.
+
+        Returns whether it is the first one.
+        """
         if type(node) is Leaf:
             old = found.get(node)
             if old is None:
                 found[node] = ct
-            elif type(ct) is ndarray and node in fresh:
+                return True
+            if type(ct) is ndarray and node in fresh:
                 old += ct
             else:
-                found[node] = new = old + ct
+                large = type(ct) is ndarray and ct.size >= LARGE
+                found[node] = new = added(old, ct) if large else old + ct
                 note(node, new)
         elif node.ct is None:
             node.ct = ct
             heappush(heap, (-node.sequence, node))
+            return True
         elif type(ct) is ndarray and node in fresh:
             node.ct += ct
         else:
-            node.ct = new = node.ct + ct
+            large = type(ct) is ndarray and ct.size >= LARGE
+            node.ct = new = added(node.ct, ct) if large else node.ct + ct
             note(node, new)
+        return False
 
     try:
         for node, ct in roots:
@@ -163,20 +180,27 @@ def _walk_in_records(
                 for node, result in _pull_general(record, ct):
                     give(node, result)
             elif kind is Assigning:
-                # Nobody else holds the cotangent: two references are this variable and the count.
-                if type(ct) is ndarray and getrefcount(ct) == 2 and ct.base is None:
-                    index, (whole, part) = record.params["index"], record.parents
-                    if part is not None:
-                        give(part, np.array(ct[index]))
-                    if whole is not None:
-                        ct[index] = 0
-                        give(whole, ct)
+                if type(ct) is not ndarray:
+                    for node, result in _pull_general(record, ct):
+                        give(node, result)
                     continue
-                for node, result in _pull_general(record, ct):
-                    give(node, result)
+                index, (whole, part) = record.params["index"], record.parents
+                taken = ct[index]
+                if part is not None:
+                    give(part, np.array(taken))
+                # Nothing flows into what was overwritten as a whole.
+                if whole is not None and taken.size < ct.size:
+                    if record not in fresh or record in wanted:
+                        ct = copied(ct)
+                    ct[index] = 0
+                    if give(whole, ct):
+                        fresh.add(whole)
             elif kind is LargeUnary or kind is LargeBinary:
                 for node, result in _pull(record, ct, rebuild=False):
                     give(node, result)
+    except GradtapeError as error:
+        blame(record, error)
+        raise
     finally:
         # After an error in a rule: no cotangent may stay behind for the next walk to add to.
         for _, record in heap:
@@ -214,7 +238,7 @@ def _add_part(
 
 def _add_output(parts: list[Any], index: int, ct: Any) -> None:
     """Add to the cotangent of one output of an op; several nodes may stand for the same output."""
-    parts[index] = ct if parts[index] is None else parts[index] + ct
+    parts[index] = ct if parts[index] is None else added(parts[index], ct)
 
 
 def _pull_general(record: General, ct: Any, *, rebuild: bool = False) -> list[tuple[Node, Any]]:
@@ -287,9 +311,9 @@ def _walk_apart(
 
     def give(node: Node, ct: Any) -> None:
         if isinstance(node, Leaf):
-            found[node] = ct if node not in found else found[node] + ct
+            found[node] = ct if node not in found else added(found[node], ct)
         elif node in waiting:
-            waiting[node] = waiting[node] + ct
+            waiting[node] = added(waiting[node], ct)
         else:
             waiting[node] = ct
             heappush(heap, (-node.sequence, node))
@@ -308,7 +332,12 @@ def _walk_apart(
                 heappush(heap, (-record.parent.sequence, record.parent))
             _add_output(parts, record.index, ct)
         else:
-            for node, result in _pull(record, ct, rebuild=create_graph):
+            try:
+                pulled = _pull(record, ct, rebuild=create_graph)
+            except GradtapeError as error:
+                blame(record, error)
+                raise
+            for node, result in pulled:
                 give(node, result)
         if release:
             free(record)

@@ -25,7 +25,7 @@ from gradtape.core.nested import Handle, View, unshell
 from gradtape.core.op import Op
 from gradtape.core.record import Indexing
 from gradtape.core.scalar import Scalar
-from gradtape.core.state import STATE
+from gradtape.core.state import STATE, values_read
 from gradtape.core.tensor import Tensor, as_value, innermost
 from gradtape.errors import GradtapeError, IndexingError
 from gradtape.ops import lowered
@@ -282,6 +282,7 @@ def _places(array: Any, sizes: tuple[int, ...], name: str) -> list[Any]:
             f"{name}: came a mask of shape {array.shape} for axes of sizes {sizes}; needed the "
             "same shape"
         )
+    values_read(array)
     return list(np.nonzero(np.atleast_1d(array)))
 
 

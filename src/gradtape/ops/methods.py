@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.elsewhere import TENSOR
 from gradtape.core.entry import raise_explained
 from gradtape.core.nested import Alias
 from gradtape.core.op import registry
-from gradtape.core.spellings import TENSOR, keyword_advice, position_advice
+from gradtape.core.spellings import keyword_advice, position_advice
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, AxisError, GradtapeError, UnsupportedError
 from gradtape.ops.into import INTO, method as into_method
@@ -150,10 +151,7 @@ def _part(name: str, doc: str) -> Callable[[Tensor], Any]:
     functions = registry.functions
 
     def part(self: Tensor) -> Any:
-        def again() -> Any:
-            return functions[name](self)
-
-        return Alias(self, again, again().fresh())
+        return Alias(self, functions[name], functions[name](self).fresh())
 
     part.__doc__ = doc
     return part

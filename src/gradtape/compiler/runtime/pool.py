@@ -7,7 +7,8 @@ follow each other closely, turn out to be long enough for that; `gt_parallel_lon
 known to take long, wakes them at once. `pool_ir` says how. Callers from several Python threads,
 calls from inside a body and child processes after a fork are all fine; a body that forks is not.
 
-Where the system has no futexes (anything but 64-bit Linux), every job runs in its caller's thread.
+Where the system has no futexes (anything but 64-bit Linux), and where the pool is switched off,
+every job runs in its caller's thread.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import ctypes
 import operator
 import os
 
+from gradtape import config
 from gradtape.compiler.llvm.link import Library
 from gradtape.compiler.runtime import cache, pool_ir
 from gradtape.core.lazy import lazy
@@ -53,7 +55,7 @@ class _Pool:
 
     def wanted(self) -> int:
         """How many threads to use, the caller's among them."""
-        return self._set or self._usable
+        return self._set or self._usable if config.uses("pool") else 1
 
     @lazy
     def _usable(self) -> int:
@@ -72,7 +74,7 @@ class _Pool:
 
 
 def _linked() -> Library:
-    return Library(cache.compiled(pool_ir.text()), {}, pool_ir.EXPORTS)
+    return Library(cache.compiled(pool_ir.text(threads=config.uses("pool"))), {}, pool_ir.EXPORTS)
 
 
 def _usable_cpus() -> int:
@@ -102,7 +104,7 @@ def set_num_threads(threads: int) -> None:
     """Set how many threads compiled functions use.
 
     It may be changed at any time; jobs that are running keep the threads they have. Results do not
-    depend on it, bit for bit.
+    depend on it, bit for bit. With `GRADTAPE_WITHOUT=pool` in the environment nothing is changed.
 
     Args:
         threads: How many, the calling one included; 1 means that no other is used.
@@ -134,7 +136,8 @@ def get_num_threads() -> int:
     """How many threads compiled functions use, the calling one included.
 
     Returns:
-        What `set_num_threads` set last; before that, the number of CPUs this process may use.
+        What `set_num_threads` set last; before that, the number of CPUs this process may use. It is
+        1 if the threads are switched off by `GRADTAPE_WITHOUT=pool`.
 
     Example:
         >>> from gradtape.compiler.runtime.pool import get_num_threads

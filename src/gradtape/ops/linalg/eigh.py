@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import general, public
+from gradtape.core.define import general
 from gradtape.errors import ArgumentError
 from gradtape.ops.linalg.checks import once, require
 from gradtape.ops.linalg.cholesky import cholesky
@@ -30,6 +30,7 @@ from gradtape.ops.linalg.gauge import (
 )
 from gradtape.ops.linalg.hermitian import mirrored, symmetric_part
 from gradtape.ops.linalg.triangular import solve_triangular
+from gradtape.ops.linalg.wide import public
 from gradtape.ops.norm import inexact
 from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike
@@ -69,7 +70,7 @@ SPLIT = (
 
 def _eigh_forward(xp: Any, x: Any, lower: bool) -> Any:
     w, v = xp.linalg.eigh(x, UPLO="L" if lower else "U")
-    settle(w, [v], x.shape[-1])
+    settle(xp, w, [v], x.shape[-1])
     return w, v
 
 
@@ -241,7 +242,7 @@ def _reads_lower(name: str, uplo: str, lower: bool | None) -> bool:
 
 def _eigvalsh_forward(xp: Any, x: Any, lower: bool) -> Any:
     w = xp.linalg.eigvalsh(x, UPLO="L" if lower else "U")
-    settle(w, [], x.shape[-1])
+    settle(xp, w, [], x.shape[-1])
     return w
 
 

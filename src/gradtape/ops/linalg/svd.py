@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import functions, general, public
+from gradtape.core.define import functions, general
 from gradtape.ops.arguments import refuse
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.gather import take_along_axis
@@ -28,15 +28,17 @@ from gradtape.ops.linalg.gauge import (
     negligible,
     on_diagonal,
     outside,
+    place,
+    place_special,
     settle,
     shared,
     skew,
-    turn,
     unmoved,
     vanishes,
 )
 from gradtape.ops.linalg.hermitian import symmetric_part
 from gradtape.ops.linalg.stacks import matrix_stack
+from gradtape.ops.linalg.wide import public
 from gradtape.ops.rearrange import flip
 from gradtape.ops.select import where
 from gradtape.ops.which import all as all_of
@@ -96,9 +98,12 @@ def _svd_forward(xp: Any, x: Any, full_matrices: bool) -> Any:
     for index in np.ndindex(s.shape[:-1]):
         rank = s.shape[-1] - int(nulls[index])
         # The two null spaces have nothing to do with each other.
-        turn([u[index][:, rank:]], seed=1)
-        turn([v[index][:, rank:]], seed=2)
-    settle(s, [u, v], size, zeros=True)
+        for basis, seed in ((u[index][:, rank:], 1), (v[index][:, rank:], 2)):
+            if nulls[index]:
+                place(xp, [basis], seed)
+            else:
+                place_special(xp, basis, seed)
+    settle(xp, s, [u, v], size, zeros=True)
     return u, s, xp.ascontiguousarray(v.conj().mT)
 
 
@@ -305,7 +310,7 @@ def _hermitian_values(a: Any) -> Array:
 
 def _svdvals_forward(xp: Any, x: Any) -> Any:
     s = xp.linalg.svd(x, compute_uv=False)
-    settle(s, [], max(x.shape[-2:]), zeros=True)
+    settle(xp, s, [], max(x.shape[-2:]), zeros=True)
     return s
 
 
