@@ -100,3 +100,7 @@ class FrozenRandomWarning(GradtapeWarning):
 
     Draw with `gt.random`, or pass the numbers as an argument.
     """
+
+
+class UnrolledLoopWarning(GradtapeWarning):
+    """A Python loop in a compiled function became thousands of operations, one after the other."""

@@ -24,6 +24,7 @@ from gradtape.compiler.signature import (
     result_spec,
     static_arguments,
 )
+from gradtape.compiler.unrolled import warn_of_unrolled_loop
 from gradtape.core.aval import aval_of, is_numeric
 from gradtape.core.lazy import lazy
 from gradtape.core.nested import unshell
@@ -34,6 +35,7 @@ from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, WriteError
 from gradtape.graph.function import GraphFunction
 from gradtape.graph.ir import Graph
+from gradtape.graph.lines import user_line
 from gradtape.graph.trace import Trace, trace
 from gradtape.locks import once
 
@@ -158,6 +160,7 @@ class Compiled(Portable):
         self._otherwise = _any_form(weakref.ref(self), function, statics, debug)
         # Other threads may call while it is exchanged: it is all that a call depends on.
         self.__call__ = self._otherwise
+        self._hinted = False
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Take the arguments apart in Python, compile if they are of a new form, and run."""
@@ -200,6 +203,8 @@ class Compiled(Portable):
         draws = Draws((self._function, *given.fixed.values(), *given.named.values()))
         traced = self._traced(given)
         draws.warn(_name(self._function))
+        if not self._hinted:
+            self._hinted = warn_of_unrolled_loop(traced.graph, user_line())
         for output in traced.graph.outputs:
             if not is_numeric(output.dtype):
                 raise DTypeError(

@@ -18,7 +18,7 @@ machine: printers choose vectors, threads and blocks.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,6 +116,21 @@ class Failure(NamedTuple):
         came, _, needed = self.message.partition("; ")
         at = f" at {self.node.line}" if self.node.line else ""
         return f"{came}{at}; {needed}"
+
+
+class Parameters(NamedTuple):
+    """What a function finds in the table it is given.
+
+    Attributes:
+        slots: The position of the address of each buffer.
+        status: The position of the address of the status.
+        codes: What the status becomes at most if a condition does not hold: a number, or the
+            position of one.
+    """
+
+    slots: Mapping[Buffer, int]
+    status: int
+    codes: Mapping[Failure, int | Scalar]
 
 
 class Accumulator:

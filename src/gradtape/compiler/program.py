@@ -42,14 +42,23 @@ class NativeFunction:
         failed: Raises what a status that is not 0 means.
     """
 
-    def __init__(self, part: NativePart, target: Target | None = None) -> None:
+    def __init__(
+        self,
+        part: NativePart,
+        target: Target | None = None,
+        libraries: dict[str, Library] | None = None,
+    ) -> None:
+        """Compile a part, unless there is a library of the same IR among `libraries`."""
         self.part = part
         module = Module()
         graph = with_own_outputs(part.graph)
         self.native = write(graph, module, target or host())
         self.text = str(module)
-        code = cache.compiled(self.text, target)
-        self.library = Library(code, blas.imports(self.text), self.native.exports)
+        known = {} if libraries is None else libraries
+        if self.text not in known:
+            code, names = cache.compiled(self.text, target), self.native.exports
+            known[self.text] = Library(code, blas.imports(self.text), names)
+        self.library = known[self.text]
         self.run = Runner(self.library, self.native, graph)
         self.failed = self.run.failed
 
@@ -114,8 +123,11 @@ class Program:
         self.graph = optimized(graph, debug=debug)
         _check_sizes(self.graph)
         parts = partition(self.graph, obstacle)
+        # In an unrolled loop with an eager op in it, the native parts are all alike.
+        libraries: dict[str, Library] = {}
         self.steps: list[NativeFunction | EagerPart] = [
-            NativeFunction(part) if isinstance(part, NativePart) else part for part in parts
+            NativeFunction(part, None, libraries) if isinstance(part, NativePart) else part
+            for part in parts
         ]
         self._direct = _misfit if self.native is None else self.native.run.direct
         # Eager ops that ask for memory first, and how much.

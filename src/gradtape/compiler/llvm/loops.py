@@ -43,9 +43,10 @@ class Loops(Values):
                 type = memory_type(buffer.dtype, self._lanes if self._rows_in_lanes else 1)
                 self._pointers[buffer] = b.alloca(type, max(buffer.size, 1))
             else:
-                slot = Value(I64, str(self._slots[buffer]))
-                address = b.element(Value(PTR, "%buffers"), slot, "ptr")
-                self._pointers[buffer] = b.load(address, PTR)
+                self._pointers[buffer] = b.load(self._entry(self._table.slots[buffer]), PTR)
+        for part in self._kernel.expressions:
+            if part.name == "parameter":
+                self._value(part)  # here, and not in each step of a loop
         for statement in self._kernel.statements():
             if isinstance(statement, Accumulate):
                 target = statement.target
