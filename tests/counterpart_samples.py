@@ -56,7 +56,7 @@ def parts(result: Any) -> list[Any]:
 
 
 def but_residues(result: Any) -> list[Any]:
-    """What `lstsq` gives besides residues, which differ between SciPy 1.17 and 1.18 at lacking rank."""
+    """What `lstsq` gives besides residues: at lacking rank those changed with SciPy 1.18."""
     solution, _, rank, values = result
     return parts((solution, rank, values))
 

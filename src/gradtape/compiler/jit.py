@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import threading
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,6 +29,7 @@ from gradtape.core.aval import aval_of, is_numeric
 from gradtape.core.lazy import lazy
 from gradtape.core.nested import unshell
 from gradtape.core.portable import Portable
+from gradtape.core.recent import Recent
 from gradtape.core.state import values_read
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, WriteError
@@ -38,6 +37,7 @@ from gradtape.graph.function import GraphFunction
 from gradtape.graph.ir import Graph
 from gradtape.graph.lines import user_line
 from gradtape.graph.trace import Trace, is_truth, trace
+from gradtape.locks import once
 
 # How many forms of arguments a function keeps code for; the one not used for longest goes first.
 _MOST_FORMS = 256
@@ -154,8 +154,7 @@ class Compiled(Portable):
         self._function = function
         self._statics = statics
         self._debug = debug
-        self._forms: OrderedDict[Any, Specialization] = OrderedDict()
-        self._lock = threading.Lock()
+        self._forms: Recent[Specialization] = Recent()
         # By identity: objects that are equal need not have the same attributes.
         self._methods: dict[int, tuple[weakref.ref[Any], Compiled]] = {}
         self._otherwise = _any_form(weakref.ref(self), function, statics, debug)
@@ -178,22 +177,12 @@ class Compiled(Portable):
         self.__call__ = self._otherwise if form.entry is None else form.entry
 
     def _specialized(self, given: Arguments) -> Specialization:
-        with self._lock:
-            form = self._forms.get(given.key)
-            if form is not None:
-                self._forms.move_to_end(given.key)
+        form = self._forms.get(given.key)
         if form is not None and not form.outdated:
             return form
         # Other threads are not kept waiting: the function may itself wait for one of them.
         new = self._specialize(given)
-        with self._lock:
-            other = self._forms.get(given.key)
-            if other is not None and other is not form:
-                return other
-            self._forms[given.key] = new
-            while len(self._forms) > _MOST_FORMS:
-                self._forms.popitem(last=False)
-        return new
+        return self._forms.put(given.key, new, most=_MOST_FORMS, instead=form)
 
     def _traced(self, given: Arguments) -> Trace:
         def function(*leaves: Any) -> Any:
@@ -339,7 +328,7 @@ def _any_form(
     It is part of the compiled function and does not keep it alive: who calls it does. Who has only
     kept its `__call__` gets a new one, made when it is needed.
     """
-    another = functools.cache(lambda: Compiled(function, statics, debug))
+    another = once(lambda: Compiled(function, statics, debug))
 
     def call(*args: Any, **kwargs: Any) -> Any:
         compiled = reference()

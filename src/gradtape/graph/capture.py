@@ -7,7 +7,6 @@ function itself writes into it while it is traced cannot be.
 
 from __future__ import annotations
 
-import functools
 import weakref
 import zlib
 from typing import Any
@@ -20,6 +19,7 @@ from gradtape.core.nested import Handle, unshell
 from gradtape.core.op import Op, Zero
 from gradtape.core.tensor import Tensor
 from gradtape.errors import UnsupportedError, WriteError
+from gradtape.locks import once
 from gradtape.ops.generator import Draw, Key
 
 # Larger arrays are compared once, after the function has returned, and not at every use.
@@ -179,7 +179,7 @@ def _checksum(array: Any) -> int | None:
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-@functools.cache
+@once
 def redrawn(op: Op) -> Op:
     """A random op with key and offset in an operand, which is another one at each call."""
 

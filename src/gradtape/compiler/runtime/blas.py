@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 
 from gradtape.compiler.llvm.builder import Module
 from gradtape.compiler.llvm.link import Library, Target, host
@@ -19,6 +18,7 @@ from gradtape.compiler.runtime import blocks, cache, pool
 from gradtape.compiler.runtime.product import Product, define
 from gradtape.compiler.runtime.tile import Block
 from gradtape.errors import ArgumentError, UnsupportedError
+from gradtape.locks import Once, loading
 
 _ROUTINES = {"gt_sgemm": "sgemm", "gt_dgemm": "dgemm"}
 _LARGEST = 2**31 - 1  # BLAS counts in 32-bit integers
@@ -139,37 +139,32 @@ class _Blas:
     """SciPy's BLAS in this process, once it was needed."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()  # see the pool's
-        self.hold: Library | None = None
-        self.addresses: dict[str, int] = {}
+        self._found: Once[tuple[Library, dict[str, int]]] = Once()
 
     def ready(self) -> dict[str, int]:
         """The symbols that compiled products refer to."""
-        with self.lock:
-            if self.hold is None:
-                functions = _thread_functions()
-                code = cache.compiled(_HOLD if functions else _NO_HOLD)
-                exports = ("gt_blas_enter", "gt_blas_leave", "gt_blas_reset")
-                self.hold = Library(code, functions, exports)
-                found = {name: _capsule(routine) for name, routine in _ROUTINES.items()}
-                self.addresses = found | {name: self.hold.address(name) for name in exports[:2]}
-            return self.addresses
+        return self._found.find("blas", _connected)[1]
 
     def after_fork(self) -> None:
         """In the child: calls of other threads will never leave."""
-        if self.hold is not None:
-            ctypes.CFUNCTYPE(None)(self.hold.address("gt_blas_reset"))()
-        self.lock.release()
+        for hold, _ in self._found.made.values():
+            hold.function("gt_blas_reset", ctypes.CFUNCTYPE(None))()
+
+
+def _connected() -> tuple[Library, dict[str, int]]:
+    """What holds BLAS to one thread, and all addresses."""
+    with loading():
+        functions = _thread_functions()
+        found = {name: _capsule(routine) for name, routine in _ROUTINES.items()}
+    exports = ("gt_blas_enter", "gt_blas_leave", "gt_blas_reset")
+    hold = Library(cache.compiled(_HOLD if functions else _NO_HOLD), functions, exports)
+    return hold, found | {name: hold.address(name) for name in exports[:2]}
 
 
 _blas = _Blas()
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_blas.lock.acquire,
-        after_in_parent=_blas.lock.release,
-        after_in_child=_blas.after_fork,
-    )
+    os.register_at_fork(after_in_child=_blas.after_fork)
 
 
 def _capsule(routine: str) -> int:

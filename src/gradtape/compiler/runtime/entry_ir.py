@@ -8,8 +8,6 @@ drop during the call, and one reference to each result. What is returned has ref
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from gradtape.compiler.llvm.builder import I64, PTR, Module, Value
@@ -29,6 +27,7 @@ from gradtape.compiler.runtime.entry_program import (
     Into,
 )
 from gradtape.compiler.runtime.layout import Layout, c_functions
+from gradtape.locks import once
 
 NAME = "gt_entry"
 # The frame can be larger than a page, and the one below the stack must be hit if there is no room.
@@ -39,7 +38,7 @@ _HEAD = (
 _ARGS, _NARGS, _KWNAMES = Value(PTR, "%args"), Value(I64, "%nargs"), Value(PTR, "%kwnames")
 
 
-@functools.cache
+@once
 def entry_library(layout: Layout) -> Library:
     """The native entry point, made once per process."""
     text, called = entry_text(layout)
