@@ -10,8 +10,8 @@ import numpy as np
 from gradtape.compiler.llvm.builder import Module
 from gradtape.compiler.llvm.link import Library, Target, compile_module, host
 from gradtape.compiler.runtime import blas
+from gradtape.compiler.runtime.gemm import Gemm
 from gradtape.compiler.runtime.split import Split, plan
-from gradtape.compiler.runtime.tile import Block
 
 DTYPES = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
 
@@ -34,30 +34,16 @@ class Case(NamedTuple):
         a, b, c = (0 if gap < 0 else size + gap for size, gap in zip(sizes, self.gaps, strict=True))
         return a, b, c
 
-    def define(self, module: Module, target: Target | None = None) -> str:
-        a, b, c = self.strides
-        return blas.gemm(
-            module,
-            self.dtype,
-            self.m,
-            self.n,
-            self.k,
-            transpose_a=self.transpose_a,
-            transpose_b=self.transpose_b,
-            batch=self.batch,
-            stride_a=a,
-            stride_b=b,
-            stride_c=c,
-            target=target,
-        )
+    @property
+    def gemm(self) -> Gemm:
+        return Gemm(*self[:-1], self.strides)
 
-    def split(self) -> Split:
-        lda, ldb = self.m if self.transpose_a else self.k, self.k if self.transpose_b else self.n
-        block = Block(
-            self.dtype, self.m, self.n, self.k, self.transpose_a, self.transpose_b, lda, ldb, self.n
-        )
-        product = blas._simplified(blas.Product(block, self.batch, self.strides, "abc"))
-        return plan(product.block, product.batch, host())
+    def define(self, module: Module, target: Target | None = None) -> str:
+        return self.gemm.define(module, target)
+
+    def split(self, target: Target | None = None) -> Split:
+        product = self.gemm.simplified
+        return plan(product.block, product.batch, target or host())
 
 
 class Products:
@@ -65,6 +51,7 @@ class Products:
 
     def __init__(self, cases: list[Case], target: Target | None = None) -> None:
         module = Module()
+        self.target = target
         self.names = {case: case.define(module, target) for case in cases}
         text = str(module)
         self.library = Library(
@@ -72,9 +59,13 @@ class Products:
         )
 
     def call(self, case: Case, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
-        function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)
+        function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)
         address = self.library.address(self.names[case])
-        function(address)(a.ctypes.data, b.ctypes.data, c.ctypes.data)
+        work = np.full(case.gemm.work_bytes(self.target), 0xFF, np.uint8)
+        status = ctypes.c_int64(-1)
+        pointers = (*(x.ctypes.data for x in (a, b, c, work)), ctypes.addressof(status))
+        function(address)(*pointers)
+        assert status.value == -1
 
     def check(self, case: Case, rng: np.random.Generator) -> np.ndarray:
         """Compare with NumPy in a wider type, element by element; return the results."""

@@ -11,6 +11,7 @@ from gradtape.compiler.kernel import Buffer, Failure, Kernel
 from gradtape.compiler.llvm.builder import I64, PTR, Builder, Module, Type, Value
 from gradtape.compiler.llvm.link import Target
 from gradtape.compiler.llvm.loops import Loops
+from gradtape.compiler.llvm.scratch import NO_MEMORY
 from gradtape.compiler.memory import Arena
 from gradtape.compiler.ordered import ordered
 from gradtape.compiler.product import Product, product_of
@@ -20,12 +21,12 @@ from gradtape.core.lowering import Contraction
 from gradtape.core.op import registry
 from gradtape.graph.ir import Graph, Literal, Node, Rewriter, Value as GraphValue
 
-# Smaller arenas are on the stack.
+# Memory of a call up to this size is on the stack.
 _STACK = 1 << 14
 
-# The function returns 0 if all went well, 1 if there is no memory, and from this one on the number
-# of the first condition that did not hold.
-FIRST_FAILURE = 2
+# The function returns 0 if all went well, `NO_MEMORY`, and from this one on the number of the first
+# condition that did not hold.
+FIRST_FAILURE = NO_MEMORY + 1
 
 Step = Kernel | Product
 
@@ -99,7 +100,8 @@ def write(graph: Graph, module: Module, target: Target, prefix: str = "run") -> 
         if group.opaque is None:
             steps += divided(build(group, buffers, name))
         elif isinstance(group.opaque.op.lower, Contraction):
-            steps.append(_product(group.opaque, buffers))
+            product = _product(group.opaque, buffers)
+            steps.append(product.with_work(f"{name}_parts", target))
         else:
             steps += ordered(group.opaque, buffers, name)
     temporaries = [[b for b in step.buffers if b.kind == "temporary"] for step in steps]
@@ -115,7 +117,7 @@ def write(graph: Graph, module: Module, target: Target, prefix: str = "run") -> 
     plan = _Plan(prefix, tuple(steps), schedules, arena, slots, len(failures))
     _write_run(module, plan, target)
     total = sum(work(step) if isinstance(step, Kernel) else step.nanoseconds for step in steps)
-    end = f"{prefix}_end" if arena.size > _STACK else None
+    end = f"{prefix}_end" if plan.size > _STACK else None
     return Native(tuple(steps), schedules, fusion, arena, total, end, failures, prefix)
 
 
@@ -176,14 +178,25 @@ class _Plan(NamedTuple):
     slots: dict[Buffer, int]
     conditions: int
 
+    @property
+    def size(self) -> int:
+        """Bytes of a call: its temporaries, the table of addresses, then the status.
+
+        That is the code of the first failure, and at the place of each code the number that came.
+        """
+        words = len(self.slots) + 1 + FIRST_FAILURE + self.conditions
+        return self.arena.size + -(-8 * words // 64) * 64
+
 
 def _write_run(module: Module, plan: _Plan, target: Target) -> None:
     name, arena, slots = plan.name, plan.arena, plan.slots
     b = Builder(module)
-    table = b.alloca(PTR, len(slots) + 1)
-    status = _begin_status(b, plan.conditions)
+    memory = _take_memory(b, plan)
+    table = b.element(memory, Value(I64, str(arena.size)), "i8")
+    status = b.element(table, Value(I64, str(len(slots) + 1)), "ptr")
+    # Larger than all codes: the smallest one remains.
+    b.store(Value(I64, "-1"), status)
     b.store(status, b.element(table, Value(I64, str(len(slots))), "ptr"))
-    memory = _take_arena(b, name, arena)
     counts = {"input": 0, "output": 0}
     addresses: dict[Buffer, Value] = {}
     for buffer, slot in slots.items():
@@ -206,40 +219,35 @@ def _write_run(module: Module, plan: _Plan, target: Target) -> None:
                 module.declare("gt_parallel", "void", [PTR, PTR, I64])
                 b.emit(f"call void @gt_parallel(ptr @{step.name}, {table}, i64 {parts})")
         else:
-            step.write(b, addresses, target)
-    _give_back_arena(b, name, arena, memory)
+            step.write(b, addresses, status, target)
+    code = b.load(status, I64)
     if plan.conditions:
-        _return_failure(b, name, status)
-    b.emit("ret i32 0")
+        _note_number(b, name, code, status)
+    _give_back_memory(b, plan, memory)
+    none = b.icmp("eq", code, Value(I64, "-1"))
+    result = b.select(none, Value(I64, "0"), code)
+    b.emit(f"ret {b.convert('trunc', result, 'i32')}")
     module.define(b.function(f"define i32 @{name}(ptr %inputs, ptr %outputs)"))
 
 
-def _begin_status(b: Builder, conditions: int) -> Value:
-    """Room for a code, and at the place of each code for the number that came."""
-    status = b.alloca(I64, FIRST_FAILURE + conditions)
-    # Larger than all codes: the smallest one remains.
-    b.store(Value(I64, "-1"), status)
-    return status
-
-
-def _return_failure(b: Builder, name: str, status: Value) -> None:
-    """Return the code if there is one."""
+def _note_number(b: Builder, name: str, code: Value, status: Value) -> None:
+    """If a condition did not hold, let it be known for which number."""
     # Calls that fail at the same time may report each other's number, which is wrong as well.
     b.module.define(f"@{name}_wrong = global i64 0")
     failed, well = b.new_block("failed"), b.new_block("well")
-    code = b.load(status, I64)
     b.branch_if(b.icmp("eq", code, Value(I64, "-1")), well, failed)
     b.start(failed)
     number = b.load(b.element(status, code, I64), I64)
     b.store(number, Value(PTR, f"@{name}_wrong"))
-    b.emit(f"ret {b.convert('trunc', code, 'i32')}")
+    b.branch(well)
     b.start(well)
 
 
-def _take_arena(b: Builder, name: str, arena: Arena) -> Value:
-    """Memory for temporaries: the one kept from the last call, or new if that is in use."""
-    if arena.size <= _STACK:
-        return b.alloca(Type("i8"), max(arena.size, 1))
+def _take_memory(b: Builder, plan: _Plan) -> Value:
+    """Memory of a call: what was kept from the last one, or new if that is in use."""
+    if plan.size <= _STACK:
+        return b.alloca(Type("i8"), plan.size)
+    name = plan.name
     b.module.define(f"@{name}_arena = internal global ptr null")
     b.module.declare("aligned_alloc", PTR, [I64, I64])
     b.module.declare("free", "void", [PTR])
@@ -249,17 +257,18 @@ def _take_arena(b: Builder, name: str, arena: Arena) -> Value:
     before = b.block
     b.branch_if(none, make, go)
     b.start(make)
-    made = b.call("aligned_alloc", PTR, Value(I64, "64"), Value(I64, str(arena.size)))
+    made = b.call("aligned_alloc", PTR, Value(I64, "64"), Value(I64, str(plan.size)))
     b.branch_if(b.instruction(none.type, f"icmp eq {made}, null"), failed, go)
     b.start(failed)
-    b.emit("ret i32 1")
+    b.emit(f"ret i32 {NO_MEMORY}")
     b.start(go)
     return b.phi(PTR, (kept, before), (made, make))
 
 
-def _give_back_arena(b: Builder, name: str, arena: Arena, memory: Value) -> None:
-    if arena.size <= _STACK:
+def _give_back_memory(b: Builder, plan: _Plan, memory: Value) -> None:
+    if plan.size <= _STACK:
         return
+    name = plan.name
     old = b.instruction(PTR, f"atomicrmw xchg ptr @{name}_arena, {memory} seq_cst")
     b.emit(f"call void @free({old})")
     end = Builder(b.module)

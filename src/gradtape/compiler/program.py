@@ -13,6 +13,7 @@ import numpy as np
 from gradtape.compiler.classify import obstacle
 from gradtape.compiler.llvm.builder import Module
 from gradtape.compiler.llvm.link import Library, Target, host
+from gradtape.compiler.llvm.scratch import NO_MEMORY
 from gradtape.compiler.native import FIRST_FAILURE, Native, with_own_outputs, write
 from gradtape.compiler.partition import EagerPart, NativePart, partition
 from gradtape.compiler.pipeline import optimized
@@ -92,7 +93,7 @@ class Runner:
 
 def _failed(conditions: Sequence[str], number: Any, status: int) -> None:
     """Raise what the status of a native function means, which checks some conditions."""
-    if status == 1:
+    if status == NO_MEMORY:
         raise MemoryError("jit: no memory for intermediate results")
     if FIRST_FAILURE <= status < FIRST_FAILURE + len(conditions):
         message = conditions[status - FIRST_FAILURE]

@@ -1,6 +1,6 @@
-"""Matrix products for compiled code: own loops for what is small, SciPy's BLAS for the rest.
+"""SciPy's BLAS for compiled code.
 
-BLAS comes through SciPy's capsules: a pointer to Fortran's routine, which takes everything by
+It comes through SciPy's capsules: a pointer to Fortran's routine, which takes everything by
 address. It must not use threads of its own inside ours (two pools that both spin slow each other
 down many times over), so it is held to one thread as long as any call from compiled code runs; the
 number that the user had set is restored by the last one to leave. That needs OpenBLAS, which is
@@ -13,15 +13,11 @@ import ctypes
 import os
 import threading
 
-from gradtape.compiler.llvm.builder import Module
-from gradtape.compiler.llvm.link import Library, Target, host
-from gradtape.compiler.runtime import cache, pool
-from gradtape.compiler.runtime.product import Product, define
-from gradtape.compiler.runtime.tile import Block
-from gradtape.errors import ArgumentError, UnsupportedError
+from gradtape.compiler.llvm.link import Library
+from gradtape.compiler.runtime import cache, pool, scratch
+from gradtape.errors import UnsupportedError
 
 _ROUTINES = {"gt_sgemm": "sgemm", "gt_dgemm": "dgemm"}
-_LARGEST = 2**31 - 1  # BLAS counts in 32-bit integers
 
 # What OpenBLAS calls the number of its threads: in SciPy's builds, in others.
 _THREAD_FUNCTIONS = (
@@ -210,104 +206,15 @@ def _thread_functions() -> dict[str, int]:
 
 
 def imports(text: str) -> dict[str, int]:
-    """Of the thread pool and BLAS, the symbols that the text of a module refers to.
+    """Of the thread pool, scratch memory and BLAS, the symbols that a module's text refers to.
 
     SciPy is loaded only if the module needs its BLAS.
     """
     needed: dict[str, int] = {}
     if "@gt_parallel" in text:
         needed |= pool.imports()
+    if "@gt_scratch(" in text:
+        needed |= scratch.imports()
     if any(f"@{name}(" in text for name in (*_ROUTINES, "gt_blas_enter")):
         needed |= _blas.ready()
     return needed
-
-
-def gemm(
-    module: Module,
-    dtype: str,
-    m: int,
-    n: int,
-    k: int,
-    *,
-    transpose_a: bool,
-    transpose_b: bool,
-    batch: int = 1,
-    stride_a: int = 0,
-    stride_b: int = 0,
-    stride_c: int = 0,
-    target: Target | None = None,
-) -> str:
-    """Define a function for a matrix product of static sizes, C = op(A)·op(B), all row-major.
-
-    Args:
-        module: Where to define it, unless it is there already.
-        dtype: float or double.
-        m: Rows of C.
-        n: Columns of C.
-        k: Length of the sums; 0 gives zeros.
-        transpose_a: A is stored k×m and used as m×k.
-        transpose_b: B is stored n×k and used as k×n.
-        batch: How many products.
-        stride_a: Elements from one A to the next; 0 if all use the same.
-        stride_b: The same of B.
-        stride_c: The same of C.
-        target: The CPU, by default the one at hand.
-
-    Returns:
-        The name of the function, `void name(ptr a, ptr b, ptr c)`. C must not overlap A or B. It
-        may refer to the symbols of `imports`.
-
-    Raises:
-        ArgumentError: If a size is negative or beyond 32 bits, or results of a batch would overlap.
-    """
-    if not all(0 <= size <= _LARGEST for size in (m, n, k)):
-        raise ArgumentError(
-            f"matmul: sizes ({m}, {k}) and ({k}, {n}); needs each to be at most {_LARGEST}; "
-            "split the arrays"
-        )
-    if batch > 1 and stride_c < m * n:
-        raise ArgumentError(
-            f"matmul: results of {m * n} elements every {stride_c}; needs them not to overlap"
-        )
-    flags = ("t" if transpose_a else "n") + ("t" if transpose_b else "n")
-    strides = f"_{batch}_{stride_a}_{stride_b}_{stride_c}" if batch != 1 else ""
-    name = f"gt_gemm_{dtype}_{m}_{n}_{k}_{flags}{strides}"
-    if module.defines(name):
-        return name
-    block = Block(
-        dtype,
-        m,
-        n,
-        k,
-        transpose_a,
-        transpose_b,
-        m if transpose_a else k,
-        k if transpose_b else n,
-        n,
-    )
-    product = Product(block, batch, (stride_a, stride_b, stride_c), "abc")
-    if min(m, n, batch) <= 0:
-        module.define(f"define void @{name}(ptr %a, ptr %b, ptr %c) {{\n  ret void\n}}")
-    else:
-        define(module, name, _simplified(product), target or host())
-    return name
-
-
-def _simplified(product: Product) -> Product:
-    """The same product with as little as possible transposed, batched, or one column wide."""
-    block, batch, strides, order = product
-    m, n, k = block.m, block.n, block.k
-    dense = strides[::2] == (m * k, m * n) and strides[1] == 0 and not block.transpose_a
-    if batch > 1 and dense and batch * m <= _LARGEST:
-        # One B for all: the As are one tall matrix.
-        return _simplified(Product(block._replace(m=batch * m), 1, (0, 0, 0), order))
-    if n == 1:
-        # A column is also a row: Cᵀ = op(B)ᵀ·op(A)ᵀ, where the first factor is a row as well.
-        along_k = not block.transpose_a or m == 1
-        block = Block(block.scalar, 1, m, k, False, along_k, k, k if along_k else m, m)
-        strides, order = (strides[1], strides[0], strides[2]), "bac"
-    if block.m == 1:
-        block = block._replace(transpose_a=False, lda=k)
-    if k == 1:
-        block = block._replace(transpose_a=False, lda=1, transpose_b=False, ldb=block.n)
-    return Product(block, batch, strides, order)
