@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape import config
 from gradtape.compiler.large_rules import RuleKernels
 from gradtape.compiler.launch import Bounded, Compiled, Launch, constant_of, in_line, signature
 from gradtape.compiler.planes import Planes
@@ -43,6 +44,7 @@ class Kernels:
         self.pull = RuleKernels(self.compiled)
         self.planes = Planes()
         self._launches = Bounded()
+        self._copies = config.uses("copies")
         # Dropped at once, and never touched: the C library of Linux learns that arrays of this size
         # come and go, and no longer hands memory back that the next call of an op needs again.
         np.empty(_COMES_AND_GOES, np.uint8)
@@ -152,17 +154,22 @@ class Kernels:
 
     def copy_into(self, target: Any, source: Any) -> None:
         """Copy an array into another one; both are contiguous and of the same size and dtype."""
-        copies.copy(target, source)
+        if self._copies:
+            copies.copy(target, source)
+        else:
+            np.copyto(target, source)
 
     def copied_into(self, target: Any, source: Any) -> bool:
         """Copy an array into one of another layout, of the same shape and dtype; False if not."""
-        return layouts.copied_into(target, source)
+        return self._copies and layouts.copied_into(target, source)
 
     def copied(self, array: Any) -> Any:
         """A copy of an array with its elements in order, or `NotImplemented`.
 
         What is repeated in it (one number, a row, a column: the gradients of sums) is read once.
         """
+        if not self._copies:
+            return NotImplemented
         key = ("copied", signature(array))
         try:
             launch = self._launches[key]

@@ -20,8 +20,8 @@ from gradtape.compiler.runtime.entry import (
     StaticLeaf,
     TupleSpec,
 )
-from gradtape.core.aval import Abstract, Aval, aval_of
-from gradtape.core.tensor import Tensor, is_extended_float
+from gradtape.core.aval import Abstract, Aval, aval_of, is_numeric
+from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError
 
 _NUMBERS = (float, int, bool, complex)
@@ -256,11 +256,6 @@ def _check_plain(kind: type, where: str | tree.Place) -> None:
             f"jit: {where} is a {kind.__name__}, which has an arithmetic of its own; needed plain "
             "arrays. Use np.asarray, or filled() for a masked array"
         )
-
-
-def is_numeric(dtype: np.dtype[Any]) -> bool:
-    """Whether arrays of a dtype are computed with: real and complex numbers, and booleans."""
-    return dtype.kind in "biufc" or is_extended_float(dtype)
 
 
 def _is_weak(leaf: Any) -> bool:

@@ -182,7 +182,7 @@ def recording_segment(segment: Segment, op: Op) -> Segment | None:
         LeakedTensorError: The tensor belongs to a transform that has returned.
     """
     state = current()
-    if segment.number <= state.floor:
+    if segment.number <= state.floor and state.stops(segment.number):
         return None
     if segment.number <= CONTEXT_LEVEL:
         active = current_context().tape.segment
@@ -222,7 +222,10 @@ def record(
         if not is_differentiable(out):
             return out
         kept_out = out if keep_out else aval_of(out)
-        return wrap(out, General(op, segment, tuple(parents), kept, kept_out, params, None))
+        made = General(op, segment, tuple(parents), kept, kept_out, params, None)
+        if not kept_out.shape and not segment.strict:
+            segment.remember(made)
+        return wrap(out, made)
     avals = tuple(aval_of(o) for o in out)
     node = General(op, segment, tuple(parents), kept, out if keep_out else avals, params, avals)
     return tuple(wrap(o, Output(node, i)) if is_differentiable(o) else o for i, o in enumerate(out))
@@ -249,6 +252,6 @@ def lift(value: Any, like: Any) -> Any:
     if own is not None and not _lower(own.segment, level):
         return wrap(lift(value.value, like if _lower(level, own.segment) else like.value), own)
     value = lift(value, like.value)
-    if not (level.active and isinstance(level, Segment) and level.number > current().floor):
+    if not (level.active and isinstance(level, Segment)) or current().stops(level.number):
         return value
     return wrap(value, Constant(current_context().tape.segment if level is LEAVES else level))

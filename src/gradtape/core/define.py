@@ -281,8 +281,8 @@ def sharing(function: Callable[..., Any], *, permutes: bool = False) -> Callable
         if not isinstance(x, Tensor):
             return function(x, **params)
 
-        def again() -> Any:
-            return function(x.fresh(), **params)
+        def again(base: Tensor) -> Any:
+            return function(base.fresh(), **params)
 
         def back(new: Any) -> Any:
             return op.vjps[0](new, None, Aval(x.shape, x.dtype), **params)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -95,13 +94,17 @@ def _walk_in_records(
         else:
             fresh.discard(node)
 
-    def give(node: Any, ct: Any) -> None:
-        """Add `ct` to the cotangent of `node`, in place where the walk made the array itself."""
+    def give(node: Any, ct: Any) -> bool:
+        """Add `ct` to the cotangent of `node`, in place where the walk made the array itself.
+
+        Returns whether it is the first one.
+        """
         if type(node) is Leaf:
             old = found.get(node)
             if old is None:
                 found[node] = ct
-            elif type(ct) is ndarray and node in fresh:
+                return True
+            if type(ct) is ndarray and node in fresh:
                 old += ct
             else:
                 found[node] = new = old + ct
@@ -109,11 +112,13 @@ def _walk_in_records(
         elif node.ct is None:
             node.ct = ct
             heappush(heap, (-node.sequence, node))
+            return True
         elif type(ct) is ndarray and node in fresh:
             node.ct += ct
         else:
             node.ct = new = node.ct + ct
             note(node, new)
+        return False
 
     try:
         for node, ct in roots:
@@ -159,17 +164,19 @@ def _walk_in_records(
                 for node, result in _pull_general(record, ct):
                     give(node, result)
             elif kind is Assigning:
-                # Nobody else holds the cotangent: two references are this variable and the count.
-                if type(ct) is ndarray and getrefcount(ct) == 2 and ct.base is None:
-                    index, (whole, part) = record.params["index"], record.parents
-                    if part is not None:
-                        give(part, np.array(ct[index]))
-                    if whole is not None:
-                        ct[index] = 0
-                        give(whole, ct)
+                if type(ct) is not ndarray:
+                    for node, result in _pull_general(record, ct):
+                        give(node, result)
                     continue
-                for node, result in _pull_general(record, ct):
-                    give(node, result)
+                index, (whole, part) = record.params["index"], record.parents
+                if part is not None:
+                    give(part, np.array(ct[index]))
+                if whole is not None:
+                    if record not in fresh or record in wanted:
+                        ct = copied(ct)
+                    ct[index] = 0
+                    if give(whole, ct):
+                        fresh.add(whole)
             elif kind is LargeUnary or kind is LargeBinary:
                 for node, result in _pull(record, ct, rebuild=False):
                     give(node, result)

@@ -3,8 +3,8 @@
 Compiled code reads types, shapes and data pointers straight out of the objects. The offsets follow
 from the C structures, whose order has not changed for many releases; that they hold in this very
 process is checked once against what Python says about a few objects. Where they do not hold
-(another interpreter, a build without the interpreter lock, an unknown NumPy), `native_layout` gives
-None and callers take the way through Python.
+(another interpreter, a build without the interpreter lock, an unknown NumPy), and where it is
+switched off, `native_layout` gives None and callers take the way through Python.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 from numpy._core import multiarray as _multiarray
+
+from gradtape import config
 
 C_CONTIGUOUS, ALIGNED = 0x0001, 0x0100
 # How an array in the other byte order is marked.
@@ -102,6 +104,8 @@ def expected_layout() -> Layout:
 @functools.cache
 def native_layout() -> Layout | None:
     """The offsets in this process; None where compiled code must not look into objects."""
+    if not config.uses("entry"):
+        return None
     if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
         return None
     if ctypes.sizeof(ctypes.c_void_p) != 8 or not _numpy_table_is_known():
@@ -114,7 +118,7 @@ def native_layout() -> Layout | None:
 def c_functions() -> dict[str, int]:
     """Addresses of the C functions that the native entry calls; only where there is a layout."""
     python = {
-        name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+        name: ctypes.cast(getattr(ctypes.pythonapi, name, None), ctypes.c_void_p).value or 0
         for name in _PYTHON_FUNCTIONS
     }
     table = _numpy_table()
@@ -129,6 +133,8 @@ def _numpy_table() -> Any:
 
 
 def _numpy_table_is_known() -> bool:
+    if not hasattr(_multiarray, "_ARRAY_API"):
+        return False
     table = _numpy_table()
     version = ctypes.PYFUNCTYPE(ctypes.c_uint)(table[_ABI_VERSION])()
     return bool(version == _NUMPY_ABI and table[_ARRAY_TYPE] == id(np.ndarray))
@@ -210,6 +216,8 @@ def _scalars(layout: Layout) -> Iterator[tuple[str, bool]]:
 
 def _functions() -> Iterator[tuple[str, bool]]:
     functions, descr, dims = c_functions(), np.dtype(np.float64), (ctypes.c_ssize_t * 2)(3, 5)
+    for name, address in functions.items():
+        yield name, address != 0
     object_, pointer, integer = ctypes.py_object, ctypes.c_void_p, ctypes.c_int
     new = ctypes.PYFUNCTYPE(
         object_, object_, object_, integer, pointer, pointer, pointer, integer, pointer
