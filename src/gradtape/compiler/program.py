@@ -17,8 +17,9 @@ from gradtape.compiler.llvm.scratch import NO_MEMORY
 from gradtape.compiler.native import FIRST_FAILURE, Native, with_own_outputs, write
 from gradtape.compiler.partition import EagerPart, NativePart, partition
 from gradtape.compiler.pipeline import optimized
-from gradtape.compiler.runtime import blas, cache, room
+from gradtape.compiler.runtime import cache, room
 from gradtape.compiler.runtime.entry import ArrayLeaf, ResultLeaf, TupleSpec, make_callable
+from gradtape.compiler.runtime.symbols import imports
 from gradtape.core.aval import aval_of
 from gradtape.core.call import evaluate
 from gradtape.errors import GradtapeError, IndexingError, ShapeError
@@ -51,7 +52,7 @@ class NativeFunction:
         self.text = str(module)
         code = cache.compiled(self.text, target)
         names = self.native.exports
-        self.library = Library(code, blas.imports(self.text), names, end=self.native.end)
+        self.library = Library(code, imports(self.text), names, end=self.native.end)
         self.run = Runner(self.library, self.native, graph)
         self.failed = self.run.failed
 

@@ -64,7 +64,8 @@ class Form(NamedTuple):
         """How many chains a tile does before the next one begins."""
         cut = chains(block.k)
         if not self.copies:
-            return 1
+            # What a tile reads of B is read again by the one below, if there is one.
+            return 1 if block.m > self.tile.rows else cut.whole
         steps = min(COPIED_STEPS, _MOST_COPIED // (self.columns * block.itemsize))
         return min(max(1, steps // cut.depth), cut.whole)
 

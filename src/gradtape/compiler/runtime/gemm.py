@@ -1,4 +1,4 @@
-"""Matrix products for compiled code: own loops for most, SciPy's BLAS for the rest."""
+"""Matrix products for compiled code, as functions of their own for every size."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from gradtape.compiler.llvm.link import Target, host
 from gradtape.compiler.runtime.product import Product, define, work_bytes
 from gradtape.compiler.runtime.tile import Block
 from gradtape.errors import ArgumentError
-
-_LARGEST = 2**31 - 1  # BLAS counts in 32-bit integers
 
 
 class Gemm(NamedTuple):
@@ -56,7 +54,7 @@ class Gemm(NamedTuple):
 
         Args:
             module: Where to define it, unless it is there already. The function may refer to the
-                symbols of `blas.imports`.
+                symbols of `symbols.imports`.
             target: The CPU, by default the one at hand.
 
         Returns:
@@ -64,18 +62,11 @@ class Gemm(NamedTuple):
             64 bits, becomes `NO_MEMORY` at most.
 
         Raises:
-            ArgumentError: If a size is negative or beyond 32 bits, or results of a batch would
-                overlap.
+            ArgumentError: If results of a batch would overlap.
         """
-        m, n, k = self.m, self.n, self.k
-        if not all(0 <= size <= _LARGEST for size in (m, n, k)):
+        if self.batch > 1 and self.strides[2] < self.m * self.n:
             raise ArgumentError(
-                f"matmul: sizes ({m}, {k}) and ({k}, {n}); needs each to be at most {_LARGEST}; "
-                "split the arrays"
-            )
-        if self.batch > 1 and self.strides[2] < m * n:
-            raise ArgumentError(
-                f"matmul: results of {m * n} elements every {self.strides[2]}; "
+                f"matmul: results of {self.m * self.n} elements every {self.strides[2]}; "
                 "needs them not to overlap"
             )
         if not module.defines(self.name):
@@ -95,7 +86,7 @@ def _simplified(product: Product) -> Product:
     block, batch, strides, order = product
     m, n, k = block.m, block.n, block.k
     dense = strides[::2] == (m * k, m * n) and strides[1] == 0 and not block.transpose_a
-    if batch > 1 and dense and batch * m <= _LARGEST:
+    if batch > 1 and dense:
         # One B for all: the As are one tall matrix.
         return _simplified(Product(block._replace(m=batch * m), 1, (0, 0, 0), order))
     if n == 1:

@@ -2,7 +2,7 @@
 
 `plan` says how a product is cut; here that becomes code. The function stores its pointers where the
 chunks find them and runs these; a chunk finds its block from its number and computes it, by the
-loops of `panels` or `dots` or by a call of BLAS.
+loops of `panels` or `dots`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def define(module: Module, name: str, product: Product, target: Target) -> None:
         _define_zeros(module, name, product)
         return
     split = plan(product.block, product.batch, target)
-    if split.chunks(product.batch) == 1 and product.batch == 1 and not split.blas:
+    if split.chunks(product.batch) == 1 and product.batch == 1:
         block = product.block
         head = f"define void @{name}({_noalias(product.parameters)})"
         b = Builder(module)
@@ -114,25 +114,27 @@ class _Writer:
         self.split = split
         self.target = target
         self.b = Builder(module)
+        self.room = Value(PTR, "null")
 
     def define(self) -> None:
         """The function itself, the chunk it runs, the blocks which that computes."""
-        split, block = self.split, self.product.block
-        if split.blas:
-            self._define_blas_block()
-        else:
-            self._define_block("block", split.depth)
-        rest = block.k - (split.parts - 1) * split.depth
-        if rest != split.depth:
-            self._define_block("rest", rest)
+        self._define_block("block", self.split.depth)
+        if self._rest != self.split.depth:
+            self._define_block("rest", self._rest)
         self._define_chunk()
         self._define_function()
 
+    @property
+    def _rest(self) -> int:
+        """How long the last part of the sums is."""
+        return self.product.block.k - (self.split.parts - 1) * self.split.depth
+
+    def _block_of(self, k: int) -> Block:
+        """The product with sums of another length."""
+        return self.product.block._replace(k=k)
+
     def _define_block(self, name: str, k: int) -> None:
-        b, split = Builder(self.module), self.split
-        block = self.product.block._replace(k=k)
-        if split.parts > 1:
-            block = block._replace(ldc=block.n)
+        b, split, block = Builder(self.module), self.split, self._block_of(k)
         rows: int | Value = block.m if split.down == 1 else Value(I64, "%rows")
         columns: int | Value = block.n if split.across == 1 else Value(I64, "%columns")
         _write_block(b, block, self.target, Value(PTR, "%room"), (rows, columns))
@@ -150,8 +152,6 @@ class _Writer:
         results = _WORK if split.parts > 1 else _C
         for number, pointer in enumerate((_A, _B, results, _STATUS)):
             b.store(pointer, b.element(context, b.const(I64, number), "ptr"))
-        if split.blas:
-            b.emit("call void @gt_blas_enter()")
         chunks = split.chunks(self.product.batch)
         if chunks == 1:
             b.emit(f"call void @{self.name}_chunk({context}, i64 0)")
@@ -159,8 +159,6 @@ class _Writer:
             run = "gt_parallel_long" if split.long else "gt_parallel"
             self.module.declare(run, "void", [PTR, PTR, I64])
             b.emit(f"call void @{run}(ptr @{self.name}_chunk, {context}, i64 {chunks})")
-        if split.blas:
-            b.emit("call void @gt_blas_leave()")
         if split.parts > 1:
             self._add_up(results, _C)
         b.emit("ret void")
@@ -215,16 +213,15 @@ class _Writer:
 
     def _take_room(self, status: Value) -> None:
         """Get the memory that blocks compute in."""
-        self.room = Value(PTR, "null")
-        block = self.product.block._replace(k=self.split.depth)
-        size = 0 if self.split.blas else Form.of(block, self.target).scratch(block)
+        size = max(
+            Form.of(block, self.target).scratch(block)
+            for block in map(self._block_of, {self.split.depth, self._rest})
+        )
         if size:
             self.room = take_scratch(self.b, size, status)
 
     def _call(self, name: str, operands: Operands, rows: Value, columns: Value) -> None:
-        given = (
-            (*operands, rows, columns) if self.split.blas else (*operands, rows, columns, self.room)
-        )
+        given = (*operands, rows, columns, self.room)
         self.b.emit(f"call void @{self.name}_{name}({', '.join(map(str, given))})")
 
     def _quotient(self, x: Value, divisor: int) -> Value:
@@ -298,33 +295,3 @@ class _Writer:
         last = b.icmp("eq", following, b.const(I64, count))
         stop = b.select(last, b.const(I64, size), start_of(following))
         return start, b.sub(stop, start)
-
-    # ---- BLAS ------------------------------------------------------------------------------
-
-    def _define_blas_block(self) -> None:
-        """BLAS stores columns: it is asked for Cᵀ = op(B)ᵀ·op(A)ᵀ, all by addresses."""
-        self.b = b = Builder(self.module)
-        block = self.product.block
-        routine = "gt_sgemm" if block.scalar == "float" else "gt_dgemm"
-        self.module.declare("gt_blas_enter", "void", [])
-        self.module.declare("gt_blas_leave", "void", [])
-        self.module.declare(routine, "void", [PTR] * 13)
-        sizes = [b.convert("trunc", Value(I64, name), "i32") for name in ("%columns", "%rows")]
-        sizes += [b.const(Type("i32"), size) for size in (block.k, block.ldb, block.lda, block.ldc)]
-        n, m, k, ldb, lda, ldc = map(self._stored, sizes)
-        one, zero = (self._stored(b.const(Type(block.scalar), number)) for number in (1.0, 0.0))
-        left, right = (
-            self._stored(b.const(Type("i8"), ord("T" if transposed else "N")))
-            for transposed in (block.transpose_b, block.transpose_a)
-        )
-        operands = (left, right, n, m, k, one, "ptr %b", ldb, "ptr %a", lda, zero, "ptr %c", ldc)
-        b.emit(f"call void @{routine}({', '.join(map(str, operands))})")
-        b.emit("ret void")
-        parameters = "ptr %a, ptr %b, ptr %c, i64 %rows, i64 %columns"
-        head = f"define internal void @{self.name}_block({parameters}) nounwind"
-        self.module.define(b.function(head))
-
-    def _stored(self, value: Value) -> Value:
-        place = self.b.alloca(value.type)
-        self.b.store(value, place)
-        return place

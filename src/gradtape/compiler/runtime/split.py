@@ -1,4 +1,4 @@
-"""How a matrix product is done: by whom, and cut into which chunks.
+"""How a matrix product is cut into chunks.
 
 All of it follows from the sizes and the CPU. The number of threads decides only who runs a chunk,
 so that the bits of a result do not depend on it. No two chunks have an element in common.
@@ -21,16 +21,15 @@ _MOST = 256
 _NEAR = 4 * 2**20  # bytes
 _LONG = 2**24  # from here on, threads are woken at once
 
-# Where C is small and the sums are longer than this, threads share the sums rather than C.
-_LONG_SUM = 4096
-_PARTIAL = 128 * 2**10  # bytes of partial results
+# Where C is small and sums are long, threads share the sums rather than C.
+_SHORTEST_PART = 2048
+_PARTIAL = 2**20  # bytes of partial results
 
 
 class Split(NamedTuple):
     """The chunks of a product.
 
     Attributes:
-        blas: Whether blocks are computed by BLAS; otherwise by loops written for their size.
         rows: Blocks of C begin at multiples of so many rows.
         columns: Blocks of C begin at multiples of so many columns.
         depth: Length of the part of the sums that a block does.
@@ -41,7 +40,6 @@ class Split(NamedTuple):
         long: Whether it takes so long that threads should be woken for it at once.
     """
 
-    blas: bool
     rows: int
     columns: int
     depth: int
@@ -62,17 +60,18 @@ def plan(block: Block, batch: int, target: Target) -> Split:
     # Where little is computed with what is read, memory sets the pace: a byte costs as much.
     work = max(m * n * k, (m * k + k * n + m * n) * block.itemsize)
     form = Form.of(block, target)
-    whole = Split(False, form.tile.rows, form.columns, k, long=work * batch >= _LONG)
-    if batch == 1 and (parts := _parts(block, work)) > 1:
-        depth = -(-k // parts)
-        return whole._replace(depth=depth, parts=-(-k // depth))
+    whole = Split(form.tile.rows, form.columns, k, long=work * batch >= _LONG)
     if work * batch < 2 * _CHUNK:
         return whole._replace(together=batch)
     if work < _CHUNK:
         some = max(_CHUNK, work * batch // _MOST)
         return whole._replace(together=min(batch, -(-some // work)))
     chunks = _chunks(work * batch) // batch
-    return whole if chunks < 2 else _grid(whole, block, chunks, target)
+    if chunks < 2:
+        return whole
+    splits = _grids(whole, block, chunks) + (_parts(whole, block, chunks) if batch == 1 else [])
+    costs = _Costs(block, form, target)
+    return min(splits, key=lambda split: (costs.of(split), split))
 
 
 def _chunks(work: int) -> int:
@@ -81,48 +80,58 @@ def _chunks(work: int) -> int:
     return 1 << (wanted.bit_length() - 1)
 
 
-def _parts(block: Block, work: int) -> int:
-    """In how many parts to add up long sums; for C so small that it cannot be cut well."""
-    if block.k <= _LONG_SUM:
-        return 1
-    room = _PARTIAL // (block.m * block.n * block.itemsize)
-    return min(_chunks(work), room, block.k // (_LONG_SUM // 2))
-
-
-def _grid(whole: Split, block: Block, chunks: int, target: Target) -> Split:
-    """Cut C into about so many blocks, in the way that is estimated to be fastest."""
-    form = Form.of(block, target)
-
-    def time(rows: int, columns: int) -> float:
-        """Of a block."""
-        some = cycles(form.tile, rows, vectors_of(columns, block, target), block.k)
-        # Copying B takes as long as some rows of the result; too large a part of A is read again
-        # from further away for each panel.
-        if form.copies:
-            some *= 1 + 12 / rows
-        return some * (1.1 if rows * min(block.k, COPIED_STEPS) * block.itemsize > _NEAR else 1)
-
-    def cost(split: Split) -> float:
-        """Of all blocks, on one thread and on several."""
-        heights = Counter(sizes(block.m, split.rows, split.down))
-        widths = Counter(sizes(block.n, split.columns, split.across))
-        times = {
-            time(rows, columns): down * across
-            for rows, down in heights.items()
-            for columns, across in widths.items()
-        }
-        count = split.down * split.across
-        mean = sum(some * number for some, number in times.items()) / count
-        return sum(n * max(-(-count // n) * mean, max(times)) for n in (1, 2, 4, 8))
-
-    splits = [
+def _grids(whole: Split, block: Block, chunks: int) -> list[Split]:
+    """Ways to cut C into about so many blocks."""
+    return [
         whole._replace(
             down=min(max(block.m // whole.rows, 1), 2**exponent),
             across=min(max(block.n // whole.columns, 1), chunks // 2**exponent),
         )
         for exponent in range(chunks.bit_length())
     ]
-    return min(splits, key=lambda split: (cost(split), split))
+
+
+def _parts(whole: Split, block: Block, chunks: int) -> list[Split]:
+    """Ways to cut long sums into at most so many parts."""
+    room = _PARTIAL // (block.m * block.n * block.itemsize)
+    most = min(chunks, room, block.k // _SHORTEST_PART)
+    depths = {-(-block.k // parts) for parts in (2**n for n in range(1, most.bit_length()))}
+    return [whole._replace(depth=depth, parts=-(-block.k // depth)) for depth in sorted(depths)]
+
+
+class _Costs(NamedTuple):
+    """Estimates how long products take, in cycles."""
+
+    block: Block
+    form: Form
+    target: Target
+
+    def of(self, split: Split) -> float:
+        """Of all chunks, on one thread and on several."""
+        block = self.block
+        heights = Counter(sizes(block.m, split.rows, split.down))
+        widths = Counter(sizes(block.n, split.columns, split.across))
+        count = split.down * split.across * split.parts
+        times = {
+            self._time(rows, columns, split.depth): down * across * split.parts
+            for rows, down in heights.items()
+            for columns, across in widths.items()
+        }
+        mean = sum(time * number for time, number in times.items()) / count
+        # Partial results are added up by one thread, a vector in a cycle or so.
+        end = split.parts * block.m * vectors_of(block.n, block, self.target)
+        end = end if split.parts > 1 else 0
+        return sum(n * (max(-(-count // n) * mean, max(times)) + end) for n in (1, 2, 4, 8, 16))
+
+    def _time(self, rows: int, columns: int, k: int) -> float:
+        """Of a block."""
+        block = self.block
+        time = cycles(self.form.tile, rows, vectors_of(columns, block, self.target), k)
+        # Copying B takes as long as some rows of the result; too large a part of A is read again
+        # from further away for each panel.
+        if self.form.copies:
+            time *= 1 + 12 / rows
+        return time * (1.1 if rows * min(k, COPIED_STEPS) * block.itemsize > _NEAR else 1)
 
 
 def sizes(size: int, unit: int, count: int) -> list[int]:

@@ -141,7 +141,7 @@ def best_tile(block: Block, target: Target) -> Tile:
     """The tile with which a product is estimated to be fastest."""
     vectors = vectors_of(block.n, block, target)
     # Besides the sums, registers hold an element of A, and a row of B if that is used again.
-    registers = 32 if target.vector_bytes == 64 else 16
+    registers = target.vector_registers
     widths = range(1, min(vectors, _WIDEST) + 1)
     heights = [max((registers - 1) // wide - 1, wide <= registers - 4) for wide in widths]
     tiles = [
@@ -194,7 +194,7 @@ class TileWriter:
         self.b = b
         self.block = block
         self.width = target.vector_bytes // block.itemsize
-        self.masks = target.vector_bytes >= 32  # narrower CPUs have no masked loads
+        self.masks = target.masks
         self.ldb = block.ldb  # from one row of B to the next where tiles read it
 
     # ---- addresses, vectors ----------------------------------------------------------------
