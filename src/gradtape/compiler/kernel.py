@@ -150,6 +150,11 @@ class Accumulator:
         # Reads what there is so far, in a statement after the one that combines.
         self.running = Scalar("running", (), dtype, extra=self)
 
+    @property
+    def sums_floats(self) -> bool:
+        """Whether rounding errors add up in it."""
+        return self.combine == "add" and self.dtype.kind == "f"
+
     def __repr__(self) -> str:
         return self.name
 
@@ -202,6 +207,11 @@ class Stage(NamedTuple):
 
     inner: tuple[Statement, ...]
     outer: tuple[Store, ...]
+
+    @property
+    def targets(self) -> list[Accumulator]:
+        """What it accumulates."""
+        return [s.target for s in self.inner if isinstance(s, Accumulate)]
 
 
 class Kernel:

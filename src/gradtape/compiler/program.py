@@ -13,11 +13,13 @@ import numpy as np
 from gradtape.compiler.classify import obstacle
 from gradtape.compiler.llvm.builder import Module
 from gradtape.compiler.llvm.link import Library, Target, host
+from gradtape.compiler.llvm.scratch import NO_MEMORY
 from gradtape.compiler.native import Native, with_own_outputs, write
 from gradtape.compiler.partition import EagerPart, NativePart, partition
 from gradtape.compiler.pipeline import optimized
-from gradtape.compiler.runtime import blas, cache, room
+from gradtape.compiler.runtime import cache, room
 from gradtape.compiler.runtime.entry import ArrayLeaf, ResultLeaf, TupleSpec, make_callable
+from gradtape.compiler.runtime.symbols import imports
 from gradtape.compiler.sequence import FIRST_FAILURE
 from gradtape.core.aval import aval_of
 from gradtape.core.call import evaluate
@@ -59,7 +61,7 @@ class NativeFunction:
         known = {} if libraries is None else libraries
         if self.text not in known:
             code, names = cache.compiled(self.text, target), self.native.exports
-            known[self.text] = Library(code, blas.imports(self.text), names)
+            known[self.text] = Library(code, imports(self.text), names)
         self.library = known[self.text]
         self.run = Runner(self.library, self.native, graph)
         self.failed = self.run.failed
@@ -107,7 +109,7 @@ def _failed(
     conditions: Sequence[tuple[type[GradtapeError], str]], number: Any, status: int
 ) -> None:
     """Raise what the status of a native function means, which checks some conditions."""
-    if status == 1:
+    if status == NO_MEMORY:
         raise MemoryError("jit: no memory for intermediate results")
     if FIRST_FAILURE <= status < FIRST_FAILURE + len(conditions):
         error, message = conditions[status - FIRST_FAILURE]

@@ -75,6 +75,8 @@ class Target:
         cpu: LLVM's name of it.
         features: LLVM's list of what it has (`+avx2,-avx512f,…`) besides what the name says.
         vector_bytes: The width of its vector registers.
+        vector_registers: How many it has.
+        masks: Whether it loads and stores some lanes of a vector only.
     """
 
     def __init__(self, cpu: str, features: str) -> None:
@@ -82,6 +84,8 @@ class Target:
         self.features = features
         has = _named(features) | LEVELS.get(cpu, set())
         self.vector_bytes = 64 if "avx512f" in has else 32 if "avx2" in has else 16
+        self.vector_registers = 32 if has & {"avx512f", "neon"} else 16
+        self.masks = "avx2" in has
 
     @property
     def key(self) -> str:

@@ -46,6 +46,8 @@ _PYTHON_FUNCTIONS = (
     "PyList_New",
     "PyLong_AsLongLongAndOverflow",
     "PyLong_FromLong",
+    "PyMem_RawFree",
+    "PyMem_RawMalloc",
     "PyObject_CallOneArg",
     "PyObject_RichCompareBool",
     "PyObject_Vectorcall",
