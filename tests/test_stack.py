@@ -13,7 +13,7 @@ import gradtape as gt
 from gradtape.compiler.llvm import scratch as llvm_scratch
 from gradtape.compiler.llvm.builder import I64, PTR, Builder, Module, Type
 from gradtape.compiler.llvm.link import LEVELS, Target
-from gradtape.compiler.native import _STACK
+from gradtape.compiler.sequence import _STACK
 from gradtape.compiler.runtime import copies, layouts, pool_ir, scratch, tiles
 from gradtape.compiler.runtime.entry_ir import entry_text
 from gradtape.compiler.runtime.layout import native_layout

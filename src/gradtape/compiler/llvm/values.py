@@ -204,11 +204,12 @@ class Values:
             report, go = b.new_block("report"), b.new_block("go")
             lanes = self._lanes if wide else 1
             failed = b.load(flag, Type("i1", lanes))
+            # Several may have the same code: it has to be known in the blocks of all of them.
+            known = self._table.codes[failure]
+            code = self._value(known) if isinstance(known, Scalar) else Value(I64, str(known))
             b.branch_if(b.any(failed), report, go)
             b.start(report)
             status = self._status()
-            known = self._table.codes[failure]
-            code = self._value(known) if isinstance(known, Scalar) else Value(I64, str(known))
             number = _first_of(b, b.load(given, Type("i64", lanes)), failed)
             place = b.element(status, code, I64)
             b.emit(f"store atomic {number}, {place} monotonic, align 8")
