@@ -15,7 +15,7 @@ from gradtape.compiler.debug import CheckedProgram, check_same
 from gradtape.compiler.draws import Draws
 from gradtape.compiler.explain import Explanation
 from gradtape.compiler.program import LONG, NativeFunction, Program
-from gradtape.compiler.runtime.entry import Spec, StaticLeaf, make_callable
+from gradtape.compiler.runtime.entry import Result, Spec, StaticLeaf, make_callable
 from gradtape.compiler.signature import (
     Arguments,
     Statics,
@@ -80,7 +80,7 @@ class Specialization:
     def program(self) -> Program:
         """What runs it on arrays."""
         program: Program = self.function.runner  # type: ignore[assignment]
-        if program.native is not None and self._specs is not None and not any(self._weak):
+        if program.native is not None and self._specs is not None:
             self.entry = self._entry(program.native)
         return program
 
@@ -94,7 +94,7 @@ class Specialization:
             function.native.name,
             self._specs,
             result,
-            [(output.dtype, output.shape) for output in outputs],
+            [Result(output.dtype, output.shape, output.aval.weak) for output in outputs],
             on_error=function.failed,
             otherwise=self._otherwise,
             bound=[capture.value for capture in self.traced.captures],
