@@ -60,17 +60,28 @@ class GraphFunction:
         recorded = sum(1 << n for n, value in enumerate(inputs) if _is_recorded(value))
         if not recorded:
             return self._call(inputs)
-        keeping = self._recording if self._results == len(self.graph.outputs) else None
-        out = (keeping or self)._call(inputs)[: self._results]
+        out = self.keeping._call(inputs)[: self._results]
         # What depends on nothing that is recorded is not recorded, as in eager code.
         return tuple(
             result if reached & recorded or not is_differentiable(result) else _unrecorded(result)
-            for result, reached in zip(out, self._reached, strict=False)
+            for result, reached in zip(out, self.reached, strict=False)
         )
 
+    @property
+    def keeping(self) -> GraphFunction:
+        """What is called if an input is recorded: it also gives what the backward pass needs."""
+        known = self._recording if self._results == len(self.graph.outputs) else None
+        return known or self
+
     def _call(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        # The op refers to this object and not the other way round: no cycle for the collector.
-        op = Op(
+        return call(self.op(), inputs, {})  # type: ignore[no-any-return]
+
+    def op(self) -> Op:
+        """The graph as an op.
+
+        It refers to this object and not the other way round: no cycle for the collector.
+        """
+        return Op(
             name=self.graph.name,
             evaluate=self._evaluate,
             infer=self._infer,
@@ -81,7 +92,6 @@ class GraphFunction:
             outputs=None,
             lower=Composite(self._replayed),
         )
-        return call(op, inputs, {})  # type: ignore[no-any-return]
 
     @lazy
     def runner(self) -> Callable[..., Sequence[Any]]:
@@ -95,7 +105,7 @@ class GraphFunction:
         return tuple(output.aval for output in self.graph.outputs)
 
     @lazy
-    def _reached(self) -> list[int]:
+    def reached(self) -> list[int]:
         """For each output the inputs that its gradient reaches, as bits of a number."""
         found = {value: 1 << n for n, value in enumerate(self.graph.inputs)}
         for node in self.graph.nodes:
@@ -124,7 +134,7 @@ class GraphFunction:
         moving = tuple(
             n for n, o in enumerate(outputs) if ct[n] is not None and is_differentiable(o)
         )
-        reached = functools.reduce(operator.or_, (self._reached[n] for n in moving), 0)
+        reached = functools.reduce(operator.or_, (self.reached[n] for n in moving), 0)
         chosen = tuple(
             n
             for n, value in enumerate(self.graph.inputs)
