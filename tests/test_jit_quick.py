@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -247,3 +248,27 @@ def test_modes_see_tracked_calls(direct: Any) -> None:
     with gt.using_mode(names):
         compiled(x)
     assert names.seen == ["square"]
+
+
+def test_threads_call_in_many_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit_module, "_MOST_FORMS", 3)
+    compiled, errors = gt.jit(lambda x, y=1.0: x * y), []
+
+    def work(first: int) -> None:
+        try:
+            for n in range(12):
+                x = np.full((first + n) % 5 + 1, float(n))
+                np.testing.assert_array_equal(compiled(x, y=2.0), x * 2.0)
+                np.testing.assert_array_equal(compiled(x), x)
+                tracked = gt.tensor(x, requires_grad=True)
+                np.sum(compiled(tracked, y=3.0)).backward()
+                np.testing.assert_array_equal(np.asarray(tracked.grad), np.full(x.shape, 3.0))
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors

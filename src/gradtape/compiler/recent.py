@@ -18,7 +18,7 @@ import numpy as np
 from gradtape import tree
 from gradtape.core.aval import Aval
 from gradtape.core.call import recording_segment
-from gradtape.core.nested import Alias, Handle, View
+from gradtape.core.nested import Alias, View
 from gradtape.core.op import Op
 from gradtape.core.record import CONTEXT_LEVEL, LEAVES, General, Node, Output, Segment
 from gradtape.core.state import STATE
@@ -62,8 +62,10 @@ class Flat(NamedTuple):
 
     def untracked(self, outs: Sequence[Any]) -> Any:
         """The results of a call with tensors none of which is tracked."""
+        if self.structure is tree.SINGLE and not self.numbers[0]:
+            return Tensor(outs[0])
         made = [
-            out if number else Tensor(out) for out, number in zip(outs, self.numbers, strict=False)
+            out if number else Tensor(out) for out, number in zip(outs, self.numbers, strict=True)
         ]
         return tree.unflatten(self.structure, made)
 
@@ -139,7 +141,8 @@ class Recent:
 
     def drop(self, form: Form) -> None:
         """Do not ask a form any more: another one has taken its place."""
-        forms = self._forms.items()
+        # Another thread may add one meanwhile: a list is made in one go.
+        forms = list(self._forms.items())
         self._forms = {names: tuple([f for f in some if f is not form]) for names, some in forms}
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Entry | None]:
@@ -185,26 +188,29 @@ def _with_tensors(forms: tuple[Form, ...], args: Sequence[Any]) -> Any:
     if not state.plain:
         return NotImplemented
     values: list[Any] = []
+    arrays: list[Any] = []
     parents: list[Node | None] = []
     segment: Any = None
     for arg in args:
-        given, parent = arg, None
+        given, array, parent = arg, arg, None
         if isinstance(arg, Tensor):
-            tensor = arg.fresh() if isinstance(arg, Handle) else arg
-            given, parent = tensor.value, tensor.record
-            if type(tensor) is not Tensor or not isinstance(given, ndarray | generic):
+            tensor = arg if type(arg) is Tensor else arg.fresh()
+            given = array = tensor.value
+            parent = tensor.record
+            if type(given) is not ndarray:
+                # Of NumPy's scalars that tensors hold the entry points know nothing.
+                if not isinstance(given, generic):
+                    return NotImplemented
+                array = np.asarray(given)
+            if type(tensor) is not Tensor:
                 return NotImplemented
             if parent is not None and parent.segment is not segment:
                 segment = _common(segment, parent.segment)
                 if segment is None:
                     return NotImplemented
         values.append(given)
+        arrays.append(array)
         parents.append(parent)
-    # Tensors may hold NumPy's scalars; they are arrays without axes to the entry points.
-    arrays = [
-        np.asarray(value) if isinstance(arg, Tensor) and type(value) is not ndarray else value
-        for arg, value in zip(args, values, strict=True)
-    ]
     while True:
         for form in forms:
             flat = form.untracked if segment is None else form.recording
