@@ -30,7 +30,7 @@ from gradtape.core.lowering import Reduction
 from gradtape.core.scalar import Scalar
 from gradtape.graph.ir import Value
 
-# Rows that wait for a later stage are on the stack of the thread, up to this many bytes.
+# Rows that wait for a later stage are in memory of the thread, up to this many bytes.
 _MOST_SCRATCH = 1 << 18
 # As many bytes as an element of a row takes at most if there is one row per lane.
 _VECTOR_BYTES = 256
@@ -90,7 +90,7 @@ class _Build:
         return Store(place(self._buffers[value], value.shape, member.place), element)
 
     def _scratch_place(self, value: Value) -> Place:
-        """Where a value waits for a later stage: in a row on the stack, or in memory."""
+        """Where a value waits for a later stage: in a row of the thread's, or in an array."""
         buffer = self._scratch.get(value)
         if buffer is None:
             buffer = self._scratch[value] = self._new_scratch(value)

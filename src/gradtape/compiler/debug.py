@@ -27,7 +27,8 @@ from gradtape.compiler.llvm.builder import Module
 from gradtape.compiler.llvm.link import Library, host
 from gradtape.compiler.native import with_own_outputs, write
 from gradtape.compiler.program import NativeFunction, Program, Runner, evaluated
-from gradtape.compiler.runtime import blas, cache
+from gradtape.compiler.runtime import cache
+from gradtape.compiler.runtime.symbols import imports
 from gradtape.core.call import evaluate
 from gradtape.core.lowering import Contraction, Elements, Pointwise, Reduction
 from gradtape.errors import GradtapeError
@@ -216,7 +217,7 @@ def _compiled(pieces: Sequence[_Piece]) -> list[Runner]:
     ]
     text = str(module)
     exports = [name for native in written for name in native.exports]
-    library = Library(cache.compiled(text), blas.imports(text), exports)
+    library = Library(cache.compiled(text), imports(text), exports)
     return [Runner(library, native, graph) for graph, native in zip(graphs, written, strict=True)]
 
 
@@ -403,5 +404,5 @@ def _array(operand: Any, values: Arrays) -> Any:
 
 def _rounding_instructions(node: Node) -> list[str]:
     """The instructions that round, in the expression of an element."""
-    parts = walk(sample(node), set())
+    parts = walk(sample(node).expression, set())
     return [part.name for part in parts if part.dtype.kind == "f" and part.name not in _EXACT]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,8 +12,8 @@ from gradtape.autodiff.arguments import deliver, has_tensors
 from gradtape.compiler.debug import CheckedProgram, check_same
 from gradtape.compiler.draws import Draws
 from gradtape.compiler.explain import Explanation
+from gradtape.compiler.forms import Flat, Form, RecentForms
 from gradtape.compiler.program import LONG, NativeFunction, Program
-from gradtape.compiler.recent import Flat, Form, Recent
 from gradtape.compiler.runtime.containers import NUMBERS
 from gradtape.compiler.runtime.entry import (
     ArrayLeaf,
@@ -43,13 +42,15 @@ from gradtape.core.call import is_differentiable
 from gradtape.core.lazy import lazy
 from gradtape.core.nested import unshell
 from gradtape.core.portable import Portable
+from gradtape.core.recent import Recent
 from gradtape.core.state import values_read
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, WriteError
 from gradtape.graph.function import GraphFunction
 from gradtape.graph.ir import Graph
 from gradtape.graph.lines import user_line
-from gradtape.graph.trace import Trace, trace
+from gradtape.graph.trace import Trace, is_truth, trace
+from gradtape.locks import once
 
 # How many forms of arguments a function keeps code for; the one not used for longest goes first.
 _MOST_FORMS = 256
@@ -213,9 +214,8 @@ class Compiled(Portable):
         self._function = function
         self._statics = statics
         self._debug = debug
-        self._forms: dict[Any, Specialization] = {}
-        self._recent = Recent()
-        self._lock = threading.Lock()
+        self._forms: Recent[Specialization] = Recent()
+        self._recent = RecentForms()
         # By identity: objects that are equal need not have the same attributes.
         self._methods: dict[int, tuple[weakref.ref[Any], Compiled]] = {}
         self._otherwise = _any_form(weakref.ref(self), function, statics, debug)
@@ -247,26 +247,18 @@ class Compiled(Portable):
         self.__call__ = self._otherwise if form.entry is None else form.entry
 
     def _specialized(self, given: Arguments) -> Specialization:
-        with self._lock:
-            form = self._forms.get(given.key)
-            if form is not None:
-                form.form.use()
+        form = self._forms.get(given.key)
         if form is not None and not form.outdated:
             return form
         # Other threads are not kept waiting: the function may itself wait for one of them.
         new = self._specialize(given)
-        with self._lock:
-            other = self._forms.get(given.key)
-            if other is not None and other is not form:
-                return other
-            self._forms[given.key] = new
-            dropped = [form] if form is not None else []
-            while len(self._forms) > _MOST_FORMS:
-                oldest = min(self._forms, key=lambda key: self._forms[key].form.used)
-                dropped.append(self._forms.pop(oldest))
-        for old in dropped:
-            self._recent.drop(old.form)
-        return new
+        new.form.key = given.key
+        # Calls that were served elsewhere count as uses here.
+        for used in self._recent.in_order():
+            self._forms.get(used.key)
+        kept = self._forms.put(given.key, new, most=_MOST_FORMS, instead=form)
+        self._recent.retain({each.form for each in self._forms})
+        return kept
 
     def _traced(self, given: Arguments) -> Trace:
         def function(*leaves: Any) -> Any:
@@ -281,7 +273,9 @@ class Compiled(Portable):
                 )
             return out
 
-        return trace(function, [leaf_aval(leaf) for leaf in given.leaves], _name(self._function))
+        avals = [leaf_aval(leaf) for leaf in given.leaves]
+        truths = [place for place, leaf in enumerate(given.leaves) if is_truth(leaf)]
+        return trace(function, avals, _name(self._function), truths)
 
     def _specialize(self, given: Arguments) -> Specialization:
         draws = Draws((self._function, *given.fixed.values(), *given.named.values()))
@@ -414,7 +408,7 @@ def _any_form(
     It is part of the compiled function and does not keep it alive: who calls it does. Who has only
     kept its `__call__` gets a new one, made when it is needed.
     """
-    another = functools.cache(lambda: Compiled(function, statics, debug))
+    another = once(lambda: Compiled(function, statics, debug))
 
     def call(*args: Any, **kwargs: Any) -> Any:
         compiled = reference()

@@ -26,6 +26,7 @@ import numpy as np
 from gradtape.core.lazy import lazy
 from gradtape.core.promotion import BOOL, INT64
 from gradtape.core.scalar import Scalar, constant
+from gradtape.errors import GradtapeError, IndexingError
 from gradtape.graph.ir import Node
 
 
@@ -111,6 +112,7 @@ class Failure(NamedTuple):
 
     node: Node
     message: str
+    error: type[GradtapeError] = IndexingError
 
     def __str__(self) -> str:
         came, _, needed = self.message.partition("; ")
@@ -147,6 +149,11 @@ class Accumulator:
         self.value = Scalar("reduced", (), dtype, extra=self)
         # Reads what there is so far, in a statement after the one that combines.
         self.running = Scalar("running", (), dtype, extra=self)
+
+    @property
+    def sums_floats(self) -> bool:
+        """Whether rounding errors add up in it."""
+        return self.combine == "add" and self.dtype.kind == "f"
 
     def __repr__(self) -> str:
         return self.name
@@ -200,6 +207,11 @@ class Stage(NamedTuple):
 
     inner: tuple[Statement, ...]
     outer: tuple[Store, ...]
+
+    @property
+    def targets(self) -> list[Accumulator]:
+        """What it accumulates."""
+        return [s.target for s in self.inner if isinstance(s, Accumulate)]
 
 
 class Kernel:

@@ -8,7 +8,6 @@ a few microseconds.
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +23,7 @@ from gradtape.core.op import Op
 from gradtape.errors import GradtapeError
 from gradtape.graph.ir import Graph, Value
 from gradtape.graph.trace import trace
+from gradtape.locks import Once, guard
 
 # So many kernels of one op are worth it; a parameter or a length of rows that is another one at
 # each call is not.
@@ -166,21 +166,23 @@ class Variants:
     """
 
     def __init__(self) -> None:
-        self.made: dict[Hashable, Any] = {}
+        self._variants: Once[Any] = Once()
+        self.made = self._variants.made
         self._counts: dict[Op, int] = {}
-        self._lock = threading.Lock()
 
     def find(self, op: Op, key: Hashable, make: Callable[[], Any], most: int) -> Any:
         """What there is for a key, made if need be; None after so many others of the op."""
         if key in self.made:  # nothing is ever taken out
             return self.made[key]
-        with self._lock:
-            if key not in self.made:
-                count = self._counts[op] = self._counts.get(op, 0) + 1
-                if count > most:
-                    return None
-                self.made[key] = make()
-            return self.made[key]
+        if self._counts.get(op, 0) >= most:
+            return None
+
+        def counted() -> Any:
+            with guard:
+                self._counts[op] = 1 + (self._counts[op] if op in self._counts else 0)  # noqa: SIM401
+            return make()
+
+        return self._variants.find(key, counted)
 
 
 class Compiled:

@@ -92,7 +92,8 @@ def write(graph: Graph, module: Module, target: Target, prefix: str = "run") -> 
         if group.opaque is None:
             steps += divided(build(group, buffers, name))
         elif isinstance(group.opaque.op.lower, Contraction):
-            steps.append(_product(group.opaque, buffers))
+            product = _product(group.opaque, buffers)
+            steps.append(product.with_work(f"{name}_parts", target))
         else:
             steps += ordered(group.opaque, buffers, name)
     temporaries = [[b for b in step.buffers if b.kind == "temporary"] for step in steps]

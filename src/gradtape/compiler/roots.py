@@ -22,6 +22,7 @@ from gradtape.core.lowering import (
     Scatter,
 )
 from gradtape.graph.ir import Graph, Node, Value
+from gradtape.graph.python_numbers import is_of_integers
 
 # Values that cost more instructions than this are not computed twice.
 _DEAR = 8
@@ -68,6 +69,8 @@ def find_roots(graph: Graph, users: dict[Value, list[Node]]) -> tuple[set[Value]
         large = costs[value] > _DEAR or sizes[value] > _LARGEST
         if depths[value] > _DEEPEST or (large and _read_often(value, users)):
             roots.add(value)
+        if is_of_integers(node.op, node.operands):
+            roots.add(value)  # the conditions it checks are not for each step of a loop
     return roots, costs
 
 

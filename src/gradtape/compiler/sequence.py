@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from gradtape.compiler.kernel import Buffer, Kernel
 from gradtape.compiler.llvm.builder import I64, PTR, Builder, Module, Type, Value
 from gradtape.compiler.llvm.link import Target
+from gradtape.compiler.llvm.scratch import NO_MEMORY
 from gradtape.compiler.memory import Arena
 from gradtape.compiler.product import Product
 from gradtape.compiler.runtime.blocks_ir import SMALL
@@ -26,9 +27,9 @@ _FEW_BUFFERS = 64
 # A table of more addresses is not on the stack.
 _MOST_ON_STACK = 1024
 
-# The function returns 0 if all went well, 1 if there is no memory, and from this one on the number
-# of the first condition that did not hold.
-FIRST_FAILURE = 2
+# The function returns 0 if all went well, `NO_MEMORY`, and from this one on the number of the first
+# condition that did not hold.
+FIRST_FAILURE = NO_MEMORY + 1
 
 Step = Kernel | Product
 
@@ -78,9 +79,20 @@ class Plan(NamedTuple):
         return len(self.slots) < _MOST_ON_STACK
 
     @property
-    def memory(self) -> int:
-        """The bytes that a call needs besides its arguments and results."""
+    def status_words(self) -> int:
+        """Words of the status: the code of the first failure, and for each the number that came."""
+        return FIRST_FAILURE + self.conditions
+
+    @property
+    def status_at(self) -> int:
+        """Where the status is in the memory of a call, if it is not on the stack."""
         return self.arena.size + (0 if self.table_on_stack else 8 * (len(self.slots) + 1))
+
+    @property
+    def memory(self) -> int:
+        """The bytes that a call needs besides its arguments, its results and a little stack."""
+        status = 0 if self.status_words <= _MOST_ON_STACK else 8 * self.status_words
+        return self.status_at + status
 
 
 def write_sequence(module: Module, plan: Plan, target: Target) -> None:
@@ -99,8 +111,8 @@ class _Writer:
 
     def write(self) -> None:
         b, plan = self._b, self._plan
-        self._status = _begin_status(b, plan.conditions)
         memory = _take_arena(b, plan)
+        self._status = _begin_status(b, plan, memory)
         self._begin_tables(memory)
         known = self._fill_table(memory)
         if sum(1 + len(self._operands(step)) for step in plan.steps) <= _FEW_OPERANDS:
@@ -108,10 +120,12 @@ class _Writer:
                 self._run(step, lambda buffer: known.get(buffer) or self._loaded(buffer))
         else:
             self._run_in_loop()
-        _give_back_arena(b, plan, memory)
+        code = b.load(self._status, I64)
         if plan.conditions:
-            _return_failure(b, plan.name, self._status)
-        b.emit("ret i32 0")
+            _note_number(b, plan.name, code, self._status)
+        _give_back_arena(b, plan, memory)
+        result = b.select(b.icmp("eq", code, Value(I64, "-1")), Value(I64, "0"), code)
+        b.emit(f"ret {b.convert('trunc', result, 'i32')}")
         b.module.define(b.function(f"define i32 @{plan.name}(ptr %inputs, ptr %outputs)"))
 
     # ---- addresses -------------------------------------------------------------------------
@@ -178,7 +192,8 @@ class _Writer:
         """Write the call of a step, whose arrays are at `address(buffer)`."""
         b = self._b
         if isinstance(step, Product):
-            step.write(b, {buffer: address(buffer) for buffer in step.buffers}, self._target)
+            addresses = {buffer: address(buffer) for buffer in step.buffers}
+            step.write(b, addresses, self._status, self._target)
             return
         call, table = self._plan.calls[step], self._table
         if call.buffers is not None:
@@ -274,25 +289,27 @@ def _constants(module: Module, name: str, numbers: Sequence[int]) -> Value:
 # ---- what may fail ------------------------------------------------------------------------------
 
 
-def _begin_status(b: Builder, conditions: int) -> Value:
+def _begin_status(b: Builder, plan: Plan, memory: Value) -> Value:
     """Room for a code, and at the place of each code for the number that came."""
-    status = b.alloca(I64, FIRST_FAILURE + conditions)
+    if plan.status_words <= _MOST_ON_STACK:
+        status = b.alloca(I64, plan.status_words)
+    else:
+        status = _at(b, memory, plan.status_at, "i8")
     # Larger than all codes: the smallest one remains.
     b.store(Value(I64, "-1"), status)
     return status
 
 
-def _return_failure(b: Builder, name: str, status: Value) -> None:
-    """Return the code if there is one."""
+def _note_number(b: Builder, name: str, code: Value, status: Value) -> None:
+    """If a condition did not hold, let it be known for which number."""
     # Calls that fail at the same time may report each other's number, which is wrong as well.
     b.module.define(f"@{name}_wrong = global i64 0")
     failed, well = b.new_block("failed"), b.new_block("well")
-    code = b.load(status, I64)
     b.branch_if(b.icmp("eq", code, Value(I64, "-1")), well, failed)
     b.start(failed)
     number = b.load(b.element(status, code, I64), I64)
     b.store(number, Value(PTR, f"@{name}_wrong"))
-    b.emit(f"ret {b.convert('trunc', code, 'i32')}")
+    b.branch(well)
     b.start(well)
 
 
@@ -309,7 +326,7 @@ def _take_arena(b: Builder, plan: Plan) -> Value:
     failed, go = b.new_block("failed"), b.new_block("go")
     b.branch_if(b.instruction(memory.type.of("i1"), f"icmp eq {memory}, null"), failed, go)
     b.start(failed)
-    b.emit("ret i32 1")
+    b.emit(f"ret i32 {NO_MEMORY}")
     b.start(go)
     return memory
 

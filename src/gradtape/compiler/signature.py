@@ -23,6 +23,7 @@ from gradtape.compiler.runtime.entry import (
 from gradtape.core.aval import Abstract, Aval, aval_of, is_numeric
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError
+from gradtape.graph.trace import is_truth
 
 _NUMBERS = (float, int, bool, complex)
 # What is certainly no container, and makes up most arguments.
@@ -244,7 +245,9 @@ def leaf_key(leaf: Any, where: str | tree.Place = "an argument") -> tuple[Any, .
         # Scalars run the same code as 0-d arrays; the native entry point takes one or the other.
         if isinstance(leaf, np.generic):
             return leaf.shape, leaf.dtype, "scalar"
-        return (leaf.shape, leaf.dtype, "weak") if _is_weak(leaf) else (leaf.shape, leaf.dtype)
+        if kind is np.ndarray or not (_is_weak(leaf) or is_truth(leaf)):
+            return leaf.shape, leaf.dtype
+        return leaf.shape, leaf.dtype, "weak"
     if kind is int and not -(2**63) <= leaf < 2**63:
         raise ArgumentError(
             f"jit: {where} is the integer {leaf}; needed one that fits into 64 bits; pass a float, "

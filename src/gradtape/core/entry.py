@@ -35,6 +35,7 @@ from gradtape.errors import (
     ShapeError,
     UnsupportedError,
 )
+from gradtape.locks import once
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -81,7 +82,7 @@ def door(function: Any, module: str) -> Any:
     return opened
 
 
-@functools.cache
+@once
 def _with_door(function: F) -> F:
     @functools.wraps(function)
     def opened(*args: Any, **kwargs: Any) -> Any:

@@ -80,13 +80,17 @@ def walk(
     # Rules divide by zero and take logarithms of it where the derivative is infinite or the
     # branch was not taken; the conventions at such points are in the rules, not in warnings.
     with np.errstate(all="ignore"):
-        if create_graph or release or not segment.lock.acquire(blocking=False):
+        try:
+            idle = None if create_graph or release else segment.idle.pop()
+        except IndexError:  # another walk is under way
+            idle = None
+        if idle is None:
             _walk_apart(roots, wanted, found, create_graph, release)
         else:
             try:
                 _walk_in_records(roots, wanted, found, fresh)
             finally:
-                segment.lock.release()
+                segment.idle.append(idle)
     _own(found, fresh, roots)
     return found
 

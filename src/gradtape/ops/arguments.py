@@ -190,7 +190,7 @@ def refuse_axis_first(call: str, index: Any, axis: Any) -> None:
         index: What came for the index: never one number.
         axis: What came for the axis.
     """
-    if isinstance(index, int) and getattr(axis, "shape", ()):
+    if isinstance(index, int) and isinstance(axis, ARRAYS) and axis.shape:
         raise ArgumentError(
             f"{call.partition('(')[0]}: came the number {index} as index and an array as axis, "
             f"which is PyTorch's order; needed gt.{call}"

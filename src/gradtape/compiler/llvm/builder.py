@@ -120,6 +120,7 @@ class Builder:
         # Constants stand in the entry block once; LLVM folds them into the instructions.
         self._constants: dict[tuple[Type, int | float | str], Value] = {}
         self._entry: list[str] = []
+        self._spare: dict[tuple[Type, int], Value] = {}
         self._names = 0
         self.block = "entry"
         # What the block has computed so far, by its text: nothing is computed twice.
@@ -342,6 +343,13 @@ class Builder:
         name = self.fresh("a")
         self._entry.append(f"  {name} = alloca {type}, i64 {count}, align 64")
         return Value(PTR, name)
+
+    def spare(self, type: Type, number: int = 0) -> Value:
+        """Room for a value that is not needed for long: one for all that ask for the same."""
+        known = self._spare.get((type, number))
+        if known is None:
+            known = self._spare[type, number] = self.alloca(type)
+        return known
 
     def element(self, pointer: Value, index: Value, scalar: str | Type) -> Value:
         """The address of an element of an array; of one per lane if the index has lanes."""

@@ -50,6 +50,8 @@ _PYTHON_FUNCTIONS = (
     "PyLong_AsLongLongAndOverflow",
     "PyLong_FromLong",
     "PyLong_FromLongLong",
+    "PyMem_RawFree",
+    "PyMem_RawMalloc",
     "PyObject_CallOneArg",
     "PyObject_RichCompareBool",
     "PyObject_Vectorcall",

@@ -66,7 +66,7 @@ def tolerance(dtype: Any) -> float:
     well above rounding: 23 units in float32, and 1e-10 in float64, where there are digits to spare.
     """
     unit = resolution(dtype)
-    return max(16 * unit, unit**0.5 / 128)
+    return max(16 * unit, math.sqrt(unit) / 128)
 
 
 def largest(x: Any, axes: Any) -> Any:

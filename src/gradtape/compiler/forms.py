@@ -106,26 +106,24 @@ class Form:
         untracked: For tensors that are not tracked.
         recording: For tracked ones.
         used: Greater than that of forms that were used before it.
+        key: What it is known by to the compiled function.
     """
 
-    __slots__ = ("call", "entry", "recording", "untracked", "used")
+    __slots__ = ("call", "entry", "key", "recording", "untracked", "used")
 
     def __init__(self) -> None:
         self.used = _next_use()
+        self.key: Any = None
         self.call: Entry | None = None
         self.entry: Entry | None = None
         self.untracked: Flat | None = None
         self.recording: Flat | None = None
 
-    def use(self) -> None:
-        """Note that it is used."""
-        self.used = _next_use()
-
     def __bool__(self) -> bool:
         return bool(self.entry or self.untracked or self.recording)
 
 
-class Recent:
+class RecentForms:
     """The forms that came lately, by the names of the keyword arguments."""
 
     def __init__(self) -> None:
@@ -139,11 +137,16 @@ class Recent:
             self._forms = {}
         self._forms[names] = (form, *others[: _MOST_FORMS - 1])
 
-    def drop(self, form: Form) -> None:
-        """Do not ask a form any more: another one has taken its place."""
-        # Another thread may add one meanwhile: a list is made in one go.
-        forms = list(self._forms.items())
-        self._forms = {names: tuple([f for f in some if f is not form]) for names, some in forms}
+    def in_order(self) -> list[Form]:
+        """All of them, the one that was used last at the end."""
+        # Another thread may add one meanwhile: a copy is made in one go.
+        found = {form for forms in self._forms.copy().values() for form in forms}
+        return sorted(found, key=lambda form: form.used)
+
+    def retain(self, known: set[Form]) -> None:
+        """Do not ask forms any more that are not known: others have taken their places."""
+        forms = self._forms.copy().items()
+        self._forms = {names: tuple([f for f in some if f in known]) for names, some in forms}
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Entry | None]:
         """The result of a call, or `NotImplemented`; and what the next one may go to, if known."""
