@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradtape.compiler.llvm.builder import I64, PTR, Module, Value
+from gradtape.compiler.llvm.builder import I64, PTR, Module, Type, Value
 from gradtape.compiler.llvm.link import Library
 from gradtape.compiler.runtime import blocks
 from gradtape.compiler.runtime.cache import compiled
-from gradtape.compiler.runtime.entry_check_ir import I32, NULL, CheckWriter
+from gradtape.compiler.runtime.entry_check_ir import I8, I32, NULL, CheckWriter
 from gradtape.compiler.runtime.entry_program import (
     ARRAY_WORDS,
     BUILD_WORDS,
@@ -25,12 +25,14 @@ from gradtape.compiler.runtime.entry_program import (
     Build,
     Header,
     Into,
+    Scalar,
 )
 from gradtape.compiler.runtime.layout import Layout, c_functions
 from gradtape.locks import once
 
 NAME = "gt_entry"
 _HEAD = f"define ptr @{NAME}(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) nounwind"
+DOUBLE = Type("double")
 # Words of a frame that is on the stack; it grows with the arguments and results.
 _SMALL_FRAME = 256
 _ARGS, _NARGS, _KWNAMES = Value(PTR, "%args"), Value(I64, "%nargs"), Value(PTR, "%kwnames")
@@ -217,9 +219,31 @@ class EntryWriter(CheckWriter):
     def _make_scalars(self) -> None:
         def make(record: Value) -> None:
             room, descr = self.place(self.word(record, 2)), self.item(self.word(record, 1))
-            scalar = self.c("PyArray_Scalar", PTR, room, descr, NULL)
-            self._require_made(scalar)
-            self.store(scalar, self._result(Header.OBJECTS, record))
+
+            def put(scalar: Value) -> None:
+                self._require_made(scalar)
+                self.store(scalar, self._result(Header.OBJECTS, record))
+
+            def double(offset: int = 0) -> Value:
+                return self.field(room, offset, DOUBLE)
+
+            def truth() -> Value:
+                return self.convert("zext", self.field(room, 0, I8), "i64")
+
+            self.switch(
+                self.word(record, 3),
+                {
+                    Scalar.NUMPY: lambda: put(self.c("PyArray_Scalar", PTR, room, descr, NULL)),
+                    Scalar.FLOAT: lambda: put(self.c("PyFloat_FromDouble", PTR, double())),
+                    Scalar.INT: lambda: put(
+                        self.c("PyLong_FromLongLong", PTR, self.field(room, 0, I64))
+                    ),
+                    Scalar.BOOL: lambda: put(self.c("PyBool_FromLong", PTR, truth())),
+                    Scalar.COMPLEX: lambda: put(
+                        self.c("PyComplex_FromDoubles", PTR, double(), double(8))
+                    ),
+                },
+            )
 
         self.records(Header.SCALARS_AT, Header.SCALARS, SCALAR_WORDS, make)
 
