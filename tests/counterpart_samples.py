@@ -55,6 +55,12 @@ def parts(result: Any) -> list[Any]:
     return [] if result is None else [result]
 
 
+def but_residues(result: Any) -> list[Any]:
+    """What `lstsq` gives besides residues: at lacking rank those changed with SciPy 1.18."""
+    solution, _, rank, values = result
+    return parts((solution, rank, values))
+
+
 def each(names: str, run: Run) -> dict[str, Run]:
     return dict.fromkeys(names.split(), run)
 
@@ -267,8 +273,8 @@ EQUAL: list[tuple[str, dict[str, Any], Callable[[Any], Any]]] = [
     ("linalg.qr", {"a": TALL, "pivoting": True}, parts),
     ("linalg.qr", {"a": TALL, "mode": "r", "pivoting": True}, parts),
     ("linalg.lstsq", {"a": TALL, "b": X[:5]}, parts),
-    ("linalg.lstsq", {"a": LACKING, "b": X[:5]}, parts),
-    ("linalg.lstsq", {"a": TALL, "b": X[:5], "cond": 0.5}, parts),
+    ("linalg.lstsq", {"a": LACKING, "b": X[:5]}, but_residues),
+    ("linalg.lstsq", {"a": TALL, "b": X[:5], "cond": 0.5}, but_residues),
     ("linalg.pinv", {"a": LACKING}, parts),
     ("linalg.pinv", {"a": TALL, "rtol": 0.5}, parts),
     ("linalg.pinv", {"a": LACKING, "return_rank": True}, parts),

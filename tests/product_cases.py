@@ -1,17 +1,17 @@
 """Matrix products to try, and their compiled functions."""
 
 import ctypes
-import platform
 import random
 from typing import NamedTuple
 
 import numpy as np
 
 from gradtape.compiler.llvm.builder import Module
-from gradtape.compiler.llvm.link import Library, Target, compile_module, host
-from gradtape.compiler.runtime import blas
+from gradtape.compiler.llvm.link import LEVELS, Library, Target, compile_module, host, llvm
+from gradtape.compiler.runtime.form import Form
+from gradtape.compiler.runtime.gemm import Gemm
 from gradtape.compiler.runtime.split import Split, plan
-from gradtape.compiler.runtime.tile import Block
+from gradtape.compiler.runtime.symbols import imports
 
 DTYPES = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
 
@@ -34,47 +34,49 @@ class Case(NamedTuple):
         a, b, c = (0 if gap < 0 else size + gap for size, gap in zip(sizes, self.gaps, strict=True))
         return a, b, c
 
-    def define(self, module: Module, target: Target | None = None) -> str:
-        a, b, c = self.strides
-        return blas.gemm(
-            module,
-            self.dtype,
-            self.m,
-            self.n,
-            self.k,
-            transpose_a=self.transpose_a,
-            transpose_b=self.transpose_b,
-            batch=self.batch,
-            stride_a=a,
-            stride_b=b,
-            stride_c=c,
-            target=target,
-        )
+    @property
+    def gemm(self) -> Gemm:
+        return Gemm(*self[:-1], self.strides)
 
-    def split(self) -> Split:
-        lda, ldb = self.m if self.transpose_a else self.k, self.k if self.transpose_b else self.n
-        block = Block(
-            self.dtype, self.m, self.n, self.k, self.transpose_a, self.transpose_b, lda, ldb, self.n
-        )
-        product = blas._simplified(blas.Product(block, self.batch, self.strides, "abc"))
-        return plan(product.block, product.batch, host())
+    def define(self, module: Module, target: Target | None = None) -> str:
+        return self.gemm.define(module, target)
+
+    def form(self, target: Target | None = None) -> Form:
+        return Form.of(self.gemm.simplified.block, target or host())
+
+    def split(self, target: Target | None = None) -> Split:
+        product = self.gemm.simplified
+        return plan(product.block, product.batch, target or host())
 
 
 class Products:
     """Compiled functions for cases, all in one module."""
 
-    def __init__(self, cases: list[Case], target: Target | None = None) -> None:
+    def __init__(
+        self,
+        cases: list[Case],
+        target: Target | None = None,
+        symbols: dict[str, int] | None = None,
+    ) -> None:
         module = Module()
+        self.target = target
         self.names = {case: case.define(module, target) for case in cases}
         text = str(module)
-        self.library = Library(
-            compile_module(text, target), blas.imports(text), self.names.values()
-        )
+        known = imports(text) if symbols is None else imports(text) | symbols
+        self.library = Library(compile_module(text, target), known, self.names.values())
 
     def call(self, case: Case, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
-        function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)
+        assert self.status(case, a, b, c) == -1
+
+    def status(self, case: Case, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> int:
+        """Run a product; -1 if all went well."""
+        function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)
         address = self.library.address(self.names[case])
-        function(address)(a.ctypes.data, b.ctypes.data, c.ctypes.data)
+        work = np.full(case.gemm.work_bytes(self.target), 0xFF, np.uint8)
+        status = ctypes.c_int64(-1)
+        pointers = (*(x.ctypes.data for x in (a, b, c, work)), ctypes.addressof(status))
+        function(address)(*pointers)
+        return status.value
 
     def check(self, case: Case, rng: np.random.Generator) -> np.ndarray:
         """Compare with NumPy in a wider type, element by element; return the results."""
@@ -128,14 +130,11 @@ def random_cases(seed: int, count: int) -> list[Case]:
     return cases
 
 
-CPUS = {
-    "host": None,
-    "avx2": Target("haswell", "+avx,+avx2,+fma"),
-    "sse": Target("x86-64", "+sse2"),
-}
+# The one at hand, and what is promised for others.
+CPUS = {"host": None, **{level: Target(level, "") for level in LEVELS}}
 
 
 def runs_here(name: str) -> bool:
-    if name == "host":
-        return True
-    return platform.machine() == "x86_64" and (name == "sse" or host().vector_bytes >= 32)
+    """Whether code for a CPU can be run on the one at hand."""
+    has = llvm().get_host_cpu_features()
+    return name == "host" or all(has.get(feature, False) for feature in LEVELS[name])

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy
 from scipy._lib._array_api import SCIPY_ARRAY_API
+
+from builds import SCIPY
 
 SETTING = bool(SCIPY_ARRAY_API)
 ALWAYS, WITH_SETTING, NEVER = "always", "with the setting", "never"
 SINCE_1_18 = "with the setting, since SciPy 1.18"
-IS_1_18 = tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 18)
+IS_1_18 = SCIPY >= (1, 18)
 
 _RNG = np.random.default_rng(7)
 VECTOR = _RNG.uniform(0.2, 0.9, 6)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from counterpart_samples import EQUAL, EXEMPT, SAMPLES, X, Y, parts
+from counterpart_samples import EQUAL, EXEMPT, SAMPLES, X, Y, but_residues, parts
 from gradtape.core.advice import _GIVE
 from gradtape.core.counterparts import counterpart
 from gradtape.errors import ConversionError
@@ -89,6 +89,8 @@ def test_the_call_that_is_equal(name: str, given: dict[str, Any], compared: Any)
     said = counterpart(f"scipy.{name}", "", given)
     assert said is not None
     got = eval(said, {"gt": gt, "np": np, "x_new": Y, **given})
+    if compared is but_residues:
+        got = but_residues(got)
     assert_same(got, compared(function(**given)))
 
 

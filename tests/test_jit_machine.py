@@ -16,7 +16,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.compiler.classify import obstacle
-from gradtape.compiler.llvm.link import Target, host
+from gradtape.compiler.llvm.link import Target, llvm
 from gradtape.compiler.partition import NativePart, partition
 from gradtape.compiler.pipeline import optimized
 from gradtape.compiler.program import NativeFunction
@@ -79,19 +79,54 @@ def native_functions(function: Callable[..., Any], x: Any, target: Target) -> li
     return [array if array.ndim else array[()] for array in out]
 
 
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="targets are of x86-64")
-@pytest.mark.parametrize("cpu", TARGETS)
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_code_for_older_cpus(name: str, cpu: str) -> None:
-    target = TARGETS[cpu]
-    features = [f for f in target.features.split(",") if f.startswith("+")]
-    if not set(features) <= set(host().features.split(",")):
+@pytest.fixture(params=TARGETS)
+def target(request: pytest.FixtureRequest) -> Target:
+    """A CPU whose code can be run here."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("targets are of x86-64")
+    found = TARGETS[request.param]
+    features = {f[1:] for f in found.features.split(",") if f.startswith("+")}
+    has = llvm().get_host_cpu_features()
+    if not all(has.get(feature, False) for feature in features):
         pytest.skip("this CPU does not have its instructions")
+    return found
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_code_for_older_cpus(name: str, target: Target) -> None:
     for dtype in (np.float64, np.float32):
         x = X.astype(dtype)
         with np.errstate(all="ignore"):
             expected = gt.tree.flatten(PROGRAMS[name](x))[0]
         assert_close(native_functions(PROGRAMS[name], x, target), expected, 256)
+
+
+# What is summed of an array of equal numbers, for which all roundings go the same way.
+LONG_SUMS: dict[str, tuple[tuple[int, ...], Callable[[Any], Any]]] = {
+    "all": ((300_000,), np.sum),
+    "all, no multiple of the lanes": ((10_007,), np.sum),
+    "rows": ((3, 30_000), lambda x: np.sum(x, axis=1)),
+    "many rows": ((70, 9_000), lambda x: np.sum(x, axis=1)),
+    "columns": ((20_000, 5), lambda x: np.sum(x, axis=0)),
+    "columns in order": ((5_000, 70), lambda x: np.sum(x, axis=0)),
+    "short columns of rows": ((900, 3, 50), lambda x: np.sum(x, axis=(0, 2))),
+    "rows of columns": ((40, 30, 200), lambda x: np.sum(x, axis=(0, 1))),
+    "before another stage": (
+        (2, 50_000),
+        lambda x: np.sum(x - np.mean(x, axis=1, keepdims=True) + x, axis=1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LONG_SUMS)
+def test_rounding_does_not_add_up_along_long_sums(name: str, target: Target) -> None:
+    """Whatever lanes the CPU has."""
+    shape, function = LONG_SUMS[name]
+    for number in (0.1, 0.3, 0.7):
+        x = np.full(shape, number, np.float32)
+        (total,) = native_functions(function, x, target)
+        count = x.size // np.size(total)
+        np.testing.assert_allclose(total, float(x.flat[0]) * count, rtol=1e-6)
 
 
 def test_targets_have_different_vectors() -> None:

@@ -25,13 +25,12 @@ from gradtape.compiler.pull import (
     load,
     place,
     reduced_element,
-    reshaped_index,
 )
 from gradtape.core.lowering import Reduction
 from gradtape.core.scalar import Scalar
 from gradtape.graph.ir import Value
 
-# Rows that wait for a later stage are on the stack of the thread, up to this many bytes.
+# Rows that wait for a later stage are in memory of the thread, up to this many bytes.
 _MOST_SCRATCH = 1 << 18
 # As many bytes as an element of a row takes at most if there is one row per lane.
 _VECTOR_BYTES = 256
@@ -91,7 +90,7 @@ class _Build:
         return Store(place(self._buffers[value], value.shape, member.place), element)
 
     def _scratch_place(self, value: Value) -> Place:
-        """Where a value waits for a later stage: in a row on the stack, or in memory."""
+        """Where a value waits for a later stage: in a row of the thread's, or in an array."""
         buffer = self._scratch.get(value)
         if buffer is None:
             buffer = self._scratch[value] = self._new_scratch(value)
@@ -130,12 +129,12 @@ class _Build:
             if member.kind == "reduction":
                 return self._accumulators[value].value
             if member.kind == "outer" or member.level == level:
-                if shape == value.shape:
+                if index is member.place and inside is None and shape == value.shape:
                     return None
-                # Asked for under another shape: computed at its own.
-                return self._puller(level, outer).element(
-                    value, reshaped_index(index, shape, value.shape), inside
-                )
+                # Whoever asks, and under whatever shape and guard: it is computed once, at its
+                # place. Computing it anew for each guard doubles what is written with every step
+                # of a chain of assignments to parts.
+                return self._puller(level, outer).element(value, member.place)
             if value in self._buffers:
                 return load(self._buffers[value], shape, index, inside, weak=value.aval.weak)
             return Scalar("load", (), value.dtype, extra=self._scratch_place(value))

@@ -21,13 +21,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.compiler.classify import sample
-from gradtape.compiler.explain import nodes_of_group, steps_of_groups
+from gradtape.compiler.explain import node_order, nodes_of_group, steps_of_groups
 from gradtape.compiler.kernel import walk
 from gradtape.compiler.llvm.builder import Module
 from gradtape.compiler.llvm.link import Library, host
 from gradtape.compiler.native import with_own_outputs, write
 from gradtape.compiler.program import NativeFunction, Program, Runner, evaluated
-from gradtape.compiler.runtime import blas, cache
+from gradtape.compiler.runtime import cache
+from gradtape.compiler.runtime.symbols import imports
 from gradtape.core.call import evaluate
 from gradtape.core.lowering import Contraction, Elements, Pointwise, Reduction
 from gradtape.errors import GradtapeError
@@ -134,8 +135,9 @@ class _Twin:
         fusion = function.native.fusion
         self._graph = fusion.graph
         self._pieces: list[_Piece] = []
+        order = node_order(fusion.graph)
         for group, steps in steps_of_groups(function.native):
-            nodes = nodes_of_group(fusion, group)
+            nodes = nodes_of_group(fusion, group, order)
             stored = [value for value in group.members if value in fusion.stored]
             ops = ", ".join(dict.fromkeys(node.op.name for node in nodes))
             name = f"{steps[0].name} ({ops})"
@@ -215,7 +217,7 @@ def _compiled(pieces: Sequence[_Piece]) -> list[Runner]:
     ]
     text = str(module)
     exports = [name for native in written for name in native.exports]
-    library = Library(cache.compiled(text), blas.imports(text), exports)
+    library = Library(cache.compiled(text), imports(text), exports)
     return [Runner(library, native, graph) for graph, native in zip(graphs, written, strict=True)]
 
 
@@ -402,5 +404,5 @@ def _array(operand: Any, values: Arrays) -> Any:
 
 def _rounding_instructions(node: Node) -> list[str]:
     """The instructions that round, in the expression of an element."""
-    parts = walk(sample(node), set())
+    parts = walk(sample(node).expression, set())
     return [part.name for part in parts if part.dtype.kind == "f" and part.name not in _EXACT]

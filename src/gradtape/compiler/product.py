@@ -6,10 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
+
 from gradtape.compiler.kernel import Buffer
-from gradtape.compiler.llvm.builder import I64, Builder, Value
+from gradtape.compiler.llvm.builder import I64, PTR, Builder, Value
 from gradtape.compiler.llvm.link import Target
-from gradtape.compiler.runtime.blas import gemm
+from gradtape.compiler.runtime.gemm import Gemm
 from gradtape.core.define import broadcast_sizes
 
 Shape = tuple[int, ...]
@@ -22,6 +24,7 @@ class Product(NamedTuple):
         a: The first factor, with whether it is stored transposed, and the elements from one
             matrix to the next (0: the same one for all).
         calls: How the batch is done: (offset of a, of b, of c, number of products) each.
+        work: Room for partial results; None if there are none.
     """
 
     a: Buffer
@@ -34,6 +37,7 @@ class Product(NamedTuple):
     transpose_b: bool
     strides: tuple[int, int, int]
     calls: tuple[tuple[int, int, int, int], ...]
+    work: Buffer | None = None
 
     @property
     def name(self) -> str:
@@ -53,31 +57,34 @@ class Product(NamedTuple):
     @property
     def buffers(self) -> tuple[Buffer, ...]:
         """What it touches."""
-        return self.a, self.b, self.c
+        buffers = (self.a, self.b, self.c)
+        return buffers if self.work is None else (*buffers, self.work)
 
-    def write(self, b: Builder, addresses: Mapping[Buffer, Value], target: Target) -> None:
-        """Append the calls that compute it."""
+    @property
+    def gemms(self) -> list[Gemm]:
+        """The functions that compute it, one for each call."""
         scalar = "float" if self.c.dtype.itemsize == 4 else "double"
-        for offset_a, offset_b, offset_c, count in self.calls:
-            name = gemm(
-                b.module,
-                scalar,
-                self.m,
-                self.n,
-                self.k,
-                transpose_a=self.transpose_a,
-                transpose_b=self.transpose_b,
-                batch=count,
-                stride_a=self.strides[0],
-                stride_b=self.strides[1],
-                stride_c=self.strides[2],
-                target=target,
-            )
+        sizes = (self.m, self.n, self.k, self.transpose_a, self.transpose_b)
+        return [Gemm(scalar, *sizes, count, self.strides) for *_, count in self.calls]
+
+    def with_work(self, name: str, target: Target) -> Product:
+        """The same with the room that it needs on a CPU."""
+        size = max((gemm.work_bytes(target) for gemm in self.gemms), default=0)
+        work = Buffer(name, (size,), np.dtype(np.uint8), "temporary") if size else None
+        return self._replace(work=work)
+
+    def write(
+        self, b: Builder, addresses: Mapping[Buffer, Value], status: Value, target: Target
+    ) -> None:
+        """Append the calls that compute it; `status` is where they note that there is no memory."""
+        work = Value(PTR, "null") if self.work is None else addresses[self.work]
+        for gemm, offsets in zip(self.gemms, self.calls, strict=True):
             pointers = [
-                b.element(addresses[buffer], Value(I64, str(offset)), scalar)
-                for buffer, offset in ((self.a, offset_a), (self.b, offset_b), (self.c, offset_c))
+                b.element(addresses[buffer], Value(I64, str(offset)), gemm.scalar)
+                for buffer, offset in zip((self.a, self.b, self.c), offsets[:3], strict=True)
             ]
-            b.emit(f"call void @{name}({', '.join(map(str, pointers))})")
+            listed = ", ".join(map(str, (*pointers, work, status)))
+            b.emit(f"call void @{gemm.define(b.module, target)}({listed})")
 
 
 def product_of(

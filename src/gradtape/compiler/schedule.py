@@ -37,16 +37,15 @@ _BYTE, _LANE = 0.04, 0.3
 # results are accumulated, longer ones do too.
 _SHORT, _SHORT_CHAIN = 12, 120
 
-
-# Longer sums are divided for their accuracy: rounding adds up along each lane.
-_LONGEST_SUM = 1 << 12
+# How many floating-point numbers are added up one after the other.
+_CHAIN = 32
 
 # How many operands come before the guard, of what may have one.
 _OPERANDS = {"load": 0, "gather": 1, "check": 3}
 
 # Rows of results that are worth it, and that fit into the first-level cache.
 _SHORTEST_ROW, _LONGEST_ROW = 64, 4096
-# Elements of all rows of results together: they are on the stack.
+# Elements of all rows of results together: what a thread keeps should stay in a cache.
 _MOST_ACCUMULATED = 4 * _LONGEST_ROW
 
 
@@ -61,6 +60,8 @@ class Schedule(NamedTuple):
         axis: The axis that is divided among parts; None for one part.
         block: Steps of it per part.
         parts: How many parts there are.
+        peeled: Whether the last vector of results that are accumulated, which begins earlier if
+            the axis ends within it, has code of its own.
     """
 
     vector: Axis | None
@@ -69,6 +70,7 @@ class Schedule(NamedTuple):
     axis: Axis | None
     block: int
     parts: int
+    peeled: bool
 
 
 def work(kernel: Kernel) -> float:
@@ -82,6 +84,8 @@ def scheduled(kernel: Kernel, vector_bytes: int) -> Schedule:
     """Choose how to run a kernel."""
     vector, columns = _vector_axis(kernel), _in_columns(kernel)
     lanes = _lanes(kernel, vector_bytes, vector)
+    # For long bodies a mask costs little, and a second copy of them much.
+    peeled = not kernel.ordered and cost_of(kernel.expressions) <= _SHORT_CHAIN
     parts = min(_MOST_PARTS, int(work(kernel) / _PART))
     outer = kernel.outer
     if columns and len(outer) > 1:
@@ -89,10 +93,10 @@ def scheduled(kernel: Kernel, vector_bytes: int) -> Schedule:
     axis = _divided_axis([a for a in outer if not a.serial], parts)
     # A row of results is not divided: the last vector of a part would store what another has.
     if axis is None or parts < 2 or (columns and axis is vector):
-        return Schedule(vector, lanes, columns, None, 0, 1)
+        return Schedule(vector, lanes, columns, None, 0, 1, peeled)
     step = lanes if axis is vector else 1
     block = math.ceil(axis.size / step / parts) * step
-    return Schedule(vector, lanes, columns, axis, block, math.ceil(axis.size / block))
+    return Schedule(vector, lanes, columns, axis, block, math.ceil(axis.size / block), peeled)
 
 
 def _divided_axis(axes: Sequence[Axis], parts: int) -> Axis | None:
@@ -145,6 +149,26 @@ def _lanes(kernel: Kernel, vector_bytes: int, vector: Axis | None) -> int:
     return lanes
 
 
+def blocks(kernel: Kernel, stage: Stage, schedule: Schedule) -> dict[Axis, tuple[int, ...]]:
+    """In blocks of how many steps to go along each reduced axis, the largest first.
+
+    Where floating-point numbers are added up, few are each time, elements or the sums of blocks.
+    """
+    if kernel.ordered or not any(target.sums_floats for target in stage.targets):
+        return {}
+    found, chain = {}, 1
+    for axis in reversed(kernel.inner):
+        sizes: list[int] = []
+        count = math.ceil(axis.size / (schedule.lanes if axis is schedule.vector else 1))
+        while chain * count > _CHAIN and count > 1:
+            steps = max(1, _CHAIN // chain)
+            sizes.append(steps * (sizes[-1] if sizes else 1))
+            count, chain = math.ceil(count / steps), 1
+        chain *= count
+        found[axis] = tuple(reversed(sizes))
+    return found
+
+
 # ---- long reductions ----------------------------------------------------------------------------
 
 
@@ -160,8 +184,6 @@ def divided(kernel: Kernel) -> list[Kernel]:
         parts = min(parts, _MOST_PARTS // 4)
     elif results >= _MOST_PARTS:
         parts = 1
-    if _sums_floats(kernel):
-        parts = max(parts, math.ceil(long.size / _LONGEST_SUM))
     if parts < 2:
         return [kernel]
     stores = any(isinstance(s, Store) for s in kernel.stages[0].inner)
@@ -169,13 +191,6 @@ def divided(kernel: Kernel) -> list[Kernel]:
     if count < 2:
         return [kernel]
     return _divided(kernel, long, count)
-
-
-def _sums_floats(kernel: Kernel) -> bool:
-    return any(
-        isinstance(s, Accumulate) and s.target.combine == "add" and s.target.dtype.kind == "f"
-        for s in kernel.stages[0].inner
-    )
 
 
 def _part_count(size: int, wanted: int, *, exact: bool) -> int:

@@ -35,6 +35,7 @@ from gradtape.errors import (
     ShapeError,
     UnsupportedError,
 )
+from gradtape.locks import once
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -81,7 +82,7 @@ def door(function: Any, module: str) -> Any:
     return opened
 
 
-@functools.cache
+@once
 def _with_door(function: F) -> F:
     @functools.wraps(function)
     def opened(*args: Any, **kwargs: Any) -> Any:
@@ -110,12 +111,14 @@ def call_adopted(function: Callable[..., Any], args: Sequence[Any], kwargs: dict
     floats = [n for n in arrays if leaves[n].dtype.kind in "fc"]
     for lifted in (arrays, floats) if len(floats) < len(arrays) else (arrays,):
         values = [adopted(leaf) if n in lifted else leaf for n, leaf in enumerate(leaves)]
+        before = [values[n].record for n in lifted if isinstance(values[n], Tensor)]
         full, keywords = tree.unflatten(structure, values)
         try:
             out = function(*full, **keywords)
         except (GradtapeError, TypeError, ValueError):
             continue
-        break
+        if [values[n].record for n in lifted if isinstance(values[n], Tensor)] == before:
+            break  # else it has written to them: it is to write to the arrays, or to refuse that
     else:
         lifted, out = [], function(*args, **kwargs)
     for n in set(arrays).difference(lifted):

@@ -358,7 +358,7 @@ def scatter_add(x: ArrayLike, index: ArrayLike, src: ArrayLike, /, axis: int) ->
     array([3., 0., 3.])
     """
     refuse_axis_first("scatter_add(x, index, src, axis)", index, axis)
-    x, index, src = as_array(x), as_indices(index, "scatter_add"), as_array(src)
+    x, index, src = as_array(x), adopted(as_indices(index, "scatter_add")), as_array(src)
     axis = normalize_axis(axis, len(x.shape), "scatter_add")
     _check_fits(index, x, axis, "scatter_add", "x")
     _check_fits(index, src, None, "scatter_add", "src")
@@ -387,7 +387,7 @@ def index_add(x: ArrayLike, index: ArrayLike, src: ArrayLike, /, axis: int) -> A
            [2., 2.]])
     """
     refuse_axis_first("index_add(x, index, src, axis)", index, axis)
-    x, index, src = as_array(x), as_indices(index, "index_add"), as_array(src)
+    x, index, src = as_array(x), adopted(as_indices(index, "index_add")), as_array(src)
     axis = normalize_axis(axis, len(x.shape), "index_add")
     needed = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
     if len(index.shape) != 1 or src.shape != needed:

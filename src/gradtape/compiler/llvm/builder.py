@@ -87,6 +87,7 @@ class Module:
     def __init__(self) -> None:
         self._declarations: dict[str, str] = {}
         self._functions: list[str] = []
+        self._names: set[str] = set()
 
     def declare(self, name: str, result: Type | str, parameters: Iterable[Type | str]) -> None:
         """Declare a function that is defined elsewhere."""
@@ -96,10 +97,11 @@ class Module:
     def define(self, text: str) -> None:
         """Add the text of a function or a global."""
         self._functions.append(text)
+        self._names.add(text.partition("@")[2].partition("(")[0])
 
     def defines(self, name: str) -> bool:
         """Whether a function of this name was added."""
-        return any(f"@{name}(" in text.partition("{")[0] for text in self._functions)
+        return name in self._names
 
     def __str__(self) -> str:
         return "\n".join([*self._declarations.values(), "", *self._functions, ""])
@@ -118,6 +120,7 @@ class Builder:
         # Constants stand in the entry block once; LLVM folds them into the instructions.
         self._constants: dict[tuple[Type, int | float | str], Value] = {}
         self._entry: list[str] = []
+        self._spare: dict[tuple[Type, int], Value] = {}
         self._names = 0
         self.block = "entry"
         # What the block has computed so far, by its text: nothing is computed twice.
@@ -340,6 +343,13 @@ class Builder:
         name = self.fresh("a")
         self._entry.append(f"  {name} = alloca {type}, i64 {count}, align 64")
         return Value(PTR, name)
+
+    def spare(self, type: Type, number: int = 0) -> Value:
+        """Room for a value that is not needed for long: one for all that ask for the same."""
+        known = self._spare.get((type, number))
+        if known is None:
+            known = self._spare[type, number] = self.alloca(type)
+        return known
 
     def element(self, pointer: Value, index: Value, scalar: str | Type) -> Value:
         """The address of an element of an array; of one per lane if the index has lanes."""

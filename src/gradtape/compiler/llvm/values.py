@@ -6,9 +6,9 @@ depends on. What does not depend on the vector axis is computed once, as a scala
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from gradtape.compiler.kernel import Accumulator, Axis, Buffer, Failure, Kernel, Place
+from gradtape.compiler.kernel import Axis, Buffer, Failure, Kernel, Parameters, Place
 from gradtape.compiler.llvm.builder import I64, PTR, Builder, Module, Type, Value
 from gradtape.compiler.llvm.instructions import instruction, memory_type, register_type
 from gradtape.compiler.schedule import Schedule
@@ -23,9 +23,7 @@ class Values:
         module: Where the function goes.
         kernel: What it does.
         schedule: How it is run.
-        slots: The position of each buffer's address in the table the function is given; that of
-            the status comes after all of them.
-        codes: What the status becomes at most if a condition does not hold.
+        table: What there is in the table that the function is given.
     """
 
     def __init__(
@@ -33,8 +31,7 @@ class Values:
         module: Module,
         kernel: Kernel,
         schedule: Schedule,
-        slots: Mapping[Buffer, int],
-        codes: Mapping[Failure, int],
+        table: Parameters,
     ) -> None:
         self._b = Builder(module)
         self._kernel = kernel
@@ -48,7 +45,6 @@ class Values:
         self._depth = {axis: n + 1 for n, axis in enumerate(order)}
         # Whether lanes are points of their own, each with its own row of scratch memory.
         self._rows_in_lanes = self._vector_axis is not None and not self._vector_axis.reduced
-        self._accumulators: dict[Accumulator, Value] = {}
         self._index: dict[Axis, Value] = {}
         self._pointers: dict[Buffer, Value] = {}
         self._levels: dict[int, int] = {}  # depth of each expression, by identity
@@ -56,10 +52,11 @@ class Values:
         # One dict of what is computed per open loop, by what computes it.
         self._scopes: list[dict[object, Value]] = [{}]
         self._mask: Value | None = None
-        self._slots = slots
-        self._codes = codes
-        # Whether a condition failed so far, and for which number, in each of the lanes.
-        self._failed: dict[tuple[Failure, bool], tuple[Value, Value]] = {}
+        self._level = 0  # of sums in blocks
+        self._table = table
+        # Memory of the function: of accumulators, by level of their sums; of conditions, whether
+        # one failed so far (i1) and for which number (i64), in each of the lanes.
+        self._rooms: dict[object, Value] = {}
         self._depend()
 
     # ---- what depends on what --------------------------------------------------------------
@@ -140,12 +137,14 @@ class Values:
         b = self._b
         if part.name == "constant":
             return b.const(register_type(part.dtype), part.extra)
+        if part.name == "parameter":
+            return self._bit(b.load(self._entry(part.extra), memory_type(part.dtype)), part)
         if part.name == "reduced":
             result = self._known(part.extra)
             assert result is not None  # its stage is done
             return result
         if part.name == "running":
-            return b.load(self._accumulators[part.extra], register_type(part.dtype))
+            return b.load(self._rooms[part.extra, 0], register_type(part.dtype))
         if part.name == "axis":
             axis: Axis = part.extra
             if axis is not self._vector_axis:
@@ -163,19 +162,25 @@ class Values:
             return instruction(b, part, arguments)
         return instruction(b, part, [self._in_lanes(arg) for arg in part.args])
 
+    def _entry(self, slot: int) -> Value:
+        """The address of an entry of the table that the function is given."""
+        return self._b.element(Value(PTR, "%buffers"), Value(I64, str(slot)), "ptr")
+
     # ---- conditions that have to hold ------------------------------------------------------
+
+    def _conditions(self) -> list[tuple[Failure, bool]]:
+        """What is checked, and whether that is done in every lane."""
+        parts = [part for part in self._kernel.expressions if part.name == "check"]
+        return list(dict.fromkeys((p.extra, self._lane_dependent[id(p)]) for p in parts))
 
     def _watch_conditions(self) -> None:
         """Nothing has failed yet."""
         b = self._b
-        for part in self._kernel.expressions:
-            wide = self._lane_dependent[id(part)]
-            if part.name == "check" and (part.extra, wide) not in self._failed:
-                lanes = self._lanes if wide else 1
-                flag, given = (b.alloca(Type(scalar, lanes)) for scalar in ("i1", "i64"))
-                b.store(b.const(Type("i1", lanes), 0), flag)
-                b.store(b.const(Type("i64", lanes), 0), given)
-                self._failed[part.extra, wide] = flag, given
+        for condition in self._conditions():
+            lanes = self._lanes if condition[1] else 1
+            flag, given = (self._rooms[condition, scalar] for scalar in ("i1", "i64"))
+            b.store(b.const(Type("i1", lanes), 0), flag)
+            b.store(b.const(Type("i64", lanes), 0), given)
 
     def _check(self, part: Scalar, arguments: Sequence[Value]) -> Value:
         """The value, or 0 where its condition does not hold, which is noted."""
@@ -184,7 +189,7 @@ class Values:
         wrong = b.xor(holds, b.const(holds.type, 1))
         for valid in guard:
             wrong = b.and_(wrong, valid)
-        flag, first = self._failed[part.extra, wide]
+        flag, first = (self._rooms[(part.extra, wide), scalar] for scalar in ("i1", "i64"))
         before = b.load(flag, wrong.type)
         known = b.load(first, given.type)
         b.store(b.select(before, known, given), first)
@@ -194,21 +199,26 @@ class Values:
     def _report_conditions(self) -> None:
         """Let the status be the smallest code of what failed, with the number that came."""
         b = self._b
-        for (failure, wide), (flag, given) in self._failed.items():
+        for failure, wide in self._conditions():
+            flag, given = (self._rooms[(failure, wide), scalar] for scalar in ("i1", "i64"))
             report, go = b.new_block("report"), b.new_block("go")
             lanes = self._lanes if wide else 1
             failed = b.load(flag, Type("i1", lanes))
             b.branch_if(b.any(failed), report, go)
             b.start(report)
-            slot = Value(I64, str(len(self._slots)))
-            status = b.load(b.element(Value(PTR, "%buffers"), slot, "ptr"), PTR)
-            code = self._codes[failure]
+            status = self._status()
+            known = self._table.codes[failure]
+            code = self._value(known) if isinstance(known, Scalar) else Value(I64, str(known))
             number = _first_of(b, b.load(given, Type("i64", lanes)), failed)
-            place = b.element(status, Value(I64, str(code)), I64)
+            place = b.element(status, code, I64)
             b.emit(f"store atomic {number}, {place} monotonic, align 8")
-            b.instruction(I64, f"atomicrmw umin {status}, i64 {code} monotonic")
+            b.instruction(I64, f"atomicrmw umin {status}, {code} monotonic")
             b.branch(go)
             b.start(go)
+
+    def _status(self) -> Value:
+        """Where the code of the first failure is kept."""
+        return self._b.load(self._entry(self._table.status), PTR)
 
     # ---- memory ----------------------------------------------------------------------------
 
@@ -247,7 +257,7 @@ class Values:
         addresses = self._lane_addresses(place, address, step)
         if step == 1:
             # A load of no lane from an address that is not mapped is right, and slow as a fault.
-            harmless = b.alloca(type)
+            harmless = b.spare(type)
             reads = b.any(guard[0])
             address = b.instruction(PTR, f"select {reads}, {address}, {harmless}")
             return self._bit(self._masked("load", type, address, guard[0]), part)
@@ -258,7 +268,7 @@ class Values:
         type = memory_type(dtype)
         if guard:
             # Where nothing may be read, something harmless is read instead.
-            harmless = b.alloca(Type("i64"))
+            harmless = b.spare(Type("i64"))
             address = b.instruction(PTR, f"select {guard[0]}, {address}, {harmless}")
         value = b.load(address, type)
         return b.icmp("ne", value, b.const(type, 0)) if dtype == BOOL else value

@@ -8,12 +8,11 @@ drop during the call, and one reference to each result. What is returned has ref
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from gradtape.compiler.llvm.builder import I64, PTR, Module, Value
 from gradtape.compiler.llvm.link import Library
+from gradtape.compiler.runtime import blocks
 from gradtape.compiler.runtime.cache import compiled
 from gradtape.compiler.runtime.entry_check_ir import I32, NULL, CheckWriter
 from gradtape.compiler.runtime.entry_program import (
@@ -28,21 +27,21 @@ from gradtape.compiler.runtime.entry_program import (
     Into,
 )
 from gradtape.compiler.runtime.layout import Layout, c_functions
+from gradtape.locks import once
 
 NAME = "gt_entry"
-# The frame can be larger than a page, and the one below the stack must be hit if there is no room.
-_HEAD = (
-    f"define ptr @{NAME}(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) "
-    'nounwind "probe-stack"="inline-asm"'
-)
+_HEAD = f"define ptr @{NAME}(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) nounwind"
+# Words of a frame that is on the stack; it grows with the arguments and results.
+_SMALL_FRAME = 256
 _ARGS, _NARGS, _KWNAMES = Value(PTR, "%args"), Value(I64, "%nargs"), Value(PTR, "%kwnames")
 
 
-@functools.cache
+@once
 def entry_library(layout: Layout) -> Library:
     """The native entry point, made once per process."""
     text, called = entry_text(layout)
-    return Library(compiled(text), {name: c_functions()[name] for name in called}, [NAME])
+    functions = {**c_functions(), "gt_new_array": blocks.new_array_address()}
+    return Library(compiled(text), {name: functions[name] for name in called}, [NAME])
 
 
 def entry_text(layout: Layout) -> tuple[str, list[str]]:
@@ -59,15 +58,16 @@ class EntryWriter(CheckWriter):
     def __init__(self, module: Module, layout: Layout) -> None:
         super().__init__(module, layout)
         self._failed, self._done = self.new_block("failed"), self.new_block("done")
+        self._own_frame = self.stack("ptr")  # what to free
 
     def write(self) -> None:
         """Add the function, and those it calls, to the module."""
+        self.store(NULL, self._own_frame)
         program = self.item(self.const(I64, PROGRAM))
         self.program = self.at(program, self.layout.bytes_data)
         as_many = self.icmp("eq", _NARGS, self.header(Header.ARGUMENTS))
         self.require(self.and_(as_many, self.icmp("eq", _KWNAMES, NULL)))
-        words = self.header(Header.FRAME)
-        self.frame = self.instruction(PTR, f"alloca i64, {words}, align 16")
+        self.frame = self._new_frame(self.header(Header.FRAME))
         self._copy(_NARGS, _ARGS, self.frame)
         bound = self.item_at(self.header(Header.FIRST_BOUND))
         self._copy(self.header(Header.BOUND), bound, self.place(_NARGS))
@@ -81,6 +81,30 @@ class EntryWriter(CheckWriter):
         self._finish()
         self._refuse()
         self.module.define(self.function(_HEAD))
+
+    def _new_frame(self, words: Value) -> Value:
+        """Room for so many words, on the stack if they are few."""
+        small = self.icmp("ule", words, self.const(I64, _SMALL_FRAME))
+        near = self.alloca(I64, _SMALL_FRAME)
+        before, large, go = self.block, self.new_block("large"), self.new_block("go")
+        self.branch_if(small, go, large)
+        self.start(large)
+        far = self.c("PyMem_RawMalloc", PTR, self.mul(words, self.const(I64, 8)))
+        self.require(self.icmp("ne", far, NULL))
+        self.store(far, self._own_frame)
+        made = self.block
+        self.branch(go)
+        self.start(go)
+        return self.phi(PTR, (near, before), (far, made))
+
+    def _free_frame(self) -> None:
+        free, after = self.new_block("free"), self.new_block("after")
+        own = self.load(self._own_frame, PTR)
+        self.branch_if(self.icmp("eq", own, NULL), after, free)
+        self.start(free)
+        self.do("PyMem_RawFree", own)
+        self.branch(after)
+        self.start(after)
 
     def _copy(self, count: Value, objects: Value, room: Value) -> None:
         def copy(i: Value) -> None:
@@ -129,18 +153,25 @@ class EntryWriter(CheckWriter):
         # The function below takes over a reference to the descr.
         self.do("Py_IncRef", descr)
         shapes = self.element(self.program, self.header(Header.SHAPES_AT), "i64")
-        array = self.c(
-            "PyArray_NewFromDescr",
-            PTR,
+        what = (
             self.fixed(np.ndarray),
             descr,
             self.convert("trunc", self.word(record, 2), "i32"),
             self.element(shapes, self.word(record, 3), "i64"),
-            NULL,  # strides
-            NULL,  # data
-            self.const(I32, 0),  # flags: in C order
-            NULL,
         )
+        # No strides, no data; in C order, for nobody.
+        rest = (NULL, NULL, self.const(I32, 0), NULL)
+        handler = self.word(record, 4)
+        plain, pooled, made = map(self.new_block, ("plain", "pooled", "made"))
+        self.branch_if(self.icmp("eq", handler, self.const(I64, 0)), plain, pooled)
+        self.start(plain)
+        first = self.c("PyArray_NewFromDescr", PTR, *what, *rest)
+        self.branch(made)
+        self.start(pooled)
+        second = self.c("gt_new_array", PTR, self.item(handler), *what)
+        self.branch(made)
+        self.start(made)
+        array = self.phi(PTR, (first, plain), (second, pooled))
         self._require_made(array)
         self.store(array, self._result(Header.OBJECTS, record))
         self.store(self.field(array, self.layout.array_data), self._result(Header.OUTPUTS, record))
@@ -259,11 +290,14 @@ class EntryWriter(CheckWriter):
             self.header(Header.RESULTS),
             lambda i: self.do("Py_DecRef", self.load(self.element(objects, i, "ptr"), PTR)),
         )
-        self.emit(f"ret {self.framed(self.header(Header.ROOT))}")
+        result = self.framed(self.header(Header.ROOT))
+        self._free_frame()
+        self.emit(f"ret {result}")
 
     def _refuse(self) -> None:
         """Leave the arguments to others, or say that they do not fit."""
         self.start(self.miss)
+        self._free_frame()
         # Comparing strings may have run out of memory.
         self.do("PyErr_Clear")
         otherwise, refused = self.item(self.const(I64, OTHERWISE)), self.fixed(NotImplemented)

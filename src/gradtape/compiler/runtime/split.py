@@ -1,41 +1,37 @@
-"""How a matrix product is done: by whom, and cut into which chunks.
+"""How a matrix product is cut into chunks.
 
 All of it follows from the sizes and the CPU. The number of threads decides only who runs a chunk,
-so that the bits of a result do not depend on it.
+so that the bits of a result do not depend on it. No two chunks have an element in common.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from gradtape.compiler.llvm.link import Target
-from gradtape.compiler.runtime.tile import Block, tile_cost
-from gradtape.compiler.runtime.tile_block import copies
+from gradtape.compiler.runtime.form import COPIED_STEPS, Form
+from gradtape.compiler.runtime.tile import Block, cycles, vectors_of
 
 # Work is counted in multiply-adds; a core does some 50 in a nanosecond.
 _CHUNK = 2**19  # least work of a chunk
 _LARGE_CHUNK = 2**22  # if there are more than _FEW chunks
 _FEW = 16
 _MOST = 256
+_NEAR = 4 * 2**20  # bytes
 _LONG = 2**24  # from here on, threads are woken at once
 
-# Bytes that stay in a cache next to the core while they are used again and again.
-_CACHED = 512 * 2**10
-_SCRATCH = 256 * 2**10  # for a copy of B, on the stack
-_FEW_ROWS = 64  # B is then read so few times that packing it, as BLAS does, costs more
-
-# Where C is small and the sums are longer than this, threads share the sums rather than C.
-_LONG_SUM = 4096
-_PARTIAL = 128 * 2**10  # bytes of partial results, on the stack
+# Where C is small and sums are long, threads share the sums rather than C.
+_SHORTEST_PART = 2048
+_PARTIAL = 2**20  # bytes of partial results
 
 
 class Split(NamedTuple):
     """The chunks of a product.
 
     Attributes:
-        blas: Whether blocks are computed by BLAS; otherwise by loops written for their size.
-        rows: Rows of a block of C.
-        columns: Columns of a block of C.
+        rows: Blocks of C begin at multiples of so many rows.
+        columns: Blocks of C begin at multiples of so many columns.
         depth: Length of the part of the sums that a block does.
         down: Blocks from top to bottom.
         across: Blocks from left to right.
@@ -44,7 +40,6 @@ class Split(NamedTuple):
         long: Whether it takes so long that threads should be woken for it at once.
     """
 
-    blas: bool
     rows: int
     columns: int
     depth: int
@@ -64,26 +59,19 @@ def plan(block: Block, batch: int, target: Target) -> Split:
     m, n, k = block.m, block.n, block.k
     # Where little is computed with what is read, memory sets the pace: a byte costs as much.
     work = max(m * n * k, (m * k + k * n + m * n) * block.itemsize)
-    long = work * batch >= _LONG
-    if batch == 1 and (parts := _parts(block, work)) > 1:
-        depth = -(-k // parts)
-        return Split(False, m, n, depth, parts=-(-k // depth), long=long)
-    whole = Split(not _suits_tiles(block, block), m, n, k, long=long)
+    form = Form.of(block, target)
+    whole = Split(form.tile.rows, form.columns, k, long=work * batch >= _LONG)
     if work * batch < 2 * _CHUNK:
         return whole._replace(together=batch)
     if work < _CHUNK:
         some = max(_CHUNK, work * batch // _MOST)
         return whole._replace(together=min(batch, -(-some // work)))
     chunks = _chunks(work * batch) // batch
-    return whole if chunks < 2 else _grid(whole, block, chunks, target)
-
-
-def _suits_tiles(part: Block, whole: Block) -> bool:
-    """Whether loops of our own do a block of C better than BLAS would."""
-    if copies(part):
-        return part.k * part.n * part.itemsize <= _SCRATCH
-    small = whole.k * whole.n * whole.itemsize <= _CACHED
-    return small or whole.m <= _FEW_ROWS
+    if chunks < 2:
+        return whole
+    splits = _grids(whole, block, chunks) + (_parts(whole, block, chunks) if batch == 1 else [])
+    costs = _Costs(block, form, target)
+    return min(splits, key=lambda split: (costs.of(split), split))
 
 
 def _chunks(work: int) -> int:
@@ -92,47 +80,65 @@ def _chunks(work: int) -> int:
     return 1 << (wanted.bit_length() - 1)
 
 
-def _parts(block: Block, work: int) -> int:
-    """In how many parts to add up long sums; for C so small that it cannot be cut well."""
-    if block.k <= _LONG_SUM:
-        return 1
-    room = _PARTIAL // (block.m * block.n * block.itemsize)
-    return min(_chunks(work), room, block.k // (_LONG_SUM // 2))
-
-
-def _grid(whole: Split, block: Block, chunks: int, target: Target) -> Split:
-    """Cut C into about so many blocks, all alike, in the way that is estimated to be fastest."""
-    width = target.vector_bytes // block.itemsize
-    best, least = whole, float("inf")
-    sizes = {
-        (
-            min(block.m, _up(-(-block.m // 2**exponent), high)),
-            min(block.n, _up(-(-block.n * 2**exponent // chunks), wide)),
+def _grids(whole: Split, block: Block, chunks: int) -> list[Split]:
+    """Ways to cut C into about so many blocks."""
+    return [
+        whole._replace(
+            down=min(max(block.m // whole.rows, 1), 2**exponent),
+            across=min(max(block.n // whole.columns, 1), chunks // 2**exponent),
         )
         for exponent in range(chunks.bit_length())
-        for high in (4, 6, 24)
-        for wide in (width, 4 * width)
-    }
-    for rows, columns in sorted(sizes):
-        down, across = -(-block.m // rows), -(-block.n // columns)
-        part = block._replace(m=rows, n=columns)
-        blas = not _suits_tiles(part, block)
-        cost = down * across * tile_cost(part, target)[0] * _imbalance(down * across)
-        # Copying what is read takes as long as some rows or columns of the result.
-        if blas or copies(part):
-            cost *= 1 + 8 / rows + (8 / columns if blas else 0)
-        if cost < least:
-            split = whole._replace(blas=blas, rows=rows, columns=columns, down=down, across=across)
-            best, least = split, cost
-    return best
+    ]
 
 
-def _imbalance(chunks: int) -> float:
-    """By how much chunks that are all alike delay the last of some threads, on average."""
-    threads = (1, 2, 4, 8)
-    return sum(-(-chunks // some) * some / chunks for some in threads) / len(threads)
+def _parts(whole: Split, block: Block, chunks: int) -> list[Split]:
+    """Ways to cut long sums into at most so many parts."""
+    room = _PARTIAL // (block.m * block.n * block.itemsize)
+    most = min(chunks, room, block.k // _SHORTEST_PART)
+    depths = {-(-block.k // parts) for parts in (2**n for n in range(1, most.bit_length()))}
+    return [whole._replace(depth=depth, parts=-(-block.k // depth)) for depth in sorted(depths)]
 
 
-def _up(number: int, unit: int) -> int:
-    """The next multiple of the unit."""
-    return -(-number // unit) * unit
+class _Costs(NamedTuple):
+    """Estimates how long products take, in cycles."""
+
+    block: Block
+    form: Form
+    target: Target
+
+    def of(self, split: Split) -> float:
+        """Of all chunks, on one thread and on several."""
+        block = self.block
+        heights = Counter(sizes(block.m, split.rows, split.down))
+        widths = Counter(sizes(block.n, split.columns, split.across))
+        count = split.down * split.across * split.parts
+        times = {
+            self._time(rows, columns, split.depth): down * across * split.parts
+            for rows, down in heights.items()
+            for columns, across in widths.items()
+        }
+        mean = sum(time * number for time, number in times.items()) / count
+        # Partial results are added up by one thread, a vector in a cycle or so.
+        end = split.parts * block.m * vectors_of(block.n, block, self.target)
+        end = end if split.parts > 1 else 0
+        return sum(n * (max(-(-count // n) * mean, max(times)) + end) for n in (1, 2, 4, 8, 16))
+
+    def _time(self, rows: int, columns: int, k: int) -> float:
+        """Of a block."""
+        block = self.block
+        time = cycles(self.form.tile, rows, vectors_of(columns, block, self.target), k)
+        # Copying B takes as long as some rows of the result; too large a part of A is read again
+        # from further away for each panel.
+        if self.form.copies:
+            time *= 1 + 12 / rows
+        return time * (1.1 if rows * min(k, COPIED_STEPS) * block.itemsize > _NEAR else 1)
+
+
+def sizes(size: int, unit: int, count: int) -> list[int]:
+    """The sizes of so many blocks that begin at multiples of a unit, as even as can be.
+
+    With no more blocks than there are whole units, all of them have one.
+    """
+    units = -(-size // unit)
+    starts = [number * units // count * unit for number in range(count)]
+    return [stop - start for start, stop in zip(starts, [*starts[1:], size], strict=True)]

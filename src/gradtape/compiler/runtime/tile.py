@@ -1,4 +1,4 @@
-"""Matrix products of static sizes as register-tiled loops, for what is too small for BLAS.
+"""Register-tiled loops for matrix products of static sizes.
 
 A tile of C stays in registers while the loop runs over k: every step loads the vectors of one row
 of B, and each of them is multiplied by as many elements of A as the tile has rows.
@@ -6,17 +6,17 @@ of B, and each of them is multiplied by as many elements of A as the tile has ro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
 from gradtape.compiler.llvm.builder import I64, PTR, Builder, Type, Value
 from gradtape.compiler.llvm.link import Target
 
-_SUM = 512  # steps along k that are added up one after the other, about
 _UNROLLED = 32  # multiply-adds in the body of the loop over k, about
 _HIGHEST = 12  # rows of a tile: more makes code longer and no faster
-_IN_FLIGHT = 8  # sums that are independent of each other keep the multipliers busy
+_WIDEST = 12  # vectors of a tile, likewise
+IN_FLIGHT = 8  # sums that are independent of each other keep the multipliers busy
 
 
 class Block(NamedTuple):
@@ -50,6 +50,48 @@ class Block(NamedTuple):
         return 4 if self.scalar == "float" else 8
 
 
+# Where A, B and C are.
+Operands = tuple[Value, Value, Value]
+
+
+class Extent(NamedTuple):
+    """How many rows or columns of C a block has.
+
+    Attributes:
+        size: The number; a value where blocks are not all alike. All but the last of them are
+            multiples of what is done at once.
+        whole: How many C has.
+    """
+
+    size: int | Value
+    whole: int
+
+
+class Steps(NamedTuple):
+    """What a slice does of the sums.
+
+    Attributes:
+        depth: Steps of a chain.
+        whole: How many chains.
+        rest: Steps of the one that comes after all others.
+        ends: Whether that is in this slice.
+        first: Whether this slice is the first.
+    """
+
+    depth: int
+    whole: int | Value
+    rest: int
+    ends: bool | Value
+    first: bool | Value
+
+
+class Tile(NamedTuple):
+    """What is computed at once: so many rows of C, so many vectors of each."""
+
+    rows: int
+    vectors: int
+
+
 class Piece(NamedTuple):
     """A vector's worth of columns; lanes beyond `active` are masked off."""
 
@@ -71,31 +113,47 @@ def pieces(n: int, width: int, masks: bool) -> list[Piece]:
     return cut
 
 
-def tile_cost(block: Block, target: Target) -> tuple[float, int, int]:
-    """The cheapest tile for a block: estimated cycles of the product, rows, vectors."""
-    m, vectors = block.m, -(-block.n * block.itemsize // target.vector_bytes)
+def ways_of(sums: int) -> int:
+    """How many partial sums each element of a small tile has, which take turns along k."""
+    return max(1, IN_FLIGHT // sums)
 
-    def cost(rows: int, across: int) -> float:
-        total = 0.0
-        for high, times_m in ((rows, m // rows), (m % rows, 1)):
-            for wide, times_n in ((across, vectors // across), (vectors % across, 1)):
-                if high and wide:
-                    # Two multiply-adds or loads in a cycle; a load costs a little in any case.
-                    step = max(high * wide, high + wide) / 2 + 0.05 * (high + wide)
-                    total += times_m * times_n * (block.k * step + 10)
-        return total
 
-    # Besides the sums, registers hold a row of B, an element of A and what comes next.
-    registers = 32 if target.vector_bytes == 64 else 16
-    heights = ((registers - 2) // across - 1 for across in range(1, vectors + 1))
-    shapes = [
-        (min(m, high, _HIGHEST), across) for across, high in enumerate(heights, 1) if high > 0
+def cycles(tile: Tile, m: int, vectors: int, k: int) -> float:
+    """About how many cycles C of so many rows and vectors takes, done in such tiles."""
+    total = 0.0
+    for high, times_m in ((tile.rows, m // tile.rows), (m % tile.rows, 1)):
+        for wide, times_n in ((tile.vectors, vectors // tile.vectors), (vectors % tile.vectors, 1)):
+            if high and wide:
+                # Two multiply-adds or about 1.3 loads in a cycle, but four cycles until a sum can
+                # be used again; a load costs a little in any case.
+                size, loads = high * wide, high + wide
+                step = max(size / 2, loads / 1.3, 4 / ways_of(size)) + 0.05 * loads
+                total += times_m * times_n * (k * step + 10)
+    return total
+
+
+def vectors_of(columns: int, block: Block, target: Target) -> int:
+    """How many vectors so many columns are."""
+    return -(-columns * block.itemsize // target.vector_bytes)
+
+
+def best_tile(block: Block, target: Target) -> Tile:
+    """The tile with which a product is estimated to be fastest."""
+    vectors = vectors_of(block.n, block, target)
+    # Besides the sums, registers hold an element of A, and a row of B if that is used again.
+    registers = target.vector_registers
+    widths = range(1, min(vectors, _WIDEST) + 1)
+    heights = [max((registers - 1) // wide - 1, wide <= registers - 4) for wide in widths]
+    tiles = [
+        Tile(min(block.m, high, _HIGHEST), wide)
+        for wide, high in zip(widths, heights, strict=True)
+        if high
     ]
-    return min((cost(*shape), *shape) for shape in shapes)
+    return min(tiles, key=lambda tile: (cycles(tile, block.m, vectors, block.k), tile))
 
 
 @contextmanager
-def loop(b: Builder, count: int, state: list[Value]) -> Iterator[Value]:
+def loop(b: Builder, count: int | Value, state: list[Value]) -> Iterator[Value]:
     """Run a body `count` ≥ 1 times with its number; the entries of `state` carry over."""
     before, (head, latch, end) = b.block, (b.new_block(hint) for hint in ("loop", "latch", "end"))
     b.branch(head)
@@ -113,20 +171,31 @@ def loop(b: Builder, count: int, state: list[Value]) -> Iterator[Value]:
     for (_, later), value in zip(names, state, strict=True):
         b.emit(f"{later} = bitcast {value} to {value.type}")
     b.emit(f"{following} = add i64 {number}, 1")
-    more = b.icmp("ult", Value(I64, following), b.const(I64, count))
-    b.branch_if(more, head, end)
+    stop = b.const(I64, count) if isinstance(count, int) else count
+    b.branch_if(b.icmp("ult", Value(I64, following), stop), head, end)
+    b.start(end)
+
+
+@contextmanager
+def only_if(b: Builder, condition: Value) -> Iterator[None]:
+    """Run a body, which leaves nothing but what it stores, if a condition holds."""
+    body, end = b.new_block("body"), b.new_block("end")
+    b.branch_if(condition, body, end)
+    b.start(body)
+    yield
+    b.branch(end)
     b.start(end)
 
 
 class TileWriter:
-    """Writes products with B as it is stored: rows along n."""
+    """Writes tiles of products with B in rows along n."""
 
     def __init__(self, b: Builder, block: Block, target: Target) -> None:
         self.b = b
         self.block = block
         self.width = target.vector_bytes // block.itemsize
-        self.masks = target.vector_bytes >= 32  # narrower CPUs have no masked loads
-        self.target = target
+        self.masks = target.masks
+        self.ldb = block.ldb  # from one row of B to the next where tiles read it
 
     # ---- addresses, vectors ----------------------------------------------------------------
 
@@ -173,7 +242,7 @@ class TileWriter:
         return self.b.lanes_const(Type("i1", piece.lanes), inside)
 
     @contextmanager
-    def repeated(self, count: int) -> Iterator[Value | int]:
+    def repeated(self, count: int | Value) -> Iterator[Value | int]:
         """A loop, or only its body if that runs once."""
         if count == 1:
             yield 0
@@ -181,92 +250,97 @@ class TileWriter:
             with loop(self.b, count, []) as number:
                 yield number
 
-    # ---- the product -----------------------------------------------------------------------
-
-    def zeros(self, c: Value) -> None:
-        """What empty sums give."""
-        with self.repeated(self.block.m) as row:
-            for piece in pieces(self.block.n, self.width, self.masks):
-                place = self.at(self.at(c, row, self.block.ldc), piece.offset)
-                self.store(self.zero(piece.lanes), place, piece)
-
-    def outer_products(self, a: Value, b: Value, c: Value) -> None:
-        """All of C: columns in groups of vectors, for each of them rows in groups."""
-        block = self.block
-        columns = pieces(block.n, self.width, self.masks)
-        _, rows, across = tile_cost(block, self.target)
-        whole = block.n // self.width // across  # groups of full vectors, all alike
-        step = across * self.width
-        if whole:
-            with self.repeated(whole) as group:
-                at_b, at_c = self.at(b, group, step), self.at(c, group, step)
-                self._rows(a, at_b, at_c, rows, columns[:across])
-        if rest := columns[whole * across :]:
-            for first in range(0, len(rest), across):
-                self._rows(a, b, c, rows, rest[first : first + across])
-
-    def _rows(self, a: Value, b: Value, c: Value, rows: int, columns: Sequence[Piece]) -> None:
-        block = self.block
-        stride = 1 if block.transpose_a else block.lda
-        whole, rest = divmod(block.m, rows)
-        with self.repeated(whole) as group:
-            at_a, at_c = self.at(a, group, rows * stride), self.at(c, group, rows * block.ldc)
-            self._tile(at_a, b, at_c, rows, columns)
-        if rest:
-            at_a, at_c = self.at(a, whole * rows * stride), self.at(c, whole * rows * block.ldc)
-            self._tile(at_a, b, at_c, rest, columns)
-
-    def _tile(self, a: Value, b: Value, c: Value, rows: int, columns: Sequence[Piece]) -> None:
-        """A tile of C; long sums in parts of equal length, which keeps rounding errors small."""
-        k, places = self.block.k, self._places(c, rows, columns)
-        parts = max(1, round(k / _SUM))
-        depth, rest = divmod(k, parts)
-        if parts == 1:
-            for total, place in zip(self._sums(a, b, k, rows, columns), places, strict=True):
-                self.store(total, *place)
+    def divided(self, extent: Extent, unit: int, body: Callable[[int | Value, int], None]) -> None:
+        """Call `body(number, size)` for every unit of an extent, and for the rest at its end."""
+        size, rest = extent.size, extent.whole % unit
+        if isinstance(size, int):
+            count: int | Value = size // unit
+        else:
+            count = self.b.instruction(I64, f"udiv {size}, {unit}")
+        if count != 0:
+            with self.repeated(count) as number:
+                body(number, unit)
+        if not rest:
             return
-        # Not in C: another thread may do an overlapping block of it at the same time.
-        zeros = [self.zero(piece.lanes) for _, piece in places]
-        totals = [self.b.alloca(zero.type) for zero in zeros]
-        for zero, total in zip(zeros, totals, strict=True):
-            self.b.store(zero, total)
-        with loop(self.b, parts, []) as part:
-            at_a, at_b = self._along_k(a, b, part, depth)
-            self._add(self._sums(at_a, at_b, depth, rows, columns), totals)
-        if rest:
-            at_a, at_b = self._along_k(a, b, parts, depth)
-            self._add(self._sums(at_a, at_b, rest, rows, columns), totals)
-        for zero, total, place in zip(zeros, totals, places, strict=True):
-            self.store(self.b.load(total, zero.type), *place)
+        if isinstance(size, int):
+            body(count, rest)
+            return
+        left = self.b.instruction(I64, f"urem {size}, {unit}")
+        with only_if(self.b, self.b.icmp("ne", left, self.b.const(I64, 0))):
+            body(count, rest)
 
-    def _places(self, c: Value, rows: int, columns: Sequence[Piece]) -> list[tuple[Value, Piece]]:
-        """Where the vectors of a tile are."""
-        return [
+    def shuffle(self, x: Value, y: Value, lanes: Sequence[int]) -> Value:
+        """Lanes of x followed by y, picked by number; a single one, of x, as a scalar."""
+        if len(lanes) == 1:
+            return self.b.instruction(self.type(1), f"extractelement {x}, i64 {lanes[0]}")
+        picked = ", ".join(f"i32 {lane}" for lane in lanes)
+        text = f"shufflevector {x}, {y}, <{len(lanes)} x i32> <{picked}>"
+        return self.b.instruction(self.type(len(lanes)), text)
+
+    # ---- a tile ----------------------------------------------------------------------------
+
+    def along(self, steps: Steps, body: Callable[[int | Value, int, bool | Value], None]) -> None:
+        """Call `body(number, steps, first)` for every chain."""
+        b = self.b
+        with self.repeated(steps.whole) as number:
+            first = steps.first
+            if first is not False and not isinstance(number, int):
+                begins = b.icmp("eq", number, b.const(I64, 0))
+                first = begins if isinstance(first, bool) else b.and_(first, begins)
+            body(number, steps.depth, first)
+        if not steps.rest:
+            return
+        if isinstance(steps.ends, bool):
+            body(steps.whole, steps.rest, False)
+            return
+        with only_if(b, steps.ends):
+            body(steps.whole, steps.rest, False)
+
+    def write_tile(
+        self, operands: Operands, steps: Steps, rows: int, columns: Sequence[Piece]
+    ) -> None:
+        """Store a tile of the product, or add it in a slice that is not the first."""
+        a, b, c = operands
+        places = [
             (self.at(c, row * self.block.ldc + piece.offset), piece)
             for row in range(rows)
             for piece in columns
         ]
 
-    def _add(self, sums: Sequence[Value], totals: Sequence[Value]) -> None:
-        for part, total in zip(sums, totals, strict=True):
-            self.b.store(self.b.fadd(self.b.load(total, part.type), part), total)
+        def chain(number: int | Value, k: int, first: bool | Value) -> None:
+            at_a = self.at(a, number, steps.depth * self.along_a)
+            at_b = self.at(b, number, steps.depth * self.ldb)
+            sums = self._sums(at_a, at_b, k, rows, columns)
+            for total, (place, piece) in zip(sums, places, strict=True):
+                self.store(self._added(total, place, piece, first), place, piece)
 
-    def _along_k(self, a: Value, b: Value, index: int | Value, steps: int) -> tuple[Value, Value]:
-        block = self.block
-        along_a = block.lda if block.transpose_a else 1
-        return self.at(a, index, steps * along_a), self.at(b, index, steps * block.ldb)
+        self.along(steps, chain)
+
+    def _added(self, total: Value, place: Value, piece: Piece, first: bool | Value) -> Value:
+        """With what there is, unless these are the first steps."""
+        if first is True:
+            return total
+        before = self.load(place, piece)
+        if first is not False:
+            before = self.b.select(first, self.zero(piece.lanes), before)
+        return self.b.fadd(before, total)
+
+    @property
+    def along_a(self) -> int:
+        """Elements of A from one step along the sums to the next."""
+        return self.block.lda if self.block.transpose_a else 1
 
     def _sums(self, a: Value, b: Value, k: int, rows: int, columns: Sequence[Piece]) -> list[Value]:
         """The first k steps of all sums of a tile."""
         size = rows * len(columns)
-        # A small tile has several sums for each element, which take turns along k.
-        ways = max(1, min(_IN_FLIGHT // size, k))
+        ways = min(ways_of(size), k)
         sums = [self.zero(piece.lanes) for _ in range(ways * rows) for piece in columns]
         unrolled = ways * max(1, _UNROLLED // (ways * size))
         whole = k // unrolled
         if whole > 1:
             with loop(self.b, whole, sums) as turn:
-                at_a, at_b = self._along_k(a, b, turn, unrolled)
+                at_a = self.at(a, turn, unrolled * self.along_a)
+                at_b = self.at(b, turn, unrolled * self.ldb)
                 self._steps(at_a, at_b, range(unrolled), rows, columns, sums)
         done = whole * unrolled if whole > 1 else 0
         self._steps(a, b, range(done, k), rows, columns, sums)
@@ -289,7 +363,7 @@ class TileWriter:
         ways = len(sums) // (rows * len(columns))
         for p in steps:
             vectors = [
-                self.load(self.at(b, p * block.ldb + piece.offset), piece) for piece in columns
+                self.load(self.at(b, p * self.ldb + piece.offset), piece) for piece in columns
             ]
             for row in range(rows):
                 place = p * block.lda + row if block.transpose_a else row * block.lda + p

@@ -143,7 +143,11 @@ def _discrete_forward(_xp: Any, a: Any, q: Any) -> Any:
         if not q.size:
             return np.empty(q.shape, dtype)
         try:
-            out = scipy_linalg().solve_discrete_lyapunov(a, q)
+            with np.errstate(all="ignore"):
+                out = scipy_linalg().solve_discrete_lyapunov(a, q)
+            # SciPy before 1.17 divides by 0 where the equations are diagonal.
+            if np.isinf(out).any():
+                raise np.linalg.LinAlgError("singular")
         except np.linalg.LinAlgError as error:
             problem = "the product of two eigenvalues of the first matrix is 1"
             remedy = "needed none to be"

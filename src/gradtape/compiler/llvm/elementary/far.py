@@ -59,7 +59,7 @@ def with_far_remainders(
     if not b.module.defines(_NAME):
         b.module.define(_table())
         b.module.define(_function(b.module))
-    rooms = [b.alloca(value.type) for value in (x, r, k)]
+    rooms = [b.spare(value.type, number) for number, value in enumerate((x, r, k))]
     for value, room in zip((x, r, k), rooms, strict=True):
         b.store(value, room)
     numbers = b.const(I64, x.type.lanes), b.const(_F64, near)
