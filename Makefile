@@ -69,7 +69,8 @@ test: $(VENV)/.stamp
 CORE := $(addprefix tests/test_,$(addsuffix .py,tape nested_tapes contexts context_grads transforms \
 	vmap jacobians higher_order custom no_grad captures write setitem into numpy_writes elementwise \
 	large large_copies fusion jit jit_calls jit_arguments jit_dicts jit_transforms jit_writes \
-	compiled_draws entry entry_otherwise lapack scipy_linalg threads switches))
+	compiled_draws entry entry_otherwise lapack scipy_linalg matrix_functions degenerate_second \
+	threads switches))
 
 test-plain: $(VENV)/.stamp
 	GRADTAPE_WITHOUT=all OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 $(CORE) $(ARGS)
@@ -95,7 +96,7 @@ test-oldest: $(OLDEST)/.stamp
 # Peers have what they need to run, not what tests need.
 test-torch: $(PEERS)/.stamp
 	$(PEERS)/bin/python $(PIP_INSTALL) --editable '.[test]'
-	OPENBLAS_NUM_THREADS=1 $(PEERS)/bin/python -m pytest tests/test_torch.py tests/test_optim.py $(ARGS)
+	OPENBLAS_NUM_THREADS=1 $(PEERS)/bin/python -m pytest tests/test_torch.py tests/test_optim.py tests/test_elsewhere.py $(ARGS)
 
 # scikit-learn is not among what the tests need; once it is there, make test runs these, too.
 test-sklearn: $(VENV)/.stamp

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from benchmarks import (
     chain,
     cheap_gradient,
+    compile_growth,
     compiled,
     digits,
     imports,
@@ -35,4 +36,5 @@ BENCHMARKS: dict[str, Benchmark] = {
     "compiled-rows": compiled.run_row_wise,
     "compiled-training": compiled.run_training,
     "compile-time": compiled.run_compile_time,
+    "compile-growth": compile_growth.run,
 }

@@ -29,13 +29,16 @@ class Interrupter:
         self._files = tuple(os.path.join(_HOME, name) for name in files)
         # By id: a frame that is held would hold what Python has dropped.
         self._last: dict[int, str] = {}
+        # Python 3.12 tells of opcodes only if a frame had asked for it before `settrace`.
+        sys._getframe().f_trace_opcodes = True
 
     def __call__(self, frame: FrameType, event: str, _arg: Any) -> Any:
         """The function that `sys.settrace` takes."""
         if not frame.f_code.co_filename.startswith(self._files):
             return None
         frame.f_trace_opcodes = True
-        if event == "opcode":
+        # Without a line, a generator is being closed: Python 3.14 ignores what is raised there.
+        if event == "opcode" and frame.f_lineno is not None:
             if self._last.get(id(frame), "").startswith(_LOOKS_FOR_SIGNALS):
                 self.points += 1
                 if self.points == self._at + 1:

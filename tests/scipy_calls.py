@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy
 from scipy._lib._array_api import SCIPY_ARRAY_API
+
+from builds import SCIPY
 
 SETTING = bool(SCIPY_ARRAY_API)
 ALWAYS, WITH_SETTING, NEVER = "always", "with the setting", "never"
 SINCE_1_18 = "with the setting, since SciPy 1.18"
-IS_1_18 = tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 18)
+IS_1_18 = SCIPY >= (1, 18)
 
 _RNG = np.random.default_rng(7)
 VECTOR = _RNG.uniform(0.2, 0.9, 6)
@@ -173,13 +174,29 @@ LINALG = [
     ),
     *never(
         "linalg",
-        "cholesky cosm det eigh eigvals eigvalsh expm inv logm lu norm pinv polar qr schur signm "
-        "sinm sqrtm svd svdvals tanm",
+        "cosm det eigh eigvals eigvalsh expm inv logm lu norm polar schur signm sinm sqrtm svd "
+        "svdvals tanm",
         plain,
         MATRIX,
         "linalg",
     ),
-    *never("linalg", "solve lstsq", lambda f, x: f(x, like(x, VECTOR[:3])), MATRIX, "linalg"),
+    *never("linalg", "cholesky", plain, MATRIX, "linalg.cholesky(a, upper=True)"),
+    *never("linalg", "qr", plain, MATRIX, "linalg.qr(a, mode='full')"),
+    *never(
+        "linalg",
+        "pinv",
+        plain,
+        MATRIX,
+        "linalg.pinv(a, rtol=max(a.shape[-2:]) * np.finfo(a.dtype).eps)",
+    ),
+    *never("linalg", "solve", lambda f, x: f(x, like(x, VECTOR[:3])), MATRIX, "linalg"),
+    *never(
+        "linalg",
+        "lstsq",
+        lambda f, x: f(x, like(x, VECTOR[:3])),
+        MATRIX,
+        "linalg.lstsq(a, b, cond=np.finfo(a.dtype).eps)",
+    ),
 ]
 
 FFT = [
@@ -323,14 +340,23 @@ OTHERS = [
         "find_minimum",
         lambda f, x: f(lambda y, c: (y - c) ** 2, (0 * x - 1, 0 * x + 0.1, 0 * x + 2), args=(x,)).x,
     ),
-    *needs("differentiate", "derivative", lambda f, x: f(np.exp, x).df, instead="grad"),
-    *needs("differentiate", "jacobian", lambda f, x: f(lambda y: y**3, x).df, instead="jacobian"),
+    *needs(
+        "differentiate",
+        "derivative",
+        lambda f, x: f(np.exp, x).df,
+        instead="grad(lambda x: np.sum(f(x)))(x)",
+    ),
+    *needs(
+        "differentiate", "jacobian", lambda f, x: f(lambda y: y**3, x).df, instead="jacobian(f)(x)"
+    ),
     *never(
         "interpolate",
         "CubicSpline PchipInterpolator make_interp_spline",
         lambda f, x: f(like(x, np.arange(6.0)), x),
     ),
-    *never("interpolate", "interp1d", lambda f, x: f(np.arange(6.0), x), instead="interp"),
+    *never(
+        "interpolate", "interp1d", lambda f, x: f(np.arange(6.0), x), instead="interp(x_new, x, y)"
+    ),
     *always("interpolate", "lagrange", lambda f, x: f(np.arange(6.0), x)(1.5)),
     *needs("cluster.vq", "whiten", plain, ROWS),
     *never("cluster.vq", "vq kmeans", lambda f, x: f(x, x[:2]), ROWS),

@@ -186,3 +186,26 @@ def test_debug_mode_lets_draws_and_changed_arguments_pass():
     w[:] = W[1]
     other = compiled(X)
     assert np.all(one != other)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda array, x: np.copyto(array, x),
+        lambda array, x: np.put(array, [0], x[:1]),
+        lambda array, x: np.add.at(array, [0], x[:1]),
+        lambda array, x: gt.nn.batch_norm(x[:, None], array[:1], array[1:], training=True),
+    ],
+    ids=["copyto", "put", "at", "batch_norm"],
+)
+def test_writes_into_captured_arrays_are_refused(write):
+    """What is written into an array would be written to an input of the trace, and be lost."""
+    array = np.ones(2)
+
+    def function(x):
+        write(array, x)
+        return x
+
+    with pytest.raises(GradtapeError):
+        gt.jit(function)(X)
+    np.testing.assert_array_equal(array, 1.0)

@@ -165,9 +165,38 @@ def test_hessian_of_several_arguments_and_containers():
     np.testing.assert_array_equal(blocks[1]["w"][1]["w"], np.zeros((3, 3)))
 
 
-def test_hessian_needs_a_scalar():
-    with pytest.raises(ShapeError, match="scalar"):
-        gt.hessian(lambda x: x * x)(A[0])
+@pytest.mark.parametrize("shape", [(3,), (1,), (2, 2)])
+def test_hessians_of_each_output(shape, rng):
+    weights = rng.normal(size=(*shape, 2, 2))
+
+    def function(x):
+        return np.einsum("...ij,ij->...", weights, x**3)
+
+    x = rng.normal(size=(2, 2))
+    hessian = gt.hessian(function)(x)
+    assert hessian.shape == (*shape, 2, 2, 2, 2)
+    for index in np.ndindex(*shape):
+        one = gt.hessian(lambda x, index=index: function(x)[index])(x)
+        np.testing.assert_allclose(hessian[index], one, rtol=1e-12)
+    np.testing.assert_allclose(gt.jit(gt.hessian(function))(x), hessian, rtol=1e-12)
+
+
+def test_hessians_of_several_outputs_and_arguments():
+    def function(x, y):
+        return {"product": x * y, "sum": np.sum(x**2)}
+
+    x, y = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    hessian = gt.hessian(function, (0, 1))(x, y)
+    np.testing.assert_allclose(hessian["sum"][0][0], 2 * np.eye(2))
+    diagonal = np.zeros((2, 2, 2))
+    diagonal[[0, 1], [0, 1], [0, 1]] = 1.0
+    np.testing.assert_allclose(hessian["product"][0][1], diagonal)
+    np.testing.assert_allclose(hessian["product"][0][0], np.zeros((2, 2, 2)))
+
+
+def test_hessian_of_complex_results_is_refused():
+    with pytest.raises(DTypeError, match="hessian: came"):
+        gt.hessian(lambda x: 1j * x)(np.ones(2))
 
 
 def test_hvp_of_several_arguments():

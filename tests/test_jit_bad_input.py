@@ -11,6 +11,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.errors import (
+    ArgumentError,
     AxisError,
     ConversionError,
     DTypeError,
@@ -367,3 +368,33 @@ def test_dtypes_that_run_eager_kernels(dtype: Any) -> None:
         for one, other in zip(out, expected, strict=True):
             wide = np.complex128 if np.dtype(dtype).kind == "c" else np.float64
             assert_close(one.astype(wide), np.array(other).astype(wide), 2**30)
+
+
+def test_sparse_matrices_of_scipy_are_told_the_way() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    matrix, x = sparse.csr_array(np.array([[1.0, 2.0], [0.0, 3.0]])), np.array([1.0, 1.0])
+
+    def product(a: Any, x: Any) -> Any:
+        return a @ x
+
+    with pytest.raises(DTypeError, match=r"Pass gt\.sparse\.from_scipy\(a\)"):
+        gt.jit(product)(matrix, x)
+    with pytest.raises(ArgumentError, match=r"pass gt\.sparse\.from_scipy\(a\)"):
+        gt.jit(product, static_argnums=0)(matrix, x)
+    # What is said works.
+    np.testing.assert_array_equal(gt.jit(product)(gt.sparse.from_scipy(matrix), x), [3.0, 3.0])
+    with pytest.raises(ConversionError) as caught:
+        gt.jit(lambda x: matrix @ x)(x)
+    assert "use gt.sparse.matmul(a, t)" in caught.value.__notes__[0]
+    assert "detach" not in caught.value.__notes__[0]
+    np.testing.assert_array_equal(gt.jit(lambda x: gt.sparse.matmul(matrix, x))(x), [3.0, 3.0])
+
+
+def test_what_cannot_be_hashed_is_not_sent_to_static_arguments() -> None:
+    class Table:
+        __hash__ = None  # type: ignore[assignment]
+
+    with pytest.raises(DTypeError, match="a variable from outside"):
+        gt.jit(lambda table, x: x)(Table(), 1.0)
+    with pytest.raises(DTypeError, match="static_argnums"):
+        gt.jit(lambda thing, x: x)(object(), 1.0)

@@ -234,7 +234,7 @@ def test_all_goes_with_the_last_reference(direct: Any) -> None:
         with pytest.raises(gt.errors.DTypeError):
             plain("text")
         plain(X)
-        forms = [form for each in (plain, with_tensor) for form in each._forms.values()]
+        forms = [form for each in (plain, with_tensor) for form in each._forms]
         return [weakref.ref(each) for each in (captured, tensor, function, plain, *forms)]
 
     gc.collect()
@@ -254,7 +254,7 @@ def test_forms_that_are_dropped_take_their_entry_with_them(
     compiled = gt.jit(lambda x: x * 3.0)
     for n in (3, 4, 5):
         compiled(np.ones(n))
-    died = weakref.ref(next(iter(compiled._forms.values())))
+    died = weakref.ref(next(iter(compiled._forms)))
     call = weakref.ref(compiled.__call__)
     assert_close(compiled(V), V * 3.0)
     assert (died(), call()) == (None, None)
@@ -270,7 +270,7 @@ def test_references_do_not_grow(direct: Any) -> None:
         compiled(x=x)
 
     act()
-    watched = [outside, x, y, compiled, *compiled._forms.values(), compiled._otherwise]
+    watched = [outside, x, y, compiled, *compiled._forms, compiled._otherwise]
     before = list(map(sys.getrefcount, watched))
     for _ in range(50):
         act()

@@ -18,7 +18,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
 
 # In order; a module imports from earlier layers, and from its own as long as there is no cycle.
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "config", "dtypes", "tree", "typing"}),
+    frozenset({"errors", "config", "dtypes", "locks", "tree", "typing"}),
     frozenset({"backends"}),
     frozenset({"core"}),
     frozenset({"ops"}),

@@ -14,7 +14,8 @@ import scipy.sparse
 import scipy.stats
 
 import gradtape as gt
-from gradtape.core.spellings import DISTRIBUTIONS, NAMES
+from builds import SCIPY
+from gradtape.core.elsewhere import DISTRIBUTIONS, NAMES
 from gradtape.errors import MissingNameError, UnsupportedError
 
 EVERY = ("fft", "linalg", "ndimage", "nn", "random", "signal", "sparse", "special", "stats")
@@ -91,7 +92,8 @@ def test_methods_of_distributions(name: str) -> None:
             with pytest.raises(AttributeError, match=re.escape(DISTRIBUTIONS[name])) as caught:
                 getattr(ours, name)
             assert str(caught.value).startswith("gt.stats.")
-    assert asked
+    # SciPy has no marginals before 1.16.
+    assert asked or (name == "marginal" and SCIPY < (1, 16))
 
 
 def test_sums_of_sparse_matrices_by_numpy() -> None:

@@ -67,7 +67,7 @@ def test_options_travel():
     compiled = gt.jit(there.loss, static_argnums=1, debug=True)
     again = pickle.loads(pickle.dumps(compiled))
     assert again(X, 2.0) == compiled(X, 2.0)
-    assert again.made_by()[1][1:] == compiled.made_by()[1][1:] == ((1,), ("scale",), True)
+    assert again.made_by()[1][1:] == compiled.made_by()[1][1:] == ((1,), ("scale",), False, True)
     by_scale = gt.grad(there.loss, 1, has_aux=False)
     assert pickle.loads(pickle.dumps(by_scale))(X, 2.0) == np.sum(np.sin(X))
     mapped = gt.vmap(there.loss, in_axes=(0, None), out_axes=0)

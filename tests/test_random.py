@@ -10,6 +10,7 @@ from scipy import stats
 
 import gradtape as gt
 from gradtape.errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError
+from gradtape.ops.generator import Words
 from gradtape.ops.random import random_normal, random_uniform
 from gradtape.ops.random_discrete import random_permutation
 from gradtape.random import Generator
@@ -330,3 +331,14 @@ def test_modes_see_draws():
 def test_bad_arguments(draw, error, match):
     with pytest.raises(error, match=match):
         draw()
+
+
+def test_draws_in_the_middle_of_a_draw() -> None:
+    # As a signal handler may do.
+    whole = Words((1, 2), 8)(12)
+    draw = Words((1, 2), 8)
+    parts = [draw(5)]
+    other = Words((3, 4), 0)(7)
+    parts.append(draw(7))
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+    np.testing.assert_array_equal(other, Words((3, 4), 0)(7))

@@ -12,6 +12,7 @@ import pytest
 import scipy.signal
 
 import gradtape as gt
+from builds import needs_scipy_1_17
 from gradtape.errors import ArgumentError, DTypeError
 
 RNG = np.random.default_rng(0)
@@ -178,6 +179,19 @@ for theirs, ours in pairs:
 """
 
 
+@needs_scipy_1_17
 def test_scipy_itself_on_tensors_with_its_array_api() -> None:
     environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
     subprocess.run([sys.executable, "-c", WITH_ARRAY_API], check=True, env=environment)
+
+
+def test_filters_need_a_first_coefficient() -> None:
+    b, a, x = np.array([1.0, 2.0]), np.array([0.0, 1.0]), np.ones(20)
+    for name in ("lfilter", "filtfilt"):
+        theirs, ours = getattr(scipy.signal, name), getattr(gt.signal, name)
+        with pytest.raises(ValueError, match=r"0|zero"):
+            theirs(b, a, x)
+        with pytest.raises(ArgumentError, match=rf"{name}: came a\[0\] = 0"):
+            ours(b, a, x)
+        with pytest.raises(ArgumentError, match=rf"{name}: came a\[0\] = 0"):
+            gt.grad(lambda a, f=ours: gt.sum(f(b, a, x)))(a)

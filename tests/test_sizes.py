@@ -1,6 +1,7 @@
 """Functions stay short enough to be read in one go, and the package within a budget of lines."""
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ FOLDERS = ("src/gradtape", "tests")
 MAX_FUNCTION = 60
 # Lines of code in `src`, without docstrings, comments, blank lines and imports. Raise it in a
 # commit that says what the lines are for.
-BUDGET = 44_500
+BUDGET = 47_000
 
 # "path::Class.function" -> why it is better long than split.
 ALLOWED: dict[str, str] = {
@@ -71,6 +72,7 @@ def test_package_budget():
     assert BUDGET - 3000 < total <= BUDGET, "raise (or lower) BUDGET, and say why in the commit"
 
 
+@functools.cache
 def all_too_long() -> dict[str, int]:
     paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
     assert paths, "no files were found, so nothing would be checked"

@@ -240,3 +240,16 @@ def test_bfloat16_has_nan_last(tensor: bool) -> None:
         assert got.dtype == (np.intp if function is gt.argsort else gt.bfloat16)
         got = got.numpy() if tensor else np.asarray(got)
         np.testing.assert_array_equal(got.astype(np.float64), values)
+
+
+def test_orders_of_one_number() -> None:
+    number = np.array(3.0)
+    for function, args in ((np.argsort, ()), (np.argpartition, (0,))):
+        for axis in (-1, 0, None):
+            got: Any = function(gt.tensor(number), *args, axis=axis)
+            expected = function(number, *args, axis=axis)
+            np.testing.assert_array_equal(got.numpy(), expected, strict=True)
+        with pytest.raises(ValueError, match="axis"):
+            function(gt.tensor(number), *args, axis=1)
+    with pytest.raises(ValueError, match="axis"):
+        np.sort(gt.tensor(number))

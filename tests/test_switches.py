@@ -49,7 +49,7 @@ def run():
     }
     used = {
         "kernels": registry.kernels is not None,
-        "copies": any(module._library.cache_info().currsize for module in (copies, layouts)),
+        "copies": any(module._driver.made for module in (copies, layouts)),
         "pool": threads() > before,
         "entry": type(f.__call__).__name__ == "builtin_function_or_method",
         "products": not product.explain(M / 50, M / 70).eager,

@@ -328,14 +328,13 @@ def test_integer_arguments_are_refused(argument):
     ("function", "error", "match"),
     [
         (lambda x: x * X, ShapeError, r"\(3,\).*gt.jacobian"),
-        (lambda x: x.reshape(1), ShapeError, r"\(1,\).*scalar"),
         (lambda x: (x, x), ShapeError, "2 values.*has_aux"),
         (lambda x: None, ShapeError, "0 values"),
         (lambda x: x * 1j, DTypeError, "complex128.*gt.vjp"),
         (lambda x: x > 0, DTypeError, "bool"),
         (lambda x: 1, DTypeError, "int64"),
     ],
-    ids=["vector", "one element", "pair", "nothing", "complex", "bool", "int"],
+    ids=["vector", "pair", "nothing", "complex", "bool", "int"],
 )
 def test_outputs_that_have_no_gradient(function, error, match):
     with pytest.raises(error, match=match):
@@ -374,3 +373,20 @@ def test_our_error_inside_numpys_comes_out_as_ours():
 def test_primals_and_tangents_come_in_tuples(transform):
     with pytest.raises(ArgumentError, match="tuple"):
         transform(np.sin, np.ones(2), np.ones(2))
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1)])
+def test_gradients_of_results_of_one_element(shape):
+    def function(x):
+        return np.sum(x**2).reshape(shape)
+
+    x = np.array([1.0, 2.0])
+    np.testing.assert_array_equal(gt.grad(function)(x), 2 * x)
+    value, gradient = gt.value_and_grad(function)(x)
+    np.testing.assert_array_equal(value, np.full(shape, 5.0))
+    np.testing.assert_array_equal(gradient, 2 * x)
+    np.testing.assert_array_equal(gt.jit(gt.grad(function))(x), 2 * x)
+    np.testing.assert_array_equal(gt.grad(lambda a, b: function(a * b), (0, 1))(x, x)[1], 2 * x**3)
+    np.testing.assert_array_equal(gt.vmap(gt.grad(function))(x[None])[0], 2 * x)
+    with pytest.raises(gt.errors.ShapeError, match=r"returned shape \(2, 1\); needed a scalar"):
+        gt.grad(lambda x: x[:, None])(x)

@@ -10,6 +10,7 @@ import pytest
 import scipy.stats
 
 import gradtape as gt
+from builds import SCIPY
 
 RNG = np.random.default_rng(3)
 
@@ -52,7 +53,7 @@ def test_an_exponential_that_is_too_large_is_infinite() -> None:
 @pytest.mark.parametrize("ord", [1, 2, math.inf])
 @pytest.mark.parametrize("shape", [(2, 0), (0, 2), (0, 0)])
 def test_norms_of_empty_matrices(ord: Any, shape: tuple[int, int]) -> None:
-    assert gt.linalg.norm(np.zeros(shape), ord) == np.linalg.norm(np.zeros(shape), ord) == 0.0
+    assert gt.linalg.norm(np.zeros(shape), ord) == 0.0  # as NumPy's, which used to refuse them
 
 
 # ---- distributions ------------------------------------------------------------------------------
@@ -87,6 +88,8 @@ EDGES: list[tuple[str, str, list[float], tuple[float, ...]]] = [
     ("name", "method", "points", "shapes"), EDGES, ids=lambda value: str(value)[:20]
 )
 def test_distributions_at_edges(name: str, method: str, points: Any, shapes: Any) -> None:
+    if name == "t" and method in ("ppf", "isf") and SCIPY < (1, 17):
+        pytest.skip("SciPy's stdtrit had no value at the ends")
     x = np.array(points)
     expected = getattr(getattr(scipy.stats, name), method)(x, *shapes)
     function = getattr(getattr(gt.stats, name), method)

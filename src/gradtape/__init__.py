@@ -1,6 +1,5 @@
 """gradtape: automatic differentiation for people who write NumPy."""
 
-import importlib
 from typing import TYPE_CHECKING
 
 from numpy import e as e, inf as inf, nan as nan, newaxis as newaxis, pi as pi
@@ -44,6 +43,7 @@ from gradtape.core.state import (
 from gradtape.core.tensor import Tensor as Tensor
 from gradtape.dtypes import *  # noqa: F403 - they are a list of names
 from gradtape.errors import GradtapeError as GradtapeError
+from gradtape.locks import load as _load
 from gradtape.ops.activation import (
     elu as elu,
     gelu as gelu,
@@ -377,7 +377,7 @@ def _kernels() -> object:
     """What computes elementwise ops on large arrays: the compiler, loaded when there is one."""
     if not _config.uses("kernels"):
         return None
-    return importlib.import_module("gradtape.compiler.large").Kernels()
+    return _load("gradtape.compiler.large").Kernels()
 
 
 _registry.provider = _kernels
@@ -385,9 +385,9 @@ _registry.provider = _kernels
 
 def __getattr__(name: str) -> object:
     if name in _NAMESPACES:
-        return importlib.import_module(f"gradtape.{name}")
+        return _load(f"gradtape.{name}")
     if not name.startswith("_"):
-        module = importlib.import_module(_LAZY.get(name, "gradtape.ops.arrays"))
+        module = _load(_LAZY.get(name, "gradtape.ops.arrays"))
         if hasattr(module, name):
             # Found here from now on, without a detour.
             return globals().setdefault(name, _door(getattr(module, name), __name__))
@@ -395,6 +395,6 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    arrays = importlib.import_module("gradtape.ops.arrays")
+    arrays = _load("gradtape.ops.arrays")
     found = {*globals(), *_LAZY, *_NAMESPACES, *arrays.__all__}
-    return sorted(found - {"TYPE_CHECKING", "importlib"})
+    return sorted(found - {"TYPE_CHECKING"})

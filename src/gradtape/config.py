@@ -8,6 +8,9 @@ from pathlib import Path
 from gradtape.errors import ArgumentError
 
 _OFF = {"0", "off", "false", "no"}
+# Twice what ten ops on a million elements, forward and backward, have at a time.
+_KEEP_MB = 128
+_MOST_MB = 1 << 24
 
 # What can be left out, because NumPy, SciPy or Python can do it as well.
 PIECES = ("copies", "entry", "kernels", "lapack", "pool", "products")
@@ -37,6 +40,28 @@ def uses(piece: str) -> bool:
             f"{', '.join(PIECES)}, or all; try GRADTAPE_WITHOUT={PIECES[0]},{PIECES[1]}"
         )
     return without.isdisjoint((piece, "all"))
+
+
+def kept_bytes() -> int:
+    """How much memory of temporaries and large results to keep for the next call, in bytes.
+
+    `GRADTAPE_KEEP_MB` says how many megabytes; 0 keeps nothing.
+
+    Raises:
+        ArgumentError: It is no such number.
+    """
+    text = os.environ.get("GRADTAPE_KEEP_MB", "").strip()
+    if text and not text.isdecimal():
+        raise ArgumentError(
+            f"GRADTAPE_KEEP_MB: got {text!r}; expected a whole number of megabytes, 0 or more; "
+            f"try {_KEEP_MB}, which is what is kept without it"
+        )
+    return min(int(text or _KEEP_MB), _MOST_MB) << 20
+
+
+def huge_pages() -> bool:
+    """Whether to ask for huge pages, as NumPy does unless `NUMPY_MADVISE_HUGEPAGE=0`."""
+    return os.environ.get("NUMPY_MADVISE_HUGEPAGE", "").strip() != "0"
 
 
 def cache_directory() -> Path | None:

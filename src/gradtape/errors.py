@@ -39,6 +39,14 @@ class ArgumentError(GradtapeError, ValueError):
     """An argument with a value that has no meaning here: `gt.linspace(0, 1, -3)`."""
 
 
+class IntegerOverflowError(GradtapeError, OverflowError):
+    """A Python integer that does not fit into 64 bits in a compiled function: `n * n`."""
+
+
+class DivisionByZeroError(GradtapeError, ZeroDivisionError):
+    """A Python integer divided by 0 in a compiled function: `n // 0`."""
+
+
 class MissingNameError(GradtapeError, AttributeError):
     """A name that gradtape does not have, or calls otherwise: `gt.cat`; the text says how."""
 
@@ -100,3 +108,7 @@ class FrozenRandomWarning(GradtapeWarning):
 
     Draw with `gt.random`, or pass the numbers as an argument.
     """
+
+
+class UnrolledLoopWarning(GradtapeWarning):
+    """A Python loop in a compiled function became thousands of operations, one after the other."""

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.locks import load, once
+
 # An optree.PyTreeSpec, or SINGLE.
 Structure = Any
 
@@ -32,11 +34,10 @@ _ARRAYS_HAVE = "__array_ufunc__"
 NAMESPACE = "gradtape"
 
 
+@once
 def loaded() -> Any:
     """The module optree."""
-    import optree
-
-    return optree
+    return load("optree")
 
 
 def register(

@@ -136,7 +136,7 @@ HERMITIAN = [
         ops=["eigh"],
         rtol=4096,
         dtypes=ALL,
-        raises=[Raises((A, -np.eye(3)), LinAlgError, "cholesky: came.*definite")],
+        raises=[Raises((A, -np.eye(3)), LinAlgError, "eigh: came.*definite")],
     ),
     OpCase(
         generalised_eigh,

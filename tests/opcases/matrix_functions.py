@@ -137,7 +137,7 @@ POWERS = [
         torch="linalg.matrix_power",
         raises=[
             Raises((SMALL, 0.5), ArgumentError, "matrix_power: came n=0.5.*fractional"),
-            Raises((SINGULAR, -2), LinAlgError, "inv: came.*Singular"),
+            Raises((SINGULAR, -2), LinAlgError, "matrix_power: came.*Singular"),
         ],
     ),
     of(linalg.matrix_power, np.linalg.matrix_power, A, -2, ops=["inv"], label="negative"),

@@ -23,7 +23,7 @@ JOINED = [
         {"axis": 0},
         ops=("concatenate",),
         label="axis",
-        raises=[Raises((M, V), ShapeError, "concatenate: came", {"axis": 0})],
+        raises=[Raises((M, V), ShapeError, "append: came", {"axis": 0})],
     ),
     OpCase(
         gt.block,

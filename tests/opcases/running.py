@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -91,8 +92,22 @@ EXTREMES = [
 ]
 
 
+def before_numpy_2_1(op: str) -> Callable[..., Any]:
+    """What `np.cumulative_sum` and `np.cumulative_prod` do, for a NumPy that has neither."""
+
+    def ref(x: Any, *, axis: int = 0, include_initial: bool = False, **options: Any) -> Any:
+        out = getattr(np, op)(x, axis, **options)
+        if not include_initial:
+            return out
+        first = np.take(out, [0], axis) * 0 + (op == "cumprod")
+        return np.concatenate([first, out], axis)
+
+    return ref
+
+
 def from_initial(name: str, op: str) -> list[OpCase]:
-    function, ref = getattr(gt, name), getattr(np, name)
+    function = getattr(gt, name)
+    ref = getattr(np, name) if hasattr(np, name) else before_numpy_2_1(op)
     return [
         OpCase(
             function,

@@ -251,7 +251,7 @@ EIGEN = [
         raises=[
             NOT_SQUARE,
             Raises((DEFECTIVE,), LinAlgError, "eig: came.*depend on each other.*left"),
-            Raises((A, np.zeros((3, 3))), LinAlgError, "solve: came.*Singular"),
+            Raises((A, np.zeros((3, 3))), LinAlgError, "eig: came.*Singular"),
             Raises((A, np.eye(2)), ShapeError, "eig: came shapes.*one size"),
         ],
     ),

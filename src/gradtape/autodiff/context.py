@@ -16,6 +16,7 @@ from gradtape.core.state import CONTEXT_LEVEL, current, current_context
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import walk
 from gradtape.errors import ContextError, TapeError
+from gradtape.locks import guard
 
 
 @public()
@@ -78,13 +79,18 @@ def _accumulate(leaf: Leaf, ct: Any, segment: Segment | None) -> None:
         new = Tensor(ct)
     else:
         new = ct.fresh() if isinstance(ct, Tensor) else Tensor(array_module(ct).asarray(ct))
-    with leaf.lock:
+    while True:
         old = leaf.grad
-        if old is not None:
-            if old.record is not None and old.record.segment is not segment:
-                old = old.detach()
-            new = old + new
-        leaf.grad = new
+        if old is None:
+            total = new
+        elif old.record is None or old.record.segment is segment:
+            total = old + new
+        else:
+            total = old.detach() + new
+        with guard:
+            if leaf.grad is old:  # or another thread has added something meanwhile
+                leaf.grad = total
+                return
 
 
 def _on_active_tape(target: Any) -> tuple[Tensor, Node]:

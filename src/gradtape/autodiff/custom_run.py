@@ -148,7 +148,7 @@ class Run:
                 self._check_shape(ct, value, "vjp rule returned a cotangent", "argument")
         return cts
 
-    def _per_argument(self, returned: Any, args: Sequence[Any]) -> Sequence[Any]:
+    def _per_argument(self, returned: Any, args: Sequence[Any]) -> Any:
         """One cotangent per argument.
 
         Those of what is static may have been left out, and parameters of the rule that are no

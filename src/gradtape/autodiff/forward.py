@@ -8,6 +8,7 @@ import numpy as np
 
 from gradtape.backends import array_module
 from gradtape.core.aval import Abstract
+from gradtape.core.blame import blame
 from gradtape.core.call import dispatch, is_differentiable
 from gradtape.core.narrow import computes_wide, widened
 from gradtape.core.nested import Nested, unshell
@@ -16,7 +17,7 @@ from gradtape.core.record import Level, Node
 from gradtape.core.state import next_level
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.core.walk import fit
-from gradtape.errors import NotDifferentiableError
+from gradtape.errors import GradtapeError, NotDifferentiableError
 
 
 class Tangent(Node):
@@ -57,11 +58,15 @@ class ForwardLevel(Level):
             if not op.tracked:
                 return out
             raise NotDifferentiableError(f"{op.name}: has no forward-mode derivative")
-        with np.errstate(all="ignore"):
-            if computes_wide(op, tangents):
-                tangent = op.jvp(widened(tangents), widened(out), *widened(primals), **params)
-            else:
-                tangent = op.jvp(tangents, out, *primals, **params)
+        try:
+            with np.errstate(all="ignore"):
+                if computes_wide(op, tangents):
+                    tangent = op.jvp(widened(tangents), widened(out), *widened(primals), **params)
+                else:
+                    tangent = op.jvp(tangents, out, *primals, **params)
+        except GradtapeError as error:
+            blame(op, error)
+            raise
         if op.outputs == 1:
             return self._pair(out, tangent)
         tangent = (None,) * len(out) if tangent is None else tangent

@@ -18,7 +18,7 @@ from gradtape.autodiff.arguments import (
     selected,
 )
 from gradtape.autodiff.holomorphic import check_complex, holomorphic_only
-from gradtape.autodiff.reverse import Pullback, grad, record
+from gradtape.autodiff.reverse import Pullback, grad, of_run, record
 from gradtape.autodiff.transforms import jvp, vmap
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.define import functions
@@ -233,27 +233,38 @@ def _jacobian(function: Any, argnums: Any, holomorphic: bool) -> Transformed:
 def hessian(
     function: Callable[..., Any], argnums: Argnums = 0, *, holomorphic: bool = False
 ) -> Callable[..., Any]:
-    """Return a function that computes the matrix of second derivatives of a scalar function.
+    """Return a function that computes the matrix of second derivatives, of each output.
 
     Args:
-        function: What to differentiate; returns a scalar.
+        function: What to differentiate; arrays or nested containers out.
         argnums: Which positional argument(s) to differentiate with respect to.
         holomorphic: Whether the function is complex-differentiable; see `gt.grad`.
 
     Returns:
-        A function of the same arguments; for an argument of shape `a` the Hessian has shape
-        `a + a`.
+        A function of the same arguments; for an output of shape `s`, which is `()` for a scalar
+        function, and an argument of shape `a` the Hessian has shape `s + a + a`.
 
     >>> gt.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
     array([[4., 2.],
            [2., 0.]])
+    >>> gt.hessian(lambda x: x**3)(np.array([1.0, 2.0])).shape
+    (2, 2, 2)
     """
     return _hessian(function, argnums, holomorphic)
 
 
 def _hessian(function: Any, argnums: Any, holomorphic: bool) -> Transformed:
     function, argnums = function_and_argnums(function, argnums, "hessian")
-    gradient = grad(function, argnums, holomorphic=holomorphic)
+
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        chosen = selected(argnums, len(args), "hessian")
+        run = record(function, args, kwargs, chosen, "hessian")
+        single = isinstance(argnums, int)
+        if len(run.outs) == 1 and aval_of(run.outs[0]).shape == ():
+            return of_run(run, single, False, holomorphic)[1]
+        _check_kind("hessian", run.outs, holomorphic)
+        return _rows(run, single, holomorphic)
+
     forward = jacfwd(gradient, argnums, holomorphic=holomorphic)
     reverse = jacrev(gradient, argnums, holomorphic=holomorphic)
 

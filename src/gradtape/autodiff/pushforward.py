@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.blame import blame
 from gradtape.core.narrow import computes_wide, widened
 from gradtape.core.record import (
     Binary,
@@ -21,7 +22,7 @@ from gradtape.core.record import (
     parents_of,
 )
 from gradtape.core.walk import fit
-from gradtape.errors import NotDifferentiableError
+from gradtape.errors import GradtapeError, NotDifferentiableError
 
 
 def push(tangents: dict[Node, Any], target: Node, aval: Aval) -> Any:
@@ -33,7 +34,11 @@ def push(tangents: dict[Node, Any], target: Node, aval: Aval) -> Any:
     tangents = dict(tangents)
     with np.errstate(all="ignore"):
         for record in _between(set(tangents), target):
-            tangent = _push_one(record, tangents)
+            try:
+                tangent = _push_one(record, tangents)
+            except GradtapeError as error:
+                blame(record, error)
+                raise
             if tangent is not None:
                 tangents[record] = tangent
     result = tangents.get(target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -85,7 +86,7 @@ class Pullback:
         return tree.unflatten(self._out_structure, leaves)
 
     def scalar(self, *, holomorphic: bool = False) -> Tensor | Any:
-        """The only output, which must be a scalar: real, or complex if that was announced."""
+        """The only output, of one element: real, or complex if that was announced."""
         if len(self.outs) != 1:
             raise ShapeError(
                 f"{self._name}: the function returned {len(self.outs)} values; needed one "
@@ -93,7 +94,7 @@ class Pullback:
             )
         out = self.outs[0]
         aval = aval_of(out)
-        if aval.shape != ():
+        if math.prod(aval.shape) != 1:
             raise ShapeError(
                 f"{self._name}: the function returned shape {aval.shape}; needed a scalar. "
                 "Reduce it (np.sum), or use gt.jacobian or gt.vjp"
@@ -220,7 +221,7 @@ def value_and_grad(
     """Return a function that computes the value and the gradient of a scalar function.
 
     Args:
-        function: What to differentiate; returns a scalar.
+        function: What to differentiate; returns a scalar, or an array of one element.
         argnums: Which positional argument(s) to differentiate with respect to. One number gives
             one gradient, a sequence a tuple of them.
         has_aux: Whether the function returns `(value, aux)`.
@@ -233,7 +234,7 @@ def value_and_grad(
     Raises:
         ArgumentError: It is no function, or `argnums` are not positions of arguments.
         DTypeError: An argument to be differentiated is not floating or complex.
-        ShapeError: The function did not return a scalar.
+        ShapeError: The function did not return one number.
 
     >>> gt.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     (np.float64(5.0), array([2., 4.]))
@@ -261,12 +262,12 @@ def _evaluation(
                 return _of_array(function, args, kwargs, argnums)
         chosen = selected(argnums, len(args), "grad")
         run = record(function, args, kwargs, chosen, "grad", has_aux=has_aux)
-        return _of_run(run, isinstance(argnums, int), has_aux, holomorphic)
+        return of_run(run, isinstance(argnums, int), has_aux, holomorphic)
 
     return evaluate
 
 
-def _of_run(run: Pullback, single: bool, has_aux: bool, holomorphic: bool) -> Any:
+def of_run(run: Pullback, single: bool, has_aux: bool, holomorphic: bool) -> Any:
     """Value and gradient of a recorded run."""
     out = run.scalar(holomorphic=holomorphic)
     one = ones_like(out)
@@ -294,7 +295,7 @@ def _of_array(
             if type(found) is ndarray:
                 return value[()], found
     pullback = Pullback("grad", segment, [args[n]], [node], [tree.SINGLE], out, False)
-    return _of_run(pullback, single=True, has_aux=False, holomorphic=False)
+    return of_run(pullback, single=True, has_aux=False, holomorphic=False)
 
 
 def grad(
@@ -307,7 +308,8 @@ def grad(
     """Return a function that computes the gradient of a scalar function.
 
     Args:
-        function: What to differentiate; returns a scalar. Plain NumPy code will do.
+        function: What to differentiate; returns a scalar, or an array of one element. Plain NumPy
+            code will do.
         argnums: Which positional argument(s) to differentiate with respect to. One number gives
             one gradient, a sequence a tuple of them.
         has_aux: Whether the function returns `(value, aux)`; then `(gradient, aux)` is returned.
@@ -322,7 +324,7 @@ def grad(
     Raises:
         ArgumentError: It is no function, or `argnums` are not positions of arguments.
         DTypeError: An argument to be differentiated is not floating or complex.
-        ShapeError: The function did not return a scalar.
+        ShapeError: The function did not return one number.
         NotDifferentiableError: With `holomorphic`, the function is not.
 
     >>> gt.grad(lambda x: np.sum(np.sin(x)))(np.zeros(2))

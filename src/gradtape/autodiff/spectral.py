@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.autodiff.transforms import jvp
+from gradtape.core.in_float32 import in_float32
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
 from gradtape.ops.cast import stop_gradient
@@ -27,6 +28,7 @@ from gradtape.ops.shape import broadcast_to
 from gradtape.typing import Array, ArrayLike
 
 
+@in_float32
 def hermitian_function(
     a: ArrayLike, function: Callable[[Any], Any], /, *, lower: bool = True
 ) -> Array:
@@ -59,6 +61,7 @@ def hermitian_function(
     return derivative(matrix, jets=_jets(function, "hermitian_function"))
 
 
+@in_float32
 def singular_function(a: ArrayLike, function: Callable[[Any], Any], /) -> Array:
     """`u @ diag(f(s)) @ vh` of the singular values of a matrix, or of each in a stack.
 

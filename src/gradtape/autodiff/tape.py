@@ -158,9 +158,9 @@ class GradientTape:
             ShapeError: The source is not a scalar and no tangent was given.
         """
         self._check_use("forward_gradient")
-        origin, start = self._on_tape(source, "source")
-        end, node = self._on_tape(target, "target")
-        _check_order(start, [node])
+        origin, start = self._on_tape(source, "source", "forward_gradient")
+        end, node = self._on_tape(target, "target", "forward_gradient")
+        _check_order(start, [node], "forward_gradient")
         if tangent is None:
             if source.shape != ():
                 raise ShapeError(
@@ -198,7 +198,7 @@ class GradientTape:
         if self._segment is not None and self._segment.walkable:
             release.end((self._segment,), self._segment.label)
 
-    def _on_tape(self, tensor: Any, what: str) -> tuple[Tensor, Node]:
+    def _on_tape(self, tensor: Any, what: str, asked: str = "gradient") -> tuple[Tensor, Node]:
         """The part of a tensor that is of this tape's level; levels above it are passed by."""
         inner = tensor
         while isinstance(inner, Tensor):
@@ -211,14 +211,14 @@ class GradientTape:
             if what == "source"
             else "compute it from watched tensors, before the `with` block ends"
         )
-        raise TapeError(f"gradient: the {what} is not on this tape; {advice}")
+        raise TapeError(f"{asked}: the {what} is not on this tape; {advice}")
 
 
-def _check_order(source: Node, targets: list[Node]) -> None:
+def _check_order(source: Node, targets: list[Node], asked: str = "gradient") -> None:
     """Raise for a source that was made after every target: most likely they were swapped."""
     if all(source.sequence > target.sequence for target in targets):
         raise TapeError(
-            "gradient: the source was computed after the target and cannot influence it; the "
+            f"{asked}: the source was computed after the target and cannot influence it; the "
             "order is gradient(targets, sources) and forward_gradient(source, target)"
         )
 

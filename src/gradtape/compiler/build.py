@@ -25,7 +25,6 @@ from gradtape.compiler.pull import (
     load,
     place,
     reduced_element,
-    reshaped_index,
 )
 from gradtape.core.lowering import Reduction
 from gradtape.core.scalar import Scalar
@@ -130,12 +129,12 @@ class _Build:
             if member.kind == "reduction":
                 return self._accumulators[value].value
             if member.kind == "outer" or member.level == level:
-                if shape == value.shape:
+                if index is member.place and inside is None and shape == value.shape:
                     return None
-                # Asked for under another shape: computed at its own.
-                return self._puller(level, outer).element(
-                    value, reshaped_index(index, shape, value.shape), inside
-                )
+                # Whoever asks, and under whatever shape and guard: it is computed once, at its
+                # place. Computing it anew for each guard doubles what is written with every step
+                # of a chain of assignments to parts.
+                return self._puller(level, outer).element(value, member.place)
             if value in self._buffers:
                 return load(self._buffers[value], shape, index, inside, weak=value.aval.weak)
             return Scalar("load", (), value.dtype, extra=self._scratch_place(value))

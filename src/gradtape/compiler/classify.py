@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradtape import config
 from gradtape.compiler.kernel import walk
@@ -63,17 +63,31 @@ def _contraction_obstacle(node: Node) -> str | None:
     return None if config.uses("products") else "matrix products are switched off"
 
 
-def sample(node: Node) -> Scalar:
-    """The expression of one element of a node's result, from arguments standing for operands."""
+class Sample(NamedTuple):
+    """One element of a node's result, from arguments standing for elements of operands.
+
+    Attributes:
+        expression: What computes it.
+        reads: How many elements of each operand it reads.
+    """
+
+    expression: Scalar
+    reads: tuple[int, ...]
+
+
+def sample(node: Node) -> Sample:
+    """An element of a node that is lowered by `Pointwise` or `Elements`."""
     lowering = node.op.lower
     if isinstance(lowering, Pointwise):
         arguments = (_argument(operand) for operand in node.operands)
         made = scalar(lowering.expression(*arguments, **node.params))
+        reads = (1,) * len(node.operands)
     else:
         assert isinstance(lowering, Elements)
-        point = _point(len(node.outputs[0].shape))
-        made = scalar(lowering.expression(point, *_readers(node), **node.params))
-    return convert(made, node.outputs[0].dtype)
+        point, readers = _point(len(node.outputs[0].shape)), _readers(node)
+        made = scalar(lowering.expression(point, *readers, **node.params))
+        reads = tuple(reader.count for reader in readers)
+    return Sample(convert(made, node.outputs[0].dtype), reads)
 
 
 def _point(ndim: int) -> tuple[Scalar, ...]:
@@ -94,23 +108,41 @@ class _SampleReader:
     def __init__(self, operand: Operand) -> None:
         self.aval: Aval = operand.aval
         self.shape, self.dtype = operand.shape, operand.dtype
+        self.count = 0
         self._argument = _argument(operand)
 
     def __call__(self, *_index: Any, inside: Any = None) -> Scalar:
+        self.count += 1
         return self._argument
 
     def check(self, value: Scalar, holds: Scalar, message: str, given: Scalar) -> Scalar:
         return check(value, holds, message, given)
 
 
-def cost(node: Node) -> int:
-    """Rough number of instructions for one element, without those of its operands."""
-    lowering = node.op.lower
-    if isinstance(lowering, Relabel):
-        return 0
-    if isinstance(lowering, Pointwise | Elements):
-        return cost_of(walk(sample(node), set()))
-    return 1
+class Cost(NamedTuple):
+    """What one element of a node takes, without what its operands take.
+
+    Attributes:
+        instructions: Roughly how many.
+        parts: How many parts the expression has.
+        reads: How many elements of each operand are read.
+    """
+
+    instructions: int
+    parts: int
+    reads: tuple[int, ...]
+
+
+def cost(node: Node) -> Cost:
+    """What one element of a node takes."""
+    once = (1,) * len(node.operands)
+    if isinstance(node.op.lower, Relabel):
+        return Cost(0, 0, once)
+    if isinstance(node.op.lower, Pointwise | Elements):
+        expression, reads = sample(node)
+        parts = list(walk(expression, set()))
+        return Cost(cost_of(parts), len(parts), reads)
+    return Cost(1, 1, once)
 
 
 def cost_of(parts: Iterable[Scalar]) -> int:

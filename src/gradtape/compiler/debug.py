@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.compiler.classify import sample
-from gradtape.compiler.explain import nodes_of_group, steps_of_groups
+from gradtape.compiler.explain import node_order, nodes_of_group, steps_of_groups
 from gradtape.compiler.kernel import walk
 from gradtape.compiler.llvm.builder import Module
 from gradtape.compiler.llvm.link import Library, host
@@ -135,8 +135,9 @@ class _Twin:
         fusion = function.native.fusion
         self._graph = fusion.graph
         self._pieces: list[_Piece] = []
+        order = node_order(fusion.graph)
         for group, steps in steps_of_groups(function.native):
-            nodes = nodes_of_group(fusion, group)
+            nodes = nodes_of_group(fusion, group, order)
             stored = [value for value in group.members if value in fusion.stored]
             ops = ", ".join(dict.fromkeys(node.op.name for node in nodes))
             name = f"{steps[0].name} ({ops})"
@@ -403,5 +404,5 @@ def _array(operand: Any, values: Arrays) -> Any:
 
 def _rounding_instructions(node: Node) -> list[str]:
     """The instructions that round, in the expression of an element."""
-    parts = walk(sample(node), set())
+    parts = walk(sample(node).expression, set())
     return [part.name for part in parts if part.dtype.kind == "f" and part.name not in _EXACT]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gradtape.compiler.classify import cost_of
@@ -18,9 +18,10 @@ from gradtape.compiler.fuse import Fusion, Group
 from gradtape.compiler.kernel import Accumulate, Buffer, Kernel, Statement, Store, walk
 from gradtape.compiler.listing import listing
 from gradtape.compiler.llvm.link import assembly
-from gradtape.compiler.native import Native, Step
+from gradtape.compiler.native import Native
 from gradtape.compiler.program import NativeFunction, Program
 from gradtape.compiler.schedule import work
+from gradtape.compiler.sequence import Step
 from gradtape.core.aval import Aval
 from gradtape.core.lazy import lazy
 from gradtape.graph.ir import Graph, Node, Operand, Value
@@ -47,7 +48,7 @@ class KernelReport(NamedTuple):
     """One step of a native part: a loop nest, or a matrix product.
 
     Attributes:
-        name: Its name; that of a loop nest is also the name of its function in the IR.
+        name: Its name.
         ops: The names of the ops that are computed in it, in order.
         lines: The lines of the user's code they are from, without repetition.
         listing: The loop nest as text; "" for a matrix product.
@@ -59,6 +60,9 @@ class KernelReport(NamedTuple):
         flops: Arithmetic instructions on elements; an elementary function counts as about 20.
         nanoseconds: A rough time on one core.
         cuts: The ops next to it that are not in it, and why.
+        function: The name of the function of a loop nest in the IR, which is that of the first
+            loop nest that it does: others may differ from it in arrays and numbers. "" for a matrix
+            product.
     """
 
     name: str
@@ -72,6 +76,7 @@ class KernelReport(NamedTuple):
     flops: int
     nanoseconds: float
     cuts: tuple[str, ...]
+    function: str
 
     def __str__(self) -> str:
         how = [] if not self.listing else [_plural(self.lanes, "lane"), _plural(self.parts, "part")]
@@ -86,7 +91,10 @@ class KernelReport(NamedTuple):
         lines += _wrapped("ops: ", _counted(self.ops), "    ")
         lines += _wrapped("from: ", [short_line(line) for line in self.lines], "    ")
         lines += _wrapped("not fused: ", self.cuts, "    ", "; ")
-        lines += [f"    | {line}" for line in self.listing.splitlines()]
+        if self.function in ("", self.name):
+            lines += [f"    | {line}" for line in self.listing.splitlines()]
+        else:
+            lines.append(f"    the code of {self.function}, for other arrays or numbers")
         return "\n".join(lines)
 
 
@@ -191,19 +199,25 @@ def _places(kind: str, operands: Iterable[Operand], names: dict[Value, str]) -> 
 def steps_of_groups(native: Native) -> list[tuple[Group, list[Step]]]:
     """The steps that each group became: one, or more if a long reduction was divided."""
     found: list[tuple[Group, list[Step]]] = []
-    steps = list(native.steps)
+    steps = deque(native.steps)
     for group in native.fusion.groups:
-        own = [steps.pop(0)]
+        own = [steps.popleft()]
         # What a kernel was divided into bears its name.
         while steps and steps[0].name.startswith(f"{own[0].name}_"):
-            own.append(steps.pop(0))
+            own.append(steps.popleft())
         found.append((group, own))
     assert not steps
     return found
 
 
-def nodes_of_group(fusion: Fusion, group: Group) -> list[Node]:
-    """The nodes that are computed in a group, also those whose results are not stored."""
+def nodes_of_group(fusion: Fusion, group: Group, order: Mapping[Node, int]) -> list[Node]:
+    """The nodes that are computed in a group, also those whose results are not stored.
+
+    Args:
+        fusion: What the group is one of.
+        group: It.
+        order: The number of each node of the graph.
+    """
     pending: list[Operand] = list(group.members)
     inside: set[Node] = set()
     while pending:
@@ -213,12 +227,18 @@ def nodes_of_group(fusion: Fusion, group: Group) -> list[Node]:
         if value in group.members or value not in fusion.stored:
             inside.add(value.node)
             pending += value.node.operands
-    return [node for node in fusion.graph.nodes if node in inside]
+    return sorted(inside, key=order.__getitem__)
+
+
+def node_order(graph: Graph) -> dict[Node, int]:
+    """The number of each node."""
+    return {node: number for number, node in enumerate(graph.nodes)}
 
 
 def _reports(native: Native) -> Iterator[KernelReport]:
+    order = node_order(native.fusion.graph)
     for group, steps in steps_of_groups(native):
-        nodes = nodes_of_group(native.fusion, group)
+        nodes = nodes_of_group(native.fusion, group, order)
         lines = tuple(dict.fromkeys(node.line for node in nodes if node.line))
         ops = tuple(node.op.name for node in nodes)
         for number, step in enumerate(steps):
@@ -230,11 +250,12 @@ def _reports(native: Native) -> Iterator[KernelReport]:
                 yield KernelReport(
                     step.name, ops if first else step.ops, lines, listing(step), plan.lanes,
                     plan.parts, read, written, _flops(step), work(step), cuts,
+                    native.functions[step],
                 )  # fmt: skip
             else:
                 yield KernelReport(
                     step.name, ops, lines, "", 0, 0, read, written, step.flops, step.nanoseconds,
-                    cuts,
+                    cuts, "",
                 )  # fmt: skip
 
 

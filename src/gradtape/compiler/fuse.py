@@ -8,6 +8,7 @@ to run in between.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -29,6 +30,11 @@ _LONGEST_ROW = 1 << 15
 # far apart, and a pass in the order of memory reads no more than it needs.
 _LARGEST_COLUMN = 1 << 12
 _LINE = 16
+# Kernels of more arrays take LLVM long: all their addresses are needed at once.
+_MOST_ARRAYS = 96
+# Among so many groups that read an array, the latest, there is one to join, or there is none. A
+# parameter that each step of an unrolled loop reads has thousands.
+_LATEST = 32
 
 
 class Member(NamedTuple):
@@ -59,6 +65,8 @@ class Group:
         self.reads: dict[Value, None] = {}
         # Why roots that read this group are not in it, for `explain`.
         self.cuts: list[str] = []
+        # Whether something was refused because there is so much in it.
+        self.full = False
 
     @property
     def reduced(self) -> bool:
@@ -163,8 +171,9 @@ class Fusion:
             if value in self._group_of and self._group_of[value].opaque is None:
                 near[self._group_of[value]] = near.get(self._group_of[value], 0) + 100
         for value in reads:
-            for group in self._readers.get(value, ()) if value.aval.ndim else ():
-                if group.opaque is None:
+            readers = reversed(self._readers.get(value, {})) if value.aval.ndim else ()
+            for group in itertools.islice(readers, _LATEST):
+                if group.opaque is None and not group.full:
                     near[group] = near.get(group, 0) + 1
         return sorted(near, key=lambda group: (-near[group], group.number))[:8]
 
@@ -176,8 +185,11 @@ class Fusion:
             group.cuts.append(f"{name}: runs over other axes")
             return None
         kind, index = position
-        if group.cost + self._costs[node.outputs[0]] > _LONGEST_BODY:
-            group.cuts.append(f"{name}: the loop would be too long")
+        long = group.cost + self._costs[node.outputs[0]] > _LONGEST_BODY
+        if long or len(group.members) + len(group.reads) + len(reads) > _MOST_ARRAYS:
+            group.full = True
+            what = "be too long" if long else "use too many arrays"
+            group.cuts.append(f"{name}: the loop would {what}")
             return None
         others = {self._group_of[v] for v in reads if v in self._group_of} - {group}
         if any(self._needs.has(other.number, group.number) for other in others):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import threading
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,16 +24,20 @@ from gradtape.compiler.signature import (
     result_spec,
     static_arguments,
 )
+from gradtape.compiler.unrolled import warn_of_unrolled_loop
 from gradtape.core.aval import aval_of, is_numeric
 from gradtape.core.lazy import lazy
 from gradtape.core.nested import unshell
 from gradtape.core.portable import Portable
+from gradtape.core.recent import Recent
 from gradtape.core.state import values_read
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, WriteError
 from gradtape.graph.function import GraphFunction
 from gradtape.graph.ir import Graph
-from gradtape.graph.trace import Trace, trace
+from gradtape.graph.lines import user_line
+from gradtape.graph.trace import Trace, is_truth, trace
+from gradtape.locks import once
 
 # How many forms of arguments a function keeps code for; the one not used for longest goes first.
 _MOST_FORMS = 256
@@ -152,13 +154,13 @@ class Compiled(Portable):
         self._function = function
         self._statics = statics
         self._debug = debug
-        self._forms: OrderedDict[Any, Specialization] = OrderedDict()
-        self._lock = threading.Lock()
+        self._forms: Recent[Specialization] = Recent()
         # By identity: objects that are equal need not have the same attributes.
         self._methods: dict[int, tuple[weakref.ref[Any], Compiled]] = {}
         self._otherwise = _any_form(weakref.ref(self), function, statics, debug)
         # Other threads may call while it is exchanged: it is all that a call depends on.
         self.__call__ = self._otherwise
+        self._hinted = False
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Take the arguments apart in Python, compile if they are of a new form, and run."""
@@ -175,22 +177,12 @@ class Compiled(Portable):
         self.__call__ = self._otherwise if form.entry is None else form.entry
 
     def _specialized(self, given: Arguments) -> Specialization:
-        with self._lock:
-            form = self._forms.get(given.key)
-            if form is not None:
-                self._forms.move_to_end(given.key)
+        form = self._forms.get(given.key)
         if form is not None and not form.outdated:
             return form
         # Other threads are not kept waiting: the function may itself wait for one of them.
         new = self._specialize(given)
-        with self._lock:
-            other = self._forms.get(given.key)
-            if other is not None and other is not form:
-                return other
-            self._forms[given.key] = new
-            while len(self._forms) > _MOST_FORMS:
-                self._forms.popitem(last=False)
-        return new
+        return self._forms.put(given.key, new, most=_MOST_FORMS, instead=form)
 
     def _traced(self, given: Arguments) -> Trace:
         def function(*leaves: Any) -> Any:
@@ -205,12 +197,16 @@ class Compiled(Portable):
                 )
             return out
 
-        return trace(function, [leaf_aval(leaf) for leaf in given.leaves], _name(self._function))
+        avals = [leaf_aval(leaf) for leaf in given.leaves]
+        truths = [place for place, leaf in enumerate(given.leaves) if is_truth(leaf)]
+        return trace(function, avals, _name(self._function), truths)
 
     def _specialize(self, given: Arguments) -> Specialization:
         draws = Draws((self._function, *given.fixed.values(), *given.named.values()))
         traced = self._traced(given)
         draws.warn(_name(self._function))
+        if not self._hinted:
+            self._hinted = warn_of_unrolled_loop(traced.graph, user_line())
         for output in traced.graph.outputs:
             if not is_numeric(output.dtype):
                 raise DTypeError(
@@ -267,8 +263,7 @@ class Compiled(Portable):
         return Method(known[1], instance, self)
 
     def made_by(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        names = tuple(sorted(self._statics.names))
-        return _compiled, (self._function, self._statics.positions, names, self._debug)
+        return _compiled, (self._function, *self._statics, self._debug)
 
     def __repr__(self) -> str:
         return f"<compiled {_name(self._function)}, for {len(self._forms)} form(s) of arguments>"
@@ -313,10 +308,9 @@ class _WeakMethod:
         return self._bind(instance, type(instance))(*args, **kwargs)
 
 
-def _compiled(
-    function: Callable[..., Any], positions: tuple[int, ...], names: tuple[str, ...], debug: bool
-) -> Compiled:
-    return Compiled(function, Statics(positions, frozenset(names)), debug)
+def _compiled(function: Callable[..., Any], *options: Any) -> Compiled:
+    *statics, debug = options
+    return Compiled(function, Statics(*statics), debug)
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -334,7 +328,7 @@ def _any_form(
     It is part of the compiled function and does not keep it alive: who calls it does. Who has only
     kept its `__call__` gets a new one, made when it is needed.
     """
-    another = functools.cache(lambda: Compiled(function, statics, debug))
+    another = once(lambda: Compiled(function, statics, debug))
 
     def call(*args: Any, **kwargs: Any) -> Any:
         compiled = reference()

@@ -18,7 +18,7 @@ machine: printers choose vectors, threads and blocks.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ import numpy as np
 from gradtape.core.lazy import lazy
 from gradtape.core.promotion import BOOL, INT64
 from gradtape.core.scalar import Scalar, constant
+from gradtape.errors import GradtapeError, IndexingError
 from gradtape.graph.ir import Node
 
 
@@ -111,11 +112,27 @@ class Failure(NamedTuple):
 
     node: Node
     message: str
+    error: type[GradtapeError] = IndexingError
 
     def __str__(self) -> str:
         came, _, needed = self.message.partition("; ")
         at = f" at {self.node.line}" if self.node.line else ""
         return f"{came}{at}; {needed}"
+
+
+class Parameters(NamedTuple):
+    """What a function finds in the table it is given.
+
+    Attributes:
+        slots: The position of the address of each buffer.
+        status: The position of the address of the status.
+        codes: What the status becomes at most if a condition does not hold: a number, or the
+            position of one.
+    """
+
+    slots: Mapping[Buffer, int]
+    status: int
+    codes: Mapping[Failure, int | Scalar]
 
 
 class Accumulator:

@@ -21,7 +21,7 @@ from gradtape import config
 from gradtape.compiler.large_rules import RuleKernels
 from gradtape.compiler.launch import Bounded, Compiled, Launch, constant_of, in_line, signature
 from gradtape.compiler.planes import Planes
-from gradtape.compiler.runtime import copies, layouts, pool
+from gradtape.compiler.runtime import blocks, copies, layouts, pool
 from gradtape.compiler.tiling import TILE, Call, Tiling, rows_of_part
 from gradtape.core.aval import aval_of
 from gradtape.core.call import call
@@ -32,22 +32,25 @@ from gradtape.ops.shape import broadcast_to
 
 # A reduction of everything is one of rows of so many elements first.
 _PART = 4096
-# In bytes: the most that glibc learns from is 32 MB.
-_COMES_AND_GOES = 31 << 20
 
 
 class Kernels:
-    """All kernels of this process, compiled when they are first needed."""
+    """All kernels of this process, compiled when they are first needed.
+
+    Attributes:
+        compiled: Kernels of tiles.
+        pull: Those of derivative rules.
+        planes: Those for whole arrays.
+        pooled: Calls a function of NumPy, whose arrays get kept memory: `(function, *args)`.
+    """
 
     def __init__(self) -> None:
         self.compiled = Compiled()
         self.pull = RuleKernels(self.compiled)
         self.planes = Planes()
+        self.pooled = blocks.pooled()
         self._launches = Bounded()
         self._copies = config.uses("copies")
-        # Dropped at once, and never touched: the C library of Linux learns that arrays of this size
-        # come and go, and no longer hands memory back that the next call of an op needs again.
-        np.empty(_COMES_AND_GOES, np.uint8)
 
     def forward(self, op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """The result of an op, or `NotImplemented`."""

@@ -8,13 +8,13 @@ a few microseconds.
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradtape.compiler.program import Program
+from gradtape.compiler.runtime import blocks
 from gradtape.compiler.runtime.tiles import TileLoop
 from gradtape.compiler.tiling import Call, Tiling
 from gradtape.core.aval import Aval
@@ -23,6 +23,7 @@ from gradtape.core.op import Op
 from gradtape.errors import GradtapeError
 from gradtape.graph.ir import Graph, Value
 from gradtape.graph.trace import trace
+from gradtape.locks import Once, guard
 
 # So many kernels of one op are worth it; a parameter or a length of rows that is another one at
 # each call is not.
@@ -113,13 +114,15 @@ class Launch:
         self._reads = tuple((call.places[i], call.takes[i]) for i in kernel.reads)
         # Per result: True for a new array, None for nothing, or the operand it is and its shape.
         self._results: list[Any] = []
-        self._empty: list[tuple[Any, Any]] = []
+        self._empty: list[Callable[[], Any]] = []
         row_bytes = [call.row_bytes(i) for i in kernel.reads]
         for how, shape in zip(kernel.results, shapes, strict=True):
             if isinstance(how, tuple):
                 dtype, tail = how
                 self._results.append(True)
-                self._empty.append(((*tiling.batch, *tail) if shape is None else shape, dtype))
+                self._empty.append(
+                    blocks.maker((*tiling.batch, *tail) if shape is None else shape, dtype)
+                )
                 row_bytes.append(math.prod(tail) * dtype.itemsize)
             else:
                 self._results.append(None if how is None else (call.places[how], shape))
@@ -128,7 +131,7 @@ class Launch:
 
     def __call__(self, operands: Sequence[Any]) -> list[Any]:
         """The results for raw values; None for nothing."""
-        made = [np.empty(shape, dtype) for shape, dtype in self._empty]
+        made = [empty() for empty in self._empty]
         if made:
             read = [operands[i] if take is None else take(operands[i]) for i, take in self._reads]
             self._loop(read + made)
@@ -163,21 +166,23 @@ class Variants:
     """
 
     def __init__(self) -> None:
-        self.made: dict[Hashable, Any] = {}
+        self._variants: Once[Any] = Once()
+        self.made = self._variants.made
         self._counts: dict[Op, int] = {}
-        self._lock = threading.Lock()
 
     def find(self, op: Op, key: Hashable, make: Callable[[], Any], most: int) -> Any:
         """What there is for a key, made if need be; None after so many others of the op."""
         if key in self.made:  # nothing is ever taken out
             return self.made[key]
-        with self._lock:
-            if key not in self.made:
-                count = self._counts[op] = self._counts.get(op, 0) + 1
-                if count > most:
-                    return None
-                self.made[key] = make()
-            return self.made[key]
+        if self._counts.get(op, 0) >= most:
+            return None
+
+        def counted() -> Any:
+            with guard:
+                self._counts[op] = 1 + (self._counts[op] if op in self._counts else 0)  # noqa: SIM401
+            return make()
+
+        return self._variants.find(key, counted)
 
 
 class Compiled:

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from gradtape.compiler.alike import Pattern, families
 from gradtape.compiler.build import build
 from gradtape.compiler.fuse import Fusion
-from gradtape.compiler.kernel import Buffer, Failure, Kernel
-from gradtape.compiler.llvm.builder import I64, PTR, Builder, Module, Type, Value
+from gradtape.compiler.kernel import Buffer, Failure, Kernel, Parameters
+from gradtape.compiler.llvm.builder import Module
 from gradtape.compiler.llvm.link import Target
 from gradtape.compiler.llvm.loops import Loops
-from gradtape.compiler.llvm.scratch import NO_MEMORY
 from gradtape.compiler.memory import Arena
 from gradtape.compiler.ordered import ordered
 from gradtape.compiler.product import Product, product_of
 from gradtape.compiler.roots import source_of_matrix
 from gradtape.compiler.schedule import Schedule, divided, scheduled, work
+from gradtape.compiler.sequence import FIRST_FAILURE, Call, Plan, Step, write_sequence
 from gradtape.core.lowering import Contraction
 from gradtape.core.op import registry
 from gradtape.graph.ir import Graph, Literal, Node, Rewriter, Value as GraphValue
-
-# Memory of a call up to this size is on the stack.
-_STACK = 1 << 14
-
-# The function returns 0 if all went well, `NO_MEMORY`, and from this one on the number of the first
-# condition that did not hold.
-FIRST_FAILURE = NO_MEMORY + 1
-
-Step = Kernel | Product
 
 
 class Native(NamedTuple):
@@ -37,20 +29,20 @@ class Native(NamedTuple):
     Attributes:
         steps: What it does, in order: loop nests and matrix products.
         schedules: How each loop nest is run.
+        functions: The name of the function of each loop nest; those that are alike share one.
         fusion: How the loop nests came about.
         arena: The memory of its temporaries.
         nanoseconds: A rough estimate of a call.
-        end: The function that frees what it keeps between calls; None if that is nothing.
         failures: The conditions it checks, in the order of the graph.
         name: The name of the function.
     """
 
     steps: tuple[Step, ...]
     schedules: dict[Kernel, Schedule]
+    functions: dict[Kernel, str]
     fusion: Fusion
     arena: Arena
     nanoseconds: float
-    end: str | None
     failures: tuple[Failure, ...]
     name: str
 
@@ -106,19 +98,45 @@ def write(graph: Graph, module: Module, target: Target, prefix: str = "run") -> 
             steps += ordered(group.opaque, buffers, name)
     temporaries = [[b for b in step.buffers if b.kind == "temporary"] for step in steps]
     arena = Arena(temporaries)
-    slots = {buffer: n for n, buffer in enumerate(_all_buffers(graph, buffers, steps))}
+    used = _used_buffers(graph, buffers, steps)
+    slots = {buffer: n for n, buffer in enumerate(used)}
     failures = _failures(graph, steps)
     codes = {failure: FIRST_FAILURE + n for n, failure in enumerate(failures)}
-    schedules = {}
-    for step in steps:
-        if isinstance(step, Kernel):
-            schedules[step] = scheduled(step, target.vector_bytes)
-            Loops(module, step, schedules[step], slots, codes).write()
-    plan = _Plan(prefix, tuple(steps), schedules, arena, slots, len(failures))
-    _write_run(module, plan, target)
+    schedules = {
+        step: scheduled(step, target.vector_bytes) for step in steps if isinstance(step, Kernel)
+    }
+    calls = _write_kernels(module, schedules, slots, codes)
+    places = {buffers[value]: n for n, value in enumerate(graph.inputs)}
+    places |= {buffers[value]: n for n, value in enumerate(graph.outputs)}  # type: ignore[index]
+    plan = Plan(prefix, tuple(steps), calls, arena, slots, places, len(failures))
+    write_sequence(module, plan, target)
     total = sum(work(step) if isinstance(step, Kernel) else step.nanoseconds for step in steps)
-    end = f"{prefix}_end" if plan.size > _STACK else None
-    return Native(tuple(steps), schedules, fusion, arena, total, end, failures, prefix)
+    functions = {kernel: call.function for kernel, call in calls.items()}
+    return Native(plan.steps, schedules, functions, fusion, arena, total, failures, prefix)
+
+
+def _write_kernels(
+    module: Module,
+    schedules: Mapping[Kernel, Schedule],
+    slots: Mapping[Buffer, int],
+    codes: Mapping[Failure, int],
+) -> dict[Kernel, Call]:
+    """Write the functions of kernels, one for those that are alike; gives how each is called."""
+    calls: dict[Kernel, Call] = {}
+    table = Parameters(slots, len(slots), codes)
+    patterns = [Pattern(kernel, schedule, codes) for kernel, schedule in schedules.items()]
+    for family in families(patterns):
+        first = family.patterns[0]
+        schedule = schedules[first.kernel]
+        if len(family.patterns) == 1:
+            Loops(module, first.kernel, schedule, table).write()
+            calls[first.kernel] = Call(first.kernel.name, schedule.parts)
+            continue
+        Loops(module, *first.with_parameters(schedule, family.places)).write()
+        for pattern in family.patterns:
+            words = tuple(pattern.words[place] for place in family.places)
+            calls[pattern.kernel] = Call(first.kernel.name, schedule.parts, pattern.buffers, words)
+    return calls
 
 
 def _failures(graph: Graph, steps: Sequence[Step]) -> tuple[Failure, ...]:
@@ -146,14 +164,14 @@ def _buffers(graph: Graph, fusion: Fusion) -> dict[GraphValue, Buffer]:
     return buffers
 
 
-def _all_buffers(
-    graph: Graph, buffers: dict[GraphValue, Buffer], steps: Sequence[Step]
+def _used_buffers(
+    graph: Graph, buffers: Mapping[GraphValue, Buffer], steps: Sequence[Step]
 ) -> list[Buffer]:
-    """Inputs, outputs, then temporaries: the order of the table of addresses."""
-    found = dict.fromkeys(buffers[value] for value in (*graph.inputs, *graph.outputs))  # type: ignore[index]
-    for step in steps:
-        found.update(dict.fromkeys(b for b in step.buffers if b.kind == "temporary"))
-    return list(found)
+    """Inputs, outputs, then temporaries that steps use: the order of the table of addresses."""
+    used = {buffer: None for step in steps for buffer in step.buffers}
+    given = dict.fromkeys(buffers[value] for value in (*graph.inputs, *graph.outputs))  # type: ignore[index]
+    found = [buffer for buffer in given if buffer in used]
+    return found + [buffer for buffer in used if buffer.kind == "temporary"]
 
 
 def _product(node: Node, buffers: dict[GraphValue, Buffer]) -> Product:
@@ -163,116 +181,3 @@ def _product(node: Node, buffers: dict[GraphValue, Buffer]) -> Product:
         source = source_of_matrix(operand)
         sources.append((buffers[source.value], source.shape, source.transposed))
     return product_of(sources[0], sources[1], buffers[node.outputs[0]])
-
-
-# ---- the function that runs all steps -----------------------------------------------------------
-
-
-class _Plan(NamedTuple):
-    """What a function has to do, and with what."""
-
-    name: str
-    steps: tuple[Step, ...]
-    schedules: dict[Kernel, Schedule]
-    arena: Arena
-    slots: dict[Buffer, int]
-    conditions: int
-
-    @property
-    def size(self) -> int:
-        """Bytes of a call: its temporaries, the table of addresses, then the status.
-
-        That is the code of the first failure, and at the place of each code the number that came.
-        """
-        words = len(self.slots) + 1 + FIRST_FAILURE + self.conditions
-        return self.arena.size + -(-8 * words // 64) * 64
-
-
-def _write_run(module: Module, plan: _Plan, target: Target) -> None:
-    name, arena, slots = plan.name, plan.arena, plan.slots
-    b = Builder(module)
-    memory = _take_memory(b, plan)
-    table = b.element(memory, Value(I64, str(arena.size)), "i8")
-    status = b.element(table, Value(I64, str(len(slots) + 1)), "ptr")
-    # Larger than all codes: the smallest one remains.
-    b.store(Value(I64, "-1"), status)
-    b.store(status, b.element(table, Value(I64, str(len(slots))), "ptr"))
-    counts = {"input": 0, "output": 0}
-    addresses: dict[Buffer, Value] = {}
-    for buffer, slot in slots.items():
-        if buffer.kind == "temporary":
-            address = b.element(memory, Value(I64, str(arena.offsets[buffer])), "i8")
-        else:
-            place = b.element(
-                Value(PTR, f"%{buffer.kind}s"), Value(I64, str(counts[buffer.kind])), "ptr"
-            )
-            counts[buffer.kind] += 1
-            address = b.load(place, PTR)
-        addresses[buffer] = address
-        b.store(address, b.element(table, Value(I64, str(slot)), "ptr"))
-    for step in plan.steps:
-        if isinstance(step, Kernel):
-            parts = plan.schedules[step].parts
-            if parts == 1:
-                b.emit(f"call void @{step.name}({table}, i64 0)")
-            else:
-                module.declare("gt_parallel", "void", [PTR, PTR, I64])
-                b.emit(f"call void @gt_parallel(ptr @{step.name}, {table}, i64 {parts})")
-        else:
-            step.write(b, addresses, status, target)
-    code = b.load(status, I64)
-    if plan.conditions:
-        _note_number(b, name, code, status)
-    _give_back_memory(b, plan, memory)
-    none = b.icmp("eq", code, Value(I64, "-1"))
-    result = b.select(none, Value(I64, "0"), code)
-    b.emit(f"ret {b.convert('trunc', result, 'i32')}")
-    module.define(b.function(f"define i32 @{name}(ptr %inputs, ptr %outputs)"))
-
-
-def _note_number(b: Builder, name: str, code: Value, status: Value) -> None:
-    """If a condition did not hold, let it be known for which number."""
-    # Calls that fail at the same time may report each other's number, which is wrong as well.
-    b.module.define(f"@{name}_wrong = global i64 0")
-    failed, well = b.new_block("failed"), b.new_block("well")
-    b.branch_if(b.icmp("eq", code, Value(I64, "-1")), well, failed)
-    b.start(failed)
-    number = b.load(b.element(status, code, I64), I64)
-    b.store(number, Value(PTR, f"@{name}_wrong"))
-    b.branch(well)
-    b.start(well)
-
-
-def _take_memory(b: Builder, plan: _Plan) -> Value:
-    """Memory of a call: what was kept from the last one, or new if that is in use."""
-    if plan.size <= _STACK:
-        return b.alloca(Type("i8"), plan.size)
-    name = plan.name
-    b.module.define(f"@{name}_arena = internal global ptr null")
-    b.module.declare("aligned_alloc", PTR, [I64, I64])
-    b.module.declare("free", "void", [PTR])
-    kept = b.instruction(PTR, f"atomicrmw xchg ptr @{name}_arena, ptr null seq_cst")
-    none = b.instruction(kept.type.of("i1"), f"icmp eq {kept}, null")
-    make, failed, go = b.new_block("make"), b.new_block("failed"), b.new_block("go")
-    before = b.block
-    b.branch_if(none, make, go)
-    b.start(make)
-    made = b.call("aligned_alloc", PTR, Value(I64, "64"), Value(I64, str(plan.size)))
-    b.branch_if(b.instruction(none.type, f"icmp eq {made}, null"), failed, go)
-    b.start(failed)
-    b.emit(f"ret i32 {NO_MEMORY}")
-    b.start(go)
-    return b.phi(PTR, (kept, before), (made, make))
-
-
-def _give_back_memory(b: Builder, plan: _Plan, memory: Value) -> None:
-    if plan.size <= _STACK:
-        return
-    name = plan.name
-    old = b.instruction(PTR, f"atomicrmw xchg ptr @{name}_arena, {memory} seq_cst")
-    b.emit(f"call void @free({old})")
-    end = Builder(b.module)
-    kept = end.instruction(PTR, f"atomicrmw xchg ptr @{name}_arena, ptr null seq_cst")
-    end.emit(f"call void @free({kept})")
-    end.emit("ret void")
-    b.module.define(end.function(f"define void @{name}_end()"))

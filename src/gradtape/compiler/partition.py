@@ -6,7 +6,7 @@ ops whose operands are there once the eager ops before phase p have run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from gradtape.core.promotion import NATIVE
@@ -50,26 +50,40 @@ def partition(graph: Graph, obstacle: Callable[[Node], str | None]) -> list[Part
         # All of it, with inputs that nothing reads and outputs that are inputs.
         return [NativePart(graph, graph.inputs, graph.outputs)]
     parts: list[Part] = []
+    needed = _needed(graph, native)
     for phase in sorted({*native, *eager}):
         if phase in native:
-            parts.append(_native_part(graph, native[phase]))
+            parts.append(_native_part(graph, native[phase], needed[phase]))
         parts += eager.get(phase, [])
     return parts
 
 
-def _native_part(graph: Graph, nodes: list[Node]) -> NativePart:
+def _needed(graph: Graph, phases: Mapping[int, Sequence[Node]]) -> dict[int, dict[Value, None]]:
+    """The values of each phase that something outside of it reads."""
+    phase_of = {node: phase for phase, nodes in phases.items() for node in nodes}
+    needed: dict[int, dict[Value, None]] = {phase: {} for phase in phases}
+
+    def note(operand: Operand, reader: int | None) -> None:
+        made_by = operand.node if isinstance(operand, Value) else None
+        phase = None if made_by is None else phase_of.get(made_by)
+        if phase is not None and phase != reader:
+            needed[phase][operand] = None  # type: ignore[index] # it is a value
+
+    for node in graph.nodes:
+        for operand in node.operands:
+            note(operand, phase_of.get(node))
+    for output in graph.outputs:
+        note(output, None)
+    return needed
+
+
+def _native_part(graph: Graph, nodes: list[Node], needed: Mapping[Value, None]) -> NativePart:
     own = {value for node in nodes for value in node.outputs}
     inputs: dict[Value, None] = {}
     for node in nodes:
         for operand in node.operands:
             if isinstance(operand, Value) and operand not in own:
                 inputs.setdefault(operand)
-    inside = set(map(id, nodes))
-    needed: dict[Value, None] = {}
-    for node in graph.nodes:
-        if id(node) not in inside:
-            needed.update((o, None) for o in node.operands if isinstance(o, Value) and o in own)
-    needed.update((o, None) for o in graph.outputs if isinstance(o, Value) and o in own)
     part = Graph(graph.name, tuple(inputs), nodes, tuple(needed))
     # A graph of its own: nodes and values belong to one graph only.
     rewriter = Rewriter(part)

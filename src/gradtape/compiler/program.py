@@ -14,16 +14,18 @@ from gradtape.compiler.classify import obstacle
 from gradtape.compiler.llvm.builder import Module
 from gradtape.compiler.llvm.link import Library, Target, host
 from gradtape.compiler.llvm.scratch import NO_MEMORY
-from gradtape.compiler.native import FIRST_FAILURE, Native, with_own_outputs, write
+from gradtape.compiler.native import Native, with_own_outputs, write
 from gradtape.compiler.partition import EagerPart, NativePart, partition
 from gradtape.compiler.pipeline import optimized
 from gradtape.compiler.runtime import cache, room
 from gradtape.compiler.runtime.entry import ArrayLeaf, ResultLeaf, TupleSpec, make_callable
 from gradtape.compiler.runtime.symbols import imports
+from gradtape.compiler.sequence import FIRST_FAILURE
 from gradtape.core.aval import aval_of
 from gradtape.core.call import evaluate
-from gradtape.errors import GradtapeError, IndexingError, ShapeError
+from gradtape.errors import GradtapeError, ShapeError
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Value
+from gradtape.graph.python_numbers import computed_exactly, is_of_integers
 
 # No machine has that much memory, and sums of sizes up to it are exact in native code.
 _MOST_BYTES = 2**50
@@ -44,15 +46,23 @@ class NativeFunction:
         failed: Raises what a status that is not 0 means.
     """
 
-    def __init__(self, part: NativePart, target: Target | None = None) -> None:
+    def __init__(
+        self,
+        part: NativePart,
+        target: Target | None = None,
+        libraries: dict[str, Library] | None = None,
+    ) -> None:
+        """Compile a part, unless there is a library of the same IR among `libraries`."""
         self.part = part
         module = Module()
         graph = with_own_outputs(part.graph)
         self.native = write(graph, module, target or host())
         self.text = str(module)
-        code = cache.compiled(self.text, target)
-        names = self.native.exports
-        self.library = Library(code, imports(self.text), names, end=self.native.end)
+        known = {} if libraries is None else libraries
+        if self.text not in known:
+            code, names = cache.compiled(self.text, target), self.native.exports
+            known[self.text] = Library(code, imports(self.text), names)
+        self.library = known[self.text]
         self.run = Runner(self.library, self.native, graph)
         self.failed = self.run.failed
 
@@ -72,9 +82,9 @@ class Runner:
     """
 
     def __init__(self, library: Library, native: Native, graph: Graph) -> None:
-        messages = tuple(map(str, native.failures))
+        conditions = tuple((failure.error, str(failure)) for failure in native.failures)
         number = native.wrong and ctypes.c_int64.from_address(library.address(native.wrong))
-        self.failed = functools.partial(_failed, messages, number)
+        self.failed = functools.partial(_failed, conditions, number)
         self.asks = room.is_noticed(native.arena.size + sum(map(_nbytes, graph.outputs)))
         self.direct = make_callable(
             library,
@@ -95,13 +105,15 @@ class Runner:
         return [np.asarray(array) for array in out]
 
 
-def _failed(conditions: Sequence[str], number: Any, status: int) -> None:
+def _failed(
+    conditions: Sequence[tuple[type[GradtapeError], str]], number: Any, status: int
+) -> None:
     """Raise what the status of a native function means, which checks some conditions."""
     if status == NO_MEMORY:
         raise MemoryError("jit: no memory for intermediate results")
     if FIRST_FAILURE <= status < FIRST_FAILURE + len(conditions):
-        message = conditions[status - FIRST_FAILURE]
-        raise IndexingError(message.replace("{}", str(number.value), 1))
+        error, message = conditions[status - FIRST_FAILURE]
+        raise error(message.replace("{}", str(number.value), 1))
     raise GradtapeError(f"jit: the compiled function failed with status {status}")
 
 
@@ -117,10 +129,18 @@ class Program:
         self.graph = optimized(graph, debug=debug)
         _check_sizes(self.graph)
         parts = partition(self.graph, obstacle)
+        # In an unrolled loop with an eager op in it, the native parts are all alike.
+        libraries: dict[str, Library] = {}
         self.steps: list[NativeFunction | EagerPart] = [
-            NativeFunction(part) if isinstance(part, NativePart) else part for part in parts
+            NativeFunction(part, None, libraries) if isinstance(part, NativePart) else part
+            for part in parts
         ]
         self._direct = _misfit if self.native is None else self.native.run.direct
+        # Eager ops that ask for memory first, and how much.
+        needs = {
+            p.node: sum(map(_nbytes, p.node.outputs)) for p in parts if isinstance(p, EagerPart)
+        }
+        self._asking = {node: need for node, need in needs.items() if room.is_noticed(need)}
 
     @property
     def native(self) -> NativeFunction | None:
@@ -150,6 +170,8 @@ class Program:
                 made = zip(step.part.outputs, out, strict=True)
                 values.update((v, array) for v, array in made if isinstance(v, Value))
             else:
+                if step.node in self._asking:
+                    room.require(self._asking[step.node], f"a result of {step.node.op.name}")
                 values.update(evaluated(step.node, values))
         inputs = set(map(id, (values[value] for value in self.graph.inputs)))
         outputs: list[Any] = []
@@ -188,11 +210,13 @@ def evaluated(node: Node, values: Mapping[Value, Any]) -> dict[Value, Any]:
     Raises:
         GradtapeError: They are not of the shapes and dtypes that the graph says.
     """
-    room.require(sum(map(_nbytes, node.outputs)), f"a result of {node.op.name}")
     operands = [_eager_operand(operand, values) for operand in node.operands]
     try:
         with np.errstate(all="ignore"):
-            result = evaluate(node.op, operands, node.params)
+            if is_of_integers(node.op, node.operands):
+                result: Any = computed_exactly(node.op.name, operands)
+            else:
+                result = evaluate(node.op, operands, node.params)
     except GradtapeError as error:
         at = f" (at {node.line})" if node.line else ""
         raise type(error)(f"{error}{at}") from error

@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from gradtape.compiler.kernel import Axis, Buffer, Failure, Place, affine, bounds
+from gradtape.compiler.python_integers import checked
 from gradtape.core.aval import Aval
 from gradtape.core.lowering import Elements, Pointwise, Reduction, Relabel
 from gradtape.core.promotion import INT64, native
 from gradtape.core.scalar import Scalar, bitwise_and, check, constant, convert, scalar, truth
 from gradtape.errors import UnsupportedError
 from gradtape.graph.ir import Literal, Node, Operand, Value
+from gradtape.graph.python_numbers import is_of_integers
 
 Index = tuple[Scalar, ...]
 # Gives the element of a stored value, addressed under a shape; None if the value is not stored.
@@ -65,11 +67,14 @@ class Puller:
     def _computed(self, node: Node, index: Index, inside: Scalar | None) -> Scalar:
         lowering, params = node.op.lower, node.params
         if isinstance(lowering, Pointwise):
-            elements = (
+            elements = [
                 self.element(operand, broadcast_index(index, operand.shape), inside)
                 for operand in node.operands
-            )
-            return scalar(lowering.expression(*elements, **params))
+            ]
+            made = scalar(lowering.expression(*elements, **params))
+            if is_of_integers(node.op, node.operands):
+                return checked(node, elements, made, inside)
+            return made
         if isinstance(lowering, Elements):
             return scalar(lowering.expression(index, *self.readers(node, inside), **params))
         if isinstance(lowering, Reduction):

@@ -22,9 +22,13 @@ from gradtape.core.lowering import (
     Scatter,
 )
 from gradtape.graph.ir import Graph, Node, Value
+from gradtape.graph.python_numbers import is_of_integers
 
 # Values that cost more instructions than this are not computed twice.
 _DEAR = 8
+# Nor are expressions of more parts, whatever their instructions: each time they are pulled they are
+# made anew, and what is read twice at every step of a chain would double with each.
+_LARGEST = 64
 # Chains longer than this are cut: their expressions would be too deep.
 _DEEPEST = 60
 
@@ -34,6 +38,7 @@ def find_roots(graph: Graph, users: dict[Value, list[Node]]) -> tuple[set[Value]
     roots = {output for output in graph.outputs if isinstance(output, Value) and output.node}
     costs: dict[Value, int] = {}
     depths: dict[Value, int] = {}
+    sizes: dict[Value, int] = {}
     for node in graph.nodes:
         inlined = [v for v in node.operands if isinstance(v, Value) and v.node and v not in roots]
         for value in node.outputs:
@@ -52,13 +57,20 @@ def find_roots(graph: Graph, users: dict[Value, list[Node]]) -> tuple[set[Value]
             continue
         if node.op.name == "equal":
             roots.update(v for v in inlined if _has_extreme(v, users))
-        value = node.outputs[0]
-        costs[value] += cost(node) - 1
+        value, own = node.outputs[0], cost(node)
+        costs[value] += own.instructions - 1
+        among = set(inlined)
+        reads = [(v, n) for v, n in zip(node.operands, own.reads, strict=True) if v in among]
+        roots.update(v for v, n in reads if n > 1 and sizes[v] > _LARGEST)
+        sizes[value] = own.parts + sum(n * sizes[v] for v, n in reads if v not in roots)
         if isinstance(node.op.lower, Relabel) and _hides(node):
             # Its elements are in another order of axes: computed in place, read from memory.
             roots.update(v for v in inlined if costs[v] > 1)
-        if depths[value] > _DEEPEST or (costs[value] > _DEAR and _read_often(value, users)):
+        large = costs[value] > _DEAR or sizes[value] > _LARGEST
+        if depths[value] > _DEEPEST or (large and _read_often(value, users)):
             roots.add(value)
+        if is_of_integers(node.op, node.operands):
+            roots.add(value)  # the conditions it checks are not for each step of a loop
     return roots, costs
 
 

@@ -23,6 +23,7 @@ from gradtape.compiler.runtime.entry import (
 from gradtape.core.aval import Abstract, Aval, aval_of, is_numeric
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError
+from gradtape.graph.trace import is_truth
 
 _NUMBERS = (float, int, bool, complex)
 # What is certainly no container, and makes up most arguments.
@@ -39,10 +40,12 @@ class Statics(NamedTuple):
     Attributes:
         positions: Their positions; negative ones count from the last argument of a call.
         names: Their names, for those that are passed by keyword.
+        of_class: Whether the first argument is one if a class comes, as of a class method.
     """
 
     positions: tuple[int, ...]
-    names: frozenset[str]
+    names: tuple[str, ...]
+    of_class: bool = False
 
     def of_method(self) -> Statics:
         """The same once the first argument is bound."""
@@ -77,7 +80,7 @@ def static_arguments(
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # built-in functions need not have one
-        return Statics(tuple(positions), frozenset(names))
+        return Statics(tuple(positions), tuple(names))
     positional = [p for p in parameters if p.kind in _POSITIONAL]
     kinds = {p.kind for p in parameters}
     count = len(positional)
@@ -97,8 +100,12 @@ def static_arguments(
                 f"but {', '.join(known) or 'none'}"
             )
     by_name = [n for n, p in enumerate(positional) if p.name in names]
-    by_position = {positional[n].name for n in positions if 0 <= n < count}
-    return Statics(tuple(dict.fromkeys([*positions, *by_name])), frozenset(names) | by_position)
+    by_position = [positional[n].name for n in positions if 0 <= n < count]
+    of_class = bool(positional) and positional[0].name == "cls"
+    unique = dict.fromkeys
+    return Statics(
+        tuple(unique([*positions, *by_name])), tuple(unique([*names, *by_position])), of_class
+    )
 
 
 # ---- the arguments of a call --------------------------------------------------------------------
@@ -142,6 +149,9 @@ def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], statics: Statics) -
     try:
         kinds = tuple([leaf_key(leaf) for leaf in leaves])
     except (ArgumentError, DTypeError):
+        # Since Python 3.13 class methods are bound without asking what they are made of.
+        if statics.of_class and args and isinstance(args[0], type):
+            return arguments(args, kwargs, Statics((0, *statics.positions), statics.names))
         _name_leaf(args, keywords, chosen)
         raise
     values = [(name, _typed(value)) for name, value in (*fixed.items(), *named.items())]
@@ -149,9 +159,12 @@ def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], statics: Statics) -
     try:
         hash(key)
     except TypeError as error:
+        statics_given = (*fixed.values(), *named.values())
+        sparse = [v for v in statics_given if type(v).__module__.startswith("scipy.sparse")]
         raise ArgumentError(
-            f"jit: a static argument cannot be hashed ({error}); pass arrays and containers of "
-            "them as ordinary arguments"
+            f"jit: a static argument cannot be hashed ({error}); pass "
+            + ("gt.sparse.from_scipy(a)" if sparse else "arrays and containers of them")
+            + " as an ordinary argument"
         ) from None
     return Arguments(args, kwargs, leaves, structure, fixed, named, key)
 
@@ -232,7 +245,9 @@ def leaf_key(leaf: Any, where: str | tree.Place = "an argument") -> tuple[Any, .
         # Scalars run the same code as 0-d arrays; the native entry point takes one or the other.
         if isinstance(leaf, np.generic):
             return leaf.shape, leaf.dtype, "scalar"
-        return (leaf.shape, leaf.dtype, "weak") if _is_weak(leaf) else (leaf.shape, leaf.dtype)
+        if kind is np.ndarray or not (_is_weak(leaf) or is_truth(leaf)):
+            return leaf.shape, leaf.dtype
+        return leaf.shape, leaf.dtype, "weak"
     if kind is int and not -(2**63) <= leaf < 2**63:
         raise ArgumentError(
             f"jit: {where} is the integer {leaf}; needed one that fits into 64 bits; pass a float, "
@@ -240,10 +255,20 @@ def leaf_key(leaf: Any, where: str | tree.Place = "an argument") -> tuple[Any, .
         )
     if kind in _NUMBERS:
         return (kind,)
-    raise DTypeError(
-        f"jit: {where} is of type {kind.__name__}; needed arrays, tensors, numbers or "
-        "containers of them. Name it in static_argnums or static_argnames if the code depends on it"
-    )
+    needed = f"jit: {where} is of type {kind.__name__}; needed arrays, tensors, numbers or "
+    raise DTypeError(f"{needed}containers of them. {_instead_of(kind)}")
+
+
+def _instead_of(kind: type) -> str:
+    """What to do with an argument that is none, such that it does not lead to the next error."""
+    if kind.__module__.startswith("scipy.sparse"):
+        return "Pass gt.sparse.from_scipy(a), which is a container of arrays"
+    if kind.__hash__ is None:
+        return (
+            "Pass what it holds as arguments, or use it as a variable from outside of the "
+            "function; as a static argument it would have to be hashable"
+        )
+    return "Name it in static_argnums or static_argnames if the code depends on it"
 
 
 def _check_plain(kind: type, where: str | tree.Place) -> None:

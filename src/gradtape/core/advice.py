@@ -8,12 +8,14 @@ function that was called, and to name the one that has a gradient.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
+from gradtape.core.counterparts import counterpart
 from gradtape.errors import ConversionError, DTypeError, ShapeError
 
 # Their functions stand between the one that was called and what it computes.
@@ -52,22 +54,15 @@ WITH_ARRAY_API = frozenset(
     for name in names.split()
 )
 
-# Counterparts that do not go by the same name.
-_COUNTERPARTS = {
-    "scipy.differentiate.derivative": "gt.grad",
-    "scipy.differentiate.hessian": "gt.hessian",
-    "scipy.differentiate.jacobian": "gt.jacobian",
-    "scipy.integrate.trapezoid": "gt.trapezoid",
-    "scipy.interpolate.interp1d": "gt.interp",
-}
-
 # What takes derivatives instead of tensors, and what takes tensors instead of it.
 _GIVE = {
     **{
-        f"scipy.optimize.{name}": "use scipy.optimize.newton, which takes tensors"
+        f"scipy.optimize.{name}": "use scipy.optimize.newton(f, x0), from an x0 near the root, "
+        "which takes tensors"
         for name in ("brentq", "brenth", "ridder", "bisect", "toms748", "root_scalar")
     },
-    "scipy.integrate.quad": "use scipy.integrate.fixed_quad, which takes tensors",
+    "scipy.integrate.quad": "use scipy.integrate.fixed_quad(f, a, b, n=20)[0], with as many points "
+    "as a smooth function needs, which takes tensors",
     "scipy.optimize.curve_fit": "give it arrays, and jac= made of gt.jacobian",
     "scipy.optimize.minimize_scalar": "give it arrays, and differentiate at the minimum",
     "scipy.optimize.minimize": "give it arrays, and gt.value_and_grad(f) with jac=True",
@@ -88,6 +83,7 @@ _IN_PLACE_OF_NUMPY = {
     "np.vectorize": "use gt.vmap, or NumPy's functions on whole arrays",
 }
 
+_DETACHED = "; t.detach() computes without gradient"
 _OF_NUMPY = (
     "Read the value with t.item() or t.detach().numpy(); fill a buffer of np.zeros_like(x, "
     "shape=n) instead of np.zeros(n); join with np.stack instead of np.array; use np.sin instead "
@@ -101,9 +97,12 @@ def ways_out() -> str:
 
 
 def with_advice(error: ConversionError) -> ConversionError:
-    """The same error with a note that says what to write instead, if that is known."""
+    """The same error with a note that says what to write instead, if that is known.
+
+    It is about a tensor without a value, which has none without its history either.
+    """
     if advice := specific_advice():
-        error.add_note(advice)
+        error.add_note(advice.removesuffix(_DETACHED))
     return error
 
 
@@ -192,11 +191,11 @@ def _numpy_advice(frame: FrameType) -> str | None:
     """Of a function of NumPy that does not ask its arguments whether they are arrays."""
     module, owner = frame.f_globals["__name__"], frame.f_locals.get("self")
     if module.startswith("numpy.polynomial"):
-        return f"np.polynomial asks for arrays: {_POLYNOMIAL}; t.detach() computes without gradient"
+        return f"np.polynomial asks for arrays: {_POLYNOMIAL}{_DETACHED}"
     kinds = {"RClass": "np.r_", "CClass": "np.c_", "vectorize": "np.vectorize"}
     name = kinds.get(type(owner).__name__, f"np.{frame.f_code.co_name}")
     advice = _IN_PLACE_OF_NUMPY.get(name)
-    return advice and f"{name} asks for an array: {advice}; t.detach() computes without gradient"
+    return advice and f"{name} asks for an array: {advice}{_DETACHED}"
 
 
 def _library_advice(frames: list[FrameType]) -> str | None:
@@ -205,33 +204,29 @@ def _library_advice(frames: list[FrameType]) -> str | None:
     call = next((name for name in names if name is not None), None)
     if call is None:
         return None
-    other = counterpart(call, frames[0].f_code.co_name)
+    other = counterpart(call, frames[0].f_code.co_name, _arguments(call, frames))
     possible = (_array_api(call), other and f"use {other}", _GIVE.get(call))
     ways = [way for way in possible if way]
     if not ways:
         ways = ["write it with NumPy's functions", "give it a rule with gt.custom_vjp"]
-    return f"{call} asks for an array: {', or '.join(ways)}; t.detach() computes without gradient"
+    return f"{call} asks for an array: {', or '.join(ways)}{_DETACHED}"
 
 
-def counterpart(call: str, method: str = "") -> str | None:
-    """The function of gradtape that goes by the name of one of SciPy: `gt.linalg.det`.
-
-    Args:
-        call: The function of SciPy, with its module.
-        method: What was called of it, if it is a class: `__init__`, `__mul__`, …
-    """
-    if call in _COUNTERPARTS:
-        return _COUNTERPARTS[call]
-    if call.startswith("scipy.sparse.") and _is_matrix(call):
-        return _of_matrix(call.split(".")[2], method)
-    library, _, path = call.partition(".")
-    if library != "scipy":
-        return None
-    # By name: the core does not know what is built upon it.
-    found: object = sys.modules["gradtape"]
-    for part in path.split("."):
-        found = getattr(found, part, None)
-    return f"gt.{path}" if callable(found) else None
+def _arguments(call: str, frames: list[FrameType]) -> Mapping[str, Any]:
+    """The arguments that a function of SciPy was called with, by name, as far as they are found."""
+    place, _, name = call.rpartition(".")
+    for frame in frames:
+        if frame.f_code.co_name == name:
+            return frame.f_locals
+    # It was not reached: what decorates it has them all in two variables.
+    _, positional, by_name, values = inspect.getargvalues(frames[0])
+    function = getattr(sys.modules.get(place), name, None)
+    if not (positional and by_name and inspect.isfunction(function)):
+        return values
+    with contextlib.suppress(TypeError):
+        args, options = values[positional], values[by_name]
+        return inspect.signature(function).bind_partial(*args, **options).arguments
+    return {}
 
 
 def _array_api(call: str) -> str | None:
@@ -252,26 +247,6 @@ def _array_api(call: str) -> str | None:
     if inspect.isfunction(function) and "multioutput" in inspect.signature(function).parameters:
         return "pass multioutput='raw_values', without which the result is a Python number"
     return None
-
-
-def _is_matrix(call: str) -> bool:
-    """Whether a name is that of a class of sparse matrices, or of a method of one."""
-    module = sys.modules["scipy.sparse"]
-    return isinstance(getattr(module, call.split(".")[2], None), type)
-
-
-def _of_matrix(kind: str, method: str) -> str:
-    """What does with a tensor what a method of a class of sparse matrices was asked to."""
-    if method == "__init__":
-        made = kind[:3] if kind[:3] in ("csr", "csc", "coo") else "coo"
-        return f"gt.sparse.{made}_array"
-    # Of matrices, as opposed to arrays, * is the product of matrices.
-    product = ("__mul__", "__rmul__") if kind.endswith("_matrix") else ()
-    if method in ("__matmul__", "dot", *product):
-        return "gt.sparse.matmul(a, t)"
-    if method in ("__mul__", "__rmul__", "multiply"):
-        return "gt.sparse.from_scipy(a).multiply(t)"
-    return "gt.sparse.from_scipy(a), whose operators take tensors"
 
 
 def _outer(call: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 _WEAK = (int, float, complex)
+_INT64 = np.dtype(np.int64)
 
 
 class Aval:
@@ -88,6 +89,8 @@ def aval_of(value: Any) -> Aval:
         return value
     if hasattr(value, "dtype"):
         return Aval(value.shape, value.dtype)
+    if type(value) is int:  # however large: NumPy takes the dtype of what it meets
+        return Aval((), _INT64, weak=True)
     return Aval((), np.asarray(value).dtype, weak=type(value) in _WEAK)
 
 

@@ -44,7 +44,7 @@ class Decorator:
     def __call__(self, function: F) -> F:
         """A function that runs in this scope: also a generator or an async function."""
         if isinstance(function, staticmethod | classmethod):
-            return type(function)(self(function.__func__))  # type: ignore[return-value]
+            return type(function)(self(function.__func__))
         if not callable(function):
             raise ArgumentError(
                 f"{type(self).__name__}: came a {type(function).__name__}; needed a function to "

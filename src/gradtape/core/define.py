@@ -91,7 +91,9 @@ def elementwise(
             Op(
                 name=name,
                 evaluate=evaluate,
-                infer=functools.partial(_infer_elementwise, evaluate, operator is not None),
+                infer=functools.partial(
+                    _infer_elementwise, evaluate, operator is not None or forward in _OPERATORS
+                ),
                 vjps=tuple(vjps) or tuple(map(vjp_of_partial, partials, range(len(partials)))),
                 jvp=jvp or (_jvp(partials) if partials else None),
                 batch=batch_elementwise,
@@ -115,6 +117,17 @@ def elementwise(
         return function  # type: ignore[return-value]
 
     return define
+
+
+# Operators of Python's that are not installed by `elementwise`.
+_OPERATORS = (
+    np.bitwise_and,
+    np.bitwise_or,
+    np.bitwise_xor,
+    np.invert,
+    np.left_shift,
+    np.right_shift,
+)
 
 
 def pointwise(lower: Callable[..., Any] | Lowering | None) -> Lowering | None:

@@ -22,7 +22,9 @@ import numpy as np
 from gradtape import tree
 from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of, is_numeric
+from gradtape.core.blame import in_the_name_of
 from gradtape.core.call import KINDS, Kinds
+from gradtape.core.in_float32 import in_float32
 from gradtape.core.spellings import KEYWORDS, keyword_advice
 from gradtape.core.state import STATE, adopted, values_read
 from gradtape.core.tensor import Tensor, as_value
@@ -33,6 +35,7 @@ from gradtape.errors import (
     ShapeError,
     UnsupportedError,
 )
+from gradtape.locks import once
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -79,7 +82,7 @@ def door(function: Any, module: str) -> Any:
     return opened
 
 
-@functools.cache
+@once
 def _with_door(function: F) -> F:
     @functools.wraps(function)
     def opened(*args: Any, **kwargs: Any) -> Any:
@@ -108,12 +111,14 @@ def call_adopted(function: Callable[..., Any], args: Sequence[Any], kwargs: dict
     floats = [n for n in arrays if leaves[n].dtype.kind in "fc"]
     for lifted in (arrays, floats) if len(floats) < len(arrays) else (arrays,):
         values = [adopted(leaf) if n in lifted else leaf for n, leaf in enumerate(leaves)]
+        before = [values[n].record for n in lifted if isinstance(values[n], Tensor)]
         full, keywords = tree.unflatten(structure, values)
         try:
             out = function(*full, **keywords)
         except (GradtapeError, TypeError, ValueError):
             continue
-        break
+        if [values[n].record for n in lifted if isinstance(values[n], Tensor)] == before:
+            break  # else it has written to them: it is to write to the arrays, or to refuse that
     else:
         lifted, out = [], function(*args, **kwargs)
     for n in set(arrays).difference(lifted):
@@ -145,10 +150,16 @@ def _explained(
     if isinstance(error, GradtapeError):
         # What is said of anything that is to become an array does not know for whom.
         nameless = type(error) in (DTypeError, ShapeError) and str(error).startswith("came ")
-        return type(error)(f"{function.__name__}: {error}") if nameless else error
+        if nameless:
+            return type(error)(f"{function.__name__}: {error}")
     traceback = error.__traceback__ and error.__traceback__.tb_next
+    # What only passes a call on is not where it went wrong.
+    while traceback and traceback.tb_frame.f_globals.get("__name__") == in_float32.__module__:
+        traceback = traceback.tb_next
     if _is_users(traceback):
         return error
+    if isinstance(error, GradtapeError):
+        return in_the_name_of(function.__name__, error)
     hidden = error.__cause__ or error.__context__
     # NumPy wraps what tensors say about their conversion. What is being handled further out, while
     # this happened, went through the code that handles it.

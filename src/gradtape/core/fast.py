@@ -89,7 +89,7 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
     compute = op.fast
     assert compute is not None
     both, left, right = op.keeps((True, True)), op.keeps((True, False)), op.keeps((False, True))
-    with_number = _with_number(op, reflected=False)
+    with_number = _with_number(op, otherwise, reflected=False)
     large = LARGE if is_tiled(op) else sys.maxsize
     closed = isinstance(compute, _CLOSED)
 
@@ -190,7 +190,7 @@ def fast_reflected(op: Op) -> Function:
     return reflected
 
 
-def _with_number(op: Op, *, reflected: bool) -> Function:
+def _with_number(op: Op, otherwise: Function = call, *, reflected: bool) -> Function:
     """`function(tensor, number)` for a binary op; the number stands on the left if reflected."""
     compute = op.fast
     assert compute is not None
@@ -203,7 +203,7 @@ def _with_number(op: Op, *, reflected: bool) -> Function:
         state = STATE.get()
         dtype = value.dtype
         if not ((dtype is F64 or dtype is F32) and state.plain):
-            return call(op, (number, x) if reflected else (x, number), {})
+            return otherwise(op, (number, x) if reflected else (x, number), {})
         small = value.size < large
         try:
             if small:

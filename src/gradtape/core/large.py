@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.lowering import Scan
-from gradtape.core.op import Op, registry
+from gradtape.core.op import NotLoadedError, Op, registry
 
 # From so many elements on, a kernel makes up for what calling it costs.
 LARGE = 1 << 15
@@ -41,12 +41,14 @@ def is_large(operands: Sequence[Any]) -> bool:
 
 def compute_large(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
     """The forward of an op that `is_tiled` on raw values, some of them large arrays."""
-    if registry.kernels is not None and _quiet():
+    if _installed() is not None and _quiet():
         for kernels in _kernels(op):
             out = kernels.forward(op, operands, params)
             if out is not NotImplemented:
                 return out
-    return op.evaluate(np, *operands, **params) if op.fast is None else op.fast(*operands, **params)
+    if op.fast is None:
+        return pooled(op.evaluate, np, *operands, **params)
+    return pooled(op.fast, *operands, **params)
 
 
 def pull_large(
@@ -58,13 +60,21 @@ def pull_large(
     params: dict[str, Any],
 ) -> Any:
     """The cotangents of the inputs of an op that `is_tiled`, or `NotImplemented`."""
-    if type(ct) is not np.ndarray or registry.kernels is None:
+    if type(ct) is not np.ndarray or _installed() is None:
         return NotImplemented
     for kernels in _kernels(op):
         pulled = kernels.pull(op, wanted, ct, out, inputs, params)
         if pulled is not NotImplemented:
             return pulled
     return NotImplemented
+
+
+def _installed() -> Any:
+    """All there is for large arrays; None for NumPy."""
+    try:
+        return registry.kernels
+    except NotLoadedError:
+        return None
 
 
 def _kernels(op: Op) -> tuple[Any, ...]:
@@ -78,26 +88,43 @@ def _quiet() -> bool:
     return not {"raise", "call", "log", "print"} & set(np.geterr().values())
 
 
+def pooled(function: Callable[..., Any], /, *args: Any, **params: Any) -> Any:
+    """Call a function of NumPy on large arrays; those it makes get memory that is kept for them.
+
+    If the compiler was not needed up to now, it is not loaded for this.
+    """
+    kernels = registry.loaded_kernels
+    if kernels is None:
+        return function(*args, **params)
+    return kernels.pooled(function, *args, **params)
+
+
+def added(x: Any, y: Any) -> Any:
+    """`x + y` of anything, with large arrays added as by the op."""
+    if type(x) is type(y) is np.ndarray and y.size >= LARGE:
+        return compute_large(registry["add"], (x, y), {})
+    return x + y
+
+
 def copied(array: Any) -> Any:
     """A copy of an array, its elements in order."""
-    if array.size >= LARGE and registry.kernels is not None:
+    if array.size >= LARGE and (kernels := _installed()) is not None:
         if array.flags.c_contiguous:
-            out = np.empty(array.shape, array.dtype)
+            out = kernels.pooled(np.empty, array.shape, array.dtype)
             copy_into(out, array)
             return out
-        out = registry.kernels.copied(array)
+        out = kernels.copied(array)
         if out is not NotImplemented:
             return out
-        out = np.empty(array.shape, array.dtype)
-        if registry.kernels.copied_into(out, array):
+        out = kernels.pooled(np.empty, array.shape, array.dtype)
+        if kernels.copied_into(out, array):
             return out
     return np.array(array, order="C")
 
 
 def copy_into(target: Any, source: Any) -> None:
     """Copy an array into one of the same shape that shares no memory with it, as `np.copyto`."""
-    kernels = registry.kernels
-    if source.size >= LARGE and kernels is not None:
+    if source.size >= LARGE and (kernels := _installed()) is not None:
         whole = target.flags.c_contiguous and source.flags.c_contiguous
         plain = target.dtype == source.dtype and not source.dtype.hasobject
         if whole and plain:
@@ -115,7 +142,7 @@ def joined(xp: Any, arrays: Sequence[Any], axis: int) -> Any:
     sizes = [x.shape[axis] for x in arrays]
     shape = list(arrays[0].shape)
     shape[axis] = sum(sizes)
-    out = np.empty(shape, np.result_type(*arrays))
+    out = pooled(np.empty, shape, np.result_type(*arrays))
     stop = 0
     for x, size in zip(arrays, sizes, strict=True):
         start, stop = stop, stop + size
@@ -130,7 +157,7 @@ def by_rows(function: Callable[[Any], Any], x: Any) -> Any:
         function: Of an array; lets other threads run, as sorting does.
         x: The array, contiguous.
     """
-    kernels = registry.kernels if x.ndim > 1 and x.size >= _WORTH_THREADS else None
+    kernels = _installed() if x.ndim > 1 and x.size >= _WORTH_THREADS else None
     threads = 1 if kernels is None else kernels.threads()
     if threads == 1 or x.size == x.shape[-1]:
         return function(x)

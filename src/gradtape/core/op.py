@@ -9,7 +9,6 @@ read. Records keep only what is read; an unread value arrives as its `Aval` (sha
 from __future__ import annotations
 
 import contextlib
-import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from gradtape.core.lazy import lazy
 from gradtape.core.lowering import Lowering
 from gradtape.core.narrow import infer_narrow
 from gradtape.errors import GradtapeError, NotDifferentiableError
+from gradtape.locks import load, loading
 
 Rule = Callable[..., Any]
 
@@ -179,6 +179,10 @@ def rule_reads(rule: Rule, skip: int = 1) -> frozenset[int]:
     return frozenset(found)
 
 
+class NotLoadedError(Exception):
+    """A module is not there yet."""
+
+
 class Registry:
     """All ops by name, and the functions that answer for NumPy's; closed but while `ops` loads.
 
@@ -201,8 +205,21 @@ class Registry:
 
     @lazy
     def kernels(self) -> Any:
-        """What computes elementwise ops on large arrays; None for NumPy."""
-        return self.provider()
+        """What computes elementwise ops on large arrays; None for NumPy.
+
+        Raises:
+            NotLoadedError: This thread is in the middle of loading something, interrupted by a
+                signal handler or the garbage collector.
+        """
+        with loading() as half_loaded:
+            if half_loaded:
+                raise NotLoadedError
+            return self.provider()
+
+    @property
+    def loaded_kernels(self) -> Any:
+        """The same if it was needed before; None otherwise."""
+        return vars(self).get("kernels")
 
     def add(self, op: Op) -> Op:
         """Register an op under its name."""
@@ -227,10 +244,10 @@ class Registry:
 
     def load(self) -> bool:
         """Load the next family; False if all are there."""
-        if not self.deferred:
+        package = next(iter(self.deferred), None)
+        if package is None:
             return False
-        package = self.deferred[0]
-        importlib.import_module(package)
+        load(package)
         self.deferred = [other for other in self.deferred if other != package]
         return True
 
@@ -244,6 +261,10 @@ class Registry:
         while self.load():
             pass
         return iter(self._ops.values())
+
+    def __contains__(self, name: str) -> bool:
+        """Whether an op of this name is loaded."""
+        return name in self._ops
 
     def __getitem__(self, name: str) -> Op:
         while name not in self._ops and self.load():

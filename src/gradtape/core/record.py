@@ -8,7 +8,6 @@ read. A tensor is just a value with a record, so an input can be rebuilt as `Ten
 from __future__ import annotations
 
 import itertools
-import threading
 import weakref
 from typing import Any
 
@@ -51,18 +50,20 @@ class Segment(Level):
         walkable: Whether gradients can still be asked for.
         strict: Whether using one of its tensors afterwards is an error (a transform's tensor that
             leaked), as opposed to computing without recording (a tape whose `with` block ended).
-        lock: Held by the walk that keeps cotangents in the records; others use a dict.
+        idle: Has one item unless a walk is under way that keeps cotangents in the records; others
+            use a dict. In a child process whose parent was walking in another thread it never comes
+            back, as the cotangents of that walk stay in the records.
         next_sequence: Numbers its records in the order they are made.
         roots: Weak references to records that whoever ends the segment frees, see `core.release`.
     """
 
-    __slots__ = ("_most_roots", "_peeks", "lock", "next_sequence", "roots", "strict", "walkable")
+    __slots__ = ("_most_roots", "_peeks", "idle", "next_sequence", "roots", "strict", "walkable")
 
     def __init__(self, number: int, label: str, *, strict: bool = False) -> None:
         super().__init__(number, label)
         self.walkable = True
         self.strict = strict
-        self.lock = threading.Lock()
+        self.idle = [True]
         self.next_sequence = itertools.count(1).__next__
         self._peeks = 0
         self.roots: list[weakref.ref[Record]] = []
@@ -104,14 +105,13 @@ class Node:
 class Leaf(Node):
     """A tensor that gradients are taken for: `requires_grad`, or an argument of a transform."""
 
-    __slots__ = ("grad", "lock", "off")
+    __slots__ = ("grad", "off")
 
     def __init__(self, segment: Segment = LEAVES) -> None:
         self.segment = segment
         self.sequence = 0
         self.grad: Any = None
         self.off = False  # whether its tensor does not require a gradient for the time being
-        self.lock = threading.Lock()
 
 
 class Record(Node):

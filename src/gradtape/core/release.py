@@ -98,7 +98,8 @@ def _search(segments: list[Segment], count: int | None) -> None:
     wanted = set(segments)
     for objects in _generations():
         for node in objects:
-            if type(node) in _KINDS and node.segment in wanted:
+            # An interrupt may have left a node behind that is not finished.
+            if type(node) in _KINDS and getattr(node, "segment", None) in wanted:
                 if isinstance(node, Record):
                     free(node)
                 count = None if count is None else count - 1

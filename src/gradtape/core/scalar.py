@@ -141,8 +141,10 @@ def constant(value: Any, dtype: DType | None = None) -> Scalar:
     """A number; weak if it is Python's and no dtype is given."""
     if dtype is not None:
         return Scalar("constant", (), native(dtype), extra=dtype.type(value).item())
-    weak = type(value) in (int, float)
+    if type(value) is int:  # it may be larger than any dtype has
+        return Scalar("constant", (), INT64, weak=True, extra=value)
     array = np.asarray(value)
+    weak = type(value) is float
     return Scalar("constant", (), native(array.dtype), weak=weak, extra=array.item())
 
 
@@ -158,7 +160,8 @@ def convert(x: Any, dtype: Any) -> Scalar:
         return Scalar(x.name, x.args, dtype, extra=x.extra) if x.weak else x
     if x.name == "constant":
         with np.errstate(all="ignore"):
-            return constant(np.asarray(x.extra, x.dtype).astype(dtype).item(), dtype)
+            number = np.asarray(x.extra, None if x.weak else x.dtype)
+            return constant(number.astype(dtype).item(), dtype)
     return truth(x) if dtype == BOOL else Scalar("convert", (x,), dtype)
 
 
@@ -216,7 +219,7 @@ def _uniform(name: str, *operands: Any) -> Scalar:
 def _compared(name: str, x: Any, y: Any) -> Scalar:
     x, y = scalar(x), scalar(y)
     for value, other in ((x, y), (y, x)):
-        if not (other.weak or _fits(value, other.dtype)):
+        if not _fits(value, other.dtype):
             if value.name != "constant":
                 return _compared(name, positive(x), positive(y))
             # An integer beyond the range of a dtype compares with all of it as with a 0.

@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 
 from gradtape.backends import array_module
-from gradtape.core.large import copied, copy_into, is_large, is_tiled, pull_large
+from gradtape.core.blame import blame
+from gradtape.core.large import (
+    LARGE,
+    added,
+    copied,
+    copy_into,
+    is_large,
+    is_tiled,
+    pull_large,
+)
 from gradtape.core.narrow import computes_wide, is_narrow, widened
 from gradtape.core.nested import wrap
 from gradtape.core.op import registry
@@ -36,6 +45,7 @@ from gradtape.core.record import (
     free,
 )
 from gradtape.core.tensor import Tensor
+from gradtape.errors import GradtapeError
 
 Cotangents = dict[Node, Any]
 Roots = Sequence[tuple[Node, Any]]
@@ -70,13 +80,17 @@ def walk(
     # Rules divide by zero and take logarithms of it where the derivative is infinite or the
     # branch was not taken; the conventions at such points are in the rules, not in warnings.
     with np.errstate(all="ignore"):
-        if create_graph or release or not segment.lock.acquire(blocking=False):
+        try:
+            idle = None if create_graph or release else segment.idle.pop()
+        except IndexError:  # another walk is under way
+            idle = None
+        if idle is None:
             _walk_apart(roots, wanted, found, create_graph, release)
         else:
             try:
                 _walk_in_records(roots, wanted, found, fresh)
             finally:
-                segment.lock.release()
+                segment.idle.append(idle)
     _own(found, fresh, roots)
     return found
 
@@ -107,7 +121,8 @@ def _walk_in_records(
             if type(ct) is ndarray and node in fresh:
                 old += ct
             else:
-                found[node] = new = old + ct
+                large = type(ct) is ndarray and ct.size >= LARGE
+                found[node] = new = added(old, ct) if large else old + ct
                 note(node, new)
         elif node.ct is None:
             node.ct = ct
@@ -116,7 +131,8 @@ def _walk_in_records(
         elif type(ct) is ndarray and node in fresh:
             node.ct += ct
         else:
-            node.ct = new = node.ct + ct
+            large = type(ct) is ndarray and ct.size >= LARGE
+            node.ct = new = added(node.ct, ct) if large else node.ct + ct
             note(node, new)
         return False
 
@@ -169,9 +185,11 @@ def _walk_in_records(
                         give(node, result)
                     continue
                 index, (whole, part) = record.params["index"], record.parents
+                taken = ct[index]
                 if part is not None:
-                    give(part, np.array(ct[index]))
-                if whole is not None:
+                    give(part, np.array(taken))
+                # Nothing flows into what was overwritten as a whole.
+                if whole is not None and taken.size < ct.size:
                     if record not in fresh or record in wanted:
                         ct = copied(ct)
                     ct[index] = 0
@@ -180,6 +198,9 @@ def _walk_in_records(
             elif kind is LargeUnary or kind is LargeBinary:
                 for node, result in _pull(record, ct, rebuild=False):
                     give(node, result)
+    except GradtapeError as error:
+        blame(record, error)
+        raise
     finally:
         # After an error in a rule: no cotangent may stay behind for the next walk to add to.
         for _, record in heap:
@@ -217,7 +238,7 @@ def _add_part(
 
 def _add_output(parts: list[Any], index: int, ct: Any) -> None:
     """Add to the cotangent of one output of an op; several nodes may stand for the same output."""
-    parts[index] = ct if parts[index] is None else parts[index] + ct
+    parts[index] = ct if parts[index] is None else added(parts[index], ct)
 
 
 def _pull_general(record: General, ct: Any, *, rebuild: bool = False) -> list[tuple[Node, Any]]:
@@ -290,9 +311,9 @@ def _walk_apart(
 
     def give(node: Node, ct: Any) -> None:
         if isinstance(node, Leaf):
-            found[node] = ct if node not in found else found[node] + ct
+            found[node] = ct if node not in found else added(found[node], ct)
         elif node in waiting:
-            waiting[node] = waiting[node] + ct
+            waiting[node] = added(waiting[node], ct)
         else:
             waiting[node] = ct
             heappush(heap, (-node.sequence, node))
@@ -311,7 +332,12 @@ def _walk_apart(
                 heappush(heap, (-record.parent.sequence, record.parent))
             _add_output(parts, record.index, ct)
         else:
-            for node, result in _pull(record, ct, rebuild=create_graph):
+            try:
+                pulled = _pull(record, ct, rebuild=create_graph)
+            except GradtapeError as error:
+                blame(record, error)
+                raise
+            for node, result in pulled:
                 give(node, result)
         if release:
             free(record)

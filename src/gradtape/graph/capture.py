@@ -16,9 +16,10 @@ import numpy as np
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.call import call
 from gradtape.core.nested import Handle, unshell
-from gradtape.core.op import Op
+from gradtape.core.op import Op, Zero
 from gradtape.core.tensor import Tensor
-from gradtape.errors import WriteError
+from gradtape.errors import UnsupportedError, WriteError
+from gradtape.locks import once
 from gradtape.ops.generator import Draw, Key
 
 # Larger arrays are compared once, after the function has returned, and not at every use.
@@ -176,3 +177,32 @@ def _checksum(array: Any) -> int | None:
     if not isinstance(array, np.ndarray) or not array.flags.writeable or array.dtype.hasobject:
         return None
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+
+
+@once
+def redrawn(op: Op) -> Op:
+    """A random op with key and offset in an operand, which is another one at each call."""
+
+    def evaluate(xp: Any, state: Any, *arrays: Any, **params: Any) -> Any:
+        low, high, offset = (int(word) for word in state)
+        return op.evaluate(xp, *arrays, key=(low, high), offset=offset, **params)
+
+    def infer(_state: Aval, *avals: Aval, **params: Any) -> Any:
+        return op.infer(*avals, key=(0, 0), offset=0, **params)
+
+    def batch(own: Op, axes: Any, args: Any, params: dict[str, Any]) -> Any:
+        if axes[0] is not None:
+            raise UnsupportedError(f"{op.name}: the state of a generator cannot be batched")
+        assert op.batch is not None
+        return op.batch(own, axes, args, params)
+
+    return Op(
+        op.name,
+        evaluate,
+        infer,
+        vjps=(Zero("numbers are drawn by integers"), *op.vjps) if op.vjps else (),
+        jvp=op.jvp,
+        batch=batch,
+        kind=op.kind,
+        effect=op.effect,
+    )

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,6 +24,7 @@ from gradtape.core.call import call, is_differentiable
 from gradtape.core.lazy import lazy
 from gradtape.core.lowering import Composite
 from gradtape.core.op import Op
+from gradtape.core.recent import Recent
 from gradtape.core.record import Segment
 from gradtape.core.tensor import Tensor
 from gradtape.graph.ir import Graph, Operand, Value, replaced
@@ -32,7 +32,7 @@ from gradtape.graph.passes.dead import dead
 from gradtape.graph.run import replay
 from gradtape.graph.trace import UNRECORDED, operand_of, trace
 
-# How many derivatives and batched forms a graph keeps; the oldest goes first.
+# How many derivatives and batched forms a graph keeps; the one not used for longest goes first.
 _MOST_DERIVED = 64
 
 # Makes what computes the outputs of a graph from raw arrays.
@@ -52,8 +52,7 @@ class GraphFunction:
         self.graph = graph
         self._make = make
         self._results = len(graph.outputs) if results is None else results
-        self._derived: dict[Any, Callable[..., tuple[Any, ...]]] = {}
-        self._lock = threading.Lock()
+        self._derived: Recent[Callable[..., tuple[Any, ...]]] = Recent()
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """The outputs for inputs of any kind: arrays, or tensors of any level."""
@@ -206,17 +205,13 @@ class GraphFunction:
         finish: Callable[[Graph], Graph] = lambda graph: graph,
     ) -> Callable[..., tuple[Any, ...]]:
         """The graph of a transform as a function, traced when it is first asked for."""
-        with self._lock:
-            known = self._derived.get(key)
+        known = self._derived.get(key)
         if known is None:
             traced = trace(function, avals, f"{self.graph.name}, {what}")
             constants = [capture.current() for capture in traced.captures]
             derived = GraphFunction(finish(traced.graph), self._make)
             known = functools.partial(_with_constants, derived, constants)
-            with self._lock:
-                known = self._derived.setdefault(key, known)
-                while len(self._derived) > _MOST_DERIVED:
-                    del self._derived[next(iter(self._derived))]
+            known = self._derived.put(key, known, most=_MOST_DERIVED)
         return known
 
 

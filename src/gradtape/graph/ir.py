@@ -60,7 +60,10 @@ class Literal:
     @property
     def key(self) -> tuple[Any, ...]:
         """Equal for the same number of the same type: 0.0 and -0.0 differ, NaN equals itself."""
-        return dtype_key(self.aval.dtype), self.aval.weak, np.asarray(self.value).tobytes()
+        kind = dtype_key(self.aval.dtype), self.aval.weak
+        # Python's integers may have more digits than any dtype.
+        exact = type(self.value) is int
+        return *kind, repr(self.value) if exact else np.asarray(self.value).tobytes()
 
 
 Operand = Value | Literal

@@ -118,7 +118,9 @@ def _parameter(value: Any) -> str:
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key}: {_parameter(item)}' for key, item in value.items())}}}"
     if callable(value):
-        return getattr(value, "__qualname__", type(value).__name__)
+        # NumPy's ufuncs have the longer name since 2.2.
+        name = getattr(value, "__name__", type(value).__name__)
+        return getattr(value, "__qualname__", name)
     return repr(value)
 
 

@@ -7,7 +7,6 @@ gradient sees is the ops of the forward and the backward pass.
 
 from __future__ import annotations
 
-import functools
 import gc
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,7 +22,7 @@ from gradtape.core.batching import batch_in_place
 from gradtape.core.call import explain, is_differentiable
 from gradtape.core.lowering import Composite, Pointwise
 from gradtape.core.nested import Nested, unshell
-from gradtape.core.op import Op, Zero, infer_like, registry
+from gradtape.core.op import Op, infer_like, registry
 from gradtape.core.record import Level, Node as RecordNode
 from gradtape.core.state import Proceed, Scope, State, current, next_level, run_inside
 from gradtape.core.tensor import Tensor
@@ -31,13 +30,13 @@ from gradtape.errors import (
     ConversionError,
     GradtapeError,
     LeakedTensorError,
-    UnsupportedError,
     WriteError,
 )
-from gradtape.graph.capture import Capture, DrawCapture, Guard
+from gradtape.graph.capture import Capture, DrawCapture, Guard, redrawn
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Value
 from gradtape.graph.layout import layout
 from gradtape.graph.lines import user_line
+from gradtape.graph.python_numbers import Truths
 from gradtape.ops.generator import Draw
 
 
@@ -79,11 +78,12 @@ class _Traced(Abstract):
 class TraceLevel(Level):
     """One trace in progress."""
 
-    __slots__ = ("_by_identity", "_turned", "captures", "guards", "nodes", "values")
+    __slots__ = ("_by_identity", "_turned", "captures", "guards", "nodes", "truths", "values")
 
     def __init__(self, label: str) -> None:
         super().__init__(next_level(), label)
         self.nodes: list[Node] = []
+        self.truths = Truths()
         # Captured arrays and tensors with their inputs in the graph. Tensors are held weakly, so
         # an identity may come again: a capture knows whether it is still the same one.
         self.captures: list[Capture] = []
@@ -159,7 +159,8 @@ class TraceLevel(Level):
             state = DrawCapture(params.pop("offset"), params.pop("key"))
             return self.append(redrawn(op), [self._hidden(state), *operands], params)
         if op.outputs == 1:
-            return self.append(op, operands, params, args)
+            counted = self.truths.counted(op, operands, self._noted)
+            return self.append(op, counted, params, args)
         avals = _infer_custom(op, operands) if op.kind == "custom" else _infer(op, operands, params)
         node = Node(op, operands, params, avals, user_line())
         self.nodes.append(node)
@@ -176,7 +177,11 @@ class TraceLevel(Level):
         aval = _infer(op, operands, params)
         node = Node(op, operands, params, (aval,), user_line())
         self.nodes.append(node)
+        self.truths.note(op, operands, node.outputs[0])
         return self.symbol(node.outputs[0], **layout(op, args, params, aval))
+
+    def _noted(self, op: Op, operands: Sequence[Operand]) -> Operand:
+        return operand_of(self.append(op, operands, {}))
 
     def read(self, tensor: Any, what: str) -> None:
         if not self.active:
@@ -220,35 +225,6 @@ UNRECORDED = Op(
 )
 
 
-@functools.cache
-def redrawn(op: Op) -> Op:
-    """A random op with key and offset in an operand, which is another one at each call."""
-
-    def evaluate(xp: Any, state: Any, *arrays: Any, **params: Any) -> Any:
-        low, high, offset = (int(word) for word in state)
-        return op.evaluate(xp, *arrays, key=(low, high), offset=offset, **params)
-
-    def infer(_state: Aval, *avals: Aval, **params: Any) -> Any:
-        return op.infer(*avals, key=(0, 0), offset=0, **params)
-
-    def batch(own: Op, axes: Any, args: Any, params: dict[str, Any]) -> Any:
-        if axes[0] is not None:
-            raise UnsupportedError(f"{op.name}: the state of a generator cannot be batched")
-        assert op.batch is not None
-        return op.batch(own, axes, args, params)
-
-    return Op(
-        op.name,
-        evaluate,
-        infer,
-        vjps=(Zero("numbers are drawn by integers"), *op.vjps) if op.vjps else (),
-        jvp=op.jvp,
-        batch=batch,
-        kind=op.kind,
-        effect=op.effect,
-    )
-
-
 def _infer(op: Op, operands: Sequence[Operand], params: dict[str, Any]) -> Any:
     """The abstract results; what a shape rule raises comes as an op's forward has it."""
     avals = [operand.aval for operand in operands]
@@ -275,10 +251,11 @@ class _Tracing(Scope):
 
     def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
         """Lift arrays and tensors from outside before anything is done with them."""
-        lifted = [self.adopt(arg) for arg in args]
-        if op.effect is not None and not any(isinstance(arg, Tensor) for arg in args):
-            return self._level.process(op, lifted, params)
-        return proceed(op, tuple(lifted), params)
+        if any(isinstance(arg, Tensor) for arg in args):
+            return proceed(op, tuple(self.adopt(arg) for arg in args), params)
+        if op.effect is not None:
+            return self._level.process(op, [self.adopt(arg) for arg in args], params)
+        return proceed(op, args, params)  # arrays in, arrays out
 
     def adopt(self, value: Any) -> Any:
         """An array or tensor from outside as an input of the trace; anything else as it is.
@@ -322,13 +299,28 @@ class Trace:
         self.guards = tuple(guards)
 
 
-def trace(function: Callable[..., Any], avals: Sequence[Aval], name: str = "function") -> Trace:
+def is_truth(value: Any) -> bool:
+    """Whether a value is True or False, or stands for one of them in a function that is traced."""
+    value = unshell(value) if isinstance(value, Tensor) else value
+    record = getattr(value, "record", None)
+    if isinstance(record, Symbol):
+        return record.operand in record.segment.truths
+    return type(value) is bool
+
+
+def trace(
+    function: Callable[..., Any],
+    avals: Sequence[Aval],
+    name: str = "function",
+    truths: Sequence[int] = (),
+) -> Trace:
     """Run a function of flat arguments at abstract values.
 
     Args:
         function: Takes one positional argument per aval; returns any containers.
         avals: Shapes and dtypes of the arguments.
         name: What to call the graph.
+        truths: Which of the arguments are True or False.
 
     Raises:
         ConversionError: The function asks for the value of an argument.
@@ -337,6 +329,8 @@ def trace(function: Callable[..., Any], avals: Sequence[Aval], name: str = "func
     """
     level = TraceLevel("jit")
     inputs = [Value(aval) for aval in avals]
+    for place in truths:
+        level.truths.add(inputs[place])
     try:
         symbols = [level.symbol(value) for value in inputs]
         flat = run_inside(_Tracing(level), run, lambda *args: _Flat(function(*args)), symbols, {})

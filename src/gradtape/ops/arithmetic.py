@@ -8,13 +8,18 @@ from __future__ import annotations
 import cmath
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gradtape.core import scalar
+from gradtape.core.call import call_operator
 from gradtape.core.define import elementwise, functions, public
+from gradtape.core.fast import fast_binary
 from gradtape.core.lowering import Pointwise
+from gradtape.core.op import Op
+from gradtape.core.tensor import Tensor
 from gradtape.errors import DTypeError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array
@@ -162,6 +167,8 @@ def _power(x: Any, y: Any) -> Any:
 
 
 def _power_forward(xp: Any, x: Any, y: Any) -> Any:
+    if getattr(x, "dtype", None) == np.bool:
+        return xp.power(x, y)  # by `x**2` NumPy squares, in another dtype: see below
     return _power(x, y) if hasattr(x, "dtype") or hasattr(y, "dtype") else xp.power(x, y)
 
 
@@ -214,6 +221,19 @@ def power(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> gt.power(np.array([1.0, 2.0]), 3.0)
     array([1., 8.])
     """
+
+
+def _power_operator(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    x, y = args
+    if type(y) is int and y == 2 and isinstance(x, Tensor) and x.dtype == bool:
+        return square(x) if _SQUARES else call_operator(op, args, params)
+    return call_operator(op, args, params)
+
+
+# NumPy's operator squares where the exponent is the number 2, and its function does not; booleans
+# can tell, whose square is of another dtype.
+_SQUARES = (np.empty(0, bool) ** 2).dtype == np.square(np.empty(0, bool)).dtype
+setattr(Tensor, "__pow__", fast_binary(power.op, _power_operator))  # type: ignore[attr-defined] # noqa: B010
 
 
 # d(−x) = −dx

@@ -21,7 +21,7 @@ from gradtape.core.lowering import Composite, Elements, Reader, Scatter
 from gradtape.core.nested import View
 from gradtape.core.op import NotDifferentiable, Op
 from gradtape.core.scalar import Scalar
-from gradtape.core.state import adopted
+from gradtape.core.state import adopted, values_read
 from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import DTypeError, ShapeError, UnsupportedError
 from gradtape.ops import lowered
@@ -235,8 +235,13 @@ def setitem(x: ArrayLike, value: ArrayLike, /, index: Any) -> Array:
     positions = read_parts(numbers, basic, arrays, at, name="setitem")
     value = _spread(value, positions.shape)
     if _are_all(positions, shape):
+        for array in arrays:
+            values_read(array)
         value = reshape(value, shape) if hasattr(value, "shape") else value
         return assign(x, value, index=(FULL,) * len(shape))
+    places = [adopted(array) for array in arrays]
+    if any(place is not array for place, array in zip(places, arrays, strict=True)):
+        positions = read_parts(numbers, basic, places, at, name="setitem")  # at each call
     if hasattr(value, "shape"):
         value = reshape(value, -1)
     return reshape(assign_at(reshape(x, -1), value, reshape(positions, -1)), shape)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.define import elementwise
+from gradtape.locks import load
 from gradtape.ops.exponential import exp
 from gradtape.typing import Array, ArrayLike
 
@@ -23,11 +23,7 @@ _NORMAL_PEAK = 1.0 / math.sqrt(2.0 * math.pi)
 @functools.cache
 def scipy_special(xp: Any) -> Any:
     """The module of special functions that goes with an array module."""
-    if xp is not np:
-        return importlib.import_module("cupyx.scipy.special")
-    import scipy.special
-
-    return scipy.special
+    return load("scipy.special" if xp is np else "cupyx.scipy.special")
 
 
 def special(name: str) -> Callable[[Any, Any], Any]:

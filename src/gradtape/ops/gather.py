@@ -23,7 +23,7 @@ from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import ArgumentError, IndexingError, ShapeError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.arguments import as_array, normalize_axis, refuse_axis_first
 from gradtape.ops.cast import astype
 from gradtape.ops.select import clip
 from gradtape.ops.shape import broadcast_to, moveaxis, reshape, transpose
@@ -33,8 +33,7 @@ from gradtape.typing import Array, ArrayLike
 def as_indices(indices: Any, name: str) -> Any:
     """Integers in any form as an array of integers, or a tensor of them as it is."""
     if not isinstance(indices, Tensor):
-        given = indices
-        indices = np.asarray(as_value(given))
+        given, indices = indices, np.asarray(as_value(indices))
         if indices.size == 0 and not isinstance(given, np.ndarray):
             indices = indices.astype(np.intp)  # NumPy makes an empty list floating
     if indices.dtype.kind not in "iu":
@@ -330,6 +329,7 @@ def gather(x: ArrayLike, index: ArrayLike, /, axis: int) -> Array:
     >>> gt.gather(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1, 0]]), axis=0)
     array([[3., 2.]])
     """
+    refuse_axis_first("gather(x, index, axis)", index, axis)
     x, index = as_array(x), as_indices(index, "gather")
     axis = normalize_axis(axis, len(x.shape), "gather")
     _check_fits(index, x, axis, "gather", "x")
@@ -357,7 +357,8 @@ def scatter_add(x: ArrayLike, index: ArrayLike, src: ArrayLike, /, axis: int) ->
     >>> gt.scatter_add(np.zeros(3), np.array([0, 0, 2]), np.array([1.0, 2.0, 3.0]), axis=0)
     array([3., 0., 3.])
     """
-    x, index, src = as_array(x), as_indices(index, "scatter_add"), as_array(src)
+    refuse_axis_first("scatter_add(x, index, src, axis)", index, axis)
+    x, index, src = as_array(x), adopted(as_indices(index, "scatter_add")), as_array(src)
     axis = normalize_axis(axis, len(x.shape), "scatter_add")
     _check_fits(index, x, axis, "scatter_add", "x")
     _check_fits(index, src, None, "scatter_add", "src")
@@ -385,7 +386,8 @@ def index_add(x: ArrayLike, index: ArrayLike, src: ArrayLike, /, axis: int) -> A
     array([[0., 0.],
            [2., 2.]])
     """
-    x, index, src = as_array(x), as_indices(index, "index_add"), as_array(src)
+    refuse_axis_first("index_add(x, index, src, axis)", index, axis)
+    x, index, src = as_array(x), adopted(as_indices(index, "index_add")), as_array(src)
     axis = normalize_axis(axis, len(x.shape), "index_add")
     needed = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
     if len(index.shape) != 1 or src.shape != needed:

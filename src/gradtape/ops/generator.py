@@ -7,9 +7,8 @@ drawn depends on nothing but key and offset.
 from __future__ import annotations
 
 import operator
-import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from gradtape.core.define import public
 from gradtape.core.state import STATE
 from gradtape.errors import ArgumentError, WriteError
+from gradtape.locks import guard, loading
 
 Key = tuple[int, int]
 _WORD = 2**64
@@ -60,7 +60,6 @@ class Generator:
     """
 
     def __init__(self, seed: int | Sequence[int] | None = None) -> None:
-        self._lock = threading.Lock()
         # Without a seed the key is made at the first draw: NumPy's generators take time to load.
         self._key: Key | None = None if seed is None else _key_of(seed)
         self._offset = 0
@@ -91,23 +90,28 @@ class Generator:
     def state(self) -> tuple[Key, int]:
         """Key and offset: all there is to it. Setting it goes back there."""
         self._refuse_in_trace("reads the state of")
-        with self._lock:
-            return self._known_key(), self._offset
+        self._make_key()
+        with guard:
+            key, offset = self._key, self._offset
+        assert key is not None  # it is never taken away
+        return key, offset
 
     @state.setter
     def state(self, state: tuple[Key, int]) -> None:
         key, offset = _checked_state(state)
         self._refuse_in_trace("seeds")
-        with self._lock:
+        with guard:
             self._key, self._offset, self._fixed = key, offset, True
 
     def __reduce__(self) -> Any:
         return _at_state, (self.state,)
 
-    def _known_key(self) -> Key:
+    def _make_key(self) -> None:
         if self._key is None:
-            self._key = _words_of(np.random.SeedSequence())
-        return self._key
+            with loading():  # NumPy's generators
+                key = _words_of(np.random.SeedSequence())
+            with guard:
+                self._key = key if self._key is None else self._key
 
     def _refuse_in_trace(self, does: str) -> None:
         if not self._is_of_trace() and _trace_in_progress() is not None:
@@ -132,16 +136,20 @@ class Generator:
         """
         # What a traced function makes from a seed, it makes again at each call: nothing to redraw.
         again = self._fixed and self._is_of_trace()
-        with self._lock:
-            key, offset = self._known_key(), self._offset
-            self._offset += -(-count // _WORDS_PER_STEP)
-            return {"key": key, "offset": offset if again else Draw(offset, self, count)}
+        steps = -(-count // _WORDS_PER_STEP)
+        self._make_key()
+        with guard:
+            key, offset = self._key, self._offset
+            self._offset = offset + steps
+        return {"key": key, "offset": offset if again else Draw(offset, self, count)}
 
     def give_back(self, draw: Draw) -> None:
         """Undo the last draw, unless another one has been made since."""
-        with self._lock:
-            if self._offset == draw + -(-draw.count // _WORDS_PER_STEP):
-                self._offset = int(draw)
+        before = int(draw)
+        after = before - (-draw.count // _WORDS_PER_STEP)
+        with guard:
+            if self._offset == after:
+                self._offset = before
 
     def __repr__(self) -> str:
         return f"<random.Generator at offset {self._offset}>"
@@ -235,11 +243,12 @@ def manual_seed(seed: int | Sequence[int]) -> None:
     _default.manual_seed(seed)
 
 
-class _Engine(threading.local):
-    """One bit generator per thread: setting its state costs less than making another."""
+class _Engine:
+    """A bit generator: setting its state costs less than making another."""
 
     def __init__(self) -> None:
-        self._philox: Any = None  # made at first use, as NumPy's generators take time to load
+        with loading():  # NumPy's generators take time to load
+            self.philox = np.random.Philox(key=0)
         self._counter = np.zeros(_WORDS_PER_STEP, np.uint64)
         self._key = np.zeros(2, np.uint64)
         self._state = {
@@ -251,15 +260,33 @@ class _Engine(threading.local):
             "uinteger": 0,
         }
 
-    def words(self, key: Key, offset: int) -> Callable[[int], Any]:
-        """The function that returns the next so many words of a stream."""
-        if self._philox is None:
-            self._philox = np.random.Philox(key=0)
+    def seek(self, key: Key, offset: int) -> None:
+        """Go to a place in a stream."""
         self._counter[1], self._counter[0] = divmod(offset, _WORD)
         self._key[0], self._key[1] = key
-        self._philox.state = self._state
-        return self._philox.random_raw  # type: ignore[no-any-return]
+        self.philox.state = self._state
 
 
-_engine = _Engine()
-words = _engine.words
+# Those that nobody draws from: a signal handler may draw in the middle of a draw, as threads do.
+_idle: list[_Engine] = []
+
+
+class Words:
+    """The words of a stream from an offset on; called with how many of them are to come next."""
+
+    __slots__ = ("_engine",)
+
+    def __init__(self, key: Key, offset: int) -> None:
+        try:
+            engine = _idle.pop()
+        except IndexError:
+            engine = _Engine()
+        self._engine = engine
+        engine.seek(key, offset)
+
+    def __call__(self, count: int) -> Any:
+        return self._engine.philox.random_raw(count)
+
+    def __del__(self, idle: list[_Engine] = _idle) -> None:
+        if hasattr(self, "_engine"):  # or it could not be made
+            idle.append(self._engine)

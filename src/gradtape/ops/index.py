@@ -25,7 +25,7 @@ from gradtape.core.nested import Handle, View, unshell
 from gradtape.core.op import Op
 from gradtape.core.record import Indexing
 from gradtape.core.scalar import Scalar
-from gradtape.core.state import STATE, adopted, values_read
+from gradtape.core.state import STATE, values_read
 from gradtape.core.tensor import Tensor, as_value, innermost
 from gradtape.errors import GradtapeError, IndexingError
 from gradtape.ops import lowered
@@ -274,7 +274,7 @@ def _check_bounds(item: int, axis: int, shape: tuple[int, ...], name: str) -> No
 def _places(array: Any, sizes: tuple[int, ...], name: str) -> list[Any]:
     """An index array as integer arrays, one for each axis; a mask is where it is true."""
     if array.dtype != np.bool_:
-        return [adopted(array)]
+        return [array]
     # An axis of a mask may be empty, as in NumPy: then nothing is true.
     fits = len(array.shape) == len(sizes)
     if not fits or any(n not in (0, size) for n, size in zip(array.shape, sizes, strict=True)):

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.elsewhere import TENSOR
 from gradtape.core.entry import raise_explained
 from gradtape.core.nested import Alias
 from gradtape.core.op import registry
-from gradtape.core.spellings import TENSOR, keyword_advice, position_advice
+from gradtape.core.spellings import keyword_advice, position_advice
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, AxisError, GradtapeError, UnsupportedError
 from gradtape.ops.into import INTO, method as into_method

@@ -24,7 +24,7 @@ from gradtape.core.tensor import Tensor
 from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_dtype, as_shape, weak_or_array
 from gradtape.ops.cast import astype
-from gradtape.ops.generator import Generator, Key, source_of, words
+from gradtape.ops.generator import Generator, Key, Words, source_of
 from gradtape.ops.inspection import result_type
 from gradtape.typing import ArrayLike, Shape
 
@@ -56,7 +56,7 @@ def uniform_numbers(
 ) -> Any:
     """The top bits of a word (float64) or half a word as a fraction: all below 1."""
     out = np.empty(math.prod(shape), dtype)
-    draw, bits = words(key, offset), _bits(dtype)
+    draw, bits = Words(key, offset), _bits(dtype)
     for part in _stretches(out):
         if bits > 32:
             part[...] = (draw(part.size) >> (64 - bits)) * 0.5**bits
@@ -71,7 +71,7 @@ def _normal_numbers(
 ) -> Any:
     """Box and Muller: two uniform numbers make the pair of elements (2j, 2j + 1)."""
     out = np.empty(math.prod(shape), dtype)
-    draw, double = words(key, offset), dtype == np.float64
+    draw, double = Words(key, offset), dtype == np.float64
     for part in _stretches(out):
         pairs = -(-part.size // 2)
         if double:

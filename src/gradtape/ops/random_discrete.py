@@ -16,7 +16,7 @@ from gradtape.core.op import NotDifferentiable, Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, as_dtype, as_shape
-from gradtape.ops.generator import Generator, Key, source_of, words
+from gradtape.ops.generator import Generator, Key, Words, source_of
 from gradtape.ops.index import getitem
 from gradtape.ops.random import as_tensor, drawn_dtype, drawn_shape, no_operands, uniform_numbers
 from gradtape.ops.shape import reshape
@@ -36,7 +36,7 @@ def _integer_numbers(
     offset: int,
 ) -> Any:
     """A word modulo the number of integers, so that the bias is below high − low in 2⁶⁴."""
-    numbers = words(key, offset)(math.prod(shape))
+    numbers = Words(key, offset)(math.prod(shape))
     if high - low < 2**64:
         numbers %= np.uint64(high - low)
     numbers += np.uint64(low % 2**64)  # wraps round as two's complement does
@@ -44,7 +44,7 @@ def _integer_numbers(
 
 
 def _permuted_numbers(_xp: Any, *, count: int, key: Key, offset: int) -> Any:
-    return np.argsort(words(key, offset)(count), kind="stable")
+    return np.argsort(Words(key, offset)(count), kind="stable")
 
 
 def _coins(xp: Any, p: Any, *, shape: Any, dtype: Any, key: Key, offset: int) -> Any:

@@ -87,6 +87,7 @@ class Module:
     def __init__(self) -> None:
         self._declarations: dict[str, str] = {}
         self._functions: list[str] = []
+        self._names: set[str] = set()
 
     def declare(self, name: str, result: Type | str, parameters: Iterable[Type | str]) -> None:
         """Declare a function that is defined elsewhere."""
@@ -96,10 +97,11 @@ class Module:
     def define(self, text: str) -> None:
         """Add the text of a function or a global."""
         self._functions.append(text)
+        self._names.add(text.partition("@")[2].partition("(")[0])
 
     def defines(self, name: str) -> bool:
         """Whether a function of this name was added."""
-        return any(f"@{name}(" in text.partition("{")[0] for text in self._functions)
+        return name in self._names
 
     def __str__(self) -> str:
         return "\n".join([*self._declarations.values(), "", *self._functions, ""])

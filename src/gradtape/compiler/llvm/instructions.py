@@ -180,11 +180,27 @@ def convert(b: Builder, x: Value, source: DType, target: DType) -> Value:
 
 
 def _to_integer(b: Builder, x: Value, target: DType) -> Value:
-    """Cut off towards 0; what does not fit is some number, as in C, but never undefined."""
-    # NumPy converts through a wide signed integer and lets small ones wrap around.
-    wide = x.type.of("i64")
-    how = "fptoui" if target == np.uint64 else "fptosi"
-    name = f"llvm.{how}.sat.{wide.suffix}.{x.type.suffix}"
-    b.module.declare(name, wide, [x.type])
-    value = b.instruction(wide, f"call {wide} @{name}({x})")
-    return value if target.itemsize == 8 else b.convert("trunc", value, f"i{8 * target.itemsize}")
+    """Cut off towards 0; what does not fit gives what NumPy's loops give on x86.
+
+    There that is the smallest integer of the instruction's 32 or 64 bits, of which small dtypes
+    keep the last ones. Unsigned ones of 32 and 64 bits take what is below half of their range in
+    the same way, so that negative numbers wrap around, and the rest less that half.
+    """
+    bits = 64 if target.itemsize == 8 else 32
+    if target.kind == "i" or target.itemsize < 4:
+        value = _cut_off(b, x, bits)
+        small = target.itemsize < 4
+        return b.convert("trunc", value, f"i{8 * target.itemsize}") if small else value
+    half = b.const(x.type, 2.0 ** (bits - 1))
+    low, high = _cut_off(b, x, bits), _cut_off(b, b.exact_fsub(x, half), bits)
+    flipped = b.xor(high, b.const(high.type, -(2 ** (bits - 1))))
+    return b.select(b.fcmp("oge", x, half), flipped, low)
+
+
+def _cut_off(b: Builder, x: Value, bits: int) -> Value:
+    """A signed integer; the smallest one for what does not fit, NaN included."""
+    end = b.const(x.type, 2.0 ** (bits - 1))
+    fits = b.fcmp("olt", b.fabs(x), end)
+    # LLVM has no meaning for what does not fit; the smallest integer itself does not have to.
+    value = b.convert("fptosi", b.select(fits, x, b.const(x.type, 0.0)), f"i{bits}")
+    return b.select(fits, value, b.const(value.type, -(2 ** (bits - 1))))

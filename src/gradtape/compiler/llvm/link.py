@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import itertools
-import os
 import sys
-import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
 from gradtape import config
+from gradtape.core.lazy import lazy
 from gradtape.errors import ArgumentError, UnsupportedError
+from gradtape.locks import held_at_fork, loading, once
 
 # What the IR we write needs: vectors are explicit and loops are as they should be, so the passes
 # that vectorise and unroll would cost most of the compile time for no gain. What is computed twice
@@ -26,31 +25,39 @@ _FUNCTION_PASSES = (
     "add_dead_code_elimination_pass",
 )
 
-# Every call of llvmlite is made holding this; code may be unloaded by the garbage collector while a
-# thread holds it already.
-_lock = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    # A child forked while another thread compiles would wait for that thread for ever.
-    os.register_at_fork(
-        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
-    )
 _library_numbers = itertools.count()
 # A linker keeps 9 kB of every library that is gone, so that it is exchanged now and then.
 _LIBRARIES_PER_LINKER = 64
 
 
-@functools.cache
 def llvm() -> ModuleType:
     """Llvmlite's binding, with the native target ready."""
+    return _llvm()[0]
+
+
+def _calling_llvm() -> Any:
+    """A lock that is held during every call of LLVM, which threads must not use at the same time.
+
+    It is the one that llvmlite itself holds during each call, also of other packages and where the
+    garbage collector unloads code: two locks would be waited for in either order.
+    """
+    return _llvm()[1]
+
+
+@once
+def _llvm() -> tuple[ModuleType, Any]:
     try:
-        import llvmlite.binding as binding
+        with loading():
+            import llvmlite.binding as binding
     except ImportError as error:
         raise UnsupportedError(
             "jit: needs llvmlite, which is not installed; pip install llvmlite"
         ) from error
+    # Not a public name: if there is none any more, our own calls are kept apart by one of ours.
+    lock = held_at_fork(getattr(getattr(binding.ffi.lib, "_lock", None), "_lock", None))
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    return binding  # type: ignore[no-any-return]
+    return binding, lock
 
 
 # The levels of x86-64, by which code can be made for older CPUs than the one at hand, and what has
@@ -79,8 +86,6 @@ class Target:
         self.vector_bytes = 64 if "avx512f" in has else 32 if "avx2" in has else 16
         self.vector_registers = 32 if has & {"avx512f", "neon"} else 16
         self.masks = "avx2" in has
-        self._machine: Any = None
-        self._passes: tuple[Any, Any] | None = None
 
     @property
     def key(self) -> str:
@@ -88,32 +93,30 @@ class Target:
         version = ".".join(map(str, llvm().llvm_version_info))
         return f"llvm {version} {self.cpu} {self.features}"
 
+    @lazy
     def machine(self) -> Any:
         """LLVM's code generator for it."""
-        if self._machine is None:
-            self._machine = (
-                llvm()
-                .Target.from_default_triple()
-                .create_target_machine(
-                    cpu=self.cpu,
-                    features=self.features,
-                    opt=2,
-                    reloc="pic",
-                    codemodel="small",
-                    jit=True,
-                )
+        return (
+            llvm()
+            .Target.from_default_triple()
+            .create_target_machine(
+                cpu=self.cpu,
+                features=self.features,
+                opt=2,
+                reloc="pic",
+                codemodel="large",
+                jit=True,
             )
-        return self._machine
+        )
 
+    @lazy
     def passes(self) -> tuple[Any, Any]:
         """The passes over functions, and what runs them; made once, as their memory never goes."""
-        if self._passes is None:
-            options = llvm().create_pipeline_tuning_options(speed_level=2)
-            manager = llvm().create_new_function_pass_manager()
-            for name in _FUNCTION_PASSES:
-                getattr(manager, name)()
-            self._passes = manager, llvm().create_pass_builder(self.machine(), options)
-        return self._passes
+        options = llvm().create_pipeline_tuning_options(speed_level=2)
+        manager = llvm().create_new_function_pass_manager()
+        for name in _FUNCTION_PASSES:
+            getattr(manager, name)()
+        return manager, llvm().create_pass_builder(self.machine, options)
 
 
 def _named(features: str) -> set[str]:
@@ -121,7 +124,7 @@ def _named(features: str) -> set[str]:
     return {feature[1:] for feature in features.split(",") if feature.startswith("+")}
 
 
-@functools.cache
+@once
 def host() -> Target:
     """The CPU that code is made for: the one at hand, or an older one that the user named.
 
@@ -142,34 +145,33 @@ def host() -> Target:
 
 
 def compile_module(text: str, target: Target | None = None) -> bytes:
-    """Machine code of a module, as an object file.
-
-    LLVM's context is shared by the process and not safe to use from several threads at once.
-    """
-    with _lock:
+    """Machine code of a module, as an object file."""
+    target = target or host()
+    with _calling_llvm():
         return _printed(text, target, "emit_object")  # type: ignore[no-any-return]
 
 
 def assembly(text: str, target: Target | None = None) -> str:
     """The same as a listing."""
-    with _lock:
+    target = target or host()
+    with _calling_llvm():
         return _printed(text, target, "emit_assembly")  # type: ignore[no-any-return]
 
 
-def _printed(text: str, target: Target | None, form: str) -> Any:
+def _printed(text: str, target: Target, form: str) -> Any:
     # A function of its own: what it makes of LLVM's is gone when it returns, with the lock held.
-    module, machine = _optimized(text, target or host())
+    module, machine = _optimized(text, target)
     return getattr(machine, form)(module)
 
 
 def _optimized(text: str, target: Target) -> tuple[Any, Any]:
     module = llvm().parse_assembly(text)
     module.verify()
-    passes, builder = target.passes()
+    passes, builder = target.passes
     for function in module.functions:
         if not function.is_declaration:
             passes.run(function, builder)
-    return module, target.machine()
+    return module, target.machine
 
 
 class Library:
@@ -179,33 +181,31 @@ class Library:
         code: An object file.
         imports: Addresses of what it refers to, besides what the process exports.
         exports: The functions to be called from outside.
-        end: One of them, without arguments, that is called before the code is unloaded.
     """
 
-    def __init__(
-        self,
-        code: bytes,
-        imports: Mapping[str, int],
-        exports: Iterable[str],
-        end: str | None = None,
-    ) -> None:
-        exports = (*exports, *(() if end is None else (end,)))
-        with _lock:
+    def __init__(self, code: bytes, imports: Mapping[str, int], exports: Iterable[str]) -> None:
+        exports = tuple(exports)
+        self._lock, _ = _calling_llvm(), host()  # nobody waits for either with the lock held
+        with self._lock:
             self._tracker = _linked(code, imports, exports)
         self._addresses: dict[str, int] = {name: self._tracker[name] for name in exports}
-        self._end = None if end is None else ctypes.CFUNCTYPE(None)(self._addresses[end])
 
-    def __del__(self) -> None:
-        if sys.is_finalizing() or "_end" not in self.__dict__:
+    # As a default: when the process ends, modules may be emptied before libraries are gone.
+    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        if ending() or "_tracker" not in self.__dict__:
             return  # the process ends, or the code was never linked
-        if self._end is not None:
-            self._end()
-        with _lock:
+        with self._lock:
             del self._tracker
 
     def address(self, name: str) -> int:
         """Where an exported function is."""
         return self._addresses[name]
+
+    def function(self, name: str, prototype: Any) -> Any:
+        """An exported function, of a type of ctypes; the code stays as long as it is there."""
+        function = prototype(self._addresses[name])
+        function.library = self
+        return function
 
 
 def _linked(code: bytes, imports: Mapping[str, int], exports: Iterable[str]) -> Any:
@@ -221,4 +221,4 @@ def _linked(code: bytes, imports: Mapping[str, int], exports: Iterable[str]) -> 
 @functools.lru_cache(maxsize=1)
 def _linker(_generation: int) -> Any:
     """One of LLVM's linkers; it is gone when the last library that it linked is."""
-    return llvm().create_lljit_compiler(host().machine(), use_jit_link=False)
+    return llvm().create_lljit_compiler(host().machine, use_jit_link=False)

@@ -46,9 +46,10 @@ class Loops(Values):
         b = self._b
         for buffer in self._kernel.buffers:
             if buffer.kind != "scratch":
-                slot = Value(I64, str(self._slots[buffer]))
-                address = b.element(Value(PTR, "%buffers"), slot, "ptr")
-                self._pointers[buffer] = b.load(address, PTR)
+                self._pointers[buffer] = b.load(self._entry(self._table.slots[buffer]), PTR)
+        for part in self._kernel.expressions:
+            if part.name == "parameter":
+                self._value(part)  # here, and not in each step of a loop
         self._take_rooms()
         self._watch_conditions()
         self._outer_loops(0)

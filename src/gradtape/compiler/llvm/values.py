@@ -6,9 +6,9 @@ depends on. What does not depend on the vector axis is computed once, as a scala
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from gradtape.compiler.kernel import Axis, Buffer, Failure, Kernel, Place
+from gradtape.compiler.kernel import Axis, Buffer, Failure, Kernel, Parameters, Place
 from gradtape.compiler.llvm.builder import I64, PTR, Builder, Module, Type, Value
 from gradtape.compiler.llvm.instructions import instruction, memory_type, register_type
 from gradtape.compiler.schedule import Schedule
@@ -23,9 +23,7 @@ class Values:
         module: Where the function goes.
         kernel: What it does.
         schedule: How it is run.
-        slots: The position of each buffer's address in the table the function is given; that of
-            the status comes after all of them.
-        codes: What the status becomes at most if a condition does not hold.
+        table: What there is in the table that the function is given.
     """
 
     def __init__(
@@ -33,8 +31,7 @@ class Values:
         module: Module,
         kernel: Kernel,
         schedule: Schedule,
-        slots: Mapping[Buffer, int],
-        codes: Mapping[Failure, int],
+        table: Parameters,
     ) -> None:
         self._b = Builder(module)
         self._kernel = kernel
@@ -56,8 +53,7 @@ class Values:
         self._scopes: list[dict[object, Value]] = [{}]
         self._mask: Value | None = None
         self._level = 0  # of sums in blocks
-        self._slots = slots
-        self._codes = codes
+        self._table = table
         # Memory of the function: of accumulators, by level of their sums; of conditions, whether
         # one failed so far (i1) and for which number (i64), in each of the lanes.
         self._rooms: dict[object, Value] = {}
@@ -141,6 +137,8 @@ class Values:
         b = self._b
         if part.name == "constant":
             return b.const(register_type(part.dtype), part.extra)
+        if part.name == "parameter":
+            return self._bit(b.load(self._entry(part.extra), memory_type(part.dtype)), part)
         if part.name == "reduced":
             result = self._known(part.extra)
             assert result is not None  # its stage is done
@@ -163,6 +161,10 @@ class Values:
         if not self._lane_dependent[id(part)]:
             return instruction(b, part, arguments)
         return instruction(b, part, [self._in_lanes(arg) for arg in part.args])
+
+    def _entry(self, slot: int) -> Value:
+        """The address of an entry of the table that the function is given."""
+        return self._b.element(Value(PTR, "%buffers"), Value(I64, str(slot)), "ptr")
 
     # ---- conditions that have to hold ------------------------------------------------------
 
@@ -205,18 +207,18 @@ class Values:
             b.branch_if(b.any(failed), report, go)
             b.start(report)
             status = self._status()
-            code = self._codes[failure]
+            known = self._table.codes[failure]
+            code = self._value(known) if isinstance(known, Scalar) else Value(I64, str(known))
             number = _first_of(b, b.load(given, Type("i64", lanes)), failed)
-            place = b.element(status, Value(I64, str(code)), I64)
+            place = b.element(status, code, I64)
             b.emit(f"store atomic {number}, {place} monotonic, align 8")
-            b.instruction(I64, f"atomicrmw umin {status}, i64 {code} monotonic")
+            b.instruction(I64, f"atomicrmw umin {status}, {code} monotonic")
             b.branch(go)
             b.start(go)
 
     def _status(self) -> Value:
         """Where the code of the first failure is kept."""
-        slot = Value(I64, str(len(self._slots)))
-        return self._b.load(self._b.element(Value(PTR, "%buffers"), slot, "ptr"), PTR)
+        return self._b.load(self._entry(self._table.status), PTR)
 
     # ---- memory ----------------------------------------------------------------------------
 

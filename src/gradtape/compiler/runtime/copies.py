@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 from typing import Any
 
 from gradtape.compiler.llvm.link import Library
 from gradtape.compiler.runtime import cache, pool
+from gradtape.locks import once
 
 # Bytes that a thread claims at a time.
 _PART = 1 << 16
@@ -51,13 +51,9 @@ def copy(target: Any, source: Any) -> None:
     _driver()(ctypes.addressof(context), -(-source.nbytes // _PART))
 
 
-@functools.cache
-def _library() -> Library:
+@once
+def _driver() -> Any:
     memmove = ctypes.cast(ctypes.memmove, ctypes.c_void_p).value or 0
-    return Library(cache.compiled(_TEXT), {**pool.imports(), "memmove": memmove}, ["gt_copy"])
-
-
-@functools.cache
-def _driver() -> ctypes._CFunctionType:
-    prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-    return prototype(_library().address("gt_copy"))
+    imports = {**pool.imports(), "memmove": memmove}
+    library = Library(cache.compiled(_TEXT), imports, ["gt_copy"])
+    return library.function("gt_copy", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64))

@@ -13,7 +13,6 @@ needs for that, are in a tuple that is the `self` of the callable, which keeps t
 from __future__ import annotations
 
 import ctypes
-import functools
 import itertools
 import math
 import struct
@@ -24,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradtape.compiler.llvm.link import Library
-from gradtape.compiler.runtime import room
+from gradtape.compiler.runtime import blocks, room
 from gradtape.compiler.runtime.containers import (
     ArrayLeaf,
     DictSpec,
@@ -42,7 +41,7 @@ from gradtape.compiler.runtime.containers import (
 )
 from gradtape.compiler.runtime.entry_ir import NAME, entry_library
 from gradtape.compiler.runtime.entry_program import FIXED, MOST_WORDS, Program
-from gradtape.compiler.runtime.layout import Layout, native_layout
+from gradtape.compiler.runtime.layout import Layout, address_of, native_layout, new_function
 from gradtape.errors import ArgumentError, GradtapeError
 
 __all__ = [
@@ -158,24 +157,12 @@ def _native_callable(
 ) -> Callable[..., Any]:
     entry = entry_library(layout)
     how = _METH_FASTCALL | _METH_KEYWORDS
-    method = struct.pack("PPiP", _address_of(title), entry.address(NAME), how, 0)
+    method = struct.pack("PPiP", address_of(title), entry.address(NAME), how, 0)
     # Bytes and tuples: the garbage collector never empties them, so the definition is there until
     # the callable, which reads it last, is gone.
     alive = (title, method, library, entry)
     owned = (alive, program.pack(address), *functions, *FIXED, *program.constants)
-    return _new_function()(_address_of(method), owned, None)  # type: ignore[no-any-return]
-
-
-@functools.cache
-def _new_function() -> Any:
-    prototype = ctypes.PYFUNCTYPE(
-        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
-    )
-    return prototype(("PyCFunction_NewEx", ctypes.pythonapi))
-
-
-def _address_of(data: bytes) -> int:
-    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+    return new_function()(address_of(method), owned, None)  # type: ignore[no-any-return]
 
 
 class _PythonEntry:
@@ -216,7 +203,7 @@ class _PythonEntry:
                 return NotImplemented
             return self._otherwise(*args, **kwargs)
         room.require(self._needed, "results and intermediate values")
-        results = [np.empty(shape, dtype) for dtype, shape in self._results]
+        results = [blocks.empty(shape, dtype) for dtype, shape in self._results]
         status = self._run(_addresses(inputs), _addresses(results))
         if status:
             self._fail(status)

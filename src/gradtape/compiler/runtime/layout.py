@@ -28,7 +28,7 @@ SWAPPED = ord(">" if sys.byteorder == "little" else "<")
 
 # NumPy 2 publishes its functions as a table, whose places stay the same within this version.
 _NUMPY_ABI = 0x02000000
-_NUMPY_TABLE = {"PyArray_Scalar": 60, "PyArray_NewFromDescr": 94}
+_NUMPY_TABLE = {"PyArray_Scalar": 60, "PyArray_NewFromDescr": 94, "PyDataMem_SetHandler": 304}
 _ABI_VERSION, _ARRAY_TYPE = 0, 2
 
 _PYTHON_FUNCTIONS = (
@@ -38,7 +38,9 @@ _PYTHON_FUNCTIONS = (
     "PyDict_Next",
     "PyDict_SetItem",
     "PyErr_Clear",
+    "PyErr_Fetch",
     "PyErr_Occurred",
+    "PyErr_Restore",
     "PyEval_RestoreThread",
     "PyEval_SaveThread",
     "PyList_New",
@@ -120,11 +122,25 @@ def native_layout() -> Layout | None:
 def c_functions() -> dict[str, int]:
     """Addresses of the C functions that the native entry calls; only where there is a layout."""
     python = {
-        name: ctypes.cast(getattr(ctypes.pythonapi, name, None), ctypes.c_void_p).value or 0
+        name: ctypes.cast(getattr(ctypes.pythonapi, name, 0), ctypes.c_void_p).value or 0
         for name in _PYTHON_FUNCTIONS
     }
     table = _numpy_table()
     return python | {name: table[place] for name, place in _NUMPY_TABLE.items()}
+
+
+@functools.cache
+def new_function() -> Any:
+    """Python's function that makes a function object of a definition, `self` and None."""
+    prototype = ctypes.PYFUNCTYPE(
+        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+    )
+    return prototype(("PyCFunction_NewEx", ctypes.pythonapi))
+
+
+def address_of(data: bytes) -> int:
+    """Where bytes are, for as long as there is the object."""
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
 def _numpy_table() -> Any:

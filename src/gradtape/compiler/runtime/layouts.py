@@ -10,13 +10,13 @@ line for each element of the other.
 from __future__ import annotations
 
 import ctypes
-import functools
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from gradtape.compiler.llvm.link import Library
 from gradtape.compiler.runtime import cache, pool
+from gradtape.locks import once
 
 # Axes that are gone through one by one.
 _MOST_AXES = 8
@@ -312,14 +312,9 @@ define void @gt_layout(ptr %context, i64 %parts) {{
 """
 
 
-@functools.cache
-def _library(kind: str) -> Library:
+@once
+def _driver(kind: str) -> Any:
     memmove = ctypes.cast(ctypes.memmove, ctypes.c_void_p).value or 0
     imports = {**pool.imports(), "memmove": memmove}
-    return Library(cache.compiled(_text(kind)), imports, ["gt_layout"])
-
-
-@functools.cache
-def _driver(kind: str) -> ctypes._CFunctionType:
-    prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-    return prototype(_library(kind).address("gt_layout"))
+    library = Library(cache.compiled(_text(kind)), imports, ["gt_layout"])
+    return library.function("gt_layout", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64))

@@ -16,58 +16,65 @@ from __future__ import annotations
 import ctypes
 import operator
 import os
-import threading
 
 from gradtape import config
 from gradtape.compiler.llvm.link import Library
 from gradtape.compiler.runtime import cache, pool_ir
+from gradtape.core.lazy import lazy
 from gradtape.errors import ArgumentError
+from gradtape.locks import Once
+
+_SETTER = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 
 
 class _Pool:
     """The pool of this process: how many threads, and the native code once it was needed."""
 
     def __init__(self) -> None:
-        # Re-entrant: a signal handler may fork while this very thread holds it.
-        self.lock = threading.RLock()
-        self.threads = 0  # 0 until it is set or asked for
-        self.library: Library | None = None
+        self._set = 0  # by the user; 0 until then
+        self._code: Once[Library] = Once()
+
+    @property
+    def library(self) -> Library | None:
+        """The native code, if it is there."""
+        return self._code.made.get("pool")
 
     def ready(self) -> Library:
         """The native code; no thread is started by this."""
-        with self.lock:
-            if self.library is None:
-                code = cache.compiled(pool_ir.text(threads=config.uses("pool")))
-                library = Library(code, {}, pool_ir.EXPORTS)
-                _set_threads(library, self.wanted())
-                self.library = library
-            return self.library
+        library = self.library
+        if library is None:
+            library = self._code.find("pool", _linked)
+            self._use_wanted(library)
+        return library
+
+    def _use_wanted(self, library: Library) -> None:
+        use, used = library.function("gt_pool_threads", _SETTER), 0
+        while used != self.wanted():  # another thread may set it at the same time
+            used = self.wanted()
+            use(used)
 
     def wanted(self) -> int:
         """How many threads to use, the caller's among them."""
-        if not config.uses("pool"):
-            return 1
-        if not self.threads:
-            self.threads = min(_usable_cpus(), pool_ir.MAX_THREADS)
-        return self.threads
+        return self._set or self._usable if config.uses("pool") else 1
+
+    @lazy
+    def _usable(self) -> int:
+        return min(_usable_cpus(), pool_ir.MAX_THREADS)
 
     def set_wanted(self, threads: int) -> None:
         """Use that many from now on."""
-        with self.lock:
-            self.threads = threads
-            if self.library is not None:
-                _set_threads(self.library, threads)
+        self._set = threads
+        if self.library is not None:
+            self._use_wanted(self.library)
 
     def after_fork(self) -> None:
         """In the child: no worker came along, and no job of another thread will ever end."""
         if self.library is not None:
-            ctypes.CFUNCTYPE(None)(self.library.address("gt_pool_reset"))()
-        self.lock.release()
+            self.library.function("gt_pool_reset", ctypes.CFUNCTYPE(None))()
 
 
-def _set_threads(library: Library, threads: int) -> None:
-    address = library.address("gt_pool_threads")
-    ctypes.CFUNCTYPE(None, ctypes.c_int64)(address)(threads)
+def _linked() -> Library:
+    return Library(cache.compiled(pool_ir.text(threads=config.uses("pool"))), {}, pool_ir.EXPORTS)
 
 
 def _usable_cpus() -> int:
@@ -78,13 +85,8 @@ def _usable_cpus() -> int:
 
 _pool = _Pool()
 
-# A fork waits until nobody is making the pool, so that the child finds all of it or nothing.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_pool.lock.acquire,
-        after_in_parent=_pool.lock.release,
-        after_in_child=_pool.after_fork,
-    )
+    os.register_at_fork(after_in_child=_pool.after_fork)
 
 
 def parallel_address() -> int:

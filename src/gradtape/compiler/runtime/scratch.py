@@ -10,12 +10,11 @@ that may run another kernel, and it is freed when the thread ends.
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
-import threading
 
 from gradtape.compiler.llvm.link import Library
 from gradtape.compiler.runtime import cache
+from gradtape.locks import once
 
 # The first line of a stretch holds its size. The key's type is `unsigned int` on Linux, and
 # `unsigned long` on others that we know.
@@ -70,36 +69,18 @@ nothing:
 """
 
 
-class _Scratch:
-    """The native code of this process, once it was needed."""
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()  # see the pool's
-        self.library: Library | None = None
-
-    def ready(self) -> Library:
-        with self.lock:
-            if self.library is None:
-                key = "i32" if sys.platform == "linux" else "i64"
-                code = cache.compiled(_TEXT.replace("$KEY$", key))
-                library = Library(code, {}, ["gt_scratch_begin", "gt_scratch"])
-                begin = ctypes.CFUNCTYPE(ctypes.c_int)(library.address("gt_scratch_begin"))
-                if begin() != 0:
-                    raise MemoryError("jit: no more thread-specific storage in this process")
-                self.library = library
-            return self.library
-
-
-_scratch = _Scratch()
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_scratch.lock.acquire,
-        after_in_parent=_scratch.lock.release,
-        after_in_child=_scratch.lock.release,
-    )
+@once
+def _library() -> Library:
+    """The native code of this process."""
+    key = "i32" if sys.platform == "linux" else "i64"
+    code = cache.compiled(_TEXT.replace("$KEY$", key))
+    library = Library(code, {}, ["gt_scratch_begin", "gt_scratch"])
+    begin = ctypes.CFUNCTYPE(ctypes.c_int)(library.address("gt_scratch_begin"))
+    if begin() != 0:
+        raise MemoryError("jit: no more thread-specific storage in this process")
+    return library
 
 
 def imports() -> dict[str, int]:
     """The symbol that generated code may refer to, for `Library(imports=…)`."""
-    return {"gt_scratch": _scratch.ready().address("gt_scratch")}
+    return {"gt_scratch": _library().address("gt_scratch")}

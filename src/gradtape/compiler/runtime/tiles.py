@@ -8,15 +8,16 @@ again: to the same values, since results and arguments never share memory.
 from __future__ import annotations
 
 import ctypes
-import functools
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from gradtape.compiler.llvm.link import Library
 from gradtape.compiler.runtime import cache, pool
 from gradtape.compiler.runtime.layout import native_layout
+from gradtape.locks import once
 
 MOST_ARRAYS = 16
 _MOST_PARTS = 64
@@ -111,7 +112,7 @@ define void @gt_tiles(ptr %context, i64 %parts) {{
 class TileLoop:
     """A native function and how it runs over arrays of one size; called with the arrays."""
 
-    __slots__ = ("_fixed", "_offset", "_pack", "_parts")
+    __slots__ = ("_driver", "_fixed", "_offset", "_pack", "_parts")
 
     def __init__(
         self, run: int, length: int, rows: int, row_bytes: Sequence[int], results: int
@@ -126,6 +127,7 @@ class TileLoop:
                 every tile reads.
             results: How many of them are results.
         """
+        self._driver = _driver()
         tiles = -(-length // rows)
         each = max(_LEAST_TILES, -(-tiles // _MOST_PARTS))
         layout = native_layout()
@@ -148,15 +150,10 @@ class TileLoop:
             if offset is None
             else [id(array) + offset for array in arrays]
         )
-        _driver()(self._pack(*self._fixed, *places), self._parts)
+        self._driver(self._pack(*self._fixed, *places), self._parts)
 
 
-@functools.cache
-def _library() -> Library:
-    return Library(cache.compiled(_TEXT), pool.imports(), ["gt_tiles"])
-
-
-@functools.cache
-def _driver() -> ctypes._CFunctionType:
-    prototype = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64)
-    return prototype(_library().address("gt_tiles"))
+@once
+def _driver() -> Any:
+    library = Library(cache.compiled(_TEXT), pool.imports(), ["gt_tiles"])
+    return library.function("gt_tiles", ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64))

@@ -16,6 +16,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.op import Op, registry
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Rewriter, Value
+from gradtape.graph.python_numbers import computed_exactly, is_of_integers
 
 # Each element of the result is an element of the operands.
 _REARRANGE = frozenset(
@@ -116,6 +117,8 @@ def _evaluated(op: Op, operands: Sequence[Operand], params: Mapping[str, Any]) -
         for operand in operands
     ]
     try:
+        if is_of_integers(op, operands):
+            return computed_exactly(op.name, [number_of(operand) for operand in operands])
         with np.errstate(all="ignore"):
             return np.asarray(op.evaluate(np, *args, **params)).reshape(())[()]
     except Exception:

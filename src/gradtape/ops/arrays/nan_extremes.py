@@ -56,7 +56,7 @@ def _extreme_composition(x: Any, axis: Axes, keepdims: bool, largest: bool) -> A
 def _shares_forward(xp: Any, x: Any, axis: Axes, largest: bool) -> Any:
     hits = hits_of(x, _extreme_forward(largest)(xp, x, axis, True))
     shares = hits / xp.maximum(sum_forward(xp, hits, axis, True), 1)
-    return shares.astype(x.dtype, copy=False) if x.dtype.kind == "f" else shares
+    return shares if x.dtype.kind in "biu" else shares.astype(x.dtype, copy=False)
 
 
 def _shares_composition(x: Any, axis: Axes, largest: bool) -> Any:
@@ -69,7 +69,7 @@ def _shares_composition(x: Any, axis: Axes, largest: bool) -> Any:
 _shares = general(
     "nan_extreme_shares",
     _shares_forward,
-    infer=lambda x, axis, largest: x if x.dtype.kind == "f" else Aval(x.shape, np.dtype(float)),
+    infer=lambda x, axis, largest: Aval(x.shape, np.dtype(float)) if x.dtype.kind in "biu" else x,
     vjps=(Zero("nan_extreme_shares: piecewise constant"),),
     jvp=lambda tangents, _out, _x, axis, largest: None,
     batch=batch_along_axis,

@@ -100,7 +100,8 @@ def argpartition(
     """
     refuse("argpartition", {"order": order})
     _check_kind("argpartition", kind)
-    return _parted("argpartition", x, kth, axis)[1]
+    x = as_array(x)
+    return _parted("argpartition", x if x.shape else ravel(x), kth, axis)[1]
 
 
 def _check_kind(name: str, kind: str) -> None:

@@ -209,7 +209,9 @@ def argsort(
     >>> gt.argsort(np.array([3.0, 1.0, 2.0]))
     array([1, 2, 0])
     """
-    x, axis = _prepared("argsort", x, axis, kind, order)
+    x = as_array(x)
+    # NumPy has an order of one element, though `sort` has no axis to sort along.
+    x, axis = _prepared("argsort", x if x.shape else ravel(x), axis, kind, order)
     return _argsort(x, axis=axis, descending=bool(descending))
 
 

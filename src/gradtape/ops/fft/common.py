@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from gradtape.core.tensor import is_extended_float
 from gradtape.errors import ArgumentError, ShapeError
+from gradtape.locks import load
 from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.cast import astype
 from gradtape.ops.pad import crop, pad_constant
@@ -26,11 +26,7 @@ _SINGLE = "efF"
 @functools.cache
 def library(xp: Any) -> Any:
     """The module of transforms that goes with an array module; SciPy's keeps single precision."""
-    if xp is not np:
-        return importlib.import_module("cupyx.scipy.fft")
-    import scipy.fft
-
-    return scipy.fft
+    return load("scipy.fft" if xp is np else "cupyx.scipy.fft")
 
 
 def complex_dtype(dtype: Any) -> np.dtype[Any]:

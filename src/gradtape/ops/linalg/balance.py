@@ -8,10 +8,11 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import answers, general
+from gradtape.core.define import general
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.linalg.common import square, without_effect
 from gradtape.ops.linalg.lapack import scipy_linalg
+from gradtape.ops.linalg.wide import answers
 from gradtape.ops.locate import one_hot
 from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import answers, general, unbroadcast
+from gradtape.core.define import general, unbroadcast
 from gradtape.errors import ArgumentError, LinAlgError, ShapeError
 from gradtape.ops.linalg.bands import (
     adjoint_bands,
@@ -21,6 +21,7 @@ from gradtape.ops.linalg.columns import in_columns
 from gradtape.ops.linalg.common import SINGULAR, without_effect
 from gradtape.ops.linalg.lapack import lapack
 from gradtape.ops.linalg.stacks import batch_stacks, computed_in, failed, over_stack, stack_of
+from gradtape.ops.linalg.wide import answers
 from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
 

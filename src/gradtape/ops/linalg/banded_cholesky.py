@@ -13,7 +13,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import answers, general
+from gradtape.core.define import general
 from gradtape.ops.cast import conj
 from gradtape.ops.gather import take
 from gradtape.ops.linalg.banded import DEFINITE, bands_of
@@ -22,6 +22,7 @@ from gradtape.ops.linalg.common import without_effect
 from gradtape.ops.linalg.implicit import transposed_pair
 from gradtape.ops.linalg.lapack import lapack
 from gradtape.ops.linalg.stacks import computed_in, failed
+from gradtape.ops.linalg.wide import answers
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike

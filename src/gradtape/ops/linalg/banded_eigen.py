@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape.core.define import answers
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from gradtape.ops.join import stack
 from gradtape.ops.linalg.banded import bands_of
 from gradtape.ops.linalg.bands import dense, hermitian_bands
 from gradtape.ops.linalg.common import without_effect
 from gradtape.ops.linalg.eigh import EighResult, eigh
+from gradtape.ops.linalg.wide import answers
 from gradtape.ops.norm import inexact
 from gradtape.ops.pad import pad
 from gradtape.typing import Array, ArrayLike

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import general, public
+from gradtape.core.define import general
 from gradtape.ops.linalg.common import adjoint, evaluated_by, infer_like, square
 from gradtape.ops.linalg.triangular import triangular
+from gradtape.ops.linalg.wide import public
 from gradtape.typing import Array, ArrayLike
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.gather import take
@@ -15,6 +14,7 @@ from gradtape.ops.join import concatenate
 from gradtape.ops.like import ones_like, zeros_like
 from gradtape.ops.linalg.checks import verified
 from gradtape.ops.linalg.gauge import on_diagonal
+from gradtape.ops.linalg.wide import answers
 from gradtape.ops.norm import inexact
 from gradtape.ops.pad import pad
 from gradtape.ops.shape import reshape

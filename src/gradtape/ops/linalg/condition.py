@@ -9,12 +9,13 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import functions, general, public
+from gradtape.core.define import functions, general
 from gradtape.errors import ArgumentError, LinAlgError
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.comparison import isnan
 from gradtape.ops.linalg.common import MATRIX, adjoint, square
 from gradtape.ops.linalg.stacks import matrix_stack
+from gradtape.ops.linalg.wide import public
 from gradtape.ops.norm import inexact, norm
 from gradtape.ops.reduce import max as max_of, min as min_of, sum as sum_of
 from gradtape.ops.select import where

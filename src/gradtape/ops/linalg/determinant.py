@@ -9,12 +9,13 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import general, public
+from gradtape.core.define import general
 from gradtape.ops.cast import conj, imag, real
 from gradtape.ops.exponential import log
 from gradtape.ops.linalg.cofactors import cofactors
 from gradtape.ops.linalg.common import MATRIX, adjoint, dtype_of, square, stretch
 from gradtape.ops.linalg.solve import inv
+from gradtape.ops.linalg.wide import public
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import general, public
+from gradtape.core.define import general
 from gradtape.ops.cast import conj, imag, stop_gradient
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.diagonal import diagonal
@@ -30,6 +30,7 @@ from gradtape.ops.linalg.gauge import (
 )
 from gradtape.ops.linalg.solve import inv, solve_stack
 from gradtape.ops.linalg.stacks import failed, matrices
+from gradtape.ops.linalg.wide import public
 from gradtape.ops.norm import inexact, vector_norm
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import divide_or_zero, where
@@ -94,7 +95,9 @@ def uncertainty(w: Any, dual: Any, x: Any) -> Any:
 def _length(x: Any, axis: int) -> Any:
     """Of vectors along an axis, without history; no larger than the numbers can be."""
     unit = largest(x, axis)
-    return squeeze(unit, axis) * sqrt(sum_of(abs(divide_or_zero(stop_gradient(x), unit)) ** 2, axis))
+    return squeeze(unit, axis) * sqrt(
+        sum_of(abs(divide_or_zero(stop_gradient(x), unit)) ** 2, axis)
+    )
 
 
 def _spread(w: Any, same: Any) -> Any:
@@ -278,8 +281,8 @@ def _eigvals_vjp(ct: Any, _out: Any, x: Any) -> Any:
 def _eigvals_jvp(tangents: Sequence[Any], _out: Any, x: Any) -> Any:
     w, v = _eig(x)
     moved = dual_basis(v) @ tangents[0] @ v
-    # Those that are equal only because they are uncertain keep their own changes: nearby there is no
-    # basis of eigenvectors, and what they have in common is not all that symmetric functions see.
+    # Those that are equal only because they are uncertain keep their own changes: nearby there may
+    # be no basis of eigenvectors, and then symmetric functions see more than what they share.
     same = equal_pairs(w)
     return once(shared(diagonal(moved, 0, -2, -1), same), alone(same), VALUES)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import general, public
+from gradtape.core.define import general
 from gradtape.errors import ArgumentError
 from gradtape.ops.linalg.checks import once, require
 from gradtape.ops.linalg.cholesky import cholesky
@@ -30,6 +30,7 @@ from gradtape.ops.linalg.gauge import (
 )
 from gradtape.ops.linalg.hermitian import mirrored, symmetric_part
 from gradtape.ops.linalg.triangular import solve_triangular
+from gradtape.ops.linalg.wide import public
 from gradtape.ops.norm import inexact
 from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import general, public, unbroadcast
+from gradtape.core.define import general, unbroadcast
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.linalg.common import adjoint
 from gradtape.ops.linalg.lapack import lapack, scipy_linalg
@@ -20,6 +20,7 @@ from gradtape.ops.linalg.stacks import (
     over_stack,
     stack_of,
 )
+from gradtape.ops.linalg.wide import public
 from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
 
@@ -142,7 +143,11 @@ def _discrete_forward(_xp: Any, a: Any, q: Any) -> Any:
         if not q.size:
             return np.empty(q.shape, dtype)
         try:
-            out = scipy_linalg().solve_discrete_lyapunov(a, q)
+            with np.errstate(all="ignore"):
+                out = scipy_linalg().solve_discrete_lyapunov(a, q)
+            # SciPy before 1.17 divides by 0 where the equations are diagonal.
+            if np.isinf(out).any():
+                raise np.linalg.LinAlgError("singular")
         except np.linalg.LinAlgError as error:
             problem = "the product of two eigenvalues of the first matrix is 1"
             remedy = "needed none to be"

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import public
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.gather import take_along_axis
@@ -15,6 +14,7 @@ from gradtape.ops.linalg.columns import in_columns
 from gradtape.ops.linalg.common import adjoint, square
 from gradtape.ops.linalg.lu import order_of_rows
 from gradtape.ops.linalg.triangular import triangular
+from gradtape.ops.linalg.wide import public
 from gradtape.ops.norm import inexact
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.typing import Array, ArrayLike

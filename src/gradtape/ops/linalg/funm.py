@@ -9,11 +9,12 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import functions, general, public
+from gradtape.core.define import functions, general
 from gradtape.ops.cast import astype, real
 from gradtape.ops.linalg.checks import verified
 from gradtape.ops.linalg.solve import inv
 from gradtape.ops.linalg.stacks import failed, matrices
+from gradtape.ops.linalg.wide import public
 from gradtape.typing import Array, ArrayLike
 
 _REMEDY = "needed a basis of eigenvectors; use expm, logm, sqrtm and so on, which need none"

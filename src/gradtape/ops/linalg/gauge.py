@@ -7,8 +7,8 @@ does inside of a group of equal values is then left out, and is 0 divided by 0 o
 
 One basis can hide a dependence, if it happens to be a stationary point of it. Bases along the axes
 often are, as for the identity, and so are those at half a right angle to them, which rounding makes
-in LAPACK on one machine and not on another. So the basis of a repeated value is placed: turned into a
-general position, which depends on the space alone. What is refused is then a matter of the matrix,
+in LAPACK on one machine and not on another. So the basis of a repeated value is placed: turned into
+a general position that its space alone decides. What is refused is then a matter of the matrix,
 and the same on all machines. What cannot be seen is a dependence on the basis that is stationary in
 all of them, as that of the sum of vectors orthogonal to (1, 1, …, 1).
 
@@ -66,7 +66,7 @@ def tolerance(dtype: Any) -> float:
     well above rounding: 23 units in float32, and 1e-10 in float64, where there are digits to spare.
     """
     unit = resolution(dtype)
-    return max(16 * unit, unit**0.5 / 128)
+    return max(16 * unit, math.sqrt(unit) / 128)
 
 
 def largest(x: Any, axes: Any) -> Any:

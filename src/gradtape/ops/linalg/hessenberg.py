@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import answers, general
+from gradtape.core.define import general
 from gradtape.ops.cast import copy, stop_gradient
 from gradtape.ops.diagonal import diagonal, triu
 from gradtape.ops.linalg.checks import require
@@ -23,6 +23,7 @@ from gradtape.ops.linalg.common import MATRIX, adjoint, square, without_effect
 from gradtape.ops.linalg.gauge import largest, rounding
 from gradtape.ops.linalg.implicit import transposed_pair
 from gradtape.ops.linalg.lapack import scipy_linalg
+from gradtape.ops.linalg.wide import answers
 from gradtape.ops.norm import inexact
 from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike

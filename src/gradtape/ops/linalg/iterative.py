@@ -15,6 +15,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.define import general, unbroadcast
 from gradtape.errors import LinAlgError
+from gradtape.locks import load
 from gradtape.ops.linalg.common import adjoint
 from gradtape.ops.linalg.stacks import batch_stacks, computed_in, over_stack, stack_of
 
@@ -24,9 +25,7 @@ Options = tuple[tuple[str, Any], ...]
 
 @functools.cache
 def _method(name: str) -> Callable[..., Any]:
-    import scipy.sparse.linalg
-
-    return getattr(scipy.sparse.linalg, name)  # type: ignore[no-any-return]
+    return getattr(load("scipy.sparse.linalg"), name)  # type: ignore[no-any-return]
 
 
 def operator(size: int, dtype: Any, product: Callable[[Any], Any]) -> Any:

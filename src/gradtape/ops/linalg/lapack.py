@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import config
+from gradtape.locks import load
 
 # Smaller matrices OpenBLAS leaves to one thread: there SciPy's functions do, which start faster.
 _ONE_THREAD = 1 << 13
@@ -44,9 +45,7 @@ def lapack(name: str, dtype: Any) -> Callable[..., Any]:
 @functools.cache
 def scipy_linalg() -> Any:
     """SciPy's linear algebra, loaded when it is first needed."""
-    import scipy.linalg
-
-    return scipy.linalg
+    return load("scipy.linalg")
 
 
 def numpy_routine(name: str, dtype: Any) -> Callable[..., Any] | None:

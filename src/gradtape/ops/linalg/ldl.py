@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import answers, functions, general
+from gradtape.core.define import functions, general
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.diagonal import diagonal, tril, triu
 from gradtape.ops.gather import take_along_axis
@@ -19,6 +19,7 @@ from gradtape.ops.linalg.gauge import largest, on_diagonal, rounding
 from gradtape.ops.linalg.hermitian import mirrored
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.triangular import triangular
+from gradtape.ops.linalg.wide import answers
 from gradtape.ops.norm import inexact
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import where
@@ -76,8 +77,8 @@ def _inside(x: Any, d: Any) -> Any:
 def _inverse(d: Any, factor: Any, x: Any, lower: bool) -> Any:
     """D⁻¹, block by block, required to be regular; but for a last row alone, never divided by.
 
-    [[p, r], [s, q]] has the inverse [[q, −r], [−s, p]]/(p·q − r·s), and p alone 1/p. If A changes by
-    E, then D does by the blocks of L⁻¹·E·L⁻ᴴ: what is rounding of A is that much in a pivot.
+    [[p, r], [s, q]] has the inverse [[q, −r], [−s, p]]/(p·q − r·s), and p alone 1/p. If A changes
+    by E, then D does by the blocks of L⁻¹·E·L⁻ᴴ: what is rounding of A is that much in a pivot.
     """
     if not d.shape[-1]:
         return d

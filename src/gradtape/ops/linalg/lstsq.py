@@ -13,14 +13,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import (
-    answers,
-    broadcast_sizes,
-    functions,
-    general,
-    public,
-    unbroadcast,
-)
+from gradtape.core.define import broadcast_sizes, functions, general, unbroadcast
 from gradtape.core.tensor import Tensor, concrete, innermost
 from gradtape.errors import ArgumentError, ConversionError, NotDifferentiableError
 from gradtape.ops.cast import astype, conj, real, stop_gradient
@@ -30,6 +23,7 @@ from gradtape.ops.linalg.columns import in_columns
 from gradtape.ops.linalg.common import MATRIX, adjoint, square, without_effect
 from gradtape.ops.linalg.hermitian import mirrored
 from gradtape.ops.linalg.stacks import batch_stacks, computed_in, matrix_stack, stack_of
+from gradtape.ops.linalg.wide import answers, public
 from gradtape.ops.matmul import by_left
 from gradtape.ops.norm import inexact
 from gradtape.ops.reduce import sum as sum_of

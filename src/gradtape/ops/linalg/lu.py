@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import answers, general
+from gradtape.core.define import general
 from gradtape.errors import ArgumentError
 from gradtape.ops.diagonal import tril, triu
 from gradtape.ops.gather import take_along_axis
@@ -19,6 +19,7 @@ from gradtape.ops.linalg.lapack import lapack
 from gradtape.ops.linalg.qr import regular
 from gradtape.ops.linalg.stacks import matrix_stack
 from gradtape.ops.linalg.triangular import divided_by_upper, solve_triangular
+from gradtape.ops.linalg.wide import answers
 from gradtape.ops.locate import one_hot
 from gradtape.typing import Array, ArrayLike
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import answers, broadcast_sizes, general, public, unbroadcast
+from gradtape.core.define import broadcast_sizes, general, unbroadcast
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
 from gradtape.ops.comparison import isfinite
@@ -36,6 +36,7 @@ from gradtape.ops.linalg.stacks import (
     over_stack,
     stack_of,
 )
+from gradtape.ops.linalg.wide import answers, public
 from gradtape.ops.norm import matrix_norm
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.ops.which import all as all_of

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gradtape.core.define import public
 from gradtape.ops.cast import imag, real
 from gradtape.ops.linalg.matrix_functions import expm
 from gradtape.ops.linalg.solve import solve
 from gradtape.ops.linalg.stacks import matrices
+from gradtape.ops.linalg.wide import public
 from gradtape.typing import Array, ArrayLike
 
 

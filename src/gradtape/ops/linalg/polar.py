@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front, batch_together
-from gradtape.core.define import answers, general
+from gradtape.core.define import general
 from gradtape.errors import ArgumentError
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.linalg.checks import require
@@ -17,6 +17,7 @@ from gradtape.ops.linalg.common import MATRIX, adjoint
 from gradtape.ops.linalg.gauge import outside, rounding, skew
 from gradtape.ops.linalg.hermitian import symmetric_part
 from gradtape.ops.linalg.stacks import matrix_stack
+from gradtape.ops.linalg.wide import answers
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.typing import Array, ArrayLike
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import public
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, refuse
 from gradtape.ops.cast import copy
 from gradtape.ops.linalg.common import square
 from gradtape.ops.linalg.solve import inv
+from gradtape.ops.linalg.wide import public
 from gradtape.ops.matmul import matmul
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.typing import Array, ArrayLike

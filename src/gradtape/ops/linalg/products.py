@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers, functions
+from gradtape.core import define
+from gradtape.core.define import functions
 from gradtape.errors import LinAlgError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.diagonal import diagonal as diagonal_along, trace as trace_along
+from gradtape.ops.linalg.wide import answers
 from gradtape.ops.matmul import outer as outer_of
 from gradtape.ops.shape import matrix_transpose
 from gradtape.typing import Array, ArrayLike
 
-answers(np.linalg.matrix_transpose)(matrix_transpose)
+define.answers(np.linalg.matrix_transpose)(matrix_transpose)
 
 
 def _matrices(name: str, x: ArrayLike) -> Any:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.errors import LinAlgError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.known import values_of
+from gradtape.ops.linalg.wide import answers
 from gradtape.typing import ArrayLike
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import general, public
+from gradtape.core.define import general
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import refuse
 from gradtape.ops.cast import stop_gradient
@@ -22,6 +22,7 @@ from gradtape.ops.linalg.gauge import largest, outside, place_special, rounding,
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.stacks import matrix_stack, over_stack
 from gradtape.ops.linalg.triangular import divided_by_upper, solve_triangular
+from gradtape.ops.linalg.wide import public
 from gradtape.ops.norm import vector_norm
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import where

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import general, public, unbroadcast
+from gradtape.core.define import general, unbroadcast
 from gradtape.errors import ShapeError
 from gradtape.ops.linalg.common import adjoint
 from gradtape.ops.linalg.equations import discrete_lyapunov, solve_continuous_lyapunov
@@ -27,6 +27,7 @@ from gradtape.ops.linalg.stacks import (
     over_stack,
     stack_of,
 )
+from gradtape.ops.linalg.wide import public
 from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
 

@@ -1,7 +1,7 @@
 """Logarithms, roots, powers and signs of one matrix: the values SciPy has, and those it lacks.
 
 A singular matrix has roots and positive powers if its eigenvalue 0 is as often repeated as its null
-space is large. With the projector P on that space along the others, and a number s of the size of A,
+space is large. With the projector P on that space along the others, and s as large as A is,
 A + s·P is regular, and its root less √s·P is that of A.
 """
 

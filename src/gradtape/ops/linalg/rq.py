@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gradtape.core.define import answers
 from gradtape.errors import ArgumentError, LinAlgError, ShapeError
 from gradtape.ops.cast import conj
 from gradtape.ops.linalg.common import MATRIX, adjoint, without_effect
 from gradtape.ops.linalg.qr import qr
 from gradtape.ops.linalg.stacks import matrix_stack
+from gradtape.ops.linalg.wide import answers
 from gradtape.ops.norm import inexact
 from gradtape.ops.rearrange import flip
 from gradtape.ops.shape import reshape

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import answers, general
+from gradtape.core.define import general
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import refuse
 from gradtape.ops.cast import astype, conj, stop_gradient
@@ -21,6 +21,7 @@ from gradtape.ops.linalg.eig import complex_of, equal_pairs, uncertainty
 from gradtape.ops.linalg.gauge import differences, skew, vanishes
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.triangular import solve_triangular
+from gradtape.ops.linalg.wide import answers
 from gradtape.ops.norm import inexact, vector_norm
 from gradtape.ops.select import where
 from gradtape.ops.which import all as all_of, any as any_of

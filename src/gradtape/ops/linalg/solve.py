@@ -10,7 +10,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front, move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import general, public, unbroadcast
+from gradtape.core.define import general, unbroadcast
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, UnsupportedError
 from gradtape.ops.arguments import as_array
@@ -22,6 +22,7 @@ from gradtape.ops.linalg.hermitian import mirrored
 from gradtape.ops.linalg.lapack import lapack
 from gradtape.ops.linalg.stacks import batch_stacks, computed_in, failed, over_stack, stack_of
 from gradtape.ops.linalg.triangular import solve_triangular
+from gradtape.ops.linalg.wide import public
 from gradtape.ops.matmul import by_left
 from gradtape.ops.norm import inexact
 from gradtape.ops.shape import reshape

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import public
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import conj
 from gradtape.ops.gather import take
 from gradtape.ops.join import concatenate
 from gradtape.ops.like import zeros_like
+from gradtape.ops.linalg.wide import public
 from gradtape.ops.pad import pad
 from gradtape.ops.rearrange import flip
 from gradtape.ops.shape import reshape

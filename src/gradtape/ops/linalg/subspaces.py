@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape.core.define import answers
+from gradtape.core.in_float32 import in_float32
 from gradtape.errors import ArgumentError, LinAlgError, ShapeError
 from gradtape.ops.arguments import refuse
 from gradtape.ops.arrays.known import values_of
@@ -18,6 +18,7 @@ from gradtape.ops.linalg.polar import polar
 from gradtape.ops.linalg.qr import qr
 from gradtape.ops.linalg.stacks import matrix_stack
 from gradtape.ops.linalg.svd import decompose, svd, svdvals
+from gradtape.ops.linalg.wide import answers
 from gradtape.ops.norm import inexact
 from gradtape.ops.rearrange import flip
 from gradtape.ops.reduce import sum as sum_of
@@ -195,6 +196,7 @@ class LowRankSVD(NamedTuple):
     V: Array
 
 
+@in_float32
 def svd_lowrank(a: ArrayLike, q: int = 6, niter: int = 2, *, seed: int = 0) -> LowRankSVD:
     """The largest singular values and their vectors, nearly, by projecting on a random space.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import functions, general, public
+from gradtape.core.define import functions, general
 from gradtape.ops.arguments import refuse
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.gather import take_along_axis
@@ -38,6 +38,7 @@ from gradtape.ops.linalg.gauge import (
 )
 from gradtape.ops.linalg.hermitian import symmetric_part
 from gradtape.ops.linalg.stacks import matrix_stack
+from gradtape.ops.linalg.wide import public
 from gradtape.ops.rearrange import flip
 from gradtape.ops.select import where
 from gradtape.ops.which import all as all_of

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gradtape.core.define import public
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.linalg.solve import inv, solve
+from gradtape.ops.linalg.wide import public
 from gradtape.ops.shape import ravel, reshape, transpose
 from gradtape.typing import Array, ArrayLike
 

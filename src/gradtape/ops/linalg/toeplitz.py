@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import answers, general, unbroadcast
+from gradtape.core.define import general, unbroadcast
 from gradtape.errors import ArgumentError, LinAlgError, ShapeError
 from gradtape.ops.arguments import normalize_axis
 from gradtape.ops.cast import conj, copy, real
@@ -24,6 +24,7 @@ from gradtape.ops.linalg.gauge import largest, resolution
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.stacks import batch_stacks, common_dtype, failed, over_stack, stack_of
 from gradtape.ops.linalg.structured import toeplitz
+from gradtape.ops.linalg.wide import answers
 from gradtape.ops.matmul import matmul
 from gradtape.ops.norm import inexact
 from gradtape.ops.rearrange import flip

@@ -19,7 +19,7 @@ from gradtape.core.op import Zero
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype
-from gradtape.ops.generator import Generator, Key, source_of, words
+from gradtape.ops.generator import Generator, Key, Words, source_of
 from gradtape.ops.nn.activations import sloped
 from gradtape.ops.random import no_operands, random_uniform
 from gradtape.ops.reduce import floats
@@ -35,7 +35,7 @@ _SATURATED = -1.7580993408473766
 def _kept_forward(_xp: Any, *, p: float, shape: tuple[int, ...], key: Key, offset: int) -> Any:
     """Where half a word, as a fraction of all of them, is not below the probability `p`."""
     count = math.prod(shape)
-    halves = words(key, offset)(-(-count // 2)).astype("<u8", copy=False).view("<u4")[:count]
+    halves = Words(key, offset)(-(-count // 2)).astype("<u8", copy=False).view("<u4")[:count]
     return (halves >= np.uint32(min(round(p * 2**32), 2**32 - 1))).reshape(shape)
 
 

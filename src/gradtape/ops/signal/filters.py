@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import answers
-from gradtape.errors import ShapeError
+from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.arrays.known import values_if_known
 from gradtape.ops.cumulative import cumsum
 from gradtape.ops.index import getitem
 from gradtape.ops.join import concatenate, stack
@@ -25,7 +26,7 @@ from gradtape.typing import Array, ArrayLike
 
 
 def coefficients_of(name: str, b: ArrayLike, a: ArrayLike) -> tuple[Array, Array]:
-    """Both as arrays of one axis, divided by the first of a."""
+    """Both as arrays of one axis, divided by the first of a, which must not be 0."""
     b, a = as_array(b), as_array(a)
     if len(b.shape) > 1 or len(a.shape) > 1 or 0 in b.shape or 0 in a.shape:
         raise ShapeError(
@@ -34,6 +35,12 @@ def coefficients_of(name: str, b: ArrayLike, a: ArrayLike) -> tuple[Array, Array
         )
     b, a = reshape(b, -1), reshape(a, -1)
     first = part(a, 0, 1)
+    known = values_if_known(first) if a.shape[0] > 1 else None
+    if known is not None and not known.all():
+        raise ArgumentError(
+            f"{name}: came a[0] = 0, by which all are divided; needed another number; leave out "
+            "zeros at the start of a"
+        )
     return b / first, a / first
 
 
@@ -90,6 +97,8 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, /, axis: int = -1, zi: Any
     Raises:
         AxisError: There is no such axis.
         ShapeError: Coefficients do not have one axis, or `zi` does not fit.
+        ArgumentError: The first of `a` is 0, and there are others; compiled code gives what
+            dividing by it gives.
 
     >>> gt.signal.lfilter([1.0], [1.0, -0.5], np.array([1.0, 0.0, 0.0]))
     array([1.  , 0.5 , 0.25])

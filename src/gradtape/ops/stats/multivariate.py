@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gradtape.core.spellings import DISTRIBUTIONS
+from gradtape.core.elsewhere import DISTRIBUTIONS
 from gradtape.errors import MissingNameError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, weak_or_array
 from gradtape.ops.cast import astype, stop_gradient

@@ -1,0 +1,84 @@
+"""Arithmetic of Python's integers in native code: exact, or it raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gradtape.compiler.kernel import Failure
+from gradtape.core.promotion import INT64
+from gradtape.core.scalar import Scalar, check, constant, convert, multiply
+from gradtape.errors import DivisionByZeroError, IntegerOverflowError
+from gradtape.graph.ir import Node
+from gradtape.graph.python_numbers import BY_ZERO, DIVISIONS, TOO_LARGE
+
+_SMALLEST = constant(-(2**63), INT64)
+
+
+def _added(x: Scalar, y: Scalar, result: Scalar) -> Scalar:
+    # It wrapped around if the sign is neither that of x nor that of y.
+    return ((x ^ result) & (y ^ result)) >= 0
+
+
+def _subtracted(x: Scalar, y: Scalar, result: Scalar) -> Scalar:
+    return ((x ^ y) & (x ^ result)) >= 0
+
+
+def _multiplied(x: Scalar, y: Scalar, result: Scalar) -> Scalar:
+    # The quotient of the smallest integer and -1 wraps around itself.
+    return (x == 0) | ((result // x == y) & _divided(y, x, result))
+
+
+def _divided(x: Scalar, y: Scalar, _result: Scalar) -> Scalar:
+    return (x != _SMALLEST) | (y != -1)
+
+
+def _negated(x: Scalar, _result: Scalar) -> Scalar:
+    return x != _SMALLEST
+
+
+def _raised(x: Scalar, y: Scalar, _result: Scalar) -> Scalar:
+    """Whether all products on the way to a power by squaring fit; its exponent is known."""
+    holds, n, power = constant(True), int(y.extra), None
+    while n:
+        if n % 2:
+            if power is None:
+                power = x
+            else:
+                product = multiply(power, x)
+                holds, power = holds & _multiplied(power, x, product), product
+        n //= 2
+        if n:
+            squared = multiply(x, x)
+            holds, x = holds & _multiplied(x, x, squared), squared
+    return holds
+
+
+# For each op that may give too large an integer, whether it does not.
+_FITS: dict[str, Callable[..., Scalar]] = {
+    "add": _added,
+    "subtract": _subtracted,
+    "multiply": _multiplied,
+    "floor_divide": _divided,
+    "negative": _negated,
+    "abs": _negated,
+    "power": _raised,
+}
+
+
+def checked(
+    node: Node, operands: Sequence[Scalar], result: Scalar, inside: Scalar | None
+) -> Scalar:
+    """The result of an op on Python's integers, with the conditions that have to hold for it."""
+    name, guard = node.op.name, () if inside is None else (inside,)
+    # Of 64 bits, and not weak any more.
+    numbers = [convert(operand, INT64) for operand in operands]
+    came = f"{name}: came the Python integer {{}}"
+    divisor = operands[-1]
+    if name in DIVISIONS and not (divisor.name == "constant" and divisor.extra):
+        failure = Failure(node, f"{came} {BY_ZERO}", DivisionByZeroError)
+        result = check(result, numbers[1] != 0, failure, numbers[0], *guard)
+    if name in _FITS:
+        message = f"{came}, and the result is too large; {TOO_LARGE}"
+        failure = Failure(node, message, IntegerOverflowError)
+        result = check(result, _FITS[name](*numbers, result), failure, numbers[0], *guard)
+    return result

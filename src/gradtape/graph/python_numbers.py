@@ -1,0 +1,144 @@
+"""What Python's operators make of Python's numbers, where NumPy makes something else of them.
+
+Python's integers have as many digits as they need. In a compiled function they have 64 bits, as
+NumPy's have, but must not wrap around as those do: eager code would not. Its truth values are
+integers too: `True + True` is 2, and for NumPy's booleans it is True.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core import scalar
+from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_in_place
+from gradtape.core.lowering import Pointwise
+from gradtape.core.op import Op
+from gradtape.errors import ArgumentError, DivisionByZeroError, IntegerOverflowError
+from gradtape.graph.ir import Literal, Operand, Value
+
+_PYTHON = (bool, int, float, complex)
+_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
+TOO_LARGE = (
+    "needed one that fits into 64 bits; pass a float or an array, or name the argument in "
+    "static_argnums"
+)
+BY_ZERO = "divided by 0; needed a divisor that is not 0"
+
+# ---- integers -----------------------------------------------------------------------------------
+
+_OF_INTEGERS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "power": operator.pow,
+    "negative": operator.neg,
+    "abs": abs,
+    "bitwise_left_shift": operator.lshift,
+    "bitwise_right_shift": operator.rshift,
+}
+DIVISIONS = frozenset({"divide", "floor_divide", "remainder"})
+
+
+def is_of_integers(op: Op, operands: Sequence[Operand]) -> bool:
+    """Whether an op does what an operator does with Python's integers, and may go wrong."""
+    return op.name in _OF_INTEGERS and all(
+        operand.aval.weak and operand.dtype.kind == "i" for operand in operands
+    )
+
+
+def computed_exactly(name: str, numbers: Sequence[int]) -> int | float:
+    """What the operator of an op gives for Python's integers.
+
+    Raises:
+        DivisionByZeroError: It is divided by 0.
+        ArgumentError: It is shifted by a negative number, or raised to one, which is no integer.
+        IntegerOverflowError: The result does not fit.
+    """
+    x, y = numbers[0], numbers[-1]
+    if name in DIVISIONS and y == 0:
+        raise DivisionByZeroError(f"{name}: came the Python integer {x} {BY_ZERO}")
+    if name in ("power", "bitwise_left_shift", "bitwise_right_shift") and y < 0:
+        raise ArgumentError(
+            f"{name}: came the Python integers {x} and {y}; needed a second one that is not "
+            "negative; pass floats if the result may be one"
+        )
+    # A result of more digits than there is memory for is not computed.
+    huge = y > 64 and ((name == "power" and abs(x) > 1) or (name == "bitwise_left_shift" and x))
+    result = None if huge else _OF_INTEGERS[name](*numbers)
+    if result is None or (isinstance(result, int) and not _SMALLEST <= result <= _LARGEST):
+        given = " and ".join(map(str, numbers))
+        raise IntegerOverflowError(
+            f"{name}: came the Python integer {given}, and the result is too large; {TOO_LARGE}"
+        )
+    return result  # type: ignore[no-any-return]
+
+
+# ---- truth values -------------------------------------------------------------------------------
+
+_COUNTING = frozenset(_OF_INTEGERS) | {"positive", "bitwise_invert"}
+_DECIDING = frozenset(
+    {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+    | {"bitwise_and", "bitwise_or", "bitwise_xor"}
+)
+
+# True and False as the integers that they are to Python's operators.
+_COUNTED = Op(
+    "int",
+    lambda xp, x: np.asarray(x, np.int64),
+    lambda x: Aval((), np.dtype(np.int64), weak=True),
+    batch=batch_in_place,
+    lower=Pointwise(lambda x: scalar.convert(x, np.int64)),
+)
+
+
+class Truths:
+    """The values of a trace that are True or False in eager code, and not NumPy's booleans."""
+
+    def __init__(self) -> None:
+        self._values: set[Operand] = set()
+
+    def add(self, value: Value) -> None:
+        """Note such a value."""
+        self._values.add(value)
+
+    def __contains__(self, operand: Operand) -> bool:
+        if isinstance(operand, Literal):
+            return type(operand.value) is bool
+        return operand in self._values
+
+    def counted(
+        self, op: Op, operands: list[Operand], append: Callable[[Op, list[Operand]], Operand]
+    ) -> list[Operand]:
+        """The operands of an op with integers for truth values, if that is what they count as."""
+        if op.name not in _COUNTING or not self._of_python(operands):
+            return operands
+        counted: list[Operand] = []
+        for operand in operands:
+            if operand not in self:
+                counted.append(operand)
+            elif isinstance(operand, Literal):
+                counted.append(Literal(int(operand.value)))
+            else:
+                counted.append(append(_COUNTED, [operand]))
+        return counted
+
+    def note(self, op: Op, operands: Sequence[Operand], value: Value) -> None:
+        """Note a result if it is such a value."""
+        if op.name in _DECIDING and value.dtype == np.bool and self._of_python(operands):
+            self.add(value)
+
+    def _of_python(self, operands: Sequence[Operand]) -> bool:
+        return all(
+            type(operand.value) in _PYTHON
+            if isinstance(operand, Literal)
+            else operand.aval.weak or operand in self._values
+            for operand in operands
+        )

@@ -1,0 +1,308 @@
+"""Threads and forks: the locks of the package, and values that are made once in a process.
+
+A child process has the one thread that forked. A lock that another thread held at that moment is
+never released in the child, and what that thread was about to change stays half changed. So a fork
+waits until nobody holds a lock of this module, and the child finds them free and what they guard
+whole. Locks of other kinds are not used in the package; a test looks for them.
+
+Code of users runs in the middle of ours: a signal handler or `__del__` anywhere, `__eq__` of a key
+in every dict. It may call us again, or wait for another thread that does. Therefore
+
+- locks can be taken again by the thread that holds them;
+- `guard`, the one for all that is changed by several threads, is held for a few steps that call
+  nothing: neither methods of keys nor anything that could free an object;
+- what takes long, such as compiling, is done by one thread while others wait for its result
+  (`Once`), but nobody waits for ever: who must not wait, or has waited long enough, does it itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any, Generic, Protocol, TypeVar
+
+T = TypeVar("T")
+
+# How long to wait for a thread before it is taken for one that waits for this one, in seconds; and
+# how long to wait at a time before looking around again.
+_PATIENCE = 10.0
+_TURN = 0.05
+# Packages of which functions load more when they are first called.
+_LOADED_IN_PARTS = {"numpy", "scipy", "optree", "opt_einsum", "ml_dtypes"}
+
+
+class Lock(Protocol):
+    """What a fork can wait for; the thread that holds it has to be able to take it again."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """Take it, or say after a while that somebody else holds it."""
+        ...
+
+    def release(self) -> None:
+        """Let others have it, if this thread has not taken it more than once."""
+        ...
+
+
+class _Forks:
+    """What a fork waits for.
+
+    Attributes:
+        guard: See above.
+        generation: How many forks there were between the first process and this one.
+        loaders: How many modules each thread is in the middle of loading.
+    """
+
+    def __init__(self) -> None:
+        self.guard = threading.RLock()
+        self.generation = 0
+        self.loaders: dict[int, int] = {}
+        # The guard is the last one: others may be held for long, and who wants it waits meanwhile.
+        self._locks: tuple[Lock, ...] = (self.guard,)
+        self._held = _Held()
+        self._given_up: set[str] = set()
+
+    def hold(self, lock: Lock | None) -> Lock:
+        """Let forks wait until nobody holds a lock, another package's or else a new one."""
+        lock = threading.RLock() if lock is None else lock
+        with self.guard:
+            self._locks = (lock, *self._locks)
+        return lock
+
+    def before(self) -> None:
+        """Take all locks, at a moment when no other thread is loading modules."""
+        until = time.monotonic() + _PATIENCE
+        # Python goes on if this is interrupted: what was taken until then is released afterwards.
+        taken: list[Lock] = []
+        self._held.forks.append(taken)
+        while True:
+            while self._others_load() and time.monotonic() < until:
+                time.sleep(0.001)
+            if self._take_all(taken) and (not self._others_load() or time.monotonic() > until):
+                return
+            _release(taken)
+
+    def _take_all(self, taken: list[Lock]) -> bool:
+        # None is waited for for long: who holds it may want one that was taken before.
+        locks = self._locks
+        for lock in locks:
+            if not lock.acquire(timeout=_TURN):
+                return False
+            taken.append(lock)
+        return locks is self._locks
+
+    def _others_load(self) -> bool:
+        others = any(thread != threading.get_ident() for thread in self.loaders)
+        return others or bool(_half_loaded() - self._given_up)
+
+    def after_in_parent(self) -> None:
+        """Go on."""
+        _release(self._held.forks.pop())
+
+    def after_in_child(self) -> None:
+        """Go on as the only thread there is."""
+        self.generation += 1
+        own = threading.get_ident()
+        self.loaders = {thread: n for thread, n in self.loaders.items() if thread == own}
+        self._given_up = _half_loaded()  # nobody will ever load the rest of these
+        self.after_in_parent()
+
+
+class _Held(threading.local):
+    """The locks that a thread holds for each fork it is in the middle of."""
+
+    def __init__(self) -> None:
+        self.forks: list[list[Lock]] = []
+
+
+def _half_loaded() -> set[str]:
+    """Modules that threads are loading: functions of NumPy and SciPy load parts of these, too."""
+    # Not a public name; without it, forks wait for what is loaded by us.
+    names: Iterable[str] = getattr(importlib._bootstrap, "_module_locks", ())
+    return {name for name in tuple(names) if name.partition(".")[0] in _LOADED_IN_PARTS}
+
+
+def _release(taken: list[Lock]) -> None:
+    while taken:
+        taken.pop().release()
+
+
+_forks = _Forks()
+guard = _forks.guard
+held_at_fork = _forks.hold
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_forks.before,
+        after_in_parent=_forks.after_in_parent,
+        after_in_child=_forks.after_in_child,
+    )
+
+
+@contextmanager
+def loading() -> Iterator[bool]:
+    """Load modules in a block: forks in other threads wait for its end.
+
+    The child would find the modules half loaded, and Python would wait in it for the thread that
+    was loading them.
+
+    Yields:
+        Whether this thread is in the middle of loading modules already, which are half loaded.
+    """
+    own = threading.get_ident()
+    with guard:
+        depth = _forks.loaders[own] if own in _forks.loaders else 0  # noqa: SIM401 - calls nothing
+        _forks.loaders[own] = depth + 1
+    try:
+        # These have Python call them before each fork and after it. Loaded while a fork waits, they
+        # are called after it only, and complain; so they are not left for later.
+        importlib.import_module("concurrent.futures.thread")
+        yield depth > 0
+    finally:
+        with guard:
+            if depth:
+                _forks.loaders[own] = depth
+            elif own in _forks.loaders:
+                del _forks.loaders[own]
+
+
+def load(name: str) -> ModuleType:
+    """A module that not every program uses, by its name."""
+    with loading():
+        return importlib.import_module(name)
+
+
+# ---- what is made once --------------------------------------------------------------------------
+
+
+class _Maker:
+    """A thread that makes values, or waits for one.
+
+    Attributes:
+        waits_for: What it waits for now.
+    """
+
+    waits_for: _Claim | None = None
+
+    def must_not_wait(self, claim: _Claim) -> bool:
+        """Whether who works on a claim waits for this thread, or is this thread."""
+        found: _Claim | None = claim
+        while found is not None:
+            if found.maker is self:
+                return True
+            found = found.maker.waits_for
+        return False
+
+
+class _Thread(threading.local):
+    """What a thread has of its own."""
+
+    def __init__(self) -> None:
+        self.maker = _Maker()
+
+
+_thread = _Thread()
+
+
+class _Claim:
+    """That a thread is making a value.
+
+    Attributes:
+        maker: The thread.
+        working: Held by it until it is done; only ever waited for in turns.
+    """
+
+    __slots__ = ("maker", "working")
+
+    def __init__(self, maker: _Maker) -> None:
+        self.maker = maker
+        self.working = threading.Lock()
+        self.working.acquire()
+
+    def wait(self, waiter: _Maker) -> None:
+        """Wait for a turn, or until it is done."""
+        before, waiter.waits_for = waiter.waits_for, self
+        try:
+            if not waiter.must_not_wait(self) and self.working.acquire(timeout=_TURN):
+                self.working.release()
+        finally:
+            waiter.waits_for = before
+
+
+class Once(Generic[T]):
+    """Values by keys, each made when it is first asked for, by one thread; the others wait for it.
+
+    All get the same value, also those that could not wait and made one themselves: the first one
+    that is finished stays, and what else was made is dropped. If making it raises, who asked gets
+    the error, and whoever asks next tries again. In a child process, what threads of the parent
+    were making is made anew.
+
+    Attributes:
+        made: The values; nothing is ever taken out.
+
+    >>> squares = gt.locks.Once()
+    >>> squares.find(3, lambda: 9), squares.find(3, lambda: 1 / 0)
+    (9, 9)
+    """
+
+    def __init__(self) -> None:
+        self.made: dict[Hashable, T] = {}
+        self._claims: dict[Hashable, _Claim] = {}
+
+    def find(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The value of a key."""
+        # No lock: dicts change in one step, and comparing keys may run code of users.
+        until = time.monotonic() + _PATIENCE
+        while key not in self.made:
+            own = _Claim(_thread.maker)
+            claimed = (_forks.generation, key)
+            claim = self._claims.setdefault(claimed, own)
+            if claim is own:
+                self._make(key, make, claimed, own)
+            elif own.maker.must_not_wait(claim) or time.monotonic() > until:
+                self.made.setdefault(key, make())
+            else:
+                claim.wait(own.maker)
+        return self.made[key]
+
+    def _make(self, key: Hashable, make: Callable[[], T], claimed: Hashable, claim: _Claim) -> None:
+        try:
+            if key not in self.made:  # another thread may just have finished
+                self.made.setdefault(key, make())
+        finally:
+            try:
+                self._claims.pop(claimed, None)
+            finally:
+                claim.working.release()
+
+
+_NOTHING: Any = object()
+
+
+def once(function: Callable[..., T]) -> Callable[..., T]:
+    """Let a function of hashable arguments compute once for each; see `Once`, also for `made`.
+
+    `functools.cache` lets threads that come at the same time compute the same thing, and gives each
+    its own: that will not do for what owns memory, or has to be the same for all.
+
+    >>> @gt.locks.once
+    ... def table(size):
+    ...     return [0.0] * size
+    >>> table(3) is table(3)
+    True
+    """
+    values: Once[T] = Once()
+    made = values.made
+
+    @functools.wraps(function)
+    def find(*key: Any) -> T:
+        value = made.get(key, _NOTHING)
+        return values.find(key, lambda: function(*key)) if value is _NOTHING else value
+
+    find.made = made  # type: ignore[attr-defined]
+    return find

@@ -1,0 +1,140 @@
+"""Functions of gradtape that errors name in place of SciPy's give what SciPy's do."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from counterpart_samples import EQUAL, EXEMPT, SAMPLES, X, Y, but_residues, parts
+from gradtape.core.advice import _GIVE
+from gradtape.core.counterparts import counterpart
+from gradtape.errors import ConversionError
+from scipy_calls import CALLS
+
+NAMESPACES = "fft linalg ndimage signal sparse special stats"
+
+# SciPy warns of what it computes, of arrays just as of tensors.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def named() -> list[str]:
+    """Every function of SciPy for which there is one of the same name."""
+    found = []
+    for namespace in NAMESPACES.split():
+        module = importlib.import_module(f"scipy.{namespace}")
+        for name in module.__all__:
+            call = f"scipy.{namespace}.{name}"
+            if callable(getattr(module, name, None)) and "(" not in (counterpart(call) or "("):
+                found.append(call)
+    return found
+
+
+def theirs(call: str) -> Any:
+    module, _, name = call.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def ours(path: str) -> Any:
+    found: Any = gt
+    for part in path.split(".")[1:]:
+        found = getattr(found, part)
+    return found
+
+
+def sample_of(call: str) -> Callable[[Any], Any] | None:
+    """How a function is called: by its row, one of SciPy's calls, or as the ufunc it is."""
+    if call in SAMPLES:
+        return SAMPLES[call]
+    known = CALLS.get(call.removeprefix("scipy."))
+    if known is not None:
+        return lambda f: known.call(f, known.point)
+    function = theirs(call)
+    if isinstance(function, np.ufunc):
+        leading = (1.5, 2.0, 2.5, 3.0)[: function.nin - 1]
+        return lambda f: f(*leading, X)
+    return None
+
+
+def assert_same(got: Any, expected: Any) -> None:
+    pairs = list(zip(parts(got), parts(expected), strict=True))
+    assert pairs
+    for one, other in pairs:
+        one, other = np.asarray(one), np.asarray(other)
+        # NumPy's functions keep an axis of one element where some of SciPy's have none.
+        assert one.size == other.size
+        np.testing.assert_allclose(one.ravel(), other.ravel(), rtol=1e-8, atol=1e-10)
+    assert any(np.asarray(part).size and np.isfinite(part).any() for part in parts(expected))
+
+
+@pytest.mark.parametrize("call", named())
+def test_the_function_of_the_same_name(call: str) -> None:
+    if call in EXEMPT:
+        pytest.skip(EXEMPT[call])
+    run = sample_of(call)
+    assert run is not None, "needed a row in counterpart_samples.py"
+    assert_same(run(ours(str(counterpart(call)))), run(theirs(call)))
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "compared"), EQUAL, ids=[f"{n}-{'-'.join(g)}" for n, g, _ in EQUAL]
+)
+def test_the_call_that_is_equal(name: str, given: dict[str, Any], compared: Any) -> None:
+    function = theirs(f"scipy.{name}")
+    said = counterpart(f"scipy.{name}", "", given)
+    assert said is not None
+    got = eval(said, {"gt": gt, "np": np, "x_new": Y, **given})
+    if compared is but_residues:
+        got = but_residues(got)
+    assert_same(got, compared(function(**given)))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "use gt.linalg.cholesky(a, upper=True);"),
+        ({"lower": True}, "use gt.linalg.cholesky(a);"),
+        ({"check_finite": False, "lower": False}, "use gt.linalg.cholesky(a, upper=True);"),
+    ],
+)
+def test_the_arguments_that_came_are_read(options: dict[str, Any], said: str) -> None:
+    cholesky = theirs("scipy.linalg.cholesky")
+    t = gt.tensor(np.eye(2), requires_grad=True)
+    with pytest.raises(ConversionError, match=re.escape(said)):
+        cholesky(t, **options)
+    with pytest.raises(ConversionError, match=re.escape(said)):
+        cholesky(a=t, **options)
+
+
+def test_calls_without_an_equal_one() -> None:
+    assert counterpart("scipy.linalg.pinv", "", {"atol": 1e-3}) is None
+    assert counterpart("scipy.linalg.qr", "", {"mode": "raw"}) is None
+    assert counterpart("scipy.interpolate.interp1d", "", {"kind": "cubic"}) is None
+
+
+def test_what_takes_tensors_in_place_of_others() -> None:
+    def f(x: Any) -> Any:
+        return np.sin(x) - 0.3
+
+    known = {"scipy": importlib.import_module("scipy"), "f": f, "x0": 0.5, "a": 0.0, "b": 1.0}
+    importlib.import_module("scipy.optimize")
+    importlib.import_module("scipy.integrate")
+    for call, said in _GIVE.items():
+        found = re.match(r"use (scipy\.[\w.]+\([^)]*\)(\[0\])?)", said)
+        if found is None:
+            assert said.startswith("give it arrays")
+            continue
+        got = eval(found[1], known)
+        function = theirs(call)
+        if call.endswith("quad"):
+            expected = function(f, 0.0, 1.0)[0]
+        elif call.endswith("root_scalar"):
+            expected = function(f, bracket=(0.0, 1.0)).root
+        else:
+            expected = function(f, 0.0, 1.0)
+        assert got == pytest.approx(expected, rel=1e-9)

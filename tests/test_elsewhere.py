@@ -1,0 +1,91 @@
+"""What we say for names of other libraries gives what these give there."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import elsewhere_samples as samples
+import gradtape as gt
+from elsewhere_samples import FUNCTIONS, VARIABLES, Sample
+from gradtape.core.elsewhere import MODULE, TENSOR
+
+TABLES: list[tuple[dict[str, str], dict[str, Sample], dict[str, str]]] = [
+    (MODULE, samples.MODULE_SAMPLES, samples.MODULE_EXEMPT),
+    (TENSOR, samples.TENSOR_SAMPLES, samples.TENSOR_EXEMPT),
+]
+EVERY = [
+    pytest.param(table[name], name, sample, id=f"{owner}.{name}")
+    for owner, (table, rows, _) in zip(("gt", "t"), TABLES, strict=True)
+    for name, sample in rows.items()
+]
+
+
+def code_of(advice: str) -> str:
+    """The Python that follows "use": the longest part, up to a comma or semicolon, that is some."""
+    text = advice.removeprefix("use ")
+    assert text != advice, f"no sample can be made of {advice!r}"
+    ends = [len(text), *(found.start() for found in re.finditer("[,;]", text))]
+    for end in sorted(ends, reverse=True):
+        try:
+            compile(text[:end], advice, "eval")
+        except SyntaxError:
+            continue
+        return text[:end]
+    raise AssertionError(f"no Python in {advice!r}")
+
+
+def flat(result: Any) -> list[Any]:
+    if isinstance(result, (tuple, list)):
+        return [part for one in result for part in flat(one)]
+    if isinstance(result, gt.Tensor):
+        result = result.detach()
+    return [np.asarray(result)] if not isinstance(result, np.dtype) else [np.empty(0, result)]
+
+
+def assert_same(got: Any, expected: Any) -> None:
+    for one, other in zip(flat(got), flat(expected), strict=True):
+        assert one.shape == other.shape
+        assert one.dtype.kind == other.dtype.kind
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-12)
+
+
+def test_every_name_has_a_sample_or_a_reason() -> None:
+    for table, rows, exempt in TABLES:
+        assert rows.keys() | exempt.keys() == table.keys()
+        assert not rows.keys() & exempt.keys()
+
+
+@pytest.mark.parametrize(("advice", "name", "sample"), EVERY)
+def test_what_is_said_gives_the_same(advice: str, name: str, sample: Sample) -> None:
+    known = {**FUNCTIONS, **VARIABLES, "gt": gt}
+    expected = eval(sample.expected, known)
+    variables = {k: eval(text, known) for k, text in sample.renamed.items()}
+    if "t" in variables:
+        variables["t"] = gt.tensor(variables["t"])
+    got = eval(code_of(advice), known | variables)
+    if callable(got):
+        got = got(*eval(sample.arguments, known))
+    if name in ("svd", "eig"):
+        got = tuple(abs(part) if part.ndim > 1 else part for part in got)
+    assert_same(got, expected)
+
+
+def test_what_they_give() -> None:
+    torch = pytest.importorskip("torch")
+    arrays = {
+        k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in VARIABLES.items()
+    }
+    for _, rows, _ in TABLES:
+        for name, sample in rows.items():
+            if sample.torch is None:
+                continue
+            call = sample.torch or f"torch.{name}{sample.arguments}"
+            theirs = eval(call, {"torch": torch, **arrays})
+            parts = theirs if isinstance(theirs, (tuple, list)) else (theirs,)
+            whole = [p.resolve_conj() if isinstance(p, torch.Tensor) else p for p in parts]
+            expected = eval(sample.expected, {**FUNCTIONS, **VARIABLES})
+            assert_same([np.asarray(part) for part in whole], expected)
