@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -100,6 +101,22 @@ def test_a_table_of_addresses_that_is_too_large_for_the_stack() -> None:
     for _ in range(2):
         np.testing.assert_allclose(compiled(x, matrix), expected, 1e-12)
     assert len(compiled.explain(x, matrix).kernels) > _MOST_ON_STACK
+
+
+def test_products_in_parts_share_their_code() -> None:
+    """Each has memory of its own for partial sums; the code that is called is one."""
+
+    def function(x: Any) -> Any:
+        for _ in range(40):
+            x = 1e-5 * (x @ (x.T @ x))
+        return x
+
+    x = np.full((30_000, 3), 0.5)
+    report = gt.jit(function).explain(x)
+    assert sum("matmul 3×30000" in kernel.name for kernel in report.kernels) == 40
+    calls = re.findall(r"call void @gt_gemm_double_3_3_30000_tn\(", report.ir)
+    assert len(calls) == 1
+    np.testing.assert_allclose(gt.jit(function)(x), function(x), 1e-10)
 
 
 # ---- the hint -----------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ def test_bits_do_not_depend_on_threads(large, what):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("cpu", ["host", "x86-64-v2"])
 def test_bits_are_the_same_in_a_hundred_runs(cpu):
     if not runs_here(cpu):
         pytest.skip("another CPU")

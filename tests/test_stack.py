@@ -13,14 +13,13 @@ import gradtape as gt
 from gradtape.compiler.llvm import scratch as llvm_scratch
 from gradtape.compiler.llvm.builder import I64, PTR, Builder, Module, Type
 from gradtape.compiler.llvm.link import LEVELS, Target
-from gradtape.compiler.sequence import _STACK
 from gradtape.compiler.runtime import copies, layouts, pool_ir, scratch, tiles
 from gradtape.compiler.runtime.entry_ir import entry_text
 from gradtape.compiler.runtime.layout import native_layout
 from product_cases import Case
 
 # The memory of a call, or what a kernel keeps, and some vectors besides.
-MOST = max(_STACK, llvm_scratch.STACK_BYTES) + 4096
+MOST = 20 * 1024
 
 BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8, "ptr": 8}
 ALLOCA = re.compile(r"= alloca (\{.*?\}|[^,]+)(?:, i64 (\S+?))?(?:, align \d+)?$")

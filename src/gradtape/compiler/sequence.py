@@ -262,7 +262,7 @@ class _Writer:
 def _code(plan: Plan, step: Step) -> Any:
     """Equal for steps that are called in the same way."""
     if isinstance(step, Product):
-        sizes = step._replace(a=None, b=None, c=None)  # type: ignore[arg-type]
+        sizes = step._replace(a=None, b=None, c=None, work=None)  # type: ignore[arg-type]
         return sizes, step.c.dtype, step.a is step.b
     return plan.calls[step].function
 
