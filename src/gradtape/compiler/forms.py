@@ -165,8 +165,8 @@ class RecentForms:
                     form.used = _next_use()
                     return out, form.call
         ordered = _ordered(args)
-        for form in forms if ordered is not None else ():
-            if form.entry is not None:
+        for form in forms:
+            if ordered is not None and form.entry is not None:
                 out = form.entry(*ordered)
                 if out is not NotImplemented:
                     form.used = _next_use()
@@ -182,7 +182,7 @@ def _ordered(values: Sequence[Any]) -> list[Any] | None:
 
 def _fits(array: Any) -> bool:
     flags = array.flags
-    return (flags.c_contiguous and flags.aligned) or array.nbytes > _MOST_BYTES
+    return bool((flags.c_contiguous and flags.aligned) or array.nbytes > _MOST_BYTES)
 
 
 def _with_tensors(forms: tuple[Form, ...], args: Sequence[Any]) -> Any:
