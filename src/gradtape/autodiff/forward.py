@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,12 @@ import numpy as np
 from gradtape.backends import array_module
 from gradtape.core.aval import Abstract
 from gradtape.core.call import dispatch, is_differentiable
+from gradtape.core.finite import is_finite
 from gradtape.core.narrow import computes_wide, widened
 from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import Op
 from gradtape.core.record import Level, Node
+from gradtape.core.settle import settled_tangent
 from gradtape.core.state import next_level
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.core.walk import fit
@@ -57,11 +60,14 @@ class ForwardLevel(Level):
             if not op.tracked:
                 return out
             raise NotDifferentiableError(f"{op.name}: has no forward-mode derivative")
+        wide = computes_wide(op, tangents)
+        values = (
+            (widened(tangents), widened(out), widened(primals))
+            if wide
+            else (tangents, out, primals)
+        )
         with np.errstate(all="ignore"):
-            if computes_wide(op, tangents):
-                tangent = op.jvp(widened(tangents), widened(out), *widened(primals), **params)
-            else:
-                tangent = op.jvp(tangents, out, *primals, **params)
+            tangent = pushed(op, *values, params)
         if op.outputs == 1:
             return self._pair(out, tangent)
         tangent = (None,) * len(out) if tangent is None else tangent
@@ -71,6 +77,24 @@ class ForwardLevel(Level):
         if not is_differentiable(out):
             return out
         return self.dual(out, zeros_like(out) if tangent is None else fit(tangent, out))
+
+
+def pushed(
+    op: Op, tangents: Sequence[Any], out: Any, primals: Sequence[Any], params: dict[str, Any]
+) -> Any:
+    """The tangent of an op; 0 times infinity is 0 where values are not finite (`core.settle`)."""
+    assert op.jvp is not None
+    settles = op.careful is not op.vjps
+    if settles and any(_is_traced(value) for value in (out, *tangents)):
+        return settled_tangent(op, tangents, out, primals, params)
+    tangent = op.jvp(tangents, out, *primals, **params)
+    if tangent is None or not settles or is_finite(tangent):
+        return tangent
+    return settled_tangent(op, tangents, out, primals, params)
+
+
+def _is_traced(value: Any) -> bool:
+    return isinstance(value, Tensor) and isinstance(innermost(value, show=True), Abstract)
 
 
 def zeros_like(value: Any) -> Any:

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from gradtape.backends import array_module
+from gradtape.core.aval import Abstract
+from gradtape.core.finite import is_finite
 from gradtape.core.large import copied, copy_into, is_large, is_tiled, pull_large
 from gradtape.core.narrow import computes_wide, is_narrow, widened
 from gradtape.core.nested import wrap
@@ -36,7 +38,7 @@ from gradtape.core.record import (
     Unary,
     free,
 )
-from gradtape.core.tensor import Tensor
+from gradtape.core.tensor import Tensor, innermost
 
 Cotangents = dict[Node, Any]
 Roots = Sequence[tuple[Node, Any]]
@@ -53,6 +55,9 @@ def walk(
     release: bool = False,
 ) -> Cotangents:
     """Pull cotangents back from `roots` to every leaf they reach.
+
+    What comes out finite is right. If it is not, the walk is done again with rules that know what 0
+    times infinity is where values are not finite (`core.settle`).
 
     Args:
         segment: The segment all records belong to.
@@ -71,15 +76,25 @@ def walk(
     # Rules divide by zero and take logarithms of it where the derivative is infinite or the
     # branch was not taken; the conventions at such points are in the rules, not in warnings.
     with np.errstate(all="ignore"):
-        if create_graph or release or not segment.lock.acquire(blocking=False):
-            _walk_apart(roots, wanted, found, create_graph, release)
+        # Nothing of a trace can be looked at afterwards, and what is released not walked again.
+        careful = release or any(_is_traced(ct) for _, ct in roots)
+        if careful or create_graph or not segment.lock.acquire(blocking=False):
+            _walk_apart(roots, wanted, found, create_graph, release, careful)
         else:
             try:
                 _walk_in_records(roots, wanted, found, fresh)
             finally:
                 segment.lock.release()
+        if not (careful or all(map(is_finite, found.values()))):
+            found.clear()
+            fresh.clear()
+            _walk_apart(roots, wanted, found, create_graph, release, careful=True)
     _own(found, fresh, roots)
     return found
+
+
+def _is_traced(ct: Any) -> bool:
+    return isinstance(ct, Tensor) and isinstance(innermost(ct, show=True), Abstract)
 
 
 def _walk_in_records(
@@ -213,9 +228,12 @@ def _add_output(parts: list[Any], index: int, ct: Any) -> None:
     parts[index] = ct if parts[index] is None else parts[index] + ct
 
 
-def _pull_general(record: General, ct: Any, *, rebuild: bool = False) -> list[tuple[Node, Any]]:
+def _pull_general(
+    record: General, ct: Any, *, rebuild: bool = False, careful: bool = False
+) -> list[tuple[Node, Any]]:
     """The cotangents a general record gives to its parents."""
     op = record.op
+    rules = op.careful if careful else op.vjps
     out, inputs = record.out, record.inputs
     if rebuild:
         inputs = tuple(
@@ -237,7 +255,7 @@ def _pull_general(record: General, ct: Any, *, rebuild: bool = False) -> list[tu
     given: Any = NotImplemented
     wanted = tuple(parent is not None for parent in record.parents)
     if not rebuild and is_large((ct, *inputs)) and op.vjps and is_tiled(op):
-        given = pull_large(op, wanted, ct, out, inputs, record.params)
+        given = pull_large(op, wanted, ct, out, inputs, record.params, careful=careful)
     if given is NotImplemented:
         given = None
     if given is None and op.vjp_all is not None:
@@ -250,7 +268,7 @@ def _pull_general(record: General, ct: Any, *, rebuild: bool = False) -> list[tu
         elif op.vjp_each is not None:
             result = op.vjp_each(i, ct, out, *inputs, **record.params)
         else:
-            result = op.vjps[i](ct, out, *inputs, **record.params)
+            result = rules[i](ct, out, *inputs, **record.params)
         if result is not None:
             results.append((parent, fit(result, primals[i])))
     return results
@@ -275,7 +293,12 @@ def _rebuilt(value: Any, node: Node | None) -> Any:
 
 
 def _walk_apart(
-    roots: Roots, wanted: frozenset[Node], found: Cotangents, create_graph: bool, release: bool
+    roots: Roots,
+    wanted: frozenset[Node],
+    found: Cotangents,
+    create_graph: bool,
+    release: bool,
+    careful: bool,
 ) -> None:
     """The same walk with cotangents in a dict, on rebuilt tensors if `create_graph`."""
     heap: list[tuple[int, Any]] = []
@@ -304,19 +327,23 @@ def _walk_apart(
                 heappush(heap, (-record.parent.sequence, record.parent))
             _add_output(parts, record.index, ct)
         else:
-            for node, result in _pull(record, ct, rebuild=create_graph):
+            for node, result in _pull(record, ct, rebuild=create_graph, careful=careful):
                 give(node, result)
         if release:
             free(record)
 
 
-def _pull(record: Record, ct: Any, *, rebuild: bool) -> list[tuple[Node, Any]]:
+def _pull(
+    record: Record, ct: Any, *, rebuild: bool, careful: bool = False
+) -> list[tuple[Node, Any]]:
     """The cotangents any record gives to its parents."""
     if isinstance(record, General):
-        return _pull_general(record, ct, rebuild=rebuild)
+        return _pull_general(record, ct, rebuild=rebuild, careful=careful)
     if isinstance(record, Constant):
         return []
     rules = record.op.flat_vjps
+    if careful and record.op.careful_flat is not None:
+        rules = record.op.careful_flat
     inputs: list[Any]
     parents: list[Node | None]
     params: dict[str, Any] = {}
@@ -334,7 +361,7 @@ def _pull(record: Record, ct: Any, *, rebuild: bool) -> list[tuple[Node, Any]]:
     given: Any = NotImplemented
     if not rebuild and isinstance(record, LargeUnary | LargeBinary):
         wanted = tuple(parent is not None for parent in parents)
-        given = pull_large(record.op, wanted, ct, out, inputs, params)
+        given = pull_large(record.op, wanted, ct, out, inputs, params, careful=careful)
     if given is NotImplemented:
         given = [
             None if parent is None else rule(ct, out, *inputs, **params)
