@@ -76,9 +76,16 @@ class Specialization:
     def program(self) -> Program:
         """What runs it on arrays."""
         program: Program = self.function.runner  # type: ignore[assignment]
+        self._enter(program)
+        return program
+
+    def _enter(self, program: Program) -> None:
+        """Let calls go to the native code of a program directly, if they can."""
+        self._entered = program
         if program.native is not None and self._specs is not None and not any(self._weak):
             self.entry = self._entry(program.native)
-        return program
+        else:
+            self.entry = None
 
     def _entry(self, function: NativeFunction) -> Callable[..., Any] | None:
         outputs = self.traced.graph.outputs
@@ -122,6 +129,8 @@ class Specialization:
                 out.item() if weak else deliver(out, tensors=tensors)
                 for out, weak in zip(self.program(*values), self._weak, strict=True)
             ]
+            if self.program.in_force is not self._entered:
+                self._enter(self.program.in_force)
         return tree.unflatten(self.traced.structure, outputs)
 
 
@@ -236,7 +245,7 @@ class Compiled:
         """
         given = arguments(args, kwargs, self._statics)
         form = self._specialized(given)
-        return Explanation(form.program, [aval_of(c.value) for c in form.traced.captures])
+        return Explanation(form.program.in_force, [aval_of(c.value) for c in form.traced.captures])
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         bind = getattr(self._function, "__get__", None)

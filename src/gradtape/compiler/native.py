@@ -15,17 +15,19 @@ from gradtape.compiler.memory import Arena
 from gradtape.compiler.ordered import ordered
 from gradtape.compiler.product import Product, product_of
 from gradtape.compiler.roots import source_of_matrix
+from gradtape.compiler.runtime.entry_program import UNSETTLED_STATUS
 from gradtape.compiler.schedule import Schedule, divided, scheduled, work
 from gradtape.core.lowering import Contraction
 from gradtape.core.op import registry
 from gradtape.graph.ir import Graph, Literal, Node, Rewriter, Value as GraphValue
+from gradtape.graph.passes.hopeful import UNSETTLED
 
 # Smaller arenas are on the stack.
 _STACK = 1 << 14
 
 # The function returns 0 if all went well, 1 if there is no memory, and from this one on the number
 # of the first condition that did not hold.
-FIRST_FAILURE = 2
+FIRST_FAILURE = UNSETTLED_STATUS + 1
 
 Step = Kernel | Product
 
@@ -106,7 +108,10 @@ def write(graph: Graph, module: Module, target: Target, prefix: str = "run") -> 
     arena = Arena(temporaries)
     slots = {buffer: n for n, buffer in enumerate(_all_buffers(graph, buffers, steps))}
     failures = _failures(graph, steps)
-    codes = {failure: FIRST_FAILURE + n for n, failure in enumerate(failures)}
+    codes = {
+        failure: UNSETTLED_STATUS if failure.message == UNSETTLED else FIRST_FAILURE + n
+        for n, failure in enumerate(failures)
+    }
     schedules = {}
     for step in steps:
         if isinstance(step, Kernel):

@@ -197,7 +197,7 @@ def _compiled(
         traced = trace(results, [aval_of(x) for x in given], name)
     except GradtapeError:
         return None  # it looks at values
-    program = Program(traced.graph)
+    program = Program(traced.graph, settling=True)
     if program.native is None:
         return None
     return _Compiled(program, [capture.value for capture in traced.captures], present)

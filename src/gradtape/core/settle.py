@@ -28,8 +28,15 @@ from gradtape.core.op import Op, Rule, registry, rule_reads
 from gradtape.core.tensor import Tensor, innermost
 
 functions = registry.functions
-# The name of the ops that settle.
-SETTLED = "settled"
+
+
+class Settling(Op):
+    """An op that settles what a rule gave: its first operand, with 0 in some places.
+
+    It is NaN in these places unless another op that settles did its work before.
+    """
+
+    __slots__ = ()
 
 
 def guarded(op: Op, rule: Rule, argument: int) -> Rule:
@@ -116,7 +123,7 @@ def _strong(x: Any) -> Any:
 
 
 @functools.cache
-def _settling(op: Op, rule: Rule, argument: int) -> Op:
+def _settling(op: Op, rule: Rule, argument: int) -> Settling:
     """The op `settled(value, slope, given, *values, known, **params)` for a rule of another op.
 
     Its result is `value`, and 0 where `slope` is a product that counts as 0. It is linear in
@@ -149,8 +156,8 @@ def _settling(op: Op, rule: Rule, argument: int) -> Op:
             return None
         return broadcast_tangent(call(settling, (change, *others), params), _out)
 
-    settling = Op(
-        SETTLED,
+    settling = Settling(
+        f"{op.name}_settled",
         evaluate,
         infer,
         vjp_each=vjp,

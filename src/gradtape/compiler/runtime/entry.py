@@ -39,7 +39,7 @@ from gradtape.compiler.runtime.containers import (
     unpack,
 )
 from gradtape.compiler.runtime.entry_ir import NAME, entry_library
-from gradtape.compiler.runtime.entry_program import FIXED, MOST_WORDS, Program
+from gradtape.compiler.runtime.entry_program import FIXED, MOST_WORDS, UNSETTLED_STATUS, Program
 from gradtape.compiler.runtime.layout import Layout, native_layout
 from gradtape.errors import ArgumentError, GradtapeError
 
@@ -85,7 +85,8 @@ def make_callable(
         results: Dtype and shape of each output of `run`; shape () is returned as a NumPy scalar.
         on_error: Called with the code that `run` returned; has to raise.
         otherwise: Called with the arguments if they are not as described, or some are passed by
-            keyword; what it returns or raises is the outcome of the call.
+            keyword, or `run` returns `UNSETTLED_STATUS`; what it returns or raises is the outcome
+            of the call.
         bound: Objects that follow the arguments at every call, and are checked like them: arrays
             can be resized in place. They stay alive as long as there is the callable.
         release_gil: Let other Python threads run during `run`.
@@ -207,6 +208,8 @@ class _PythonEntry:
             return self._otherwise(*args, **kwargs)
         results = [np.empty(shape, dtype) for dtype, shape in self._results]
         status = self._run(_addresses(inputs), _addresses(results))
+        if status == UNSETTLED_STATUS:
+            return NotImplemented if self._otherwise is None else self._otherwise(*args, **kwargs)
         if status:
             self._fail(status)
         return pack(self._result, [x if x.ndim else x[()] for x in results])
