@@ -10,7 +10,7 @@ import numpy as np
 from gradtape.backends import array_module
 from gradtape.core.aval import Abstract
 from gradtape.core.call import dispatch, is_differentiable
-from gradtape.core.finite import is_finite
+from gradtape.core.finite import is_finite, is_traced
 from gradtape.core.narrow import computes_wide, widened
 from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import Op
@@ -60,14 +60,11 @@ class ForwardLevel(Level):
             if not op.tracked:
                 return out
             raise NotDifferentiableError(f"{op.name}: has no forward-mode derivative")
-        wide = computes_wide(op, tangents)
-        values = (
-            (widened(tangents), widened(out), widened(primals))
-            if wide
-            else (tangents, out, primals)
-        )
         with np.errstate(all="ignore"):
-            tangent = pushed(op, *values, params)
+            if computes_wide(op, tangents):
+                tangent = pushed(op, widened(tangents), widened(out), widened(primals), params)
+            else:
+                tangent = pushed(op, tangents, out, primals, params)
         if op.outputs == 1:
             return self._pair(out, tangent)
         tangent = (None,) * len(out) if tangent is None else tangent
@@ -84,17 +81,13 @@ def pushed(
 ) -> Any:
     """The tangent of an op; 0 times infinity is 0 where values are not finite (`core.settle`)."""
     assert op.jvp is not None
-    settles = op.careful is not op.vjps
-    if settles and any(_is_traced(value) for value in (out, *tangents)):
-        return settled_tangent(op, tangents, out, primals, params)
-    tangent = op.jvp(tangents, out, *primals, **params)
-    if tangent is None or not settles or is_finite(tangent):
-        return tangent
+    if op.careful is op.vjps:
+        return op.jvp(tangents, out, *primals, **params)
+    if not is_traced(out):
+        tangent = op.jvp(tangents, out, *primals, **params)
+        if tangent is None or is_finite(tangent):
+            return tangent
     return settled_tangent(op, tangents, out, primals, params)
-
-
-def _is_traced(value: Any) -> bool:
-    return isinstance(value, Tensor) and isinstance(innermost(value, show=True), Abstract)
 
 
 def zeros_like(value: Any) -> Any:

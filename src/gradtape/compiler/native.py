@@ -20,7 +20,6 @@ from gradtape.compiler.schedule import Schedule, divided, scheduled, work
 from gradtape.core.lowering import Contraction
 from gradtape.core.op import registry
 from gradtape.graph.ir import Graph, Literal, Node, Rewriter, Value as GraphValue
-from gradtape.graph.passes.hopeful import UNSETTLED
 
 # Smaller arenas are on the stack.
 _STACK = 1 << 14
@@ -108,16 +107,15 @@ def write(graph: Graph, module: Module, target: Target, prefix: str = "run") -> 
     arena = Arena(temporaries)
     slots = {buffer: n for n, buffer in enumerate(_all_buffers(graph, buffers, steps))}
     failures = _failures(graph, steps)
-    codes = {
-        failure: UNSETTLED_STATUS if failure.message == UNSETTLED else FIRST_FAILURE + n
-        for n, failure in enumerate(failures)
-    }
+    codes = {failure: FIRST_FAILURE + n for n, failure in enumerate(failures)}
     schedules = {}
     for step in steps:
         if isinstance(step, Kernel):
             schedules[step] = scheduled(step, target.vector_bytes)
             Loops(module, step, schedules[step], slots, codes).write()
-    plan = _Plan(prefix, tuple(steps), schedules, arena, slots, len(failures))
+    expressions = (p for step in steps if isinstance(step, Kernel) for p in step.expressions)
+    watches = any(part.name == "watch" for part in expressions)
+    plan = _Plan(prefix, tuple(steps), schedules, arena, slots, len(failures), watches)
     _write_run(module, plan, target)
     total = sum(work(step) if isinstance(step, Kernel) else step.nanoseconds for step in steps)
     end = f"{prefix}_end" if arena.size > _STACK else None
@@ -180,6 +178,7 @@ class _Plan(NamedTuple):
     arena: Arena
     slots: dict[Buffer, int]
     conditions: int
+    watches: bool
 
 
 def _write_run(module: Module, plan: _Plan, target: Target) -> None:
@@ -213,7 +212,7 @@ def _write_run(module: Module, plan: _Plan, target: Target) -> None:
         else:
             step.write(b, addresses, target)
     _give_back_arena(b, name, arena, memory)
-    if plan.conditions:
+    if plan.conditions or plan.watches:
         _return_failure(b, name, status)
     b.emit("ret i32 0")
     module.define(b.function(f"define i32 @{name}(ptr %inputs, ptr %outputs)"))

@@ -22,7 +22,7 @@ from gradtape.core.aval import aval_of
 from gradtape.core.call import evaluate
 from gradtape.errors import GradtapeError, IndexingError, ShapeError
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Value
-from gradtape.graph.passes.hopeful import UNSETTLED, UnsettledError
+from gradtape.graph.passes.hopeful import UnsettledError
 
 # No machine has that much memory, and sums of sizes up to it are exact in native code.
 _MOST_BYTES = 2**50
@@ -93,7 +93,7 @@ class Runner:
         """
         out = self.direct(*arrays)
         if out is NotImplemented:  # not for the arrays, which were prepared for it
-            raise UnsettledError(UNSETTLED)
+            raise UnsettledError
         return [np.asarray(array) for array in out]
 
 

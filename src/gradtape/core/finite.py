@@ -11,18 +11,26 @@ from gradtape.backends import array_module
 from gradtape.core.aval import Abstract
 from gradtape.core.tensor import Tensor, innermost
 
+F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
+
 
 def is_finite(value: Any) -> bool:
     """Whether all elements are known to be finite; those of a trace are not."""
     raw = innermost(value, show=True) if isinstance(value, Tensor) else value
     if type(raw) is np.ndarray:
-        if raw.dtype.kind == "f" and raw.itemsize > 2 and raw.flags.c_contiguous:
-            # A sum of squares is the fastest way to look at all; it may overflow by itself.
-            flat = raw if raw.ndim == 1 else raw.ravel()
-            if math.isfinite(flat.dot(flat)):
-                return True
-        if raw.dtype.kind == "V":
+        dtype = raw.dtype
+        # A sum of squares is the fastest way to look at all of it; it may overflow by itself.
+        if (dtype is F64 or dtype is F32) and math.isfinite(
+            raw.dot(raw) if raw.ndim == 1 else np.vdot(raw, raw)
+        ):
+            return True
+        if dtype.kind == "V":
             raw = raw.astype(np.float32)
     elif isinstance(raw, Abstract):
         return False
     return bool(array_module(raw).isfinite(raw).all())
+
+
+def is_traced(value: Any) -> bool:
+    """Whether its elements are known only when a compiled function runs."""
+    return isinstance(value, Tensor) and isinstance(innermost(value, show=True), Abstract)

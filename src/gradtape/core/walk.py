@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.backends import array_module
-from gradtape.core.aval import Abstract
-from gradtape.core.finite import is_finite
+from gradtape.core.finite import is_finite, is_traced
 from gradtape.core.large import copied, copy_into, is_large, is_tiled, pull_large
 from gradtape.core.narrow import computes_wide, is_narrow, widened
 from gradtape.core.nested import wrap
@@ -38,7 +37,7 @@ from gradtape.core.record import (
     Unary,
     free,
 )
-from gradtape.core.tensor import Tensor, innermost
+from gradtape.core.tensor import Tensor
 
 Cotangents = dict[Node, Any]
 Roots = Sequence[tuple[Node, Any]]
@@ -77,7 +76,9 @@ def walk(
     # branch was not taken; the conventions at such points are in the rules, not in warnings.
     with np.errstate(all="ignore"):
         # Nothing of a trace can be looked at afterwards, and what is released not walked again.
-        careful = release or any(_is_traced(ct) for _, ct in roots)
+        careful = release
+        for _, ct in roots:
+            careful = careful or is_traced(ct)
         if careful or create_graph or not segment.lock.acquire(blocking=False):
             _walk_apart(roots, wanted, found, create_graph, release, careful)
         else:
@@ -85,16 +86,12 @@ def walk(
                 _walk_in_records(roots, wanted, found, fresh)
             finally:
                 segment.lock.release()
-        if not (careful or all(map(is_finite, found.values()))):
+        if not careful and not all(map(is_finite, found.values())):
             found.clear()
             fresh.clear()
             _walk_apart(roots, wanted, found, create_graph, release, careful=True)
     _own(found, fresh, roots)
     return found
-
-
-def _is_traced(ct: Any) -> bool:
-    return isinstance(ct, Tensor) and isinstance(innermost(ct, show=True), Abstract)
 
 
 def _walk_in_records(

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core import scalar
 from gradtape.core.lowering import Elements, Pointwise, Relabel
 from gradtape.core.op import Op, infer_like, registry
 from gradtape.core.settle import Settling
@@ -27,8 +26,6 @@ _PASSED_ON: dict[str, tuple[int, ...] | None] = {
     "mask": (0,),
     "where": (1, 2),
 }
-# What compiled code says of a watched value that is not finite.
-UNSETTLED = "watched: came a value that is not finite; needed a program that settles"
 
 
 class UnsettledError(Exception):
@@ -37,13 +34,12 @@ class UnsettledError(Exception):
 
 def _evaluate(xp: Any, x: Any) -> Any:
     if not xp.isfinite(x).all():
-        raise UnsettledError(UNSETTLED)
+        raise UnsettledError
     return x
 
 
 def _element(index: Any, x: Any) -> Any:
-    value = x(*index)
-    return x.check(value, scalar.isfinite(value), UNSETTLED, scalar.constant(0))
+    return x.watch(x(*index))
 
 
 _WATCHED = Op("watched", _evaluate, infer_like, kind="elementwise", lower=Elements(_element))
