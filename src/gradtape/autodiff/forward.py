@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape.backends import array_module
 from gradtape.core.aval import Abstract
+from gradtape.core.broadcasting import fit
 from gradtape.core.call import dispatch, is_differentiable
 from gradtape.core.finite import is_finite, is_traced
 from gradtape.core.narrow import computes_wide, widened
@@ -18,7 +19,6 @@ from gradtape.core.record import Level, Node
 from gradtape.core.settle import settled_tangent
 from gradtape.core.state import next_level
 from gradtape.core.tensor import Tensor, innermost
-from gradtape.core.walk import fit
 from gradtape.errors import NotDifferentiableError
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape.autodiff.forward import pushed
 from gradtape.core.aval import Aval
+from gradtape.core.broadcasting import fit
 from gradtape.core.finite import is_finite
 from gradtape.core.narrow import computes_wide, widened
 from gradtape.core.op import Rule
@@ -24,7 +25,6 @@ from gradtape.core.record import (
     Unary,
     parents_of,
 )
-from gradtape.core.walk import fit
 from gradtape.errors import NotDifferentiableError
 
 

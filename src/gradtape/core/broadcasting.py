@@ -1,4 +1,4 @@
-"""Broadcasting of shapes, and of derivatives: forward along with it, backward by sums."""
+"""Derivatives in the shapes and dtypes of their primals: broadcast forward, summed backward."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.op import registry
-from gradtape.core.walk import fit
 from gradtape.errors import ShapeError
 
 functions = registry.functions
@@ -45,3 +44,13 @@ def unbroadcast(ct: Any, shape: tuple[int, ...]) -> Any:
         return np.add.reduce(ct, axis=axes).reshape(shape)
     summed = functions["sum"](ct, axis=axes, keepdims=False) if axes else ct
     return functions["reshape"](summed, shape)
+
+
+def fit(cotangent: Any, primal: Any) -> Any:
+    """A cotangent in the dtype of its primal: real for a real primal, and cast if need be."""
+    dtype = primal.dtype if hasattr(primal, "dtype") else np.float64
+    if cotangent.dtype == dtype:
+        return cotangent
+    if cotangent.dtype.kind == "c" and np.dtype(dtype).kind != "c":
+        cotangent = functions["real"](cotangent)
+    return functions["astype"](cotangent, dtype)

@@ -50,7 +50,7 @@ def guarded(op: Op, rule: Rule, argument: int) -> Rule:
     if not rule_reads(rule):
         return rule  # its slope is a number
 
-    def settled(ct: Any, out: Any, *inputs: Any, **params: Any) -> Any:
+    def settled(ct: Any, out: Any, /, *inputs: Any, **params: Any) -> Any:
         slope = rule(ct, out, *inputs, **params)
         if slope is None or slope.shape != ct.shape or is_finite(slope):
             return slope
@@ -78,7 +78,7 @@ def settled_tangent(
 def _alone(op: Op, argument: int) -> Rule:
     """The part of an op's `jvp` that is due to one of its inputs."""
 
-    def rule(tangent: Any, out: Any, *inputs: Any, **params: Any) -> Any:
+    def rule(tangent: Any, out: Any, /, *inputs: Any, **params: Any) -> Any:
         tangents = [tangent if i == argument else None for i in range(len(inputs))]
         assert op.jvp is not None
         return op.jvp(tangents, out, *inputs, **params)
@@ -113,7 +113,7 @@ def settle(
     if all(type(x) in (int, float) and x and math.isfinite(x) for x in values):
         return slope  # it was multiplied by a number
     settling = _settling(op, rule, argument)
-    return call(settling, (slope, slope, given, *values), {"known": known, **params})
+    return call(settling, (slope, slope, given, *values), {"which": known, **params})
 
 
 def _strong(x: Any) -> Any:
@@ -124,33 +124,33 @@ def _strong(x: Any) -> Any:
 
 @functools.cache
 def _settling(op: Op, rule: Rule, argument: int) -> Settling:
-    """The op `settled(value, slope, given, *values, known, **params)` for a rule of another op.
+    """The op `settled(value, slope, given, *values, which, **params)` for a rule of another op.
 
     Its result is `value`, and 0 where `slope` is a product that counts as 0. It is linear in
     `value`, which is the slope itself at first, and a derivative of it after that.
     """
 
     def settled(
-        value: Any, slope: Any, given: Any, *values: Any, known: tuple[bool, ...], **params: Any
+        value: Any, slope: Any, given: Any, /, *values: Any, which: tuple[bool, ...], **params: Any
     ) -> Any:
-        there = iter(values)
-        out, *inputs = (next(there) if one else None for one in known)
+        there, absent = iter(values), Aval(slope.shape, slope.dtype)
+        out, *inputs = (next(there) if one else absent for one in which)
         nothing = _is_nothing(op, rule, argument, slope, given, out, inputs, params)
         return functions["mask"](value, nothing ^ True)
 
-    def evaluate(_xp: Any, *operands: Any, **params: Any) -> Any:
+    def evaluate(_xp: Any, /, *operands: Any, **params: Any) -> Any:
         with np.errstate(all="ignore"):
             return settled(*operands, **params)
 
-    def infer(value: Aval, *others: Aval, **_params: Any) -> Aval:
+    def infer(value: Aval, /, *others: Aval, **_params: Any) -> Aval:
         return Aval(broadcast_sizes(value.shape, *(x.shape for x in others)), value.dtype)
 
-    def vjp(i: int, ct: Any, _out: Any, _value: Any, *others: Any, **params: Any) -> Any:
+    def vjp(i: int, ct: Any, _out: Any, _value: Any, /, *others: Any, **params: Any) -> Any:
         if i:
             return None
         return unbroadcast(call(settling, (ct, *others), params), _value.shape)
 
-    def jvp(tangents: Sequence[Any], _out: Any, _value: Any, *others: Any, **params: Any) -> Any:
+    def jvp(tangents: Sequence[Any], _out: Any, _value: Any, /, *others: Any, **params: Any) -> Any:
         change = tangents[0]
         if change is None:
             return None
@@ -205,12 +205,12 @@ def _is_nothing(
         unit = rule(functions["ones_like"](given), out, *inputs, **params)
         zero = zero | (unit == 0)
     nothing = (slope != slope) & zero
-    if out is None and any(x is None for x in inputs):
+    if isinstance(out, Aval) and any(isinstance(x, Aval) for x in inputs):
         # The op is linear in what this rule does not read. Times infinity its value is not finite,
         # and times 0 it does not depend on it.
         return nothing
     isfinite = functions["isfinite"]
-    defined = isfinite(call(op, inputs, params) if out is None else out)
-    if inputs[argument] is not None:
+    defined = isfinite(call(op, inputs, params) if isinstance(out, Aval) else out)
+    if not isinstance(inputs[argument], Aval):
         defined = defined & isfinite(inputs[argument])
     return nothing & (defined ^ True)

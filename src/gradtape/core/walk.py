@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from gradtape.backends import array_module
+from gradtape.core.broadcasting import fit
 from gradtape.core.finite import is_finite, is_traced
 from gradtape.core.large import copied, copy_into, is_large, is_tiled, pull_large
 from gradtape.core.narrow import computes_wide, is_narrow, widened
 from gradtape.core.nested import wrap
-from gradtape.core.op import registry
 from gradtape.core.record import (
     Assigning,
     Binary,
@@ -43,6 +43,10 @@ Cotangents = dict[Node, Any]
 Roots = Sequence[tuple[Node, Any]]
 ndarray = np.ndarray
 _NONE: frozenset[Node] = frozenset()
+
+
+class _UnsettledError(Exception):
+    """The walk has to be careful."""
 
 
 def walk(
@@ -79,14 +83,18 @@ def walk(
         careful = release
         for _, ct in roots:
             careful = careful or is_traced(ct)
-        if careful or create_graph or not segment.lock.acquire(blocking=False):
-            _walk_apart(roots, wanted, found, create_graph, release, careful)
-        else:
-            try:
-                _walk_in_records(roots, wanted, found, fresh)
-            finally:
-                segment.lock.release()
-        if not careful and not all(map(is_finite, found.values())):
+        try:
+            if careful or create_graph or not segment.lock.acquire(blocking=False):
+                _walk_apart(roots, wanted, found, create_graph, release, careful)
+            else:
+                try:
+                    _walk_in_records(roots, wanted, found, fresh)
+                finally:
+                    segment.lock.release()
+            settled = careful or all(map(is_finite, found.values()))
+        except _UnsettledError:
+            settled = False
+        if not settled:
             found.clear()
             fresh.clear()
             _walk_apart(roots, wanted, found, create_graph, release, careful=True)
@@ -231,6 +239,10 @@ def _pull_general(
     """The cotangents a general record gives to its parents."""
     op = record.op
     rules = op.careful if careful else op.vjps
+    if op.kind == "custom" and not careful:
+        parts = ct if isinstance(ct, list) else [ct]
+        if not all(part is None or is_finite(part) for part in parts):
+            raise _UnsettledError  # a rule of a user's might not pass on that it is not finite
     out, inputs = record.out, record.inputs
     if rebuild:
         inputs = tuple(
@@ -269,16 +281,6 @@ def _pull_general(
         if result is not None:
             results.append((parent, fit(result, primals[i])))
     return results
-
-
-def fit(cotangent: Any, primal: Any) -> Any:
-    """A cotangent in the dtype of its primal: real for a real primal, and cast if need be."""
-    dtype = primal.dtype if hasattr(primal, "dtype") else np.float64
-    if cotangent.dtype == dtype:
-        return cotangent
-    if cotangent.dtype.kind == "c" and np.dtype(dtype).kind != "c":
-        cotangent = registry.functions["real"](cotangent)
-    return registry.functions["astype"](cotangent, dtype)
 
 
 def _rebuilt(value: Any, node: Node | None) -> Any:
