@@ -71,9 +71,10 @@ class ForwardLevel(Level):
         return tuple(self._pair(o, t) for o, t in zip(out, tangent, strict=True))
 
     def _pair(self, out: Any, tangent: Any) -> Any:
-        if not is_differentiable(out):
+        # Without a tangent it is a constant, which no slope, however infinite, makes another.
+        if tangent is None or not is_differentiable(out):
             return out
-        return self.dual(out, zeros_like(out) if tangent is None else fit(tangent, out))
+        return self.dual(out, fit(tangent, out))
 
 
 def pushed(
