@@ -73,9 +73,7 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], list[float], list[float]]] = {
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
-@pytest.mark.parametrize(
-    ("function", "points", "expected"), EXAMPLES.values(), ids=EXAMPLES.keys()
-)
+@pytest.mark.parametrize(("function", "points", "expected"), EXAMPLES.values(), ids=EXAMPLES.keys())
 def test_all_ways_agree(way: Any, function: Any, points: Any, expected: Any) -> None:
     with np.errstate(all="ignore"):
         found = way(function, np.array(points))
