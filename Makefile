@@ -5,7 +5,14 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	"$$p" -c '$(NEW_ENOUGH)' 2>/dev/null && echo "$$p" && break; done)
 
+# An interpreter that was asked for has an environment of its own: .venv-3.13, .venv-3.14t.
+ifneq ($(filter command environment,$(origin PYTHON)),)
+VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2] + sys.abiflags)')
+VENV := .venv-$(VERSION)
+else
 VENV := .venv
+endif
+OLDEST := .venv-oldest
 PEERS := .venv-peers
 STANDARD := .venv-array-api
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
@@ -17,11 +24,13 @@ JAX := jax==0.10.2 jaxlib==0.10.2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch test-sklearn test-array-api lint format bench clean
+.PHONY: help demo test test-plain test-oldest test-torch test-sklearn test-array-api lint format bench clean
 
 help:
 	@echo "make demo        train a classifier on a tape and check its gradients"
 	@echo "make test        run the tests and every example in the documentation"
+	@echo "make test-plain  the tests of the core without native pieces that can be switched off"
+	@echo "make test-oldest  the tests with the oldest version of each dependency"
 	@echo "make test-torch  compare every op that PyTorch has with it"
 	@echo "make test-sklearn  scikit-learn's functions on tensors"
 	@echo "make test-array-api SUITE=...  the Array API consortium's own tests"
@@ -54,6 +63,34 @@ demo: $(VENV)/.stamp
 # Two workers with two spinning BLAS pools fight over the cores; one BLAS thread each is faster.
 test: $(VENV)/.stamp
 	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 $(ARGS)
+
+# What carries the others: tapes, contexts, transforms, writes, compiled functions, linear algebra,
+# threads. Two minutes at most.
+CORE := $(addprefix tests/test_,$(addsuffix .py,tape nested_tapes contexts context_grads transforms \
+	vmap jacobians higher_order custom no_grad captures write setitem into numpy_writes elementwise \
+	large large_copies fusion jit jit_calls jit_arguments jit_dicts jit_transforms jit_writes \
+	compiled_draws entry entry_otherwise lapack scipy_linalg threads switches))
+
+test-plain: $(VENV)/.stamp
+	GRADTAPE_WITHOUT=all OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 $(CORE) $(ARGS)
+
+# The lower bounds of pyproject.toml, each as an exact version. NumPy 2.0 has wheels for Python 3.11
+# and 3.12; newer interpreters need a newer NumPy in any case.
+BOUNDS := import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	wanted = p["dependencies"] + p["optional-dependencies"]["test"]; \
+	print(*(bound.replace(">=", "==") for bound in wanted), sep="\n")
+OLD_ENOUGH := import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))
+
+$(OLDEST)/.stamp: pyproject.toml
+	@$(PYTHON) -c '$(OLD_ENOUGH)' || { echo "the oldest dependencies need Python 3.11 or 3.12; \
+	make PYTHON=python3.11 test-oldest" >&2; exit 1; }
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -c '$(BOUNDS)' > $(OLDEST)/bounds.txt
+	$(OLDEST)/bin/python $(PIP_INSTALL) --constraint $(OLDEST)/bounds.txt --editable '.[test]'
+	@touch $@
+
+test-oldest: $(OLDEST)/.stamp
+	OPENBLAS_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n 2 $(ARGS)
 
 # Peers have what they need to run, not what tests need.
 test-torch: $(PEERS)/.stamp
@@ -95,5 +132,5 @@ bench: $(PEERS)/.stamp
 	$(PEERS)/bin/python -m benchmarks $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(STANDARD) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

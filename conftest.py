@@ -20,6 +20,21 @@ settings.register_profile("explore", max_examples=2000, deadline=None, print_blo
 settings.load_profile("ci")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--thorough`: all that `make test-all` does besides running the slow tests."""
+    parser.addoption(
+        "--thorough",
+        action="store_true",
+        help="check every op in every dtype, entry by entry, and in every combination of arguments",
+    )
+
+
+@pytest.fixture(scope="session")
+def thorough(request: pytest.FixtureRequest) -> bool:
+    """Whether to try every combination, not only one that would show what is wrong."""
+    return bool(request.config.getoption("--thorough"))
+
+
 def seed_of(request: pytest.FixtureRequest) -> int:
     """A seed that depends on nothing but the test's id, so order and workers do not matter."""
     return zlib.crc32(request.node.nodeid.encode())

@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from scipy._lib._array_api import SCIPY_ARRAY_API
 
 SETTING = bool(SCIPY_ARRAY_API)
 ALWAYS, WITH_SETTING, NEVER = "always", "with the setting", "never"
+SINCE_1_18 = "with the setting, since SciPy 1.18"
+IS_1_18 = tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 18)
 
 _RNG = np.random.default_rng(7)
 VECTOR = _RNG.uniform(0.2, 0.9, 6)
@@ -60,7 +63,8 @@ class Call:
     @property
     def runs(self) -> bool:
         """Whether it takes tensors in this process."""
-        return self.works == ALWAYS or (SETTING and self.works == WITH_SETTING)
+        with_setting = (WITH_SETTING, SINCE_1_18) if IS_1_18 else (WITH_SETTING,)
+        return self.works == ALWAYS or (SETTING and self.works in with_setting)
 
 
 def joined(result: Any) -> Any:
@@ -119,6 +123,7 @@ def calls(
 never = functools.partial(calls, NEVER)
 always = functools.partial(calls, ALWAYS)
 needs = functools.partial(calls, WITH_SETTING)
+since_1_18 = functools.partial(calls, SINCE_1_18)
 
 
 # ---- scipy.special: ufuncs reach gradtape by NumPy's protocol, or by SciPy's wrappers -----------
@@ -276,7 +281,8 @@ STATS = [
         SAMPLE,
     ),
     *needs("stats", "skewtest kurtosistest normaltest", part("statistic"), SAMPLE),
-    *never("stats", "linregress wasserstein_distance", halves),
+    *since_1_18("stats", "linregress", halves),
+    *never("stats", "wasserstein_distance", halves),
     *never("stats", "boxcox yeojohnson", lambda f, x: f(x, 0.5)),
     *never("stats", "gaussian_kde", plain, SAMPLE),
     *never("stats", "norm", lambda f, x: f.logpdf(x), instead="stats.norm.logpdf"),
@@ -297,8 +303,9 @@ OTHERS = [
     *needs(
         "integrate", "cubature", lambda f, x: f(lambda t: t[:, 0] ** 2, 0 * x[:1], x[:1]).estimate
     ),
-    *always("integrate", "fixed_quad", lambda f, x: f(lambda t: x[0] * t * t, 0, x[1])[0]),
-    *never("integrate", "simpson"),
+    # Only the function: SciPy 1.18 makes arrays of the bounds, unless the setting is on.
+    *always("integrate", "fixed_quad", lambda f, x: f(lambda t: x[0] * t * t + x[1] * t, 0, 2)[0]),
+    *since_1_18("integrate", "simpson"),
     *never("integrate", "quad", lambda f, x: f(lambda t: t * x[0], 0, 1)),
     *never("integrate", "solve_ivp", lambda f, x: f(lambda t, y: -y, (0, 1), x)),
     *needs("optimize", "rosen rosen_der rosen_hess"),

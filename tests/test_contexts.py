@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from builds import starts_anew
 from gradtape.errors import ContextError, ConversionError, TapeError
 
 
@@ -41,6 +42,7 @@ def test_default_context_survives_its_with_block():
     np.testing.assert_array_equal(grad_of(x), [3, 3])
 
 
+@starts_anew
 def test_every_thread_has_a_default_context_of_its_own():
     seen = []
 
@@ -263,6 +265,7 @@ def test_a_loss_of_an_exited_context_is_refused_naming_it():
     assert x.grad is None
 
 
+@starts_anew
 def test_a_loss_of_another_thread_is_refused():
     x = leaf(2)
     loss = gt.sum(x * 2.0)

@@ -5,11 +5,13 @@ import gc
 import itertools
 import sys
 import threading
+import warnings
 import weakref
 
 import numpy as np
 import pytest
 
+from builds import needs_entry
 from gradtape.compiler.llvm.link import Library, compile_module
 from gradtape.compiler.runtime.entry import (
     ArrayLeaf,
@@ -149,6 +151,7 @@ def test_what_cannot_be_called_raises(native):
         product(native, otherwise=lambda x: x)(1, y=2)
 
 
+@needs_entry
 def test_functions_that_call_each_other_without_end():
     # The frame of each call is 64 kB, and must not be on the stack any more.
     spec = TupleSpec((StaticLeaf(None),) * 8000)
@@ -193,9 +196,9 @@ def test_references(native):
 
 def test_references_of_what_is_returned(native):
     f = product(native, otherwise=lambda *args: [args])
-    made = f(1, "a")
-    assert made == [(1, "a")]
-    assert sys.getrefcount(made) == 2
+    made, fresh = f(1, "a"), [(1, "a")]
+    assert made == fresh
+    assert sys.getrefcount(made) == sys.getrefcount(fresh)
 
 
 def test_all_is_freed_with_the_callable(native):
@@ -280,7 +283,9 @@ def test_bound_arrays_that_were_resized_do_not_fit(native):
         other.calls.clear()
     fixed.resize((3,), refcheck=False)
     assert f(x).tolist() == [0, 0, 0]
-    fixed.dtype = np.int64
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy 2.5, which still does it
+        fixed.dtype = np.int64
     assert f(x) is other.answer
 
 

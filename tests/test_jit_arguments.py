@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.compiler import jit as jit_module
-from gradtape.errors import ArgumentError
+from gradtape.errors import ArgumentError, DTypeError
 from jitcheck import Counted, assert_close
 
 X = np.random.default_rng(5).normal(size=(5, 7))
@@ -190,6 +191,28 @@ def test_methods_belong_to_their_object() -> None:
     kept = Model(5.0).power
     assert_close(kept(X, n=1), power(X * 5.0, 1))
     assert kept.graph(X, 1).nodes
+
+
+@pytest.mark.parametrize("bind", [classmethod, lambda compiled: compiled])
+def test_class_methods(bind: Any) -> None:
+    @gt.jit
+    def scaled(cls: Any, x: Any, n: int = 1) -> Any:
+        return x * cls.scale * n
+
+    class Base:
+        scale = 2.0
+        method = bind(scaled)
+
+    class Other(Base):
+        scale = 3.0
+
+    for _ in range(2):
+        for kind in (Base, Other):
+            # As Python binds class methods up to 3.12, and from 3.13 on.
+            found = kind.method if bind is classmethod else types.MethodType(scaled, kind)
+            assert_close((found(X), found(X, 2)), (X * kind.scale, X * kind.scale * 2))
+    with pytest.raises(DTypeError, match="argument 1 is of type type"):
+        scaled(Base, Other)
 
 
 def test_methods_of_named_tuples_take_them_as_arguments() -> None:

@@ -197,7 +197,7 @@ def test_scalars_inside_tuples_and_of_other_kinds() -> None:
     compiled = gt.jit(lambda x, c: (seen.append(c), x)[1], static_argnums=1)
     zeros = [(np.float64(0.0), 1), (np.float64(-0.0), 1), (0.0, 1)]
     others = [np.str_("a"), "a", np.bytes_(b"a"), np.int32(1), np.int64(1), np.True_]
-    times = [np.datetime64("2020-01-01"), np.datetime64("NaT"), np.timedelta64(1, "s")]
+    times = [np.datetime64("2020-01-01"), np.datetime64("NaT", "D"), np.timedelta64(1, "s")]
     values = [*zeros, *others, *times, np.timedelta64(1000, "ms")]
     for value in values * 2:
         compiled(A, value)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from gradtape import config
 from gradtape.core.large import LARGE, by_rows, copied
 
 SIZE = LARGE + 777
@@ -63,6 +64,7 @@ def test_padded(widths: Any) -> None:
         np.testing.assert_array_equal(gt.pad(array, widths, constant_values=7.0), expected)
 
 
+@pytest.mark.skipif(not config.uses("pool"), reason="threads are switched off")
 def test_an_error_of_a_thread_is_raised() -> None:
     def refuse(x: Any) -> Any:
         if x[0, 0] == 1:

@@ -19,7 +19,8 @@ from gradtape.errors import ConversionError
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "linear-algebra.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 SECTION = TEXT[TEXT.index("## Function by function") :]
-VERSION = re.search(r"as of SciPy (\d+\.\d+)\.", SECTION)[1]
+VERSIONS = re.search(r"as of SciPy (\S+) and (\S+)\.", SECTION).groups()
+VERSION = ".".join(scipy.__version__.split(".")[:2])
 ROWS = re.findall(r"^\| (`.*?`) \| ([\w ]+) \|(.*)\|$", SECTION, re.MULTILINE)
 LISTED = {name: status for names, status, _ in ROWS for name in re.findall(r"`(\w+)`", names)}
 
@@ -51,9 +52,7 @@ def test_no_name_is_listed_twice() -> None:
     assert len(LISTED) == sum(len(re.findall(r"`\w+`", names)) for names, _, _ in ROWS)
 
 
-@pytest.mark.skipif(
-    not scipy.__version__.startswith(f"{VERSION}."), reason="the page is of another SciPy"
-)
+@pytest.mark.skipif(VERSION not in VERSIONS, reason="the page is of another SciPy")
 def test_the_table_is_complete() -> None:
     assert LISTED.keys() == public_names()
 
@@ -76,6 +75,10 @@ def test_what_is_refused_has_a_reason() -> None:
 def test_what_is_refused_raises() -> None:
     assert {name for name, status in LISTED.items() if status == "refused"} == REFUSED.keys()
     for name, call in REFUSED.items():
-        if function := getattr(scipy.linalg, name, None):
-            with pytest.raises(ConversionError, match=rf"scipy\.linalg\.{name} asks for an array"):
+        if name == "clarkson_woodruff_transform" and VERSIONS[1] == VERSION:
+            assert call(scipy.linalg.clarkson_woodruff_transform).requires_grad
+        elif function := getattr(scipy.linalg, name, None):
+            # What is called from compiled code is not seen: all of qr_update, before SciPy 1.17.
+            named = "" if VERSION < "1.17" else rf"scipy\.linalg\.{name} asks for an array"
+            with pytest.raises(ConversionError, match=named):
                 call(function)

@@ -80,6 +80,10 @@ def compare(ours: Any, theirs: Any) -> None:
     np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-12)
 
 
+if np.lib.NumpyVersion(np.__version__) < "2.2.0":
+    del SAME["trim_zeros of a number"]
+
+
 @pytest.mark.filterwarnings("ignore:Degrees of freedom")
 @pytest.mark.parametrize("name", SAME)
 def test_value_and_dtype_are_those_of_numpy(name: str) -> None:
@@ -107,6 +111,11 @@ REFUSED: dict[str, tuple[type[GradtapeError], str, Any]] = {
     "reshape": (ArgumentError, "copy=False", lambda x: np.reshape(
         np.stack([x, x]).T, -1, copy=False)),
 }  # fmt: skip
+
+# Their own parameter `copy`.
+COPY_IS_KNOWN = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+if not COPY_IS_KNOWN:
+    del REFUSED["reshape"]
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -153,7 +162,8 @@ def test_nanquantile_of_nothing_is_a_tensor() -> None:
 def test_arrays_like_a_tensor_are_copied_as_told() -> None:
     x = gt.tensor(V)
     assert np.asanyarray(x, like=x) is x
-    assert np.asanyarray(x, copy=True, like=x) is not x
+    if COPY_IS_KNOWN:
+        assert np.asanyarray(x, copy=True, like=x) is not x
     assert np.array(x, copy=None, like=x) is x
     assert np.array(x, like=x) is not x
 

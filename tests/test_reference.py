@@ -70,6 +70,8 @@ def test_environment_variables_are_listed():
 def test_errors_are_listed():
     classes = {name for name in vars(errors) if name.endswith("Error")} - {"GradtapeError"}
     assert classes == set(re.findall(r"^\| `(\w+Error)` \|", REFERENCE, re.MULTILINE))
+    warnings = {name for name in vars(errors) if name.endswith("Warning")} - {"GradtapeWarning"}
+    assert warnings == set(re.findall(r"^\| `(\w+Warning)` \|", REFERENCE, re.MULTILINE))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -108,6 +108,90 @@ def test_a_block_left_by_an_exception_ends_recording():
         tape.watch(1.0)
 
 
+# ---- one tape, several blocks -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+def test_another_block_goes_on_recording(persistent):
+    with gt.GradientTape(persistent=persistent) as tape:
+        x = tape.watch(3.0)
+        y = x * x
+    constant = x * 100.0
+    with tape:
+        z = y * x + constant
+        w = tape.watch(2.0)
+        z = z * w
+    assert not (x * 1.0).requires_grad
+    assert [slope.item() for slope in tape.gradient(z, [x, w])] == [54.0, 327.0]
+
+
+def test_a_tape_that_was_stopped_goes_on_in_a_block():
+    tape = gt.GradientTape()
+    x = tape.watch(3.0)
+    tape.stop()
+    with tape:
+        y = x * x
+    assert tape.gradient(y, x).item() == 6.0
+
+
+def test_a_persistent_tape_goes_on_after_it_was_asked():
+    with gt.GradientTape(persistent=True) as tape:
+        x = tape.watch(3.0)
+        y = x * x
+    assert tape.gradient(y, x).item() == 6.0
+    with tape:
+        z = y * x
+    assert tape.gradient(z, x).item() == 27.0
+    assert tape.gradient(y, x).item() == 6.0
+
+
+def test_a_tape_that_was_used_up_begins_anew():
+    tape = gt.GradientTape()
+    old = None
+    for step in range(3):
+        with tape:
+            x = tape.watch(float(step))
+            y = x * x
+        assert len(tape) == 1
+        assert tape.gradient(y, x).item() == 2.0 * step
+        if old is not None:
+            with pytest.raises(TapeError, match="used already"):
+                tape.gradient(y, old)
+        old = x
+    with tape:
+        y = old * old  # it was watched by what the tape recorded before
+        x = tape.watch(1.0)
+        z = x * y
+    with pytest.raises(TapeError, match="source is not on this tape"):
+        tape.gradient(z, old)
+    assert tape.gradient(z, x).item() == 4.0
+
+
+def test_a_block_inside_of_a_block_of_the_same_tape_raises():
+    tape = gt.GradientTape()
+    with tape:
+        x = tape.watch(3.0)
+        with pytest.raises(TapeError, match="second `with` block"), tape:
+            pass
+        y = x * x
+    assert tape.gradient(y, x).item() == 6.0
+
+
+def test_a_block_without_a_watched_tensor_gives_the_tape_no_level():
+    tape = gt.GradientTape()
+    with tape:
+        assert "recording" in repr(tape)
+    assert "stopped" in repr(tape)
+
+    def slope(v):
+        with tape:
+            x = tape.watch(v)  # of a transform that was started after the first block
+            y = x * x * x
+        return tape.gradient(y, x)
+
+    assert gt.grad(slope)(2.0) == 12.0
+
+
 # ---- asking -------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,7 @@
 """`vmap`: which axis is the batch, in containers and nested, and together with derivatives."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -117,6 +119,42 @@ def test_axes_that_do_not_fit(call, error, match):
 def test_a_batch_has_no_single_value(read):
     with pytest.raises(ConversionError, match="whole batch"):
         gt.vmap(lambda x: x * read(x))(np.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("ask", "advice", "misleading"),
+    [
+        (
+            lambda x: np.array([x[0], x[1]]),
+            r"np\.stack \(or gt\.stack\) instead of np\.array",
+            "where",
+        ),
+        (lambda x: np.asarray(x), r"np\.stack", "where"),
+        (lambda x: np.sum([x[0], x[1]]), r"np\.stack", "where"),
+        (lambda x: np.zeros(2).__setitem__(0, x[0]), r"np\.zeros_like\(x, shape=n\)", "where"),
+        (lambda x: math.sin(x[0]), r"np\.sin instead of math\.sin", "where"),
+        (
+            lambda x: x if x[0] > 0 else -x,
+            r"np\.where \(or gt\.where\) instead of branching",
+            "stack",
+        ),
+        (lambda x: max(x[0], x[1]), r"gt\.where", "stack"),
+        (lambda x: x[x > 0], r"gt\.where.*mask", "stack"),
+        (lambda x: np.ones(int(x[0])), r"in_axes=None", "where"),
+        (lambda x: [1, 2][x[0].astype(int)], r"gt\.tensor\(table\)\[i\]", "where"),
+        (lambda x: x[0].item(), "the tensor itself", "where"),
+        (lambda x: f"{x[0]:.2f}", "print it as it is", "where"),
+    ],
+)
+def test_the_error_says_what_to_do_instead_of_what_was_done(ask, advice, misleading):
+    with pytest.raises(ConversionError, match=f"whole batch.*{advice}") as caught:
+        gt.vmap(ask)(np.ones((3, 2)))
+    assert misleading not in str(caught.value)
+
+
+def test_numbers_are_joined_as_the_error_says():
+    batch = np.arange(6.0).reshape(3, 2)
+    np.testing.assert_array_equal(gt.vmap(lambda x: np.stack([x[1], x[0]]))(batch), batch[:, ::-1])
 
 
 # ---- nested, and with derivatives ---------------------------------------------------------------

@@ -375,7 +375,7 @@ _LAZY = {
 
 def _kernels() -> object:
     """What computes elementwise ops on large arrays: the compiler, loaded when there is one."""
-    if not _config.eager_kernels():
+    if not _config.uses("kernels"):
         return None
     return importlib.import_module("gradtape.compiler.large").Kernels()
 

@@ -5,15 +5,63 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from gradtape.errors import ArgumentError
+
 _OFF = {"0", "off", "false", "no"}
+# Twice what ten ops on a million elements, forward and backward, have at a time.
+_KEEP_MB = 128
+_MOST_MB = 1 << 24
+
+# What can be left out, because NumPy, SciPy or Python can do it as well.
+PIECES = ("copies", "entry", "kernels", "lapack", "pool", "products")
 
 
-def eager_kernels() -> bool:
-    """Whether ops on large arrays outside of `jit` use native code: not if it is switched off.
+def uses(piece: str) -> bool:
+    """Whether a native piece of our own is used: not if it is switched off.
 
-    `GRADTAPE_EAGER_KERNELS=0` leaves them all to NumPy.
+    `GRADTAPE_WITHOUT` names those that are not, separated by commas, or is `all`. By
+    `GRADTAPE_EAGER_KERNELS=0`, the kernels for large arrays can be switched off, too.
+
+    Args:
+        piece: One of `PIECES`.
+
+    Raises:
+        ArgumentError: `GRADTAPE_WITHOUT` names something else.
     """
-    return os.environ.get("GRADTAPE_EAGER_KERNELS", "").strip().lower() not in _OFF
+    if piece == "kernels" and os.environ.get("GRADTAPE_EAGER_KERNELS", "").strip().lower() in _OFF:
+        return False
+    named = os.environ.get("GRADTAPE_WITHOUT")
+    if not named:
+        return True
+    without = {name.strip().lower() for name in named.split(",")} - {""}
+    if wrong := without.difference(PIECES, ["all"]):
+        raise ArgumentError(
+            f"GRADTAPE_WITHOUT: got {sorted(wrong)[0]!r}; expected names out of "
+            f"{', '.join(PIECES)}, or all; try GRADTAPE_WITHOUT={PIECES[0]},{PIECES[1]}"
+        )
+    return without.isdisjoint((piece, "all"))
+
+
+def kept_bytes() -> int:
+    """How much memory of temporaries and large results to keep for the next call, in bytes.
+
+    `GRADTAPE_KEEP_MB` says how many megabytes; 0 keeps nothing.
+
+    Raises:
+        ArgumentError: It is no such number.
+    """
+    text = os.environ.get("GRADTAPE_KEEP_MB", "").strip()
+    if text and not text.isdecimal():
+        raise ArgumentError(
+            f"GRADTAPE_KEEP_MB: got {text!r}; expected a whole number of megabytes, 0 or more; "
+            f"try {_KEEP_MB}, which is what is kept without it"
+        )
+    return min(int(text or _KEEP_MB), _MOST_MB) << 20
+
+
+def huge_pages() -> bool:
+    """Whether to ask for huge pages, as NumPy does unless `NUMPY_MADVISE_HUGEPAGE=0`."""
+    return os.environ.get("NUMPY_MADVISE_HUGEPAGE", "").strip() != "0"
 
 
 def cache_directory() -> Path | None:
@@ -33,3 +81,11 @@ def cache_directory() -> Path | None:
         except RuntimeError:  # a user without a home
             return None
     return caches / "gradtape"
+
+
+def cpu_level() -> str | None:
+    """The CPU that code is made for, `x86-64-v2` to `x86-64-v4`; None for the one at hand.
+
+    `GRADTAPE_CPU` names it: code for an older CPU than the one at hand runs on both.
+    """
+    return os.environ.get("GRADTAPE_CPU", "").strip().lower() or None

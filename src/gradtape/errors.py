@@ -1,4 +1,4 @@
-"""Every error gradtape raises, one class per kind.
+"""Every error gradtape raises, and every warning, one class per kind.
 
 Each class is also the built-in (or NumPy) exception people already catch, so `except ValueError`
 around a shape mistake keeps working. Messages read `op: what came; what was needed; what to do`.
@@ -89,3 +89,14 @@ class LeakedTensorError(GradtapeError, RuntimeError):
 
 class GradientCheckError(GradtapeError, AssertionError):
     """A derivative disagrees with differences of the function: a rule is wrong."""
+
+
+class GradtapeWarning(UserWarning):
+    """Base class of all warnings of gradtape."""
+
+
+class FrozenRandomWarning(GradtapeWarning):
+    """Random numbers of NumPy or Python that a compiled function draws: the same at each call.
+
+    Draw with `gt.random`, or pass the numbers as an argument.
+    """

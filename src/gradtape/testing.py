@@ -32,6 +32,7 @@ def check_grads(
     rtol: float = 1e-7,
     atol: float = 1e-7,
     step: float | None = None,
+    entries: int = _FULL,
 ) -> None:
     """Check the derivatives of a function at a point, in double precision.
 
@@ -48,6 +49,8 @@ def check_grads(
         rtol: Tolerance relative to the derivative.
         atol: Tolerance added to that.
         step: Relative step of the differences; the cube root of the machine's precision if None.
+        entries: Jacobians of at most so many entries are compared entry by entry, larger ones along
+            random directions.
 
     Raises:
         GradientCheckError: A derivative is wrong; says in which mode, with respect to which
@@ -64,13 +67,14 @@ def check_grads(
     if not isinstance(modes, Sequence) or any(str(mode) not in _MODES for mode in modes):
         raise ArgumentError(f"check_grads: came modes {modes!r}; needed forward or reverse")
     order = as_integer(order, "check_grads", "order")
+    entries = as_integer(entries, "check_grads", "entries")
     rtol, atol = (as_number(x, "check_grads", "a tolerance") for x in (rtol, atol))
     step = None if step is None else as_number(step, "check_grads", "step")
     flat = flatten(function, tuple(args) if isinstance(args, tuple | list) else (args,))
     if not flat.inputs.sizes or not flat.outputs.sizes:
         what = "argument" if not flat.inputs.sizes else "output"
         raise ArgumentError(f"check_grads: no {what} is floating or complex: nothing to check")
-    check = _Check(tuple(modes), rtol, atol, step, np.random.default_rng(0))
+    check = _Check(tuple(modes), rtol, atol, step, entries, np.random.default_rng(0))
     check.run(flat, order, "")
 
 
@@ -82,11 +86,12 @@ class _Check:
     rtol: float
     atol: float
     step: float | None
+    entries: int
     rng: np.random.Generator
 
     def run(self, flat: FlatFunction, order: int, over: str) -> None:
         """Check derivatives up to `order`; `over` says what `flat` is itself a derivative of."""
-        if flat.inputs.size * flat.outputs.size <= _FULL:
+        if flat.inputs.size * flat.outputs.size <= self.entries:
             self._in_full(flat, over)
         else:
             self._along_directions(flat, over)

@@ -112,3 +112,22 @@ def broadcast_prefix(prefix: Any, tree: Any) -> list[Any]:
     if type(prefix) is not type(tree) or kind != tree_kind or len(parts) != len(children):
         raise ValueError(f"{prefix} is not a prefix of {flatten(tree)[1]}")
     return [leaf for p, t in zip(parts, children, strict=True) for leaf in broadcast_prefix(p, t)]
+
+
+def aligned(given: Any, tree: Any) -> list[Any]:
+    """What of `given` belongs to each leaf of `tree`; None stands for a leaf, or for all below it.
+
+    Raises:
+        ValueError: The containers are not those of the tree.
+    """
+    if given is None:
+        return [None] * len(flatten(tree)[0])
+    if flatten(tree)[1] is SINGLE:
+        if flatten(given)[1] is not SINGLE:
+            raise ValueError(f"{flatten(given)[1]} came in place of a leaf")
+        return [given]
+    parts, kind, *_ = loaded().tree_flatten_one_level(given, namespace=NAMESPACE)
+    children, tree_kind, *_ = loaded().tree_flatten_one_level(tree, namespace=NAMESPACE)
+    if type(given) is not type(tree) or kind != tree_kind or len(parts) != len(children):
+        raise ValueError(f"{flatten(given)[1]} came in place of {flatten(tree)[1]}")
+    return [leaf for g, t in zip(parts, children, strict=True) for leaf in aligned(g, t)]

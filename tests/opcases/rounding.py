@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 import numpy as np
 
 import gradtape as gt
@@ -13,12 +16,20 @@ DTYPES = (np.float64, np.float32, np.float16, np.int8)
 HALVES = np.array([-1.5, -0.5, -0.0, 0.0, 0.5, 1.5, np.inf, np.nan])
 FLAT = [At((HALVES,), (np.zeros(8),))]
 
+
+def fix(x: Any) -> Any:
+    """`np.fix`, which is deprecated since NumPy 2.5."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return np.fix(x)
+
+
 SAMPLES: list[OpCase] = [
     *(
         OpCase(getattr(gt, name), (X,), getattr(np, name), elementwise=True, dtypes=DTYPES, at=FLAT)
         for name in ("floor", "ceil", "trunc", "rint")
     ),
-    OpCase(gt.trunc, (X,), np.fix, label="fix"),
+    OpCase(gt.trunc, (X,), fix, label="fix"),
     OpCase(gt.round, (X,), np.round, elementwise=True, dtypes=DTYPES, at=FLAT),
     OpCase(gt.round, (X, 1), np.round, label="decimals"),
     OpCase(gt.round, (100 * X,), np.around, {"decimals": -1}, label="tens"),

@@ -69,8 +69,33 @@ class BatchLevel(Level):
         pairs = zip(out, axis, strict=True)
         return tuple(o if a is None else self.batched(o, a) for o, a in pairs)
 
-    def read(self, tensor: Any) -> None:
+    def read(self, tensor: Any, what: str) -> None:
         raise ConversionError(
-            "vmap: this tensor stands for a whole batch and has no single value; use gt.where "
-            "instead of branching on it, and return it to see the values"
+            f"vmap: came {what} of a tensor that stands for a whole batch and has no single value; "
+            f"{_INSTEAD.get(what, _WHERE)}; return it to see the values"
         )
+
+
+_WHERE = "use np.where (or gt.where) instead of branching on it or indexing with a mask"
+_JOIN = (
+    "join tensors with np.stack (or gt.stack) instead of np.array, and fill a buffer of "
+    "np.zeros_like(x, shape=n) instead of np.zeros(n)"
+)
+_NUMBER = f"use np.sin instead of math.sin; {_JOIN}"
+_SIZE = (
+    "sizes and loop bounds are the same for the whole batch: pass them with in_axes=None; look up "
+    "in gt.tensor(table)[i] instead of table[i]"
+)
+_LEAVE = "compute with the tensor itself"
+# What to do, by how the value was asked for.
+_INSTEAD = {
+    "np.asarray(tensor)": _JOIN,
+    "numpy()": _LEAVE,
+    "float(tensor)": _NUMBER,
+    "complex(tensor)": _NUMBER,
+    "int(tensor)": _SIZE,
+    "operator.index(tensor)": _SIZE,
+    "item()": _LEAVE,
+    "tolist()": _LEAVE,
+    "format(tensor)": "print it as it is",
+}

@@ -63,9 +63,9 @@ def compute_gradients(
         gradient = gradient if isinstance(gradient, Tensor) else Tensor(gradient)
     found = walk(tape.segment, [(record, gradient)], create_graph=create_graph, release=release)
     if isinstance(record, Record):
-        tape.remember(record)
+        tape.segment.remember(record)
     for leaf, ct in found.items():
-        if isinstance(leaf, Leaf):
+        if isinstance(leaf, Leaf) and not leaf.off:
             _accumulate(leaf, ct, tape.segment if create_graph else None)
 
 

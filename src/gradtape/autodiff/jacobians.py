@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,16 +17,12 @@ from gradtape.autodiff.arguments import (
     has_tensors,
     selected,
 )
-from gradtape.autodiff.reverse import (
-    Pullback,
-    check_complex,
-    grad,
-    holomorphic_only,
-    record,
-)
+from gradtape.autodiff.holomorphic import check_complex, holomorphic_only
+from gradtape.autodiff.reverse import Pullback, grad, record
 from gradtape.autodiff.transforms import jvp, vmap
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.define import functions
+from gradtape.core.portable import Transformed
 from gradtape.core.walk import own
 from gradtape.errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError
 
@@ -77,9 +72,12 @@ def jacrev(
     array([[2., 0.],
            [0., 4.]])
     """
+    return _jacrev(function, argnums, holomorphic)
+
+
+def _jacrev(function: Any, argnums: Any, holomorphic: bool) -> Transformed:
     function, argnums = function_and_argnums(function, argnums, "jacrev")
 
-    @functools.wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = selected(argnums, len(args), "jacrev")
         leaves = [leaf for n in chosen for leaf in tree.flatten(args[n])[0]]
@@ -88,7 +86,7 @@ def jacrev(
         _check_kind("jacrev", run.outs, holomorphic)
         return _rows(run, isinstance(argnums, int), holomorphic)
 
-    return jacobian
+    return Transformed(jacobian, function, (_jacrev, (function, argnums, holomorphic)))
 
 
 def _rows(run: Pullback, single: bool, holomorphic: bool) -> Any:
@@ -132,9 +130,12 @@ def jacfwd(
     array([[2., 0.],
            [0., 4.]])
     """
+    return _jacfwd(function, argnums, holomorphic)
+
+
+def _jacfwd(function: Any, argnums: Any, holomorphic: bool) -> Transformed:
     function, argnums = function_and_argnums(function, argnums, "jacfwd")
 
-    @functools.wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = selected(argnums, len(args), "jacfwd")
         structure = tree.flatten([args[n] for n in chosen])[1]
@@ -158,7 +159,7 @@ def jacfwd(
             per_output.append(parts[0] if isinstance(argnums, int) else tuple(parts))
         return tree.unflatten(out_structure, per_output)
 
-    return jacobian
+    return Transformed(jacobian, function, (_jacfwd, (function, argnums, holomorphic)))
 
 
 def _columns(
@@ -205,10 +206,13 @@ def jacobian(
     array([[2., 0.],
            [2., 1.]])
     """
+    return _jacobian(function, argnums, holomorphic)
+
+
+def _jacobian(function: Any, argnums: Any, holomorphic: bool) -> Transformed:
     function, argnums = function_and_argnums(function, argnums, "jacobian")
     forward = jacfwd(function, argnums, holomorphic=holomorphic)
 
-    @functools.wraps(function)
     def choose(*args: Any, **kwargs: Any) -> Any:
         chosen = selected(argnums, len(args), "jacobian")
         leaves = [leaf for n in chosen for leaf in tree.flatten(args[n])[0]]
@@ -223,7 +227,7 @@ def jacobian(
                 return forward(*args, **kwargs)
         return _rows(run, isinstance(argnums, int), holomorphic)
 
-    return choose
+    return Transformed(choose, function, (_jacobian, (function, argnums, holomorphic)))
 
 
 def hessian(
@@ -244,18 +248,21 @@ def hessian(
     array([[4., 2.],
            [2., 0.]])
     """
+    return _hessian(function, argnums, holomorphic)
+
+
+def _hessian(function: Any, argnums: Any, holomorphic: bool) -> Transformed:
     function, argnums = function_and_argnums(function, argnums, "hessian")
     gradient = grad(function, argnums, holomorphic=holomorphic)
     forward = jacfwd(gradient, argnums, holomorphic=holomorphic)
     reverse = jacrev(gradient, argnums, holomorphic=holomorphic)
 
-    @functools.wraps(function)
     def second(*args: Any, **kwargs: Any) -> Any:
         with contextlib.suppress(NotDifferentiableError):  # as in `jacobian`
             return forward(*args, **kwargs)
         return reverse(*args, **kwargs)
 
-    return second
+    return Transformed(second, function, (_hessian, (function, argnums, holomorphic)))
 
 
 def hvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,15 +20,17 @@ from gradtape.autodiff.arguments import (
     selected,
 )
 from gradtape.autodiff.forward import ones_like, zeros_like
+from gradtape.autodiff.holomorphic import check_complex, holomorphic_only
 from gradtape.core.aval import aval_of
 from gradtape.core.call import is_differentiable, lift
 from gradtape.core.define import functions
 from gradtape.core.nested import unshell, wrap
+from gradtape.core.portable import Transformed
 from gradtape.core.record import Leaf, Segment
 from gradtape.core.state import next_level
-from gradtape.core.tensor import Tensor, innermost
+from gradtape.core.tensor import Tensor
 from gradtape.core.walk import own, walk
-from gradtape.errors import ConversionError, DTypeError, NotDifferentiableError, ShapeError
+from gradtape.errors import DTypeError, ShapeError
 
 ndarray = np.ndarray
 
@@ -174,20 +174,6 @@ def record(
     return Pullback(name, segment, arguments, nodes, structures, out, has_aux)
 
 
-def check_complex(name: str, values: Sequence[Any]) -> None:
-    """Raise unless all values are complex, as the arguments and results of holomorphic functions.
-
-    Raises:
-        DTypeError: One is not.
-    """
-    for value in values:
-        if aval_of(value).dtype.kind != "c":
-            raise DTypeError(
-                f"{name}: came {aval_of(value)} with holomorphic=True; needed complex arguments "
-                "and results. Use astype(complex), or leave holomorphic out"
-            )
-
-
 def output_and_aux(out: Any, name: str) -> tuple[Any, Any]:
     """The pair a function with `has_aux` returned."""
     if not isinstance(out, tuple) or len(out) != 2:
@@ -252,9 +238,21 @@ def value_and_grad(
     >>> gt.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     (np.float64(5.0), array([2., 4.]))
     """
-    function, argnums = function_and_argnums(function, argnums, "grad")
+    return _value_and_grad(function, argnums, has_aux, holomorphic)
 
-    @functools.wraps(function)
+
+def _value_and_grad(function: Any, argnums: Any, has_aux: bool, holomorphic: bool) -> Transformed:
+    function, argnums = function_and_argnums(function, argnums, "grad")
+    evaluate = _evaluation(function, argnums, has_aux, holomorphic)
+    made_by = _value_and_grad, (function, argnums, has_aux, holomorphic)
+    return Transformed(evaluate, function, made_by)
+
+
+def _evaluation(
+    function: Callable[..., Any], argnums: int | tuple[int, ...], has_aux: bool, holomorphic: bool
+) -> Callable[..., Any]:
+    """The function that computes value and gradient."""
+
     def evaluate(*args: Any, **kwargs: Any) -> Any:
         plain = not has_aux and not holomorphic
         if plain and type(argnums) is int and 0 <= argnums < len(args):
@@ -277,50 +275,6 @@ def _of_run(run: Pullback, single: bool, has_aux: bool, holomorphic: bool) -> An
         grads = holomorphic_only("grad", grads, run.pull([1j * one]))
         grads = tree.map_leaves(functions["conj"], grads)
     return (run.value(), run.aux) if has_aux else run.value(), grads[0] if single else grads
-
-
-def holomorphic_only(name: str, along_real: Any, along_imaginary: Any) -> Any:
-    """A derivative that has to be complex-linear: the same along the imaginary axis.
-
-    Args:
-        name: The transform.
-        along_real: What the cotangent (or tangent) 1 gave.
-        along_imaginary: What 1j gave; 1j times the same, if the function is holomorphic.
-
-    Returns:
-        `along_real`; where values are being traced, NaN if that does not hold.
-
-    Raises:
-        NotDifferentiableError: The function has no complex derivative.
-    """
-    leaves, structure = tree.flatten(along_real)
-    others = tree.flatten(along_imaginary)[0]
-    checked_leaves = []
-    for one, other in zip(leaves, others, strict=True):
-        near = _agree(one, other)
-        if isinstance(near, Tensor):
-            one = functions["where"](near, one, np.nan)
-            with contextlib.suppress(ConversionError):  # only compiled code goes on without looking
-                near = innermost(near)
-        if not isinstance(near, Tensor) and not np.all(near):
-            raise NotDifferentiableError(
-                f"{name}: came a function that is not holomorphic (it uses abs, conj, real, imag "
-                "or the like), so that it has no complex derivative; use gt.vjp and gt.jvp, or "
-                "differentiate a real function of its result"
-            )
-        checked_leaves.append(one)
-    return tree.unflatten(structure, checked_leaves)
-
-
-def _agree(one: Any, other: Any) -> Any:
-    """Whether two derivatives are the same up to rounding and a factor i."""
-    one, other = functions["stop_gradient"](one), functions["stop_gradient"](other)
-    if 0 in one.shape:
-        return True
-    size = functions["abs"]
-    scale = functions["max"](size(one)) + functions["max"](size(other))
-    tolerance = float(np.finfo(one.dtype).eps) ** 0.5
-    return functions["max"](size(1j * one - other)) <= tolerance * scale
 
 
 def _of_array(
@@ -378,11 +332,15 @@ def grad(
     >>> gt.grad(lambda z: z**2, holomorphic=True)(1 + 2j)
     np.complex128(2+4j)
     """
-    evaluate = value_and_grad(function, argnums, has_aux=has_aux, holomorphic=holomorphic)
+    return _grad(function, argnums, has_aux, holomorphic)
 
-    @functools.wraps(function)
+
+def _grad(function: Any, argnums: Any, has_aux: bool, holomorphic: bool) -> Transformed:
+    function, argnums = function_and_argnums(function, argnums, "grad")
+    evaluate = _evaluation(function, argnums, has_aux, holomorphic)
+
     def gradient(*args: Any, **kwargs: Any) -> Any:
         value, result = evaluate(*args, **kwargs)
         return (result, value[1]) if has_aux else result
 
-    return gradient
+    return Transformed(gradient, function, (_grad, (function, argnums, has_aux, holomorphic)))

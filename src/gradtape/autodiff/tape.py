@@ -8,6 +8,7 @@ from gradtape import tree
 from gradtape.autodiff.arguments import checked, primal
 from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.autodiff.pushforward import push
+from gradtape.core import release
 from gradtape.core.aval import aval_of
 from gradtape.core.call import lift
 from gradtape.core.nested import unshell, wrap
@@ -21,8 +22,10 @@ from gradtape.errors import ShapeError, TapeError
 class GradientTape:
     """Records what is done with the tensors it watches, and differentiates it.
 
-    Use it in a `with` block, which ends the recording, or without. A tape answers once, unless it
-    is persistent. Tapes nest: watch a tensor of another tape to get higher derivatives.
+    Use it in a `with` block, which ends the recording, or without. Another `with` block of the same
+    tape goes on recording; if the tape is used up, it begins anew, and tensors are watched again.
+    A tape answers once, unless it is persistent. Tapes nest: watch a tensor of another tape to get
+    higher derivatives.
 
     Args:
         persistent: Whether `gradient` may be asked more than once.
@@ -38,23 +41,38 @@ class GradientTape:
         self.persistent = persistent
         self._segment: Segment | None = None
         self._used = False
+        self._stopped = False
+        self._open = False  # whether a `with` block is
 
     def __enter__(self) -> GradientTape:
+        if self._open:
+            raise TapeError(
+                "GradientTape: came a second `with` block of a tape inside of its first, which "
+                "would end the recording of both; leave one out, or make another gt.GradientTape()"
+            )
+        if self._used and not self.persistent:
+            self._segment, self._used = None, False
+        self._open, self._stopped = True, False
+        if self._segment is not None:
+            self._segment.active = True
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._open = False
         self.stop()
 
     def stop(self) -> None:
         """End the recording; what was recorded can still be differentiated."""
-        self._level().active = False
+        self._stopped = True
+        if self._segment is not None:
+            self._segment.active = False
 
     def __len__(self) -> int:
         """The number of records made so far."""
         return 0 if self._segment is None else self._segment.count()
 
     def __repr__(self) -> str:
-        state = "used" if self._used else "recording" if self._level().active else "stopped"
+        state = "used" if self._used else "stopped" if self._stopped else "recording"
         return f"<GradientTape, {state}, {len(self)} records>"
 
     def _level(self) -> Segment:
@@ -75,9 +93,12 @@ class GradientTape:
             TapeError: Recording has ended, or the value belongs to a tape or transform that was
                 started after this tape watched its first tensor.
         """
+        if self._stopped:
+            raise TapeError(
+                "watch: this tape has stopped recording; watch inside of its `with` block, or make "
+                "a new gt.GradientTape()"
+            )
         segment = self._level()
-        if not segment.active:
-            raise TapeError("watch: this tape has stopped recording; make a new gt.GradientTape()")
         below = unshell(primal(value, "watch", "the value"))
         node = below.record if isinstance(below, Tensor) else None
         if node is not None and node.segment.number >= segment.number:
@@ -113,6 +134,7 @@ class GradientTape:
         self._finish()
         roots = [(node, seed) for (_, node), seed in zip(ends, seeds, strict=True)]
         found = walk(self._level(), roots, sources=[node for _, node in origins])
+        self._let_go([node for _, node in (*origins, *ends)])
         results = []
         for origin, node in origins:
             ct = found.get(node)
@@ -150,6 +172,7 @@ class GradientTape:
             tangent = checked(tangent, origin, "forward_gradient", "tangent", "source")
         self._finish()
         result = push({start: unshell(tangent)}, node, aval_of(end))
+        self._let_go([start, node])
         result = lift(own(result, {id(tangent)}), end.value)
         return result if isinstance(result, Tensor) else Tensor(result)
 
@@ -164,6 +187,16 @@ class GradientTape:
         self._used = True
         if not self.persistent:
             self.stop()
+
+    def _let_go(self, known: list[Node]) -> None:
+        """Free what the records hold once a tape has answered that answers only once."""
+        if not self.persistent and self._segment is not None:
+            release.end((self._segment,), self._segment.label, known)
+
+    def __del__(self) -> None:
+        # Nobody can ask any more, and what was recorded would live as long as its results.
+        if self._segment is not None and self._segment.walkable:
+            release.end((self._segment,), self._segment.label)
 
     def _on_tape(self, tensor: Any, what: str) -> tuple[Tensor, Node]:
         """The part of a tensor that is of this tape's level; levels above it are passed by."""

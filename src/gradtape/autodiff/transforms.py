@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from gradtape.autodiff.reverse import output_and_aux
 from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of
 from gradtape.core.call import lift
+from gradtape.core.portable import Transformed
 from gradtape.core.spellings import spelled_here
 from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor
@@ -118,7 +118,6 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
     """
     function = as_function(function, "vmap")
 
-    @functools.wraps(function)
     def batched(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = tree.flatten(args)
         leaves = [adopted(leaf) for leaf in leaves]
@@ -142,7 +141,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
             level.active = False
         return tree.unflatten(out_structure, results)
 
-    return batched
+    return Transformed(batched, function, (vmap, (function, in_axes, out_axes)))
 
 
 def _places(out_axes: Any, out: Any) -> list[int]:

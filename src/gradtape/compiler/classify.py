@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from gradtape import config
 from gradtape.compiler.kernel import walk
 from gradtape.core.aval import Aval
 from gradtape.core.lowering import (
@@ -59,7 +60,7 @@ def _contraction_obstacle(node: Node) -> str | None:
     dtypes = {operand.dtype for operand in node.operands}
     if len(dtypes) > 1 or next(iter(dtypes)).kind != "f":
         return "matrix products of integers or mixed dtypes"
-    return None
+    return None if config.uses("products") else "matrix products are switched off"
 
 
 def sample(node: Node) -> Scalar:

@@ -32,6 +32,8 @@ from gradtape.core.call import evaluate
 from gradtape.core.lowering import Contraction, Elements, Pointwise, Reduction
 from gradtape.errors import GradtapeError
 from gradtape.graph.ir import Graph, Node, Rewriter, Value
+from gradtape.graph.show import show
+from gradtape.graph.trace import Trace
 
 Arrays = dict[Value, Any]
 
@@ -72,6 +74,39 @@ class CheckedProgram(Program):
         outputs = function(arrays)
         self._twins[function].compare(arrays, outputs)
         return outputs
+
+
+def check_same(known: Trace, now: Trace) -> None:
+    """Raise if a function, traced again, is not what it was when it was compiled.
+
+    Raises:
+        GradtapeError: It computes something else from what lies outside of it.
+    """
+    one, other = known.graph, now.graph
+    if _shown(one) != _shown(other):
+        pairs = zip(_shown(one), _shown(other), strict=False)
+        line = next((f"`{b}` in place of `{a}`" for a, b in pairs if a != b), "another length")
+        raise _changed(f"its graph has {line}")
+    for n, (a, b) in enumerate(zip(known.captures, now.captures, strict=True)):
+        # What is drawn differs, and what is the same object is read at each call.
+        made = a.is_array and b.is_array and a.value is not b.value
+        if made and not np.array_equal(a.value, b.value, equal_nan=a.value.dtype.kind in "fc"):
+            aval = one.inputs[len(one.inputs) - len(known.captures) + n].aval
+            raise _changed(f"an array that it makes ({aval}) has other elements")
+
+
+def _shown(graph: Graph) -> list[str]:
+    """A graph as lines without the places in the user's code."""
+    return [line.split("    #")[0] for line in show(graph).splitlines()]
+
+
+def _changed(what: str) -> GradtapeError:
+    return GradtapeError(
+        f"jit: the function is not what it was when it was compiled: {what}. It computes something "
+        "with NumPy from arrays, numbers or random generators outside of it, which is done only "
+        "when it is traced; give them as arguments, make a tensor of the array (gt.tensor(w) * 2), "
+        "or draw with gt.random"
+    )
 
 
 class _Piece(NamedTuple):

@@ -11,7 +11,8 @@ from typing import Any
 
 from gradtape import tree
 from gradtape.autodiff.arguments import deliver, has_tensors
-from gradtape.compiler.debug import CheckedProgram
+from gradtape.compiler.debug import CheckedProgram, check_same
+from gradtape.compiler.draws import Draws
 from gradtape.compiler.explain import Explanation
 from gradtape.compiler.program import LONG, NativeFunction, Program
 from gradtape.compiler.runtime.entry import Spec, StaticLeaf, make_callable
@@ -20,15 +21,16 @@ from gradtape.compiler.signature import (
     Statics,
     argument_spec,
     arguments,
-    is_numeric,
     leaf_aval,
     merged,
     result_spec,
     static_arguments,
 )
-from gradtape.core.aval import aval_of
+from gradtape.core.aval import aval_of, is_numeric
 from gradtape.core.lazy import lazy
 from gradtape.core.nested import unshell
+from gradtape.core.portable import Portable
+from gradtape.core.state import values_read
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, WriteError
 from gradtape.graph.function import GraphFunction
@@ -66,8 +68,8 @@ class Specialization:
     def _entry_specs(self, specs: Sequence[Spec | None] | None) -> list[Spec] | None:
         if specs is None or any(spec is None for spec in specs):
             return None
-        # The values of tensors and random draws are others at each call.
-        if not all(capture.is_array for capture in self.traced.captures):
+        # The values of tensors and random draws are others at each call; guards are looked at.
+        if self.traced.guards or not all(capture.is_array for capture in self.traced.captures):
             return None
         hidden = [argument_spec(capture.value) for capture in self.traced.captures]
         return None if any(spec is None for spec in hidden) else [*specs, *hidden]  # type: ignore[list-item]
@@ -90,7 +92,7 @@ class Specialization:
     def _entry(self, function: NativeFunction) -> Callable[..., Any] | None:
         outputs = self.traced.graph.outputs
         result = result_spec(self.traced.structure, len(outputs))
-        if self._specs is None or result is None:
+        if self._specs is None or result is None or function.run.asks:
             return None
         return make_callable(
             function.library,
@@ -113,6 +115,8 @@ class Specialization:
     def outdated(self) -> bool:
         """Whether something it captured is of a transform that has returned, or of another form."""
         captures = self.traced.captures
+        if any(guard.changed() for guard in self.traced.guards):
+            return True
         inputs = self.traced.graph.inputs[len(self.traced.graph.inputs) - len(captures) :]
         return any(
             capture.outdated(value.aval) for capture, value in zip(captures, inputs, strict=True)
@@ -120,6 +124,8 @@ class Specialization:
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """The results for leaves of any kind."""
+        for guard in self.traced.guards:
+            values_read(guard.array)  # a function that is being traced depends on it, too
         tensors = has_tensors(leaves)
         values = [unshell(leaf) for leaf in (*leaves, *self.hidden())]
         if any(isinstance(value, Tensor) for value in values):
@@ -134,7 +140,7 @@ class Specialization:
         return tree.unflatten(self.traced.structure, outputs)
 
 
-class Compiled:
+class Compiled(Portable):
     """A function that is compiled when it is first called with arguments of a new form.
 
     Made by `gt.jit`. It is called like the function it was made from. Python finds `__call__` in
@@ -167,6 +173,8 @@ class Compiled:
         """Take the arguments apart in Python, compile if they are of a new form, and run."""
         given = arguments(args, kwargs, self._statics)
         form = self._specialized(given)
+        if self._debug:
+            check_same(form.traced, self._traced(given))
         out = form(given.leaves)
         self._use(form)
         return out
@@ -193,7 +201,7 @@ class Compiled:
                 self._forms.popitem(last=False)
         return new
 
-    def _specialize(self, given: Arguments) -> Specialization:
+    def _traced(self, given: Arguments) -> Trace:
         def function(*leaves: Any) -> Any:
             full, keywords = merged(given, leaves)
             out = self._function(*full, **keywords)
@@ -206,7 +214,12 @@ class Compiled:
                 )
             return out
 
-        traced = trace(function, [leaf_aval(leaf) for leaf in given.leaves], _name(self._function))
+        return trace(function, [leaf_aval(leaf) for leaf in given.leaves], _name(self._function))
+
+    def _specialize(self, given: Arguments) -> Specialization:
+        draws = Draws((self._function, *given.fixed.values(), *given.named.values()))
+        traced = self._traced(given)
+        draws.warn(_name(self._function))
         for output in traced.graph.outputs:
             if not is_numeric(output.dtype):
                 raise DTypeError(
@@ -260,18 +273,22 @@ class Compiled:
                 return functools.partial(self, instance)
             method = Compiled(_WeakMethod(bind, reference), self._statics.of_method(), self._debug)
             known = methods.setdefault(key, (reference, method))
-        return Method(known[1], instance)
+        return Method(known[1], instance, self)
+
+    def made_by(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return _compiled, (self._function, *self._statics, self._debug)
 
     def __repr__(self) -> str:
         return f"<compiled {_name(self._function)}, for {len(self._forms)} form(s) of arguments>"
 
 
-class Method:
+class Method(Portable):
     """A compiled method of one object, which it keeps alive as Python's bound methods do."""
 
-    def __init__(self, compiled: Compiled, instance: Any) -> None:
+    def __init__(self, compiled: Compiled, instance: Any, function: Compiled) -> None:
         self.__self__ = instance
         self.__wrapped__ = compiled
+        self.__func__ = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.__wrapped__(*args, **kwargs)
@@ -279,8 +296,15 @@ class Method:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__wrapped__, name)
 
+    def made_by(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return _method, (self.__func__, self.__self__)
+
     def __repr__(self) -> str:
         return f"{self.__wrapped__!r} of {self.__self__!r}"
+
+
+def _method(function: Compiled, instance: Any) -> Any:
+    return function.__get__(instance, type(instance))
 
 
 class _WeakMethod:
@@ -295,6 +319,11 @@ class _WeakMethod:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         instance = self._reference()
         return self._bind(instance, type(instance))(*args, **kwargs)
+
+
+def _compiled(function: Callable[..., Any], *options: Any) -> Compiled:
+    *statics, debug = options
+    return Compiled(function, Statics(*statics), debug)
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -333,8 +362,9 @@ def jit(
     The function is traced when it is first called with arguments of a new form (containers,
     shapes, dtypes): it runs once with abstract values, and the operations it does become one native
     function. What it computes without the arguments is computed then, and only then; arrays and
-    tensors it uses from outside are read at every call, and gradtape's random numbers are drawn. A
-    name that is bound to another array afterwards is not looked up again.
+    tensors it uses from outside are read at every call, and gradtape's random numbers are drawn;
+    those of NumPy's generators are frozen, with a warning. A name that is bound to another array
+    afterwards is not looked up again.
 
     Python's numbers are arguments like others: other values use the same code, and they take the
     dtype of what they meet. Results share memory with nothing; those without axes are NumPy
@@ -347,7 +377,8 @@ def jit(
             sizes, names. They must be hashable. The `self` of a method counts; it is always static.
         static_argnames: Names of arguments, likewise. However these are passed, by position or by
             name, they are static.
-        debug: Whether to check every pass of the compiler, and every kernel against eager code.
+        debug: Whether to check every pass of the compiler, every kernel against eager code, and at
+            each call that tracing the function again gives the same.
 
     Returns:
         A function of the same arguments: arrays in, arrays out; tensors in, tensors out. It can be

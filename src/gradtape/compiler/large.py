@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from gradtape import config
 from gradtape.compiler.large_rules import RuleKernels
 from gradtape.compiler.launch import Bounded, Compiled, Launch, constant_of, in_line, signature
 from gradtape.compiler.planes import Planes
-from gradtape.compiler.runtime import copies, layouts, pool
+from gradtape.compiler.runtime import blocks, copies, layouts, pool
 from gradtape.compiler.tiling import TILE, Call, Tiling, rows_of_part
 from gradtape.core.aval import aval_of
 from gradtape.core.call import call
@@ -31,21 +32,25 @@ from gradtape.ops.shape import broadcast_to
 
 # A reduction of everything is one of rows of so many elements first.
 _PART = 4096
-# In bytes: the most that glibc learns from is 32 MB.
-_COMES_AND_GOES = 31 << 20
 
 
 class Kernels:
-    """All kernels of this process, compiled when they are first needed."""
+    """All kernels of this process, compiled when they are first needed.
+
+    Attributes:
+        compiled: Kernels of tiles.
+        pull: Those of derivative rules.
+        planes: Those for whole arrays.
+        pooled: Calls a function of NumPy, whose arrays get kept memory: `(function, *args)`.
+    """
 
     def __init__(self) -> None:
         self.compiled = Compiled()
         self.pull = RuleKernels(self.compiled)
         self.planes = Planes()
+        self.pooled = blocks.pooled()
         self._launches = Bounded()
-        # Dropped at once, and never touched: the C library of Linux learns that arrays of this size
-        # come and go, and no longer hands memory back that the next call of an op needs again.
-        np.empty(_COMES_AND_GOES, np.uint8)
+        self._copies = config.uses("copies")
 
     def forward(self, op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """The result of an op, or `NotImplemented`."""
@@ -152,17 +157,22 @@ class Kernels:
 
     def copy_into(self, target: Any, source: Any) -> None:
         """Copy an array into another one; both are contiguous and of the same size and dtype."""
-        copies.copy(target, source)
+        if self._copies:
+            copies.copy(target, source)
+        else:
+            np.copyto(target, source)
 
     def copied_into(self, target: Any, source: Any) -> bool:
         """Copy an array into one of another layout, of the same shape and dtype; False if not."""
-        return layouts.copied_into(target, source)
+        return self._copies and layouts.copied_into(target, source)
 
     def copied(self, array: Any) -> Any:
         """A copy of an array with its elements in order, or `NotImplemented`.
 
         What is repeated in it (one number, a row, a column: the gradients of sums) is read once.
         """
+        if not self._copies:
+            return NotImplemented
         key = ("copied", signature(array))
         try:
             launch = self._launches[key]

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.compiler.program import Program
+from gradtape.compiler.runtime import blocks
 from gradtape.compiler.runtime.tiles import TileLoop
 from gradtape.compiler.tiling import Call, Tiling
 from gradtape.core.aval import Aval
@@ -113,13 +114,15 @@ class Launch:
         self._reads = tuple((call.places[i], call.takes[i]) for i in kernel.reads)
         # Per result: True for a new array, None for nothing, or the operand it is and its shape.
         self._results: list[Any] = []
-        self._empty: list[tuple[Any, Any]] = []
+        self._empty: list[Callable[[], Any]] = []
         row_bytes = [call.row_bytes(i) for i in kernel.reads]
         for how, shape in zip(kernel.results, shapes, strict=True):
             if isinstance(how, tuple):
                 dtype, tail = how
                 self._results.append(True)
-                self._empty.append(((*tiling.batch, *tail) if shape is None else shape, dtype))
+                self._empty.append(
+                    blocks.maker((*tiling.batch, *tail) if shape is None else shape, dtype)
+                )
                 row_bytes.append(math.prod(tail) * dtype.itemsize)
             else:
                 self._results.append(None if how is None else (call.places[how], shape))
@@ -128,7 +131,7 @@ class Launch:
 
     def __call__(self, operands: Sequence[Any]) -> list[Any]:
         """The results for raw values; None for nothing."""
-        made = [np.empty(shape, dtype) for shape, dtype in self._empty]
+        made = [empty() for empty in self._empty]
         if made:
             read = [operands[i] if take is None else take(operands[i]) for i, take in self._reads]
             self._loop(read + made)

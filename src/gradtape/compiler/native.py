@@ -15,6 +15,7 @@ from gradtape.compiler.memory import Arena
 from gradtape.compiler.ordered import ordered
 from gradtape.compiler.product import Product, product_of
 from gradtape.compiler.roots import source_of_matrix
+from gradtape.compiler.runtime.blocks_ir import SMALL
 from gradtape.compiler.runtime.entry_program import UNSETTLED_STATUS
 from gradtape.compiler.schedule import Schedule, divided, scheduled, work
 from gradtape.core.lowering import Contraction
@@ -40,7 +41,6 @@ class Native(NamedTuple):
         fusion: How the loop nests came about.
         arena: The memory of its temporaries.
         nanoseconds: A rough estimate of a call.
-        end: The function that frees what it keeps between calls; None if that is nothing.
         failures: The conditions it checks, in the order of the graph.
         name: The name of the function.
     """
@@ -50,7 +50,6 @@ class Native(NamedTuple):
     fusion: Fusion
     arena: Arena
     nanoseconds: float
-    end: str | None
     failures: tuple[Failure, ...]
     name: str
 
@@ -118,8 +117,7 @@ def write(graph: Graph, module: Module, target: Target, prefix: str = "run") -> 
     plan = _Plan(prefix, tuple(steps), schedules, arena, slots, len(failures), watches)
     _write_run(module, plan, target)
     total = sum(work(step) if isinstance(step, Kernel) else step.nanoseconds for step in steps)
-    end = f"{prefix}_end" if arena.size > _STACK else None
-    return Native(tuple(steps), schedules, fusion, arena, total, end, failures, prefix)
+    return Native(tuple(steps), schedules, fusion, arena, total, failures, prefix)
 
 
 def _failures(graph: Graph, steps: Sequence[Step]) -> tuple[Failure, ...]:
@@ -187,7 +185,7 @@ def _write_run(module: Module, plan: _Plan, target: Target) -> None:
     table = b.alloca(PTR, len(slots) + 1)
     status = _begin_status(b, plan.conditions)
     b.store(status, b.element(table, Value(I64, str(len(slots))), "ptr"))
-    memory = _take_arena(b, name, arena)
+    memory = _take_arena(b, arena)
     counts = {"input": 0, "output": 0}
     addresses: dict[Buffer, Value] = {}
     for buffer, slot in slots.items():
@@ -211,7 +209,7 @@ def _write_run(module: Module, plan: _Plan, target: Target) -> None:
                 b.emit(f"call void @gt_parallel(ptr @{step.name}, {table}, i64 {parts})")
         else:
             step.write(b, addresses, target)
-    _give_back_arena(b, name, arena, memory)
+    _give_back_arena(b, arena, memory)
     if plan.conditions or plan.watches:
         _return_failure(b, name, status)
     b.emit("ret i32 0")
@@ -240,34 +238,26 @@ def _return_failure(b: Builder, name: str, status: Value) -> None:
     b.start(well)
 
 
-def _take_arena(b: Builder, name: str, arena: Arena) -> Value:
-    """Memory for temporaries: the one kept from the last call, or new if that is in use."""
+def _take_arena(b: Builder, arena: Arena) -> Value:
+    """Memory for temporaries: on the stack, or borrowed from what all functions share."""
     if arena.size <= _STACK:
         return b.alloca(Type("i8"), max(arena.size, 1))
-    b.module.define(f"@{name}_arena = internal global ptr null")
-    b.module.declare("aligned_alloc", PTR, [I64, I64])
-    b.module.declare("free", "void", [PTR])
-    kept = b.instruction(PTR, f"atomicrmw xchg ptr @{name}_arena, ptr null seq_cst")
-    none = b.instruction(kept.type.of("i1"), f"icmp eq {kept}, null")
-    make, failed, go = b.new_block("make"), b.new_block("failed"), b.new_block("go")
-    before = b.block
-    b.branch_if(none, make, go)
-    b.start(make)
-    made = b.call("aligned_alloc", PTR, Value(I64, "64"), Value(I64, str(arena.size)))
-    b.branch_if(b.instruction(none.type, f"icmp eq {made}, null"), failed, go)
+    if arena.size <= SMALL:
+        b.module.declare("gt_take_small", PTR, [])
+        memory = b.call("gt_take_small", PTR)
+    else:
+        b.module.declare("gt_take", PTR, [I64])
+        memory = b.call("gt_take", PTR, Value(I64, str(arena.size)))
+    failed, go = b.new_block("failed"), b.new_block("go")
+    b.branch_if(b.instruction(memory.type.of("i1"), f"icmp eq {memory}, null"), failed, go)
     b.start(failed)
     b.emit("ret i32 1")
     b.start(go)
-    return b.phi(PTR, (kept, before), (made, make))
+    return memory
 
 
-def _give_back_arena(b: Builder, name: str, arena: Arena, memory: Value) -> None:
-    if arena.size <= _STACK:
-        return
-    old = b.instruction(PTR, f"atomicrmw xchg ptr @{name}_arena, {memory} seq_cst")
-    b.emit(f"call void @free({old})")
-    end = Builder(b.module)
-    kept = end.instruction(PTR, f"atomicrmw xchg ptr @{name}_arena, ptr null seq_cst")
-    end.emit(f"call void @free({kept})")
-    end.emit("ret void")
-    b.module.define(end.function(f"define void @{name}_end()"))
+def _give_back_arena(b: Builder, arena: Arena, memory: Value) -> None:
+    if arena.size > _STACK:
+        give = "gt_give_small" if arena.size <= SMALL else "gt_give"
+        b.module.declare(give, "void", [PTR])
+        b.emit(f"call void @{give}({memory})")

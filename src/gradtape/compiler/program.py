@@ -16,7 +16,7 @@ from gradtape.compiler.llvm.link import Library, Target, host
 from gradtape.compiler.native import FIRST_FAILURE, Native, with_own_outputs, write
 from gradtape.compiler.partition import EagerPart, NativePart, partition
 from gradtape.compiler.pipeline import optimized
-from gradtape.compiler.runtime import blas, cache
+from gradtape.compiler.runtime import blas, cache, room
 from gradtape.compiler.runtime.entry import ArrayLeaf, ResultLeaf, TupleSpec, make_callable
 from gradtape.core.aval import aval_of
 from gradtape.core.call import evaluate
@@ -50,8 +50,7 @@ class NativeFunction:
         self.native = write(graph, module, target or host())
         self.text = str(module)
         code = cache.compiled(self.text, target)
-        names = self.native.exports
-        self.library = Library(code, blas.imports(self.text), names, end=self.native.end)
+        self.library = Library(code, blas.imports(self.text), self.native.exports)
         self.run = Runner(self.library, self.native, graph)
         self.failed = self.run.failed
 
@@ -68,12 +67,14 @@ class Runner:
             arrays without axes, and `NotImplemented` for arrays that do not fit, or if it turns
             out that something has to be settled.
         failed: Raises what a status that is not 0 means.
+        asks: Whether a call takes so much memory that it asks for it first. Only `direct` does.
     """
 
     def __init__(self, library: Library, native: Native, graph: Graph) -> None:
         messages = tuple(map(str, native.failures))
         number = native.wrong and ctypes.c_int64.from_address(library.address(native.wrong))
         self.failed = functools.partial(_failed, messages, number)
+        self.asks = room.is_noticed(native.arena.size + sum(map(_nbytes, graph.outputs)))
         self.direct = make_callable(
             library,
             native.name,
@@ -83,6 +84,7 @@ class Runner:
             on_error=self.failed,
             release_gil=native.nanoseconds > LONG,
             name=graph.name,
+            scratch=native.arena.size,
         )
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
@@ -187,11 +189,16 @@ def _misfit(*_arrays: Any) -> Any:
 def _check_sizes(graph: Graph) -> None:
     for node in graph.nodes:
         for value in node.outputs:
-            if math.prod(value.shape) * value.dtype.itemsize > _MOST_BYTES:
+            if _nbytes(value) > _MOST_BYTES:
                 at = f" at {node.line}" if node.line else ""
                 raise ShapeError(
                     f"{node.op.name}: gives {value.aval}{at}; needed an array that fits into memory"
                 )
+
+
+def _nbytes(value: Operand) -> int:
+    """How many bytes an array takes."""
+    return math.prod(value.shape) * value.dtype.itemsize
 
 
 def evaluated(node: Node, values: Mapping[Value, Any]) -> dict[Value, Any]:
@@ -200,6 +207,7 @@ def evaluated(node: Node, values: Mapping[Value, Any]) -> dict[Value, Any]:
     Raises:
         GradtapeError: They are not of the shapes and dtypes that the graph says.
     """
+    room.require(sum(map(_nbytes, node.outputs)), f"a result of {node.op.name}")
     operands = [_eager_operand(operand, values) for operand in node.operands]
     try:
         with np.errstate(all="ignore"):
@@ -230,4 +238,7 @@ def _eager_operand(operand: Operand, values: Mapping[Value, Any]) -> Any:
 
 def _prepared(array: Any, value: Value) -> Any:
     """An argument as compiled code reads it: in order, aligned, of the dtype it was traced at."""
-    return np.require(np.asarray(array), value.dtype, ["C", "A"]).reshape(value.shape)
+    given = np.asarray(array)
+    if not (given.flags.c_contiguous and given.flags.aligned and given.dtype == value.dtype):
+        room.require(_nbytes(value), "a copy of an argument")
+    return np.require(given, value.dtype, ["C", "A"]).reshape(value.shape)

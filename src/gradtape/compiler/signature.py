@@ -20,8 +20,8 @@ from gradtape.compiler.runtime.entry import (
     StaticLeaf,
     TupleSpec,
 )
-from gradtape.core.aval import Abstract, Aval, aval_of
-from gradtape.core.tensor import Tensor, is_extended_float
+from gradtape.core.aval import Abstract, Aval, aval_of, is_numeric
+from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError
 
 _NUMBERS = (float, int, bool, complex)
@@ -39,10 +39,12 @@ class Statics(NamedTuple):
     Attributes:
         positions: Their positions; negative ones count from the last argument of a call.
         names: Their names, for those that are passed by keyword.
+        of_class: Whether the first argument is one if a class comes, as of a class method.
     """
 
     positions: tuple[int, ...]
-    names: frozenset[str]
+    names: tuple[str, ...]
+    of_class: bool = False
 
     def of_method(self) -> Statics:
         """The same once the first argument is bound."""
@@ -77,7 +79,7 @@ def static_arguments(
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # built-in functions need not have one
-        return Statics(tuple(positions), frozenset(names))
+        return Statics(tuple(positions), tuple(names))
     positional = [p for p in parameters if p.kind in _POSITIONAL]
     kinds = {p.kind for p in parameters}
     count = len(positional)
@@ -97,8 +99,12 @@ def static_arguments(
                 f"but {', '.join(known) or 'none'}"
             )
     by_name = [n for n, p in enumerate(positional) if p.name in names]
-    by_position = {positional[n].name for n in positions if 0 <= n < count}
-    return Statics(tuple(dict.fromkeys([*positions, *by_name])), frozenset(names) | by_position)
+    by_position = [positional[n].name for n in positions if 0 <= n < count]
+    of_class = bool(positional) and positional[0].name == "cls"
+    unique = dict.fromkeys
+    return Statics(
+        tuple(unique([*positions, *by_name])), tuple(unique([*names, *by_position])), of_class
+    )
 
 
 # ---- the arguments of a call --------------------------------------------------------------------
@@ -142,6 +148,9 @@ def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], statics: Statics) -
     try:
         kinds = tuple([leaf_key(leaf) for leaf in leaves])
     except (ArgumentError, DTypeError):
+        # Since Python 3.13 class methods are bound without asking what they are made of.
+        if statics.of_class and args and isinstance(args[0], type):
+            return arguments(args, kwargs, Statics((0, *statics.positions), statics.names))
         _name_leaf(args, keywords, chosen)
         raise
     values = [(name, _typed(value)) for name, value in (*fixed.items(), *named.items())]
@@ -256,11 +265,6 @@ def _check_plain(kind: type, where: str | tree.Place) -> None:
             f"jit: {where} is a {kind.__name__}, which has an arithmetic of its own; needed plain "
             "arrays. Use np.asarray, or filled() for a masked array"
         )
-
-
-def is_numeric(dtype: np.dtype[Any]) -> bool:
-    """Whether arrays of a dtype are computed with: real and complex numbers, and booleans."""
-    return dtype.kind in "biufc" or is_extended_float(dtype)
 
 
 def _is_weak(leaf: Any) -> bool:

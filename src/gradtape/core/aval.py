@@ -89,3 +89,13 @@ def aval_of(value: Any) -> Aval:
     if hasattr(value, "dtype"):
         return Aval(value.shape, value.dtype)
     return Aval((), np.asarray(value).dtype, weak=type(value) in _WEAK)
+
+
+def is_extended_float(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is one of ml_dtypes' floats (bfloat16, float8), whose kind is 'V'."""
+    return dtype.kind == "V" and dtype.name.startswith(("bfloat", "float"))
+
+
+def is_numeric(dtype: np.dtype[Any]) -> bool:
+    """Whether arrays of a dtype are computed with: real and complex numbers, and booleans."""
+    return dtype.kind in "biufc" or is_extended_float(dtype)

@@ -14,7 +14,7 @@ import numpy as np
 from gradtape.backends import array_module, is_raw
 from gradtape.core.advice import named
 from gradtape.core.aval import aval_of
-from gradtape.core.large import compute_large, is_large, is_tiled
+from gradtape.core.large import compute_large, is_large, is_tiled, pooled
 from gradtape.core.narrow import evaluate_narrow, is_narrow
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.op import Op
@@ -108,8 +108,11 @@ def evaluate(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
     try:
         if any(map(is_narrow, operands)):
             return evaluate_narrow(op, xp, operands, params)
-        if is_large(operands) and is_tiled(op):
-            return compute_large(op, operands, params)
+        if is_large(operands):
+            if is_tiled(op):
+                return compute_large(op, operands, params)
+            if op.kind not in _OF_USERS:
+                return pooled(op.evaluate, xp, *operands, **params)
         return op.evaluate(xp, *operands, **params)
     except Exception as error:
         if op.kind == "custom":
@@ -117,6 +120,8 @@ def evaluate(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         raise explain(op, error, operands) from None
 
 
+# Ops that call functions of users, whose arrays are theirs.
+_OF_USERS = ("custom", "graph")
 Kinds = tuple[tuple[type[Exception], type[GradtapeError]], ...]
 # What is raised in place of errors of NumPy; for a wrong value it depends on what was called.
 KINDS: Kinds = (
@@ -182,7 +187,7 @@ def recording_segment(segment: Segment, op: Op) -> Segment | None:
         LeakedTensorError: The tensor belongs to a transform that has returned.
     """
     state = current()
-    if segment.number <= state.floor:
+    if segment.number <= state.floor and state.stops(segment.number):
         return None
     if segment.number <= CONTEXT_LEVEL:
         active = current_context().tape.segment
@@ -222,7 +227,10 @@ def record(
         if not is_differentiable(out):
             return out
         kept_out = out if keep_out else aval_of(out)
-        return wrap(out, General(op, segment, tuple(parents), kept, kept_out, params, None))
+        made = General(op, segment, tuple(parents), kept, kept_out, params, None)
+        if not kept_out.shape and not segment.strict:
+            segment.remember(made)
+        return wrap(out, made)
     avals = tuple(aval_of(o) for o in out)
     node = General(op, segment, tuple(parents), kept, out if keep_out else avals, params, avals)
     return tuple(wrap(o, Output(node, i)) if is_differentiable(o) else o for i, o in enumerate(out))
@@ -249,6 +257,6 @@ def lift(value: Any, like: Any) -> Any:
     if own is not None and not _lower(own.segment, level):
         return wrap(lift(value.value, like if _lower(level, own.segment) else like.value), own)
     value = lift(value, like.value)
-    if not (level.active and isinstance(level, Segment) and level.number > current().floor):
+    if not (level.active and isinstance(level, Segment)) or current().stops(level.number):
         return value
     return wrap(value, Constant(current_context().tape.segment if level is LEAVES else level))

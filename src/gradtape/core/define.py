@@ -130,11 +130,11 @@ def _make_careful(op: Op, partials: Sequence[Rule], vjps: Sequence[Rule]) -> Non
     if all(not rule_reads(rule) for rule in vjps or partials):
         return
     flat = tuple(guarded(op, partial, i) for i, partial in enumerate(partials))
-    op.careful_flat = flat or None
     if vjps or not partials:
         op.careful = tuple(guarded(op, rule, i) for i, rule in enumerate(op.vjps))
     else:
         op.careful = tuple(map(vjp_of_partial, flat, range(len(flat))))
+    op.careful_flat = flat or op.careful
 
 
 def pointwise(lower: Callable[..., Any] | Lowering | None) -> Lowering | None:
@@ -267,8 +267,8 @@ def sharing(function: Callable[..., Any], *, permutes: bool = False) -> Callable
         if not isinstance(x, Tensor):
             return function(x, **params)
 
-        def again() -> Any:
-            return function(x.fresh(), **params)
+        def again(base: Tensor) -> Any:
+            return function(base.fresh(), **params)
 
         def back(new: Any) -> Any:
             return op.vjps[0](new, None, Aval(x.shape, x.dtype), **params)

@@ -19,11 +19,13 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from gradtape import tree
 from gradtape.backends import is_raw
-from gradtape.core.aval import aval_of
+from gradtape.core.aval import aval_of, is_numeric
 from gradtape.core.call import KINDS, Kinds
 from gradtape.core.spellings import KEYWORDS, keyword_advice
-from gradtape.core.tensor import Tensor, as_value, is_extended_float
+from gradtape.core.state import STATE, adopted, values_read
+from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import (
     ArgumentError,
     DTypeError,
@@ -82,11 +84,41 @@ def _with_door(function: F) -> F:
     @functools.wraps(function)
     def opened(*args: Any, **kwargs: Any) -> Any:
         try:
+            if STATE.get().modes:
+                return call_adopted(function, args, kwargs)
             return function(*args, **kwargs)
         except Exception as error:
             raise_explained(function, args, kwargs, error)
 
     return opened  # type: ignore[return-value]
+
+
+def call_adopted(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Call a function of a family while modes are in force, with arrays as these see them.
+
+    What it computes from an array before it calls an op would be computed once and for all while a
+    function is traced. So a trace makes inputs of the arrays beforehand. Where that cannot be
+    (`repeats` of `np.repeat` decide on a shape), the function gets the array, and the trace is told
+    that it depends on the elements.
+    """
+    leaves, structure = tree.flatten((tuple(args), kwargs))
+    arrays = [n for n, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray) and leaf.size]
+    if not arrays or not any(isinstance(leaf, Tensor) for leaf in leaves):
+        return function(*args, **kwargs)
+    floats = [n for n in arrays if leaves[n].dtype.kind in "fc"]
+    for lifted in (arrays, floats) if len(floats) < len(arrays) else (arrays,):
+        values = [adopted(leaf) if n in lifted else leaf for n, leaf in enumerate(leaves)]
+        full, keywords = tree.unflatten(structure, values)
+        try:
+            out = function(*full, **keywords)
+        except (GradtapeError, TypeError, ValueError):
+            continue
+        break
+    else:
+        lifted, out = [], function(*args, **kwargs)
+    for n in set(arrays).difference(lifted):
+        values_read(leaves[n])
+    return out
 
 
 def raise_explained(
@@ -248,7 +280,7 @@ def _is_array(value: Any) -> bool:
     if not (isinstance(value, Tensor) or is_raw(value)):
         return False
     dtype = aval_of(value).dtype
-    return dtype.kind in "biufc" or is_extended_float(dtype)
+    return is_numeric(dtype)
 
 
 def _is_tensor(value: Any) -> bool:

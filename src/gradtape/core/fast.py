@@ -265,7 +265,10 @@ def fast_params(op: Op) -> Function:
                 kept = value if keep_x else Aval(value.shape, dtype)
                 kept_out = out if keep_out else None
                 kind = Unary if small else LargeUnary
-                return Tensor(out, kind(op, segment, parent, kept, kept_out, params))
+                made = kind(op, segment, parent, kept, kept_out, params)
+                if not out.shape and not segment.strict:
+                    segment.remember(made)
+                return Tensor(out, made)
         elif (type(x) is ndarray or isinstance(x, generic)) and x.dtype.kind != "V":
             try:
                 if x.size < large:

@@ -46,7 +46,9 @@ def compute_large(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> An
             out = kernels.forward(op, operands, params)
             if out is not NotImplemented:
                 return out
-    return op.evaluate(np, *operands, **params) if op.fast is None else op.fast(*operands, **params)
+    if op.fast is None:
+        return pooled(op.evaluate, np, *operands, **params)
+    return pooled(op.fast, *operands, **params)
 
 
 def pull_large(
@@ -83,17 +85,35 @@ def _quiet() -> bool:
     return not {"raise", "call", "log", "print"} & set(np.geterr().values())
 
 
+def pooled(function: Callable[..., Any], /, *args: Any, **params: Any) -> Any:
+    """Call a function of NumPy on large arrays; those it makes get memory that is kept for them.
+
+    If the compiler was not needed up to now, it is not loaded for this.
+    """
+    kernels = registry.loaded_kernels
+    if kernels is None:
+        return function(*args, **params)
+    return kernels.pooled(function, *args, **params)
+
+
+def added(x: Any, y: Any) -> Any:
+    """`x + y` of anything, with large arrays added as by the op."""
+    if type(x) is type(y) is np.ndarray and y.size >= LARGE:
+        return compute_large(registry["add"], (x, y), {})
+    return x + y
+
+
 def copied(array: Any) -> Any:
     """A copy of an array, its elements in order."""
     if array.size >= LARGE and registry.kernels is not None:
         if array.flags.c_contiguous:
-            out = np.empty(array.shape, array.dtype)
+            out = registry.kernels.pooled(np.empty, array.shape, array.dtype)
             copy_into(out, array)
             return out
         out = registry.kernels.copied(array)
         if out is not NotImplemented:
             return out
-        out = np.empty(array.shape, array.dtype)
+        out = registry.kernels.pooled(np.empty, array.shape, array.dtype)
         if registry.kernels.copied_into(out, array):
             return out
     return np.array(array, order="C")
@@ -120,7 +140,7 @@ def joined(xp: Any, arrays: Sequence[Any], axis: int) -> Any:
     sizes = [x.shape[axis] for x in arrays]
     shape = list(arrays[0].shape)
     shape[axis] = sum(sizes)
-    out = np.empty(shape, np.result_type(*arrays))
+    out = pooled(np.empty, shape, np.result_type(*arrays))
     stop = 0
     for x, size in zip(arrays, sizes, strict=True):
         start, stop = stop, stop + size

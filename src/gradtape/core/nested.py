@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gradtape.core.places import composed
 from gradtape.core.record import Node, Segment
 from gradtape.core.state import no_grad
 from gradtape.core.tensor import Tensor, functions
@@ -51,12 +52,16 @@ class Handle(Tensor):
             while isinstance(handle, Handle) and handle._root.value is not handle._seen:
                 stale.append(handle)
                 handle = handle.base
+            below: Tensor | None = None
             for handle in reversed(stale):
-                target = handle.read()
+                target = handle.read(handle.base if below is None else below)
                 # What is read under no_grad has no history, and is not to be kept.
                 if target.record is None and handle._root.record is not None:
-                    return self.read() if handle is not self else target
-                handle._target, handle._seen = target, handle._root.value
+                    below = target
+                else:
+                    below, handle._target, handle._seen = None, target, handle._root.value
+            if below is not None:
+                return below
         return self._target
 
     def peek(self) -> Tensor:
@@ -64,11 +69,35 @@ class Handle(Tensor):
             return self.fresh()
         except (TapeError, LeakedTensorError):
             with no_grad():
-                return self.read()
+                return self.fresh()
 
-    def read(self) -> Tensor:
-        """What the base gives now."""
+    def read(self, base: Tensor) -> Tensor:
+        """What it is if its base is this one."""
         raise NotImplementedError
+
+    def pass_on(self, other: Tensor) -> tuple[Tensor, Tensor]:
+        """The base and what it becomes if this becomes `other`; itself if nothing is left to do."""
+        raise NotImplementedError
+
+    # The ways to the root are loops: there may be thousands of handles between.
+    def rebind(self, other: Tensor) -> None:
+        handle: Tensor = self
+        while isinstance(handle, Handle) and other is not handle:
+            own = handle.base is handle._target
+            handle, other = (handle._target, other) if own else handle.pass_on(other)
+        if other is not handle:
+            handle.rebind(other)
+
+    def check_writable(self, what: str) -> None:
+        handle: Tensor = self
+        while isinstance(handle, Handle):
+            if isinstance(handle, Alias) and handle.refuses_writes():
+                raise WriteError(
+                    f"{what}: came a part or rearrangement that shares its elements with another "
+                    "tensor in a way that cannot be written through; write to a copy()"
+                )
+            handle = handle.base
+        handle.check_writable(what)
 
     @property
     def value(self) -> Any:
@@ -112,17 +141,21 @@ class View(Handle):
         super().__init__(base, target)
         self.index = index
 
-    def read(self) -> Tensor:
-        return functions["getitem"](self.base, self.index).fresh()  # type: ignore[no-any-return]
+    def read(self, base: Tensor) -> Tensor:
+        return functions["getitem"](base, self.index).fresh()  # type: ignore[no-any-return]
 
-    def rebind(self, other: Tensor) -> None:
-        if self.base is self._target:
-            self._target.rebind(other)
-        else:
-            self.base[self.index] = other
-
-    def check_writable(self, what: str) -> None:
-        self.base.check_writable(what)
+    def pass_on(self, other: Tensor) -> tuple[Tensor, Tensor]:
+        base, indices = self.base, [self.index]
+        while isinstance(base, View) and base.base is not base._target:
+            indices.append(base.index)
+            base = base.base
+        index = self.index if len(indices) == 1 else composed(base.shape, indices[::-1])
+        if index is None:  # no elements
+            return base, base
+        if isinstance(base, Handle):
+            return base, functions["setitem"](base, other, index)
+        base[index] = other
+        return base, base
 
 
 class Alias(Handle):
@@ -138,7 +171,7 @@ class Alias(Handle):
     def __init__(
         self,
         base: Tensor,
-        again: Callable[[], Tensor],
+        again: Callable[[Tensor], Tensor],
         target: Tensor,
         back: Callable[[Any], Any] | None = None,
     ) -> None:
@@ -146,22 +179,17 @@ class Alias(Handle):
         self._again = again
         self._back = back
 
-    def read(self) -> Tensor:
-        return self._again().fresh()
+    def read(self, base: Tensor) -> Tensor:
+        return self._again(base).fresh()
 
-    def rebind(self, other: Tensor) -> None:
-        if self.base is self._target or self._back is None:
-            self._own().rebind(other)
-        else:
-            self.base.rebind(self._back(other.fresh()))
+    def pass_on(self, other: Tensor) -> tuple[Tensor, Tensor]:
+        if self._back is not None:
+            return self.base, self._back(other.fresh())
+        return self._own(), other
 
-    def check_writable(self, what: str) -> None:
-        if self._back is None and self.base is not self._target:
-            raise WriteError(
-                f"{what}: came a part or rearrangement that shares its elements with another "
-                "tensor in a way that cannot be written through; write to a copy()"
-            )
-        self.base.check_writable(what)
+    def refuses_writes(self) -> bool:
+        """Whether what is written to it would not be seen in its base."""
+        return self._back is None and self.base is not self._target
 
 
 def wrap(value: Any, record: Node | None) -> Tensor:

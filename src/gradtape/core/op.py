@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -192,6 +193,8 @@ class Registry:
 
     def __init__(self) -> None:
         self._ops: dict[str, Op] = {}
+        # The globals of the module that registered each op.
+        self._homes: dict[str, dict[str, Any]] = {}
         self._opened = 0
         self.deferred: list[str] = []
         # Public gradtape functions by name: what tensor methods and rules call.
@@ -206,13 +209,21 @@ class Registry:
         """What computes elementwise ops on large arrays; None for NumPy."""
         return self.provider()
 
+    @property
+    def loaded_kernels(self) -> Any:
+        """The same if it was needed before; None otherwise."""
+        return vars(self).get("kernels")
+
     def add(self, op: Op) -> Op:
         """Register an op under its name."""
         if not self._opened:
             raise GradtapeError(f"{op.name}: the op registry is closed; use gt.custom_vjp")
-        if op.name in self._ops:
+        home, known = _module_globals(), self._homes.get(op.name)
+        # A module whose import was interrupted is run again from its beginning, with new globals.
+        again = known is not None and known is not home and known["__name__"] == home["__name__"]
+        if known is not None and not again:
             raise GradtapeError(f"{op.name}: there is an op of this name already")
-        self._ops[op.name] = op
+        self._ops[op.name], self._homes[op.name] = op, home
         return op
 
     @contextlib.contextmanager
@@ -248,6 +259,14 @@ class Registry:
         while name not in self._ops and self.load():
             pass
         return self._ops[name]
+
+
+def _module_globals() -> dict[str, Any]:
+    """The globals of the module that is being imported."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_name != "<module>" and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_globals
 
 
 class _Functions(dict[str, Callable[..., Any]]):

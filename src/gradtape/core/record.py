@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import itertools
 import threading
+import weakref
 from typing import Any
 
 from gradtape.core.aval import Aval
 from gradtape.core.op import Op
 from gradtape.errors import TapeError
+
+# A segment with more roots looks which of them are still alive.
+_FEW_ROOTS = 64
 
 
 class Level:
@@ -30,8 +34,13 @@ class Level:
         """Run `op` on operands of which at least one belongs to this level."""
         raise NotImplementedError(self.label)
 
-    def read(self, tensor: Any) -> None:
-        """Raise if the value of a tensor of this level cannot be read as one array."""
+    def read(self, tensor: Any, what: str) -> None:
+        """Raise if the value of a tensor of this level cannot be read as one array.
+
+        Args:
+            tensor: The tensor.
+            what: How it is asked for: `float(tensor)`.
+        """
 
 
 class Segment(Level):
@@ -44,9 +53,10 @@ class Segment(Level):
             leaked), as opposed to computing without recording (a tape whose `with` block ended).
         lock: Held by the walk that keeps cotangents in the records; others use a dict.
         next_sequence: Numbers its records in the order they are made.
+        roots: Weak references to records that whoever ends the segment frees, see `core.release`.
     """
 
-    __slots__ = ("_peeks", "lock", "next_sequence", "strict", "walkable")
+    __slots__ = ("_most_roots", "_peeks", "lock", "next_sequence", "roots", "strict", "walkable")
 
     def __init__(self, number: int, label: str, *, strict: bool = False) -> None:
         super().__init__(number, label)
@@ -55,6 +65,16 @@ class Segment(Level):
         self.lock = threading.Lock()
         self.next_sequence = itertools.count(1).__next__
         self._peeks = 0
+        self.roots: list[weakref.ref[Record]] = []
+        self._most_roots = _FEW_ROOTS
+
+    def remember(self, root: Record) -> None:
+        """Note a record whose result users keep for its value: a loss, or what was walked."""
+        roots = self.roots
+        roots.append(weakref.ref(root))
+        if len(roots) > self._most_roots:
+            self.roots = roots = [root for root in roots if root() is not None]
+            self._most_roots = 2 * len(roots) + _FEW_ROOTS
 
     def count(self) -> int:
         """The number of records made. Counting is free: it is read off the next number."""
@@ -62,8 +82,11 @@ class Segment(Level):
         return max(0, self.next_sequence() - self._peeks)  # threads may count at once
 
 
+# Below the levels of all transforms and tapes lie the leaves of gradient contexts, and what
+# contexts record.
+LEAF_LEVEL, CONTEXT_LEVEL = 0, 1
 # All leaves of gradient contexts carry this segment: a leaf takes part in every context.
-LEAVES = Segment(0, "a gradient context")
+LEAVES = Segment(LEAF_LEVEL, "a gradient context")
 
 
 class Node:
@@ -81,12 +104,13 @@ class Node:
 class Leaf(Node):
     """A tensor that gradients are taken for: `requires_grad`, or an argument of a transform."""
 
-    __slots__ = ("grad", "lock")
+    __slots__ = ("grad", "lock", "off")
 
     def __init__(self, segment: Segment = LEAVES) -> None:
         self.segment = segment
         self.sequence = 0
         self.grad: Any = None
+        self.off = False  # whether its tensor does not require a gradient for the time being
         self.lock = threading.Lock()
 
 

@@ -5,27 +5,33 @@ op calls. It is immutable; a `Scope` (`no_grad()`, a gradient context, a profile
 on entry. On exit it removes *its own* change from wherever it now is in the chain of states:
 generators may leave their `with` blocks in another order than they were entered, and every block
 must undo itself and nothing else.
+
+Ctrl-C may come after any call, also in the middle of entering or leaving a block, which Python then
+never leaves. `run_inside` restores the state by a `finally` before which no interrupt can come. For
+blocks of the user's, see `Entry`: a block whose frame is gone is found and undone when the state is
+next asked for.
 """
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import itertools
 import threading
 import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from gradtape.core.decorate import Decorator
 from gradtape.core.op import Op
-from gradtape.core.record import Output, Record, Segment, free
+from gradtape.core.record import CONTEXT_LEVEL as CONTEXT_LEVEL, LEAF_LEVEL, Segment
+from gradtape.core.release import end
 from gradtape.errors import ContextError
 
-# Levels of transforms and tapes are numbered in order of creation. Below them all lie the leaves
-# of gradient contexts (0) and what contexts record (1).
-LEAF_LEVEL, CONTEXT_LEVEL = 0, 1
+# Levels of transforms and tapes are numbered in order of creation, above those of contexts.
 _EVERYTHING_RECORDS = -1
 _numbers = itertools.count(CONTEXT_LEVEL + 1)
+T = TypeVar("T")
 
 
 def next_level() -> int:
@@ -33,6 +39,7 @@ def next_level() -> int:
     return next(_numbers)
 
 
+Spans = tuple[tuple[int, int], ...]
 Proceed = Callable[[Op, tuple[Any, ...], dict[str, Any]], Any]
 
 
@@ -56,6 +63,17 @@ def adopted(value: Any) -> Any:
     return value
 
 
+def values_read(array: Any) -> None:
+    """Tell the modes in force that the elements of an array decide what is computed.
+
+    A trace looks at each call whether they are still the same, by its method `depend_on`.
+    """
+    for mode in current().modes:
+        depend_on = getattr(mode, "depend_on", None)
+        if depend_on is not None:
+            depend_on(array)
+
+
 class Recorder(Protocol):
     """What the fast path asks where to record."""
 
@@ -72,7 +90,7 @@ class _NoRecorder:
 class State:
     """What is switched on; see the module's docstring. Treat as immutable."""
 
-    __slots__ = ("context", "floor", "modes", "outer", "plain", "recorder", "scope")
+    __slots__ = ("context", "entry", "floor", "modes", "outer", "plain", "recorder", "spared")
 
     def __init__(
         self,
@@ -80,22 +98,38 @@ class State:
         floor: int = _EVERYTHING_RECORDS,
         modes: tuple[Mode, ...] = (),
         outer: State | None = None,
-        scope: Scope | None = None,
+        spared: Spans = (),
     ) -> None:
         self.context = context
         self.floor = floor
+        self.spared = spared
         self.modes = modes
         self.outer = outer
-        self.scope = scope
+        # The block that made it; None for the state that a thread or task begins with.
+        self.entry: Entry | None = None
         # Derived for the fast path of every op, which must not ask more than once.
         self.plain = context is not None and not modes
         recording = context is not None and floor < LEAF_LEVEL
         self.recorder: Recorder = context.tape if recording and context else _NoRecorder
 
-    def derive(self, scope: Scope, **changes: Any) -> State:
-        """This state with some fields changed, to be undone by `scope`."""
-        fields = {"context": self.context, "floor": self.floor, "modes": self.modes, **changes}
-        return State(**fields, outer=self, scope=scope)
+    def derive(self, **changes: Any) -> State:
+        """This state with some fields changed."""
+        fields: dict[str, Any] = {"context": self.context, "modes": self.modes}
+        fields |= {"floor": self.floor, "spared": self.spared, **changes}
+        return State(**fields, outer=self)
+
+    def stops(self, number: int) -> bool:
+        """Whether `no_grad` keeps a level from recording: one that was not opened inside of it.
+
+        A generator may have opened some before it was suspended, between the numbers in `spared`.
+        """
+        return number <= self.floor and not any(low < number < high for low, high in self.spared)
+
+    def inside(self, number: int) -> Spans:
+        """Where the levels are that were opened inside, if it is suspended at that number."""
+        spans = self.spared if number == self.floor + 1 else (*self.spared, (self.floor, number))
+        # Not more than a few are kept apart, however often it is suspended.
+        return spans if len(spans) <= 8 else ((spans[0][0], spans[1][1]), *spans[2:])
 
 
 # A thread or task that has not used gradtape yet finds UNSET: not plain, so that the fast paths
@@ -105,15 +139,67 @@ STATE: ContextVar[State] = ContextVar("gradtape_state", default=UNSET)
 
 
 def current() -> State:
-    """The state of this thread or task."""
+    """The state of this thread or task, without blocks that were abandoned."""
     state = STATE.get()
-    if state is UNSET:
+    if state.entry is not None:
+        if state.entry.abandoned():
+            state = _without_abandoned(state)
+    elif state is UNSET:
         state = State(_thread.context)
         STATE.set(state)
     return state
 
 
-class Scope(contextlib.ContextDecorator):
+class Entry:
+    """One entering of a scope. It is abandoned if its block is gone and was never left.
+
+    A block is what a `with` statement calls at its end, which only the frame of the statement
+    holds. So an interrupt inside of `__enter__` or `__exit__` is noticed: Python has dropped the
+    frame, and with it the block, but the state is still there.
+    """
+
+    __slots__ = ("__weakref__", "_block", "closed", "entered", "scope")
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.entered = self.closed = False
+        self._block: weakref.ref[Block] | None = None
+
+    def block(self) -> Block:
+        """What leaves it. In C, since the frames of a traceback would hold a function of ours."""
+        block = functools.partial(_leave, self.scope, self)
+        self._block = weakref.ref(block)
+        return block
+
+    def abandoned(self) -> bool:
+        """Whether nobody can leave it any more. One without a block lasts until it is left."""
+        return self._block is not None and self._block() is None
+
+    def close(self) -> None:
+        """Note that it was left: tasks that inherited its state keep it."""
+        self.closed = True
+        self._block = None
+
+
+Block = functools.partial[None]
+
+
+class _Exit:
+    """`__exit__` of a scope: each time it is looked up, the block of a new entry.
+
+    Python looks it up before it calls `__enter__`, and keeps it on the frame until the block ends.
+    Looked up in the class, as `contextlib.ExitStack` does, it is a function.
+    """
+
+    def __get__(self, scope: Scope | None, owner: type) -> Callable[..., None]:
+        if scope is None:
+            return lambda scope, *error: _leave(scope, None, *error)
+        entry = Entry(scope)
+        _thread.entering = weakref.ref(entry)
+        return entry.block()
+
+
+class Scope(Decorator):
     """Base of everything that changes the state for the length of a `with` block."""
 
     def change(self, state: State, before: State | None = None) -> State:
@@ -123,32 +209,134 @@ class Scope(contextlib.ContextDecorator):
         """
         raise NotImplementedError
 
+    def entering(self, entry: Entry) -> None:
+        """Called before the state changes; what it raises keeps the block from being entered."""
+
+    def left(self, entry: Entry, *error: object) -> None:
+        """Called before the state is restored; without `error` if the block was abandoned.
+
+        It may be called again for the same entry if it was interrupted.
+        """
+
     def __enter__(self) -> Any:
-        STATE.set(self.change(current()))
+        entry = _new_entry(self)
+        self.entering(entry)
+        state = self.change(current())
+        state.entry = entry
+        STATE.set(state)
         return self
 
-    def __exit__(self, *error: object) -> None:
-        STATE.set(_without(current(), self))
+    if TYPE_CHECKING:
+
+        def __exit__(self, *error: object) -> None: ...
+    else:
+        __exit__ = _Exit()
+
+    def suspend(self) -> tuple[int, list[State]]:
+        own, above = current(), []
+        while own.entry is None or own.entry.scope is not self:
+            assert own.outer is not None  # it was entered by the generator that is suspended
+            above.append(own)
+            own = own.outer
+        assert own.outer is not None  # a state made by a scope has one outside it
+        STATE.set(own.outer)
+        return next_level(), [*above, own]
+
+    def resume(self, suspended: tuple[int, list[State]]) -> None:
+        number, states = suspended
+        state = current()
+        for kept in reversed(states):
+            assert kept.entry is not None  # likewise
+            # What was opened in between belongs to others, as what was opened before.
+            before = State(kept.context, next_level(), spared=kept.inside(number))
+            state = kept.entry.scope.change(state, before)
+            state.entry = kept.entry
+        STATE.set(state)
 
 
-def _without(state: State, scope: Scope) -> State:
-    """`state` with the innermost change of `scope` undone and the changes above it kept."""
+def _new_entry(scope: Scope) -> Entry:
+    """The entry that a `with` statement of this thread has just made for `scope`."""
+    entry = None if _thread.entering is None else _thread.entering()
+    if entry is None or entry.scope is not scope or entry.entered:
+        entry = Entry(scope)  # entered by a call of __enter__, as ExitStack does
+    entry.entered = True
+    return entry
+
+
+def _leave(scope: Scope, entry: Entry | None, *error: object) -> None:
+    """Undo the change of an entry; of one that was not entered, the innermost one of `scope`."""
+    if entry is not None and not entry.entered:
+        entry = None
+    state = current()
+    inner: State | None = state
+    while inner is not None:
+        found = inner.entry
+        if found is not None and (found is entry if entry is not None else found.scope is scope):
+            break
+        inner = inner.outer
+    else:
+        raise ContextError(
+            f"{type(scope).__name__}: this `with` block was entered in another thread or "
+            "task; leave it where it was entered"
+        )
+    assert found is not None
+    rest = _without(state, found)
+    try:
+        scope.left(found, *error)
+    except Exception:
+        STATE.set(rest)
+        raise
+    # An interrupt before this leaves an abandoned block behind, which is undone later.
+    STATE.set(rest)
+    found.close()
+
+
+def run_inside(scope: Scope, function: Callable[..., T], *args: Any) -> T:
+    """Call a function with the change of `scope`, which is undone whatever happens."""
+    rest = current()
+    inside = scope.change(rest)
+    inside.entry = entry = Entry(scope)
+    # Interrupts are raised after calls. So none can come between the end of the body and the last
+    # statement here, and `rest` is restored.
+    try:
+        STATE.set(inside)
+        result = function(*args)
+    finally:
+        try:
+            now = STATE.get()
+            if now is not inside:
+                rest = _without(now, entry)
+        finally:
+            STATE.set(rest)
+    return result
+
+
+def _without(state: State, entry: Entry) -> State:
+    """`state` with the change of `entry` undone and the changes above it kept."""
     above: list[State] = []
-    inner = state
-    while inner.scope is not scope:
-        if inner.outer is None:
-            raise ContextError(
-                f"{type(scope).__name__}: this `with` block was entered in another thread or "
-                "task; leave it where it was entered"
-            )
+    inner: State | None = state
+    while inner is not None and inner.entry is not entry:
         above.append(inner)
         inner = inner.outer
+    if inner is None:
+        return state  # interrupted before it was entered
     assert inner.outer is not None  # a state made by a scope has one outside it
     result = inner.outer
     for kept in reversed(above):
-        assert kept.scope is not None  # likewise
-        result = kept.scope.change(result, kept)
+        assert kept.entry is not None  # likewise
+        result = kept.entry.scope.change(result, kept)
+        result.entry = kept.entry
     return result
+
+
+def _without_abandoned(state: State) -> State:
+    """Undo the innermost blocks whose frames are gone."""
+    while (entry := state.entry) is not None and entry.abandoned():
+        assert state.outer is not None  # a state made by a scope has one outside it
+        entry.scope.left(entry)
+        state = state.outer
+        STATE.set(state)
+    return state
 
 
 class no_grad(Scope):  # noqa: N801 - used like a function, as in PyTorch
@@ -163,7 +351,9 @@ class no_grad(Scope):  # noqa: N801 - used like a function, as in PyTorch
     """
 
     def change(self, state: State, before: State | None = None) -> State:
-        return state.derive(self, floor=next_level() if before is None else before.floor)
+        if before is None:
+            return state.derive(floor=next_level(), spared=())
+        return state.derive(floor=before.floor, spared=before.spared)
 
 
 class enable_grad(Scope):  # noqa: N801
@@ -176,7 +366,7 @@ class enable_grad(Scope):  # noqa: N801
     """
 
     def change(self, state: State, before: State | None = None) -> State:
-        return state.derive(self, floor=_EVERYTHING_RECORDS)
+        return state.derive(floor=_EVERYTHING_RECORDS)
 
 
 class using_mode(Scope):  # noqa: N801
@@ -202,7 +392,7 @@ class using_mode(Scope):  # noqa: N801
         self.mode = mode
 
     def change(self, state: State, before: State | None = None) -> State:
-        return state.derive(self, modes=(self.mode, *state.modes))
+        return state.derive(modes=(self.mode, *state.modes))
 
 
 class ContextTape:
@@ -212,12 +402,10 @@ class ContextTape:
     clear does not leak; clearing makes every record made so far refuse to be walked.
     """
 
-    __slots__ = ("_label", "_walked", "segment")
+    __slots__ = ("_label", "segment")
 
     def __init__(self, label: str) -> None:
         self._label = label
-        # Roots that were walked: clearing cuts the history of those a user still holds.
-        self._walked: weakref.WeakSet[Record] = weakref.WeakSet()
         self.segment = Segment(CONTEXT_LEVEL, label)
 
     def __len__(self) -> int:
@@ -226,10 +414,6 @@ class ContextTape:
     def __repr__(self) -> str:
         return f"<tape of {self._label}, {len(self)} ops recorded since it was cleared>"
 
-    def remember(self, root: Record) -> None:
-        """Note that `root` was walked, to be cut when the tape is cleared."""
-        self._walked.add(root)
-
     def clear(self) -> None:
         """Start anew: records made so far can no longer be walked or built upon."""
         self.end("cleared")
@@ -237,12 +421,7 @@ class ContextTape:
 
     def end(self, why: str) -> None:
         """Close the current segment for good; `why` is for the errors of its tensors."""
-        # A loss kept for its number must not keep its history.
-        self.segment.active = self.segment.walkable = False
-        self.segment.label = f"{self._label} ({why})"
-        for root in self._walked:
-            free(root.parent if isinstance(root, Output) else root)
-        self._walked.clear()
+        end((self.segment,), f"{self._label} ({why})")
 
 
 _context_ids = itertools.count(1)
@@ -252,7 +431,8 @@ class GradientContext(Scope):
     """An independent tape: what is recorded in its `with` block belongs to it and ends with it.
 
     Entering makes it the active context; entering it again (`with ctx:`) from inside another one
-    returns to it. Leaving its outermost block, also by an exception, deletes it.
+    returns to it. Leaving its outermost block, also by an exception, deletes it. As a decorator it
+    opens a new context at every call; one that is open is returned to.
 
     >>> x = gt.ones(3, requires_grad=True)
     >>> with gt.GradientContext():
@@ -266,30 +446,34 @@ class GradientContext(Scope):
         thread = threading.current_thread()
         where = "" if thread is threading.main_thread() else f" of thread {thread.name}"
         self.tape = ContextTape(f"context {self.id}{where}")
-        self._depth = 0
+        self._entries: list[Entry] = []
         self._deleted = False
 
     @staticmethod
     def _new_id() -> int:
         return next(_context_ids)
 
-    def change(self, state: State, before: State | None = None) -> State:
-        return state.derive(self, context=self)
+    def again(self) -> GradientContext:
+        return self if self._entries or self._deleted else type(self)()
 
-    def __enter__(self) -> GradientContext:
+    def change(self, state: State, before: State | None = None) -> State:
+        return state.derive(context=self)
+
+    def entering(self, entry: Entry) -> None:
         if self._deleted:
             raise ContextError(
                 f"context {self.id} was deleted when its `with` block ended; "
                 "open a new gt.GradientContext()"
             )
-        super().__enter__()
-        self._depth += 1
-        return self
+        self._entries.append(entry)
 
-    def __exit__(self, *error: object) -> None:
-        super().__exit__(*error)
-        self._depth -= 1
-        if self._depth == 0:
+    def left(self, entry: Entry, *error: object) -> None:
+        self._entries = [
+            other
+            for other in self._entries
+            if not (other is entry or other.closed or other.abandoned())
+        ]
+        if not self._entries:
             self._delete()
 
     def _delete(self) -> None:
@@ -307,15 +491,19 @@ class _DefaultContext(GradientContext):
     def _new_id() -> int:
         return 0
 
+    def again(self) -> GradientContext:
+        return _thread.context  # of the thread that calls
+
     def _delete(self) -> None:
         """Only its tape can be cleared."""
 
 
 class _Thread(threading.local):
-    """The default context of each thread, which the tasks of the thread share."""
+    """What each thread has: the default context, which its tasks share, and what it is entering."""
 
     def __init__(self) -> None:
         self.context = _DefaultContext()
+        self.entering: weakref.ref[Entry] | None = None
 
 
 _thread = _Thread()

@@ -16,9 +16,10 @@ import numpy as np
 
 from gradtape.backends import array_module, as_index, is_raw, make_array, to_numpy
 from gradtape.core.advice import not_an_array, truth, ways_out, with_advice
-from gradtape.core.aval import Abstract
+from gradtape.core.aval import is_extended_float as is_extended_float
 from gradtape.core.op import registry
 from gradtape.core.record import LEAVES, Leaf, Node, Segment
+from gradtape.core.shown import shown
 from gradtape.core.state import current
 from gradtape.errors import ArgumentError, ConversionError, DTypeError, ShapeError, WriteError
 
@@ -40,7 +41,9 @@ class Tensor:
     tensor([2., 4.])
     """
 
-    __slots__ = ("__weakref__", "record", "value")
+    # `_off` is the leaf this was before set_requires_grad(False): what was recorded refers to it.
+    __slots__ = ("__weakref__", "_off", "record", "value")
+    _off: Leaf | None
 
     def __init__(self, value: Any, record: Node | None = None) -> None:
         self.value = value
@@ -103,13 +106,13 @@ class Tensor:
     @property
     def grad(self) -> Tensor | None:
         """The accumulated gradient of a leaf; None before the first backward pass."""
-        record = self.record
-        return record.grad if isinstance(record, Leaf) else None
+        leaf = self._leaf()
+        return None if leaf is None else leaf.grad
 
     @grad.setter
     def grad(self, gradient: Tensor | None) -> None:
-        record = self.record
-        if not isinstance(record, Leaf):
+        leaf = self._leaf()
+        if leaf is None:
             raise WriteError("grad: only a leaf that requires a gradient has one; detach() first")
         if gradient is not None and not isinstance(gradient, Tensor):
             gradient = Tensor(np.asarray(gradient))
@@ -118,33 +121,45 @@ class Tensor:
                 f"grad: came {gradient.dtype}{list(gradient.shape)}; needed "
                 f"{self.dtype}{list(self.shape)}, as the tensor has"
             )
-        record.grad = gradient
+        leaf.grad = gradient
+
+    def _leaf(self) -> Leaf | None:
+        """Where its gradient is, also while it is switched off; None for the result of an op."""
+        node = self.record or getattr(self, "_off", None)
+        return node if isinstance(node, Leaf) else None
 
     def set_requires_grad(self, requires_grad: bool = True) -> Tensor:
         """Make this tensor a leaf that gradients are taken for (or stop that); returns itself.
 
+        A leaf that is switched off keeps its `grad`, and backward passes do not add to it until it
+        is switched on again; then those through what was recorded before do, too.
+
         >>> gt.ones(2).set_requires_grad(True).requires_grad
         True
         """
+        leaf = self._leaf()
         if not requires_grad:
             if not self.is_leaf:
                 raise WriteError(
                     "set_requires_grad(False): this is the result of a recorded op; use detach()"
                 )
-            self.record = None
+            self._off, self.record = leaf, None
         elif self.record is None:
             if self.dtype.kind not in "fc" and not is_extended_float(self.dtype):
                 raise DTypeError(
                     f"set_requires_grad: came {self.dtype}; needed a floating or complex dtype; "
                     "use astype(gt.float64)"
                 )
-            self.record = Leaf(LEAVES)
+            self.record = leaf = Leaf(LEAVES) if leaf is None else leaf
+        if leaf is not None:
+            leaf.off = not requires_grad
         return self
 
     def zero_grad(self) -> None:
         """Set the gradient to zeros (a gradient that was never computed stays None)."""
-        if isinstance(self.record, Leaf) and self.record.grad is not None:
-            self.record.grad = Tensor(array_module(self.value).zeros(self.shape, self.dtype))
+        leaf = self._leaf()
+        if leaf is not None and leaf.grad is not None:
+            leaf.grad = Tensor(array_module(self.value).zeros(self.shape, self.dtype))
 
     def backward(
         self,
@@ -178,14 +193,14 @@ class Tensor:
 
     def item(self) -> Any:
         """The single element as a Python number; also while being recorded."""
-        value = innermost(self)
+        value = innermost(self, "item()")
         if value.size != 1:
             raise ShapeError(f"item: came shape {self.shape}; needed exactly one element")
         return value.item()
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers; also while being recorded."""
-        return innermost(self).tolist()
+        return innermost(self, "tolist()").tolist()
 
     def numpy(self) -> Any:
         """The value as a read-only NumPy array; raises while it is being recorded."""
@@ -212,30 +227,16 @@ class Tensor:
         return as_index(concrete(self, "operator.index(tensor)"))
 
     def __bool__(self) -> bool:
-        return truth(innermost(self))
+        return truth(innermost(self, "bool(tensor)"))
 
     def __format__(self, spec: str) -> str:
         if spec and self.ndim == 0:
-            return format(innermost(self).item(), spec)
+            return format(innermost(self, "format(tensor)").item(), spec)
         return format(repr(self), spec)
 
     def __repr__(self) -> str:
-        raw = innermost(self, show=True)
-        notes = []
-        if isinstance(raw, Abstract):
-            body = str(raw)
-        else:
-            body = np.array2string(
-                to_numpy(raw), separator=", ", prefix="tensor(", floatmode="maxprec"
-            )
-            if self.dtype not in (np.float64, np.int64, np.bool_):
-                notes.append(f"dtype={self.dtype}")
-        if self.record is not None:
-            leaf = self.record.segment is LEAVES
-            notes.append(
-                "requires_grad=True" if leaf else f"recorded by {self.record.segment.label}"
-            )
-        return f"tensor({', '.join([body, *notes])})"
+        now = self.peek()
+        return shown(innermost(now, show=True), now.dtype, now.record)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -280,6 +281,8 @@ class Tensor:
         self.value = other.value
         # A leaf that is given a new value under no_grad stays a leaf.
         self.record = leaf if other.record is None else other.record
+        if other.record is not None:
+            self._off = None
 
     def __getitem__(self, index: Any) -> Tensor:
         return functions["getitem"](self, index)  # type: ignore[no-any-return]
@@ -292,16 +295,16 @@ class Tensor:
 
     def check_writable(self, what: str) -> None:
         """Refuse a write that would lose history."""
-        record, floor = self.record, current().floor
+        record, state = self.record, current()
         if record is None or not isinstance(record.segment, Segment):
             return
         if record.segment is LEAVES:
-            if floor < 0:
+            if not state.stops(record.segment.number):
                 raise WriteError(
                     f"{what}: came a leaf that requires a gradient; its old value would be lost "
                     "to the tape. Write to a copy (x * 1), or inside gt.no_grad()"
                 )
-        elif record.segment.number <= floor:
+        elif state.stops(record.segment.number):
             raise WriteError(
                 f"{what}: came a recorded result inside no_grad, which would cut it from its "
                 "history; write outside of no_grad, or to its detach()"
@@ -341,13 +344,13 @@ class Tensor:
         def __getattr__(self, name: str) -> Callable[..., Any]: ...
 
 
-def innermost(tensor: Tensor, *, show: bool = False) -> Any:
-    """The raw array below all levels; to `show` it, also of a batch."""
+def innermost(tensor: Tensor, what: str = "the value", *, show: bool = False) -> Any:
+    """The raw array below all levels, asked for as `what` says; to `show` it, also of a batch."""
     value: Any = tensor
     while isinstance(value, Tensor):
         value = value.peek()
         if value.record is not None and not show:
-            value.record.segment.read(value)
+            value.record.segment.read(value, what)
         value = value.value
     return value
 
@@ -355,17 +358,19 @@ def innermost(tensor: Tensor, *, show: bool = False) -> Any:
 def concrete(tensor: Tensor, what: str) -> Any:
     """The raw array of a tensor that is not being recorded; raises where history would be lost."""
     value: Any = tensor
-    floor = current().floor
+    state = current()
     while isinstance(value, Tensor):
         value = value.peek()
         if value.record is not None:
             segment = value.record.segment
             try:
-                segment.read(value)
+                segment.read(value, what)
             except ConversionError as error:
                 raise with_advice(error) from None
             # no_grad stops recording, not tangents.
-            if segment.active and (segment.number > floor or not isinstance(segment, Segment)):
+            if segment.active and not (
+                isinstance(segment, Segment) and state.stops(segment.number)
+            ):
                 raise ConversionError(
                     f"{what}: this tensor is recorded by {segment.label}, and its history would "
                     f"be lost. {ways_out()}"
@@ -379,11 +384,6 @@ def read_only(array: Any) -> Any:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def is_extended_float(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is one of ml_dtypes' floats (bfloat16, float8), whose kind is 'V'."""
-    return dtype.kind == "V" and dtype.name.startswith(("bfloat", "float"))
 
 
 def as_value(value: Any, dtype: Any = None) -> Any:

@@ -10,21 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 from gradtape.backends import array_module
-from gradtape.core.broadcasting import fit
 from gradtape.core.finite import is_finite, is_traced
-from gradtape.core.large import copied, copy_into, is_large, is_tiled, pull_large
-from gradtape.core.narrow import computes_wide, is_narrow, widened
-from gradtape.core.nested import wrap
+from gradtape.core.large import (
+    LARGE,
+    added,
+    copied,
+    copy_into,
+    is_large,
+)
+from gradtape.core.narrow import is_narrow
+from gradtape.core.pull import UnsettledError, pull, pull_general
 from gradtape.core.record import (
     Assigning,
     Binary,
-    Constant,
     General,
     Indexing,
     LargeBinary,
@@ -43,10 +46,6 @@ Cotangents = dict[Node, Any]
 Roots = Sequence[tuple[Node, Any]]
 ndarray = np.ndarray
 _NONE: frozenset[Node] = frozenset()
-
-
-class _UnsettledError(Exception):
-    """The walk has to be careful."""
 
 
 def walk(
@@ -92,7 +91,7 @@ def walk(
                 finally:
                     segment.lock.release()
             settled = careful or all(map(is_finite, found.values()))
-        except _UnsettledError:
+        except UnsettledError:
             settled = False
         if not settled:
             found.clear()
@@ -115,25 +114,33 @@ def _walk_in_records(
         else:
             fresh.discard(node)
 
-    def give(node: Any, ct: Any) -> None:
-        """Add `ct` to the cotangent of `node`, in place where the walk made the array itself."""
+    def give(node: Any, ct: Any) -> bool:
+        """Add `ct` to the cotangent of `node`, in place where the walk made the array itself.
+
+        Returns whether it is the first one.
+        """
         if type(node) is Leaf:
             old = found.get(node)
             if old is None:
                 found[node] = ct
-            elif type(ct) is ndarray and node in fresh:
+                return True
+            if type(ct) is ndarray and node in fresh:
                 old += ct
             else:
-                found[node] = new = old + ct
+                large = type(ct) is ndarray and ct.size >= LARGE
+                found[node] = new = added(old, ct) if large else old + ct
                 note(node, new)
         elif node.ct is None:
             node.ct = ct
             heappush(heap, (-node.sequence, node))
+            return True
         elif type(ct) is ndarray and node in fresh:
             node.ct += ct
         else:
-            node.ct = new = node.ct + ct
+            large = type(ct) is ndarray and ct.size >= LARGE
+            node.ct = new = added(node.ct, ct) if large else node.ct + ct
             note(node, new)
+        return False
 
     try:
         for node, ct in roots:
@@ -176,22 +183,24 @@ def _walk_in_records(
                     heappush(heap, (-record.parent.sequence, record.parent))
                 _add_output(parts, record.index, ct)
             elif kind is General:
-                for node, result in _pull_general(record, ct):
+                for node, result in pull_general(record, ct):
                     give(node, result)
             elif kind is Assigning:
-                # Nobody else holds the cotangent: two references are this variable and the count.
-                if type(ct) is ndarray and getrefcount(ct) == 2 and ct.base is None:
-                    index, (whole, part) = record.params["index"], record.parents
-                    if part is not None:
-                        give(part, np.array(ct[index]))
-                    if whole is not None:
-                        ct[index] = 0
-                        give(whole, ct)
+                if type(ct) is not ndarray:
+                    for node, result in pull_general(record, ct):
+                        give(node, result)
                     continue
-                for node, result in _pull_general(record, ct):
-                    give(node, result)
+                index, (whole, part) = record.params["index"], record.parents
+                if part is not None:
+                    give(part, np.array(ct[index]))
+                if whole is not None:
+                    if record not in fresh or record in wanted:
+                        ct = copied(ct)
+                    ct[index] = 0
+                    if give(whole, ct):
+                        fresh.add(whole)
             elif kind is LargeUnary or kind is LargeBinary:
-                for node, result in _pull(record, ct, rebuild=False):
+                for node, result in pull(record, ct, rebuild=False):
                     give(node, result)
     finally:
         # After an error in a rule: no cotangent may stay behind for the next walk to add to.
@@ -230,62 +239,7 @@ def _add_part(
 
 def _add_output(parts: list[Any], index: int, ct: Any) -> None:
     """Add to the cotangent of one output of an op; several nodes may stand for the same output."""
-    parts[index] = ct if parts[index] is None else parts[index] + ct
-
-
-def _pull_general(
-    record: General, ct: Any, *, rebuild: bool = False, careful: bool = False
-) -> list[tuple[Node, Any]]:
-    """The cotangents a general record gives to its parents."""
-    op = record.op
-    rules = op.careful if careful else op.vjps
-    if op.kind == "custom" and not careful:
-        parts = ct if isinstance(ct, list) else [ct]
-        if not all(part is None or is_finite(part) for part in parts):
-            raise _UnsettledError  # a rule of a user's might not pass on that it is not finite
-    out, inputs = record.out, record.inputs
-    if rebuild:
-        inputs = tuple(
-            _rebuilt(value, parent) for value, parent in zip(inputs, record.parents, strict=True)
-        )
-        if op.outputs == 1:
-            out = _rebuilt(out, record)
-        else:
-            out = tuple(_rebuilt(value, Output(record, i)) for i, value in enumerate(out))
-    if op.outputs != 1 and not getattr(op.vjp_all, "takes_none", False):
-        ct = tuple(
-            np.zeros(aval.shape, aval.dtype) if part is None else part
-            for part, aval in zip(ct, record.avals, strict=True)
-        )
-    primals = inputs
-    if computes_wide(op, ct):
-        ct, out, inputs = widened(ct), widened(out), widened(inputs)
-    results: list[tuple[Node, Any]] = []
-    given: Any = NotImplemented
-    wanted = tuple(parent is not None for parent in record.parents)
-    if not rebuild and is_large((ct, *inputs)) and op.vjps and is_tiled(op):
-        given = pull_large(op, wanted, ct, out, inputs, record.params, careful=careful)
-    if given is NotImplemented:
-        given = None
-    if given is None and op.vjp_all is not None:
-        given = op.vjp_all(wanted, ct, out, *inputs, **record.params)
-    for i, parent in enumerate(record.parents):
-        if parent is None:
-            continue
-        if given is not None:
-            result = given[i]
-        elif op.vjp_each is not None:
-            result = op.vjp_each(i, ct, out, *inputs, **record.params)
-        else:
-            result = rules[i](ct, out, *inputs, **record.params)
-        if result is not None:
-            results.append((parent, fit(result, primals[i])))
-    return results
-
-
-def _rebuilt(value: Any, node: Node | None) -> Any:
-    """The tensor a kept value was: a tensor is a value with a record."""
-    return value if node is None or not hasattr(value, "size") else wrap(value, node)
+    parts[index] = ct if parts[index] is None else added(parts[index], ct)
 
 
 # ---- the walk that can do everything ------------------------------------------------------------
@@ -305,9 +259,9 @@ def _walk_apart(
 
     def give(node: Node, ct: Any) -> None:
         if isinstance(node, Leaf):
-            found[node] = ct if node not in found else found[node] + ct
+            found[node] = ct if node not in found else added(found[node], ct)
         elif node in waiting:
-            waiting[node] = waiting[node] + ct
+            waiting[node] = added(waiting[node], ct)
         else:
             waiting[node] = ct
             heappush(heap, (-node.sequence, node))
@@ -326,51 +280,10 @@ def _walk_apart(
                 heappush(heap, (-record.parent.sequence, record.parent))
             _add_output(parts, record.index, ct)
         else:
-            for node, result in _pull(record, ct, rebuild=create_graph, careful=careful):
+            for node, result in pull(record, ct, rebuild=create_graph, careful=careful):
                 give(node, result)
         if release:
             free(record)
-
-
-def _pull(
-    record: Record, ct: Any, *, rebuild: bool, careful: bool = False
-) -> list[tuple[Node, Any]]:
-    """The cotangents any record gives to its parents."""
-    if isinstance(record, General):
-        return _pull_general(record, ct, rebuild=rebuild, careful=careful)
-    if isinstance(record, Constant):
-        return []
-    rules = record.op.flat_vjps
-    if careful and record.op.careful_flat is not None:
-        rules = record.op.careful_flat
-    inputs: list[Any]
-    parents: list[Node | None]
-    params: dict[str, Any] = {}
-    if isinstance(record, Binary):
-        inputs, parents = [record.x, record.y], [record.parent, record.parent2]
-    elif isinstance(record, Indexing):
-        inputs, parents, params = [record.x], [record.parent], {"index": record.index}
-    else:
-        assert isinstance(record, Unary)
-        inputs, parents, params = [record.x], [record.parent], record.params or {}
-    out = record.out
-    if rebuild:
-        inputs = [_rebuilt(value, parent) for value, parent in zip(inputs, parents, strict=True)]
-        out = _rebuilt(out, record)
-    given: Any = NotImplemented
-    if not rebuild and isinstance(record, LargeUnary | LargeBinary):
-        wanted = tuple(parent is not None for parent in parents)
-        given = pull_large(record.op, wanted, ct, out, inputs, params, careful=careful)
-    if given is NotImplemented:
-        given = [
-            None if parent is None else rule(ct, out, *inputs, **params)
-            for rule, parent in zip(rules, parents, strict=True)
-        ]
-    return [
-        (parent, result)
-        for parent, result in zip(parents, given, strict=True)
-        if parent is not None and result is not None
-    ]
 
 
 def _own(found: Cotangents, fresh: set[Node], roots: Roots) -> None:

@@ -120,6 +120,20 @@ class Capture:
         return False
 
 
+class Guard:
+    """An array from outside whose elements were read while a function was traced."""
+
+    __slots__ = ("_checksum", "array")
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self._checksum = _checksum(array)
+
+    def changed(self) -> bool:
+        """Whether it has other elements now."""
+        return self._checksum is not None and self._checksum != _checksum(self.array)
+
+
 class DrawCapture(Capture):
     """A random draw: key and offset of the words that it uses, others at each call."""
 

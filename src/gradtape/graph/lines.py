@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
+from types import FrameType
 
 # Frames of these are not the user's either.
 _LIBRARIES = frozenset({"numpy", "scipy", "optree", "functools", "contextlib"})
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
+def user_frame() -> FrameType | None:
+    """The frame of the user's code that is running; None if there is none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        library = frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES
+        ours = frame.f_code.co_filename.startswith((_PACKAGE, "<__array_function__"))
+        if not library and not ours:
+            break
+        frame = frame.f_back
+    return frame
+
+
 def user_line() -> str:
     """`file.py:12`, the line of the user's code that is running; "" if there is none."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        filename = frame.f_code.co_filename
-        library = frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES
-        ours = filename.startswith((_PACKAGE, "<__array_function__"))
-        if not library and not ours:
-            return f"{filename}:{frame.f_lineno}"
-        frame = frame.f_back  # type: ignore[assignment]
-    return ""
+    frame = user_frame()
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def warn_user(text: str, category: type[Warning]) -> None:
+    """Warn at the line of the user's code that is running."""
+    level, frame, user = 1, sys._getframe(), user_frame()
+    while frame is not None and frame is not user:
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    warnings.warn(text, category, stacklevel=level)

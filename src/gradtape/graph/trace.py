@@ -18,14 +18,14 @@ from gradtape import tree
 from gradtape.autodiff.arguments import run
 from gradtape.backends import is_raw
 from gradtape.core import scalar
-from gradtape.core.aval import Abstract, Aval, aval_of
+from gradtape.core.aval import Abstract, Aval, aval_of, is_numeric
 from gradtape.core.batching import batch_in_place
 from gradtape.core.call import explain, is_differentiable
 from gradtape.core.lowering import Composite, Pointwise
 from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import Op, Zero, infer_like, registry
 from gradtape.core.record import Level, Node as RecordNode
-from gradtape.core.state import Proceed, Scope, State, current, next_level
+from gradtape.core.state import Proceed, Scope, State, current, next_level, run_inside
 from gradtape.core.tensor import Tensor
 from gradtape.errors import (
     ConversionError,
@@ -34,7 +34,7 @@ from gradtape.errors import (
     UnsupportedError,
     WriteError,
 )
-from gradtape.graph.capture import Capture, DrawCapture
+from gradtape.graph.capture import Capture, DrawCapture, Guard
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Value
 from gradtape.graph.layout import layout
 from gradtape.graph.lines import user_line
@@ -79,7 +79,7 @@ class _Traced(Abstract):
 class TraceLevel(Level):
     """One trace in progress."""
 
-    __slots__ = ("_by_identity", "_turned", "captures", "nodes", "values")
+    __slots__ = ("_by_identity", "_turned", "captures", "guards", "nodes", "values")
 
     def __init__(self, label: str) -> None:
         super().__init__(next_level(), label)
@@ -88,6 +88,7 @@ class TraceLevel(Level):
         # an identity may come again: a capture knows whether it is still the same one.
         self.captures: list[Capture] = []
         self.values: list[Value] = []
+        self.guards: list[Guard] = []
         self._by_identity: dict[int, tuple[Capture, Value]] = {}
         self._turned: dict[int, tuple[Any, Operand]] = {}
 
@@ -177,7 +178,7 @@ class TraceLevel(Level):
         self.nodes.append(node)
         return self.symbol(node.outputs[0], **layout(op, args, params, aval))
 
-    def read(self, tensor: Any) -> None:
+    def read(self, tensor: Any, what: str) -> None:
         if not self.active:
             raise LeakedTensorError(
                 f"{self.label}: the value of a tensor ({aval_of(tensor)}) of a function that was "
@@ -270,23 +271,32 @@ class _Tracing(Scope):
         self._level = level
 
     def change(self, state: State, before: State | None = None) -> State:
-        return state.derive(self, modes=(self,))
+        return state.derive(modes=(self,))
 
     def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
-        """Lift tensors from outside before anything is done with them."""
+        """Lift arrays and tensors from outside before anything is done with them."""
         lifted = [self.adopt(arg) for arg in args]
         if op.effect is not None and not any(isinstance(arg, Tensor) for arg in args):
             return self._level.process(op, lifted, params)
         return proceed(op, tuple(lifted), params)
 
-    def adopt(self, tensor: Any) -> Any:
-        """A tensor from outside as an input of the trace; anything else as it is."""
-        if not isinstance(tensor, Tensor):
-            return tensor
-        record = tensor.fresh().record
-        if record is not None and record.segment.number >= self._level.number:
-            return tensor.fresh()
-        return self._level.symbol(self._level.capture(tensor))
+    def adopt(self, value: Any) -> Any:
+        """An array or tensor from outside as an input of the trace; anything else as it is.
+
+        Arrays, too: a derivative rule would compute with their elements while it is traced.
+        """
+        if isinstance(value, Tensor):
+            record = value.fresh().record
+            if record is not None and record.segment.number >= self._level.number:
+                return value.fresh()
+            return self._level.symbol(self._level.capture(value))
+        if isinstance(value, np.ndarray) and is_numeric(value.dtype):
+            return self._level.symbol(self._level.operand(value))
+        return value
+
+    def depend_on(self, array: Any) -> None:
+        """Trace anew once the elements of an array have changed: they decided on the graph."""
+        self._level.guards.append(Guard(array))
 
 
 class Trace:
@@ -296,14 +306,20 @@ class Trace:
         graph: The inputs are the arguments' leaves, then the captures.
         captures: The hidden inputs.
         structure: The containers of the results.
+        guards: Arrays whose elements decided on the graph: it holds as long as they stay the same.
     """
 
     def __init__(
-        self, graph: Graph, captures: Sequence[Capture], structure: tree.Structure
+        self,
+        graph: Graph,
+        captures: Sequence[Capture],
+        structure: tree.Structure,
+        guards: Sequence[Guard] = (),
     ) -> None:
         self.graph = graph
         self.captures = tuple(captures)
         self.structure = structure
+        self.guards = tuple(guards)
 
 
 def trace(function: Callable[..., Any], avals: Sequence[Aval], name: str = "function") -> Trace:
@@ -322,9 +338,10 @@ def trace(function: Callable[..., Any], avals: Sequence[Aval], name: str = "func
     level = TraceLevel("jit")
     inputs = [Value(aval) for aval in avals]
     try:
-        with _Tracing(level):
-            symbols = [level.symbol(value) for value in inputs]
-            leaves, structure = run(lambda *args: _Flat(function(*args)), symbols, {}).parts
+        symbols = [level.symbol(value) for value in inputs]
+        flat = run_inside(_Tracing(level), run, lambda *args: _Flat(function(*args)), symbols, {})
+        leaves, structure = flat.parts
+        del flat
         outputs = [_output(level, leaf) for leaf in leaves]
         del leaves
         _check_arguments(symbols, inputs, outputs)
@@ -337,7 +354,7 @@ def trace(function: Callable[..., Any], avals: Sequence[Aval], name: str = "func
         level.active = False
     _settle(level)
     graph = Graph(name, [*inputs, *level.values], level.nodes, outputs)
-    return Trace(graph, level.captures, structure)
+    return Trace(graph, level.captures, structure, level.guards)
 
 
 def _check_arguments(

@@ -12,6 +12,7 @@ from gradtape.core.advice import named
 from gradtape.core.entry import shown
 from gradtape.core.op import registry
 from gradtape.core.spellings import keyword_advice
+from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor, as_value, is_extended_float
 from gradtape.errors import AxisError, DTypeError, GradtapeError, ShapeError, UnsupportedError
 from gradtape.typing import Array, ArrayLike, Axis, Shape
@@ -171,4 +172,4 @@ def masked(
 
 def weak_or_array(value: ArrayLike) -> Any:
     """Lists as arrays; Python's numbers stay, as they do not decide the dtype."""
-    return value if isinstance(value, int | float) else as_array(value)
+    return value if isinstance(value, int | float) else adopted(as_array(value))

@@ -21,6 +21,7 @@ from gradtape.core.lowering import Composite, Elements, Reader, Scatter
 from gradtape.core.nested import View
 from gradtape.core.op import NotDifferentiable, Op
 from gradtape.core.scalar import Scalar
+from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import DTypeError, ShapeError, UnsupportedError
 from gradtape.ops import lowered
@@ -224,7 +225,7 @@ def setitem(x: ArrayLike, value: ArrayLike, /, index: Any) -> Array:
         return x  # the second half of x[index] += y, of which the first has written through a view
     x = as_array(x)
     shape = x.shape
-    value = _cast(value, x.dtype)
+    value = adopted(_cast(value, x.dtype))
     if _one_for_all(index, value, shape):
         return _where_true(index, value, x)
     basic, arrays, at = split_index(index, shape, "setitem")

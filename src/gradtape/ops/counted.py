@@ -9,6 +9,7 @@ import numpy as np
 from gradtape.core.aval import aval_of
 from gradtape.core.define import broadcast_sizes, public
 from gradtape.core.op import registry
+from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor, concrete
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array, as_dtype, as_integer, normalize_axis
@@ -153,7 +154,7 @@ def meshgrid(
     order = list(range(len(axes)))
     if indexing == "xy":
         order[:2] = order[:2][::-1]
-    flat = [reshape(as_array(axis), -1) for axis in axes]
+    flat = [reshape(adopted(as_array(axis)), -1) for axis in axes]
     full_shape = tuple(flat[i].shape[0] for i in order)
     results = []
     for place, axis in zip(order, flat, strict=True):

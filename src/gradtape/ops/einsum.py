@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.define import public
+from gradtape.core.state import adopted
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, as_integer, refuse
 from gradtape.ops.cast import astype
@@ -210,7 +211,7 @@ def einsum(
     refuse("einsum", unsupported)
     if not isinstance(subscripts, str):
         subscripts, operands = _from_lists((subscripts, *operands))
-    arrays = [as_array(operand) for operand in operands]
+    arrays = [adopted(as_array(operand)) for operand in operands]
     if dtype is not None:
         arrays = [astype(array, dtype, copy=False) for array in arrays]
     plan = _plan(subscripts, tuple(array.shape for array in arrays), _search(optimize))

@@ -19,6 +19,7 @@ from gradtape.core.call import call
 from gradtape.core.define import broadcast_sizes, functions, general, public
 from gradtape.core.lowering import Elements, Scatter
 from gradtape.core.op import Op
+from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import ArgumentError, IndexingError, ShapeError
 from gradtape.ops import lowered
@@ -240,7 +241,7 @@ def take(
         raise ArgumentError(f'take: came mode={mode!r}; needed "raise", "wrap" or "clip"')
     n = x.shape[axis]
     if mode != "raise" and n:
-        indices = astype(indices, np.intp, copy=False)
+        indices = astype(adopted(indices), np.intp, copy=False)
         indices = indices % n if mode == "wrap" else clip(indices, 0, n - 1)
     arrays: list[Any] = [None] * len(x.shape)
     arrays[axis] = indices

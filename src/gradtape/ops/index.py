@@ -25,7 +25,7 @@ from gradtape.core.nested import Handle, View, unshell
 from gradtape.core.op import Op
 from gradtape.core.record import Indexing
 from gradtape.core.scalar import Scalar
-from gradtape.core.state import STATE
+from gradtape.core.state import STATE, adopted, values_read
 from gradtape.core.tensor import Tensor, as_value, innermost
 from gradtape.errors import GradtapeError, IndexingError
 from gradtape.ops import lowered
@@ -274,7 +274,7 @@ def _check_bounds(item: int, axis: int, shape: tuple[int, ...], name: str) -> No
 def _places(array: Any, sizes: tuple[int, ...], name: str) -> list[Any]:
     """An index array as integer arrays, one for each axis; a mask is where it is true."""
     if array.dtype != np.bool_:
-        return [array]
+        return [adopted(array)]
     # An axis of a mask may be empty, as in NumPy: then nothing is true.
     fits = len(array.shape) == len(sizes)
     if not fits or any(n not in (0, size) for n, size in zip(array.shape, sizes, strict=True)):
@@ -282,6 +282,7 @@ def _places(array: Any, sizes: tuple[int, ...], name: str) -> list[Any]:
             f"{name}: came a mask of shape {array.shape} for axes of sizes {sizes}; needed the "
             "same shape"
         )
+    values_read(array)
     return list(np.nonzero(np.atleast_1d(array)))
 
 

@@ -7,13 +7,13 @@ stays differentiable and leaves what a record or another tensor holds as it was.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gradtape.core.define import functions
+from gradtape.core.ownership import is_alone
 from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor
 from gradtape.errors import DTypeError, ShapeError
@@ -38,10 +38,6 @@ INTO: dict[str, tuple[str, np.ufunc]] = {
     "cos_into": ("cos", np.cos),
     "tanh_into": ("tanh", np.tanh),
 }
-
-# Who refers to the array of a tensor that nobody shares, while it is being counted: the tensor, two
-# variables and the argument of the counting function.
-_ALONE = 4
 
 
 def method(name: str) -> Callable[..., Any]:
@@ -78,8 +74,10 @@ def _write(ufunc: np.ufunc, operands: list[Any], out: Tensor) -> bool:
     """Compute into the memory of a tensor, if that is nobody else's and nothing is recorded."""
     if type(out) is not Tensor or not STATE.get().plain:
         return False
+    if type(out.value) is not np.ndarray or not is_alone(out):
+        return False
     target = out.value
-    if type(target) is not np.ndarray or not _is_free(target):
+    if target.base is not None or not target.flags.writeable:
         return False
     arrays = []
     for operand in operands:
@@ -96,10 +94,6 @@ def _write(ufunc: np.ufunc, operands: list[Any], out: Tensor) -> bool:
         return False
     ufunc(*arrays, out=target, casting="same_kind")
     return True
-
-
-def _is_free(array: np.ndarray) -> bool:
-    return sys.getrefcount(array) <= _ALONE and array.base is None and array.flags.writeable
 
 
 def _result_shape(ufunc: np.ufunc, arrays: list[Any]) -> tuple[int, ...] | None:

@@ -150,10 +150,7 @@ def _part(name: str, doc: str) -> Callable[[Tensor], Any]:
     functions = registry.functions
 
     def part(self: Tensor) -> Any:
-        def again() -> Any:
-            return functions[name](self)
-
-        return Alias(self, again, again().fresh())
+        return Alias(self, functions[name], functions[name](self).fresh())
 
     part.__doc__ = doc
     return part

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.entry import raise_explained
+from gradtape.core.entry import call_adopted, raise_explained
 from gradtape.core.op import registry
+from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor, concrete
 from gradtape.errors import ConversionError, UnsupportedError
 from gradtape.ops.adapt import Adapter, qualified_name
@@ -133,6 +134,8 @@ def _array_function(
             )
         adapter = _adapters[function] = Adapter(function, replacement)
     try:
+        if STATE.get().modes:
+            return call_adopted(lambda *args, **kwargs: adapter(args, kwargs), args, kwargs)
         if not kwargs and len(args) <= adapter.positions:
             return adapter.function(*args)
         return adapter(args, kwargs)

@@ -34,7 +34,11 @@ def ceil(x: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.trunc, PIECEWISE_CONSTANT, replaces=(np.fix,), lower=scalar.trunc)
+# NumPy 2.5 deprecates `fix`, and will not have it for ever.
+_FIX = (np.fix,) if hasattr(np, "fix") else ()
+
+
+@elementwise(np.trunc, PIECEWISE_CONSTANT, replaces=_FIX, lower=scalar.trunc)
 def trunc(x: ArrayLike, /) -> Array:
     """The elements without what stands behind the point.
 

@@ -1,13 +1,12 @@
 """`t[index] = value` in the memory of the tensor, where nobody else sees it: O(part), not O(whole).
 
 The record of an assignment keeps no values, so an array that only its tensor refers to can be
-written to. Whoever else holds it (a record that read it, a view, `detach()`, `numpy()`) holds a
-reference to it, which is counted; then, as always, the tensor gets a new array.
+written to. Where somebody else holds it (a record that read it, a view, `detach()`, `numpy()`), the
+tensor gets a new array, as always.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from gradtape.core.aval import Aval
 from gradtape.core.call import recording_segment
 from gradtape.core.define import public
 from gradtape.core.op import Op
+from gradtape.core.ownership import is_alone
 from gradtape.core.record import LEAVES, Assigning, Node
 from gradtape.core.state import CONTEXT_LEVEL, STATE
 from gradtape.core.tensor import Tensor
@@ -24,9 +24,6 @@ from gradtape.ops.index import basic_index, part_shape
 
 ndarray = np.ndarray
 
-# Who refers to the array of a tensor that nobody shares, while it is being counted: the tensor, a
-# variable and the argument of the counting function.
-_ALONE = 3
 _OP: Op = assign.op  # type: ignore[attr-defined]
 
 
@@ -46,9 +43,9 @@ def write_item(tensor: Tensor, value: Any, index: Any) -> bool:
     >>> gt.ops.write.write_item(t, 2.0, 1), t
     (True, tensor([0., 2., 0.]))
     """
-    target = tensor.value
-    if type(target) is not ndarray or sys.getrefcount(target) > _ALONE:
+    if type(tensor.value) is not ndarray or not is_alone(tensor):
         return False
+    target = tensor.value
     items = basic_index(index)
     if items is None or target.base is not None or not target.flags.writeable:
         return False
@@ -80,6 +77,7 @@ def write_item(tensor: Tensor, value: Any, index: Any) -> bool:
         inputs = whole, value if number else Aval(shape, target.dtype)
         parents = tensor.record, parent2
         tensor.record = Assigning(_OP, segment, parents, inputs, whole, {"index": items}, None)
+        tensor._off = None
     return True
 
 

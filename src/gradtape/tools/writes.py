@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.op import Op
-from gradtape.core.state import Proceed, Scope, State
+from gradtape.core.state import Entry, Proceed, Scope, State
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import TapeError
 
@@ -35,8 +35,11 @@ class detect_writes(Scope):  # noqa: N801 - used like a function, as no_grad is
     def __init__(self) -> None:
         self._seen: list[tuple[str, Any, int]] = []
 
+    def again(self) -> detect_writes:
+        return type(self)()
+
     def change(self, state: State, before: State | None = None) -> State:
-        return state.derive(self, modes=(self, *state.modes))
+        return state.derive(modes=(self, *state.modes))
 
     def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
         """Run an op and remember what its operands were."""
@@ -48,10 +51,9 @@ class detect_writes(Scope):  # noqa: N801 - used like a function, as no_grad is
                 self._seen.append((label, array, _checksum(array)))
         return out
 
-    def __exit__(self, *error: object) -> None:
-        super().__exit__(*error)
+    def left(self, entry: Entry, *error: object) -> None:
         seen, self._seen = self._seen, []
-        if error[0] is not None:
+        if not error or error[0] is not None:
             return
         for label, array, checksum in seen:
             if _checksum(array) != checksum:

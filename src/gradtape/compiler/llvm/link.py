@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import itertools
 import os
@@ -12,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
-from gradtape.errors import UnsupportedError
+from gradtape import config
+from gradtape.errors import ArgumentError, UnsupportedError
 
 # What the IR we write needs: vectors are explicit and loops are as they should be, so the passes
 # that vectorise and unroll would cost most of the compile time for no gain. What is computed twice
@@ -52,19 +52,27 @@ def llvm() -> ModuleType:
     return binding  # type: ignore[no-any-return]
 
 
+# The levels of x86-64, by which code can be made for older CPUs than the one at hand, and what has
+# come with each that matters for the code we write.
+_V2 = {"sse3", "ssse3", "sse4.1", "sse4.2", "popcnt"}
+_V3 = _V2 | {"avx", "avx2", "bmi", "bmi2", "fma", "f16c", "lzcnt", "movbe"}
+_V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+LEVELS: dict[str, set[str]] = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
+
+
 class Target:
     """A CPU to generate code for.
 
     Attributes:
         cpu: LLVM's name of it.
-        features: LLVM's list of what it has (`+avx2,-avx512f,…`).
+        features: LLVM's list of what it has (`+avx2,-avx512f,…`) besides what the name says.
         vector_bytes: The width of its vector registers.
     """
 
     def __init__(self, cpu: str, features: str) -> None:
         self.cpu = cpu
         self.features = features
-        has = {feature[1:] for feature in features.split(",") if feature.startswith("+")}
+        has = _named(features) | LEVELS.get(cpu, set())
         self.vector_bytes = 64 if "avx512f" in has else 32 if "avx2" in has else 16
         self._machine: Any = None
         self._passes: tuple[Any, Any] | None = None
@@ -103,10 +111,29 @@ class Target:
         return self._passes
 
 
+def _named(features: str) -> set[str]:
+    """What a CPU has, out of LLVM's list of what it has and has not."""
+    return {feature[1:] for feature in features.split(",") if feature.startswith("+")}
+
+
 @functools.cache
 def host() -> Target:
-    """The CPU at hand."""
-    return Target(llvm().get_host_cpu_name(), llvm().get_host_cpu_features().flatten())
+    """The CPU that code is made for: the one at hand, or an older one that the user named.
+
+    Raises:
+        ArgumentError: The CPU at hand does not have what that one has, or there is none such.
+    """
+    features = llvm().get_host_cpu_features().flatten()
+    level = config.cpu_level()
+    if level is None:
+        return Target(llvm().get_host_cpu_name(), features)
+    here = [name for name, needed in LEVELS.items() if needed <= _named(features)]
+    if level not in here:
+        raise ArgumentError(
+            f"GRADTAPE_CPU: got {level!r}; expected one of {', '.join(here) or 'none'}, which the "
+            "CPU at hand has; leave it out to use all of that CPU"
+        )
+    return Target(level, "")
 
 
 def compile_module(text: str, target: Target | None = None) -> bytes:
@@ -147,27 +174,17 @@ class Library:
         code: An object file.
         imports: Addresses of what it refers to, besides what the process exports.
         exports: The functions to be called from outside.
-        end: One of them, without arguments, that is called before the code is unloaded.
     """
 
-    def __init__(
-        self,
-        code: bytes,
-        imports: Mapping[str, int],
-        exports: Iterable[str],
-        end: str | None = None,
-    ) -> None:
-        exports = (*exports, *(() if end is None else (end,)))
+    def __init__(self, code: bytes, imports: Mapping[str, int], exports: Iterable[str]) -> None:
+        exports = tuple(exports)
         with _lock:
             self._tracker = _linked(code, imports, exports)
         self._addresses: dict[str, int] = {name: self._tracker[name] for name in exports}
-        self._end = None if end is None else ctypes.CFUNCTYPE(None)(self._addresses[end])
 
     def __del__(self) -> None:
-        if sys.is_finalizing() or "_end" not in self.__dict__:
+        if sys.is_finalizing() or "_tracker" not in self.__dict__:
             return  # the process ends, or the code was never linked
-        if self._end is not None:
-            self._end()
         with _lock:
             del self._tracker
 

@@ -15,7 +15,7 @@ import threading
 
 from gradtape.compiler.llvm.builder import Module
 from gradtape.compiler.llvm.link import Library, Target, host
-from gradtape.compiler.runtime import cache, pool
+from gradtape.compiler.runtime import blocks, cache, pool
 from gradtape.compiler.runtime.product import Product, define
 from gradtape.compiler.runtime.tile import Block
 from gradtape.errors import ArgumentError, UnsupportedError
@@ -210,13 +210,15 @@ def _thread_functions() -> dict[str, int]:
 
 
 def imports(text: str) -> dict[str, int]:
-    """Of the thread pool and BLAS, the symbols that the text of a module refers to.
+    """Of the thread pool, kept memory and BLAS, the symbols that a module's text refers to.
 
     SciPy is loaded only if the module needs its BLAS.
     """
     needed: dict[str, int] = {}
     if "@gt_parallel" in text:
         needed |= pool.imports()
+    if "@gt_take" in text:
+        needed |= blocks.imports()
     if any(f"@{name}(" in text for name in (*_ROUTINES, "gt_blas_enter")):
         needed |= _blas.ready()
     return needed

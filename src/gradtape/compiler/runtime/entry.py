@@ -13,8 +13,8 @@ needs for that, are in a tuple that is the `self` of the callable, which keeps t
 from __future__ import annotations
 
 import ctypes
-import functools
 import itertools
+import math
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradtape.compiler.llvm.link import Library
+from gradtape.compiler.runtime import blocks, room
 from gradtape.compiler.runtime.containers import (
     ArrayLeaf,
     DictSpec,
@@ -40,7 +41,7 @@ from gradtape.compiler.runtime.containers import (
 )
 from gradtape.compiler.runtime.entry_ir import NAME, entry_library
 from gradtape.compiler.runtime.entry_program import FIXED, MOST_WORDS, UNSETTLED_STATUS, Program
-from gradtape.compiler.runtime.layout import Layout, native_layout
+from gradtape.compiler.runtime.layout import Layout, address_of, native_layout, new_function
 from gradtape.errors import ArgumentError, GradtapeError
 
 __all__ = [
@@ -73,6 +74,7 @@ def make_callable(
     release_gil: bool = False,
     name: str | None = None,
     native: bool = True,
+    scratch: int = 0,
 ) -> Callable[..., Any]:
     """Make a compiled function callable from Python.
 
@@ -92,7 +94,9 @@ def make_callable(
         release_gil: Let other Python threads run during `run`.
         name: As what the callable shows itself; `run` if None.
         native: False to check arguments in Python, as is done anyway where the objects of the
-            interpreter are not laid out as expected.
+            interpreter are not laid out as expected, and for so much memory that the system is
+            asked for it first.
+        scratch: Bytes that `run` takes besides the results, and keeps.
 
     Returns:
         A function of positional arguments. Without `otherwise` it returns `NotImplemented` for
@@ -130,7 +134,8 @@ def make_callable(
             "on_error had to raise an error and returned"
         )
 
-    layout = native_layout() if native else None
+    needed = sum(math.prod(shape) * dtype.itemsize for dtype, shape in checked)
+    layout = native_layout() if native and not room.is_noticed(needed + scratch) else None
     if layout is not None:
         program = Program(layout, args, result, checked, release_gil, bound)
         if program.frame <= MOST_WORDS:
@@ -139,7 +144,7 @@ def make_callable(
     call = (ctypes.CFUNCTYPE if release_gil else ctypes.PYFUNCTYPE)(
         ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p
     )
-    specs = (tuple(args), result, checked)
+    specs = (tuple(args), result, checked, needed, scratch)
     return _PythonEntry(title, call(address), library, fail, otherwise, tuple(bound), *specs)
 
 
@@ -153,24 +158,12 @@ def _native_callable(
 ) -> Callable[..., Any]:
     entry = entry_library(layout)
     how = _METH_FASTCALL | _METH_KEYWORDS
-    method = struct.pack("PPiP", _address_of(title), entry.address(NAME), how, 0)
+    method = struct.pack("PPiP", address_of(title), entry.address(NAME), how, 0)
     # Bytes and tuples: the garbage collector never empties them, so the definition is there until
     # the callable, which reads it last, is gone.
     alive = (title, method, library, entry)
     owned = (alive, program.pack(address), *functions, *FIXED, *program.constants)
-    return _new_function()(_address_of(method), owned, None)  # type: ignore[no-any-return]
-
-
-@functools.cache
-def _new_function() -> Any:
-    prototype = ctypes.PYFUNCTYPE(
-        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
-    )
-    return prototype(("PyCFunction_NewEx", ctypes.pythonapi))
-
-
-def _address_of(data: bytes) -> int:
-    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+    return new_function()(address_of(method), owned, None)  # type: ignore[no-any-return]
 
 
 class _PythonEntry:
@@ -187,6 +180,8 @@ class _PythonEntry:
         args: tuple[Spec, ...],
         result: Spec,
         results: list[Result],
+        needed: int,
+        scratch: int,
     ) -> None:
         self.__name__ = title
         self._run = run
@@ -197,6 +192,8 @@ class _PythonEntry:
         self._args = args
         self._result = result
         self._results = results
+        self._needed = needed + scratch
+        self._of_results = needed
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         inputs: list[NDArray[Any]] = []
@@ -206,12 +203,15 @@ class _PythonEntry:
             if self._otherwise is None:
                 return NotImplemented
             return self._otherwise(*args, **kwargs)
-        results = [np.empty(shape, dtype) for dtype, shape in self._results]
+        room.require(self._needed, "results and intermediate values")
+        results = [blocks.empty(shape, dtype) for dtype, shape in self._results]
         status = self._run(_addresses(inputs), _addresses(results))
         if status == UNSETTLED_STATUS:
             return NotImplemented if self._otherwise is None else self._otherwise(*args, **kwargs)
         if status:
             self._fail(status)
+        # What it took besides is there from now on, and no longer among what is free.
+        self._needed = self._of_results
         return pack(self._result, [x if x.ndim else x[()] for x in results])
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from gradtape.compiler.llvm.builder import I64, PTR, Module, Value
 from gradtape.compiler.llvm.link import Library
+from gradtape.compiler.runtime import blocks
 from gradtape.compiler.runtime.cache import compiled
 from gradtape.compiler.runtime.entry_check_ir import I32, NULL, CheckWriter
 from gradtape.compiler.runtime.entry_program import (
@@ -43,7 +44,8 @@ _ARGS, _NARGS, _KWNAMES = Value(PTR, "%args"), Value(I64, "%nargs"), Value(PTR, 
 def entry_library(layout: Layout) -> Library:
     """The native entry point, made once per process."""
     text, called = entry_text(layout)
-    return Library(compiled(text), {name: c_functions()[name] for name in called}, [NAME])
+    functions = {**c_functions(), "gt_new_array": blocks.new_array_address()}
+    return Library(compiled(text), {name: functions[name] for name in called}, [NAME])
 
 
 def entry_text(layout: Layout) -> tuple[str, list[str]]:
@@ -131,18 +133,25 @@ class EntryWriter(CheckWriter):
         # The function below takes over a reference to the descr.
         self.do("Py_IncRef", descr)
         shapes = self.element(self.program, self.header(Header.SHAPES_AT), "i64")
-        array = self.c(
-            "PyArray_NewFromDescr",
-            PTR,
+        what = (
             self.fixed(np.ndarray),
             descr,
             self.convert("trunc", self.word(record, 2), "i32"),
             self.element(shapes, self.word(record, 3), "i64"),
-            NULL,  # strides
-            NULL,  # data
-            self.const(I32, 0),  # flags: in C order
-            NULL,
         )
+        # No strides, no data; in C order, for nobody.
+        rest = (NULL, NULL, self.const(I32, 0), NULL)
+        handler = self.word(record, 4)
+        plain, pooled, made = map(self.new_block, ("plain", "pooled", "made"))
+        self.branch_if(self.icmp("eq", handler, self.const(I64, 0)), plain, pooled)
+        self.start(plain)
+        first = self.c("PyArray_NewFromDescr", PTR, *what, *rest)
+        self.branch(made)
+        self.start(pooled)
+        second = self.c("gt_new_array", PTR, self.item(handler), *what)
+        self.branch(made)
+        self.start(made)
+        array = self.phi(PTR, (first, plain), (second, pooled))
         self._require_made(array)
         self.store(array, self._result(Header.OBJECTS, record))
         self.store(self.field(array, self.layout.array_data), self._result(Header.OUTPUTS, record))

@@ -13,12 +13,14 @@ and scalars, the objects of the results. Objects the program knows are places in
 from __future__ import annotations
 
 import enum
+import math
 import struct
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from gradtape.compiler.runtime import blocks
 from gradtape.compiler.runtime.containers import (
     COMPARED_BY_VALUE,
     ArrayLeaf,
@@ -111,8 +113,9 @@ class Into(enum.IntEnum):
     DICT = 3
 
 
-# Words of a record of each table. Arrays: result, descr, ndim, shape. Scalars: result, descr, room.
-CHECK_WORDS, ARRAY_WORDS, SCALAR_WORDS, BUILD_WORDS = 8, 4, 3, 6
+# Words of a record of each table. Arrays: result, descr, ndim, shape, NumPy's handler of memory to
+# use, or 0 for the one there is. Scalars: result, descr, room.
+CHECK_WORDS, ARRAY_WORDS, SCALAR_WORDS, BUILD_WORDS = 8, 5, 3, 6
 
 # `self` of a callable: what must stay alive, the program, on_error, what to call for arguments that
 # do not fit (or NotImplemented), these objects, the constants.
@@ -166,7 +169,7 @@ class Program:
         for place, spec in enumerate(args):
             self._check(spec, first + place, in_reach=False)
         for number, (dtype, shape) in enumerate(results):
-            self._allocate(number, self._constant(np.dtype(dtype.type)), shape)
+            self._allocate(number, np.dtype(dtype.type), shape)
         self._build(result, [Into.ROOT, self._header[Header.ROOT], 0])
 
     def pack(self, run: int) -> bytes:
@@ -275,9 +278,12 @@ class Program:
         for place, item in zip(places, spec.items, strict=True):
             self._check(item, items + place, in_reach)
 
-    def _allocate(self, number: int, descr: int, shape: tuple[int, ...]) -> None:
+    def _allocate(self, number: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        descr = self._constant(dtype)
         if shape:
-            self._arrays += [number, descr, *self._shape(shape)]
+            handler = blocks.for_array(math.prod(shape) * dtype.itemsize)
+            place = 0 if handler is None else self._constant(handler)
+            self._arrays += [number, descr, *self._shape(shape), place]
         else:
             self._scalars += [number, descr, self._room(2)]
 

@@ -3,8 +3,8 @@
 Compiled code reads types, shapes and data pointers straight out of the objects. The offsets follow
 from the C structures, whose order has not changed for many releases; that they hold in this very
 process is checked once against what Python says about a few objects. Where they do not hold
-(another interpreter, a build without the interpreter lock, an unknown NumPy), `native_layout` gives
-None and callers take the way through Python.
+(another interpreter, a build without the interpreter lock, an unknown NumPy), and where it is
+switched off, `native_layout` gives None and callers take the way through Python.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from typing import Any
 import numpy as np
 from numpy._core import multiarray as _multiarray
 
+from gradtape import config
+
 C_CONTIGUOUS, ALIGNED = 0x0001, 0x0100
 # How an array in the other byte order is marked.
 SWAPPED = ord(">" if sys.byteorder == "little" else "<")
 
 # NumPy 2 publishes its functions as a table, whose places stay the same within this version.
 _NUMPY_ABI = 0x02000000
-_NUMPY_TABLE = {"PyArray_Scalar": 60, "PyArray_NewFromDescr": 94}
+_NUMPY_TABLE = {"PyArray_Scalar": 60, "PyArray_NewFromDescr": 94, "PyDataMem_SetHandler": 304}
 _ABI_VERSION, _ARRAY_TYPE = 0, 2
 
 _PYTHON_FUNCTIONS = (
@@ -36,7 +38,9 @@ _PYTHON_FUNCTIONS = (
     "PyDict_Next",
     "PyDict_SetItem",
     "PyErr_Clear",
+    "PyErr_Fetch",
     "PyErr_Occurred",
+    "PyErr_Restore",
     "PyEval_RestoreThread",
     "PyEval_SaveThread",
     "PyList_New",
@@ -102,6 +106,8 @@ def expected_layout() -> Layout:
 @functools.cache
 def native_layout() -> Layout | None:
     """The offsets in this process; None where compiled code must not look into objects."""
+    if not config.uses("entry"):
+        return None
     if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
         return None
     if ctypes.sizeof(ctypes.c_void_p) != 8 or not _numpy_table_is_known():
@@ -114,11 +120,25 @@ def native_layout() -> Layout | None:
 def c_functions() -> dict[str, int]:
     """Addresses of the C functions that the native entry calls; only where there is a layout."""
     python = {
-        name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+        name: ctypes.cast(getattr(ctypes.pythonapi, name, None), ctypes.c_void_p).value or 0
         for name in _PYTHON_FUNCTIONS
     }
     table = _numpy_table()
     return python | {name: table[place] for name, place in _NUMPY_TABLE.items()}
+
+
+@functools.cache
+def new_function() -> Any:
+    """Python's function that makes a function object of a definition, `self` and None."""
+    prototype = ctypes.PYFUNCTYPE(
+        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+    )
+    return prototype(("PyCFunction_NewEx", ctypes.pythonapi))
+
+
+def address_of(data: bytes) -> int:
+    """Where bytes are, for as long as there is the object."""
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
 def _numpy_table() -> Any:
@@ -129,6 +149,8 @@ def _numpy_table() -> Any:
 
 
 def _numpy_table_is_known() -> bool:
+    if not hasattr(_multiarray, "_ARRAY_API"):
+        return False
     table = _numpy_table()
     version = ctypes.PYFUNCTYPE(ctypes.c_uint)(table[_ABI_VERSION])()
     return bool(version == _NUMPY_ABI and table[_ARRAY_TYPE] == id(np.ndarray))
@@ -210,6 +232,8 @@ def _scalars(layout: Layout) -> Iterator[tuple[str, bool]]:
 
 def _functions() -> Iterator[tuple[str, bool]]:
     functions, descr, dims = c_functions(), np.dtype(np.float64), (ctypes.c_ssize_t * 2)(3, 5)
+    for name, address in functions.items():
+        yield name, address != 0
     object_, pointer, integer = ctypes.py_object, ctypes.c_void_p, ctypes.c_int
     new = ctypes.PYFUNCTYPE(
         object_, object_, object_, integer, pointer, pointer, pointer, integer, pointer

@@ -7,7 +7,8 @@ follow each other closely, turn out to be long enough for that; `gt_parallel_lon
 known to take long, wakes them at once. `pool_ir` says how. Callers from several Python threads,
 calls from inside a body and child processes after a fork are all fine; a body that forks is not.
 
-Where the system has no futexes (anything but 64-bit Linux), every job runs in its caller's thread.
+Where the system has no futexes (anything but 64-bit Linux), and where the pool is switched off,
+every job runs in its caller's thread.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import operator
 import os
 import threading
 
+from gradtape import config
 from gradtape.compiler.llvm.link import Library
 from gradtape.compiler.runtime import cache, pool_ir
 from gradtape.errors import ArgumentError
@@ -35,7 +37,7 @@ class _Pool:
         """The native code; no thread is started by this."""
         with self.lock:
             if self.library is None:
-                code = cache.compiled(pool_ir.text())
+                code = cache.compiled(pool_ir.text(threads=config.uses("pool")))
                 library = Library(code, {}, pool_ir.EXPORTS)
                 _set_threads(library, self.wanted())
                 self.library = library
@@ -43,6 +45,8 @@ class _Pool:
 
     def wanted(self) -> int:
         """How many threads to use, the caller's among them."""
+        if not config.uses("pool"):
+            return 1
         if not self.threads:
             self.threads = min(_usable_cpus(), pool_ir.MAX_THREADS)
         return self.threads
@@ -98,7 +102,7 @@ def set_num_threads(threads: int) -> None:
     """Set how many threads compiled functions use.
 
     It may be changed at any time; jobs that are running keep the threads they have. Results do not
-    depend on it, bit for bit.
+    depend on it, bit for bit. With `GRADTAPE_WITHOUT=pool` in the environment nothing is changed.
 
     Args:
         threads: How many, the calling one included; 1 means that no other is used.
@@ -130,7 +134,8 @@ def get_num_threads() -> int:
     """How many threads compiled functions use, the calling one included.
 
     Returns:
-        What `set_num_threads` set last; before that, the number of CPUs this process may use.
+        What `set_num_threads` set last; before that, the number of CPUs this process may use. It is
+        1 if the threads are switched off by `GRADTAPE_WITHOUT=pool`.
 
     Example:
         >>> from gradtape.compiler.runtime.pool import get_num_threads

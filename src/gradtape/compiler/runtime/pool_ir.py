@@ -37,10 +37,14 @@ WAKE_NANOSECONDS = 20_000  # until a woken worker has made up for what waking it
 EXPORTS = ("gt_parallel", "gt_parallel_long", "gt_pool_threads", "gt_pool_reset")
 
 
-def text() -> str:
-    """The module for the system at hand; without futexes, one that runs every job serially."""
+def text(*, threads: bool = True) -> str:
+    """The module for the system at hand; without futexes, one that runs every job serially.
+
+    Args:
+        threads: False for the one that runs every job serially in any case.
+    """
     machine = platform.machine()
-    if sys.platform != "linux" or sys.maxsize < 2**32 or machine not in _FUTEX:
+    if not threads or sys.platform != "linux" or sys.maxsize < 2**32 or machine not in _FUTEX:
         return _SERIAL + _NO_THREADS
     declaration, pause = _PAUSE.get(machine, ("", ""))
     settings = {

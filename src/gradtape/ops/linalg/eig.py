@@ -13,6 +13,7 @@ from gradtape.core.define import general, public
 from gradtape.ops.cast import conj, imag, stop_gradient
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.diagonal import diagonal
+from gradtape.ops.exponential import sqrt
 from gradtape.ops.linalg.checks import once, require, verified
 from gradtape.ops.linalg.common import adjoint, square, without_effect
 from gradtape.ops.linalg.gauge import (
@@ -31,7 +32,8 @@ from gradtape.ops.linalg.solve import inv, solve_stack
 from gradtape.ops.linalg.stacks import failed, matrices
 from gradtape.ops.norm import inexact, vector_norm
 from gradtape.ops.reduce import sum as sum_of
-from gradtape.ops.select import where
+from gradtape.ops.select import divide_or_zero, where
+from gradtape.ops.shape import squeeze
 from gradtape.typing import Array, ArrayLike
 
 _REMEDY = "use eigh for Hermitian matrices, or functions of the matrix such as expm and trace"
@@ -59,11 +61,46 @@ def complex_of(dtype: Any) -> np.dtype[Any]:
     return np.result_type(np.linalg.eigvals(np.ones((1, 1), dtype)).dtype, np.complex64)
 
 
-def equal_pairs(w: Any) -> Any:
-    """For each pair of complex values, whether they differ by rounding only."""
+def equal_pairs(w: Any, uncertain: Any = 1.0) -> Any:
+    """For each pair of complex values, whether they differ by rounding only.
+
+    Args:
+        w: The values.
+        uncertain: How much each may have moved for one unit of rounding of the largest one.
+    """
     w = stop_gradient(w)
-    bound = negligible(abs(w), w.shape[-1])[..., None]
-    return abs(w[..., :, None] - w[..., None, :]) <= bound
+    bound = negligible(abs(w), w.shape[-1]) * uncertain
+    gaps = abs(w[..., :, None] - w[..., None, :])
+    return (gaps <= bound[..., :, None]) | (gaps <= bound[..., None, :])
+
+
+def uncertainty(w: Any, dual: Any, x: Any) -> Any:
+    """How much eigenvalues move if the matrix changes by one unit of their largest one.
+
+    A change E of the matrix moves an eigenvalue by y·E·v, with v its eigenvector of length 1 and y
+    its row of the dual basis. What is rounding for the matrix, next to its own size, is therefore
+    much more for eigenvalues of which y is long.
+
+    Args:
+        w: The eigenvalues.
+        dual: The dual basis, V⁻¹.
+        x: The matrix.
+    """
+    columns = _length(x, -2)
+    size = where(columns > abs(stop_gradient(w)), columns, abs(stop_gradient(w)))
+    return divide_or_zero(largest(size, -1), largest(w, -1)) * _length(dual, -1)
+
+
+def _length(x: Any, axis: int) -> Any:
+    """Of vectors along an axis, without history; no larger than the numbers can be."""
+    unit = largest(x, axis)
+    return squeeze(unit, axis) * sqrt(sum_of(abs(divide_or_zero(stop_gradient(x), unit)) ** 2, axis))
+
+
+def _spread(w: Any, same: Any) -> Any:
+    """How far eigenvalues are from the mean of those that count as equal, next to the largest."""
+    w = stop_gradient(w)
+    return divide_or_zero(abs(w - shared(w, same)), largest(w, -1))
 
 
 # ---- the dual basis -----------------------------------------------------------------------------
@@ -106,29 +143,30 @@ def _eig_forward(xp: Any, x: Any) -> Any:
     return w.astype(dtype), v.astype(dtype)
 
 
-def _eig_vjp(ct: Any, out: Any, _x: Any) -> Any:
+def _eig_vjp(ct: Any, out: Any, x: Any) -> Any:
     (by_w, by_v), (w, v) = ct, out
-    same = equal_pairs(w)
+    dual = dual_basis(v)
+    same = equal_pairs(w, uncertainty(w, dual, x))
     inner = adjoint(v) @ by_v
     along = diagonal(inner, 0, -2, -1)[..., None, :]
     # Lengths are fixed: what would change them has no effect.
     across = by_v - v * along
     values = by_vectors(by_w, w)
-    weights = equal_weights(by_w, same, VALUES, w, inner)
-    # Where phases were fixed by the user's function, all there is may be rounding.
-    fixed = vanishes(imag(along), inner, by_v, values, floor=2.0)[..., 0, :]
+    weights = equal_weights(by_w, same, VALUES, w, inner, spread=_spread(w, same))
+    fixed = vanishes(imag(along), inner, by_v, values)[..., 0, :]
     weights = require(weights, fixed, PHASE)
     weights = require(
         weights, alone(same) | vanishes(largest(by_v, -2), by_v, values)[..., 0, :], BASIS
     )
     middle = where(same, 0.0, (adjoint(v) @ across) / conj(differences(w, same)))
-    return adjoint(dual_basis(v)) @ (middle + on_diagonal(weights)) @ adjoint(v)
+    return adjoint(dual) @ (middle + on_diagonal(weights)) @ adjoint(v)
 
 
-def _eig_jvp(tangents: Sequence[Any], out: Any, _x: Any) -> Any:
+def _eig_jvp(tangents: Sequence[Any], out: Any, x: Any) -> Any:
     w, v = out
-    same = equal_pairs(w)
-    moved = dual_basis(v) @ tangents[0] @ v
+    dual = dual_basis(v)
+    same = equal_pairs(w, uncertainty(w, dual, x))
+    moved = dual @ tangents[0] @ v
     mean, apart = shared(diagonal(moved, 0, -2, -1), same), alone(same)
     kept = unmoved(moved, mean, tangents[0], apart, BASIS)
     dw = mean + diagonal(kept, 0, -2, -1)
@@ -231,13 +269,17 @@ def _reduced(name: str, a: ArrayLike, b: ArrayLike | None) -> tuple[Any, Any]:
 
 def _eigvals_vjp(ct: Any, _out: Any, x: Any) -> Any:
     w, v = _eig(x)
-    weights = equal_weights(ct, equal_pairs(w), VALUES, w)
-    return adjoint(dual_basis(v)) @ (weights[..., :, None] * adjoint(v))
+    dual = dual_basis(v)
+    same = equal_pairs(w, uncertainty(w, dual, x))
+    weights = equal_weights(ct, same, VALUES, w, spread=_spread(w, same))
+    return adjoint(dual) @ (weights[..., :, None] * adjoint(v))
 
 
 def _eigvals_jvp(tangents: Sequence[Any], _out: Any, x: Any) -> Any:
     w, v = _eig(x)
     moved = dual_basis(v) @ tangents[0] @ v
+    # Those that are equal only because they are uncertain keep their own changes: nearby there is no
+    # basis of eigenvectors, and what they have in common is not all that symmetric functions see.
     same = equal_pairs(w)
     return once(shared(diagonal(moved, 0, -2, -1), same), alone(same), VALUES)
 

@@ -69,7 +69,7 @@ SPLIT = (
 
 def _eigh_forward(xp: Any, x: Any, lower: bool) -> Any:
     w, v = xp.linalg.eigh(x, UPLO="L" if lower else "U")
-    settle(w, [v], x.shape[-1])
+    settle(xp, w, [v], x.shape[-1])
     return w, v
 
 
@@ -241,7 +241,7 @@ def _reads_lower(name: str, uplo: str, lower: bool | None) -> bool:
 
 def _eigvalsh_forward(xp: Any, x: Any, lower: bool) -> Any:
     w = xp.linalg.eigvalsh(x, UPLO="L" if lower else "U")
-    settle(w, [], x.shape[-1])
+    settle(xp, w, [], x.shape[-1])
     return w
 
 

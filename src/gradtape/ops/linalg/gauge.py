@@ -5,8 +5,12 @@ complex vector has a free phase. A function of the decomposition has a derivativ
 not depend on that choice. Its cotangent tells: turning the basis must not change it. What turning
 does inside of a group of equal values is then left out, and is 0 divided by 0 otherwise.
 
-One basis can hide a dependence, if it happens to be a stationary point of it. Bases that come out
-along the axes, as for the identity, often are; these are turned into a general position.
+One basis can hide a dependence, if it happens to be a stationary point of it. Bases along the axes
+often are, as for the identity, and so are those at half a right angle to them, which rounding makes
+in LAPACK on one machine and not on another. So the basis of a repeated value is placed: turned into a
+general position, which depends on the space alone. What is refused is then a matter of the matrix,
+and the same on all machines. What cannot be seen is a dependence on the basis that is stationary in
+all of them, as that of the sum of vectors orthogonal to (1, 1, …, 1).
 
 Values that differ by rounding only are taken as equal, and made so: a function that treats equal
 values alike (as `max` shares its gradient) gives all of them the same weight.
@@ -14,7 +18,6 @@ values alike (as `max` shares its gradient) gives all of them the same weight.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -39,6 +42,8 @@ from gradtape.ops.select import divide_or_zero, where
 # LAPACK's own errors, and those of matrices that are products, stay below half of it. They do not
 # grow with matrices of more than some rows; the spacing of the values of such matrices gets less.
 ROUNDING, GROWS_UNTIL = 16, 64
+# How much faster than values the slopes of a function of them may change, both relative.
+CURVATURE = 16
 
 
 def resolution(dtype: Any) -> float:
@@ -49,6 +54,19 @@ def resolution(dtype: Any) -> float:
 def rounding(size: int, dtype: Any) -> float:
     """What is rounding in matrices of a size, relative to what is largest in them."""
     return ROUNDING * math.sqrt(min(size, GROWS_UNTIL)) * resolution(dtype)
+
+
+def tolerance(dtype: Any) -> float:
+    """Up to where what should be 0 counts as 0, relative to what it is part of.
+
+    Rounding leaves up to 5 units of it where a function of the vectors does not depend on the basis
+    and is well conditioned, and about 0.2 units times the condition number otherwise; sizes do not
+    matter. A function that depends on it goes unnoticed where its slope happens to be as small as
+    that: of bases in a general position, a share of about the tolerance. So it has to be small, but
+    well above rounding: 23 units in float32, and 1e-10 in float64, where there are digits to spare.
+    """
+    unit = resolution(dtype)
+    return max(16 * unit, unit**0.5 / 128)
 
 
 def largest(x: Any, axes: Any) -> Any:
@@ -81,7 +99,9 @@ def shared(values: Any, same: Any) -> Any:
     return sum_of(members, -1) / astype(sum_of(same, -1), values.dtype)
 
 
-def equal_weights(ct: Any, same: Any, message: str, values: Any, *others: Any) -> Any:
+def equal_weights(
+    ct: Any, same: Any, message: str, values: Any, *others: Any, spread: Any = 0.0
+) -> Any:
     """The cotangent of values, required to be the same for equal ones.
 
     So is its change in forward mode. In reverse mode it gives back what comes, to be seen by the
@@ -93,10 +113,13 @@ def equal_weights(ct: Any, same: Any, message: str, values: Any, *others: Any) -
         message: Of the error.
         values: These values.
         *others: Cotangents of vectors that go with them, next to which it may be negligible.
+        spread: How far values that count as equal differ all the same, relative to the largest one;
+            the cotangents of a smooth function then differ, too, up to CURVATURE times that.
     """
     mean, size = shared(ct, same), largest(values, -1)[..., None]
     wholes = [divide_or_zero(stop_gradient(other), size) for other in others]
-    fine = vanishes((ct - mean)[..., None, :], ct[..., None, :], *wholes)
+    excess = abs(stop_gradient(ct - mean)) - CURVATURE * spread * largest(ct, -1)
+    fine = vanishes(where(excess > 0, excess, 0.0)[..., None, :], ct[..., None, :], *wholes)
     return _steady(require(ct, fine[..., 0, :], message), same, message=message)
 
 
@@ -147,7 +170,7 @@ def by_vectors(ct: Any, values: Any) -> Any:
     return stop_gradient(ct)[..., None, :] * largest(values, -1)[..., None]
 
 
-def vanishes(part: Any, *wholes: Any, floor: float = 0.0) -> Any:
+def vanishes(part: Any, *wholes: Any) -> Any:
     """Whether elements of matrices are negligible next to the largest ones of other matrices.
 
     NaN counts as negligible: it says by itself that something is undefined. The size of cotangents
@@ -156,11 +179,9 @@ def vanishes(part: Any, *wholes: Any, floor: float = 0.0) -> Any:
     Args:
         part: What should be negligible.
         *wholes: What it is part of.
-        floor: So many roundings of numbers around 1 are negligible in any case.
     """
-    unit = resolution(part.dtype)
     bound = sum(largest(whole, MATRIX) for whole in wholes)
-    return (abs(stop_gradient(part)) > unit**0.5 * bound + floor * unit) ^ True
+    return (abs(stop_gradient(part)) > tolerance(part.dtype) * bound) ^ True
 
 
 def skew(x: Any) -> Any:
@@ -191,15 +212,16 @@ def outside(x: Any, basis: Any) -> Any:
 # ---- bases of LAPACK, on raw arrays -------------------------------------------------------------
 
 
-def settle(values: Any, bases: list[Any], size: int, *, zeros: bool = False) -> None:
+def settle(xp: Any, values: Any, bases: list[Any], size: int, *, zeros: bool = False) -> None:
     """Make equal values equal and turn the columns of bases that go with them, in place.
 
     Args:
+        xp: The namespace of the arrays.
         values: Sorted values, along the last axis.
         bases: Stacks of matrices whose columns go with the values; none if they are not wanted.
         size: Of the matrix.
         zeros: Whether values that count as 0 have no gradient: these stay as they came, as the
-            rank and the condition of a matrix are read off them.
+            rank and the condition of a matrix are read off them; and so do their vectors.
     """
     same = groups(values, size)
     if np.count_nonzero(same) == values.size:
@@ -207,9 +229,10 @@ def settle(values: Any, bases: list[Any], size: int, *, zeros: bool = False) -> 
     null = (values <= negligible(values, size)) & zeros
     for index in np.ndindex(values.shape[:-1]):
         for start, stop in runs(same[index]):
-            if not null[index][start:stop].all():
-                values[index][start:stop] = values[index][start:stop].mean()
-            turn([basis[index][:, start:stop] for basis in bases])
+            if null[index][start:stop].all():
+                continue
+            values[index][start:stop] = values[index][start:stop].mean()
+            place(xp, [basis[index][:, start:stop] for basis in bases])
 
 
 def runs(same: Any) -> list[tuple[int, int]]:
@@ -219,21 +242,41 @@ def runs(same: Any) -> list[tuple[int, int]]:
     return [(int(a), int(a + n)) for a, n in zip(starts, counts, strict=True) if n > 1]
 
 
-def turn(bases: list[Any], seed: int = 0) -> None:
-    """Turn bases of one space, all alike and in place, if one lies along the axes."""
+def place(xp: Any, bases: list[Any], seed: int = 0) -> None:
+    """Turn bases, all alike and in place, such that the first is in a position that its space says.
+
+    It is what Gram and Schmidt make of the projections of fixed columns, which have nothing special
+    about them. So the position is general, and does not hang on the basis that came: where values
+    are repeated, LAPACK's is made by rounding, and may be at half a right angle to the axes on one
+    machine and along them on the next.
+
+    Args:
+        xp: The namespace of the arrays.
+        bases: Orthonormal columns, as many in each.
+        seed: Different for spaces that have nothing to do with each other.
+    """
     if not bases or not bases[0].size or bases[0].shape[-1] == 1:
         return
-    tiny = 64 * resolution(bases[0].dtype)
-    if any(bool((abs(basis) < tiny).any()) for basis in bases):
-        for basis in bases:
-            basis[...] = basis @ general_rotation(basis.shape[-1], basis.dtype.char, seed)
+    turn = _towards(xp, bases[0], seed)
+    for basis in bases:
+        basis[...] = basis @ turn
 
 
-@functools.cache
-def general_rotation(size: int, dtype: str, seed: int) -> Any:
-    """A unitary matrix that has nothing special."""
-    rng = np.random.default_rng((seed, size))
-    x = rng.normal(size=(size, size))
-    if np.dtype(dtype).kind == "c":
-        x = x + 1j * rng.normal(size=(size, size))
-    return np.linalg.qr(x)[0].astype(dtype)
+def place_special(xp: Any, basis: Any, seed: int = 0) -> None:
+    """Place a basis if it came in a special position: with elements of 0, or of one size."""
+    if basis.shape[-1] > 1:
+        sizes = xp.sort(abs(basis).reshape(-1))
+        if min(sizes[0], xp.diff(sizes).min()) < 64 * resolution(basis.dtype):
+            place(xp, [basis], seed)
+
+
+def _towards(xp: Any, basis: Any, seed: int) -> Any:
+    """The unitary matrix that brings a basis into the position that its space says."""
+    rng = np.random.default_rng((seed, *basis.shape))
+    columns = rng.normal(size=basis.shape)
+    if basis.dtype.kind == "c":
+        columns = columns + 1j * rng.normal(size=basis.shape)
+    q, r = xp.linalg.qr(basis.conj().T @ xp.asarray(columns.astype(basis.dtype)))
+    # The phases of q are those of LAPACK; the basis must not depend on them.
+    diagonal = xp.diagonal(r)
+    return q * (diagonal / abs(diagonal))

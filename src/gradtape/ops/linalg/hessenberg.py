@@ -32,6 +32,9 @@ DECOUPLED = (
     "as it is not unique otherwise and has no derivative; use schur or eigvals"
 )
 
+# The angle by which rounding may turn the basis.
+FAR = 1 / 64
+
 # ---- how the basis turns, and the transpose of that ---------------------------------------------
 
 
@@ -101,12 +104,22 @@ def _forward(xp: Any, x: Any) -> Any:
 
 
 def _coupled(h: Any) -> Any:
-    """H, required to have no 0 on the subdiagonal; a last one may be 0 if it has no phase."""
+    """H, required to have no 0 on the subdiagonal; a last one may be 0 if it has no phase.
+
+    What is rounding in one element is divided by that and enters the next, so that where a 0 should
+    be there may be much more than rounding. How far a change of the matrix by rounding, in a
+    direction that has nothing special, would turn the basis tells: it must not be far.
+    """
     below = abs(stop_gradient(diagonal(h, -1, -2, -1)))
-    fine = below > rounding(h.shape[-1], h.dtype) * largest(h, MATRIX)[..., 0]
+    unit = rounding(h.shape[-1], h.dtype)
+    fine = below > unit * largest(h, MATRIX)[..., 0]
     if h.dtype.kind != "c":
         fine = fine[..., :-1]
-    return require(h, all_of(fine, -1, keepdims=True)[..., None], DECOUPLED)
+    size = stop_gradient(largest(h, MATRIX))
+    direction = np.random.default_rng(0).normal(size=h.shape[-2:]).astype(h.dtype)
+    turned = unit * largest(_turning(stop_gradient(h), size * direction), MATRIX)
+    fine = all_of(fine, -1, keepdims=True)[..., None] & ((turned > FAR) ^ True)
+    return require(h, fine, DECOUPLED)
 
 
 def _vjp(ct: Any, out: Any, _x: Any) -> Any:

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from gradtape import config
+
 # Smaller matrices OpenBLAS leaves to one thread: there SciPy's functions do, which start faster.
 _ONE_THREAD = 1 << 13
 _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
@@ -48,11 +50,11 @@ def scipy_linalg() -> Any:
 
 
 def numpy_routine(name: str, dtype: Any) -> Callable[..., Any] | None:
-    """A routine of LAPACK in NumPy's library; None if it is not to be found there."""
+    """A routine of LAPACK in NumPy's library; None if it is not found there, or switched off."""
     wrapper = _WRAPPERS.get(name)
     dtype = np.dtype(dtype).newbyteorder("=")  # into which what comes is copied
     letter = _LETTERS.get(dtype.name)
-    library = _library()
+    library = _library() if config.uses("lapack") else None
     if wrapper is None or letter is None or library is None:
         return None
     routine = getattr(library, f"scipy_{letter}{name}_64_", None)

@@ -73,10 +73,11 @@ def _inside(x: Any, d: Any) -> Any:
     return where(_beside(d) | np.eye(d.shape[-1], dtype=bool), x, 0.0)
 
 
-def _inverse(d: Any, lower: bool) -> Any:
-    """D⁻¹, block by block; all but the last one, never divided by, are required to be regular.
+def _inverse(d: Any, factor: Any, x: Any, lower: bool) -> Any:
+    """D⁻¹, block by block, required to be regular; but for a last row alone, never divided by.
 
-    [[p, r], [s, q]] has the inverse [[q, −r], [−s, p]]/(p·q − r·s), and p alone 1/p.
+    [[p, r], [s, q]] has the inverse [[q, −r], [−s, p]]/(p·q − r·s), and p alone 1/p. If A changes by
+    E, then D does by the blocks of L⁻¹·E·L⁻ᴴ: what is rounding of A is that much in a pivot.
     """
     if not d.shape[-1]:
         return d
@@ -85,11 +86,12 @@ def _inverse(d: Any, lower: bool) -> Any:
     pivot, across = diagonal(d, 0, -2, -1), where(beside, d, 0.0)
     other = where(paired, sum_of(where(beside, pivot[..., None, :], 0.0), -1), 1.0)
     determinant = pivot * other - sum_of(across * across.mT, -1)
-    size = largest(d, MATRIX)[..., 0]
-    bound = rounding(d.shape[-1], d.dtype) * size * where(paired, size, 1.0)
+    # A block of two rows that is rounding was made by it, and another matrix nearby has none there:
+    # it is required to be regular also where it is the last.
+    bound = _rounding_of_pivots(factor, x, lower) * where(paired, largest(across, -1)[..., 0], 1.0)
     regular = abs(stop_gradient(determinant)) > bound
-    end = -1 if lower else 0
-    last = beside[..., end, :] | np.eye(d.shape[-1], dtype=bool)[end]
+    last = np.arange(d.shape[-1]) == (d.shape[-1] - 1 if lower else 0)
+    last = last & (paired ^ True)
     one = require(
         np.ones((), np.empty(0, d.dtype).real.dtype),
         all_of(regular | last, -1, keepdims=True)[..., None],
@@ -99,20 +101,28 @@ def _inverse(d: Any, lower: bool) -> Any:
     return (on_diagonal(other / determinant) - across / determinant[..., :, None]) * one
 
 
-def _vjp(ct: Any, out: Any, _x: Any, lower: bool, hermitian: bool) -> Any:
+def _rounding_of_pivots(factor: Any, x: Any, lower: bool) -> Any:
+    """How much of each pivot may be rounding of the matrix."""
+    size = factor.shape[-1]
+    identity = np.eye(size, dtype=factor.dtype) + 0.0 * stop_gradient(factor)
+    rows = sum_of(abs(_by_factor(stop_gradient(factor), identity, lower)), -1)
+    return rounding(size, factor.dtype) * largest(x, MATRIX)[..., 0] * rows**2
+
+
+def _vjp(ct: Any, out: Any, x: Any, lower: bool, hermitian: bool) -> Any:
     (by_factor, by_d, _), (factor, d, order) = ct, out
     back, params = adjoint(factor), {"lower": not lower, "unit_diagonal": True}
-    inner = (back @ by_factor) @ adjoint(_inverse(d, lower))
+    inner = (back @ by_factor) @ adjoint(_inverse(d, factor, x, lower))
     half = triangular(back, _outside(inner, d, lower) + _inside(by_d, d), **params)
     whole = _turned(triangular(back, _turned(half, hermitian), **params), hermitian)
     return _reordered(whole, functions["argsort"](order, axis=-1))
 
 
-def _jvp(tangents: Sequence[Any], out: Any, _x: Any, lower: bool, hermitian: bool) -> Any:
+def _jvp(tangents: Sequence[Any], out: Any, x: Any, lower: bool, hermitian: bool) -> Any:
     factor, d, order = out
     half = _by_factor(factor, _reordered(tangents[0], order), lower)
     moved = _turned(_by_factor(factor, _turned(half, hermitian), lower), hermitian)
-    change = factor @ (_outside(moved, d, lower) @ _inverse(d, lower))
+    change = factor @ (_outside(moved, d, lower) @ _inverse(d, factor, x, lower))
     return change, _inside(moved, d), None
 
 

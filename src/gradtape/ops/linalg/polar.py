@@ -14,7 +14,7 @@ from gradtape.errors import ArgumentError
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint
-from gradtape.ops.linalg.gauge import outside, skew
+from gradtape.ops.linalg.gauge import outside, rounding, skew
 from gradtape.ops.linalg.hermitian import symmetric_part
 from gradtape.ops.linalg.stacks import matrix_stack
 from gradtape.ops.reduce import sum as sum_of
@@ -30,7 +30,7 @@ SINGULAR = (
 
 def _balanced_forward(xp: Any, p: Any, c: Any) -> Any:
     w, v = xp.linalg.eigh(p)
-    scale = w.shape[-1] * xp.finfo(w.dtype).eps * xp.abs(w).max(axis=-1, initial=0)
+    scale = rounding(w.shape[-1], w.dtype) * xp.abs(w).max(axis=-1, initial=0)
     sums = w[..., :, None] + w[..., None, :]
     sums = xp.where(sums > 2 * scale[..., None, None], sums, xp.nan)
     return v @ ((v.conj().mT @ c @ v) / sums) @ v.conj().mT

@@ -18,10 +18,12 @@ from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint
-from gradtape.ops.linalg.gauge import largest, outside, rounding, skew, vanishes
+from gradtape.ops.linalg.gauge import largest, outside, place_special, rounding, skew, vanishes
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.stacks import matrix_stack, over_stack
-from gradtape.ops.linalg.triangular import divided_by_upper
+from gradtape.ops.linalg.triangular import divided_by_upper, solve_triangular
+from gradtape.ops.norm import vector_norm
+from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import where
 from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
@@ -54,7 +56,10 @@ def _half_upper(x: Any) -> Any:
 def regular(r: Any, message: str, count: int | None = None) -> tuple[Any, Any]:
     """An upper triangular matrix fit to divide by, and a factor of 1 that requires that it is.
 
-    An element of the diagonal counts as 0 if it is rounding next to those above it.
+    An element rᵢᵢ of the diagonal is what is left of a column if those before it, times numbers cⱼ,
+    are subtracted. It counts as 0 if it is no more than rounding of all these columns: of their
+    lengths times |cⱼ|, which are large if the columns before nearly depend on each other. As R⁻¹
+    has −cⱼ/rᵢᵢ in its column i, that is a matter of its elements times lengths of columns of R.
 
     Args:
         r: The matrix.
@@ -62,8 +67,15 @@ def regular(r: Any, message: str, count: int | None = None) -> tuple[Any, Any]:
         count: How many elements of the diagonal matter; None for all of them.
     """
     size = r.shape[-1]
-    bound = rounding(size, r.dtype) * largest(r, -2)
-    fine = (abs(stop_gradient(r)) > bound) | ~np.eye(size, dtype=bool)
+    scale = largest(r, -2)
+    fine = (abs(stop_gradient(r)) > rounding(size, r.dtype) * scale) | ~np.eye(size, dtype=bool)
+    safe = stop_gradient(where(fine, r, 1.0))
+    # Columns are brought to one size: numbers as far apart as they can be would not multiply.
+    scaled = safe / where(scale > 0, scale, 1.0)
+    inverse = solve_triangular(scaled, np.eye(size, dtype=r.dtype) + 0.0 * scaled, lower=False)
+    lengths = vector_norm(scaled, axis=-2)[..., :, None]
+    left = sum_of(abs(inverse) * lengths, -2)[..., None, :] * rounding(size, r.dtype) < 1
+    fine = fine & (left | ~np.eye(size, dtype=bool))
     matters = np.arange(size) < (size if count is None else count)
     ok = all_of(fine | ~matters, MATRIX, keepdims=True)
     one = require(np.ones((), np.empty(0, r.dtype).real.dtype), ok, message)
@@ -105,6 +117,15 @@ def _qr_jvp(tangents: Sequence[Any], out: Any, _x: Any, mode: str) -> Any:
     return dq, concatenate([dr, 0.0 * zeros], -2)
 
 
+def _qr_forward(xp: Any, x: Any, mode: str) -> Any:
+    q, r = xp.linalg.qr(x, mode)
+    rows, columns = x.shape[-2:]
+    if mode == "complete" and rows - columns > 1:
+        for index in np.ndindex(x.shape[:-2]):
+            place_special(xp, q[index][:, columns:])
+    return q, r
+
+
 def _infer_qr(x: Aval, mode: str) -> tuple[Aval, Aval]:
     *stack, rows, columns = x.shape
     size = rows if mode == "complete" else columns
@@ -115,7 +136,7 @@ def _infer_qr(x: Aval, mode: str) -> tuple[Aval, Aval]:
 # half, and dQ = Q·(M − Φ(M + Mᴴ)) + (1 − QQᴴ)·dA·R⁻¹
 _qr = general(
     "qr",
-    lambda xp, x, mode: tuple(xp.linalg.qr(x, mode)),
+    _qr_forward,
     infer=_infer_qr,
     vjps=(_qr_vjp,),
     jvp=_qr_jvp,

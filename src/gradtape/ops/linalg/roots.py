@@ -1,8 +1,8 @@
 """Logarithms, roots, powers and signs of one matrix: the values SciPy has, and those it lacks.
 
 A singular matrix has roots and positive powers if its eigenvalue 0 is as often repeated as its null
-space is large. With the projector P on that space along the others, A + P is regular, and its root
-less P is that of A.
+space is large. With the projector P on that space along the others, and a number s of the size of A,
+A + s·P is regular, and its root less √s·P is that of A.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.errors import LinAlgError
+from gradtape.ops.linalg.gauge import rounding
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.stacks import failed
 
@@ -23,17 +24,17 @@ _STEPS = 100
 def null_space_of(a: Any) -> tuple[Any, Any] | None:
     """Bases of the null spaces of A and of Aᴴ as columns; None if A is regular up to rounding."""
     u, s, vh = np.linalg.svd(a)
-    missing = s <= len(s) * np.finfo(s.dtype).eps * s.max(initial=0)
+    missing = s <= rounding(len(s), s.dtype) * s.max(initial=0)
     return (vh.conj().T[:, missing], u[:, missing]) if missing.any() else None
 
 
-def _null_projector(name: str, a: Any, spaces: tuple[Any, Any]) -> Any:
-    """The projector on the null space along all other eigenvectors."""
+def _null_projector(name: str, a: Any, spaces: tuple[Any, Any]) -> tuple[Any, float]:
+    """The projector on the null space along all other eigenvectors, and the size of the matrix."""
     right, left = spaces
     overlap = left.conj().T @ right
     if np.linalg.cond(overlap) > 1 / np.sqrt(np.finfo(overlap.dtype).eps):
         raise failed(name, (a,), "a singular matrix without such a root", _SINGULAR)
-    return right @ np.linalg.solve(overlap, left.conj().T)
+    return right @ np.linalg.solve(overlap, left.conj().T), float(np.abs(a).max()) or 1.0
 
 
 def logarithm_of(a: Any) -> Any:
@@ -53,8 +54,8 @@ def root_of(a: Any) -> Any:
     spaces = null_space_of(a)
     if spaces is None:
         return scipy_linalg().sqrtm(a)
-    projector = _null_projector("sqrtm", a, spaces)
-    return scipy_linalg().sqrtm(a + projector) - projector
+    projector, size = _null_projector("sqrtm", a, spaces)
+    return scipy_linalg().sqrtm(a + size * projector) - size**0.5 * projector
 
 
 def power_of(a: Any, power: float) -> Any:
@@ -64,8 +65,9 @@ def power_of(a: Any, power: float) -> Any:
         return scipy_linalg().fractional_matrix_power(a, power)
     if power < 0:
         raise failed("fractional_matrix_power", (a,), "Singular matrix", _SINGULAR)
-    projector = _null_projector("fractional_matrix_power", a, spaces)
-    return scipy_linalg().fractional_matrix_power(a + projector, power) - projector
+    projector, size = _null_projector("fractional_matrix_power", a, spaces)
+    filled = scipy_linalg().fractional_matrix_power(a + size * projector, power)
+    return filled - size**power * projector
 
 
 def sign_of(a: Any) -> Any:

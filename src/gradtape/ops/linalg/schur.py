@@ -12,18 +12,18 @@ from gradtape.core.batching import batch_at_front
 from gradtape.core.define import answers, general
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import refuse
-from gradtape.ops.cast import astype, conj
+from gradtape.ops.cast import astype, conj, stop_gradient
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.diagonal import diagonal, tril, triu
 from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint, square
-from gradtape.ops.linalg.eig import complex_of, equal_pairs
+from gradtape.ops.linalg.eig import complex_of, equal_pairs, uncertainty
 from gradtape.ops.linalg.gauge import differences, skew, vanishes
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.triangular import solve_triangular
-from gradtape.ops.norm import inexact
+from gradtape.ops.norm import inexact, vector_norm
 from gradtape.ops.select import where
-from gradtape.ops.which import all as all_of
+from gradtape.ops.which import all as all_of, any as any_of
 from gradtape.typing import Array, ArrayLike
 
 REPEATED = (
@@ -110,7 +110,18 @@ def _basis(t: Any) -> tuple[Any, Any, Any]:
     fine = all_of((repeated ^ True) & (tril(t, -1) == 0), MATRIX, keepdims=True)
     safe = where(fine, t, np.diag(np.arange(t.shape[-1])).astype(t.dtype))
     vectors = _vectors(safe)
+    fine = fine & (_doubtful(safe, stop_gradient(vectors)) ^ True)
     return require(vectors, fine & isfinite(vectors), REPEATED), gaps, same
+
+
+def _doubtful(t: Any, vectors: Any) -> Any:
+    """Whether two eigenvalues differ by less than rounding of the matrix may have moved them."""
+    identity = np.eye(t.shape[-1], dtype=t.dtype) + 0.0 * vectors
+    dual = solve_triangular(vectors, identity, lower=False, unit_diagonal=True)
+    dual = dual * vector_norm(vectors, axis=-2)[..., :, None]
+    values = diagonal(t, 0, -2, -1)
+    same = equal_pairs(values, uncertainty(values, dual, t))
+    return any_of(same ^ np.eye(t.shape[-1], dtype=bool), MATRIX, keepdims=True)
 
 
 def _vjp(ct: Any, out: Any, _x: Any) -> Any:

@@ -116,7 +116,7 @@ def _spread_out(values: Any, indices: Any, size: int) -> Any:
 def _one(a: Any, directions: Sequence[Any], jets: Jets) -> Any:
     """The derivative of f at one matrix along as many directions as there are."""
     w, v = np.linalg.eigh(a)
-    settle(w, [v], len(w))
+    settle(np, w, [v], len(w))
     order = len(directions)
     found = jets(w, order + TERMS - 1 if order else 0)
     if not order:

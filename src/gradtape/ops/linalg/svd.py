@@ -28,10 +28,11 @@ from gradtape.ops.linalg.gauge import (
     negligible,
     on_diagonal,
     outside,
+    place,
+    place_special,
     settle,
     shared,
     skew,
-    turn,
     unmoved,
     vanishes,
 )
@@ -96,9 +97,12 @@ def _svd_forward(xp: Any, x: Any, full_matrices: bool) -> Any:
     for index in np.ndindex(s.shape[:-1]):
         rank = s.shape[-1] - int(nulls[index])
         # The two null spaces have nothing to do with each other.
-        turn([u[index][:, rank:]], seed=1)
-        turn([v[index][:, rank:]], seed=2)
-    settle(s, [u, v], size, zeros=True)
+        for basis, seed in ((u[index][:, rank:], 1), (v[index][:, rank:], 2)):
+            if nulls[index]:
+                place(xp, [basis], seed)
+            else:
+                place_special(xp, basis, seed)
+    settle(xp, s, [u, v], size, zeros=True)
     return u, s, xp.ascontiguousarray(v.conj().mT)
 
 
@@ -305,7 +309,7 @@ def _hermitian_values(a: Any) -> Array:
 
 def _svdvals_forward(xp: Any, x: Any) -> Any:
     s = xp.linalg.svd(x, compute_uv=False)
-    settle(s, [], max(x.shape[-2:]), zeros=True)
+    settle(xp, s, [], max(x.shape[-2:]), zeros=True)
     return s
 
 

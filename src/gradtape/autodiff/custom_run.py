@@ -1,0 +1,286 @@
+"""Calls of functions with their own derivative rules.
+
+Each is one op of its own, recorded like a built-in one: its forward runs on raw arrays, its rules
+on whatever they are given, so that they can be differentiated again. Arguments that are no arrays
+are part of the op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape import tree
+from gradtape.autodiff.forward import zeros_like
+from gradtape.autodiff.reverse import vjp
+from gradtape.autodiff.transforms import vmap
+from gradtape.backends import is_raw
+from gradtape.core.aval import aval_of
+from gradtape.core.call import call, is_differentiable
+from gradtape.core.define import functions
+from gradtape.core.lowering import Composite
+from gradtape.core.nested import unshell
+from gradtape.core.op import NotDifferentiable, Op
+from gradtape.core.tensor import Tensor, read_only
+from gradtape.errors import DTypeError, GradtapeError, NotDifferentiableError, ShapeError
+
+Rule = Callable[..., Any]
+
+
+class Run:
+    """One call: the op made for it, and the containers that arguments and results come in."""
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        vjp_rule: Rule | None,
+        jvp_rule: Rule | None,
+        structure: tree.Structure,
+        static: dict[int, Any],
+    ) -> None:
+        self.name = name
+        self.function = function
+        self.vjp_rule = vjp_rule
+        self.jvp_rule = jvp_rule
+        self.structure = structure
+        # What is no operand of the op, by its place among the leaves.
+        self.static = static
+        self.out_structure: tree.Structure | None = None
+
+    def run(self, leaves: Sequence[Any]) -> Any:
+        """Run it as an op; the containers of the result are known afterwards."""
+        rule: Rule = self._pull
+        if self.vjp_rule is None and self.jvp_rule is None:
+            rule = NotDifferentiable(f"{self.name}: has no rule; add one with @{self.name}.defvjp")
+        # The op refers to this object and not the other way round: no cycle for the collector.
+        op = Op(
+            name=self.name,
+            evaluate=self._evaluate,
+            infer=self._infer,
+            vjp_all=rule,
+            jvp=self._push,
+            batch=self._batch,
+            kind="custom",
+            outputs=None,
+            lower=Composite(self._composed),
+        )
+        return call(op, leaves, {})
+
+    def call(self, leaves: Sequence[Any]) -> Any:
+        """Run it as an op, and put the results into their containers."""
+        out = self.run(leaves)
+        assert self.out_structure is not None
+        return tree.unflatten(self.out_structure, list(out))
+
+    def _args(self, leaves: Sequence[Any]) -> Any:
+        return self._placed(leaves, self.static)
+
+    def _placed(self, leaves: Sequence[Any], static: dict[int, Any]) -> Any:
+        """Values, one per operand, in the places of the arguments, with those that are static."""
+        rest = iter(leaves)
+        count = len(leaves) + len(static)
+        full = [static[n] if n in static else next(rest) for n in range(count)]
+        return tree.unflatten(self.structure, full)
+
+    def _outs(self, leaves: Any) -> Any:
+        assert self.out_structure is not None
+        return tree.unflatten(self.out_structure, list(leaves))
+
+    def _composed(self, *leaves: Any) -> Any:
+        """What the function does, on tensors that are traced."""
+        outs, self.out_structure = tree.flatten(self.function(*self._args(leaves)))
+        return tuple(outs)
+
+    def _evaluate(self, _xp: Any, *leaves: Any) -> Any:
+        # Read-only: a function or rule that writes into its arguments would change the user's.
+        result = self.function(*self._args(_frozen(leaves)))
+        outs, self.out_structure = tree.flatten(result)
+        outs = [unshell(out) for out in outs]
+        if any(isinstance(out, Tensor) for out in outs):
+            raise GradtapeError(
+                f"{self.name}: the function uses a recorded tensor that is not an argument, whose "
+                "gradient the rule cannot give; pass it as an argument, by position, or detach() it"
+            )
+        return tuple(
+            np.array(out) if isinstance(out, np.ndarray) else np.asarray(out) for out in outs
+        )
+
+    def _infer(self, *avals: Any) -> Any:
+        outs = self._evaluate(np, *(np.zeros(aval.shape, aval.dtype) for aval in avals))
+        return tuple(aval_of(out) for out in outs)
+
+    def _pull(self, _wanted: Any, ct: Any, out: Any, *inputs: Any) -> list[Any]:
+        """The cotangents of all inputs."""
+        if self.vjp_rule is None:
+            return list(self._transposed(ct, out, inputs))
+        outs, args = self._outs(_frozen(out)), self._args(_frozen(inputs))
+        returned = self.vjp_rule(self._outs(_frozen(ct)), outs, *args)
+        # A rule may return anything; results of the walk share memory with nothing.
+        return [
+            np.array(ct) if isinstance(ct, np.ndarray | float | int) else ct
+            for ct in self._checked(returned, inputs)
+        ]
+
+    def _checked(self, returned: Any, inputs: Sequence[Any]) -> list[Any]:
+        """What a rule returned, as one cotangent per input; None stands for zero."""
+        args = self._args(inputs)
+        cts: list[Any] = []
+        for ct, arg in zip(self._per_argument(returned, args), args, strict=True):
+            try:
+                cts += tree.aligned(ct, arg)
+            except ValueError:
+                raise ShapeError(
+                    f"{self.name}: the vjp rule returned a cotangent of structure "
+                    f"{tree.flatten(ct)[1]}; needed {tree.flatten(arg)[1]}, as the argument has"
+                ) from None
+        for n, value in self.static.items():
+            if cts[n] is not None and is_object(value):
+                raise DTypeError(
+                    f"{self.name}: the vjp rule returned a cotangent of a {type(value).__name__}, "
+                    "which has no derivative; needed None in its place"
+                )
+        cts = [ct for n, ct in enumerate(cts) if n not in self.static]
+        for ct, value in zip(cts, inputs, strict=True):
+            if ct is not None:
+                self._check_shape(ct, value, "vjp rule returned a cotangent", "argument")
+        return cts
+
+    def _per_argument(self, returned: Any, args: Sequence[Any]) -> Any:
+        """One cotangent per argument.
+
+        Those of what is static may have been left out, and parameters of the rule that are no
+        arguments of this call, as keywords and defaults, may have been given a None.
+        """
+        fixed = [tree.flatten(arg)[1] is tree.SINGLE and is_object(arg) for arg in args]
+        if isinstance(returned, tuple):
+            while len(returned) > len(args) and returned[-1] is None:
+                returned = returned[:-1]
+            if len(returned) == len(args):
+                return returned
+            if len(returned) == fixed.count(False):
+                rest = iter(returned)
+                return [None if static else next(rest) for static in fixed]
+        raise ShapeError(
+            f"{self.name}: the vjp rule returned {_described(returned)}; needed a tuple of "
+            f"{len(args)}, one cotangent per argument"
+            + (f", or of {fixed.count(False)}, without those that are static" if any(fixed) else "")
+        )
+
+    def _check_shape(self, derivative: Any, value: Any, what: str, of: str) -> None:
+        came, needed = aval_of(derivative).shape, aval_of(value).shape
+        if came != needed:
+            raise ShapeError(
+                f"{self.name}: the {what} of shape {came}; needed {needed}, as the {of} has"
+            )
+
+    def _transposed(self, ct: Any, out: Any, inputs: Sequence[Any]) -> Any:
+        """Cotangents from the forward rule: it is linear in the tangents, so transpose it."""
+        varied = [i for i, value in enumerate(inputs) if is_differentiable(value)]
+        moving = [i for i, value in enumerate(out) if is_differentiable(value)]
+
+        def push(*some: Any) -> Any:
+            tangents: list[Any] = [None] * len(inputs)
+            for i, tangent in zip(varied, some, strict=True):
+                tangents[i] = tangent
+            pushed = self._push(tangents, out, *inputs)
+            return tuple(zeros_like(out[i]) if pushed[i] is None else pushed[i] for i in moving)
+
+        _, pullback = vjp(push, *(zeros_like(inputs[i]) for i in varied))
+        cts: list[Any] = [None] * len(inputs)
+        for i, part in zip(varied, pullback(tuple(ct[i] for i in moving)), strict=True):
+            cts[i] = part
+        return cts
+
+    def _push(self, tangents: Sequence[Any], out: Any, *inputs: Any) -> Any:
+        if self.jvp_rule is None:
+            raise NotDifferentiableError(
+                f"{self.name}: has no forward-mode rule; add one with @{self.name}.defjvp"
+            )
+        filled = [
+            zeros_like(value) if tangent is None else tangent
+            for tangent, value in zip(tangents, inputs, strict=True)
+        ]
+        outs, args = self._outs(_frozen(out)), self._args(_frozen(inputs))
+        fixed = {n: None if is_object(value) else 0 for n, value in self.static.items()}
+        result = self.jvp_rule(self._placed(_frozen(filled), fixed), outs, *args)
+        try:
+            parts = tree.aligned(result, outs)
+        except ValueError:
+            raise ShapeError(
+                f"{self.name}: the jvp rule returned tangents of structure "
+                f"{tree.flatten(result)[1]}; needed {self.out_structure}, as the output has"
+            ) from None
+        pushed = [np.asarray(part) if isinstance(part, float | int) else part for part in parts]
+        for tangent, value in zip(pushed, out, strict=True):
+            if tangent is not None:
+                self._check_shape(tangent, value, "jvp rule returned a tangent", "output")
+        return tuple(pushed)
+
+    def _batch(self, _op: Op, axes: Sequence[Any], args: Any, _params: Any) -> Any:
+        """The same function, and the same rules, on every element of the batch."""
+        in_axes = self._placed(axes, dict.fromkeys(self.static))
+
+        def per_element(ct: Any, out: Any, *inputs: Any) -> Any:
+            assert self.vjp_rule is not None
+            return tuple(self._per_argument(self.vjp_rule(ct, out, *inputs), inputs))
+
+        def vjp_rule(ct: Any, out: Any, *inputs: Any) -> Any:
+            cts = vmap(per_element, in_axes=(0, 0, *in_axes))(ct, out, *inputs)
+            return tuple(map(_of_batch, cts, in_axes))
+
+        def jvp_rule(tangents: Any, out: Any, *inputs: Any) -> Any:
+            assert self.jvp_rule is not None
+            return vmap(self.jvp_rule, in_axes=(tuple(in_axes), 0, *in_axes))(
+                tangents, out, *inputs
+            )
+
+        batched = Run(
+            self.name,
+            vmap(self.function, in_axes=tuple(in_axes)),
+            None if self.vjp_rule is None else vjp_rule,
+            None if self.jvp_rule is None else jvp_rule,
+            self.structure,
+            self.static,
+        )
+        out = batched.run(args)
+        self.out_structure = batched.out_structure
+        return out, (0,) * len(out)
+
+
+def _of_batch(ct: Any, axes: Any) -> Any:
+    """A batch of cotangents of one argument: summed where it is the same for the whole batch."""
+    if ct is None:
+        return None
+    leaves, structure = tree.flatten(ct)
+    placed = [
+        functions["sum"](leaf, axis=0) if axis is None else functions["moveaxis"](leaf, 0, axis)
+        for leaf, axis in zip(leaves, tree.broadcast_prefix(axes, ct), strict=True)
+    ]
+    return tree.unflatten(structure, placed)
+
+
+def is_static(leaf: Any) -> bool:
+    """Whether an argument is part of the op: Python's integers, and what is no number at all.
+
+    Integers are sizes and powers more often than not, which have to be known in a trace.
+    """
+    return isinstance(leaf, int) or is_object(leaf)
+
+
+def is_object(leaf: Any) -> bool:
+    """Whether an argument is no array and no number: a function, a text, an instance."""
+    if isinstance(leaf, np.ndarray | np.generic):
+        return leaf.dtype.kind in "OSUMm"
+    return not (isinstance(leaf, Tensor) or is_raw(leaf))
+
+
+def _frozen(values: Sequence[Any]) -> list[Any]:
+    """Values of which the arrays refuse writes."""
+    return [read_only(value) if isinstance(value, np.ndarray) else value for value in values]
+
+
+def _described(value: Any) -> str:
+    return f"{len(value)} values" if isinstance(value, tuple) else f"a {type(value).__name__}"

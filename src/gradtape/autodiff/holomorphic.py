@@ -1,0 +1,73 @@
+"""Complex derivatives: what a function needs to have one, checked where it is asked for."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape import tree
+from gradtape.core.aval import aval_of
+from gradtape.core.define import functions
+from gradtape.core.tensor import Tensor, innermost
+from gradtape.errors import ConversionError, DTypeError, NotDifferentiableError
+
+
+def check_complex(name: str, values: Sequence[Any]) -> None:
+    """Raise unless all values are complex, as the arguments and results of holomorphic functions.
+
+    Raises:
+        DTypeError: One is not.
+    """
+    for value in values:
+        if aval_of(value).dtype.kind != "c":
+            raise DTypeError(
+                f"{name}: came {aval_of(value)} with holomorphic=True; needed complex arguments "
+                "and results. Use astype(complex), or leave holomorphic out"
+            )
+
+
+def holomorphic_only(name: str, along_real: Any, along_imaginary: Any) -> Any:
+    """A derivative that has to be complex-linear: the same along the imaginary axis.
+
+    Args:
+        name: The transform.
+        along_real: What the cotangent (or tangent) 1 gave.
+        along_imaginary: What 1j gave; 1j times the same, if the function is holomorphic.
+
+    Returns:
+        `along_real`; where values are being traced, NaN if that does not hold.
+
+    Raises:
+        NotDifferentiableError: The function has no complex derivative.
+    """
+    leaves, structure = tree.flatten(along_real)
+    others = tree.flatten(along_imaginary)[0]
+    checked_leaves = []
+    for one, other in zip(leaves, others, strict=True):
+        near = _agree(one, other)
+        if isinstance(near, Tensor):
+            one = functions["where"](near, one, np.nan)
+            with contextlib.suppress(ConversionError):  # only compiled code goes on without looking
+                near = innermost(near)
+        if not isinstance(near, Tensor) and not np.all(near):
+            raise NotDifferentiableError(
+                f"{name}: came a function that is not holomorphic (it uses abs, conj, real, imag "
+                "or the like), so that it has no complex derivative; use gt.vjp and gt.jvp, or "
+                "differentiate a real function of its result"
+            )
+        checked_leaves.append(one)
+    return tree.unflatten(structure, checked_leaves)
+
+
+def _agree(one: Any, other: Any) -> Any:
+    """Whether two derivatives are the same up to rounding and a factor i."""
+    one, other = functions["stop_gradient"](one), functions["stop_gradient"](other)
+    if 0 in one.shape:
+        return True
+    size = functions["abs"]
+    scale = functions["max"](size(one)) + functions["max"](size(other))
+    tolerance = float(np.finfo(one.dtype).eps) ** 0.5
+    return functions["max"](size(1j * one - other)) <= tolerance * scale

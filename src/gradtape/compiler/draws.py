@@ -1,0 +1,193 @@
+"""Random numbers that are not ours, drawn while a function is traced: they never change again.
+
+What NumPy's and Python's generators give is a plain array or number, which becomes part of the
+compiled function. Nobody tells who drew it; but a generator that was drawn from has another state
+afterwards. So the generators that a function can get at are looked for before it is traced: the
+global ones, and those in its closure, its arguments, the globals it names, the objects and
+functions among these, and so on. It is done at traces only.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+import threading
+import types
+import weakref
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.portable import Portable
+from gradtape.core.tensor import Tensor
+from gradtape.errors import FrozenRandomWarning
+from gradtape.graph.lines import warn_user
+
+# How many things are looked at, and how many of each container: it is a search, not a proof.
+_MOST, _MOST_ITEMS = 1000, 100
+# Their functions draw from global generators, if at all.
+_LIBRARIES = frozenset({"gradtape", "numpy", "scipy"}) | sys.stdlib_module_names
+_CONTAINERS = (tuple, list, set, frozenset, deque)
+# What has nothing in it.
+_PLAIN = (np.ndarray, np.generic, Tensor, str, bytes, int, float, complex, types.NoneType)
+_BOUND = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
+
+
+class Draws:
+    """The generators that can be reached from some things, and the states they are in.
+
+    Args:
+        roots: A function that will be traced, and arguments that it gets as they are.
+    """
+
+    def __init__(self, roots: Iterable[Any]) -> None:
+        names: set[str] = set()
+        found = [thing for thing in _reachable(roots, names) if _is_generator(thing)]
+        if "random" in names:
+            _ = np.random  # NumPy loads it when it is first asked for
+        # Other threads may draw from the global ones: then they count only if they are named.
+        if "random" in names or threading.active_count() == 1:
+            found += _global_ones().values()
+        self._before = {id(source): (source, _state(source)) for source in found}
+
+    def warn(self, name: str) -> None:
+        """Warn if some of them were drawn from by a function of this name."""
+        used = [
+            _described(source) for source, state in self._before.values() if _state(source) != state
+        ]
+        if not used:
+            return
+        warn_user(
+            f"jit: {name} draws from {' and '.join(dict.fromkeys(used))} while it is traced; the "
+            "numbers are frozen into the compiled function, the same at each call; draw with "
+            "gt.random (gt.random.normal, gt.random.uniform, …), which is new at each call, or "
+            "pass the numbers as an argument",
+            FrozenRandomWarning,
+        )
+
+
+# ---- generators ---------------------------------------------------------------------------------
+
+
+def _is_generator(thing: Any) -> bool:
+    numpys, pythons = sys.modules.get("numpy.random"), sys.modules.get("random")
+    kinds = [getattr(numpys, name, ()) for name in ("Generator", "RandomState", "BitGenerator")]
+    return isinstance(thing, (*kinds, getattr(pythons, "Random", ())))
+
+
+def _state(source: Any) -> Any:
+    """What is another one after each draw; None of those that draw from the system."""
+    try:
+        if hasattr(source, "getstate"):
+            return source.getstate()
+        if hasattr(source, "get_state"):
+            return _comparable(source.get_state(legacy=False))
+        return _comparable(getattr(source, "bit_generator", source).state)
+    except NotImplementedError:
+        return None
+
+
+def _comparable(state: Any) -> Any:
+    if isinstance(state, dict):
+        return {name: _comparable(part) for name, part in state.items()}
+    return state.tobytes() if isinstance(state, np.ndarray) else state
+
+
+def _global_ones() -> dict[str, Any]:
+    """The generators behind NumPy's and Python's functions, if these are loaded."""
+    functions = {
+        "np.random": getattr(sys.modules.get("numpy.random"), "get_state", None),
+        "Python's random": getattr(sys.modules.get("random"), "getstate", None),
+    }
+    return {name: f.__self__ for name, f in functions.items() if f is not None}
+
+
+def _described(source: Any) -> str:
+    for name, known in _global_ones().items():
+        if source is known:
+            return name
+    return f"a {'random' if hasattr(source, 'getstate') else 'np.random'}.{type(source).__name__}"
+
+
+# ---- what can be reached ------------------------------------------------------------------------
+
+
+def _reachable(roots: Iterable[Any], names: set[str]) -> Iterator[Any]:
+    """All that is found from some things on, the nearest first; `names` gets what code names."""
+    pending = deque(roots)
+    seen: dict[int, Any] = {}
+    while pending and len(seen) < _MOST:
+        thing = pending.popleft()
+        if isinstance(thing, _PLAIN) or id(thing) in seen:
+            continue
+        seen[id(thing)] = thing
+        yield thing
+        pending.extend(_parts(thing, names))
+
+
+def _parts(thing: Any, names: set[str]) -> Iterator[Any]:
+    """What a function can get at by having something."""
+    if isinstance(thing, types.FunctionType):
+        yield from _of_function(thing, names)
+    elif isinstance(thing, Portable):
+        yield from thing.made_by()[1]
+    elif isinstance(thing, _BOUND):
+        yield from (thing.__self__, getattr(thing, "__func__", None))
+    elif isinstance(thing, functools.partial):
+        yield from (thing.func, *thing.args, *thing.keywords.values())
+    elif isinstance(thing, weakref.ref):
+        yield thing()
+    elif isinstance(thing, staticmethod | classmethod):
+        yield thing.__func__
+    elif isinstance(thing, property):
+        yield thing.fget
+    elif isinstance(thing, dict):
+        yield from itertools.islice(thing.values(), _MOST_ITEMS)
+    elif isinstance(thing, _CONTAINERS):
+        yield from itertools.islice(thing, _MOST_ITEMS)
+    elif not isinstance(thing, types.ModuleType):
+        if not isinstance(thing, type):
+            yield from itertools.islice(getattr(thing, "__dict__", {}).values(), _MOST_ITEMS)
+        for owner in (thing if isinstance(thing, type) else type(thing)).__mro__:
+            if not _is_library(owner.__module__):
+                yield from itertools.islice(vars(owner).values(), _MOST_ITEMS)
+
+
+def _of_function(function: types.FunctionType, names: set[str]) -> Iterator[Any]:
+    yield from function.__defaults__ or ()
+    yield from (function.__kwdefaults__ or {}).values()
+    yield from vars(function).values()
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # not bound yet
+            continue
+    if not _is_library(function.__module__):
+        own = set(_names(function.__code__))
+        names |= own
+        for name in own & function.__globals__.keys():
+            yield from _named(function.__globals__[name], own)
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """The globals and attributes that code names, with that of functions inside of it."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+
+
+def _named(value: Any, names: set[str], depth: int = 3) -> Iterator[Any]:
+    """A global; of a module, what of it is named besides."""
+    if not isinstance(value, types.ModuleType):
+        yield value
+    elif depth and not _is_library(value.__name__):
+        for name in names & vars(value).keys():
+            yield from _named(vars(value)[name], names, depth - 1)
+
+
+def _is_library(module: str | None) -> bool:
+    return (module or "").partition(".")[0] in _LIBRARIES

@@ -1,0 +1,23 @@
+"""What is different on some builds of Python, and where native pieces are switched off."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+
+import pytest
+
+from gradtape import config
+
+# Builds without the interpreter lock; everywhere else compiled functions have native entry points.
+NO_LOCK = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+NO_ENTRY = NO_LOCK or not config.uses("entry")
+
+needs_entry = pytest.mark.skipif(
+    NO_ENTRY, reason="switched off, or no interpreter lock"
+)
+needs_lock = pytest.mark.skipif(NO_LOCK, reason="this build has no interpreter lock")
+starts_anew = pytest.mark.skipif(
+    bool(getattr(sys.flags, "thread_inherit_context", False)),
+    reason="threads begin with the context variables of who starts them",
+)
