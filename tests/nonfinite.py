@@ -168,18 +168,26 @@ SECOND = {
 
 
 def derivatives(
-    fs: dict[str, Function], x: Any, modes: dict[str, Callable[[Function], Function]]
+    fs: dict[str, Function],
+    x: Any,
+    modes: dict[str, Callable[[Function], Function]],
+    *,
+    native: bool = False,
 ) -> dict[str, dict[str, Any]]:
-    """By name of a function and of a mode: eager, and by way of a graph."""
+    """By name of a function and of a mode: eager, and compiled.
+
+    Compiled code is that of the graph, run op by op, if it does not have to be native: kernels
+    have tests of their own.
+    """
 
     def of_all(x: Any) -> Any:
         return {name: {key: mode(f)(x) for key, mode in modes.items()} for name, f in fs.items()}
 
     with np.errstate(all="ignore"):
         eager = of_all(x)
-        replayed = run_trace(traced(of_all, x), x)
+        other = gt.jit(of_all)(x) if native else run_trace(traced(of_all, x), x)
     return {
-        name: eager[name] | {f"{key}, traced": _raw(d) for key, d in replayed[name].items()}
+        name: eager[name] | {f"{key}, compiled": _raw(d) for key, d in other[name].items()}
         for name in fs
     }
 

@@ -6,6 +6,7 @@ different numbers never.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,18 +25,30 @@ from nonfinite import (
     slopes,
 )
 
+# These are always tried in all modes; of others some modes are left to `make test-all`.
+COMMON = frozenset(
+    {"multiply", "divide", "power", "reciprocal", "square", "exp", "log", "sqrt", "tanh", "where"}
+)
 
-def each(wanted: Any = lambda op: True) -> pytest.MarkDecorator:
-    """Run a test for every op, or for those that are wanted."""
-    chosen = [op for op in ops() if wanted(op)]
-    return pytest.mark.parametrize("op", chosen, ids=[op.name for op in chosen])
+
+def each(quick: Callable[[Op], bool]) -> pytest.MarkDecorator:
+    """Run a test for every op; quickly only for some."""
+    cases = [
+        pytest.param(op, id=op.name, marks=() if quick(op) else pytest.mark.slow) for op in ops()
+    ]
+    return pytest.mark.parametrize("op", cases)
 
 
-@each()
+@each(lambda op: op.lower is not None)
 def test_first_derivatives(op: Op) -> None:
     for slope in slopes(op):
-        found = derivatives(programs(slope), slope.x, FIRST)
-        check_first(slope, found)
+        check_first(slope, derivatives(programs(slope), slope.x, FIRST))
+
+
+@each(lambda op: op.name in ("multiply", "log", "tanh"))
+def test_first_derivatives_in_native_code(op: Op) -> None:
+    for slope in slopes(op):
+        check_first(slope, derivatives(programs(slope), slope.x, FIRST, native=True))
 
 
 def check_first(slope: Slope, found: dict[str, dict[str, Any]]) -> None:
@@ -65,7 +78,7 @@ def check_zero(found: dict[str, Any], slope: Slope) -> None:
     check_numbers({**found, "nothing": np.zeros(slope.x.shape)}, 0, slope)
 
 
-@each()
+@each(lambda op: op.name in COMMON)
 def test_second_derivatives(op: Op) -> None:
     for slope in slopes(op):
         chosen = {name: f for name, f in programs(slope).items() if name != "where f/x"}
