@@ -76,6 +76,9 @@ class Specialization:
         self.traced = traced
         self.entry: Callable[..., Any] | None = None
         self.form = Form()
+        # The programs that the entry points in `form` are of.
+        self._entered: Program | None = None
+        self._recorded: Program | None = None
         # What is computed of Python's numbers alone is such a number in eager code, too.
         self._weak = [output.aval.weak for output in traced.graph.outputs]
         self._specs = self._entry_specs(specs)
@@ -97,12 +100,18 @@ class Specialization:
     def program(self) -> Program:
         """What runs it on arrays."""
         program: Program = self.function.runner  # type: ignore[assignment]
+        self._enter(program.in_force)
+        return program
+
+    def _enter(self, program: Program) -> None:
+        """Let calls go to the native code of a program directly, if they can."""
+        self._entered = program
+        self.entry = self.form.entry = self.form.call = self.form.untracked = None
         if program.native is not None and self._specs is not None:
             result = result_spec(self.traced.structure, len(self._weak))
             self.form.entry = self._entry(self.function, result)
             if self._by_position:
                 self.entry = self.form.call = self._entry(self.function, result, self._otherwise)
-        return program
 
     def _entry(
         self,
@@ -113,7 +122,8 @@ class Specialization:
         numbers: bool = True,
     ) -> Callable[..., Any] | None:
         """An entry point of a graph like the one that was traced; None if there cannot be one."""
-        native: NativeFunction | None = function.runner.native  # type: ignore[attr-defined]
+        runs: Any = function.runner
+        native: NativeFunction | None = runs.in_force.native
         if native is None or self._specs is None or result is None or native.run.asks:
             return None
         outputs = [
@@ -181,13 +191,19 @@ class Specialization:
         if any(isinstance(value, Tensor) for value in values):
             outputs = list(self.function(*values))
             # It may have been traced, or be called under a transform: nothing is compiled for that.
-            if self.form.recording is None and "runner" in vars(self.function.keeping):
-                self.form.recording = self._flat(self.function.keeping, numbers=False)
+            keeping = self.function.keeping
+            if "runner" in vars(keeping):
+                runs: Any = keeping.runner
+                if self.form.recording is None or runs.in_force is not self._recorded:
+                    self._recorded = runs.in_force
+                    self.form.recording = self._flat(keeping, numbers=False)
         else:
             outputs = [
                 out.item() if weak else deliver(out, tensors=tensors)
                 for out, weak in zip(self.program(*values), self._weak, strict=True)
             ]
+            if self.program.in_force is not self._entered:
+                self._enter(self.program.in_force)
             if tensors and self.form.untracked is None:
                 self.form.untracked = self._flat(self.function, numbers=True)
         return tree.unflatten(self.traced.structure, outputs)
@@ -325,7 +341,7 @@ class Compiled(Portable):
         """
         given = arguments(args, kwargs, self._statics)
         form = self._specialized(given)
-        return Explanation(form.program, [aval_of(c.value) for c in form.traced.captures])
+        return Explanation(form.program.in_force, [aval_of(c.value) for c in form.traced.captures])
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         bind = getattr(self._function, "__get__", None)

@@ -40,7 +40,7 @@ from gradtape.compiler.runtime.containers import (
     unpack,
 )
 from gradtape.compiler.runtime.entry_ir import NAME, entry_library
-from gradtape.compiler.runtime.entry_program import FIXED, MOST_WORDS, Program
+from gradtape.compiler.runtime.entry_program import FIXED, MOST_WORDS, UNSETTLED_STATUS, Program
 from gradtape.compiler.runtime.layout import Layout, address_of, native_layout, new_function
 from gradtape.errors import ArgumentError, GradtapeError
 
@@ -88,7 +88,8 @@ def make_callable(
             or as a number of Python's if a `Result` says so.
         on_error: Called with the code that `run` returned; has to raise.
         otherwise: Called with the arguments if they are not as described, or some are passed by
-            keyword; what it returns or raises is the outcome of the call.
+            keyword, or `run` returns `UNSETTLED_STATUS`; what it returns or raises is the outcome
+            of the call.
         bound: Objects that follow the arguments at every call, and are checked like them: arrays
             can be resized in place. They stay alive as long as there is the callable.
         release_gil: Let other Python threads run during `run`.
@@ -206,6 +207,8 @@ class _PythonEntry:
         room.require(self._needed, "results and intermediate values")
         results = [blocks.empty(shape, dtype) for dtype, shape, _ in self._results]
         status = self._run(_addresses(inputs), _addresses(results))
+        if status == UNSETTLED_STATUS:
+            return NotImplemented if self._otherwise is None else self._otherwise(*args, **kwargs)
         if status:
             self._fail(status)
         # What it took besides is there from now on, and no longer among what is free.

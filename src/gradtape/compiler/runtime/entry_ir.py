@@ -22,6 +22,7 @@ from gradtape.compiler.runtime.entry_program import (
     OTHERWISE,
     PROGRAM,
     SCALAR_WORDS,
+    UNSETTLED_STATUS,
     Build,
     Header,
     Into,
@@ -61,6 +62,7 @@ class EntryWriter(CheckWriter):
         super().__init__(module, layout)
         self._failed, self._done = self.new_block("failed"), self.new_block("done")
         self._own_frame = self.stack("ptr")  # what to free
+        self._leave = self.new_block("leave")
 
     def write(self) -> None:
         """Add the function, and those it calls, to the module."""
@@ -197,8 +199,11 @@ class EntryWriter(CheckWriter):
         self.branch(after)
         self.start(after)
         status = self.phi(I32, (first, together), (second, alone))
-        wrong, fine = self.new_block("wrong"), self.new_block("fine")
-        self.branch_if(self.icmp("eq", status, self.const(I32, 0)), fine, wrong)
+        bad, wrong, fine = map(self.new_block, ("bad", "wrong", "fine"))
+        self.branch_if(self.icmp("eq", status, self.const(I32, 0)), fine, bad)
+        self.start(bad)
+        unsettled = self.icmp("eq", status, self.const(I32, UNSETTLED_STATUS))
+        self.branch_if(unsettled, self._leave, wrong)
         self.start(wrong)
         self._raise(status)
         self.start(fine)
@@ -303,6 +308,17 @@ class EntryWriter(CheckWriter):
         self.branch(self._done)
 
         self.start(self._done)
+        self._let_go()
+        result = self.framed(self.header(Header.ROOT))
+        self._free_frame()
+        self.emit(f"ret {result}")
+
+        self.start(self._leave)
+        self._let_go()
+        self.branch(self.miss)
+
+    def _let_go(self) -> None:
+        """Own nothing any more but what is returned."""
         self.records(
             Header.HOLDS_AT,
             Header.HOLDS,
@@ -314,9 +330,6 @@ class EntryWriter(CheckWriter):
             self.header(Header.RESULTS),
             lambda i: self.do("Py_DecRef", self.load(self.element(objects, i, "ptr"), PTR)),
         )
-        result = self.framed(self.header(Header.ROOT))
-        self._free_frame()
-        self.emit(f"ret {result}")
 
     def _refuse(self) -> None:
         """Leave the arguments to others, or say that they do not fit."""

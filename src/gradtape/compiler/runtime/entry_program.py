@@ -43,6 +43,10 @@ from gradtape.compiler.runtime.layout import Layout
 MOST_WORDS = 16384
 
 
+# What a compiled function returns if it has to be left to another one after all.
+UNSETTLED_STATUS = 2
+
+
 class Header(enum.IntEnum):
     """Words at the start of a program.
 
