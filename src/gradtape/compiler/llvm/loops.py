@@ -30,6 +30,7 @@ from gradtape.compiler.llvm.instructions import (
 )
 from gradtape.compiler.llvm.values import Values
 from gradtape.core.promotion import BOOL
+from gradtape.core.scalar import Scalar
 
 
 class Loops(Values):
@@ -44,7 +45,8 @@ class Loops(Values):
                 self._pointers[buffer] = b.alloca(type, max(buffer.size, 1))
             else:
                 self._pointers[buffer] = b.load(self._entry(self._table.slots[buffer]), PTR)
-        for part in self._kernel.expressions:
+        codes = (code for code in self._table.codes.values() if isinstance(code, Scalar))
+        for part in (*self._kernel.expressions, *codes):
             if part.name == "parameter":
                 self._value(part)  # here, and not in each step of a loop
         for statement in self._kernel.statements():
