@@ -134,12 +134,12 @@ class Program:
     Attributes:
         graph: What it computes, after the passes.
         steps: Its parts in order: native functions, and ops that run their eager kernel.
-        in_force: What runs the next call: itself, or the program that took its place.
     """
 
     def __init__(self, graph: Graph, *, debug: bool = False, settling: bool = False) -> None:
         self._source = graph
-        self.in_force: Program = self
+        # The program that took its place. Not itself: a cycle would keep its code loaded.
+        self._instead: Program | None = None
         self.graph = optimized(graph, debug=debug, settling=settling or debug)
         _check_sizes(self.graph)
         parts = partition(self.graph, obstacle)
@@ -171,12 +171,17 @@ class Program:
 
     def __call__(self, *arrays: Any) -> list[Any]:
         """The outputs for arrays (or numbers) that fit the inputs of the graph."""
-        if self.in_force is self:
+        if self._instead is None:
             try:
                 return self._run(arrays)
             except UnsettledError:
-                self.in_force = Program(self._source, settling=True)
-        return self.in_force._run(arrays)
+                self._instead = Program(self._source, settling=True)
+        return self._instead._run(arrays)
+
+    @property
+    def in_force(self) -> Program:
+        """What runs the next call: this, or the program that took its place."""
+        return self if self._instead is None else self._instead
 
     def _run(self, arrays: Sequence[Any]) -> list[Any]:
         out = self._direct(*map(np.asarray, arrays))
