@@ -27,6 +27,8 @@ POINTS = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 800.0, -800.0, 
 # For more than one argument: all combinations of these.
 FEW = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -1.5, inf, -inf, nan)
 FEWER = (0.0, 1.0, -0.5, inf, nan)
+# SciPy's do not return for some infinite parameters.
+ENDLESS = frozenset({"hyp1f1"})
 
 Function = Callable[[Any], Any]
 
@@ -60,7 +62,7 @@ class _Seen:
 
     def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
         if op is self._op and self.call is None:
-            self.call = [_raw(arg).real for arg in args], dict(params)
+            self.call = [_raw(arg) for arg in args], dict(params)
         return proceed(op, args, params)
 
 
@@ -102,12 +104,14 @@ class Slope:
         argument: Which argument it is.
         values: Of all arguments, as many of each.
         params: The parameters of the op.
+        complexes: The arguments that it takes as complex numbers.
     """
 
     op: Op
     argument: int
     values: tuple[Any, ...]
     params: dict[str, Any]
+    complexes: tuple[int, ...]
 
     @property
     def x(self) -> Any:
@@ -116,6 +120,8 @@ class Slope:
 
     def __call__(self, x: Any) -> Any:
         args = [x if i == self.argument else value for i, value in enumerate(self.values)]
+        for i in self.complexes:
+            args[i] = args[i] + 0j
         out = call(self.op, args, self.params)
         return gt.real(out) + gt.imag(out) if out.dtype.kind == "c" else out
 
@@ -124,11 +130,15 @@ def slopes(op: Op) -> list[Slope]:
     """An op by each of its floating arguments that it can be differentiated by."""
     args, params = sample(op)
     floating = [i for i, arg in enumerate(args) if is_floating(arg)]
-    points = {1: POINTS, 2: FEW}.get(len(floating), FEWER)
-    own = [arg.reshape(-1)[0] for arg in args]
+    points = np.array({1: POINTS, 2: FEW}.get(len(floating), FEWER))
+    if op.name in ENDLESS:
+        points = points[~np.isinf(points)]
+    own = [arg.real.reshape(-1)[0] for arg in args]
     columns = [np.append(points, x) if i in floating else [x] for i, x in enumerate(own)]
     values = tuple(grid.reshape(-1) for grid in np.meshgrid(*columns, indexing="ij"))
-    return [Slope(op, i, values, params) for i in floating if _has_slope(_rules(op)[i])]
+    complexes = tuple(i for i, arg in enumerate(args) if arg.dtype.kind == "c")
+    chosen = [i for i in floating if _has_slope(_rules(op)[i])]
+    return [Slope(op, i, values, params, complexes) for i in chosen]
 
 
 def programs(f: Function) -> dict[str, Function]:

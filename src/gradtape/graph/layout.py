@@ -17,6 +17,7 @@ import numpy as np
 
 from gradtape.core.aval import Abstract, Aval, contiguous_strides
 from gradtape.core.op import Op, registry
+from gradtape.core.settle import Settling
 from gradtape.core.tensor import Tensor
 
 Strides = tuple[int, ...]
@@ -50,10 +51,12 @@ def layout(op: Op, args: Sequence[Any], params: dict[str, Any], aval: Aval) -> d
     if op.kind not in _KEEPING_KINDS and op.name not in _KEEPING:
         return {}
     values = [arg.value if isinstance(arg, Tensor) else arg for arg in args]
+    if op.name == "setitem" or isinstance(op, Settling):  # writes into a copy
+        op, values, params = registry["copy"], values[:1], {}
+        if values[0].shape != aval.shape:
+            return {}
     if all(_in_order(value) for value in values):
         return {}
-    if op.name == "setitem":  # writes into a copy
-        op, values, params = registry["copy"], values[:1], {}
     with np.errstate(all="ignore"):
         result = op.evaluate(np, *map(_model, values), **params)
     return {"strides": _packed(aval, np.asarray(result).strides)}
