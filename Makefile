@@ -24,11 +24,13 @@ JAX := jax==0.10.2 jaxlib==0.10.2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-plain test-oldest test-torch test-sklearn test-array-api lint format bench clean
+.PHONY: help demo test test-all test-levels test-plain test-oldest test-torch test-sklearn test-array-api lint format bench clean
 
 help:
 	@echo "make demo        train a classifier on a tape and check its gradients"
 	@echo "make test        run the tests and every example in the documentation"
+	@echo "make test-all    every test, every combination, for every CPU level; takes hours"
+	@echo "make test-levels  the tests with code for each CPU level that this CPU has"
 	@echo "make test-plain  the tests of the core without native pieces that can be switched off"
 	@echo "make test-oldest  the tests with the oldest version of each dependency"
 	@echo "make test-torch  compare every op that PyTorch has with it"
@@ -63,6 +65,28 @@ demo: $(VENV)/.stamp
 # Two workers with two spinning BLAS pools fight over the cores; one BLAS thread each is faster.
 test: $(VENV)/.stamp
 	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 $(ARGS)
+
+# Slow tests, too: forks, interrupts, long fuzzing, every entry of every Jacobian.
+test-all: $(VENV)/.stamp
+	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 -m "" --thorough $(ARGS)
+	$(MAKE) test-levels test-plain
+
+# NumPy and OpenBLAS are turned down with our own code. NumPy 2.4 and later have these names.
+NUMPY_WITHOUT_x86-64-v2 := X86_V3 X86_V4 AVX512_ICL AVX512_SPR
+NUMPY_WITHOUT_x86-64-v3 := X86_V4 AVX512_ICL AVX512_SPR
+OPENBLAS_x86-64-v2 := Nehalem
+OPENBLAS_x86-64-v3 := Haswell
+OPENBLAS_x86-64-v4 := SkylakeX
+LEVELS_HERE := from gradtape.compiler.llvm.link import levels; print(*levels())
+
+test-levels: $(VENV)/.stamp
+	for level in $$($(VENV)/bin/python -c '$(LEVELS_HERE)'); do $(MAKE) test-level LEVEL=$$level || exit 1; done
+
+.PHONY: test-level
+test-level: $(VENV)/.stamp
+	GRADTAPE_CPU=$(LEVEL) NPY_DISABLE_CPU_FEATURES="$(NUMPY_WITHOUT_$(LEVEL))" \
+	OPENBLAS_CORETYPE=$(OPENBLAS_$(LEVEL)) OPENBLAS_NUM_THREADS=1 \
+	$(VENV)/bin/python -m pytest -n 2 $(ARGS)
 
 # What carries the others: tapes, contexts, transforms, writes, compiled functions, linear algebra,
 # threads. Two minutes at most.

@@ -131,17 +131,21 @@ def host() -> Target:
     Raises:
         ArgumentError: The CPU at hand does not have what that one has, or there is none such.
     """
-    features = llvm().get_host_cpu_features().flatten()
     level = config.cpu_level()
     if level is None:
-        return Target(llvm().get_host_cpu_name(), features)
-    here = [name for name, needed in LEVELS.items() if needed <= _named(features)]
-    if level not in here:
+        return Target(llvm().get_host_cpu_name(), llvm().get_host_cpu_features().flatten())
+    if level not in levels():
         raise ArgumentError(
-            f"GRADTAPE_CPU: got {level!r}; expected one of {', '.join(here) or 'none'}, which the "
-            "CPU at hand has; leave it out to use all of that CPU"
+            f"GRADTAPE_CPU: got {level!r}; expected one of {', '.join(levels()) or 'none'}, which "
+            "the CPU at hand has; leave it out to use all of that CPU"
         )
     return Target(level, "")
+
+
+def levels() -> list[str]:
+    """The levels of x86-64 that the CPU at hand has."""
+    has = _named(llvm().get_host_cpu_features().flatten())
+    return [name for name, needed in LEVELS.items() if needed <= has]
 
 
 def compile_module(text: str, target: Target | None = None) -> bytes:
