@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse
 import scipy.special
 
 _RNG = np.random.default_rng(5)
@@ -319,4 +320,51 @@ TENSOR_EXEMPT: dict[str, str] = {
     **dict.fromkeys(("block_until_ready", "contiguous", "register_hook"), _A_TEXT),
     **dict.fromkeys(("cpu", "cuda", "requires_grad_", "retain_grad", "to", "type"), _A_TOOL),
     "unflatten": _A_TEXT,
+}
+
+# ---- names of NumPy, and of namespaces ----------------------------------------------------------
+
+NUMPY_SAMPLES: dict[str, Sample] = {
+    "np.c_": same("((x, y),)", "np.c_[x, y]"),
+    "np.r_": same("((x, y),)", "np.r_[x, y]"),
+    "np.pad": same("(x, 1)", "np.pad(x, 1)"),
+    "np.full": Sample("np.full((2, 3), value)", renamed={"t": "np.array(7.0)", "shape": "(2, 3)"}),
+    "np.vectorize": same("(np.sin,)", "np.sin(vector)"),
+}
+
+_DENSE = "scipy.sparse.csr_array(np.round(a))"
+NAMES_SAMPLES: dict[str, dict[str, Sample]] = {
+    "nn": {},
+    "random": {},
+    "sparse": {
+        **{
+            f"{kind}_matrix": same(f"({_DENSE},)", f"scipy.sparse.{kind}_matrix({_DENSE})")
+            for kind in ("csr", "csc", "coo")
+        },
+        "bmat": same(
+            f"([[{_DENSE}, None], [None, {_DENSE}]],)",
+            f"scipy.sparse.bmat([[{_DENSE}, None], [None, {_DENSE}]])",
+        ),
+        "diags": same("(vector,)", "scipy.sparse.diags(vector)"),
+        "eye": same("(3,)", "scipy.sparse.eye(3)"),
+        "identity": same("(3,)", "scipy.sparse.identity(3)"),
+    },
+}
+NAMES_EXEMPT: dict[str, dict[str, str]] = {
+    "nn": {
+        **dict.fromkeys(("Module", "ModuleList", "Parameter", "ParameterList"), _A_TEXT),
+        **dict.fromkeys(("ModuleDict", "Sequential", "init"), _A_TEXT),
+        "MultiheadAttention": "it is a class with parameters",
+    },
+    "random": {
+        **dict.fromkeys(("PRNGKey", "RandomState", "default_rng", "key", "seed", "split"), _A_TOOL),
+        **dict.fromkeys(("exponential", "gumbel", "beta", "gamma", "laplace", "logistic"), _RANDOM),
+        **dict.fromkeys(("pareto", "binomial", "categorical", "poisson", "choice"), _RANDOM),
+        **dict.fromkeys(("integers", "multivariate_normal", "random", "shuffle"), _RANDOM),
+        "standard_normal": _RANDOM,
+    },
+    "sparse": {
+        **dict.fromkeys(("bsr_array", "dia_array", "dok_array", "lil_array"), _A_TEXT),
+        **dict.fromkeys(("BCOO", "issparse", "linalg", "sparse_coo_tensor"), _A_TOOL),
+    },
 }

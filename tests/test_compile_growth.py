@@ -348,7 +348,7 @@ def test_native_parts_between_eager_ops_share_their_code() -> None:
     args = np.ones(3), np.eye(3) + 0.1
     compiled = gt.jit(function)
     np.testing.assert_allclose(compiled(*args), function(*args), 1e-12)
-    (form,) = compiled._forms.values()
+    (form,) = compiled._forms
     libraries = [step.library for step in form.program.steps if hasattr(step, "library")]
     assert len(libraries) == 13
     assert len(set(map(id, libraries))) <= 3

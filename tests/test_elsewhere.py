@@ -11,7 +11,8 @@ import pytest
 import elsewhere_samples as samples
 import gradtape as gt
 from elsewhere_samples import FUNCTIONS, VARIABLES, Sample
-from gradtape.core.elsewhere import MODULE, TENSOR
+from gradtape.core.advice import _IN_PLACE_OF_NUMPY
+from gradtape.core.elsewhere import MODULE, NAMES, TENSOR
 
 TABLES: list[tuple[dict[str, str], dict[str, Sample], dict[str, str]]] = [
     (MODULE, samples.MODULE_SAMPLES, samples.MODULE_EXEMPT),
@@ -72,6 +73,29 @@ def test_what_is_said_gives_the_same(advice: str, name: str, sample: Sample) -> 
     if name in ("svd", "eig"):
         got = tuple(abs(part) if part.ndim > 1 else part for part in got)
     assert_same(got, expected)
+
+
+@pytest.mark.parametrize("name", _IN_PLACE_OF_NUMPY)
+def test_what_is_said_for_names_of_numpy(name: str) -> None:
+    sample = samples.NUMPY_SAMPLES[name]
+    known = {**FUNCTIONS, **VARIABLES, "gt": gt}
+    variables = {k: eval(text, known) for k, text in sample.renamed.items()}
+    got = eval(code_of(_IN_PLACE_OF_NUMPY[name]), known | variables)
+    if callable(got):
+        got = got(*eval(sample.arguments, known))
+    if callable(got):  # a function of a function
+        got = got(VARIABLES["vector"])
+    assert_same(got, eval(sample.expected, known))
+
+
+def test_what_is_said_for_names_of_namespaces() -> None:
+    known = {**FUNCTIONS, **VARIABLES, "gt": gt}
+    for namespace, table in NAMES.items():
+        rows, exempt = samples.NAMES_SAMPLES[namespace], samples.NAMES_EXEMPT[namespace]
+        assert rows.keys() | exempt.keys() == table.keys()
+        for name, sample in rows.items():
+            got = eval(code_of(table[name]), known)(*eval(sample.arguments, known))
+            assert_same(got.toarray(), eval(sample.expected, known).toarray())
 
 
 def test_what_they_give() -> None:

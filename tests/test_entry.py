@@ -15,6 +15,7 @@ from gradtape.compiler.runtime.entry import (
     DictSpec,
     ListSpec,
     NumberLeaf,
+    Result,
     ResultLeaf,
     ScalarLeaf,
     StaticLeaf,
@@ -365,6 +366,8 @@ def test_an_error_that_is_set_already_comes_first(native):
         ([], NONE, [(np.dtype(">f8"), (2,))], DTypeError, "native byte order"),
         ([], NONE, [(np.dtype(object), (2,))], DTypeError, "type of numbers"),
         ([], NONE, [(F8, (-1,))], ArgumentError, "cannot be negative"),
+        ([], NONE, [Result(F8, (1,), True)], ArgumentError, "without axes"),
+        ([], NONE, [Result(F4, (), True)], ArgumentError, "of float64, int64"),
     ],
 )
 def test_specs_that_mean_nothing(args, result, results, error, message):

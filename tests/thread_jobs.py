@@ -214,12 +214,13 @@ def signals(seconds: float) -> list[str]:
     for kind in KINDS:
         kind(0)  # modules are loaded: a handler must not find them half loaded
     taken.clear()
-    signal.signal(signal.SIGALRM, handler)
     for kind in KINDS:
+        signal.signal(signal.SIGALRM, handler)
         end, number = time.monotonic() + seconds, itertools.count()
         signal.setitimer(signal.ITIMER_REAL, 0.001)
         while time.monotonic() < end:
             kind(next(number))
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)  # first: a handler sets the timer again
         signal.setitimer(signal.ITIMER_REAL, 0.0)
     if len(taken) != len(set(taken)):
         found.append("draws: the same numbers twice")

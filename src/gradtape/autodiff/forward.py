@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,16 @@ import numpy as np
 from gradtape.backends import array_module
 from gradtape.core.aval import Abstract
 from gradtape.core.blame import blame
+from gradtape.core.broadcasting import fit
 from gradtape.core.call import dispatch, is_differentiable
+from gradtape.core.finite import is_finite, is_traced
 from gradtape.core.narrow import computes_wide, widened
 from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import Op
 from gradtape.core.record import Level, Node
+from gradtape.core.settle import settled_tangent
 from gradtape.core.state import next_level
 from gradtape.core.tensor import Tensor, innermost
-from gradtape.core.walk import fit
 from gradtape.errors import GradtapeError, NotDifferentiableError
 
 
@@ -61,9 +64,9 @@ class ForwardLevel(Level):
         try:
             with np.errstate(all="ignore"):
                 if computes_wide(op, tangents):
-                    tangent = op.jvp(widened(tangents), widened(out), *widened(primals), **params)
+                    tangent = pushed(op, widened(tangents), widened(out), widened(primals), params)
                 else:
-                    tangent = op.jvp(tangents, out, *primals, **params)
+                    tangent = pushed(op, tangents, out, primals, params)
         except GradtapeError as error:
             blame(op, error)
             raise
@@ -73,9 +76,24 @@ class ForwardLevel(Level):
         return tuple(self._pair(o, t) for o, t in zip(out, tangent, strict=True))
 
     def _pair(self, out: Any, tangent: Any) -> Any:
-        if not is_differentiable(out):
+        # Without a tangent it is a constant, which no slope, however infinite, makes another.
+        if tangent is None or not is_differentiable(out):
             return out
-        return self.dual(out, zeros_like(out) if tangent is None else fit(tangent, out))
+        return self.dual(out, fit(tangent, out))
+
+
+def pushed(
+    op: Op, tangents: Sequence[Any], out: Any, primals: Sequence[Any], params: dict[str, Any]
+) -> Any:
+    """The tangent of an op; 0 times infinity is 0 where values are not finite (`core.settle`)."""
+    assert op.jvp is not None
+    if op.careful is op.vjps:
+        return op.jvp(tangents, out, *primals, **params)
+    if not is_traced(out):
+        tangent = op.jvp(tangents, out, *primals, **params)
+        if tangent is None or is_finite(tangent):
+            return tangent
+    return settled_tangent(op, tangents, out, primals, params)
 
 
 def zeros_like(value: Any) -> Any:

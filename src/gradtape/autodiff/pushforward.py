@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from gradtape.autodiff.forward import pushed
 from gradtape.core.aval import Aval
 from gradtape.core.blame import blame
+from gradtape.core.broadcasting import fit
+from gradtape.core.finite import is_finite
 from gradtape.core.narrow import computes_wide, widened
+from gradtape.core.op import Rule
 from gradtape.core.record import (
     Binary,
     Constant,
@@ -21,7 +26,6 @@ from gradtape.core.record import (
     Unary,
     parents_of,
 )
-from gradtape.core.walk import fit
 from gradtape.errors import GradtapeError, NotDifferentiableError
 
 
@@ -78,18 +82,27 @@ def _push_one(record: Record, tangents: dict[Node, Any]) -> Any:
     if isinstance(record, General):
         if computes_wide(op, given):
             return _push_wide(record, given)
-        return op.jvp(given, record.out, *record.inputs, **record.params)
+        return pushed(op, given, record.out, record.inputs, record.params)
     if isinstance(record, Indexing):
         return op.jvp(given, None, record.x, index=record.index)
     assert isinstance(record, Unary | Binary)
     inputs = (record.x, record.y) if isinstance(record, Binary) else (record.x,)
     if not op.partials:
         params = record.params or {} if isinstance(record, Unary) else {}
-        return op.jvp(given, record.out, *inputs, **params)
+        return pushed(op, given, record.out, inputs, params)
     # The op's own rule would ask for shapes the fast path did not keep; here they are all the same.
+    total = _sum_of_terms(op.partials, given, record.out, inputs)
+    if total is None or op.careful_flat is None or is_finite(total):
+        return total
+    return _sum_of_terms(op.careful_flat, given, record.out, inputs)
+
+
+def _sum_of_terms(
+    partials: Sequence[Rule], tangents: Sequence[Any], out: Any, inputs: Sequence[Any]
+) -> Any:
     total = None
-    for partial, tangent in zip(op.partials, given, strict=True):
-        term = None if tangent is None else partial(tangent, record.out, *inputs)
+    for partial, tangent in zip(partials, tangents, strict=True):
+        term = None if tangent is None else partial(tangent, out, *inputs)
         if term is not None:
             total = term if total is None else total + term
     return total
@@ -98,8 +111,7 @@ def _push_one(record: Record, tangents: dict[Node, Any]) -> Any:
 def _push_wide(record: General, given: tuple[Any, ...]) -> Any:
     """The tangent(s) of a result narrower than float32, in which its rule computes."""
     op, out = record.op, record.out
-    assert op.jvp is not None
-    tangent = op.jvp(widened(given), widened(out), *widened(record.inputs), **record.params)
+    tangent = pushed(op, widened(given), widened(out), widened(record.inputs), record.params)
     if tangent is None or op.outputs == 1:
         return None if tangent is None else fit(tangent, out)
     return tuple(

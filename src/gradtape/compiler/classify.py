@@ -20,7 +20,7 @@ from gradtape.core.lowering import (
     Scatter,
 )
 from gradtape.core.promotion import INT64, NATIVE
-from gradtape.core.scalar import Scalar, check, convert, scalar
+from gradtape.core.scalar import Scalar, check, convert, scalar, watch
 from gradtape.errors import UnsupportedError
 from gradtape.graph.ir import Literal, Node, Operand
 
@@ -30,7 +30,7 @@ _FREE = frozenset({"constant", "axis", "load", "argument", "convert", "reduced",
 _CHEAP = frozenset(
     {"add", "subtract", "multiply", "negative", "equal", "not_equal", "less", "less_equal"}
     | {"greater", "greater_equal", "and", "or", "xor", "select", "absolute", "copysign"}
-    | {"signbit", "maximum", "minimum", "floor", "ceil", "trunc", "rint", "fma", "check"}
+    | {"signbit", "maximum", "minimum", "floor", "ceil", "trunc", "rint", "fma", "check", "watch"}
 )
 _ELEMENTARY = 20
 
@@ -117,6 +117,9 @@ class _SampleReader:
 
     def check(self, value: Scalar, holds: Scalar, message: str, given: Scalar) -> Scalar:
         return check(value, holds, message, given)
+
+    def watch(self, value: Scalar) -> Scalar:
+        return watch(value)
 
 
 class Cost(NamedTuple):

@@ -12,8 +12,20 @@ from gradtape.autodiff.arguments import deliver, has_tensors
 from gradtape.compiler.debug import CheckedProgram, check_same
 from gradtape.compiler.draws import Draws
 from gradtape.compiler.explain import Explanation
+from gradtape.compiler.forms import Flat, Form, RecentForms
 from gradtape.compiler.program import LONG, NativeFunction, Program
-from gradtape.compiler.runtime.entry import Spec, StaticLeaf, make_callable
+from gradtape.compiler.runtime.containers import NUMBERS
+from gradtape.compiler.runtime.entry import (
+    ArrayLeaf,
+    NumberLeaf,
+    Result,
+    ResultLeaf,
+    ScalarLeaf,
+    Spec,
+    StaticLeaf,
+    TupleSpec,
+    make_callable,
+)
 from gradtape.compiler.signature import (
     Arguments,
     Statics,
@@ -25,7 +37,8 @@ from gradtape.compiler.signature import (
     static_arguments,
 )
 from gradtape.compiler.unrolled import warn_of_unrolled_loop
-from gradtape.core.aval import aval_of, is_numeric
+from gradtape.core.aval import Aval, aval_of, is_numeric
+from gradtape.core.call import is_differentiable
 from gradtape.core.lazy import lazy
 from gradtape.core.nested import unshell
 from gradtape.core.portable import Portable
@@ -49,26 +62,33 @@ class Specialization:
     Attributes:
         traced: The graph as it was traced, with the containers of its results.
         entry: The native entry point; None if Python has to take the arguments apart.
+        form: The entry points for calls that do not fit the one above.
     """
 
     def __init__(
         self,
         traced: Trace,
-        specs: Sequence[Spec | None] | None,
+        specs: Sequence[Spec | None],
         otherwise: Callable[..., Any],
         debug: bool,
+        by_position: bool,
     ) -> None:
         self.traced = traced
         self.entry: Callable[..., Any] | None = None
+        self.form = Form()
+        # The programs that the entry points in `form` are of.
+        self._entered: Program | None = None
+        self._recorded: Program | None = None
         # What is computed of Python's numbers alone is such a number in eager code, too.
         self._weak = [output.aval.weak for output in traced.graph.outputs]
         self._specs = self._entry_specs(specs)
         self._otherwise = otherwise
+        self._by_position = by_position
         # It does not refer back to this object: no cycle for the collector.
         self.function = GraphFunction(traced.graph, CheckedProgram if debug else Program)
 
-    def _entry_specs(self, specs: Sequence[Spec | None] | None) -> list[Spec] | None:
-        if specs is None or any(spec is None for spec in specs):
+    def _entry_specs(self, specs: Sequence[Spec | None]) -> list[Spec] | None:
+        if any(spec is None for spec in specs):
             return None
         # The values of tensors and random draws are others at each call; guards are looked at.
         if self.traced.guards or not all(capture.is_array for capture in self.traced.captures):
@@ -80,26 +100,71 @@ class Specialization:
     def program(self) -> Program:
         """What runs it on arrays."""
         program: Program = self.function.runner  # type: ignore[assignment]
-        if program.native is not None and self._specs is not None and not any(self._weak):
-            self.entry = self._entry(program.native)
+        self._enter(program.in_force)
         return program
 
-    def _entry(self, function: NativeFunction) -> Callable[..., Any] | None:
-        outputs = self.traced.graph.outputs
-        result = result_spec(self.traced.structure, len(outputs))
-        if self._specs is None or result is None or function.run.asks:
+    def _enter(self, program: Program) -> None:
+        """Let calls go to the native code of a program directly, if they can."""
+        self._entered = program
+        self.entry = self.form.entry = self.form.call = self.form.untracked = None
+        if program.native is not None and self._specs is not None:
+            result = result_spec(self.traced.structure, len(self._weak))
+            self.form.entry = self._entry(self.function, result)
+            if self._by_position:
+                self.entry = self.form.call = self._entry(self.function, result, self._otherwise)
+
+    def _entry(
+        self,
+        function: GraphFunction,
+        result: Spec | None,
+        otherwise: Callable[..., Any] | None = None,
+        *,
+        numbers: bool = True,
+    ) -> Callable[..., Any] | None:
+        """An entry point of a graph like the one that was traced; None if there cannot be one."""
+        runs: Any = function.runner
+        native: NativeFunction | None = runs.in_force.native
+        if native is None or self._specs is None or result is None or native.run.asks:
+            return None
+        outputs = [
+            Result(o.dtype, o.shape, numbers and o.aval.weak) for o in function.graph.outputs
+        ]
+        if any(made.number and made.dtype not in NUMBERS for made in outputs):
             return None
         return make_callable(
-            function.library,
-            function.native.name,
+            native.library,
+            native.native.name,
             self._specs,
             result,
-            [(output.dtype, output.shape) for output in outputs],
-            on_error=function.failed,
-            otherwise=self._otherwise,
+            outputs,
+            on_error=native.failed,
+            otherwise=otherwise,
             bound=[capture.value for capture in self.traced.captures],
-            release_gil=function.native.nanoseconds > LONG,
+            release_gil=native.native.nanoseconds > LONG,
             name=self.traced.graph.name,
+        )
+
+    def _flat(self, function: GraphFunction, *, numbers: bool) -> Flat | None:
+        """A graph like the one that was traced for tensors; None if there are containers."""
+        plain = (ArrayLeaf, NumberLeaf, ScalarLeaf, StaticLeaf)
+        if self._specs is None or not all(isinstance(spec, plain) for spec in self._specs):
+            return None
+        outputs, captures = function.graph.outputs, self.traced.captures
+        result = TupleSpec(tuple(map(ResultLeaf, range(len(outputs)))))
+        entry = self._entry(function, result, numbers=numbers)
+        if entry is None:
+            return None
+        given = self._specs[: len(self._specs) - len(captures)]
+        reached = zip(self.function.graph.outputs, self.function.reached, strict=True)
+        return Flat(
+            entry,
+            function.op(),
+            tuple([Aval(output.shape, output.dtype) for output in outputs]),
+            tuple([bits if is_differentiable(output) else 0 for output, bits in reached]),
+            tuple(self._weak),
+            tuple([n for n, spec in enumerate(given) if not isinstance(spec, StaticLeaf)]),
+            tuple([capture.value for capture in captures]),
+            self.traced.structure,
         )
 
     def hidden(self) -> list[Any]:
@@ -125,11 +190,22 @@ class Specialization:
         values = [unshell(leaf) for leaf in (*leaves, *self.hidden())]
         if any(isinstance(value, Tensor) for value in values):
             outputs = list(self.function(*values))
+            # It may have been traced, or be called under a transform: nothing is compiled for that.
+            keeping = self.function.keeping
+            if "runner" in vars(keeping):
+                runs: Any = keeping.runner
+                if self.form.recording is None or runs.in_force is not self._recorded:
+                    self._recorded = runs.in_force
+                    self.form.recording = self._flat(keeping, numbers=False)
         else:
             outputs = [
                 out.item() if weak else deliver(out, tensors=tensors)
                 for out, weak in zip(self.program(*values), self._weak, strict=True)
             ]
+            if self.program.in_force is not self._entered:
+                self._enter(self.program.in_force)
+            if tensors and self.form.untracked is None:
+                self.form.untracked = self._flat(self.function, numbers=True)
         return tree.unflatten(self.traced.structure, outputs)
 
 
@@ -155,6 +231,7 @@ class Compiled(Portable):
         self._statics = statics
         self._debug = debug
         self._forms: Recent[Specialization] = Recent()
+        self._recent = RecentForms()
         # By identity: objects that are equal need not have the same attributes.
         self._methods: dict[int, tuple[weakref.ref[Any], Compiled]] = {}
         self._otherwise = _any_form(weakref.ref(self), function, statics, debug)
@@ -164,11 +241,20 @@ class Compiled(Portable):
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Take the arguments apart in Python, compile if they are of a new form, and run."""
+        out, entry = self._recent.call(args, kwargs)
+        if out is not NotImplemented:
+            if entry is not None:
+                self.__call__ = entry
+            elif kwargs:
+                self.__call__ = self._otherwise
+            return out
         given = arguments(args, kwargs, self._statics)
         form = self._specialized(given)
         if self._debug:
             check_same(form.traced, self._traced(given))
         out = form(given.leaves)
+        if form.form and not self._debug:
+            self._recent.add(tuple(kwargs), form.form)
         self._use(form)
         return out
 
@@ -182,7 +268,13 @@ class Compiled(Portable):
             return form
         # Other threads are not kept waiting: the function may itself wait for one of them.
         new = self._specialize(given)
-        return self._forms.put(given.key, new, most=_MOST_FORMS, instead=form)
+        new.form.key = given.key
+        # Calls that were served elsewhere count as uses here.
+        for used in self._recent.in_order():
+            self._forms.get(used.key)
+        kept = self._forms.put(given.key, new, most=_MOST_FORMS, instead=form)
+        self._recent.retain({each.form for each in self._forms})
+        return kept
 
     def _traced(self, given: Arguments) -> Trace:
         def function(*leaves: Any) -> Any:
@@ -216,8 +308,12 @@ class Compiled(Portable):
             StaticLeaf(arg) if n in given.fixed else argument_spec(arg)
             for n, arg in enumerate(given.args)
         ]
-        known = None if given.kwargs else specs
-        return Specialization(traced, known, self._otherwise, self._debug)
+        # Leaves of keyword arguments are in the order of their names.
+        specs += [
+            StaticLeaf(arg) if name in given.named else argument_spec(arg)
+            for name, arg in sorted(given.kwargs.items())
+        ]
+        return Specialization(traced, specs, self._otherwise, self._debug, not given.kwargs)
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph that is compiled for these arguments, as it was traced.
@@ -245,7 +341,7 @@ class Compiled(Portable):
         """
         given = arguments(args, kwargs, self._statics)
         form = self._specialized(given)
-        return Explanation(form.program, [aval_of(c.value) for c in form.traced.captures])
+        return Explanation(form.program.in_force, [aval_of(c.value) for c in form.traced.captures])
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         bind = getattr(self._function, "__get__", None)

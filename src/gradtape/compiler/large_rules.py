@@ -46,12 +46,14 @@ class _Rules(NamedTuple):
         tiling: How arrays are cut.
         unread: For cotangent, result and each input: an `Aval` if only the shape is known, None if
             there is nothing, `...` if it is read.
+        careful: Whether they are the careful ones.
     """
 
     rules: Sequence[Callable[..., Any]]
     constant: float | None
     tiling: Tiling
     unread: tuple[Any, ...]
+    careful: bool
 
     def __call__(self, wanted: Sequence[bool], tiles: Sequence[Any], rows: int) -> tuple[Any, ...]:
         """What the rules give that are wanted, for so many rows of what is read."""
@@ -76,7 +78,7 @@ class _Rules(NamedTuple):
     def key(self) -> tuple[Any, ...]:
         """What kernels depend on besides what is read."""
         unread = [x if x is ... else self._shape(x, 0) for x in self.unread]
-        return (*unread, self.constant, *self.tiling.params.items())
+        return (*unread, self.constant, self.careful, *self.tiling.params.items())
 
 
 class RuleKernels:
@@ -94,15 +96,17 @@ class RuleKernels:
         out: Any,
         inputs: Sequence[Any],
         params: dict[str, Any],
+        *,
+        careful: bool = False,
     ) -> Any:
         """The cotangents of the inputs that are wanted, None for others; or `NotImplemented`."""
         values = (ct, out, *inputs)
         constant = constant_of(op, inputs)
-        key = (op, wanted, constant, *map(signature, values), *params.items())
+        key = (op, wanted, constant, careful, *map(signature, values), *params.items())
         try:
             pull = self._pulls[key]
         except KeyError:
-            pull = self._pulls[key] = self._pull(op, wanted, values, params, constant)
+            pull = self._pulls[key] = self._pull(op, wanted, values, params, constant, careful)
         except TypeError:  # a parameter that is no key
             return NotImplemented
         if pull is None:
@@ -119,7 +123,8 @@ class RuleKernels:
                     if more is not None:
                         results[i] = results[i] + more.reshape(inputs[i].shape)
         for i in pull.left:
-            results[i] = op.vjps[i](ct, out, *inputs, **params)
+            rules = op.careful if careful else op.vjps
+            results[i] = rules[i](ct, out, *inputs, **params)
         return results
 
     def _pull(
@@ -129,6 +134,7 @@ class RuleKernels:
         values: Sequence[Any],
         params: dict[str, Any],
         constant: float | None,
+        careful: bool,
     ) -> _Pull | None:
         """How to do the rules of an op; None to leave them to NumPy."""
         ct, _out, *inputs = values
@@ -142,14 +148,16 @@ class RuleKernels:
         # Flat rules are those for arrays of one shape and dtype.
         alike = tiling.whole and all(getattr(x, "dtype", ct.dtype) == ct.dtype for x in inputs)
         unread = tuple(x if x is None or isinstance(x, Aval) else ... for x in lined_up)
-        rules = _Rules(op.flat_vjps if alike else op.vjps, constant, tiling, unread)
+        whole = op.careful if careful else op.vjps
+        flat = (op.careful_flat if careful else None) or op.flat_vjps
+        rules = _Rules(flat if alike else whole, constant, tiling, unread, careful)
         by_rows = tuple(
             want and (x is None or tiling.tail(getattr(x, "shape", ())) is not None)
             for want, x in zip(wanted, lined_up[2:], strict=True)
         )
         summed = tuple(want and not own for want, own in zip(wanted, by_rows, strict=True))
         launch = self._by_rows(op, rules, found, by_rows, inputs) if any(by_rows) else None
-        summing = rules._replace(rules=op.vjps)
+        summing = rules._replace(rules=whole)
         sums = self._sums(op, summing, found, summed) if any(summed) else None
         if launch is None and sums is None:
             return None

@@ -83,7 +83,7 @@ class Kernel(NamedTuple):
             read = {operand for node in graph.nodes for operand in node.operands}
             reads = tuple(i for i, value in enumerate(graph.inputs) if value in read)
             inputs = [graph.inputs[i] for i in reads]
-            program = Program(Graph(name, inputs, graph.nodes, made))
+            program = Program(Graph(name, inputs, graph.nodes, made), settling=True)
             if program.native is None:
                 return None
             run = program.native.library.address(program.native.native.name)

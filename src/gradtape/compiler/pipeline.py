@@ -7,6 +7,7 @@ from collections.abc import Callable
 from gradtape.graph.inline import expand
 from gradtape.graph.ir import Graph
 from gradtape.graph.passes.dead import dead
+from gradtape.graph.passes.hopeful import hopeful
 from gradtape.graph.passes.share import share
 from gradtape.graph.passes.simplify import simplify
 from gradtape.graph.verify import verify
@@ -23,8 +24,13 @@ PASSES: tuple[tuple[str, Pass], ...] = (
 )
 
 
-def optimized(graph: Graph, *, debug: bool = False) -> Graph:
-    """The graph after all passes, verified after each of them in debug mode."""
+def optimized(graph: Graph, *, debug: bool = False, settling: bool = True) -> Graph:
+    """The graph after all passes, verified after each of them in debug mode.
+
+    With `settling=False` without ops that settle 0·∞, and with a watch on what depends on them.
+    """
+    if not settling:
+        graph = hopeful(graph)
     if debug:
         verify(graph)
     for _, run in PASSES:

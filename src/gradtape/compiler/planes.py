@@ -71,6 +71,8 @@ class Planes:
         out: Any,
         inputs: Sequence[Any],
         params: dict[str, Any],
+        *,
+        careful: bool = False,
     ) -> Any:
         """The cotangents of the inputs that are wanted, None for others; or `NotImplemented`."""
         values = [ct, out, *inputs]
@@ -84,11 +86,11 @@ class Planes:
         def function(*arrays: Any) -> Any:
             rest = iter(arrays)
             ct, out, *xs = (next(rest) if own else x for own, x in zip(read, unread, strict=True))
-            rules = zip(op.vjps, wanted, strict=True)
+            rules = zip(op.careful if careful else op.vjps, wanted, strict=True)
             return tuple(rule(ct, out, *xs, **params) if want else None for rule, want in rules)
 
         shapes = tuple(x and (x.shape, x.dtype) for x in unread)
-        key = op, wanted, (*read,), shapes, (*params.items(),)
+        key = op, wanted, careful, (*read,), shapes, (*params.items(),)
         made = self._run(key, op, function, arrays, layout)
         return NotImplemented if made is None else made
 
@@ -195,7 +197,7 @@ def _compiled(
         traced = trace(results, [aval_of(x) for x in given], name)
     except GradtapeError:
         return None  # it looks at values
-    program = Program(traced.graph)
+    program = Program(traced.graph, settling=True)
     if program.native is None:
         return None
     return _Compiled(program, [capture.value for capture in traced.captures], present)

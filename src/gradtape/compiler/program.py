@@ -25,6 +25,7 @@ from gradtape.core.aval import aval_of
 from gradtape.core.call import evaluate
 from gradtape.errors import GradtapeError, ShapeError
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Value
+from gradtape.graph.passes.hopeful import UnsettledError
 from gradtape.graph.python_numbers import computed_exactly, is_of_integers
 
 # No machine has that much memory, and sums of sizes up to it are exact in native code.
@@ -76,7 +77,8 @@ class Runner:
 
     Attributes:
         direct: The native entry point: takes arrays, returns a tuple with NumPy's numbers for
-            arrays without axes, and `NotImplemented` for arrays that do not fit.
+            arrays without axes, and `NotImplemented` for arrays that do not fit, or if it turns
+            out that something has to be settled.
         failed: Raises what a status that is not 0 means.
         asks: Whether a call takes so much memory that it asks for it first. Only `direct` does.
     """
@@ -99,9 +101,14 @@ class Runner:
         )
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
-        """The outputs for arrays of the right shapes and dtypes."""
+        """The outputs for arrays of the right shapes and dtypes.
+
+        Raises:
+            UnsettledError: A watched value is not finite.
+        """
         out = self.direct(*arrays)
-        assert out is not NotImplemented  # they were prepared for it
+        if out is NotImplemented:  # not for the arrays, which were prepared for it
+            raise UnsettledError
         return [np.asarray(array) for array in out]
 
 
@@ -120,13 +127,20 @@ def _failed(
 class Program:
     """What runs a graph on arrays.
 
+    It leaves out what settles 0·∞ in derivatives (`graph.passes.hopeful`), unless it is told not to
+    or is in debug mode. When something would have had to be settled for the first time, another
+    program is made, which does everything, and takes its place from then on.
+
     Attributes:
         graph: What it computes, after the passes.
         steps: Its parts in order: native functions, and ops that run their eager kernel.
+        in_force: What runs the next call: itself, or the program that took its place.
     """
 
-    def __init__(self, graph: Graph, *, debug: bool = False) -> None:
-        self.graph = optimized(graph, debug=debug)
+    def __init__(self, graph: Graph, *, debug: bool = False, settling: bool = False) -> None:
+        self._source = graph
+        self.in_force: Program = self
+        self.graph = optimized(graph, debug=debug, settling=settling or debug)
         _check_sizes(self.graph)
         parts = partition(self.graph, obstacle)
         # In an unrolled loop with an eager op in it, the native parts are all alike.
@@ -157,6 +171,14 @@ class Program:
 
     def __call__(self, *arrays: Any) -> list[Any]:
         """The outputs for arrays (or numbers) that fit the inputs of the graph."""
+        if self.in_force is self:
+            try:
+                return self._run(arrays)
+            except UnsettledError:
+                self.in_force = Program(self._source, settling=True)
+        return self.in_force._run(arrays)
+
+    def _run(self, arrays: Sequence[Any]) -> list[Any]:
         out = self._direct(*map(np.asarray, arrays))
         if out is not NotImplemented:
             return list(out)

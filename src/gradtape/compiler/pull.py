@@ -18,7 +18,7 @@ from gradtape.compiler.python_integers import checked
 from gradtape.core.aval import Aval
 from gradtape.core.lowering import Elements, Pointwise, Reduction, Relabel
 from gradtape.core.promotion import INT64, native
-from gradtape.core.scalar import Scalar, bitwise_and, check, constant, convert, scalar, truth
+from gradtape.core.scalar import Scalar, bitwise_and, check, constant, convert, scalar, truth, watch
 from gradtape.errors import UnsupportedError
 from gradtape.graph.ir import Literal, Node, Operand, Value
 from gradtape.graph.python_numbers import is_of_integers
@@ -145,6 +145,9 @@ class _Reader:
             return value
         guard = () if self._inside is None else (self._inside,)
         return check(value, holds, Failure(self._node, message), given, *guard)
+
+    def watch(self, value: Scalar) -> Scalar:
+        return watch(value, *(() if self._inside is None else (self._inside,)))
 
 
 def _is_checked(index: Any) -> bool:

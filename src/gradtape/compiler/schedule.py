@@ -41,7 +41,7 @@ _SHORT, _SHORT_CHAIN = 12, 120
 _CHAIN = 32
 
 # How many operands come before the guard, of what may have one.
-_OPERANDS = {"load": 0, "gather": 1, "check": 3}
+_OPERANDS = {"load": 0, "gather": 1, "check": 3, "watch": 1}
 
 # Rows of results that are worth it, and that fit into the first-level cache.
 _SHORTEST_ROW, _LONGEST_ROW = 64, 4096

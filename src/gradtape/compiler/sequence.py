@@ -17,6 +17,7 @@ from gradtape.compiler.llvm.scratch import NO_MEMORY
 from gradtape.compiler.memory import Arena
 from gradtape.compiler.product import Product
 from gradtape.compiler.runtime.blocks_ir import SMALL
+from gradtape.compiler.runtime.entry_program import UNSETTLED_STATUS
 from gradtape.compiler.runtime.tile import loop
 
 # Smaller arenas are on the stack.
@@ -27,9 +28,9 @@ _FEW_BUFFERS = 64
 # A table of more addresses is not on the stack.
 _MOST_ON_STACK = 1024
 
-# The function returns 0 if all went well, `NO_MEMORY`, and from this one on the number of the first
-# condition that did not hold.
-FIRST_FAILURE = NO_MEMORY + 1
+# The function returns 0 if all went well, `NO_MEMORY`, `UNSETTLED_STATUS`, and from this one on the
+# number of the first condition that did not hold.
+FIRST_FAILURE = UNSETTLED_STATUS + 1
 
 Step = Kernel | Product
 

@@ -76,7 +76,7 @@ _POLYNOMIAL = (
     "np.polyval(c[::-1], x), or write the sum"
 )
 _IN_PLACE_OF_NUMPY = {
-    "np.c_": "use np.column_stack",
+    "np.c_": "use np.column_stack, or np.concatenate along the last of three axes or more",
     "np.r_": "use np.concatenate",
     "np.pad": "use gt.pad, which has a gradient by constant_values and end_values",
     "np.full": "use np.full_like(t, t, shape=shape), or gt.full",

@@ -21,14 +21,18 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_elementwise
+from gradtape.core.broadcasting import (
+    broadcast_sizes as broadcast_sizes,
+    broadcast_tangent as broadcast_tangent,
+    unbroadcast as unbroadcast,
+)
 from gradtape.core.call import call, call_operator
 from gradtape.core.fast import fast_binary, fast_params, fast_reflected, fast_unary
 from gradtape.core.lowering import Lowering, Pointwise
 from gradtape.core.nested import Alias
 from gradtape.core.op import Op, Rule, registry, rule_reads
+from gradtape.core.settle import guarded
 from gradtape.core.tensor import Tensor, innermost
-from gradtape.core.walk import fit
-from gradtape.errors import ShapeError
 
 functions = registry.functions
 F = TypeVar("F", bound=Callable[..., Any])
@@ -67,6 +71,7 @@ def elementwise(
     vjps: Sequence[Rule] = (),
     jvp: Rule | None = None,
     lower: Callable[..., Any] | Lowering | None = None,
+    bounded: bool = False,
 ) -> Callable[[F], F]:
     """Define an elementwise op from the declaration of its public function.
 
@@ -80,6 +85,7 @@ def elementwise(
         vjps: Rules where the op is not complex-linear, so that they differ from the partials.
         jvp: The same for forward mode.
         lower: The expression for one element (see `core.scalar`), or another form of lowering.
+        bounded: Whether partials are finite also where values are not: those of a choice are.
     """
     ufunc = isinstance(forward, np.ufunc)
     evaluate = functools.partial(_run_ufunc, forward) if ufunc else forward
@@ -103,6 +109,8 @@ def elementwise(
                 partials=partials,
             )
         )
+        if not bounded:
+            _make_careful(op, partials, vjps)
         arity = declared.__code__.co_argcount
         function: Callable[..., Any]
         if not partials or arity > 2:
@@ -128,6 +136,18 @@ _OPERATORS = (
     np.left_shift,
     np.right_shift,
 )
+
+
+def _make_careful(op: Op, partials: Sequence[Rule], vjps: Sequence[Rule]) -> None:
+    """Give an elementwise op rules that look at values which are not finite."""
+    if all(not rule_reads(rule) for rule in vjps or partials):
+        return
+    flat = tuple(guarded(op, partial, i) for i, partial in enumerate(partials))
+    if vjps or not partials:
+        op.careful = tuple(guarded(op, rule, i) for i, rule in enumerate(op.vjps))
+    else:
+        op.careful = tuple(map(vjp_of_partial, flat, range(len(flat))))
+    op.careful_flat = flat or op.careful
 
 
 def pointwise(lower: Callable[..., Any] | Lowering | None) -> Lowering | None:
@@ -165,19 +185,6 @@ def _result_dtype(evaluate: Callable[..., Any], kinds: tuple[Any, ...]) -> np.dt
     return evaluate(np, *samples).dtype  # type: ignore[no-any-return]
 
 
-def broadcast_sizes(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
-    """NumPy's broadcasting on shapes that may hold symbolic sizes."""
-    ndim = max((len(shape) for shape in shapes), default=0)
-    result: list[Any] = [1] * ndim
-    for shape in shapes:
-        for axis, size in enumerate(shape, start=ndim - len(shape)):
-            if size != 1 and result[axis] != 1 and size != result[axis]:
-                raise ShapeError(f"shapes {', '.join(map(str, shapes))} do not broadcast")
-            if size != 1:
-                result[axis] = size
-    return tuple(result)
-
-
 def vjp_of_partial(partial: Rule, argument: int = 0) -> Rule:
     """The full rule of one argument: conjugated for complex numbers, summed where broadcast."""
 
@@ -206,27 +213,6 @@ def _jvp(partials: Sequence[Rule]) -> Rule:
 
     jvp.reads = frozenset().union(*(rule_reads(p) for p in partials))  # type: ignore[attr-defined]
     return jvp
-
-
-def broadcast_tangent(tangent: Any, out: Any) -> Any:
-    """A tangent broadcast and cast to the shape and dtype of its primal."""
-    if tangent.shape != out.shape:
-        tangent = functions["broadcast_to"](tangent, out.shape)
-    return fit(tangent, out)
-
-
-def unbroadcast(ct: Any, shape: tuple[int, ...]) -> Any:
-    """Sum a cotangent over the axes along which its primal of `shape` was broadcast."""
-    if ct.shape == shape:
-        return ct
-    extra = len(ct.shape) - len(shape)
-    axes = tuple(range(extra)) + tuple(
-        axis + extra for axis, size in enumerate(shape) if size == 1 and ct.shape[axis + extra] != 1
-    )
-    if type(ct) is np.ndarray:
-        return np.add.reduce(ct, axis=axes).reshape(shape)
-    summed = functions["sum"](ct, axis=axes, keepdims=False) if axes else ct
-    return functions["reshape"](summed, shape)
 
 
 def install_operator(operator: str, op: Op) -> None:
@@ -335,8 +321,14 @@ def general(
     outputs: int | None = 1,
     effect: str | None = None,
     lower: Lowering | None = None,
+    partials: Sequence[Rule] = (),
+    bounded: bool = False,
 ) -> Callable[..., Any]:
-    """Define an op by all of its rules; without a VJP its result is untracked."""
+    """Define an op by all of its rules; without a VJP its result is untracked.
+
+    An elementwise one may state the partials its rules are made of, or that these are `bounded`;
+    see `elementwise`.
+    """
     op = registry.add(
         Op(
             name=name,
@@ -353,6 +345,8 @@ def general(
             lower=lower,
         )
     )
+    if kind == "elementwise" and vjps and outputs == 1 and not bounded:
+        _make_careful(op, partials, () if partials else vjps)
     function: Callable[..., Any]
     # The fast path does not ask modes: a trace has to see an effect, also of arrays from outside.
     if len(vjps) == 1 and effect is None:

@@ -45,6 +45,10 @@ class Reader(Protocol):
         """
         ...
 
+    def watch(self, value: Scalar) -> Scalar:
+        """The value; if it is not finite somewhere, the call is left to another program."""
+        ...
+
 
 class Lowering:
     """Base of all forms."""

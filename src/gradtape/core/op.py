@@ -74,11 +74,14 @@ class Op:
         partials: Of elementwise ops: per input the linear map from its change to the result's.
         flat_vjps: The rules the walk uses for records of the fast path, where all inputs have the
             shape and the real dtype of the result: the partials if there are any.
+        careful: `vjps` that give 0 for 0·∞ at values that are not finite (see `core.settle`).
+        careful_flat: `flat_vjps`, likewise.
     """
 
     __slots__ = (
-        "_infer", "_kept", "aliases", "batch", "effect", "evaluate", "fast", "flat_vjps", "jvp",
-        "kind", "lower", "name", "outputs", "partials", "vjp_all", "vjp_each", "vjps",
+        "_infer", "_kept", "aliases", "batch", "careful", "careful_flat", "effect", "evaluate",
+        "fast", "flat_vjps", "jvp", "kind", "lower", "name", "outputs", "partials", "vjp_all",
+        "vjp_each", "vjps",
     )  # fmt: skip
 
     def __init__(
@@ -116,6 +119,8 @@ class Op:
         self.fast = fast
         self.partials = partials
         self.flat_vjps = partials or vjps
+        self.careful = vjps
+        self.careful_flat: tuple[Rule, ...] | None = None
         self._kept: dict[tuple[bool, ...], tuple[bool, ...]] = {}
 
     def infer(self, *avals: Aval, **params: Any) -> Any:

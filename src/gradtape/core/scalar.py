@@ -379,6 +379,16 @@ def check(value: Any, holds: Any, failure: Any, given: Any, *guard: Scalar) -> S
     return Scalar("check", (value, *args), value.dtype, extra=failure)
 
 
+def watch(value: Any, *guard: Scalar) -> Scalar:
+    """The value. If it is not finite somewhere, the call is left to another program.
+
+    With a guard, what it is where that does not hold does not matter. Lowerings call the method
+    `watch` of a reader, which knows the guard.
+    """
+    value = scalar(value)
+    return Scalar("watch", (value, *guard), value.dtype)
+
+
 def absolute(x: Any) -> Scalar:
     """The size of a number."""
     x = scalar(x)

@@ -16,22 +16,19 @@ import numpy as np
 
 from gradtape.backends import array_module
 from gradtape.core.blame import blame
+from gradtape.core.finite import is_finite, is_traced
 from gradtape.core.large import (
     LARGE,
     added,
     copied,
     copy_into,
     is_large,
-    is_tiled,
-    pull_large,
 )
-from gradtape.core.narrow import computes_wide, is_narrow, widened
-from gradtape.core.nested import wrap
-from gradtape.core.op import registry
+from gradtape.core.narrow import is_narrow
+from gradtape.core.pull import UnsettledError, pull, pull_general
 from gradtape.core.record import (
     Assigning,
     Binary,
-    Constant,
     General,
     Indexing,
     LargeBinary,
@@ -63,6 +60,9 @@ def walk(
 ) -> Cotangents:
     """Pull cotangents back from `roots` to every leaf they reach.
 
+    What comes out finite is right. If it is not, the walk is done again with rules that know what 0
+    times infinity is where values are not finite (`core.settle`).
+
     Args:
         segment: The segment all records belong to.
         roots: Nodes with their cotangents; a node may appear several times.
@@ -80,17 +80,29 @@ def walk(
     # Rules divide by zero and take logarithms of it where the derivative is infinite or the
     # branch was not taken; the conventions at such points are in the rules, not in warnings.
     with np.errstate(all="ignore"):
+        # Nothing of a trace can be looked at afterwards, and what is released not walked again.
+        careful = release
+        for _, ct in roots:
+            careful = careful or is_traced(ct)
         try:
-            idle = None if create_graph or release else segment.idle.pop()
+            idle = None if careful or create_graph else segment.idle.pop()
         except IndexError:  # another walk is under way
             idle = None
-        if idle is None:
-            _walk_apart(roots, wanted, found, create_graph, release)
-        else:
-            try:
-                _walk_in_records(roots, wanted, found, fresh)
-            finally:
-                segment.idle.append(idle)
+        try:
+            if idle is None:
+                _walk_apart(roots, wanted, found, create_graph, release, careful)
+            else:
+                try:
+                    _walk_in_records(roots, wanted, found, fresh)
+                finally:
+                    segment.idle.append(idle)
+            settled = careful or all(map(is_finite, found.values()))
+        except UnsettledError:
+            settled = False
+        if not settled:
+            found.clear()
+            fresh.clear()
+            _walk_apart(roots, wanted, found, create_graph, release, careful=True)
     _own(found, fresh, roots)
     return found
 
@@ -177,11 +189,11 @@ def _walk_in_records(
                     heappush(heap, (-record.parent.sequence, record.parent))
                 _add_output(parts, record.index, ct)
             elif kind is General:
-                for node, result in _pull_general(record, ct):
+                for node, result in pull_general(record, ct):
                     give(node, result)
             elif kind is Assigning:
                 if type(ct) is not ndarray:
-                    for node, result in _pull_general(record, ct):
+                    for node, result in pull_general(record, ct):
                         give(node, result)
                     continue
                 index, (whole, part) = record.params["index"], record.parents
@@ -196,7 +208,7 @@ def _walk_in_records(
                     if give(whole, ct):
                         fresh.add(whole)
             elif kind is LargeUnary or kind is LargeBinary:
-                for node, result in _pull(record, ct, rebuild=False):
+                for node, result in pull(record, ct, rebuild=False):
                     give(node, result)
     except GradtapeError as error:
         blame(record, error)
@@ -241,69 +253,16 @@ def _add_output(parts: list[Any], index: int, ct: Any) -> None:
     parts[index] = ct if parts[index] is None else added(parts[index], ct)
 
 
-def _pull_general(record: General, ct: Any, *, rebuild: bool = False) -> list[tuple[Node, Any]]:
-    """The cotangents a general record gives to its parents."""
-    op = record.op
-    out, inputs = record.out, record.inputs
-    if rebuild:
-        inputs = tuple(
-            _rebuilt(value, parent) for value, parent in zip(inputs, record.parents, strict=True)
-        )
-        if op.outputs == 1:
-            out = _rebuilt(out, record)
-        else:
-            out = tuple(_rebuilt(value, Output(record, i)) for i, value in enumerate(out))
-    if op.outputs != 1 and not getattr(op.vjp_all, "takes_none", False):
-        ct = tuple(
-            np.zeros(aval.shape, aval.dtype) if part is None else part
-            for part, aval in zip(ct, record.avals, strict=True)
-        )
-    primals = inputs
-    if computes_wide(op, ct):
-        ct, out, inputs = widened(ct), widened(out), widened(inputs)
-    results: list[tuple[Node, Any]] = []
-    given: Any = NotImplemented
-    wanted = tuple(parent is not None for parent in record.parents)
-    if not rebuild and is_large((ct, *inputs)) and op.vjps and is_tiled(op):
-        given = pull_large(op, wanted, ct, out, inputs, record.params)
-    if given is NotImplemented:
-        given = None
-    if given is None and op.vjp_all is not None:
-        given = op.vjp_all(wanted, ct, out, *inputs, **record.params)
-    for i, parent in enumerate(record.parents):
-        if parent is None:
-            continue
-        if given is not None:
-            result = given[i]
-        elif op.vjp_each is not None:
-            result = op.vjp_each(i, ct, out, *inputs, **record.params)
-        else:
-            result = op.vjps[i](ct, out, *inputs, **record.params)
-        if result is not None:
-            results.append((parent, fit(result, primals[i])))
-    return results
-
-
-def fit(cotangent: Any, primal: Any) -> Any:
-    """A cotangent in the dtype of its primal: real for a real primal, and cast if need be."""
-    dtype = primal.dtype if hasattr(primal, "dtype") else np.float64
-    if cotangent.dtype == dtype:
-        return cotangent
-    if cotangent.dtype.kind == "c" and np.dtype(dtype).kind != "c":
-        cotangent = registry.functions["real"](cotangent)
-    return registry.functions["astype"](cotangent, dtype)
-
-
-def _rebuilt(value: Any, node: Node | None) -> Any:
-    """The tensor a kept value was: a tensor is a value with a record."""
-    return value if node is None or not hasattr(value, "size") else wrap(value, node)
-
-
 # ---- the walk that can do everything ------------------------------------------------------------
 
 
 def _walk_apart(
-    roots: Roots, wanted: frozenset[Node], found: Cotangents, create_graph: bool, release: bool
+    roots: Roots,
+    wanted: frozenset[Node],
+    found: Cotangents,
+    create_graph: bool,
+    release: bool,
+    careful: bool,
 ) -> None:
     """The same walk with cotangents in a dict, on rebuilt tensors if `create_graph`."""
     heap: list[tuple[int, Any]] = []
@@ -333,7 +292,7 @@ def _walk_apart(
             _add_output(parts, record.index, ct)
         else:
             try:
-                pulled = _pull(record, ct, rebuild=create_graph)
+                pulled = pull(record, ct, rebuild=create_graph, careful=careful)
             except GradtapeError as error:
                 blame(record, error)
                 raise
@@ -341,43 +300,6 @@ def _walk_apart(
                 give(node, result)
         if release:
             free(record)
-
-
-def _pull(record: Record, ct: Any, *, rebuild: bool) -> list[tuple[Node, Any]]:
-    """The cotangents any record gives to its parents."""
-    if isinstance(record, General):
-        return _pull_general(record, ct, rebuild=rebuild)
-    if isinstance(record, Constant):
-        return []
-    rules = record.op.flat_vjps
-    inputs: list[Any]
-    parents: list[Node | None]
-    params: dict[str, Any] = {}
-    if isinstance(record, Binary):
-        inputs, parents = [record.x, record.y], [record.parent, record.parent2]
-    elif isinstance(record, Indexing):
-        inputs, parents, params = [record.x], [record.parent], {"index": record.index}
-    else:
-        assert isinstance(record, Unary)
-        inputs, parents, params = [record.x], [record.parent], record.params or {}
-    out = record.out
-    if rebuild:
-        inputs = [_rebuilt(value, parent) for value, parent in zip(inputs, parents, strict=True)]
-        out = _rebuilt(out, record)
-    given: Any = NotImplemented
-    if not rebuild and isinstance(record, LargeUnary | LargeBinary):
-        wanted = tuple(parent is not None for parent in parents)
-        given = pull_large(record.op, wanted, ct, out, inputs, params)
-    if given is NotImplemented:
-        given = [
-            None if parent is None else rule(ct, out, *inputs, **params)
-            for rule, parent in zip(rules, parents, strict=True)
-        ]
-    return [
-        (parent, result)
-        for parent, result in zip(parents, given, strict=True)
-        if parent is not None and result is not None
-    ]
 
 
 def _own(found: Cotangents, fresh: set[Node], roots: Roots) -> None:

@@ -13,19 +13,20 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradtape.autodiff.reverse import record
 from gradtape.autodiff.transforms import jvp, vmap
 from gradtape.core.aval import Aval
-from gradtape.core.call import call, is_differentiable
+from gradtape.core.call import call, explain, is_differentiable
 from gradtape.core.lazy import lazy
 from gradtape.core.lowering import Composite
 from gradtape.core.op import Op
 from gradtape.core.recent import Recent
 from gradtape.core.record import Segment
+from gradtape.core.state import current
 from gradtape.core.tensor import Tensor
 from gradtape.graph.ir import Graph, Operand, Value, replaced
 from gradtape.graph.passes.dead import dead
@@ -37,6 +38,25 @@ _MOST_DERIVED = 64
 
 # Makes what computes the outputs of a graph from raw arrays.
 Maker = Callable[[Graph], Callable[..., Sequence[Any]]]
+
+# What no level takes part in; others are looked at one by one.
+_RAW = frozenset({np.ndarray, np.float64, np.float32, float, int, bool, complex})
+
+
+class _Pull(NamedTuple):
+    """How cotangents are pulled back, for those that are present and those that are wanted.
+
+    Attributes:
+        chosen: The inputs that get one.
+        moving: The outputs that have one.
+        kept: The outputs that are not computed again.
+        derivative: Of the inputs, what is kept and the cotangents.
+    """
+
+    chosen: tuple[int, ...]
+    moving: tuple[int, ...]
+    kept: Sequence[int]
+    derivative: Callable[..., tuple[Any, ...]]
 
 
 class GraphFunction:
@@ -53,23 +73,40 @@ class GraphFunction:
         self._make = make
         self._results = len(graph.outputs) if results is None else results
         self._derived: Recent[Callable[..., tuple[Any, ...]]] = Recent()
+        self._pulls: dict[Any, _Pull | None] = {}
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """The outputs for inputs of any kind: arrays, or tensors of any level."""
+        if _RAW.issuperset(map(type, inputs)) and not current().modes:
+            try:
+                return tuple(self.runner(*inputs))
+            except Exception as error:
+                raise explain(self.op(), error, inputs) from None
         recorded = sum(1 << n for n, value in enumerate(inputs) if _is_recorded(value))
         if not recorded:
             return self._call(inputs)
-        keeping = self._recording if self._results == len(self.graph.outputs) else None
-        out = (keeping or self)._call(inputs)[: self._results]
+        out = self.keeping._call(inputs)[: self._results]
         # What depends on nothing that is recorded is not recorded, as in eager code.
         return tuple(
             result if reached & recorded or not is_differentiable(result) else _unrecorded(result)
-            for result, reached in zip(out, self._reached, strict=False)
+            for result, reached in zip(out, self.reached, strict=False)
         )
 
+    @property
+    def keeping(self) -> GraphFunction:
+        """What is called if an input is recorded: it also gives what the backward pass needs."""
+        known = self._recording if self._results == len(self.graph.outputs) else None
+        return known or self
+
     def _call(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        # The op refers to this object and not the other way round: no cycle for the collector.
-        op = Op(
+        return call(self.op(), inputs, {})  # type: ignore[no-any-return]
+
+    def op(self) -> Op:
+        """The graph as an op.
+
+        It refers to this object and not the other way round: no cycle for the collector.
+        """
+        return Op(
             name=self.graph.name,
             evaluate=self._evaluate,
             infer=self._infer,
@@ -80,7 +117,6 @@ class GraphFunction:
             outputs=None,
             lower=Composite(self._replayed),
         )
-        return call(op, inputs, {})  # type: ignore[no-any-return]
 
     @lazy
     def runner(self) -> Callable[..., Sequence[Any]]:
@@ -94,7 +130,7 @@ class GraphFunction:
         return tuple(output.aval for output in self.graph.outputs)
 
     @lazy
-    def _reached(self) -> list[int]:
+    def reached(self) -> list[int]:
         """For each output the inputs that its gradient reaches, as bits of a number."""
         found = {value: 1 << n for n, value in enumerate(self.graph.inputs)}
         for node in self.graph.nodes:
@@ -119,21 +155,38 @@ class GraphFunction:
     # ---- transforms ------------------------------------------------------------------------
 
     def _pull(self, wanted: Sequence[bool], ct: Any, out: Any, *inputs: Any) -> list[Any]:
+        key = (tuple(wanted), tuple([part is not None for part in ct]))
+        try:
+            known = self._pulls[key]
+        except KeyError:
+            if len(self._pulls) >= _MOST_DERIVED:
+                self._pulls = {}
+            known = self._pulls[key] = self._find_pull(*key)
+        pulled: list[Any] = [None] * len(inputs)
+        if known is not None:
+            given = [*inputs, *[out[n] for n in known.kept], *[ct[n] for n in known.moving]]
+            for n, result in zip(known.chosen, known.derivative(*given), strict=True):
+                pulled[n] = result
+        return pulled
+
+    # Cotangents of what was only kept are not there: nothing else depends on it.
+    _pull.takes_none = True  # type: ignore[attr-defined]
+
+    def _find_pull(self, wanted: Sequence[bool], present: Sequence[bool]) -> _Pull | None:
+        """What pulls the cotangents that are present back to the inputs for which it is wanted."""
         outputs = self.graph.outputs
-        moving = tuple(
-            n for n, o in enumerate(outputs) if ct[n] is not None and is_differentiable(o)
-        )
-        reached = functools.reduce(operator.or_, (self._reached[n] for n in moving), 0)
+        moving = tuple(n for n, o in enumerate(outputs) if present[n] and is_differentiable(o))
+        reached = functools.reduce(operator.or_, (self.reached[n] for n in moving), 0)
         chosen = tuple(
             n
             for n, value in enumerate(self.graph.inputs)
             if wanted[n] and reached >> n & 1 and is_differentiable(value)
         )
         if not chosen:
-            return [None] * len(inputs)
+            return None
         dear = set(_dear(self.graph))
         kept = [n for n, output in enumerate(outputs) if output in dear]
-        count = len(inputs)
+        count = len(self.graph.inputs)
         traced_as: list[Operand] = []
 
         def pulled(*values: Any) -> Any:
@@ -155,13 +208,9 @@ class GraphFunction:
         avals = [value.aval for value in self.graph.inputs]
         avals += [_strong(outputs[n].aval) for n in (*kept, *moving)]
         key = ("vjp", chosen, moving)
-        derivative = self._derive(key, "gradient", pulled, avals, without_kept)
-        given = (*inputs, *(out[n] for n in kept), *(ct[n] for n in moving))
-        results = iter(derivative(*given))
-        return [next(results) if n in chosen else None for n in range(count)]
-
-    # Cotangents of what was only kept are not there: nothing else depends on it.
-    _pull.takes_none = True  # type: ignore[attr-defined]
+        return _Pull(
+            chosen, moving, kept, self._derive(key, "gradient", pulled, avals, without_kept)
+        )
 
     def _push(self, tangents: Sequence[Any], _out: Any, *inputs: Any) -> tuple[Any, ...]:
         moving = tuple(n for n, tangent in enumerate(tangents) if tangent is not None)

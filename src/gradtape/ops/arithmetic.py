@@ -24,9 +24,8 @@ from gradtape.errors import DTypeError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype, conj, real
-from gradtape.ops.comparison import isfinite
 from gradtape.ops.rounding import PIECEWISE_CONSTANT, rint
-from gradtape.ops.select import divide_or_zero, mask, settle, where
+from gradtape.ops.select import divide_or_zero, mask, where
 from gradtape.typing import Array, ArrayLike
 
 
@@ -81,16 +80,11 @@ def multiply(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-def _over(numerator: Any, ct: Any, y: Any) -> Any:
-    slope = numerator / y
-    return slope if isinstance(y, int | float) and y else settle(slope, ct, lambda: y != 0)
-
-
 # d(x/y) = dx/y − (x/y)·dy/y
 @elementwise(
     np.true_divide,
-    lambda ct, _out, _x, y: _over(ct, ct, y),
-    lambda ct, out, _x, y: _over(-ct * out, ct, y),
+    lambda ct, _out, _x, y: ct / y,
+    lambda ct, out, _x, y: -ct * out / y,
     operator="truediv",
     fast=operator.truediv,
     lower=scalar.divide,
@@ -181,12 +175,9 @@ def _power_by_base(ct: Any, _out: Any, x: Any, y: Any) -> Any:
             return ct
         if y == 0:
             return None
-        slope = ct * (y * _raised(x, y - 1))
-        defined = not isinstance(y, complex) and y > 0 and float(y).is_integer()
-        return slope if defined else settle(slope, ct, lambda: isfinite(x**y))
+        return ct * (y * _raised(x, y - 1))
     zero = y == 0
-    slope = mask(ct * y * x ** where(zero, 1, y - 1), zero ^ True)
-    return settle(slope, ct, lambda: isfinite(x**y))
+    return mask(ct * y * x ** where(zero, 1, y - 1), zero ^ True)
 
 
 def _power_by_exponent(ct: Any, out: Any, x: Any, y: Any) -> Any:
@@ -201,8 +192,7 @@ def _power_by_exponent(ct: Any, out: Any, x: Any, y: Any) -> Any:
     base = where(flat, 1, x)
     if out.dtype.kind == "c" and base.dtype.kind != "c":
         base = base + 0j  # negative numbers have a complex logarithm
-    slope = mask(ct * out * functions["log"](base), flat ^ True)
-    return settle(slope, ct, lambda: isfinite(out))
+    return mask(ct * out * functions["log"](base), flat ^ True)
 
 
 # d(x^y) = y·x^(y−1)·dx + x^y·log(x)·dy
@@ -285,7 +275,7 @@ def square(x: ArrayLike, /) -> Array:
 # d(1/x) = −dx/x²
 @elementwise(
     np.reciprocal,
-    lambda ct, out, _x: settle(-ct * (out * out), ct, lambda: isfinite(out)),
+    lambda ct, out, _x: -ct * (out * out),
     lower=lowered.reciprocal,
 )
 def reciprocal(x: ArrayLike, /) -> Array:

@@ -148,11 +148,11 @@ def real(x: ArrayLike, /) -> Array:
     """
 
 
-# d Im(x) = Im(dx); adjoint: ct ↦ i·ct
+# d Im(x) = Im(dx); adjoint: ct ↦ i·ct. That of a real number does not depend on it
 @elementwise(
     lambda xp, x: _part_forward(xp, x, "imag"),
-    lambda ct, _out, _x: functions["imag"](ct),
-    vjps=(lambda ct, _out, _x: ct * 1j,),
+    lambda ct, _out, _x: functions["imag"](ct) if ct.dtype.kind == "c" else None,
+    vjps=(lambda ct, _out, _x: ct * 1j if _x.dtype.kind == "c" else None,),
     replaces=(np.imag,),
     lower=lambda x: scalar.constant(0, x.dtype),
 )

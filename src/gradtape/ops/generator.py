@@ -248,7 +248,7 @@ class _Engine:
 
     def __init__(self) -> None:
         with loading():  # NumPy's generators take time to load
-            self.philox = np.random.Philox(key=0)
+            self.philox: Any = np.random.Philox(key=0)
         self._counter = np.zeros(_WORDS_PER_STEP, np.uint64)
         self._key = np.zeros(2, np.uint64)
         self._state = {

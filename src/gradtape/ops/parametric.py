@@ -19,6 +19,8 @@ def parametric(
     evaluate: Callable[..., Any],
     partial: Rule,
     lower: Callable[..., Any] | None = None,
+    *,
+    bounded: bool = False,
 ) -> Callable[..., Any]:
     """Define such an op by its one partial; returns `function(x, **params)`.
 
@@ -27,6 +29,7 @@ def parametric(
         evaluate: `evaluate(xp, x, **params)`.
         partial: `partial(ct, out, x, **params)`, linear in `ct`: `ct` times the derivative.
         lower: `lower(x, **params)`, the expression for one element (see `core.scalar`).
+        bounded: Whether the partial is finite also where values are not, as that of a choice is.
     """
 
     def jvp(tangents: Sequence[Any], out: Any, x: Any, **params: Any) -> Any:
@@ -47,6 +50,8 @@ def parametric(
         batch=batch_in_place,
         kind="elementwise",
         lower=pointwise(lower),
+        partials=(partial,),
+        bounded=bounded,
     )
 
 

@@ -16,7 +16,6 @@ from gradtape.core import scalar
 from gradtape.core.define import elementwise, functions, public
 from gradtape.core.fast import F32, F64
 from gradtape.core.op import Zero
-from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import ArgumentError
 from gradtape.ops import lowered
 from gradtape.ops.cast import copy as copy_of, imag, real
@@ -48,6 +47,7 @@ def _mask(x: Any, condition: Any) -> Any:
     _CONDITION,
     fast=_mask,
     lower=lambda x, condition: scalar.where(condition, x, 0),
+    bounded=True,
 )
 def mask(x: ArrayLike, condition: ArrayLike, /) -> Array:
     """The array with zeros where the boolean condition is false, also for infinities and NaN.
@@ -55,23 +55,6 @@ def mask(x: ArrayLike, condition: ArrayLike, /) -> Array:
     >>> gt.ops.select.mask(np.array([1.0, np.nan]), np.array([True, False]))
     array([1., 0.])
     """
-
-
-def settle(slope: Any, ct: Any, finite: Callable[[], Any]) -> Any:
-    """`slope`, and 0 where `ct` is 0 and the function had no finite value.
-
-    A branch that `where` did not take gets a cotangent of exactly 0. If the function is not defined
-    there, its derivative is infinite or NaN, and 0·∞ would spoil the gradient of what was taken.
-
-    Args:
-        slope: `ct` times the derivative.
-        ct: The cotangent, or tangent.
-        finite: Gives where the value of the function is finite; asked only if it matters.
-    """
-    raw = innermost(slope, show=True) if isinstance(slope, Tensor) else slope
-    if isinstance(raw, np.ndarray | np.generic) and np.isfinite(np.add.reduce(raw, axis=None)):
-        return slope
-    return mask(slope, (ct != 0) | finite())
 
 
 def _divide_or_zero_forward(xp: Any, x: Any, y: Any) -> Any:
@@ -101,6 +84,7 @@ def _define_where() -> Callable[..., Any]:
         lambda ct, _out, condition, _x, _y: mask(ct, condition),
         lambda ct, _out, condition, _x, _y: mask(ct, logical_not(condition)),
         lower=scalar.where,
+        bounded=True,
     )
     def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
 
@@ -150,6 +134,7 @@ def _larger(ct: Any, _out: Any, x: Any, y: Any) -> Any:
     _larger,
     lambda ct, _out, x, y: _larger(ct, None, y, x),
     lower=scalar.maximum,
+    bounded=True,
 )
 def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The larger of two elements, NaN if one of them is; a tie shares the gradient.
@@ -165,6 +150,7 @@ def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
     lambda ct, _out, x, y: _larger(ct, None, y, x),
     lambda ct, _out, x, y: _larger(ct, None, x, y),
     lower=scalar.minimum,
+    bounded=True,
 )
 def minimum(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The smaller of two elements, NaN if one of them is; a tie shares the gradient.
@@ -180,6 +166,7 @@ def minimum(x: ArrayLike, y: ArrayLike, /) -> Array:
     lambda ct, _out, x, y: mask(ct, (x >= y) | (y != y)),
     lambda ct, _out, x, y: mask(ct, ((x >= y) | (y != y)) ^ True),
     lower=lambda x, y: scalar.where((x >= y) | scalar.isnan(y), x, y),
+    bounded=True,
 )
 def fmax(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The larger of two elements, the other one if one is NaN; at a tie the first is taken.
@@ -195,6 +182,7 @@ def fmax(x: ArrayLike, y: ArrayLike, /) -> Array:
     lambda ct, _out, x, y: mask(ct, (x <= y) | (y != y)),
     lambda ct, _out, x, y: mask(ct, ((x <= y) | (y != y)) ^ True),
     lower=lambda x, y: scalar.where((x <= y) | scalar.isnan(y), x, y),
+    bounded=True,
 )
 def fmin(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The smaller of two elements, the other one if one is NaN; at a tie the first is taken.
@@ -215,7 +203,11 @@ def _inside(ct: Any, _out: Any, x: Any, *, low: Any, high: Any) -> Any:
 
 # d clip(x) = [low ≤ x ≤ high]·dx: the gradient passes at the bounds, as in PyTorch
 _clip = parametric(
-    "clip", lambda xp, x, low, high: xp.clip(x, low, high), _inside, lower=lowered.clip
+    "clip",
+    lambda xp, x, low, high: xp.clip(x, low, high),
+    _inside,
+    lower=lowered.clip,
+    bounded=True,
 )
 
 
@@ -225,6 +217,7 @@ _clip = parametric(
     lambda ct, _out, x, low: mask(ct, x >= low),
     lambda ct, _out, x, low: mask(ct, x < low),
     lower=scalar.maximum,
+    bounded=True,
 )
 def clip_below(x: ArrayLike, low: ArrayLike, /) -> Array:
     """The array with elements below a bound raised to it; at the bound the gradient passes."""
@@ -235,6 +228,7 @@ def clip_below(x: ArrayLike, low: ArrayLike, /) -> Array:
     lambda ct, _out, x, high: mask(ct, x <= high),
     lambda ct, _out, x, high: mask(ct, x > high),
     lower=scalar.minimum,
+    bounded=True,
 )
 def clip_above(x: ArrayLike, high: ArrayLike, /) -> Array:
     """The array with elements above a bound lowered to it; at the bound the gradient passes."""
@@ -297,6 +291,7 @@ _nan_to_num = parametric(
     lambda xp, x, nan, posinf, neginf: xp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf),
     _where_finite,
     lower=lowered.nan_to_num,
+    bounded=True,
 )
 
 

@@ -13,7 +13,7 @@ from gradtape.core import scalar
 from gradtape.core.define import elementwise, public
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.parametric import parametric
-from gradtape.ops.select import settle, where
+from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike
 
 # ---- circular functions -------------------------------------------------------------------------
@@ -63,7 +63,7 @@ def _root_of_one_less_square(x: Any) -> Any:
 # d arcsin x = dx/√(1 − x²)
 @elementwise(
     np.arcsin,
-    lambda ct, _out, x: settle(ct / _root_of_one_less_square(x), ct, lambda: x * x <= 1),
+    lambda ct, _out, x: ct / _root_of_one_less_square(x),
     lower=scalar.arcsin,
 )
 def arcsin(x: ArrayLike, /) -> Array:
@@ -77,7 +77,7 @@ def arcsin(x: ArrayLike, /) -> Array:
 # d arccos x = −dx/√(1 − x²)
 @elementwise(
     np.arccos,
-    lambda ct, _out, x: settle(-ct / _root_of_one_less_square(x), ct, lambda: x * x <= 1),
+    lambda ct, _out, x: -ct / _root_of_one_less_square(x),
     lower=scalar.arccos,
 )
 def arccos(x: ArrayLike, /) -> Array:
@@ -240,7 +240,7 @@ def arcsinh(x: ArrayLike, /) -> Array:
 # d arccosh x = dx/(√(x − 1)·√(x + 1)); two roots, as one has the wrong sign in half the plane
 @elementwise(
     np.arccosh,
-    lambda ct, _out, x: settle(ct / (sqrt(x - 1) * sqrt(x - (-1))), ct, lambda: x >= 1),
+    lambda ct, _out, x: ct / (sqrt(x - 1) * sqrt(x - (-1))),
     lower=scalar.arccosh,
 )
 def arccosh(x: ArrayLike, /) -> Array:
@@ -254,7 +254,7 @@ def arccosh(x: ArrayLike, /) -> Array:
 # d arctanh x = dx/(1 − x²)
 @elementwise(
     np.arctanh,
-    lambda ct, _out, x: settle(ct / ((1 - x) * (1 + x)), ct, lambda: x * x < 1),
+    lambda ct, _out, x: ct / ((1 - x) * (1 + x)),
     lower=scalar.arctanh,
 )
 def arctanh(x: ArrayLike, /) -> Array:

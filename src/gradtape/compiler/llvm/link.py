@@ -104,7 +104,7 @@ class Target:
                 features=self.features,
                 opt=2,
                 reloc="pic",
-                codemodel="large",
+                codemodel="small",
                 jit=True,
             )
         )
@@ -221,4 +221,4 @@ def _linked(code: bytes, imports: Mapping[str, int], exports: Iterable[str]) -> 
 @functools.lru_cache(maxsize=1)
 def _linker(_generation: int) -> Any:
     """One of LLVM's linkers; it is gone when the last library that it linked is."""
-    return llvm().create_lljit_compiler(host().machine, use_jit_link=False)
+    return llvm().create_lljit_compiler(host().machine, use_jit_link=True)

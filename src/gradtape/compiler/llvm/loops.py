@@ -323,18 +323,9 @@ class Loops(Values):
         value = b.load(self._accumulator(target), self._accumulator_type(target))
         while vector is not None and vector.reduced and lanes > 1:
             lanes //= 2
-            low, high = (self._half(value, lanes, start) for start in (0, lanes))
+            low, high = (self._lanes_of(value, lanes, start) for start in (0, lanes))
             value = combine(b, target.combine, low, high, target.dtype)
         self._scopes[-1][target] = value
-
-    def _half(self, value: Value, lanes: int, start: int) -> Value:
-        b, type = self._b, Type(value.type.scalar, lanes)
-        if lanes == 1:
-            return b.instruction(type, f"extractelement {value}, i64 {start}")
-        order = ", ".join(f"i32 {start + n}" for n in range(lanes))
-        return b.instruction(
-            type, f"shufflevector {value}, {value.type} poison, <{lanes} x i32> <{order}>"
-        )
 
     def _store(self, statement: Store) -> None:
         b, place = self._b, statement.place

@@ -11,9 +11,13 @@ from collections.abc import Sequence
 from gradtape.compiler.kernel import Axis, Buffer, Failure, Kernel, Parameters, Place
 from gradtape.compiler.llvm.builder import I64, PTR, Builder, Module, Type, Value
 from gradtape.compiler.llvm.instructions import instruction, memory_type, register_type
+from gradtape.compiler.runtime.entry_program import UNSETTLED_STATUS
 from gradtape.compiler.schedule import Schedule
 from gradtape.core.promotion import BOOL, DType
 from gradtape.core.scalar import Scalar
+
+# Of a register for what is watched: one that every CPU has, so that few are taken.
+_WATCHED_BITS = 256
 
 
 class Values:
@@ -57,6 +61,8 @@ class Values:
         # Memory of the function: of accumulators, by level of their sums; of conditions, whether
         # one failed so far (i1) and for which number (i64), in each of the lanes.
         self._rooms: dict[object, Value] = {}
+        # For each watched value a sum of 0·x, which is NaN once one of them was not finite.
+        self._watched: dict[int, tuple[Value, Type]] = {}
         self._depend()
 
     # ---- what depends on what --------------------------------------------------------------
@@ -158,6 +164,8 @@ class Values:
             return self._gather(part, arguments)
         if part.name == "check":
             return self._check(part, arguments)
+        if part.name == "watch":
+            return self._watch(part, arguments)
         if not self._lane_dependent[id(part)]:
             return instruction(b, part, arguments)
         return instruction(b, part, [self._in_lanes(arg) for arg in part.args])
@@ -181,6 +189,15 @@ class Values:
             flag, given = (self._rooms[condition, scalar] for scalar in ("i1", "i64"))
             b.store(b.const(Type("i1", lanes), 0), flag)
             b.store(b.const(Type("i64", lanes), 0), given)
+        for part in self._kernel.expressions:
+            if part.name == "watch":
+                wide = self._lane_dependent[id(part)]
+                type = register_type(part.dtype, self._lanes if wide else 1)
+                while type.lanes * type.bits > _WATCHED_BITS:
+                    type = Type(type.scalar, type.lanes // 2)
+                total = b.alloca(type)
+                b.store(b.const(type, 0), total)
+                self._watched[id(part)] = total, type
 
     def _check(self, part: Scalar, arguments: Sequence[Value]) -> Value:
         """The value, or 0 where its condition does not hold, which is noted."""
@@ -196,25 +213,60 @@ class Values:
         b.store(b.or_(before, wrong), flag)
         return b.select(holds, value, b.const(value.type, 0))
 
+    def _watch(self, part: Scalar, arguments: Sequence[Value]) -> Value:
+        """The value, which is noted if it is not finite."""
+        b, wide = self._b, self._lane_dependent[id(part)]
+        value, *guard = map(self._in_lanes, part.args) if wide else arguments
+        total, type = self._watched[id(part)]
+        seen = value
+        for valid in guard:
+            seen = b.select(valid, seen, b.const(value.type, 0))
+        zero, sum = b.const(type, 0), b.bits(b.load(total, type))
+        for start in range(0, seen.type.lanes, type.lanes):
+            piece = seen if seen.type == type else self._lanes_of(seen, type.lanes, start)
+            # 0·x is ±0, or NaN, whose bits remain among any others.
+            sum = b.or_(sum, b.bits(b.exact_fmul(piece, zero)))
+        b.store(b.from_bits(sum), total)
+        return value
+
     def _report_conditions(self) -> None:
         """Let the status be the smallest code of what failed, with the number that came."""
         b = self._b
+        for total, type in self._watched.values():
+            report, go = b.new_block("report"), b.new_block("go")
+            sum = b.load(total, type)
+            b.branch_if(b.any(b.fcmp("uno", sum, sum)), report, go)
+            b.start(report)
+            b.instruction(I64, f"atomicrmw umin {self._status()}, i64 {UNSETTLED_STATUS} monotonic")
+            b.branch(go)
+            b.start(go)
         for failure, wide in self._conditions():
             flag, given = (self._rooms[(failure, wide), scalar] for scalar in ("i1", "i64"))
             report, go = b.new_block("report"), b.new_block("go")
             lanes = self._lanes if wide else 1
             failed = b.load(flag, Type("i1", lanes))
+            # Several may have the same code: it has to be known in the blocks of all of them.
+            known = self._table.codes[failure]
+            code = self._value(known) if isinstance(known, Scalar) else Value(I64, str(known))
             b.branch_if(b.any(failed), report, go)
             b.start(report)
             status = self._status()
-            known = self._table.codes[failure]
-            code = self._value(known) if isinstance(known, Scalar) else Value(I64, str(known))
             number = _first_of(b, b.load(given, Type("i64", lanes)), failed)
             place = b.element(status, code, I64)
             b.emit(f"store atomic {number}, {place} monotonic, align 8")
             b.instruction(I64, f"atomicrmw umin {status}, {code} monotonic")
             b.branch(go)
             b.start(go)
+
+    def _lanes_of(self, value: Value, lanes: int, start: int) -> Value:
+        """So many lanes of a vector, from one on."""
+        b, type = self._b, Type(value.type.scalar, lanes)
+        if lanes == 1:
+            return b.instruction(type, f"extractelement {value}, i64 {start}")
+        order = ", ".join(f"i32 {start + n}" for n in range(lanes))
+        return b.instruction(
+            type, f"shufflevector {value}, {value.type} poison, <{lanes} x i32> <{order}>"
+        )
 
     def _status(self) -> Value:
         """Where the code of the first failure is kept."""

@@ -20,6 +20,8 @@ from gradtape.errors import ArgumentError, DTypeError
 
 # The numbers compiled code knows, by NumPy's one-letter names.
 _NUMBER_TYPES = tuple(np.dtype(char) for char in "?bBhHiIlLqQefdFD")
+# What Python's numbers are in compiled code, where they are results.
+NUMBERS = tuple(np.dtype(kind) for kind in (float, np.int64, bool, complex))
 # Immutable, and compared without running any code of the user.
 COMPARED_BY_VALUE = (str, int, bytes)
 
@@ -152,10 +154,17 @@ Spec: TypeAlias = ArrayLeaf | ScalarLeaf | NumberLeaf | StaticLeaf | ResultLeaf 
 
 
 class Result(NamedTuple):
-    """A result of the compiled function; one without axes is returned as a NumPy scalar."""
+    """A result of the compiled function; one without axes is returned as a NumPy scalar.
+
+    Attributes:
+        dtype: Its dtype.
+        shape: Its shape.
+        number: Whether it is returned as a number of Python's; it has no axes then.
+    """
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
+    number: bool = False
 
 
 @functools.cache
@@ -200,10 +209,15 @@ def check_specs(args: Sequence[Spec], result: Spec, results: Sequence[Result]) -
             raise ArgumentError(f"entry: {leaf} in a result; needs ResultLeaf or StaticLeaf")
         if isinstance(leaf, ResultLeaf) and not 0 <= leaf.index < len(results):
             raise ArgumentError(f"entry: {leaf}; the compiled function has {len(results)} results")
-    for dtype, shape in results:
+    for dtype, shape, number in results:
         type_numbers(dtype)
         if any(size < 0 for size in shape):
             raise ArgumentError(f"entry: a result of shape {shape}; sizes cannot be negative")
+        if number and (shape or dtype not in NUMBERS):
+            raise ArgumentError(
+                f"entry: a result of {dtype} and shape {shape} as a number of Python's; needs one "
+                "without axes, of " + ", ".join(map(str, NUMBERS))
+            )
 
 
 def unpack(spec: Spec, value: Any, inputs: list[NDArray[Any]]) -> bool:

@@ -40,7 +40,7 @@ from gradtape.compiler.runtime.containers import (
     unpack,
 )
 from gradtape.compiler.runtime.entry_ir import NAME, entry_library
-from gradtape.compiler.runtime.entry_program import FIXED, MOST_WORDS, Program
+from gradtape.compiler.runtime.entry_program import FIXED, MOST_WORDS, UNSETTLED_STATUS, Program
 from gradtape.compiler.runtime.layout import Layout, address_of, native_layout, new_function
 from gradtape.errors import ArgumentError, GradtapeError
 
@@ -66,7 +66,7 @@ def make_callable(
     run: str,
     args: Sequence[Spec],
     result: Spec,
-    results: Sequence[tuple[np.dtype[Any], tuple[int, ...]]],
+    results: Sequence[tuple[np.dtype[Any], tuple[int, ...]] | Result],
     *,
     on_error: Callable[[int], object],
     otherwise: Callable[..., Any] | None = None,
@@ -84,10 +84,12 @@ def make_callable(
             of the arguments but static ones, and one for the results. It returns 0, or a code.
         args: One spec per positional argument, then one for each object in `bound`.
         result: What to return; its leaves are `ResultLeaf` and `StaticLeaf`.
-        results: Dtype and shape of each output of `run`; shape () is returned as a NumPy scalar.
+        results: Dtype and shape of each output of `run`; shape () is returned as a NumPy scalar,
+            or as a number of Python's if a `Result` says so.
         on_error: Called with the code that `run` returned; has to raise.
         otherwise: Called with the arguments if they are not as described, or some are passed by
-            keyword; what it returns or raises is the outcome of the call.
+            keyword, or `run` returns `UNSETTLED_STATUS`; what it returns or raises is the outcome
+            of the call.
         bound: Objects that follow the arguments at every call, and are checked like them: arrays
             can be resized in place. They stay alive as long as there is the callable.
         release_gil: Let other Python threads run during `run`.
@@ -118,7 +120,7 @@ def make_callable(
         >>> f(np.ones(3)), f(np.ones(4)), f(x=np.ones(3))
         ('done', 'of 4', 'of 3')
     """
-    checked = [Result(np.dtype(dtype), tuple(shape)) for dtype, shape in results]
+    checked = [Result(np.dtype(dtype), tuple(shape), *number) for dtype, shape, *number in results]
     check_specs(args, result, checked)
     if len(bound) > len(args):
         raise ArgumentError(
@@ -133,7 +135,7 @@ def make_callable(
             "on_error had to raise an error and returned"
         )
 
-    needed = sum(math.prod(shape) * dtype.itemsize for dtype, shape in checked)
+    needed = sum(math.prod(shape) * dtype.itemsize for dtype, shape, _ in checked)
     layout = native_layout() if native and not room.is_noticed(needed + scratch) else None
     if layout is not None:
         program = Program(layout, args, result, checked, release_gil, bound)
@@ -203,13 +205,19 @@ class _PythonEntry:
                 return NotImplemented
             return self._otherwise(*args, **kwargs)
         room.require(self._needed, "results and intermediate values")
-        results = [blocks.empty(shape, dtype) for dtype, shape in self._results]
+        results = [blocks.empty(shape, dtype) for dtype, shape, _ in self._results]
         status = self._run(_addresses(inputs), _addresses(results))
+        if status == UNSETTLED_STATUS:
+            return NotImplemented if self._otherwise is None else self._otherwise(*args, **kwargs)
         if status:
             self._fail(status)
         # What it took besides is there from now on, and no longer among what is free.
         self._needed = self._of_results
-        return pack(self._result, [x if x.ndim else x[()] for x in results])
+        made = [
+            x if x.ndim else x.item() if number else x[()]
+            for x, (_, _, number) in zip(results, self._results, strict=True)
+        ]
+        return pack(self._result, made)
 
 
 def _addresses(arrays: list[NDArray[Any]]) -> Any:

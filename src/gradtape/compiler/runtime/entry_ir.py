@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradtape.compiler.llvm.builder import I64, PTR, Module, Value
+from gradtape.compiler.llvm.builder import I64, PTR, Module, Type, Value
 from gradtape.compiler.llvm.link import Library
 from gradtape.compiler.runtime import blocks
 from gradtape.compiler.runtime.cache import compiled
-from gradtape.compiler.runtime.entry_check_ir import I32, NULL, CheckWriter
+from gradtape.compiler.runtime.entry_check_ir import I8, I32, NULL, CheckWriter
 from gradtape.compiler.runtime.entry_program import (
     ARRAY_WORDS,
     BUILD_WORDS,
@@ -22,15 +22,18 @@ from gradtape.compiler.runtime.entry_program import (
     OTHERWISE,
     PROGRAM,
     SCALAR_WORDS,
+    UNSETTLED_STATUS,
     Build,
     Header,
     Into,
+    Scalar,
 )
 from gradtape.compiler.runtime.layout import Layout, c_functions
 from gradtape.locks import once
 
 NAME = "gt_entry"
 _HEAD = f"define ptr @{NAME}(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) nounwind"
+DOUBLE = Type("double")
 # Words of a frame that is on the stack; it grows with the arguments and results.
 _SMALL_FRAME = 256
 _ARGS, _NARGS, _KWNAMES = Value(PTR, "%args"), Value(I64, "%nargs"), Value(PTR, "%kwnames")
@@ -59,6 +62,7 @@ class EntryWriter(CheckWriter):
         super().__init__(module, layout)
         self._failed, self._done = self.new_block("failed"), self.new_block("done")
         self._own_frame = self.stack("ptr")  # what to free
+        self._leave = self.new_block("leave")
 
     def write(self) -> None:
         """Add the function, and those it calls, to the module."""
@@ -195,8 +199,11 @@ class EntryWriter(CheckWriter):
         self.branch(after)
         self.start(after)
         status = self.phi(I32, (first, together), (second, alone))
-        wrong, fine = self.new_block("wrong"), self.new_block("fine")
-        self.branch_if(self.icmp("eq", status, self.const(I32, 0)), fine, wrong)
+        bad, wrong, fine = map(self.new_block, ("bad", "wrong", "fine"))
+        self.branch_if(self.icmp("eq", status, self.const(I32, 0)), fine, bad)
+        self.start(bad)
+        unsettled = self.icmp("eq", status, self.const(I32, UNSETTLED_STATUS))
+        self.branch_if(unsettled, self._leave, wrong)
         self.start(wrong)
         self._raise(status)
         self.start(fine)
@@ -217,9 +224,31 @@ class EntryWriter(CheckWriter):
     def _make_scalars(self) -> None:
         def make(record: Value) -> None:
             room, descr = self.place(self.word(record, 2)), self.item(self.word(record, 1))
-            scalar = self.c("PyArray_Scalar", PTR, room, descr, NULL)
-            self._require_made(scalar)
-            self.store(scalar, self._result(Header.OBJECTS, record))
+
+            def put(scalar: Value) -> None:
+                self._require_made(scalar)
+                self.store(scalar, self._result(Header.OBJECTS, record))
+
+            def double(offset: int = 0) -> Value:
+                return self.field(room, offset, DOUBLE)
+
+            def truth() -> Value:
+                return self.convert("zext", self.field(room, 0, I8), "i64")
+
+            self.switch(
+                self.word(record, 3),
+                {
+                    Scalar.NUMPY: lambda: put(self.c("PyArray_Scalar", PTR, room, descr, NULL)),
+                    Scalar.FLOAT: lambda: put(self.c("PyFloat_FromDouble", PTR, double())),
+                    Scalar.INT: lambda: put(
+                        self.c("PyLong_FromLongLong", PTR, self.field(room, 0, I64))
+                    ),
+                    Scalar.BOOL: lambda: put(self.c("PyBool_FromLong", PTR, truth())),
+                    Scalar.COMPLEX: lambda: put(
+                        self.c("PyComplex_FromDoubles", PTR, double(), double(8))
+                    ),
+                },
+            )
 
         self.records(Header.SCALARS_AT, Header.SCALARS, SCALAR_WORDS, make)
 
@@ -279,6 +308,17 @@ class EntryWriter(CheckWriter):
         self.branch(self._done)
 
         self.start(self._done)
+        self._let_go()
+        result = self.framed(self.header(Header.ROOT))
+        self._free_frame()
+        self.emit(f"ret {result}")
+
+        self.start(self._leave)
+        self._let_go()
+        self.branch(self.miss)
+
+    def _let_go(self) -> None:
+        """Own nothing any more but what is returned."""
         self.records(
             Header.HOLDS_AT,
             Header.HOLDS,
@@ -290,9 +330,6 @@ class EntryWriter(CheckWriter):
             self.header(Header.RESULTS),
             lambda i: self.do("Py_DecRef", self.load(self.element(objects, i, "ptr"), PTR)),
         )
-        result = self.framed(self.header(Header.ROOT))
-        self._free_frame()
-        self.emit(f"ret {result}")
 
     def _refuse(self) -> None:
         """Leave the arguments to others, or say that they do not fit."""

@@ -43,6 +43,10 @@ from gradtape.compiler.runtime.layout import Layout
 MOST_WORDS = 16384
 
 
+# What a compiled function returns if it has to be left to another one after all.
+UNSETTLED_STATUS = 2
+
+
 class Header(enum.IntEnum):
     """Words at the start of a program.
 
@@ -90,6 +94,19 @@ class Check(enum.IntEnum):
     DICT = 10  # length, room, first key; all in the order of the dict
 
 
+class Scalar(enum.IntEnum):
+    """What to make of a result without axes."""
+
+    NUMPY = 0
+    FLOAT = 1
+    INT = 2
+    BOOL = 3
+    COMPLEX = 4
+
+
+_PYTHON = {"f": Scalar.FLOAT, "i": Scalar.INT, "b": Scalar.BOOL, "c": Scalar.COMPLEX}
+
+
 class Build(enum.IntEnum):
     """What to make for the result; then its place in the frame, an operand, where to put it."""
 
@@ -110,8 +127,8 @@ class Into(enum.IntEnum):
 
 
 # Words of a record of each table. Arrays: result, descr, ndim, shape, NumPy's handler of memory to
-# use, or 0 for the one there is. Scalars: result, descr, room.
-CHECK_WORDS, ARRAY_WORDS, SCALAR_WORDS, BUILD_WORDS = 8, 5, 3, 6
+# use, or 0 for the one there is. Scalars: result, descr, room, what to make.
+CHECK_WORDS, ARRAY_WORDS, SCALAR_WORDS, BUILD_WORDS = 8, 5, 4, 6
 
 # `self` of a callable: what must stay alive, the program, on_error, what to call for arguments that
 # do not fit (or NotImplemented), these objects, the constants.
@@ -164,8 +181,8 @@ class Program:
         self._next_input = self._header[Header.INPUTS]
         for place, spec in enumerate(args):
             self._check(spec, first + place, in_reach=False)
-        for number, (dtype, shape) in enumerate(results):
-            self._allocate(number, np.dtype(dtype.type), shape)
+        for number, made in enumerate(results):
+            self._allocate(number, made)
         self._build(result, [Into.ROOT, self._header[Header.ROOT], 0])
 
     def pack(self, run: int) -> bytes:
@@ -274,14 +291,16 @@ class Program:
         for place, item in zip(places, spec.items, strict=True):
             self._check(item, items + place, in_reach)
 
-    def _allocate(self, number: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    def _allocate(self, number: int, made: Result) -> None:
+        dtype, shape = np.dtype(made.dtype.type), made.shape
         descr = self._constant(dtype)
         if shape:
             handler = blocks.for_array(math.prod(shape) * dtype.itemsize)
             place = 0 if handler is None else self._constant(handler)
             self._arrays += [number, descr, *self._shape(shape), place]
         else:
-            self._scalars += [number, descr, self._room(2)]
+            what = _PYTHON[dtype.kind] if made.number else Scalar.NUMPY
+            self._scalars += [number, descr, self._room(2), what]
 
     def _build(self, spec: Spec, into: list[int]) -> None:
         """Records that make a result; a container comes before its items, to be their owner."""

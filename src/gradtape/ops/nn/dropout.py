@@ -90,6 +90,7 @@ keep_or_set = general(
     batch=batch_elementwise,
     kind="elementwise",
     lower=pointwise(_dropout_element),
+    bounded=True,
 )
 
 

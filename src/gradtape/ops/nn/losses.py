@@ -17,7 +17,7 @@ from gradtape.core.define import (
     elementwise,
     general,
     pointwise,
-    unbroadcast,
+    vjp_of_partial,
 )
 from gradtape.errors import ArgumentError
 from gradtape.ops.activation import sigmoid, softplus
@@ -151,6 +151,12 @@ def _huber_jvp(tangents: Any, _out: Any, x: Any, y: Any, delta: float, factor: f
     return broadcast_tangent(change * _huber_slope(x, y, delta, factor), _out)
 
 
+_HUBER_PARTIALS = (
+    lambda ct, _out, x, y, delta, factor: ct * _huber_slope(x, y, delta, factor),
+    lambda ct, _out, x, y, delta, factor: ct * _huber_slope(y, x, delta, factor),
+)
+
+
 # ½·d² for d = |x − y| up to δ, a straight line beyond: the slope is x − y clipped to ±δ
 _huber = general(
     "huber_error",
@@ -158,18 +164,12 @@ _huber = general(
     infer=lambda x, y, delta, factor: Aval(
         broadcast_sizes(x.shape, y.shape), np.result_type(_weak(x), _weak(y), 0.5)
     ),
-    vjps=(
-        lambda ct, _out, x, y, delta, factor: unbroadcast(
-            ct * _huber_slope(x, y, delta, factor), x.shape
-        ),
-        lambda ct, _out, x, y, delta, factor: unbroadcast(
-            ct * _huber_slope(y, x, delta, factor), y.shape
-        ),
-    ),
+    vjps=tuple(map(vjp_of_partial, _HUBER_PARTIALS, range(2))),
     jvp=_huber_jvp,
     batch=batch_elementwise,
     kind="elementwise",
     lower=pointwise(functools.partial(_huber_forward, scalar)),
+    partials=_HUBER_PARTIALS,
 )
 
 

@@ -177,6 +177,7 @@ def with_params(name: str, evaluate: Callable[..., Any], *partials: Rule) -> Cal
         jvp=jvp,
         batch=batch_elementwise,
         kind="elementwise",
+        partials=partials,
     )
 
 

@@ -10,7 +10,7 @@ from gradtape.core.define import elementwise
 from gradtape.ops import lowered
 from gradtape.ops.erf import special
 from gradtape.ops.exponential import log, log1p
-from gradtape.ops.select import mask, settle, where
+from gradtape.ops.select import mask, where
 from gradtape.ops.special.common import doubled, of_scipy, typed
 from gradtape.typing import Array, ArrayLike
 
@@ -24,7 +24,7 @@ def _xlogy_by_x(ct: Any, _out: Any, x: Any, y: Any) -> Any:
 
 def _xlogy_by_y(ct: Any, _out: Any, x: Any, y: Any) -> Any:
     flat = (x == 0) & (y <= 0)
-    return settle(mask(ct * (x / where(flat, 1, y)), flat ^ True), ct, lambda: y != 0)
+    return mask(ct * (x / where(flat, 1, y)), flat ^ True)
 
 
 # d x·log y = log y·dx + x/y·dy; both 0 where log y does not exist and x = 0 makes the function 0
@@ -54,7 +54,7 @@ def _xlog1py_by_x(ct: Any, _out: Any, x: Any, y: Any) -> Any:
 
 def _xlog1py_by_y(ct: Any, _out: Any, x: Any, y: Any) -> Any:
     flat = (x == 0) & (y <= -1)
-    return settle(mask(ct * (x / (1 + where(flat, 0, y))), flat ^ True), ct, lambda: y != -1)
+    return mask(ct * (x / (1 + where(flat, 0, y))), flat ^ True)
 
 
 # d x·log(1 + y) = log(1 + y)·dx + x/(1 + y)·dy; both 0 where x = 0 makes the function 0

@@ -11,7 +11,7 @@ import numpy as np
 from gradtape.core.define import answers, elementwise
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.exponential import log
-from gradtape.ops.select import mask, settle, where
+from gradtape.ops.select import mask, where
 from gradtape.ops.special.common import of_scipy, operand, promoted, whole_part, with_params
 from gradtape.ops.special.entropy import xlogy
 from gradtape.ops.special.gamma import digamma, polygamma
@@ -38,7 +38,7 @@ def _density_forward(xp: Any, a: Any, x: Any) -> Any:
 
 def sloped(ct: Any, density: Any) -> Any:
     """`ct` times a density, and 0 where `ct` is, also at an end where the density is infinite."""
-    return settle(ct * density, ct, lambda: isfinite(density))
+    return mask(ct * density, (ct != 0) | isfinite(density))
 
 
 def _density_by_a(ct: Any, out: Any, a: Any, x: Any) -> Any:

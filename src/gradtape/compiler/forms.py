@@ -1,0 +1,245 @@
+"""Calls of compiled functions that do not fit the native entry point of the form that came last.
+
+The entry points look at the arguments themselves, faster than Python could: so those of the forms
+that came lately are asked in turn. They take keyword arguments in the order of their names, and
+arrays whose elements do not lie in order as copies. Tensors are taken apart here, and results that
+depend on tracked ones are recorded, as the op of the graph would be by `core.call`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape import tree
+from gradtape.core.aval import Aval
+from gradtape.core.call import recording_segment
+from gradtape.core.nested import Alias, View
+from gradtape.core.op import Op
+from gradtape.core.record import CONTEXT_LEVEL, LEAVES, General, Node, Output, Segment
+from gradtape.core.state import STATE
+from gradtape.core.tensor import Tensor
+
+# So many forms are asked in turn, for so many sets of keywords.
+_MOST_FORMS = 8
+_MOST_NAMES = 16
+# Larger arrays are copied where memory is asked for first.
+_MOST_BYTES = 1 << 20
+
+ndarray, generic = np.ndarray, np.generic
+Entry = Callable[..., Any]
+_TENSORS = frozenset({Tensor, View, Alias})
+_next_use = itertools.count().__next__
+
+
+class Flat(NamedTuple):
+    """A graph as a function of flat arguments, for tensors.
+
+    Attributes:
+        entry: Gives a tuple of all outputs for values of the arguments, or `NotImplemented`.
+        op: The graph as an op.
+        avals: The outputs; those that are no results are kept for the backward pass.
+        reached: For each result the inputs that its gradient reaches, as bits of a number; 0 for
+            one that has no derivatives.
+        numbers: For each result whether it is a number of Python's if no argument is tracked.
+        places: The arguments that are inputs: those that are not static.
+        hidden: The arrays from outside, which are inputs, too.
+        structure: The containers of the results.
+    """
+
+    entry: Entry
+    op: Op
+    avals: tuple[Aval, ...]
+    reached: tuple[int, ...]
+    numbers: tuple[bool, ...]
+    places: tuple[int, ...]
+    hidden: tuple[Any, ...]
+    structure: tree.Structure
+
+    def untracked(self, outs: Sequence[Any]) -> Any:
+        """The results of a call with tensors none of which is tracked."""
+        if self.structure is tree.SINGLE and not self.numbers[0]:
+            return Tensor(outs[0])
+        made = [
+            out if number else Tensor(out) for out, number in zip(outs, self.numbers, strict=True)
+        ]
+        return tree.unflatten(self.structure, made)
+
+    def recorded(
+        self,
+        segment: Segment,
+        parents: Sequence[Node | None],
+        values: Sequence[Any],
+        outs: tuple[Any, ...],
+    ) -> Any:
+        """The results of a call of which some arguments are tracked.
+
+        Args:
+            segment: Where to record.
+            parents: Where each argument comes from; None if it is not tracked.
+            values: The arguments without records.
+            outs: The outputs.
+        """
+        above = [parents[n] for n in self.places]
+        inputs = (*[values[n] for n in self.places], *self.hidden)
+        tracked = sum([1 << n for n, parent in enumerate(above) if parent is not None])
+        above += [None] * len(self.hidden)
+        node = General(self.op, segment, tuple(above), inputs, outs, {}, self.avals)
+        made = [
+            # What depends on nothing that is tracked is not recorded, as in eager code.
+            Tensor(outs[n], Output(node, n) if reached & tracked else None)
+            for n, reached in enumerate(self.reached)
+        ]
+        return made[0] if self.structure is tree.SINGLE else tree.unflatten(self.structure, made)
+
+
+class Form:
+    """A form of arguments with its entry points; None for what has not been needed so far.
+
+    Attributes:
+        call: What is the `__call__` of the compiled function after a call of this form.
+        entry: The same, but it gives `NotImplemented` for arguments of another form.
+        untracked: For tensors that are not tracked.
+        recording: For tracked ones.
+        used: Greater than that of forms that were used before it.
+        key: What it is known by to the compiled function.
+    """
+
+    __slots__ = ("call", "entry", "key", "recording", "untracked", "used")
+
+    def __init__(self) -> None:
+        self.used = _next_use()
+        self.key: Any = None
+        self.call: Entry | None = None
+        self.entry: Entry | None = None
+        self.untracked: Flat | None = None
+        self.recording: Flat | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.entry or self.untracked or self.recording)
+
+
+class RecentForms:
+    """The forms that came lately, by the names of the keyword arguments."""
+
+    def __init__(self) -> None:
+        # Other threads call meanwhile: the tuples are exchanged, never changed.
+        self._forms: dict[tuple[str, ...], tuple[Form, ...]] = {}
+
+    def add(self, names: tuple[str, ...], form: Form) -> None:
+        """Ask a form first from now on."""
+        others = [other for other in self._forms.get(names, ()) if other is not form]
+        if len(self._forms) >= _MOST_NAMES and names not in self._forms:
+            self._forms = {}
+        self._forms[names] = (form, *others[: _MOST_FORMS - 1])
+
+    def in_order(self) -> list[Form]:
+        """All of them, the one that was used last at the end."""
+        # Another thread may add one meanwhile: a copy is made in one go.
+        found = {form for forms in self._forms.copy().values() for form in forms}
+        return sorted(found, key=lambda form: form.used)
+
+    def retain(self, known: set[Form]) -> None:
+        """Do not ask forms any more that are not known: others have taken their places."""
+        forms = self._forms.copy().items()
+        self._forms = {names: tuple([f for f in some if f in known]) for names, some in forms}
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Entry | None]:
+        """The result of a call, or `NotImplemented`; and what the next one may go to, if known."""
+        names = tuple(kwargs)
+        forms = self._forms.get(names)
+        if forms is None:
+            return NotImplemented, None
+        if kwargs:
+            args = (*args, *[kwargs[name] for name in sorted(names)])
+        if not _TENSORS.isdisjoint(map(type, args)):
+            return _with_tensors(forms, args), None
+        for form in forms:
+            if form.entry is not None:
+                out = form.entry(*args)
+                if out is not NotImplemented:
+                    form.used = _next_use()
+                    return out, form.call
+        ordered = _ordered(args)
+        for form in forms:
+            if ordered is not None and form.entry is not None:
+                out = form.entry(*ordered)
+                if out is not NotImplemented:
+                    form.used = _next_use()
+                    return out, form.call
+        return NotImplemented, None
+
+
+def _ordered(values: Sequence[Any]) -> list[Any] | None:
+    """Copies of small arrays as native code reads them: in order, aligned; None if all are so."""
+    made = [x.copy() if type(x) is ndarray and not _fits(x) else x for x in values]
+    return None if all(map(operator.is_, made, values)) else made
+
+
+def _fits(array: Any) -> bool:
+    flags = array.flags
+    return bool((flags.c_contiguous and flags.aligned) or array.nbytes > _MOST_BYTES)
+
+
+def _with_tensors(forms: tuple[Form, ...], args: Sequence[Any]) -> Any:
+    """The results for tensors of the lowest level; `NotImplemented` for others."""
+    state = STATE.get()
+    if not state.plain:
+        return NotImplemented
+    values: list[Any] = []
+    arrays: list[Any] = []
+    parents: list[Node | None] = []
+    segment: Any = None
+    for arg in args:
+        given, array, parent = arg, arg, None
+        if isinstance(arg, Tensor):
+            tensor = arg if type(arg) is Tensor else arg.fresh()
+            given = array = tensor.value
+            parent = tensor.record
+            if type(given) is not ndarray:
+                # Of NumPy's scalars that tensors hold the entry points know nothing.
+                if not isinstance(given, generic):
+                    return NotImplemented
+                array = np.asarray(given)
+            if type(tensor) is not Tensor:
+                return NotImplemented
+            if parent is not None and parent.segment is not segment:
+                segment = _common(segment, parent.segment)
+                if segment is None:
+                    return NotImplemented
+        values.append(given)
+        arrays.append(array)
+        parents.append(parent)
+    while True:
+        for form in forms:
+            flat = form.untracked if segment is None else form.recording
+            outs = NotImplemented if flat is None else flat.entry(*arrays)
+            if flat is None or outs is NotImplemented:
+                continue
+            form.used = _next_use()
+            if segment is None:
+                return flat.untracked(outs)
+            where = segment
+            if where is not state.recorder.segment:
+                where = recording_segment(segment, flat.op)
+            if where is None:
+                made = [Tensor(outs[n]) for n in range(len(flat.reached))]
+                return tree.unflatten(flat.structure, made)
+            return flat.recorded(where, parents, values, outs)
+        ordered = _ordered(arrays)
+        if ordered is None:
+            return NotImplemented
+        arrays = ordered
+
+
+def _common(one: Any, other: Any) -> Any:
+    """The segment of two whose tensors meet; None if that is for `core.call` to decide."""
+    if one is None:
+        return other
+    if one is LEAVES:
+        one, other = other, one
+    return one if other is LEAVES and one.number == CONTEXT_LEVEL else None

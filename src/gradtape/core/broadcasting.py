@@ -1,0 +1,56 @@
+"""Derivatives in the shapes and dtypes of their primals: broadcast forward, summed backward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.op import registry
+from gradtape.errors import ShapeError
+
+functions = registry.functions
+
+
+def broadcast_sizes(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """NumPy's broadcasting on shapes that may hold symbolic sizes."""
+    ndim = max((len(shape) for shape in shapes), default=0)
+    result: list[Any] = [1] * ndim
+    for shape in shapes:
+        for axis, size in enumerate(shape, start=ndim - len(shape)):
+            if size != 1 and result[axis] != 1 and size != result[axis]:
+                raise ShapeError(f"shapes {', '.join(map(str, shapes))} do not broadcast")
+            if size != 1:
+                result[axis] = size
+    return tuple(result)
+
+
+def broadcast_tangent(tangent: Any, out: Any) -> Any:
+    """A tangent broadcast and cast to the shape and dtype of its primal."""
+    if tangent.shape != out.shape:
+        tangent = functions["broadcast_to"](tangent, out.shape)
+    return fit(tangent, out)
+
+
+def unbroadcast(ct: Any, shape: tuple[int, ...]) -> Any:
+    """Sum a cotangent over the axes along which its primal of `shape` was broadcast."""
+    if ct.shape == shape:
+        return ct
+    extra = len(ct.shape) - len(shape)
+    axes = tuple(range(extra)) + tuple(
+        axis + extra for axis, size in enumerate(shape) if size == 1 and ct.shape[axis + extra] != 1
+    )
+    if type(ct) is np.ndarray:
+        return np.add.reduce(ct, axis=axes).reshape(shape)
+    summed = functions["sum"](ct, axis=axes, keepdims=False) if axes else ct
+    return functions["reshape"](summed, shape)
+
+
+def fit(cotangent: Any, primal: Any) -> Any:
+    """A cotangent in the dtype of its primal: real for a real primal, and cast if need be."""
+    dtype = primal.dtype if hasattr(primal, "dtype") else np.float64
+    if cotangent.dtype == dtype:
+        return cotangent
+    if cotangent.dtype.kind == "c" and np.dtype(dtype).kind != "c":
+        cotangent = functions["real"](cotangent)
+    return functions["astype"](cotangent, dtype)

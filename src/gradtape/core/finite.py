@@ -1,0 +1,36 @@
+"""Whether derivatives came out finite: asked at the end, so that rules need not ask."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradtape.backends import array_module
+from gradtape.core.aval import Abstract
+from gradtape.core.tensor import Tensor, innermost
+
+F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
+
+
+def is_finite(value: Any) -> bool:
+    """Whether all elements are known to be finite; those of a trace are not."""
+    raw = innermost(value, show=True) if isinstance(value, Tensor) else value
+    if type(raw) is np.ndarray:
+        dtype = raw.dtype
+        # A sum of squares is the fastest way to look at all of it; it may overflow by itself.
+        if (dtype is F64 or dtype is F32) and math.isfinite(
+            raw.dot(raw) if raw.ndim == 1 else np.vdot(raw, raw)
+        ):
+            return True
+        if dtype.kind == "V":
+            raw = raw.astype(np.float32)
+    elif isinstance(raw, Abstract):
+        return False
+    return bool(array_module(raw).isfinite(raw).all())
+
+
+def is_traced(value: Any) -> bool:
+    """Whether its elements are known only when a compiled function runs."""
+    return isinstance(value, Tensor) and isinstance(innermost(value, show=True), Abstract)

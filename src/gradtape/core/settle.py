@@ -1,0 +1,216 @@
+"""Zero times infinity in derivative rules, where the value they belong to is not finite.
+
+The chain rule multiplies what comes to an op, a cotangent or a tangent, with the op's slope. Where
+one is 0 and the other is not finite, the product is NaN. If the op's value, or the argument it is
+differentiated by, is itself infinite or undefined, nothing that is asked for goes this way, and the
+product counts as 0: `settle`. Programs whose derivatives are finite pay nothing for it, since NaN
+stays NaN on its way through linear rules: whoever asks for derivatives looks at what came out, and
+has it computed again with rules that settle, if it is not finite (`core.walk`, `autodiff.forward`).
+What is traced always settles; compiled code leaves it out until it matters (`compiler.program`).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import Aval, aval_of
+from gradtape.core.batching import move_batch_axis
+from gradtape.core.broadcasting import broadcast_sizes, broadcast_tangent, unbroadcast
+from gradtape.core.call import call
+from gradtape.core.finite import is_finite
+from gradtape.core.lowering import Composite
+from gradtape.core.op import Op, Rule, registry, rule_reads
+from gradtape.core.tensor import Tensor, innermost
+
+functions = registry.functions
+
+
+class Settling(Op):
+    """An op that settles what a rule gave: its first operand, with 0 in some places.
+
+    It is NaN in these places unless another op that settles did its work before.
+    """
+
+    __slots__ = ()
+
+
+def guarded(op: Op, rule: Rule, argument: int) -> Rule:
+    """A derivative rule of an elementwise op that settles what it gives.
+
+    Args:
+        op: What is differentiated.
+        rule: `rule(ct, out, *inputs, **params)`, linear in `ct`.
+        argument: By which of its inputs.
+    """
+    if not rule_reads(rule):
+        return rule  # its slope is a number
+
+    def settled(ct: Any, out: Any, /, *inputs: Any, **params: Any) -> Any:
+        slope = rule(ct, out, *inputs, **params)
+        if slope is None or slope.shape != ct.shape or is_finite(slope):
+            return slope
+        return settle(op, rule, argument, slope, ct, out, inputs, params)
+
+    settled.reads = rule_reads(rule)  # type: ignore[attr-defined]
+    return settled
+
+
+def settled_tangent(
+    op: Op, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
+) -> Any:
+    """The tangent of an op, by its `jvp` for one input at a time; None if there is none."""
+    total = None
+    for i, tangent in enumerate(tangents):
+        rule = _alone(op, i)
+        term = None if tangent is None else rule(tangent, out, *inputs, **params)
+        if term is not None:
+            term = settle(op, rule, i, term, tangent, out, inputs, params)
+            total = term if total is None else total + term
+    return total
+
+
+@functools.cache
+def _alone(op: Op, argument: int) -> Rule:
+    """The part of an op's `jvp` that is due to one of its inputs."""
+
+    def rule(tangent: Any, out: Any, /, *inputs: Any, **params: Any) -> Any:
+        tangents = [tangent if i == argument else None for i in range(len(inputs))]
+        assert op.jvp is not None
+        return op.jvp(tangents, out, *inputs, **params)
+
+    return rule
+
+
+def settle(
+    op: Op,
+    rule: Rule,
+    argument: int,
+    slope: Any,
+    given: Any,
+    out: Any,
+    inputs: Sequence[Any],
+    params: dict[str, Any],
+) -> Any:
+    """What a rule gave, with 0 for 0·∞ where the value of the op or its argument is not finite.
+
+    Args:
+        op: An elementwise op.
+        rule: Its rule for one of its inputs.
+        argument: For which one.
+        slope: What the rule gave.
+        given: For what: a cotangent or a tangent.
+        out: The result of the op; None or an `Aval` if it was not kept.
+        inputs: Its operands, likewise.
+        params: Its parameters.
+    """
+    known = tuple(x is not None and type(x) is not Aval for x in (out, *inputs))
+    values = [_strong(x) for x, there in zip((out, *inputs), known, strict=True) if there]
+    if all(type(x) in (int, float) and x and math.isfinite(x) for x in values):
+        return slope  # it was multiplied by a number
+    settling = _settling(op, rule, argument)
+    return call(settling, (slope, slope, given, *values), {"which": known, **params})
+
+
+def _strong(x: Any) -> Any:
+    """A number of a trace with a dtype of its own, which compositions need."""
+    weak = isinstance(x, Tensor) and getattr(innermost(x, show=True), "weak", False)
+    return functions["astype"](x, x.dtype) if weak else x
+
+
+@functools.cache
+def _settling(op: Op, rule: Rule, argument: int) -> Settling:
+    """The op `settled(value, slope, given, *values, which, **params)` for a rule of another op.
+
+    Its result is `value`, and 0 where `slope` is a product that counts as 0. It is linear in
+    `value`, which is the slope itself at first, and a derivative of it after that.
+    """
+
+    def settled(
+        value: Any, slope: Any, given: Any, /, *values: Any, which: tuple[bool, ...], **params: Any
+    ) -> Any:
+        there, absent = iter(values), Aval(slope.shape, slope.dtype)
+        out, *inputs = (next(there) if one else absent for one in which)
+        nothing = _is_nothing(op, rule, argument, slope, given, out, inputs, params)
+        return functions["mask"](value, nothing ^ True)
+
+    def evaluate(_xp: Any, /, *operands: Any, **params: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return settled(*operands, **params)
+
+    def infer(value: Aval, /, *others: Aval, **_params: Any) -> Aval:
+        return Aval(broadcast_sizes(value.shape, *(x.shape for x in others)), value.dtype)
+
+    def vjp(i: int, ct: Any, _out: Any, _value: Any, /, *others: Any, **params: Any) -> Any:
+        if i:
+            return None
+        return unbroadcast(call(settling, (ct, *others), params), _value.shape)
+
+    def jvp(tangents: Sequence[Any], _out: Any, _value: Any, /, *others: Any, **params: Any) -> Any:
+        change = tangents[0]
+        if change is None:
+            return None
+        return broadcast_tangent(call(settling, (change, *others), params), _out)
+
+    settling = Settling(
+        f"{op.name}_settled",
+        evaluate,
+        infer,
+        vjp_each=vjp,
+        jvp=jvp,
+        batch=_batch,
+        kind="elementwise",
+        lower=Composite(settled),
+    )
+    return settling
+
+
+def _batch(
+    op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
+) -> tuple[Any, int]:
+    """All operands in one shape: rules of elementwise ops may ask for that of the result."""
+    shapes = [aval_of(arg).shape for arg in args]
+    (size,) = {shape[a] for shape, a in zip(shapes, axes, strict=True) if a is not None}
+    own = [s if a is None else s[:a] + s[a + 1 :] for s, a in zip(shapes, axes, strict=True)]
+    whole = broadcast_sizes(*own)
+    lined_up = []
+    for arg, axis, shape in zip(args, axes, own, strict=True):
+        if axis is not None:
+            first = (size,) + (1,) * (len(whole) - len(shape))
+            arg = functions["reshape"](move_batch_axis(arg, axis), first + shape)
+        elif type(arg) in (int, float):
+            lined_up.append(arg)
+            continue
+        lined_up.append(functions["broadcast_to"](arg, (size, *whole)))
+    return call(op, lined_up, params), 0
+
+
+def _is_nothing(
+    op: Op,
+    rule: Rule,
+    argument: int,
+    slope: Any,
+    given: Any,
+    out: Any,
+    inputs: Sequence[Any],
+    params: dict[str, Any],
+) -> Any:
+    """Where a slope is 0·∞ at a value or an argument that is not finite."""
+    zero = given == 0
+    if slope.dtype.kind != "c":  # of complex numbers a map may be 0 in one direction only
+        unit = rule(functions["ones_like"](given), out, *inputs, **params)
+        zero = zero | (unit == 0)
+    nothing = (slope != slope) & zero
+    if isinstance(out, Aval) and any(isinstance(x, Aval) for x in inputs):
+        # The op is linear in what this rule does not read. Times infinity its value is not finite,
+        # and times 0 it does not depend on it.
+        return nothing
+    isfinite = functions["isfinite"]
+    defined = isfinite(call(op, inputs, params) if isinstance(out, Aval) else out)
+    if not isinstance(inputs[argument], Aval):
+        defined = defined & isfinite(inputs[argument])
+    return nothing & (defined ^ True)

@@ -1,0 +1,125 @@
+"""Leaving out what settles 0·∞ (`core.settle`), in the hope that there is none.
+
+Where an op that settles would have something to do, what it settles is NaN, and without it that
+goes on to all that depends on it: a sum or a product with NaN or infinity is not finite, and where
+a choice drops it, the choice drops a 0 as well. So it is enough to look whether what comes out is
+finite. What is not of that kind, such as a comparison or the divisor of a quotient, gets no value
+that has not been looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.lowering import Elements, Pointwise, Relabel
+from gradtape.core.op import Op, infer_like, registry
+from gradtape.core.settle import Settling
+from gradtape.graph.ir import Graph, Node, Operand, Rewriter, Value
+
+# Operands, by their places, that are not finite only if the result is not, or does not need them.
+_PASSED_ON: dict[str, tuple[int, ...] | None] = {
+    **dict.fromkeys(("add", "subtract", "negative", "positive", "multiply", "square", "abs")),
+    **dict.fromkeys(("sum", "concatenate", "stack", "pad", "conj", "stop_gradient", "unrecorded")),
+    "divide": (0,),
+    "mask": (0,),
+    "where": (1, 2),
+}
+
+
+class UnsettledError(Exception):
+    """Something came out that is not finite, of a program without ops that settle."""
+
+
+def _evaluate(xp: Any, x: Any) -> Any:
+    if not xp.isfinite(x).all():
+        raise UnsettledError
+    return x
+
+
+def _element(index: Any, x: Any) -> Any:
+    return x.watch(x(*index))
+
+
+_WATCHED = Op("watched", _evaluate, infer_like, kind="elementwise", lower=Elements(_element))
+
+
+def hopeful(graph: Graph) -> Graph:
+    """The graph without ops that settle; running it raises, or says, if one of them had to.
+
+    It is the graph itself if there are none.
+    """
+    if not any(isinstance(node.op, Settling) for node in graph.nodes):
+        return graph
+    return _Hopeful(graph).run()
+
+
+class _Hopeful:
+    """The graph that is being made."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._rewriter = Rewriter(graph)
+        # Values of the new graph that would have been settled, or depend on such.
+        self._unsettled: set[Operand] = set()
+        self._watched: dict[Operand, Value] = {}
+
+    def run(self) -> Graph:
+        rewriter, unsettled = self._rewriter, self._unsettled
+        for node in self._graph.nodes:
+            if isinstance(node.op, Settling):
+                value = self._value(node)
+                rewriter.replace(node.outputs[0], value)
+                unsettled.add(value)
+                continue
+            operands = rewriter.operands(node)
+            if unsettled.isdisjoint(operands):
+                rewriter.copy(node)
+                continue
+            places = _places(node)
+            avals = [value.aval for value in node.outputs]
+            given = [x if i in places else self._settled(x) for i, x in enumerate(operands)]
+            new = Node(node.op, given, node.params, avals, node.line)
+            rewriter.nodes.append(new)
+            for old, value in zip(node.outputs, new.outputs, strict=True):
+                rewriter.replace(old, value)
+            if not unsettled.isdisjoint(given):
+                unsettled.update(new.outputs)
+        outputs = [self._settled(rewriter[output]) for output in self._graph.outputs]
+        finished = rewriter.finish()
+        return Graph(finished.name, finished.inputs, rewriter.nodes, outputs)
+
+    def _value(self, node: Node) -> Operand:
+        """What an op would settle, in the shape and dtype of what it gives."""
+        value, aval = self._rewriter[node.operands[0]], node.outputs[0].aval
+        if value.aval.dtype != aval.dtype or value.aval.weak:
+            value = self._rewriter.add(
+                registry["astype"], [value], {"dtype": aval.dtype}, node.line
+            )
+        if value.shape != aval.shape:
+            to = {"shape": aval.shape}
+            value = self._rewriter.add(registry["broadcast_to"], [value], to, node.line)
+        return value
+
+    def _settled(self, value: Operand) -> Operand:
+        """A value that is known to be settled: itself, or a watch on it."""
+        if value not in self._unsettled:
+            return value
+        watched = self._watched.get(value)
+        if watched is None:
+            watched = self._watched[value] = self._rewriter.add(_WATCHED, [value], {})
+        return watched
+
+
+def _places(node: Node) -> range | tuple[int, ...]:
+    """The places of operands that are not finite only if the result is not."""
+    everywhere = range(len(node.operands))
+    if any(np.dtype(value.dtype).kind not in "fc" for value in node.outputs):
+        return ()
+    if node.op.kind == "linear" and isinstance(node.op.lower, Relabel | Elements | Pointwise):
+        return everywhere
+    if node.op.name in _PASSED_ON:
+        places = _PASSED_ON[node.op.name]
+        return everywhere if places is None else places
+    return ()

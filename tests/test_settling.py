@@ -1,0 +1,205 @@
+"""How 0·∞ is settled at values that are not finite: in which modes, when, and by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+
+inf, nan = np.inf, np.nan
+
+
+def entropy(x: Any) -> Any:
+    return np.where(x > 0, x * np.log(x), 0.0)
+
+
+def pushed_along_records(f: Callable[..., Any], x: Any) -> Any:
+    with gt.GradientTape() as tape:
+        source = tape.watch(x)
+        target = f(source)
+    return tape.forward_gradient(source, target, np.ones(x.shape)).numpy()
+
+
+def grads_of_context(f: Callable[..., Any], x: Any, **options: Any) -> Any:
+    leaf = gt.tensor(x, requires_grad=True)
+    gt.compute_gradients(f(leaf), **options)
+    return leaf.grad.detach().numpy()
+
+
+def tangent(f: Callable[..., Any], x: Any) -> Any:
+    return gt.jvp(f, (x,), (np.ones(x.shape),))[1]
+
+
+def summed(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x: gt.sum(f(x))
+
+
+# Every way to the derivatives of an elementwise function.
+WAYS: dict[str, Callable[[Any, Any], Any]] = {
+    "grad": lambda f, x: gt.grad(summed(f))(x),
+    "vjp": lambda f, x: gt.vjp(f, x)[1](np.ones(x.shape))[0],
+    "context": grads_of_context,
+    "released": lambda f, x: grads_of_context(f, x, release=True),
+    "recorded": lambda f, x: grads_of_context(f, x, create_graph=True),
+    "jvp": tangent,
+    "along records": pushed_along_records,
+    "vmap of grad": lambda f, x: gt.vmap(gt.grad(f))(x),
+    "vmap of jvp": lambda f, x: gt.vmap(lambda one: gt.jvp(f, (one,), (1.0,))[1])(x),
+    "jacrev": lambda f, x: np.diagonal(gt.jacrev(f)(x)),
+    "jacfwd": lambda f, x: np.diagonal(gt.jacfwd(f)(x)),
+    "compiled grad": lambda f, x: gt.jit(gt.grad(summed(f)))(x),
+    "compiled grad, debugging": lambda f, x: gt.jit(gt.grad(summed(f)), debug=True)(x),
+    "compiled jvp": lambda f, x: gt.jit(lambda x: tangent(f, x))(x),
+    "grad of compiled": lambda f, x: gt.grad(summed(gt.jit(f)))(x),
+    "jvp of compiled": lambda f, x: tangent(gt.jit(f), x),
+    "compiled vmap of grad": lambda f, x: gt.jit(gt.vmap(gt.grad(f)))(x),
+}
+
+# name: (function, points, derivatives)
+EXAMPLES: dict[str, tuple[Callable[..., Any], list[float], list[float]]] = {
+    "entropy": (entropy, [0.0, 1.0], [0.0, 1.0]),
+    "product with a pole": (lambda x: x * np.log(x), [0.0, 1.0], [-inf, 1.0]),
+    "imaginary part of a real number": (lambda x: np.sqrt(np.imag(x)) + x, [0.0, 2.0], [1.0, 1.0]),
+    "root of a sign": (lambda x: np.sqrt(np.sign(x)) + x, [0.0, 2.0], [1.0, 1.0]),
+    "bump": (lambda x: np.exp(-1 / x**2), [0.0, 1.0], [0.0, 2 / np.e]),
+    "missing data": (lambda x: np.where(np.isnan(x), 0.0, (x - 1) ** 2), [nan, 3.0], [0.0, 4.0]),
+    "flat at infinity": (lambda x: np.log(x) ** 2, [inf, 1.0], [0.0, 0.0]),
+    "infinite": (np.log, [0.0, 2.0], [inf, 0.5]),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.parametrize(("function", "points", "expected"), EXAMPLES.values(), ids=EXAMPLES.keys())
+def test_all_ways_agree(way: Any, function: Any, points: Any, expected: Any) -> None:
+    with np.errstate(all="ignore"):
+        found = way(function, np.array(points))
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_what_the_reference_says_of_finite_values_with_infinite_slopes() -> None:
+    def chosen(x: Any) -> Any:
+        return np.where(x > 0, np.sqrt(x), 0.0)
+
+    assert np.isnan(gt.grad(chosen)(0.0))
+    assert gt.jvp(chosen, (0.0,), (1.0,))[1] == 0
+
+
+def test_second_derivatives() -> None:
+    x = np.array([0.0, 2.0])
+    with np.errstate(all="ignore"):
+        for outer in (gt.jacrev, gt.jacfwd):
+            for inner in (gt.jacrev, gt.jacfwd):
+                found = outer(lambda x, inner=inner: np.diagonal(inner(entropy)(x)))(x)
+                np.testing.assert_array_equal(found, [[0, 0], [0, 0.5]])
+        np.testing.assert_array_equal(gt.jit(gt.hessian(summed(entropy)))(x), [[0, 0], [0, 0.5]])
+
+
+# ---- large arrays -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_large_arrays(dtype: Any) -> None:
+    x = np.linspace(0.0, 4.0, 40_000, dtype=dtype).reshape(200, 200)
+    w = np.full((200, 1), 2, dtype)
+    w[3] = nan
+
+    def loss(x: Any, w: Any) -> Any:
+        return np.sum(np.where((x > 0) & (w == w), w * x * np.log(x), 0))
+
+    small, large = x[:, ::50], x
+    with np.errstate(all="ignore"):
+        by_x, by_w = gt.grad(loss, (0, 1))(large, w)
+        expected, _ = gt.grad(loss, (0, 1))(small, w)
+        tangent = gt.jvp(lambda x: loss(x, w), (large,), (np.ones_like(large),))[1]
+    assert np.isfinite(by_x).all()
+    assert np.isfinite(by_w).all()
+    assert by_x[0, 0] == 0
+    assert not by_x[3].any()
+    np.testing.assert_allclose(by_x[:, ::50], expected, rtol=1e-5)
+    np.testing.assert_allclose(tangent, by_x.sum(), rtol=1e-4)
+
+
+# ---- when it is done ----------------------------------------------------------------------------
+
+
+class Rule:
+    """The identity, with a backward rule that counts its calls and hides NaN."""
+
+    def __init__(self) -> None:
+        self.seen: list[float] = []
+        self.function = gt.custom_vjp(lambda x: x * 1.0)
+        self.function.defvjp(self._backward)
+
+    def _backward(self, ct: Any, _out: Any, _x: Any) -> Any:
+        self.seen.append(float(ct))
+        return (np.nan_to_num(ct),)
+
+
+def test_finite_derivatives_are_computed_once() -> None:
+    rule = Rule()
+    assert gt.grad(lambda x: 3.0 * rule.function(x))(2.0) == 3
+    assert rule.seen == [3]
+
+
+def test_rules_of_users_get_what_is_settled() -> None:
+    rule = Rule()
+
+    def function(x: Any) -> Any:
+        y = rule.function(x)
+        return 5.0 * y + np.where(y > 0, y * np.log(y), 0.0)
+
+    with np.errstate(all="ignore"):
+        assert gt.grad(function)(0.0) == 5  # and not 0, which it would make of NaN
+    assert rule.seen == [5]
+
+
+def test_compiled_code_settles_once_it_has_to() -> None:
+    compiled = gt.jit(gt.grad(summed(entropy)))
+    x = np.array([1.0, 2.0])
+    first = compiled(x)
+    assert "log_settled" in [node.op.name for node in compiled.graph(x).nodes]
+    before = compiled.explain(x).kernels[0].ops
+    assert "watched" in before
+    with np.errstate(all="ignore"):
+        for _ in range(3):
+            np.testing.assert_array_equal(compiled(np.array([0.0, 2.0])), [0, first[1]])
+    after = compiled.explain(x).kernels[0].ops
+    assert "watched" not in after
+    assert len(after) > len(before)
+    np.testing.assert_array_equal(compiled(x), first)
+
+
+def test_compiled_code_looks_before_it_compares() -> None:
+    def clipped(x: Any) -> Any:
+        gradient = gt.grad(summed(entropy))(x)
+        return np.where(gradient > -1.0, gradient, -1.0), 1.0 / (2.0 + gradient)
+
+    x = np.array([0.0, 0.01, 2.0])
+    with np.errstate(all="ignore"):
+        for one, other in zip(clipped(x), gt.jit(clipped)(x), strict=True):
+            np.testing.assert_allclose(other, one, rtol=1e-15)
+
+
+def test_compiled_code_with_eager_ops() -> None:
+    def function(x: Any) -> Any:
+        gradient = gt.grad(summed(entropy))(x)
+        return np.linalg.cholesky(np.diag(gradient + 3.0))
+
+    x = np.array([0.0, 1.0])
+    with np.errstate(all="ignore"):
+        compiled = gt.jit(function)
+        for _ in range(2):
+            np.testing.assert_allclose(compiled(x), np.diag([3.0**0.5, 2.0]))
+
+
+def test_compiled_code_of_dtypes_without_native_code() -> None:
+    def function(x: Any) -> Any:
+        return gt.jvp(lambda x: x * np.log(x), (x,), (np.ones(2, np.float16),))[1]
+
+    x = np.array([0.0, 1.0], np.float16)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(gt.jit(function)(x), [-inf, 1])
