@@ -7,10 +7,12 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+import gradtape as gt
+
 # The package sets the number of BLAS threads for its own process; not for that of the tests.
 with patch.dict(os.environ):
     pytest.importorskip("benchmarks", reason="only in the repository, not in the distribution")
-    from benchmarks import compiled, compiled_worker, report
+    from benchmarks import compile_growth, compiled, compiled_worker, report
     from benchmarks.compiled_cases import CASES, SMALL, Case
     from benchmarks.compiled_functions import KINDS
     from benchmarks.compiled_gradtape import numpy_program, reference
@@ -181,3 +183,18 @@ def test_a_failure_is_raised_after_the_rows():
         found.extend(results)
     assert [r.ratio.median for r in found if isinstance(r, Row)] == [3.0, 2.0]
     assert [r.side for r in found if isinstance(r, NotRun)] == ["1000000 threads"]
+
+
+@pytest.mark.parametrize("family", compile_growth.FAMILIES, ids=lambda family: family.what)
+def test_functions_of_a_family_grow_with_their_steps(family: compile_growth.Family):
+    few, many = ((gt.jit(f).graph(*args)) for f, args in map(family.make, (4, 8)))
+    leaves = len(many.inputs) - len(few.inputs)
+    assert len(many.nodes) - len(few.nodes) >= 4 or leaves == 4
+
+
+def test_growth_is_measured_per_step():
+    family = compile_growth.Family("ops", 1, compile_growth.chain)
+    found = compile_growth.growth(family, 2, gradient=True)
+    assert found.what == "gradient, 10 ops"
+    assert 0.0 < found.ratio.low <= found.ratio.median <= found.ratio.high
+    assert found.bar == compile_growth.BAR

@@ -329,6 +329,25 @@ def test_the_step_that_fails_is_the_one_that_is_named() -> None:
             compiled(x, wrong)
 
 
+def test_a_condition_is_checked_for_vectors_and_for_single_elements() -> None:
+    def function(x: Any, y: Any, indices: Any) -> Any:
+        for row in indices:
+            x, y = y, x - np.mean(x) * 0.5 + y[:1]
+            x, y = y, x[row] * 0.9 + y * 0.1
+            x, y = np.clip(x, -3, 3), np.clip(y, -3, 3)
+        return x, y
+
+    compiled = gt.jit(function)
+    x, y, indices = np.arange(5.0), np.ones(5), list(np.tile(np.arange(5)[::-1], (10, 1)))
+    report = compiled.explain(x, y, indices)
+    assert len({kernel.function for kernel in report.kernels}) < len(report.kernels)
+    for got, expected in zip(compiled(x, y, indices), function(x, y, indices), strict=True):
+        np.testing.assert_allclose(got, expected, 1e-12)
+    indices[4][0] = 9
+    with pytest.raises(gt.errors.IndexingError, match="index 9 "):
+        compiled(x, y, indices)
+
+
 def test_products_of_one_array_with_itself() -> None:
     def function(x: Any, y: Any) -> Any:
         for i in range(40):

@@ -101,6 +101,8 @@ class Pattern:
             extra = self._failures.setdefault(part.extra, len(self._failures))
             if extra == len(self._failures) - 1:
                 self._word(self._codes[part.extra], part.extra)
+        else:
+            extra = part.extra
         return part.name, part.dtype.str, args, extra
 
     def _statement(self, statement: Statement) -> tuple[Any, ...]:

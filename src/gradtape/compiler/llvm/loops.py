@@ -36,6 +36,7 @@ from gradtape.compiler.llvm.scratch import take_rooms
 from gradtape.compiler.llvm.values import Values
 from gradtape.compiler.schedule import blocks
 from gradtape.core.promotion import BOOL
+from gradtape.core.scalar import Scalar
 
 
 class Loops(Values):
@@ -47,7 +48,8 @@ class Loops(Values):
         for buffer in self._kernel.buffers:
             if buffer.kind != "scratch":
                 self._pointers[buffer] = b.load(self._entry(self._table.slots[buffer]), PTR)
-        for part in self._kernel.expressions:
+        codes = (code for code in self._table.codes.values() if isinstance(code, Scalar))
+        for part in (*self._kernel.expressions, *codes):
             if part.name == "parameter":
                 self._value(part)  # here, and not in each step of a loop
         self._take_rooms()
