@@ -298,7 +298,7 @@ def at_the_end_of_memory(count, dtype):
     return np.frombuffer(memory, dtype, count, first)
 
 for cpu in filter(runs_here, CPUS):
-    cases = [case._replace(batch=1, gaps=(0, 0, 0)) for case in random_cases(5, 60)]
+    cases = [case._replace(batch=1, gaps=(0, 0, 0)) for case in random_cases(5, 30)]
     products = Products(cases, CPUS[cpu])
     for case in cases:
         a, b, c = (

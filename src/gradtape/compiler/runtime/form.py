@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from gradtape.compiler.llvm.link import Target
 from gradtape.compiler.runtime.tile import Block, Tile, best_tile
 
-_CHAIN = 256  # steps that are added up one after the other, about
+_CHAIN, _LONG_CHAIN = 256, 1024  # steps that are added up one after the other, about
 COPIED_STEPS = 1024  # steps along k for which B is copied at a time, about
 _MOST_COPIED = 256 * 2**10  # bytes, at most
 _DOT_ROWS = 4  # with more rows of C than this, transposing B is cheaper than summing across lanes
@@ -27,7 +28,8 @@ def chains(steps: int) -> Chains:
 
     Rounding errors add up along a chain and then over the chains, rather than over all steps.
     """
-    count = max(1, round(steps / _CHAIN))
+    about = min(max(_CHAIN, math.isqrt(steps)), _LONG_CHAIN)
+    count = max(1, round(steps / about))
     count = next((n for n in range(count, count + count // 3 + 1) if steps % n == 0), count)
     depth = -(-steps // count)
     return Chains(depth, *divmod(steps, depth))

@@ -18,8 +18,9 @@ _CHUNK = 2**19  # least work of a chunk
 _LARGE_CHUNK = 2**22  # if there are more than _FEW chunks
 _FEW = 16
 _MOST = 256
-_NEAR = 4 * 2**20  # bytes
 _LONG = 2**24  # from here on, threads are woken at once
+
+_NEAR = 4 * 2**20  # bytes of A that are soon read again
 
 # Where C is small and sums are long, threads share the sums rather than C.
 _SHORTEST_PART = 2048
@@ -112,16 +113,16 @@ class _Costs(NamedTuple):
         heights = Counter(sizes(block.m, split.rows, split.down))
         widths = Counter(sizes(block.n, split.columns, split.across))
         count = split.down * split.across * split.parts
-        times = {
-            self._time(rows, columns, split.depth): down * across * split.parts
+        times = [
+            (self._time(rows, columns, split.depth), down * across * split.parts)
             for rows, down in heights.items()
             for columns, across in widths.items()
-        }
-        mean = sum(time * number for time, number in times.items()) / count
+        ]
+        mean, longest = sum(time * number for time, number in times) / count, max(times)[0]
         # Partial results are added up by one thread, a vector in a cycle or so.
-        end = split.parts * block.m * vectors_of(block.n, block, self.target)
-        end = end if split.parts > 1 else 0
-        return sum(n * (max(-(-count // n) * mean, max(times)) + end) for n in (1, 2, 4, 8, 16))
+        vectors = block.m * vectors_of(block.n, block, self.target)
+        end = split.parts * vectors if split.parts > 1 else 0
+        return sum(n * (max(-(-count // n) * mean, longest) + end) for n in (1, 2, 4, 8, 16))
 
     def _time(self, rows: int, columns: int, k: int) -> float:
         """Of a block."""
