@@ -6,7 +6,7 @@ from __future__ import annotations
 # begin, with their data, at a huge page: what is mapped before and behind for that is handed back.
 #
 # Blocks come from `mmap` and not from `malloc`, since glibc takes the size of what is freed as the
-# limit up to which it keeps the memory of everybody (decision 0017). Where there are no mappings
+# limit up to which it keeps the memory of everybody (decision 0016). Where there are no mappings
 # left, of which Linux allows 65530, `malloc` may still have some.
 #
 # The words of a header: bytes, number of the size (-1: not kept, -2: from `malloc`), start, length.
