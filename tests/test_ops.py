@@ -21,6 +21,7 @@ from gradtape.core.op import registry
 from gradtape.core.state import current
 from gradtape.errors import GradtapeError
 from gradtape.testing import check_grads
+from older import OLDER
 from opcall import Call, CheckInfer, PassOn, as_tensors, assert_same, check_kept, is_floating
 from opcases.case import At, OpCase, Raises
 
@@ -71,6 +72,8 @@ def cast(args: Any, dtype: Any) -> Any:
 
 @each()
 def test_value(case: OpCase) -> None:
+    if case.id in OLDER:
+        pytest.skip(f"its reference is that of {OLDER[case.id]}")
     for dtype in case.dtypes:
         check_values(case, cast(case.args, dtype))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gradtape.errors import ArgumentError, LinAlgError, ShapeError
-from gradtape.ops.cast import conj
+from gradtape.ops.cast import conj, copy
 from gradtape.ops.linalg.common import MATRIX, adjoint, without_effect
 from gradtape.ops.linalg.qr import qr
 from gradtape.ops.linalg.stacks import matrix_stack
@@ -60,7 +60,8 @@ def rq(a: ArrayLike, /, *, mode: str = "full", **others: Any) -> RQResult | Arra
     if mode not in ("full", "economic", "r"):
         raise ArgumentError(f"rq: came mode={mode!r}; needed 'full', 'economic' or 'r'")
     a = matrix_stack("rq", a)
-    q, r = qr(adjoint(flip(a, MATRIX)), "reduced" if mode == "economic" else "complete")
+    # A copy: NumPy multiplies what is stored backwards without BLAS, slowly and in other digits.
+    q, r = qr(adjoint(copy(flip(a, MATRIX))), "reduced" if mode == "economic" else "complete")
     triangle = flip(adjoint(r), MATRIX)
     return triangle if mode == "r" else RQResult(triangle, flip(adjoint(q), MATRIX))
 
