@@ -11,7 +11,7 @@ import pytest
 import gradtape as gt
 from opcall import Call, is_floating, resolution
 from opcases.case import OpCase
-from test_ops import cast, each
+from test_ops import CASES, cast
 
 # How many results there are depends on the values of the arguments: these cannot be traced.
 NOT_TRACED = frozenset({"nonzero", "argwhere", "flatnonzero", "count_nonzero"})
@@ -49,7 +49,20 @@ def assert_close(got: Sequence[Any], expected: Sequence[Any], ulps: float) -> No
         np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * float(finite))
 
 
-@each(lambda case: case.function.__name__ not in NOT_TRACED)
+def of_every_function() -> list[Any]:
+    """All cases that can be traced; of each function the first one is not slow."""
+    seen: set[str] = set()
+    cases = []
+    for case in CASES:
+        name = case.function.__name__
+        if name not in NOT_TRACED:
+            marks = [pytest.mark.slow] if name in seen and name != "<lambda>" else []
+            cases.append(pytest.param(case, id=case.id, marks=marks))
+            seen.add(name)
+    return cases
+
+
+@pytest.mark.parametrize("case", of_every_function())
 @pytest.mark.parametrize(
     "dtype",
     [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)],

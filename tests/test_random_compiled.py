@@ -193,26 +193,34 @@ def batched_compiled(program: Program) -> Callable[..., Any]:
 TOGETHER = 25
 
 
+def starts(first: int, end: int, step: int, quick: int) -> list[Any]:
+    """Numbers of programs to begin with; all but the first few are slow."""
+    return [
+        pytest.param(n, marks=pytest.mark.slow) if n >= first + quick * step else n
+        for n in range(first, end, step)
+    ]
+
+
 def programs(first: int, count: int = TOGETHER, **options: bool) -> list[Program]:
     return [random_program(seed, **options) for seed in range(first, first + count)]
 
 
-@pytest.mark.parametrize("first", range(0, 1250, TOGETHER))
+@pytest.mark.parametrize("first", starts(0, 1250, TOGETHER, 16))
 def test_values(first: int) -> None:
     check_together([values_of], programs(first))
 
 
-@pytest.mark.parametrize("first", range(10_000, 10_750, TOGETHER))
+@pytest.mark.parametrize("first", starts(10_000, 10_750, TOGETHER, 8))
 def test_values_and_gradients(first: int) -> None:
     check_together([values_of, gradient_of], programs(first, floating=True))
 
 
-@pytest.mark.parametrize("first", range(40_000, 40_080, 10))
+@pytest.mark.parametrize("first", starts(40_000, 40_080, 10, 3))
 def test_large_arrays(first: int) -> None:
     check_together([values_of, gradient_of], programs(first, 10, floating=True, large=True))
 
 
-@pytest.mark.parametrize("first", range(20_000, 20_200, TOGETHER))
+@pytest.mark.parametrize("first", starts(20_000, 20_200, TOGETHER, 3))
 def test_compiled_transforms(first: int) -> None:
     check_together([tangents_of, batched], programs(first))
 
