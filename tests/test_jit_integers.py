@@ -79,6 +79,8 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     **{f"x == {n}": lambda x, n=n: x == n for n in (-1, 255, 300, 2**64 - 1, 2**64)},
     **{f"as {np.dtype(d)}": lambda x, d=d: x.astype(d) for d in [*DTYPES, np.float32]},
     "1 - x": lambda x: 1 - x,
+    "x.conj()": lambda x: x.conj() + x,
+    "np.conj": np.conj,
     "x / 0": lambda x: x / 0,
     "abs": abs,
     "2 ** x": lambda x: 2 ** (x & 7),

@@ -42,6 +42,19 @@ def test_the_same_as_scipy_from_the_same_arrays() -> None:
         assert "5, 4" in repr(s)
 
 
+def test_half_precision_stays_what_it_is() -> None:
+    data = S.tocsr().data.astype(np.float16)
+    rows = S.tocsr()
+
+    def function(data: Any, x: Any) -> Any:
+        return gt.sparse.csr_array((data, rows.indices, rows.indptr), shape=S.shape) @ x
+
+    x = np.ones(4, np.float16)
+    for made in (function(gt.tensor(data), x), gt.jit(function)(data, x)):
+        assert made.dtype == np.float16
+        np.testing.assert_allclose(np.asarray(made, float), S @ np.ones(4), 1e-2)
+
+
 def test_numbers_for_one_place_are_added() -> None:
     s = gt.sparse.coo_array((np.array([1.0, 2.0]), ([1, 1], [0, 0])))
     np.testing.assert_array_equal(s.toarray(), [[0.0], [3.0]])

@@ -44,7 +44,6 @@ _SAME_NAME = [
     "repeat",
     "dot",
     "matmul",
-    "conj",
     "copy",
     "exp",
     "log",
@@ -223,6 +222,13 @@ def _missing(name: str, instead: str) -> _Missing:
     return _Missing(missing)
 
 
+def _conj(self: Tensor) -> Tensor:
+    """Complex conjugate; booleans are left as they are, as by NumPy's method."""
+    # NumPy's function makes integers of them.
+    name = "copy" if self.dtype == np.bool else "conj"
+    return registry.functions[name](self)  # type: ignore[no-any-return]
+
+
 def _dir(self: Tensor) -> list[str]:
     """The names that a tensor has."""
     return [
@@ -245,7 +251,8 @@ def install() -> None:
         "permute": _transpose,
         "astype": _astype,
         "ravel": _ravel,
-        "conjugate": _method("conj"),
+        "conj": _conj,
+        "conjugate": _conj,
         "clone": _method("copy"),
         "expand_dims": _method("expand_dims"),
         "fill": _fill,

@@ -72,9 +72,10 @@ def _product_forward(
     def product(data: Any, x: Any) -> Any:
         return matrix_of(data, indices, indptr, shape, transpose) @ x
 
-    if data.ndim == 1:
-        return by_columns(lambda x: product(data, x), x)
-    return for_each(product, data, x)
+    one = data.ndim == 1
+    made = by_columns(lambda x: product(data, x), x) if one else for_each(product, data, x)
+    # SciPy multiplies in single precision at least.
+    return made.astype(np.result_type(data.dtype, x.dtype), copy=False)
 
 
 def _sampled_forward(xp: Any, u: Any, v: Any, indices: Any, indptr: Any) -> Any:
