@@ -23,6 +23,7 @@ from gradtape.compiler.runtime.entry import (
     TupleSpec,
     make_callable,
 )
+from gradtape.compiler.runtime.entry_program import UNSETTLED_STATUS
 from gradtape.errors import ArgumentError
 
 F8 = np.dtype(np.float64)
@@ -67,6 +68,23 @@ class Noted:
 
 
 # ---- arguments handed on ----
+
+
+def test_a_call_that_something_came_of_is_handed_on_if_the_code_says_so(native):
+    code = compile_module(f"define i32 @run(ptr %in, ptr %out) {{ ret i32 {UNSETTLED_STATUS} }}")
+    library, results, args = Library(code, {}, ["run"]), [(F8, (3,))], [ListSpec((THREE,))]
+    make = functools.partial(make_callable, library, "run", args, ResultLeaf(0), results)
+    other, x = Noted(), np.arange(3.0)
+    f = make(on_error=print, native=native, otherwise=other)
+    refused = make(on_error=print, native=native)
+    held = [x]
+    before = sys.getrefcount(x)
+    for _ in range(100):
+        assert f(held) is other.answer
+        assert refused(held) is NotImplemented
+    assert [args for args, _ in other.calls] == [(held,)] * 100
+    other.calls.clear()
+    assert sys.getrefcount(x) == before
 
 
 def test_arguments_that_do_not_fit_are_handed_on_as_they_came(native):

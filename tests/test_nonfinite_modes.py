@@ -30,6 +30,13 @@ COMMON = frozenset(
     {"multiply", "divide", "power", "reciprocal", "square", "exp", "log", "sqrt", "tanh", "where"}
 )
 
+# In these, a step of the slope is finite with an infinite slope of its own where the value is not,
+# such as a root of 0: second derivatives of a branch that is not taken are NaN in some modes.
+STEEP_STEPS = frozenset(
+    {"arccosh", "betainc", "betaincc", "boxcox", "ellipeinc", "ellipk", "ellipkm1", "elliprc"}
+    | {"elliprg", "gamma_density", "powm1"}
+)
+
 
 def each(quick: Callable[[Op], bool]) -> pytest.MarkDecorator:
     """Run a test for every op; quickly only for some."""
@@ -83,7 +90,10 @@ def test_second_derivatives(op: Op) -> None:
     for slope in slopes(op):
         chosen = {name: f for name, f in programs(slope).items() if name != "where f/x"}
         found = derivatives(chosen, slope.x, SECOND)
+        with np.errstate(all="ignore"):
+            numbers = np.isfinite(np.asarray(slope(slope.x)))
         for name, modes in found.items():
             check_numbers(modes, 1, slope)
             if name.startswith("where"):
                 check_zero(modes, slope)
+                check_alike(modes, numbers | (op.name in STEEP_STEPS), slope)
