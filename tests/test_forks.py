@@ -206,4 +206,6 @@ def test_a_library_that_outlives_its_module(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_llvmlite_has_the_lock_that_forks_wait_for() -> None:
-    assert link._calling_llvm() is link.llvm().ffi.lib._lock._lock
+    lock = link.llvm().ffi.lib._lock._lock
+    assert not lock._is_owned()
+    assert link._calling_llvm(lock._is_owned)

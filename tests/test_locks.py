@@ -16,7 +16,7 @@ import pytest
 
 from gradtape import locks
 from gradtape.core.recent import Recent
-from gradtape.locks import Once, guard, held_at_fork, loading, once
+from gradtape.locks import Once, apart, guard, held_at_fork, loading, once
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 # Newer Pythons warn of what is tested here.
@@ -213,6 +213,105 @@ def test_a_child_that_was_forked_while_waiting() -> None:
             os._exit(4)
         signal.signal(signal.SIGALRM, before)
     assert found == "parent"
+    assert os.waitstatus_to_exitcode(os.waitpid(pids[0], 0)[1]) == 0
+
+
+# ---- what signals do not interrupt ---------------------------------------------------------------
+
+needs_timers = pytest.mark.skipif(
+    not hasattr(signal, "setitimer"), reason="no interval timers here"
+)
+
+
+def free(lock: Any) -> bool:
+    """Whether another thread can have a lock."""
+    taken = in_threads(lambda: lock.acquire(timeout=1.0) and (lock.release() or True))
+    return bool(taken[0])
+
+
+def test_errands_give_results_and_errors() -> None:
+    lock = threading.RLock()
+    assert apart(lambda: threading.current_thread() is threading.main_thread(), lock) is False
+    assert apart(lambda: free(lock), lock) is False
+    with pytest.raises(ZeroDivisionError):
+        apart(lambda: 1 // 0, lock)
+    assert free(lock)
+
+
+def test_errands_are_done_here_by_who_holds_the_lock() -> None:
+    lock = threading.RLock()
+    with lock:
+        assert apart(lambda: threading.current_thread() is threading.main_thread(), lock)
+    assert in_threads(lambda: apart(threading.current_thread, lock).ident == threading.get_ident())
+
+
+@pytest.mark.parametrize("why", ["small stacks", "no threads"])
+def test_errands_are_done_here_where_threads_do_not_suit(
+    why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_args: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    if why == "no threads":
+        monkeypatch.setattr(locks, "start_new_thread", fail)
+    else:
+        monkeypatch.setattr(threading, "stack_size", lambda: 256 << 10)
+    assert apart(threading.current_thread, threading.RLock()) is threading.main_thread()
+
+
+@needs_timers
+def test_interrupted_errands_end() -> None:
+    def handler(_number: int, _frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    def work() -> None:
+        began.set()
+        assert proceed.wait(LONG)
+        ended.set()
+
+    began, proceed, ended = threading.Event(), threading.Event(), threading.Event()
+    lock = threading.RLock()
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        with pytest.raises(KeyboardInterrupt):
+            apart(work, lock)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert began.wait(LONG)
+    assert not ended.is_set()
+    proceed.set()
+    assert ended.wait(LONG)
+    assert free(lock)
+
+
+@needs_fork
+@needs_timers
+@forks
+def test_a_child_does_the_errand_that_its_parent_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    pids: list[int] = []
+    proceed = threading.Event()
+    start = locks.start_new_thread
+
+    def late(work: Callable[[], None], _args: Any) -> None:
+        start(lambda: proceed.wait(LONG) and work(), ())
+
+    def handler(_number: int, _frame: Any) -> None:
+        pids.append(os.fork())
+        proceed.set()
+
+    monkeypatch.setattr(locks, "start_new_thread", late)
+    own, before = os.getpid(), signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        found = apart(os.getpid, guard)
+        if pids == [0]:
+            os._exit(0 if found == os.getpid() else 3)
+    finally:
+        if pids == [0]:
+            os._exit(4)
+        signal.signal(signal.SIGALRM, before)
+    assert found == own
     assert os.waitstatus_to_exitcode(os.waitpid(pids[0], 0)[1]) == 0
 
 

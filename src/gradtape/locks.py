@@ -12,16 +12,20 @@ in every dict. It may call us again, or wait for another thread that does. There
 - `guard`, the one for all that is changed by several threads, is held for a few steps that call
   nothing: neither methods of keys nor anything that could free an object;
 - what takes long, such as compiling, is done by one thread while others wait for its result
-  (`Once`), but nobody waits for ever: who must not wait, or has waited long enough, does it itself.
+  (`Once`), but nobody waits for ever: who must not wait, or has waited long enough, does it itself;
+- what must not end half way when a signal handler raises is done by a thread that handles no
+  signals (`apart`).
 """
 
 from __future__ import annotations
 
+import atexit
 import functools
 import importlib
 import os
 import threading
 import time
+from _thread import start_new_thread
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -73,6 +77,10 @@ class _Forks:
         with self.guard:
             self._locks = (lock, *self._locks)
         return lock
+
+    def others(self) -> tuple[Lock, ...]:
+        """The locks besides the guard."""
+        return self._locks[:-1]
 
     def before(self) -> None:
         """Take all locks, at a moment when no other thread is loading modules."""
@@ -175,6 +183,93 @@ def load(name: str) -> ModuleType:
     """A module that not every program uses, by its name."""
     with loading():
         return importlib.import_module(name)
+
+
+# ---- what signals do not interrupt --------------------------------------------------------------
+
+# Where users make the stacks of threads smaller than this, they are not used for what recurses.
+_ENOUGH_STACK = 1 << 20
+
+
+class _Errand(Generic[T]):
+    """Something to be done with a lock held, by this thread or by another one."""
+
+    def __init__(self, work: Callable[[], T], lock: Lock) -> None:
+        self._work = work
+        self._lock = lock
+        self._generation = _forks.generation
+        self._outcome: Callable[[], T] | None = None
+        self._running = threading.Lock()  # only ever waited for in turns
+        self._running.acquire()
+
+    def here(self) -> T:
+        """Do it in this thread."""
+        self._lock.acquire()
+        try:
+            return self._work()
+        finally:
+            self._lock.release()
+
+    def there(self) -> None:
+        """Do it for another thread."""
+        try:
+            result = self.here()
+            self._outcome = lambda: result
+        except BaseException as error:
+            self._outcome = functools.partial(_raise, error)
+        finally:
+            self._running.release()
+
+    def wait(self) -> T:
+        """What came of it in the other thread."""
+        while not self._running.acquire(timeout=_TURN):
+            if (
+                self._generation != _forks.generation
+            ):  # a signal handler forked: that thread is gone
+                return self.here()
+        assert self._outcome is not None
+        return self._outcome()
+
+
+def _raise(error: BaseException) -> Any:
+    raise error
+
+
+def apart(work: Callable[[], T], lock: Lock) -> T:
+    """Do something with a lock held, to its end even if a signal handler raises meanwhile.
+
+    Python runs signal handlers in the main thread, between any two steps of what it is doing, so
+    another thread does it for the main one. If a handler raises, as Ctrl-C does, the main thread
+    goes on at once, and what the other one computes is dropped.
+
+    >>> gt.locks.apart(lambda: 2 + 3, gt.locks.guard)
+    5
+    """
+    errand = _Errand(work, lock)
+    if threading.current_thread() is not threading.main_thread() or _is_owned(lock):
+        return errand.here()
+    if 0 < threading.stack_size() < _ENOUGH_STACK:
+        return errand.here()
+    try:
+        start_new_thread(errand.there, ())
+    except RuntimeError:  # no more threads can be had, or the process ends
+        return errand.here()
+    return errand.wait()
+
+
+def _is_owned(lock: Lock) -> bool:
+    """Whether this thread holds a lock, so that it must not wait for another that needs it."""
+    # Not a public name, but conditions of `threading` are built on it.
+    owned: Callable[[], bool] = getattr(lock, "_is_owned", lambda: False)
+    return owned()
+
+
+@atexit.register
+def _wait_for_errands() -> None:
+    """Let threads that nobody waits for any more leave what they call before it is unloaded."""
+    for lock in _forks.others():
+        lock.acquire()
+        lock.release()
 
 
 # ---- what is made once --------------------------------------------------------------------------

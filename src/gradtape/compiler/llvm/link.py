@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import itertools
-import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from gradtape import config
 from gradtape.core.lazy import lazy
 from gradtape.errors import ArgumentError, UnsupportedError
-from gradtape.locks import held_at_fork, loading, once
+from gradtape.locks import apart, held_at_fork, loading, once
+
+T = TypeVar("T")
 
 # What the IR we write needs: vectors are explicit and loops are as they should be, so the passes
 # that vectorise and unroll would cost most of the compile time for no gain. What is computed twice
@@ -25,6 +27,8 @@ _FUNCTION_PASSES = (
     "add_dead_code_elimination_pass",
 )
 
+# Code that nobody refers to any more, to be unloaded.
+_unused: deque[Any] = deque()
 _library_numbers = itertools.count()
 # A linker keeps 9 kB of every library that is gone, so that it is exchanged now and then.
 _LIBRARIES_PER_LINKER = 64
@@ -35,13 +39,14 @@ def llvm() -> ModuleType:
     return _llvm()[0]
 
 
-def _calling_llvm() -> Any:
-    """A lock that is held during every call of LLVM, which threads must not use at the same time.
+def _calling_llvm(work: Callable[[], T]) -> T:
+    """Do what calls LLVM: by one thread at a time, and never interrupted.
 
-    It is the one that llvmlite itself holds during each call, also of other packages and where the
-    garbage collector unloads code: two locks would be waited for in either order.
+    Ctrl-C in the middle of llvmlite would leave its lock held, or have memory freed twice. The lock
+    is the one that llvmlite itself holds during each call, also of other packages and where the
+    garbage collector frees what it made: two locks would be waited for in either order.
     """
-    return _llvm()[1]
+    return apart(work, _llvm()[1])
 
 
 @once
@@ -55,9 +60,13 @@ def _llvm() -> tuple[ModuleType, Any]:
         ) from error
     # Not a public name: if there is none any more, our own calls are kept apart by one of ours.
     lock = held_at_fork(getattr(getattr(binding.ffi.lib, "_lock", None), "_lock", None))
+    apart(lambda: _initialize(binding), lock)
+    return binding, lock
+
+
+def _initialize(binding: ModuleType) -> None:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    return binding, lock
 
 
 # The levels of x86-64, by which code can be made for older CPUs than the one at hand, and what has
@@ -133,7 +142,7 @@ def host() -> Target:
     """
     level = config.cpu_level()
     if level is None:
-        return Target(llvm().get_host_cpu_name(), llvm().get_host_cpu_features().flatten())
+        return Target(_calling_llvm(llvm().get_host_cpu_name), _features())
     if level not in levels():
         raise ArgumentError(
             f"GRADTAPE_CPU: got {level!r}; expected one of {', '.join(levels()) or 'none'}, which "
@@ -144,28 +153,31 @@ def host() -> Target:
 
 def levels() -> list[str]:
     """The levels of x86-64 that the CPU at hand has."""
-    has = _named(llvm().get_host_cpu_features().flatten())
+    has = _named(_features())
     return [name for name, needed in LEVELS.items() if needed <= has]
+
+
+def _features() -> str:
+    """LLVM's list of what the CPU at hand has and has not."""
+    return _calling_llvm(lambda: llvm().get_host_cpu_features().flatten())  # type: ignore[no-any-return]
 
 
 def compile_module(text: str, target: Target | None = None) -> bytes:
     """Machine code of a module, as an object file."""
-    target = target or host()
-    with _calling_llvm():
-        return _printed(text, target, "emit_object")  # type: ignore[no-any-return]
+    return _printed(text, target or host(), "emit_object")  # type: ignore[no-any-return]
 
 
 def assembly(text: str, target: Target | None = None) -> str:
     """The same as a listing."""
-    target = target or host()
-    with _calling_llvm():
-        return _printed(text, target, "emit_assembly")  # type: ignore[no-any-return]
+    return _printed(text, target or host(), "emit_assembly")  # type: ignore[no-any-return]
 
 
 def _printed(text: str, target: Target, form: str) -> Any:
-    # A function of its own: what it makes of LLVM's is gone when it returns, with the lock held.
-    module, machine = _optimized(text, target)
-    return getattr(machine, form)(module)
+    def printed() -> Any:
+        module, machine = _optimized(text, target)
+        return getattr(machine, form)(module)
+
+    return _calling_llvm(printed)
 
 
 def _optimized(text: str, target: Target) -> tuple[Any, Any]:
@@ -188,18 +200,9 @@ class Library:
     """
 
     def __init__(self, code: bytes, imports: Mapping[str, int], exports: Iterable[str]) -> None:
-        exports = tuple(exports)
-        self._lock, _ = _calling_llvm(), host()  # nobody waits for either with the lock held
-        with self._lock:
-            self._tracker = _linked(code, imports, exports)
-        self._addresses: dict[str, int] = {name: self._tracker[name] for name in exports}
-
-    # As a default: when the process ends, modules may be emptied before libraries are gone.
-    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        if ending() or "_tracker" not in self.__dict__:
-            return  # the process ends, or the code was never linked
-        with self._lock:
-            del self._tracker
+        exports, _ = tuple(exports), host()  # nobody waits for it with the lock held
+        self._loaded = _calling_llvm(lambda: _Loaded(_linked(code, imports, exports)))
+        self._addresses: dict[str, int] = {name: self._loaded.of_llvm[name] for name in exports}
 
     def address(self, name: str) -> int:
         """Where an exported function is."""
@@ -212,7 +215,22 @@ class Library:
         return function
 
 
+class _Loaded:
+    """Code that LLVM has loaded; it is unloaded with the next that is.
+
+    Not at once: the garbage collector comes at any time, in any thread, with any locks held.
+    """
+
+    def __init__(self, of_llvm: Any) -> None:
+        self.of_llvm = of_llvm
+
+    # As a default: when the process ends, modules may be emptied before libraries are gone.
+    def __del__(self, unused: deque[Any] = _unused) -> None:
+        unused.append(self.of_llvm)
+
+
 def _linked(code: bytes, imports: Mapping[str, int], exports: Iterable[str]) -> Any:
+    _unused.clear()
     builder = llvm().JITLibraryBuilder().add_object_img(code).add_current_process()
     for name, address in imports.items():
         builder.import_symbol(name, address)
