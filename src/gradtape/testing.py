@@ -17,7 +17,6 @@ __all__ = ["check_grads"]
 
 # A Jacobian of up to so many entries is compared in full, a larger one along random directions.
 _FULL = 256
-_DIRECTIONS = 2
 # How well <u, Jv> = <Jᵀu, v> holds: both sides are exact but for rounding.
 _ADJOINT = 1e-12
 _MODES = ("forward", "reverse")
@@ -33,6 +32,7 @@ def check_grads(
     atol: float = 1e-7,
     step: float | None = None,
     entries: int = _FULL,
+    directions: int = 2,
 ) -> None:
     """Check the derivatives of a function at a point, in double precision.
 
@@ -51,6 +51,8 @@ def check_grads(
         step: Relative step of the differences; the cube root of the machine's precision if None.
         entries: Jacobians of at most so many entries are compared entry by entry, larger ones along
             random directions.
+        directions: How many random directions. One finds any wrong rule; more of them find an
+            error that one direction happens to make small.
 
     Raises:
         GradientCheckError: A derivative is wrong; says in which mode, with respect to which
@@ -68,13 +70,14 @@ def check_grads(
         raise ArgumentError(f"check_grads: came modes {modes!r}; needed forward or reverse")
     order = as_integer(order, "check_grads", "order")
     entries = as_integer(entries, "check_grads", "entries")
+    directions = as_integer(directions, "check_grads", "directions")
     rtol, atol = (as_number(x, "check_grads", "a tolerance") for x in (rtol, atol))
     step = None if step is None else as_number(step, "check_grads", "step")
     flat = flatten(function, tuple(args) if isinstance(args, tuple | list) else (args,))
     if not flat.inputs.sizes or not flat.outputs.sizes:
         what = "argument" if not flat.inputs.sizes else "output"
         raise ArgumentError(f"check_grads: no {what} is floating or complex: nothing to check")
-    check = _Check(tuple(modes), rtol, atol, step, entries, np.random.default_rng(0))
+    check = _Check(tuple(modes), rtol, atol, step, entries, directions, np.random.default_rng(0))
     check.run(flat, order, "")
 
 
@@ -87,6 +90,7 @@ class _Check:
     atol: float
     step: float | None
     entries: int
+    directions: int
     rng: np.random.Generator
 
     def run(self, flat: FlatFunction, order: int, over: str) -> None:
@@ -94,9 +98,8 @@ class _Check:
         if flat.inputs.size * flat.outputs.size <= self.entries:
             self._in_full(flat, over)
         else:
-            self._along_directions(flat, over)
-        if set(self.modes) == set(_MODES):
-            self._adjoint(flat, over)
+            for _ in range(self.directions):
+                self._along_direction(flat, over)
         if order > 1:
             for mode in self.modes:
                 layout = flat.inputs if mode == "forward" else flat.outputs
@@ -114,34 +117,37 @@ class _Check:
                 row, column = result.worst_index
                 what = f"d {flat.outputs.name(row)} / d {flat.inputs.name(column)}"
                 self._fail(f"{mode}{over}: {what}", got[row, column], expected[row, column])
-
-    def _along_directions(self, flat: FlatFunction, over: str) -> None:
-        """J·v in forward mode and <Jᵀ·u, v> in reverse mode, for random u and v."""
-        for _ in range(_DIRECTIONS):
+        if set(self.modes) == set(_MODES):
             u, v = self._random(flat)
-            expected = directional(flat, flat.point, v, "central", self.step)
-            if "forward" in self.modes:
-                got = flat.push(v)
-                result = compare(got, expected, self.rtol, self.atol)
-                if not result.close:
-                    assert result.worst_index is not None
-                    (row,) = result.worst_index
-                    what = f"d {flat.outputs.name(row)} along a random direction"
-                    self._fail(f"forward{over}: {what}", got[row], expected[row])
-            if "reverse" in self.modes:
-                projection, terms = flat.puller()(u) @ v, u * expected
-                # The sum of many terms is as wrong as they are together.
-                if not compare(projection, terms.sum(), 0.0, self._sum_tolerance(terms)).close:
-                    what = "<u, d output> along a random direction"
-                    self._fail(f"reverse{over}: {what}", projection, terms.sum())
+            self._adjoint(u, v, flat.push(v), flat.puller()(u), over)
+
+    def _along_direction(self, flat: FlatFunction, over: str) -> None:
+        """J·v in forward mode and <Jᵀ·u, v> in reverse mode, for random u and v."""
+        u, v = self._random(flat)
+        expected = directional(flat, flat.point, v, "central", self.step)
+        if "forward" in self.modes:
+            tangent = flat.push(v)
+            result = compare(tangent, expected, self.rtol, self.atol)
+            if not result.close:
+                assert result.worst_index is not None
+                (row,) = result.worst_index
+                what = f"d {flat.outputs.name(row)} along a random direction"
+                self._fail(f"forward{over}: {what}", tangent[row], expected[row])
+        if "reverse" in self.modes:
+            cotangent = flat.puller()(u)
+            projection, terms = cotangent @ v, u * expected
+            # The sum of many terms is as wrong as they are together.
+            if not compare(projection, terms.sum(), 0.0, self._sum_tolerance(terms)).close:
+                what = "<u, d output> along a random direction"
+                self._fail(f"reverse{over}: {what}", projection, terms.sum())
+        if set(self.modes) == set(_MODES):
+            self._adjoint(u, v, tangent, cotangent, over)
 
     def _sum_tolerance(self, terms: Vector) -> float:
         return self.atol + self.rtol * float(np.linalg.norm(terms))
 
-    def _adjoint(self, flat: FlatFunction, over: str) -> None:
+    def _adjoint(self, u: Vector, v: Vector, tangent: Vector, cotangent: Vector, over: str) -> None:
         """<u, J·v> = <Jᵀ·u, v>: forward and reverse mode state the same Jacobian."""
-        u, v = self._random(flat)
-        tangent, cotangent = flat.push(v), flat.puller()(u)
         size = np.linalg.norm(u) * np.linalg.norm(tangent)
         size += np.linalg.norm(cotangent) * np.linalg.norm(v)
         # Of derivatives that cancel nothing but rounding is left.
