@@ -49,20 +49,19 @@ def assert_close(got: Sequence[Any], expected: Sequence[Any], ulps: float) -> No
         np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * float(finite))
 
 
-def of_every_function() -> list[Any]:
-    """All cases that can be traced; of each function the first one is not slow."""
+def of_every_op() -> list[Any]:
+    """All cases that can be traced; slow are those that name no op which others before do not."""
     seen: set[str] = set()
     cases = []
     for case in CASES:
-        name = case.function.__name__
-        if name not in NOT_TRACED:
-            marks = [pytest.mark.slow] if name in seen and name != "<lambda>" else []
+        if case.function.__name__ not in NOT_TRACED:
+            marks = [pytest.mark.slow] if seen.issuperset(case.names) else []
             cases.append(pytest.param(case, id=case.id, marks=marks))
-            seen.add(name)
+            seen.update(case.names)
     return cases
 
 
-@pytest.mark.parametrize("case", of_every_function())
+@pytest.mark.parametrize("case", of_every_op())
 @pytest.mark.parametrize(
     "dtype",
     [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)],
