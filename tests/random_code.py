@@ -8,6 +8,7 @@ values that any way of computing has bit for bit, so that all ways have to agree
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -75,6 +76,37 @@ class Program:
             values(self.seed, k, shape, dtype, which)
             for k, (_, shape, dtype) in enumerate(self.inputs)
         ]
+
+
+# Ways to meet something traced; all are exact.
+_MEETINGS = (
+    "({0} + {1})", "({1} - {0})", "({0} * (1 + {1}))", "({0} / (2 + {1}))", "np.maximum({0}, {1})",
+    "np.minimum({1}, {0})", "np.where({0} > {1}, {0}, {1} - 1)", "np.where({1} == 0, {0}, {1})",
+    "np.fmax({0}, {1})", "np.copysign({0}, 1 + {1})", "np.clip({0}, {1} - 1, 1)",
+)  # fmt: skip
+# Lines in which every operand reaches the function or operator as it is.
+_PLAIN = re.compile(r"\w+ (@|[-+*/<>]=?|==) \w+|\w+\.\w+\([^()%*/<>+]*\)")
+
+
+def with_the_first_traced(program: Program) -> Program:
+    """The same with another input, `zero`, so that every step works on it or on the first one.
+
+    Of arrays that are not traced, NumPy computes everything before any other code sees it.
+    """
+    rng = np.random.default_rng(program.seed)
+    first, *others = program.inputs
+    captured = {name for name, _, dtype in others if dtype not in ("number", "integer")}
+    traced, lines = {first[0]}, []
+    for name, text in program.lines:
+        words = set(re.findall(r"\b\w+\b", text))
+        if not words & traced or not _PLAIN.fullmatch(text):
+            for other in sorted(words & captured):
+                met = rng.choice(_MEETINGS).format(other, f"zero.astype({other}.dtype)")
+                text = re.sub(rf"\b{other}\b", met, text)
+        traced.add(name)
+        lines.append((name, text))
+    inputs = (first, ("zero", (), "float64"), *others)
+    return replace(program, inputs=inputs, lines=tuple(lines))
 
 
 def values(seed: int, k: int, shape: tuple[int, ...], dtype: str, which: int = 0) -> Any:

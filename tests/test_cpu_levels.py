@@ -13,12 +13,14 @@ from gradtape.compiler.llvm.link import LEVELS, Target, levels
 PROGRAM = """
 import numpy as np, gradtape as gt
 from gradtape.compiler.llvm.link import host
+from random_ways import check_together, gradient_of, programs, values_of
 x = np.linspace(0.1, 1.0, 1000, dtype=np.float32).reshape(20, 50)
 function = gt.jit(gt.value_and_grad(lambda x: np.sum(np.tanh(x @ x.T) ** 2) + np.sum(np.log(x))))
 value, slope = function(x)
 expected = gt.value_and_grad(lambda x: np.sum(np.tanh(x @ x.T) ** 2) + np.sum(np.log(x)))(x)
 np.testing.assert_allclose(value, expected[0], rtol=1e-5)
 np.testing.assert_allclose(slope, expected[1], rtol=2e-4, atol=1e-5)
+check_together([values_of, gradient_of], programs(70_000, 8, floating=True))
 assembly = gt.jit(lambda x: np.exp(x) * x).explain(np.ones(1000)).assembly
 print(host().cpu, *(name for name in ("zmm", "ymm") if name in assembly))
 """

@@ -198,6 +198,7 @@ SIGNALS = """
     import signal, sys
     import numpy as np
     import gradtape as gt
+    from random_ways import check, gradient_of, programs
 
     def interrupt(number, frame):
         raise KeyboardInterrupt
@@ -205,6 +206,10 @@ SIGNALS = """
     signal.signal(signal.SIGALRM, interrupt)
     x = np.linspace(0.0, 1.0, 50)
     compiled = gt.jit(gt.grad(lambda x: np.sum(np.sin(x))))
+    random = [
+        (made, gradient_of(made), made.arguments())
+        for made in programs(80_000, 20, floating=True)
+    ]
 
     def program(n):
         with gt.no_grad():
@@ -215,6 +220,8 @@ SIGNALS = """
         gt.jit(lambda x: x * float(n))(x)
         np.fft.fft(gt.tensor(x))
         compiled(x)
+        _, gradient, arguments = random[n % len(random)]
+        gt.jit(gradient)(*arguments)
 
     came = 0
     for n in range(int(sys.argv[1])):
@@ -230,6 +237,8 @@ SIGNALS = """
         np.testing.assert_allclose(y.grad.numpy(), np.cos(x), rtol=1e-12)
         np.testing.assert_allclose(compiled(x), np.cos(x), rtol=1e-12)
         np.testing.assert_allclose(np.fft.fft(gt.tensor(x)).numpy(), np.fft.fft(x))
+        if n % 10 == 0:
+            check(gradient_of, random[n // 10 % len(random)][0])
         gt.clear_tape()
         gt.random.normal((3,))
     print(came)

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as gt
+from random_ways import check, gradient_of, programs
 
 LONG = 60.0  # seconds; what takes that long hangs
 LINE = np.linspace(1.0, 2.0, 1 << 15)
@@ -95,6 +96,11 @@ def backward(n: int) -> None:
         expect(y.grad, np.full(4, np.cos(1.0) * n))
 
 
+def random_code(n: int) -> None:
+    for program in programs(50_000 + n % 50, 1, floating=True):
+        check(gradient_of, program)
+
+
 KINDS: list[Callable[[int], None]] = [
     elementwise,
     reduction,
@@ -103,6 +109,7 @@ KINDS: list[Callable[[int], None]] = [
     jit,
     draws,
     backward,
+    random_code,
 ]
 
 
@@ -233,7 +240,7 @@ if __name__ == "__main__":
     # Newer Pythons warn of forks in a process with threads, which is what is tried here.
     warnings.filterwarnings("ignore", ".*fork.*", DeprecationWarning)
     faulthandler.enable()
-    programs = {"first": first, "forks": forks, "signals": signals}
-    wrong = programs[sys.argv[1]](float(sys.argv[2]))
+    jobs = {"first": first, "forks": forks, "signals": signals}
+    wrong = jobs[sys.argv[1]](float(sys.argv[2]))
     print("\n".join(wrong))
     sys.exit(1 if wrong else 0)
