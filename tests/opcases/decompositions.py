@@ -29,9 +29,13 @@ def hermitian(x: Any) -> Any:
 
 
 def turned(v: Any, by: Any = None) -> Any:
-    """Columns with the phases that make their first elements positive."""
-    first = (v if by is None else by)[..., :1, :]
-    return v * (first.conj() / abs(first))
+    """Columns with the phases that make a mean of their elements positive.
+
+    Not of one element: its derivative would be rounding, which may be refused as well as not.
+    """
+    whole = v if by is None else by
+    mean = whole[..., :1, :] + 0.4 * whole[..., -1:, :]
+    return v * (mean.conj() / abs(mean))
 
 
 def in_all(function: Callable[..., Any]) -> tuple[Any, Any, Any]:

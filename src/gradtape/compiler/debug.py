@@ -395,7 +395,14 @@ def _size_of_errors(node: Node, operands: list[Any], result: Any) -> Any:
         # but its operands may be products that compiled code does not round.
         factor = 1 if instructions in (["add"], ["subtract"]) else _DISTURBANCE
         size = functools.reduce(np.maximum, [factor * np.abs(x) for x in operands], size)
+    if isinstance(lowering, Elements) and not {"add", "subtract"}.isdisjoint(instructions):
+        # Elements from anywhere are added up, as in windows of an image, and may cancel.
+        size = np.maximum(size, _DISTURBANCE * max(map(_largest, operands)))
     return size if instructions else None
+
+
+def _largest(array: Any) -> Any:
+    return np.abs(array[np.isfinite(array)]).max(initial=0) if array.dtype.kind == "f" else 0
 
 
 def _array(operand: Any, values: Arrays) -> Any:

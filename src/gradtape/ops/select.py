@@ -16,6 +16,8 @@ from gradtape.core import scalar
 from gradtape.core.define import elementwise, functions, public
 from gradtape.core.fast import F32, F64
 from gradtape.core.op import Zero
+from gradtape.core.state import adopted
+from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
 from gradtape.ops import lowered
 from gradtape.ops.cast import copy as copy_of, imag, real
@@ -267,6 +269,8 @@ def clip(
         return copy_of(x)
     if _is_plain(low) and _is_plain(high):
         return _clip(x, low=low, high=high)
+    if isinstance(high, Tensor):
+        x = adopted(x)  # else a trace would not know of what arrays are clipped to first
     x = x if low is None else clip_below(x, low)
     return x if high is None else clip_above(x, high)
 
