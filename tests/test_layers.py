@@ -4,6 +4,7 @@ The rules read source text, so they can be tried on made-up packages as well as 
 """
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -59,6 +60,7 @@ class Import:
         return f"{self.importer}:{self.line} imports {self.target}"
 
 
+@functools.cache
 def package_sources() -> dict[str, str]:
     """Our own modules; a package goes by its own name, as in `import`."""
     sources = {}
@@ -82,22 +84,29 @@ def under_type_checking(node: ast.If) -> bool:
     return ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
 
 
+# Expressions hold no statements, and are most of a tree.
+LISTS_OF_STATEMENTS = ("body", "orelse", "finalbody", "handlers", "cases")
+
+
 def statements(
     node: ast.AST, in_function: bool = False, for_types: bool = False
 ) -> Iterator[tuple[ast.AST, bool, bool]]:
-    """Every node below `node`, with where it stands: in a function, under TYPE_CHECKING."""
-    for field, value in ast.iter_fields(node):
-        inner_function = in_function or (
-            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            and field == "body"
-        )
+    """Every statement below `node`, with where it stands: in a function, under TYPE_CHECKING."""
+    inner_function = in_function or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    for field in LISTS_OF_STATEMENTS:
         inner_types = for_types or (
             isinstance(node, ast.If) and field == "body" and under_type_checking(node)
         )
-        for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST):
-                yield child, inner_function, inner_types
-                yield from statements(child, inner_function, inner_types)
+        for child in getattr(node, field, ()):
+            yield child, inner_function, inner_types
+            yield from statements(child, inner_function, inner_types)
+
+
+@functools.cache
+def judged_statements(text: str) -> list[tuple[ast.AST, bool, bool]]:
+    """The statements of a file that rules are about; a file is parsed once for all rules."""
+    judged = ast.Import | ast.ImportFrom | ast.Global
+    return [found for found in statements(ast.parse(text)) if isinstance(found[0], judged)]
 
 
 def targets(node: ast.AST, known: Sources) -> list[str]:
@@ -114,7 +123,7 @@ def targets(node: ast.AST, known: Sources) -> list[str]:
 
 def imports(sources: Sources) -> Iterator[Import]:
     for module, text in sources.items():
-        for node, in_function, for_types in statements(ast.parse(text)):
+        for node, in_function, for_types in judged_statements(text):
             for target in dict.fromkeys(targets(node, sources)):
                 yield Import(module, target, node.lineno, in_function, for_types)
 
@@ -175,7 +184,7 @@ def heavy_imports(sources: Sources) -> Iterator[str]:
 
 def global_statements(sources: Sources) -> Iterator[str]:
     for module, text in sources.items():
-        for node in ast.walk(ast.parse(text)):
+        for node, _, _ in judged_statements(text):
             if isinstance(node, ast.Global):
                 yield f"{module}:{node.lineno} has `global {', '.join(node.names)}`"
 
