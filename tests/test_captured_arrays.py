@@ -16,7 +16,7 @@ from graphcall import run_trace
 from opcall import Call, is_floating
 from opcases.case import OpCase
 from test_compiled_ops import NOT_TRACED, assert_close, weights
-from test_ops import each
+from test_ops import CASES
 
 
 def value_and_gradients(call: Call, case: OpCase, arrays: list[Any], given: int) -> Any:
@@ -64,26 +64,45 @@ def check_captures(case: OpCase, call: Call, given: int) -> None:
             check_same(known, trace(run, [aval_of(x)], case.id))
 
 
-several_arrays = each(
-    lambda case: (
-        len(Call(case.function, case.args, case.params).arrays) > 1
-        and case.function.__name__ not in NOT_TRACED
-    )
-)
+def families() -> dict[str, list[OpCase]]:
+    """The cases with several arrays that can be traced, by the module of the function."""
+    found: dict[str, list[OpCase]] = {}
+    for case in CASES:
+        several = len(Call(case.function, case.args, case.params).arrays) > 1
+        if several and case.function.__name__ not in NOT_TRACED:
+            found.setdefault(case.function.__module__.removeprefix("gradtape."), []).append(case)
+    return found
 
 
-@several_arrays
-def test_every_op(case: OpCase) -> None:
-    call = Call(case.function, case.args, case.params)
-    check_captures(case, call, next((n for n, x in enumerate(call.arrays) if is_floating(x)), 0))
+FAMILIES = families()
+
+
+def check_family(cases: list[OpCase], every_argument: bool) -> None:
+    for case in cases:
+        call = Call(case.function, case.args, case.params)
+        first = next((n for n, x in enumerate(call.arrays) if is_floating(x)), 0)
+        for given in range(len(call.arrays)) if every_argument else [first]:
+            try:
+                check_captures(case, call, given)
+            except Exception as error:
+                error.add_note(f"in {case.id}, as a function of its array {given}")
+                raise
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_op(family: str) -> None:
+    """One case of each function; those of the tests' own lambdas are functions of their own."""
+    cases = {
+        case.id if case.function.__name__ == "<lambda>" else case.function.__name__: case
+        for case in reversed(FAMILIES[family])
+    }
+    check_family(list(cases.values()), every_argument=False)
 
 
 @pytest.mark.slow
-@several_arrays
-def test_every_argument_of_every_op(case: OpCase) -> None:
-    call = Call(case.function, case.args, case.params)
-    for given in range(len(call.arrays)):
-        check_captures(case, call, given)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_argument_of_every_op(family: str) -> None:
+    check_family(FAMILIES[family], every_argument=True)
 
 
 W = (np.array([2.0, 3.0]), np.array([3.0, 4.0]))

@@ -28,6 +28,22 @@ def report(is_valid):
     )
 
 
+@pytest.fixture
+def valid_gradients(monkeypatch):
+    """No comparison with differences, which takes most of a short run's time."""
+    monkeypatch.setattr(demo, "check", lambda trainer, digits: report(True))
+
+
+@pytest.fixture
+def few_digits(monkeypatch):
+    """A sixth of the images to train with; a batch that is not full is among them, too."""
+    digits = demo.load_digits()
+    few = digits._replace(
+        train_images=digits.train_images[:254], train_labels=digits.train_labels[:254]
+    )
+    monkeypatch.setattr(demo, "load_digits", lambda: few)
+
+
 def rows(out):
     """The table at the end: the two entries of each row, by label."""
     found = {}
@@ -56,6 +72,7 @@ def test_demo_trains_both_ways_checks_and_reports(capsys):
     assert len(gt.default_context().tape) == 0
 
 
+@pytest.mark.usefixtures("valid_gradients")
 def test_demo_with_a_progress_bar(capsys):
     assert main(["demo", "--epochs", "6", "--seed", "1"]) == 0
     out = capsys.readouterr().out
@@ -64,6 +81,7 @@ def test_demo_with_a_progress_bar(capsys):
     assert "epoch   6" in out
 
 
+@pytest.mark.usefixtures("valid_gradients", "few_digits")
 def test_too_little_training_fails(capsys):
     assert main(["demo", "--epochs", "1", "--no-progress"]) == 1
     out = capsys.readouterr().out
@@ -71,6 +89,7 @@ def test_too_little_training_fails(capsys):
     assert rows(out)["gradient check"] == ("valid", "valid")
 
 
+@pytest.mark.usefixtures("few_digits")
 @pytest.mark.parametrize(("wrong", "name"), [(demo.Eager, "eager"), (demo.Compiled, "compiled")])
 def test_wrong_gradients_fail(wrong, name, capsys, monkeypatch):
     monkeypatch.setattr(demo, "check", lambda trainer, digits: report(type(trainer) is not wrong))
@@ -81,6 +100,7 @@ def test_wrong_gradients_fail(wrong, name, capsys, monkeypatch):
     assert out.endswith(f"FAILED: the {name} gradients are wrong\n")
 
 
+@pytest.mark.usefixtures("valid_gradients")
 def test_a_wrong_compiled_step_fails(capsys, monkeypatch):
     monkeypatch.setattr(demo, "accuracy_of", lambda params, digits: 1.0)
     step = demo.adam_step
@@ -149,8 +169,8 @@ def test_preparing_changes_nothing():
     assert "2 form(s)" in repr(trainer._step)
 
 
-def test_the_same_seed_gives_the_same_losses(capsys, monkeypatch):
-    monkeypatch.setattr(demo, "check", lambda trainer, digits: report(True))
+@pytest.mark.usefixtures("valid_gradients", "few_digits")
+def test_the_same_seed_gives_the_same_losses(capsys):
     first, second, other = (demo.run(epochs=1, seed=n, progress=False) for n in (3, 3, 4))
     for kind in ("eager", "compiled"):
         losses = [getattr(result, kind).losses for result in (first, second, other)]

@@ -45,9 +45,14 @@ define i32 @run(ptr %in, ptr %out) {{
 }}"""
 
 
+@functools.cache
+def product_code(inputs):
+    return compile_module(PRODUCT.format(last=inputs - 1))
+
+
 def product(native, *args, inputs=2, **options):
     """The product of the first and the last array."""
-    code = compile_module(PRODUCT.format(last=inputs - 1))
+    code = product_code(inputs)
     library, results = Library(code, {}, ["run"]), [(F8, (3,))]
     options = {"on_error": print, "native": native} | options
     f = make_callable(library, "run", args or (THREE, THREE), ResultLeaf(0), results, **options)
@@ -365,14 +370,19 @@ def test_threads_call_while_the_callable_is_exchanged(native, release_gil):
 
     slot.__call__ = make()[0]
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for _ in range(10):
-        # The last reference to the one before is often that of a call in another thread.
-        for f in make():
-            slot.__call__ = f
-        del f
-    stop.set()
-    for thread in threads:
-        thread.join()
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)  # the more often threads take turns, the more is tried
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in range(10):
+            # The last reference to the one before is often that of a call in another thread.
+            for f in make():
+                slot.__call__ = f
+            del f
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(usual)
     assert wrong == []

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import assume, example, given, settings, strategies as st
 
 import gradtape as gt
@@ -144,10 +145,13 @@ SHARED = [
 
 
 def on_programs(test: Callable[[Program], None]) -> Callable[[], None]:
-    """Run a test on random programs, and on some that random ones seldom are like."""
+    """Run a test on random programs, and on some that random ones seldom are like.
+
+    On a third of those of the profile: `test_more_programs` takes all.
+    """
     for program in SHARED:
         test = example(program)(test)
-    return given(programs())(test)
+    return settings(max_examples=settings.default.max_examples // 3)(given(programs())(test))
 
 
 def assert_close(got: Sequence[Any], expected: Sequence[Any]) -> None:
@@ -259,8 +263,9 @@ def test_vmap_equals_loop(program: Program) -> None:
         assert_close(gt.vmap(function, in_axes=-1)(*last), expected)
 
 
-@settings(max_examples=10)
-@on_programs
+@settings(max_examples=settings.default.max_examples // 25)
+@example(SHARED[5])
+@given(programs())
 def test_compiled_code_agrees(program: Program) -> None:
     inputs, elements = program.inputs(), [program.inputs(seed) for seed in range(3)]
     compiled, loss = gt.jit(program.values), gt.jit(program.loss)
@@ -294,3 +299,23 @@ def test_both_walks_give_the_same_bits(program: Program) -> None:
     assert in_records.keys() == apart.keys() == {leaf.record for leaf in leaves}
     for node, ct in in_records.items():
         np.testing.assert_array_equal(ct, apart[node])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "test",
+    [
+        test_tensors_compute_what_arrays_do,
+        test_gradients_agree,
+        test_jacobians_agree,
+        test_second_derivatives_agree,
+        test_vmap_equals_loop,
+        test_compiled_code_agrees,
+        test_both_walks_give_the_same_bits,
+    ],
+)
+def test_more_programs(test: Any) -> None:
+    check = test.hypothesis.inner_test
+    for program in SHARED:
+        check(program)
+    given(programs())(check)()
