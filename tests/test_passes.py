@@ -252,7 +252,9 @@ def extend(pool: list[Any], truths: list[Any], kind: int, i: int, j: int, k: int
 
 
 @pytest.mark.parametrize("dtype", F)
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize(
+    "seed", [*range(8), *(pytest.param(n, marks=pytest.mark.slow) for n in range(8, 40))]
+)
 def test_passes_keep_every_bit_of_random_graphs(seed: int, dtype: str) -> None:
     rng = np.random.default_rng((seed, np.dtype(dtype).itemsize))
     numbers = specials(dtype)
