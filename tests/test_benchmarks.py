@@ -70,9 +70,14 @@ def test_cases_name_known_kinds_and_sides():
 
 
 @pytest.mark.parametrize("case", LIGHT, ids=lambda case: case.name)
-def test_numpy_agrees_with_the_reference(case: Case):
-    results = numpy_program(case.kind, case.arrays()).results()
-    check(case.name, results, reference(case.kind, case.arrays()), case.rtol)
+def test_numpy_agrees_with_the_reference(case: Case, thorough: bool):
+    arrays = case.arrays
+    if case.kind in ("softmax", "layer norm") and not thorough:
+        # Thousands of rows, each by itself.
+        rows = {name: a[:50] if a.ndim == 2 else a for name, a in case.arrays().items()}
+        arrays = lambda: {name: a.copy() for name, a in rows.items()}  # noqa: E731
+    results = numpy_program(case.kind, arrays()).results()
+    check(case.name, results, reference(case.kind, arrays()), case.rtol)
 
 
 def test_reference_of_softmax_is_its_closed_form():

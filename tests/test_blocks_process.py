@@ -44,6 +44,22 @@ def run(program: str, **variables: str) -> None:
     assert done.stderr == ""
 
 
+# Arrays that are freed when the interpreter takes itself apart, or never.
+OUTLIVING = """
+        import builtins, sys
+
+        class Holder:
+            def __del__(self):
+                self.array += 1.0
+
+        holder = Holder()
+        holder.array = gt.sin(np.ones(MB))
+        holder.cycle = holder
+        sys.kept_array = gt.cos(np.ones(MB))
+        builtins.kept_array = gt.jit(lambda x: x + 1.0)(np.ones(MB))
+"""
+
+
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators have other habits")
 def test_what_a_user_frees_goes_back_to_the_system() -> None:
     run(
@@ -110,7 +126,7 @@ def test_nothing_is_kept_if_so_asked_for() -> None:
     )
 
 
-def test_what_is_kept_is_handed_back_before_memory_runs_out() -> None:
+def test_what_is_kept_is_handed_back_before_memory_runs_out_and_outlives_the_rest() -> None:
     run(
         """
         import resource
@@ -131,25 +147,8 @@ def test_what_is_kept_is_handed_back_before_memory_runs_out() -> None:
         else:
             raise AssertionError("there is memory after all")
         assert gt.sin(x)[-1] == np.sin(1.0)
-        """,
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        """
+        + OUTLIVING,
         GRADTAPE_KEEP_MB="256",
-    )
-
-
-def test_arrays_may_outlive_everything_else() -> None:
-    # Freed when the interpreter takes itself apart, or never.
-    run(
-        """
-        import builtins, sys
-
-        class Holder:
-            def __del__(self):
-                self.array += 1.0
-
-        holder = Holder()
-        holder.array = gt.sin(np.ones(MB))
-        holder.cycle = holder
-        sys.kept_array = gt.cos(np.ones(MB))
-        builtins.kept_array = gt.jit(lambda x: x + 1.0)(np.ones(MB))
-        """
     )

@@ -289,7 +289,7 @@ def test_keys_are_compared_in_order(native):
 
 
 def test_many_leaves(native):
-    count = 300
+    count = 100
     keys = tuple(f"p{i}" for i in range(count))
     spec = DictSpec(keys, tuple(ArrayLeaf(F8, (i % 4,)) for i in range(count)))
     result = DictSpec(keys, tuple(ResultLeaf(i) for i in range(count)))

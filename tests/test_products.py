@@ -30,10 +30,10 @@ def _same_number_of_threads() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("cpu", CPUS)
-def test_random_sizes(cpu, rng):
+def test_random_sizes(cpu, rng, thorough):
     if not runs_here(cpu):
         pytest.skip("another CPU")
-    cases = list(dict.fromkeys(random_cases(len(cpu), 40)))
+    cases = list(dict.fromkeys(random_cases(len(cpu), 40 if thorough else 20)))
     products = Products(cases, CPUS[cpu])
     for case in cases:
         products.check(case, rng)
@@ -298,7 +298,7 @@ def at_the_end_of_memory(count, dtype):
     return np.frombuffer(memory, dtype, count, first)
 
 for cpu in filter(runs_here, CPUS):
-    cases = [case._replace(batch=1, gaps=(0, 0, 0)) for case in random_cases(5, 30)]
+    cases = [case._replace(batch=1, gaps=(0, 0, 0)) for case in random_cases(5, {count})]
     products = Products(cases, CPUS[cpu])
     for case in cases:
         a, b, c = (
@@ -311,8 +311,9 @@ print("done")
 """
 
 
-def test_nothing_beyond_the_arrays_is_touched():
-    program = GUARDED.format(tests=os.path.dirname(__file__))
+def test_nothing_beyond_the_arrays_is_touched(thorough):
+    count = 30 if thorough else 12
+    program = GUARDED.format(tests=os.path.dirname(__file__), count=count)
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", program], capture_output=True, text=True
     )

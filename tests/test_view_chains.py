@@ -10,7 +10,7 @@ import gradtape as gt
 from gradtape.core.places import composed
 from gradtape.errors import WriteError
 
-DEEP = 1500  # over the interpreter's limit of recursion
+DEEP = 1100  # over the interpreter's limit of recursion
 
 STEPS = {
     "part": lambda v: v[0:],
@@ -47,7 +47,7 @@ def test_a_long_chain_is_read_written_differentiated_and_freed(step):
 
 
 def test_a_chain_of_ever_smaller_parts():
-    depth = 10_000
+    depth = 3_000
     x = gt.tensor(np.arange(depth + 2.0), requires_grad=True)
     base = x * 1.0
     view = chain(base, lambda v: v[1:], depth)
@@ -157,7 +157,7 @@ def random_index(rng, shape):
 
 def test_indices_one_after_the_other_are_composed(rng):
     written, empty = 0, 0
-    for _ in range(1500):
+    for _ in range(600):
         shape = tuple(rng.integers(1, 5, size=rng.integers(1, 4)))
         array = np.arange(np.prod(shape)).reshape(shape)
         part, indices = array, []
@@ -180,5 +180,5 @@ def test_indices_one_after_the_other_are_composed(rng):
             np.testing.assert_array_equal(array[whole], part)
             assert array[whole].shape == part.shape
             written += 1
-    assert written > 500
+    assert written > 200
     assert empty > 0
