@@ -74,7 +74,7 @@ def test_numpy_agrees_with_the_reference(case: Case, thorough: bool):
     arrays = case.arrays
     if case.kind in ("softmax", "layer norm") and not thorough:
         # Thousands of rows, each by itself.
-        rows = {name: a[:50] if a.ndim == 2 else a for name, a in case.arrays().items()}
+        rows = {name: a[:8] if a.ndim == 2 else a for name, a in case.arrays().items()}
         arrays = lambda: {name: a.copy() for name, a in rows.items()}  # noqa: E731
     results = numpy_program(case.kind, arrays()).results()
     check(case.name, results, reference(case.kind, arrays()), case.rtol)

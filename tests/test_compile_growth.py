@@ -147,7 +147,7 @@ def test_assignments_in_a_loop_and_their_gradients(steps: Any, thorough: bool) -
 
 @pytest.mark.parametrize("steps", ASSIGNMENTS)
 def test_assignments_in_a_loop_are_as_eager(steps: Any) -> None:
-    function, args = steps(9)
+    function, args = steps(7)
     np.testing.assert_allclose(gt.jit(function)(*args), function(gt.tensor(args[0])).numpy())
     gradient = summed(function)
     np.testing.assert_allclose(gt.jit(gradient)(*args), gradient(*args))
@@ -289,7 +289,7 @@ def test_shared_functions_compute_what_eager_code_does(name: str, n: int) -> Non
 def test_numbers_of_every_kind_differ_from_step_to_step() -> None:
     def function(x: Any, n: Any, m: Any) -> Any:
         results = []
-        for i in range(70):
+        for i in range(40):
             # Unrelated steps, each too much for one kernel with the others.
             y = np.roll(np.tanh(x * np.float32(i)), i % 5) if i % 2 else np.sort(x + np.float32(i))
             results.append((y, n + i, n // (i + 1), np.uint8(i) * m, (n > i) ^ (i % 3 == 0)))
