@@ -78,6 +78,7 @@ FAMILIES = families()
 
 
 def check_family(cases: list[OpCase], every_argument: bool = False) -> None:
+    errors: list[Exception] = []
     for case in cases:
         call = Call(case.function, case.args, case.params)
         first = next((n for n, x in enumerate(call.arrays) if is_floating(x)), 0)
@@ -86,7 +87,9 @@ def check_family(cases: list[OpCase], every_argument: bool = False) -> None:
                 check_captures(case, call, given)
             except Exception as error:
                 error.add_note(f"in {case.id}, as a function of its array {given}")
-                raise
+                errors.append(error)
+    if errors:
+        raise ExceptionGroup("captured arrays are not read", errors)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
