@@ -135,6 +135,28 @@ def test_gradients_see_writes(function):
     np.testing.assert_allclose(gradient(X), gt.grad(lambda x: function(x, W[1]))(X))
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda w: lambda x: w,
+        lambda w: lambda x: gt.vjp(lambda x: [x * 2.0, w], x)[0][1],
+        lambda w: lambda x: gt.vjp(lambda x: [x * 2.0, w], x)[0][1] * x,
+        lambda w: lambda x: gt.jvp(lambda x: [x * 2.0, w], (x,), (x,))[0][1],
+        lambda w: lambda x: gt.vmap(lambda x: (x * 2.0, w))(x)[1],
+        lambda w: lambda x: gt.grad(lambda x: (gt.sum(x * x), w), has_aux=True)(x)[1],
+        lambda w: lambda x: gt.value_and_grad(lambda x: gt.sum(x * w))(x)[0],
+        lambda w: lambda x: gt.clip(w, w - w, x),
+    ],
+    ids=["alone", "vjp", "vjp and more", "jvp", "vmap", "aux", "value", "clip"],
+)
+def test_arrays_that_are_returned_are_read(function):
+    w = W[0].copy()
+    eager, compiled = function(w), gt.jit(function(w))
+    compiled(X)
+    w[:] = W[1]
+    np.testing.assert_array_equal(compiled(X), np.asarray(eager(X)))
+
+
 def test_a_mask_from_outside():
     mask = np.array([True, False])
     gradient = gt.jit(gt.grad(lambda x: np.sum(np.where(mask, x, 2 * x))))

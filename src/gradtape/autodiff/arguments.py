@@ -39,7 +39,8 @@ def run(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any
 
 
 def _fresh(value: Any) -> Any:
-    return value.fresh() if isinstance(value, Tensor) else value
+    # An array that is returned as it is has to become an input of a trace before it is copied.
+    return value.fresh() if isinstance(value, Tensor) else adopted(value)
 
 
 def as_primals(container: Any, transform: str, where: str) -> tuple[list[Any], list[Any], Any]:
