@@ -62,13 +62,17 @@ $(PEERS)/.stamp: pyproject.toml Makefile
 demo: $(VENV)/.stamp
 	$(VENV)/bin/gradtape demo
 
-# Two workers with two spinning BLAS pools fight over the cores; one BLAS thread each is faster.
+# Two workers with two spinning BLAS pools fight over the cores; one BLAS thread each is faster. Some
+# tests start processes, which would compile the package again each if bytecode were not kept.
+SETTINGS := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
+PYTEST := $(SETTINGS) $(VENV)/bin/python -m pytest
+
 test: $(VENV)/.stamp
-	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 $(ARGS)
+	$(PYTEST) -n 2 $(ARGS)
 
 # Slow tests, too: forks, interrupts, long fuzzing, every entry of every Jacobian.
 test-all: $(VENV)/.stamp
-	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 -m "" --thorough $(ARGS)
+	$(PYTEST) -n 2 -m "" --thorough $(ARGS)
 	$(MAKE) test-levels test-plain
 
 # NumPy and OpenBLAS are turned down with our own code. NumPy 2.4 and later have these names.
@@ -85,8 +89,7 @@ test-levels: $(VENV)/.stamp
 .PHONY: test-level
 test-level: $(VENV)/.stamp
 	GRADTAPE_CPU=$(LEVEL) NPY_DISABLE_CPU_FEATURES="$(NUMPY_WITHOUT_$(LEVEL))" \
-	OPENBLAS_CORETYPE=$(OPENBLAS_$(LEVEL)) OPENBLAS_NUM_THREADS=1 \
-	$(VENV)/bin/python -m pytest -n 2 $(ARGS)
+	OPENBLAS_CORETYPE=$(OPENBLAS_$(LEVEL)) $(PYTEST) -n 2 $(ARGS)
 
 # What carries the others: tapes, contexts, transforms, writes, compiled functions, linear algebra,
 # threads. Two minutes at most.
@@ -97,7 +100,7 @@ CORE := $(addprefix tests/test_,$(addsuffix .py,tape nested_tapes contexts conte
 	threads switches))
 
 test-plain: $(VENV)/.stamp
-	GRADTAPE_WITHOUT=all OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 $(CORE) $(ARGS)
+	GRADTAPE_WITHOUT=all $(PYTEST) -n 2 $(CORE) $(ARGS)
 
 # The lower bounds of pyproject.toml, each as an exact version. NumPy 2.0 has wheels for Python 3.11
 # and 3.12; newer interpreters need a newer NumPy in any case.
@@ -115,17 +118,17 @@ $(OLDEST)/.stamp: pyproject.toml
 	@touch $@
 
 test-oldest: $(OLDEST)/.stamp
-	OPENBLAS_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n 2 $(ARGS)
+	$(SETTINGS) $(OLDEST)/bin/python -m pytest -n 2 $(ARGS)
 
 # Peers have what they need to run, not what tests need.
 test-torch: $(PEERS)/.stamp
 	$(PEERS)/bin/python $(PIP_INSTALL) --editable '.[test]'
-	OPENBLAS_NUM_THREADS=1 $(PEERS)/bin/python -m pytest tests/test_torch.py tests/test_optim.py tests/test_elsewhere.py $(ARGS)
+	$(SETTINGS) $(PEERS)/bin/python -m pytest tests/test_torch.py tests/test_optim.py tests/test_elsewhere.py $(ARGS)
 
 # scikit-learn is not among what the tests need; once it is there, make test runs these, too.
 test-sklearn: $(VENV)/.stamp
 	$(VENV)/bin/python $(PIP_INSTALL) --editable '.[sklearn]'
-	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python -m pytest tests/test_scikit_learn.py $(ARGS)
+	$(PYTEST) tests/test_scikit_learn.py $(ARGS)
 
 # The suite is not on PyPI: SUITE is a clone of https://github.com/data-apis/array-api-tests. What it
 # is known to reject is argued in tests/array_api_xfails.txt. About five minutes.
