@@ -81,6 +81,22 @@ def pairs(count: int) -> list[tuple[int, ...]]:
     return [(), *first, *itertools.combinations_with_replacement(others, 2)]
 
 
+def derivatives(function: Any, args: list[Any]) -> dict[tuple[int, ...], Any]:
+    """What `derivative` gives for each of `pairs`, in one run for every first argument."""
+    wanted = pairs(len(args))
+    found = {(): function(*args)}
+    firsts = tuple(range(len(args)))
+    slopes = gt.grad(summed(function), firsts)(*args)
+    found.update(((i,), slope) for i, slope in zip(firsts, slopes, strict=True))
+    for i in firsts:
+        seconds = tuple(by[1] for by in wanted if len(by) == 2 and by[0] == i)
+        if seconds:
+            bends = gt.grad(summed(derivative(function, (i,))), seconds)(*args)
+            found.update(((i, j), bend) for j, bend in zip(seconds, bends, strict=True))
+    assert set(found) == set(wanted)
+    return found
+
+
 def part(jet: Jet, by: tuple[int, ...]) -> Any:
     """The value of a jet, or one of its derivatives."""
     if not by:
@@ -108,10 +124,27 @@ def natural_size(which: str, jet: dict[str, Jet], args: list[float], by: tuple[i
     return value * largest / math.prod(abs(args[i]) or abs(args[0]) for i in by)
 
 
+# Parameters that lie between others, and those of what is the gamma distribution in disguise.
+BETWEEN = [
+    *((name, (7.5,)) for name in ("gamma", "t", "chi2", "invgamma")),
+    ("beta", (40.0, 3.0)),
+]
 CASES = [
-    pytest.param(name, shapes, id="-".join([name, *map(str, shapes)]))
+    pytest.param(
+        name,
+        shapes,
+        id="-".join([name, *map(str, shapes)]),
+        marks=pytest.mark.slow if (name, shapes) in BETWEEN else (),
+    )
     for name, (_, sets) in PLACES.items()
     for shapes in sets
+]
+
+
+# The first have densities only; the last takes mpmath too long.
+WITHOUT_QUANTILES = [
+    *(("vonmises", shapes) for shapes in PLACES["vonmises"][1]),
+    ("beta", (900.0, 700.0)),
 ]
 
 
@@ -126,9 +159,9 @@ def test_tails(name: str, shapes: tuple[float, ...]) -> None:
     found = []
     for which in jets[0]:
         ours = getattr(getattr(gt.stats, name), which)
-        for by in pairs(len(args)):
-            with np.errstate(all="ignore"):
-                got = derivative(ours, by)(*args)
+        with np.errstate(all="ignore"):
+            by_arguments = derivatives(ours, args)
+        for by, got in by_arguments.items():
             for i, (z, value, jet) in enumerate(zip(points, got, jets, strict=True)):
                 expected = part(jet[which], by)
                 size = natural_size(which, jet, [float(arg[i]) for arg in args], by) if by else 0
@@ -142,37 +175,40 @@ def test_next_to_bounds_of_truncnorm(which: str) -> None:
     points, shapes = np.array([30 + 2.0**-30, 32 - 2.0**-30]), (30.0, 32.0)
     ours = getattr(gt.stats.truncnorm, which)
     args = (points, *(np.full(2, shape) for shape in shapes))
-    for by in ((), (0,), (1,), (2,)):
-        got = derivative(ours, by)(*args)
-        with mpmath.workdps(100):
-            for z, value in zip(points, got, strict=True):
-                jet = methods(REFERENCES["truncnorm"], mpf(float(z)), [*map(mpf, shapes)], mpf(1))
+    with mpmath.workdps(100):
+        jets = [
+            methods(REFERENCES["truncnorm"], mpf(float(z)), [*map(mpf, shapes)], mpf(1))
+            for z in points
+        ]
+        for by in ((), (0,), (1,), (2,)):
+            got = derivative(ours, by)(*args)
+            for z, value, jet in zip(points, got, jets, strict=True):
                 assert not wrong(value, part(jet[which], by), 1e-11), (z, by)
 
 
-@pytest.mark.parametrize("which", ["ppf", "isf"])
-@pytest.mark.parametrize(("name", "shapes"), CASES)
-def test_quantiles(name: str, shapes: tuple[float, ...], which: str) -> None:
-    if name == "vonmises":
-        pytest.skip("the distribution has no quantiles")
-    if shapes == (900.0, 700.0):
-        pytest.skip("takes mpmath too long")
-    ours = getattr(getattr(gt.stats, name), which)
+@pytest.mark.parametrize(
+    ("name", "shapes"), [case for case in CASES if case.values not in WITHOUT_QUANTILES]
+)
+def test_quantiles(name: str, shapes: tuple[float, ...]) -> None:
     args = [np.array(QUANTILES), *(np.full(len(QUANTILES), p) for p in shapes)]
-    points = ours(*args)
     found = []
-    for by in pairs(len(args) + 2)[1:]:
-        if max(by) >= len(args):
-            continue
-        with np.errstate(all="ignore"):
-            got = derivative(ours, by)(*args)
-        for q, z, value in zip(QUANTILES, points, got, strict=True):
+    for which in ("ppf", "isf"):
+        ours = getattr(getattr(gt.stats, name), which)
+        jets = {}
+        for q, z in zip(QUANTILES, ours(*args), strict=True):
             if name in ("pareto", "truncnorm") and which == "ppf" and q < 0.1:
                 continue  # what z is above the bound is too small a part of z
             with mpmath.workdps(digits_for(z)):
-                jet = quantile(REFERENCES[name], mpf(float(z)), [*map(mpf, shapes)], which == "isf")
-            if wrong(value, part(jet, by), 100 * BARS[len(by)]):
-                found.append(f"{q} by {by}: {value}, not {float(part(jet, by))}")
+                z_exact, shapes_exact = mpf(float(z)), [*map(mpf, shapes)]
+                jets[q] = quantile(REFERENCES[name], z_exact, shapes_exact, which == "isf")
+        for by in pairs(len(args) + 2)[1:]:
+            if max(by) >= len(args):
+                continue
+            with np.errstate(all="ignore"):
+                got = dict(zip(QUANTILES, derivative(ours, by)(*args), strict=True))
+            for q, jet in jets.items():
+                if wrong(got[q], part(jet, by), 100 * BARS[len(by)]):
+                    found.append(f"{which}({q}) by {by}: {got[q]}, not {float(part(jet, by))}")
     assert not found, "\n".join(found)
 
 
@@ -239,23 +275,32 @@ def slope_forward(function: Any, args: tuple[Any, ...], i: int) -> Any:
     return gt.jvp(alone, (args[i],), (np.float64(1.0),))[1]
 
 
-@pytest.mark.parametrize(("name", "which", "place", "expected"), ENDS, ids=str)
-def test_ends_of_supports(
-    name: str, which: str, place: tuple[float, ...], expected: tuple[float | None, ...]
-) -> None:
+@pytest.mark.parametrize(("name", "which"), dict.fromkeys(case[:2] for case in ENDS))
+def test_ends_of_supports(name: str, which: str, thorough: bool) -> None:
+    # Compiled code comes from the same rules: one distribution has all that can go wrong in it.
+    # `test_modes_agree` compiles each of them.
+    with_compiled = thorough or name == "gamma" or (name, which) == ("beta", "pdf")
     function = getattr(getattr(gt.stats, name), which)
-    args = tuple(map(np.float64, (*place, 0.0, 1.0)))
-    every = tuple(range(len(args)))
-    with np.errstate(all="ignore"):
-        backward = gt.grad(function, every)(*args)
-        compiled = gt.jit(gt.grad(function, every))(*args)
-        forward = [slope_forward(function, args, i) for i in every]
-    for found in (backward, compiled, forward):
-        for got, slope in zip(found, expected, strict=True):
-            # The scale does not move z = 0: forward mode has 0·∞ of an infinite slope.
-            undecided = found is forward and got is found[-1] and np.isnan(got)
-            if slope is not None and not (undecided and np.isinf(found[0])):
-                np.testing.assert_allclose(got, slope, rtol=1e-12, atol=1e-14)
+    cases = [case[2:] for case in ENDS if case[:2] == (name, which)]
+    every = tuple(range(len(cases[0][0]) + 2))
+    backward = gt.grad(function, every)
+    compiled = gt.jit(backward)
+    for place, expected in cases:
+        args = tuple(map(np.float64, (*place, 0.0, 1.0)))
+        with np.errstate(all="ignore"):
+            slopes = {
+                "backward": backward(*args),
+                "forward": [slope_forward(function, args, i) for i in every],
+            }
+            if with_compiled:
+                slopes["compiled"] = compiled(*args)
+        for way, found in slopes.items():
+            for i, (got, slope) in enumerate(zip(found, expected, strict=True)):
+                # The scale does not move z = 0: forward mode has 0·∞ of an infinite slope.
+                undecided = way == "forward" and i == every[-1] and np.isnan(got)
+                if slope is not None and not (undecided and np.isinf(found[0])):
+                    note = f"{way} at {place} by argument {i}"
+                    np.testing.assert_allclose(got, slope, rtol=1e-12, atol=1e-14, err_msg=note)
 
 
 OUTSIDE = {
@@ -270,42 +315,43 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize("name", PLACES)
-@pytest.mark.parametrize("which", ["logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"])
-def test_outside_of_supports(name: str, which: str) -> None:
-    if name == "vonmises" and "pdf" not in which:
-        pytest.skip("the distribution has densities only")
-    function = getattr(getattr(gt.stats, name), which)
+def test_outside_of_supports(name: str) -> None:
     points = np.array([*OUTSIDE.get(name, ()), -inf, inf])
     args = [points, *(np.full(points.shape, p) for p in (*PLACES[name][1][0], 0.0, 1.0))]
-    for by in pairs(len(args))[1:]:
-        got = derivative(function, by)(*args)
-        if which == "pdf" or by != (len(args) - 1,):
-            np.testing.assert_array_equal(got, np.zeros(points.shape))
+    tails = ("cdf", "sf", "logcdf", "logsf") if REFERENCES[name].cdf else ()
+    for which in ("logpdf", "pdf", *tails):
+        function = getattr(getattr(gt.stats, name), which)
+        for by, got in derivatives(function, args).items():
+            if by and (which == "pdf" or by != (len(args) - 1,)):
+                np.testing.assert_array_equal(got, np.zeros(points.shape), f"{which} by {by}")
 
 
 # ---- modes --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "shapes"), CASES)
-def test_modes_agree(name: str, shapes: tuple[float, ...]) -> None:
+@pytest.mark.parametrize("name", PLACES)
+def test_modes_agree(name: str) -> None:
     """Forward mode and compiled code give what reverse mode gives, in both orders."""
-    points = np.array(PLACES[name][0])
-    args = [2.0 * points, *(np.full(points.shape, p) for p in (*shapes, LOC, SCALE))]
+    points, sets = np.array(PLACES[name][0]), PLACES[name][1]
+    every = tuple(range(len(sets[0]) + 3))
     for which in ("logpdf", "logsf") if REFERENCES[name].cdf else ("logpdf",):
         function = getattr(getattr(gt.stats, name), which)
-        every = tuple(range(len(args)))
 
-        def slopes(*args: Any, function: Any = function, every: Any = every) -> Any:
+        def slopes(*args: Any, function: Any = function) -> Any:
             return gt.grad(summed(function), every)(*args)
 
-        with np.errstate(all="ignore"):
-            expected = slopes(*args)
-            compiled = gt.jit(slopes)(*args)
-            for i in every:
-                tangents = tuple(np.full(points.shape, float(i == j)) for j in every)
-                _, forward = gt.jvp(function, tuple(args), tangents)
-                np.testing.assert_allclose(forward, expected[i], rtol=1e-9, atol=1e-300)
-                np.testing.assert_allclose(compiled[i], expected[i], rtol=1e-9, atol=1e-300)
+        in_native_code = gt.jit(slopes)
+        for shapes in sets:
+            args = [2.0 * points, *(np.full(points.shape, p) for p in (*shapes, LOC, SCALE))]
+            with np.errstate(all="ignore"):
+                expected = slopes(*args)
+                compiled = in_native_code(*args)
+                for i in every:
+                    tangents = tuple(np.full(points.shape, float(i == j)) for j in every)
+                    _, forward = gt.jvp(function, tuple(args), tangents)
+                    bars: Any = {"rtol": 1e-9, "atol": 1e-300, "err_msg": f"{which} {shapes} {i}"}
+                    np.testing.assert_allclose(forward, expected[i], **bars)
+                    np.testing.assert_allclose(compiled[i], expected[i], **bars)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
