@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import itertools
@@ -19,7 +20,6 @@ from gradtape.core.aval import Aval, aval_of
 from gradtape.core.lowering import (
     Composite,
     Elements,
-    Lowering,
     Pointwise,
     Reduction,
     Scan,
@@ -56,11 +56,31 @@ EITHER_ZERO = {
 }
 
 OPS = [op for op in registry if op.lower is not None]
+FORMS = sorted({type(op.lower) for op in OPS}, key=str)
+
+
+Calls = dict[str, list[Sample]]
 
 
 def of_form(*forms: type) -> pytest.MarkDecorator:
-    chosen = [op for op in OPS if isinstance(op.lower, forms)]
-    return pytest.mark.parametrize("op", chosen, ids=[op.name for op in chosen])
+    """Run a test once for each form of lowerings: it goes through the ops of that form itself.
+
+    A test for each op would be a thousand tests, which take longer than what they check; and calls
+    are collected by every process that runs some of them.
+    """
+    chosen = {form.__name__: [op for op in OPS if isinstance(op.lower, form)] for form in forms}
+    assert all(chosen.values())
+    return pytest.mark.parametrize("ops", chosen.values(), ids=chosen)
+
+
+@contextlib.contextmanager
+def naming(op: Op) -> Iterator[None]:
+    """Say of which op a failure is."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"of {op.name}")
+        raise
 
 
 def test_ops_without_lowering_are_listed() -> None:
@@ -70,17 +90,32 @@ def test_ops_without_lowering_are_listed() -> None:
 # ---- the calls of all cases ---------------------------------------------------------------------
 
 
-@functools.cache
-def collected() -> dict[str, dict[Any, Sample]]:
-    """Every call the cases lead to: of the functions, and of their first two derivatives."""
+# Their derivatives take as long as those of all others, and lead to hardly a call of their own.
+OF_KNOWN_OPS = {"stats", "special_gamma"}
+
+
+@pytest.fixture(scope="module")
+def calls(thorough: bool) -> Calls:
+    """Every call the cases lead to: of the functions, and of their first two derivatives.
+
+    If not thorough, a case is differentiated in one precision, and the next one in the other.
+    """
     mode = Collect()
+    known = {
+        id(case)
+        for name in OF_KNOWN_OPS
+        for case in importlib.import_module(f"opcases.{name}").CASES
+    }
     with gt.using_mode(mode), np.errstate(all="ignore"):
-        for case in CASES:
+        for number, case in enumerate(CASES):
+            precisions: tuple[Any, ...] = (np.float64, np.float32)
+            if not thorough:
+                precisions = () if id(case) in known else (precisions[number % 2],)
             for dtype in {*case.dtypes, np.float32}:
                 call = Call(case.function, cast(case.args, dtype), case.params)
                 with warnings.catch_warnings(action="ignore"):
                     call(*as_tensors(call.arrays))
-                if dtype in (np.float64, np.float32) and case.differentiable:
+                if dtype in precisions and case.differentiable:
                     function, floats = call.differentiable()
                     gt.jvp(lambda *xs, f=function: pulled(f, xs), floats, floats)
         for op in OPS:
@@ -88,11 +123,7 @@ def collected() -> dict[str, dict[Any, Sample]]:
                 for sample in list(mode.samples[op.name].values()):
                     if sample.native and all(np.size(x) for x in sample.operands):
                         op.lower.function(*map(gt.Tensor, sample.operands), **sample.params)
-    return mode.samples
-
-
-def samples(op: Op) -> list[Sample]:
-    return list(collected()[op.name].values())
+    return {name: list(found.values()) for name, found in mode.samples.items()}
 
 
 # ---- comparison ---------------------------------------------------------------------------------
@@ -157,10 +188,16 @@ def may_lack_code(op: Op, operands: Any, params: dict[str, Any]) -> bool:
 # ---- all cases ----------------------------------------------------------------------------------
 
 
-@of_form(Lowering)
-def test_lowering_equals_forward(op: Op) -> None:
+@of_form(*FORMS)
+def test_lowering_equals_forward(ops: list[Op], calls: Calls) -> None:
+    for op in ops:
+        with naming(op):
+            check_lowering(op, calls[op.name])
+
+
+def check_lowering(op: Op, samples: list[Sample]) -> None:
     checked = 0
-    for sample in samples(op):
+    for sample in samples:
         try:
             got = interpret(op, *sample)
         except UnsupportedError:
@@ -175,21 +212,23 @@ def test_lowering_equals_forward(op: Op) -> None:
 
 
 @of_form(Pointwise, Elements, Reduction, Scan, Scatter, Composite)
-def test_dtypes_that_are_not_native_are_refused(op: Op) -> None:
-    for sample in samples(op):
-        if not sample.native:
-            with pytest.raises(UnsupportedError, match="no native code"):
-                interpret(op, *sample)
+def test_dtypes_that_are_not_native_are_refused(ops: list[Op], calls: Calls) -> None:
+    for op in ops:
+        for sample in calls[op.name]:
+            if not sample.native:
+                with naming(op), pytest.raises(UnsupportedError, match="no native code"):
+                    interpret(op, *sample)
 
 
 @of_form(Composite)
-def test_compositions_are_made_of_ops_with_lowerings(op: Op) -> None:
-    for sample in samples(op):
-        if sample.native and all(np.size(x) for x in sample.operands):
-            mode = Collect()
-            with gt.using_mode(mode), np.errstate(all="ignore"):
-                op.lower.function(*map(gt.Tensor, sample.operands), **sample.params)
-            assert not {*WITHOUT, op.name} & set(mode.samples)
+def test_compositions_are_made_of_ops_with_lowerings(ops: list[Op], calls: Calls) -> None:
+    for op in ops:
+        for sample in calls[op.name]:
+            if sample.native and all(np.size(x) for x in sample.operands):
+                mode = Collect()
+                with gt.using_mode(mode), np.errstate(all="ignore"):
+                    op.lower.function(*map(gt.Tensor, sample.operands), **sample.params)
+                assert not {*WITHOUT, op.name} & set(mode.samples), op.name
 
 
 # ---- special values -----------------------------------------------------------------------------
@@ -204,6 +243,11 @@ WEAK_INTEGERS = (0, 1, -1, 2, 3, 4, 5, -3, 300)
 WEAK_FLOATS = (0.0, -0.0, 0.5, 2.0, 3.0, -1.0, 2.5, np.inf, -np.inf, np.nan, 1e300)
 NUMBERS = {2, -3, 300, 0.5, -np.inf, 1e300}
 DTYPES = sorted(NATIVE, key=str)
+# One of each kind, the narrowest and the widest; which dtype a pair has is not up to the op. These
+# ops are tried with every pair of dtypes all the same.
+FEWER = [np.dtype(code) for code in "?BiqQfd"]
+FEWER_WEAK = (0, 2, -3, 300, -0.0, 0.5, -np.inf, np.nan, 1e300)
+WITH_EVERY_PAIR = {"add", "remainder", "power", "less", "maximum", "where"}
 
 
 def special_values(dtype: Any) -> Any:
@@ -216,26 +260,38 @@ def special_values(dtype: Any) -> Any:
     return np.array([n for n in (low, high, -7, -1, 0, 1, 2, 3, 6, 100) if low <= n], dtype)
 
 
-def special_operands(count: int) -> Iterator[tuple[Any, ...]]:
+@functools.cache
+def special_operands(count: int, every_pair: bool) -> list[tuple[Any, ...]]:
     """All pairs of special values, in all pairs of dtypes, and beside numbers of Python's."""
-    kinds: list[Any] = [[*DTYPES, *WEAK_INTEGERS, *WEAK_FLOATS]] * count
+    dtypes = DTYPES if every_pair else FEWER
+    weak = (*WEAK_INTEGERS, *WEAK_FLOATS) if every_pair else FEWER_WEAK
+    kinds: list[Any] = [[*dtypes, *weak]] * count
     if count == 1:
         kinds = [DTYPES]
     elif count == 3:  # the first one is a condition
-        kinds = [[np.dtype("?"), np.dtype("f")], [*DTYPES, 2, -3, 0.5], [*DTYPES, -1, 0.5]]
+        kinds = [[np.dtype("?"), np.dtype("f")], [*dtypes, 2, -3, 0.5], [*dtypes, -1, 0.5]]
+    found = []
     for chosen in itertools.product(*kinds):
         arrays = [special_values(kind) for kind in chosen if isinstance(kind, np.dtype)]
         grid = iter([np.ravel(x).copy() for x in np.meshgrid(*arrays)])
         if arrays:
-            yield tuple(next(grid) if isinstance(k, np.dtype) else k for k in chosen)
+            found.append(tuple(next(grid) if isinstance(k, np.dtype) else k for k in chosen))
+    return found
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["constants", "arguments"])
 @of_form(Pointwise)
-def test_special_values(op: Op, known: bool) -> None:
-    calls = {(len(x), str(params)): (len(x), params) for x, params in samples(op)}
-    for count, params in calls.values():
-        for operands in special_operands(count):
+def test_special_values(ops: list[Op], calls: Calls, known: bool, thorough: bool) -> None:
+    for op in ops:
+        with naming(op):
+            every_pair = thorough or op.name in WITH_EVERY_PAIR
+            check_special_values(op, calls[op.name], known, every_pair)
+
+
+def check_special_values(op: Op, samples: list[Sample], known: bool, every_pair: bool) -> None:
+    forms = {(len(x), str(params)): (len(x), params) for x, params in samples}
+    for count, params in forms.values():
+        for operands in special_operands(count, every_pair):
             # Only of a power that is known it is known that it is a square root.
             numbers = NUMBERS - {0.5} if op.name == "power" else NUMBERS
             if known or numbers & {x for x in operands if aval_of(x).weak}:
@@ -273,9 +329,15 @@ ROWS = np.array(
 
 
 @of_form(Composite, Reduction)
-def test_special_rows(op: Op) -> None:
+def test_special_rows(ops: list[Op], calls: Calls) -> None:
+    for op in ops:
+        with naming(op):
+            check_special_rows(op, calls[op.name])
+
+
+def check_special_rows(op: Op, samples: list[Sample]) -> None:
     whole = np.array([[1, 0, 3, 3], [-5, 2, 2, 7], [2**62, 2**62, 2**62, 7]])
-    for _, params in samples(op):
+    for _, params in samples:
         if params.get("axis") not in ((0,), (1,)):
             continue
         for rows in (ROWS, ROWS.astype(np.float32), whole, whole.astype(np.int16), whole > 1):
@@ -334,8 +396,8 @@ def test_a_number_is_spread_over_any_axes() -> None:
 
 
 @pytest.mark.parametrize("op", [registry["crop"], registry["getitem"], registry["flip"]], ids=str)
-def test_views_are_read_at_affine_indices(op: Op) -> None:
-    operands, params = next(sample for sample in samples(op) if sample.operands[0].ndim == 2)
+def test_views_are_read_at_affine_indices(op: Op, calls: Calls) -> None:
+    operands, params = next(sample for sample in calls[op.name] if sample.operands[0].ndim == 2)
     names: set[str] = set()
 
     class Watched(Operand):
