@@ -105,8 +105,19 @@ def assert_as_without(kernels: Any, function: Callable[..., Any], arrays: list[A
         np.testing.assert_allclose(one, other, rtol=64 * eps, atol=64 * eps * finite)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("case", ELEMENTWISE, ids=[case.id for case in ELEMENTWISE])
+def in_turn(number: int, dtype: Any) -> Any:
+    """A mark of all but one precision: cases are tried in one and the other by turns."""
+    return () if (np.float32, np.float64)[number % 2] is dtype else pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("case", "dtype"),
+    [
+        pytest.param(case, dtype, id=f"{case.id}-{dtype.__name__}", marks=in_turn(number, dtype))
+        for number, case in enumerate(ELEMENTWISE)
+        for dtype in (np.float32, np.float64)
+    ],
+)
 def test_elementwise(kernels: Any, case: OpCase, dtype: Any) -> None:
     args = [np.resize(x, SIZE) if isinstance(x, np.ndarray) else x for x in case.args]
     args = [x.astype(dtype) if isinstance(x, np.ndarray) and is_floating(x) else x for x in args]
@@ -259,16 +270,17 @@ BROADCAST = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), BROADCAST)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_broadcasting(
-    kernels: Any, one: tuple[int, ...], other: tuple[int, ...], dtype: Any
-) -> None:
-    rng = np.random.default_rng(0)
-    arrays = [np.asarray(rng.uniform(1, 2, shape), dtype) for shape in (one, other)]
-    for function in (gt.add, gt.subtract, gt.multiply, gt.divide, gt.power, gt.maximum):
-        assert_as_without(kernels, function, arrays)
-        assert_as_without(kernels, lambda x, y, f=function: f(y, x), arrays)
+@pytest.mark.parametrize("number", range(len(BROADCAST)), ids=[str(pair) for pair in BROADCAST])
+def test_broadcasting(kernels: Any, number: int, thorough: bool) -> None:
+    functions = [gt.add, gt.subtract, gt.multiply, gt.divide, gt.power, gt.maximum]
+    dtypes = [np.float32, np.float64]
+    # Sums and products have two ops each: one of them for these shapes, one for the next.
+    for dtype in dtypes if thorough else [dtypes[number // 2 % 2]]:
+        rng = np.random.default_rng(0)
+        arrays = [np.asarray(rng.uniform(1, 2, shape), dtype) for shape in BROADCAST[number]]
+        for function in functions if thorough else functions[number % 2 :: 2]:
+            assert_as_without(kernels, function, arrays)
+            assert_as_without(kernels, lambda x, y, f=function: f(y, x), arrays)
 
 
 def test_a_gradient_has_the_shape_of_its_own_operand(kernels: Any) -> None:
@@ -299,7 +311,12 @@ def test_numbers_beside_two_precisions(kernels: Any) -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [((1024,), (1024, 1024)), ((200,), (200, 200)), ((1024, 1), (1024, 1024)), ((), (300, 300))],
+    [
+        pytest.param((1024,), (1024, 1024), marks=pytest.mark.slow),
+        ((200,), (200, 200)),
+        ((1024, 1), (1024, 1024)),
+        ((), (300, 300)),
+    ],
 )
 def test_axes_of_the_same_size_are_not_mixed_up(
     kernels: Any, one: tuple[int, ...], other: tuple[int, ...]
@@ -311,7 +328,10 @@ def test_axes_of_the_same_size_are_not_mixed_up(
     assert_as_without(kernels, lambda x, y: gt.where(y > 1.5, x, y), arrays)
 
 
-@pytest.mark.parametrize("shape", [(200, 200), (1024, 1024), (1, 40_000), (40_000, 1)])
+@pytest.mark.parametrize(
+    "shape",
+    [(200, 200), pytest.param((1024, 1024), marks=pytest.mark.slow), (1, 40_000), (40_000, 1)],
+)
 def test_normalisation_with_weights(kernels: Any, shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=shape), rng.normal(size=shape[1]), rng.normal(size=shape[1])]
@@ -320,12 +340,16 @@ def test_normalisation_with_weights(kernels: Any, shape: tuple[int, int]) -> Non
 
 
 @pytest.mark.parametrize(
-    "shape", [(1, 40_000), (40_000, 1), (3, 20_000), (20_000, 3), (2, 2, 9000)]
+    ("number", "shape"),
+    list(enumerate([(1, 40_000), (40_000, 1), (3, 20_000), (20_000, 3), (2, 2, 9000)])),
 )
-def test_rows_of_any_length(kernels: Any, shape: tuple[int, ...]) -> None:
+def test_rows_of_any_length(
+    kernels: Any, number: int, shape: tuple[int, ...], thorough: bool
+) -> None:
     x = np.random.default_rng(0).normal(size=shape)
-    for function in ROWS.values():
-        assert_as_without(kernels, function, [x])
+    # Every other function, and for the next shape those between.
+    for name in list(ROWS) if thorough else list(ROWS)[number % 2 :: 2]:
+        assert_as_without(kernels, ROWS[name], [x])
 
 
 def test_floating_point_errors_are_raised_if_asked_for(kernels: Any) -> None:
@@ -335,7 +359,11 @@ def test_floating_point_errors_are_raised_if_asked_for(kernels: Any) -> None:
     assert np.isneginf(gt.log(x).numpy()).all()
 
 
-def test_a_parameter_that_always_changes_is_not_compiled_for_ever(kernels: Any) -> None:
+def test_a_parameter_that_always_changes_is_not_compiled_for_ever(
+    kernels: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert launch.MOST_VARIANTS < 100
+    monkeypatch.setattr(launch, "MOST_VARIANTS", 8)
     x = gt.tensor(np.linspace(-1, 1, SIZE))
     for i in range(launch.MOST_VARIANTS + 3):
         slope = 0.01 * i
@@ -387,12 +415,13 @@ def test_threads_at_once(kernels: Any) -> None:
     assert not wrong
 
 
-def test_switched_off_by_the_environment() -> None:
+def test_switched_off_by_the_environment(thorough: bool) -> None:
     program = (
         "import sys, numpy as np, gradtape as gt; gt.exp(gt.tensor(np.ones(10**5)));"
         "print('gradtape.compiler.large' in sys.modules)"
     )
-    for value, loaded in (("0", "False"), ("1", "True")):
+    # That they are there otherwise, other tests show.
+    for value, loaded in (("0", "False"), ("1", "True"))[: 2 if thorough else 1]:
         env = {**os.environ, "GRADTAPE_EAGER_KERNELS": value, "GRADTAPE_WITHOUT": ""}
         done = subprocess.run(
             [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True
