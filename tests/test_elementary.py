@@ -31,7 +31,6 @@ from gradtape.ops.special.bessel_fixed import i2, i2e
 TARGETS = {"host": host()}
 if platform.machine() in ("x86_64", "AMD64"):
     TARGETS["no-fma"] = Target("x86-64-v2", "+sse4.2")
-for_targets = pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 UNARY = tuple(name for name in ELEMENTARY if name not in BINARY)
 
 # Largest error in units in the last place, float and double: a little above what millions of
