@@ -44,6 +44,11 @@ FUNCTIONS = {
 }
 
 
+def in_detail(thorough: bool) -> dict[str, Any]:
+    """Options of `check_grads`: entry by entry, or along random directions of all entries."""
+    return {} if thorough else {"entries": 0}
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_near_defective_matrices(name: str) -> None:
     function, exact = FUNCTIONS[name]
@@ -102,14 +107,16 @@ def test_root_of_a_singular_matrix_has_a_value_and_no_derivative() -> None:
     assert np.isnan(gt.jit(gt.grad(total))(singular)).all()
 
 
-def test_power_as_a_variable() -> None:
+def test_power_as_a_variable(thorough: bool) -> None:
     x = np.array([[3.0, 1.0], [0.5, 2.0]])
 
     def power(x: Any, t: Any) -> Any:
         return gt.linalg.fractional_matrix_power(x, t)
 
     check_grads(
-        lambda x, t: power(x, gt.tensor(t) if not isinstance(t, gt.Tensor) else t), (x, 0.7)
+        lambda x, t: power(x, gt.tensor(t) if not isinstance(t, gt.Tensor) else t),
+        (x, 0.7),
+        **in_detail(thorough),
     )
 
 
@@ -121,7 +128,7 @@ METHODS = [gt.linalg.cg, gt.linalg.bicgstab, gt.linalg.gmres]
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
-def test_equations_by_a_function(method: Callable[..., Any]) -> None:
+def test_equations_by_a_function(method: Callable[..., Any], thorough: bool) -> None:
     matrix = A + A.T if method is gt.linalg.cg else A
 
     def solution(b: Any, shift: Any) -> Any:
@@ -133,7 +140,7 @@ def test_equations_by_a_function(method: Callable[..., Any]) -> None:
     shift = np.array(0.7)
     expected = np.linalg.solve(matrix + shift * shift * np.eye(4), B)
     np.testing.assert_allclose(solution(B, shift), expected, rtol=1e-9)
-    check_grads(solution, (B, shift), rtol=1e-6)
+    check_grads(solution, (B, shift), rtol=1e-6, **in_detail(thorough))
 
 
 def test_function_of_a_recorded_tensor_is_refused() -> None:
@@ -209,9 +216,9 @@ def test_second_derivative_of_a_norm_at_0() -> None:
         assert np.isnan(gt.hessian(lambda x: gt.norm(x, ord=3))(np.zeros(2))).any()
 
 
-def test_third_derivative_of_det_at_a_singular_matrix() -> None:
+def test_third_derivative_of_det_at_a_singular_matrix(thorough: bool) -> None:
     x = RNG.standard_normal((3, 1)) @ RNG.standard_normal((1, 3))
-    check_grads(gt.linalg.det, (x,), order=3)
+    check_grads(gt.linalg.det, (x,), order=3, **in_detail(thorough))
 
 
 def test_fourth_derivative_of_det() -> None:

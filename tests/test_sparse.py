@@ -16,6 +16,11 @@ RNG = np.random.default_rng(0)
 S = scipy.sparse.random_array((5, 4), density=0.4, rng=RNG)
 
 
+def in_detail(thorough: bool) -> dict[str, Any]:
+    """Options of `check_grads`: entry by entry, or along random directions of all entries."""
+    return {} if thorough else {"entries": 0}
+
+
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "dia", "lil"])
 def test_every_format_of_scipy(kind: str) -> None:
     for cls in ("array", "matrix"):
@@ -93,7 +98,7 @@ def test_many_stored_numbers_are_sampled_in_parts(monkeypatch: pytest.MonkeyPatc
     np.testing.assert_allclose(grad(), at_once)
 
 
-def test_a_compiled_solver() -> None:
+def test_a_compiled_solver(thorough: bool) -> None:
     """A chain of springs: the gradient of the energy in their strengths, inside of a plan."""
     n = 6
     left = scipy.sparse.diags_array([np.ones(n), -np.ones(n - 1)], offsets=[0, -1]).tocoo()
@@ -108,7 +113,7 @@ def test_a_compiled_solver() -> None:
         return f @ gt.sparse.spsolve(s, f)
 
     k, f = RNG.uniform(1, 2, n), RNG.normal(size=n)
-    gt.testing.check_grads(energy, (k, f), order=2)
+    gt.testing.check_grads(energy, (k, f), order=2, **in_detail(thorough))
     compiled = gt.jit(gt.grad(energy))(k, f)
     np.testing.assert_allclose(compiled, gt.grad(energy)(k, f), rtol=1e-12)
 
@@ -298,7 +303,7 @@ def dense(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_matrices_with_each_other(name: str) -> None:
+def test_matrices_with_each_other(name: str, thorough: bool) -> None:
     """Value, derivatives, compiled and batched, against SciPy."""
 
     def matrices(module: Any, a: Any, b: Any) -> Any:
@@ -317,13 +322,14 @@ def test_matrices_with_each_other(name: str) -> None:
     expected = dense(PAIRS[name](scipy.sparse, *theirs, C))
     got = ours(A[0], B[0])
     np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-13)
-    gt.testing.check_grads(ours, (A[0], B[0]))
+    gt.testing.check_grads(ours, (A[0], B[0]), **in_detail(thorough))
     np.testing.assert_allclose(gt.jit(ours)(A[0], B[0]), expected, rtol=1e-12, atol=1e-13)
     rows = gt.vmap(ours)(np.stack([A[0], 2 * A[0]]), np.stack([B[0], -B[0]]))
     np.testing.assert_allclose(rows[1], ours(2 * A[0], -B[0]), rtol=1e-12, atol=1e-13)
 
 
-def test_norms_powers_and_triangles() -> None:
+def test_norms_powers_and_triangles(thorough: bool) -> None:
+    options = in_detail(thorough)
     data, places = (
         np.array([2.0, -1.0, 0.5, 3.0, 4.0, 1.5]),
         (
@@ -340,12 +346,16 @@ def test_norms_powers_and_triangles() -> None:
     for ord, axis in ((None, None), ("fro", None), (1, None), (np.inf, None), (None, 0), (1, 1)):
         expected = scipy.sparse.linalg.norm(plain, ord, axis)
         np.testing.assert_allclose(gt.sparse.norm(matrix(data), ord, axis), expected, rtol=1e-14)
-        gt.testing.check_grads(lambda d, o=ord, a=axis: gt.sparse.norm(matrix(d), o, a), (data,))
+        gt.testing.check_grads(
+            lambda d, o=ord, a=axis: gt.sparse.norm(matrix(d), o, a), (data,), **options
+        )
     for power in (0, 1, 2, 5):
         expected = scipy.sparse.linalg.matrix_power(plain, power).toarray()
         got = gt.sparse.matrix_power(matrix(data), power).toarray()
         np.testing.assert_allclose(got, expected, rtol=1e-13)
-    gt.testing.check_grads(lambda d: gt.sparse.matrix_power(matrix(d), 3).toarray(), (data,))
+    gt.testing.check_grads(
+        lambda d: gt.sparse.matrix_power(matrix(d), 3).toarray(), (data,), **options
+    )
     for lower in (True, False):
         for unit in (True, False):
             triangle = (np.tril if lower else np.triu)(plain.toarray())
@@ -356,7 +366,7 @@ def test_norms_powers_and_triangles() -> None:
                 return gt.sparse.spsolve_triangular(matrix(data), b, lower, unit_diagonal=unit)
 
             np.testing.assert_allclose(solved(data, b), np.linalg.solve(triangle, b), rtol=1e-12)
-            gt.testing.check_grads(solved, (data, b))
+            gt.testing.check_grads(solved, (data, b), **options)
 
 
 def test_a_sparse_right_hand_side_is_made_dense() -> None:
