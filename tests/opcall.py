@@ -107,6 +107,16 @@ class PassOn:
 
 def check_kept(record: Node | None) -> None:
     """All records from here on hold no values but those their rules read."""
+    rest, seen = [record], set[int]()
+    while rest:
+        found = rest.pop()
+        if isinstance(found, Record) and id(found) not in seen:
+            seen.add(id(found))
+            _check_kept(found)
+            rest.extend(parents_of(found))
+
+
+def _check_kept(record: Record) -> None:
     if isinstance(record, Unary | Binary | General):
         parents = parents_of(record)
         keep_out, *keep = record.op.keeps(tuple(parent is not None for parent in parents))
@@ -115,9 +125,6 @@ def check_kept(record: Node | None) -> None:
             assert kept or number or value is None or isinstance(value, Aval), record.op
         outs = record.out if isinstance(record, General) and record.avals else [record.out]
         assert keep_out or all(out is None or isinstance(out, Aval) for out in outs), record.op
-    if isinstance(record, Record):
-        for parent in parents_of(record):
-            check_kept(parent)
 
 
 def held_inputs(record: Record) -> Sequence[Any]:

@@ -225,7 +225,7 @@ needs_timers = pytest.mark.skipif(
 
 def free(lock: Any) -> bool:
     """Whether another thread can have a lock."""
-    taken = in_threads(lambda: lock.acquire(timeout=1.0) and (lock.release() or True))
+    taken = in_threads(lambda: lock.acquire(timeout=0.2) and (lock.release() or True))
     return bool(taken[0])
 
 

@@ -36,8 +36,13 @@ CASES: list[OpCase] = [
 FUNCTIONS: dict[str, list[OpCase]] = {}
 for _case in CASES:
     FUNCTIONS.setdefault(_case.function.__name__, []).append(_case)
-# Those that go through the same rules as the first three of the same function.
-FURTHER = {case.id for cases in FUNCTIONS.values() for case in cases[3:]}
+# Those that go through the same rules as the first three of the same function, or as other cases.
+FURTHER = {
+    case.id
+    for cases in FUNCTIONS.values()
+    for n, case in enumerate(cases)
+    if n > 2 or case.composed
+}
 
 
 def each(wanted: Callable[[OpCase], Any] = lambda case: True) -> Callable[..., Any]:
@@ -167,7 +172,7 @@ def alone(function: Callable[..., Any], args: Sequence[Any], i: int) -> Callable
 
 @each(lambda case: case.differentiable and case.differences)
 def test_derivatives(case: OpCase, thorough: bool) -> None:
-    check_derivatives(case, case.args, thorough)
+    check_derivatives(case, case.args, thorough, second=thorough or not case.composed)
 
 
 @each()

@@ -20,8 +20,8 @@ def same(got, expected):
     np.testing.assert_allclose(np.asarray(got.detach()), expected, rtol=1e-13, atol=1e-14)
 
 
-@pytest.fixture
-def check(thorough):
+@pytest.fixture(name="check")
+def checking(thorough):
     """Check on tensors as on arrays; derivatives to second order; batched; compiled."""
 
     def checked(function, x=M, *, derivatives=True):

@@ -7,7 +7,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.errors import DTypeError, ShapeError
-from test_ufuncs import MASK, M, check, same
+from test_ufuncs import MASK, M, checking, same  # noqa: F401 - `check` is a fixture
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from test_ufuncs import MASK, M, check, same
         lambda x: np.std(x, where=MASK[0]),
     ],
 )
-def test_functions_take_where_and_initial(function):
+def test_functions_take_where_and_initial(function, check):
     check(function)
 
 
@@ -52,7 +52,7 @@ NOT_ALL = np.array([False, True, True])
         ("std", {"where": NOT_ALL, "correction": 1}),
     ],
 )
-def test_our_functions_take_where_and_initial(name, options):
+def test_our_functions_take_where_and_initial(name, options, check):
     function, reference = getattr(gt, name), getattr(np, name)
     expected = reference(M, **options)
     np.testing.assert_allclose(function(M, **options), expected, rtol=1e-13)

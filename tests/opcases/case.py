@@ -56,6 +56,8 @@ class OpCase:
         differentiable: Whether the result is tracked; if not, that is what is tested.
         batched: Whether `vmap` over every argument is compared with a loop.
         fixed: Positions, among the arrays in the arguments, of those vmap cannot batch (masks).
+        composed: Whether it is a formula of functions that have cases of their own. Quick tests
+            take its first derivative only.
         rtol: Relative tolerance of the value, in multiples of the dtype's resolution.
         at: Special points with known gradients.
         raises: Bad inputs.
@@ -76,6 +78,7 @@ class OpCase:
     differentiable: bool = True
     batched: bool = True
     fixed: Sequence[int] = ()
+    composed: bool = False
     rtol: float = 16
     at: Sequence[At] = ()
     raises: Sequence[Raises] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -231,7 +232,7 @@ MULTIVARIATE = [
     ),
 ]
 
-CASES: list[OpCase] = [
+ALL = [
     *CONTINUOUS,
     truncated("logpdf"),
     truncated("cdf", "sf"),
@@ -240,3 +241,4 @@ CASES: list[OpCase] = [
     *DISCRETE,
     *MULTIVARIATE,
 ]
+CASES: list[OpCase] = [replace(case, composed=True) for case in ALL]
