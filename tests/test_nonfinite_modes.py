@@ -34,7 +34,7 @@ COMMON = frozenset(
 # such as a root of 0: second derivatives of a branch that is not taken are NaN in some modes.
 STEEP_STEPS = frozenset(
     {"arccosh", "betainc", "betaincc", "boxcox", "ellipeinc", "ellipk", "ellipkm1", "elliprc"}
-    | {"elliprg", "gamma_density", "powm1"}
+    | {"elliprg", "gamma_density", "powm1", "stdtr_by_df", "stdtrit"}
 )
 
 

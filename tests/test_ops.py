@@ -60,7 +60,7 @@ def each(wanted: Callable[[OpCase], Any] = lambda case: True) -> Callable[..., A
             for case in cases:
                 try:
                     test(case, **fixtures)
-                except Exception as error:
+                except (Exception, pytest.fail.Exception) as error:
                     error.add_note(f"in the case {case.id}")
                     raise
 
@@ -172,7 +172,7 @@ def alone(function: Callable[..., Any], args: Sequence[Any], i: int) -> Callable
 
 @each(lambda case: case.differentiable and case.differences)
 def test_derivatives(case: OpCase, thorough: bool) -> None:
-    check_derivatives(case, case.args, thorough, second=thorough or not case.composed)
+    check_derivatives(case, case.args, thorough, second=thorough or case.id not in FURTHER)
 
 
 @each()
@@ -280,13 +280,6 @@ def test_vmap_of_derivatives_equals_loop(case: OpCase, thorough: bool) -> None:
 
 # ---- special points and errors ------------------------------------------------------------------
 
-POINTS = [(case, at) for case in CASES for at in case.at]
-ERRORS = [(case, bad) for case in CASES for bad in case.raises]
-
-
-def ids(rows: Sequence[tuple[OpCase, Any]]) -> list[str]:
-    return [f"{case.id}-{i}" for i, (case, _) in enumerate(rows)]
-
 
 def with_arrays(args: Any) -> Any:
     """The arguments of a special point with floats and lists of them made arrays."""
@@ -297,8 +290,13 @@ def with_arrays(args: Any) -> Any:
     return type(args)(map(with_arrays, args)) if isinstance(args, tuple | list) else args
 
 
-@pytest.mark.parametrize(("case", "at"), POINTS, ids=ids(POINTS))
-def test_special_point(case: OpCase, at: At) -> None:
+@each(lambda case: case.at)
+def test_special_points(case: OpCase) -> None:
+    for at in case.at:
+        check_special_point(case, at)
+
+
+def check_special_point(case: OpCase, at: At) -> None:
     function, floats = Call(case.function, with_arrays(at.args), at.params).differentiable()
     expected = tree.flatten(with_arrays(at.grads))[0]
 
@@ -321,8 +319,13 @@ def pushed(function: Callable[..., Any], x: Any) -> Any:
     return np.reshape([gt.jvp(function, (x,), (e,))[1] for e in basis], x.shape)
 
 
-@pytest.mark.parametrize(("case", "bad"), ERRORS, ids=ids(ERRORS))
-def test_bad_input(case: OpCase, bad: Raises) -> None:
+@each(lambda case: case.raises)
+def test_bad_input(case: OpCase) -> None:
+    for bad in case.raises:
+        check_bad_input(case, bad)
+
+
+def check_bad_input(case: OpCase, bad: Raises) -> None:
     call = Call(case.function, bad.args, bad.params)
     for arrays in (call.arrays, as_tensors(call.arrays, requires_grad=True)):
         before = current()

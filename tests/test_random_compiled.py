@@ -39,12 +39,12 @@ def starts(first: int, end: int, step: int, quick: int) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("first", starts(0, 1250, TOGETHER, 10))
+@pytest.mark.parametrize("first", starts(0, 1250, TOGETHER, 8))
 def test_values(first: int) -> None:
     check_together([values_of], programs(first, TOGETHER))
 
 
-@pytest.mark.parametrize("first", starts(10_000, 10_750, TOGETHER, 6))
+@pytest.mark.parametrize("first", starts(10_000, 10_750, TOGETHER, 4))
 def test_values_and_gradients(first: int) -> None:
     check_together([values_of, gradient_of], programs(first, TOGETHER, floating=True))
 
@@ -64,7 +64,7 @@ def test_compiled_transforms(first: int) -> None:
     check_together([tangents_of, batched], programs(first, TOGETHER))
 
 
-@pytest.mark.parametrize("first", starts(30_000, 30_040, 10, 2))
+@pytest.mark.parametrize("first", starts(30_000, 30_040, 10, 1))
 @pytest.mark.parametrize(
     ("way", "reference"),
     [

@@ -20,13 +20,19 @@ from gradtape import tree
 from gradtape.core.op import registry
 from opcall import Call, CheckInfer, is_floating
 from opcases.case import At, OpCase
-from test_ops import CASES, ids, pulled, with_arrays
+from test_ops import CASES, pulled, with_arrays
 from torch_without import COMPARED_THROUGH, UNLIKE_AT, VALUE_ONLY, WITHOUT_PEER
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 COMPARED = [case for case in CASES if case.torch is not None]
 POINTS = [(case, at) for case in COMPARED for at in case.at]
+
+
+def ids(rows: Sequence[tuple[OpCase, Any]]) -> list[str]:
+    return [f"{case.id}-{i}" for i, (case, _) in enumerate(rows)]
+
+
 SAME = [(case, at) for case, at in POINTS if not at.unlike_torch]
 UNLIKE = [(case, at) for case, at in POINTS if at.unlike_torch]
 COMPLEX = [case for case in COMPARED if case.differentiable]
