@@ -142,8 +142,8 @@ def test_groups_computed_together_and_one_by_one(
         {"padding": 1},
         {"padding": 1, "stride": 2},
         {"padding": (2, 0), "stride": (3, 1)},
-        {"dilation": 2},
-        {"padding": 5, "stride": 1},
+        pytest.param({"dilation": 2}, marks=pytest.mark.slow),
+        pytest.param({"padding": 5, "stride": 1}, marks=pytest.mark.slow),
     ],
 )
 def test_large_arrays_of_separate_channels(options: Any, layout: Any) -> None:

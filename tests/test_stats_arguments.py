@@ -32,8 +32,14 @@ def shapes_of(name: str) -> tuple[float, ...]:
 # ---- dtypes -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", NARROW)
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        pytest.param(name, dtype, marks=() if (i + k) % len(NARROW) == 0 else pytest.mark.slow)
+        for i, name in enumerate(PLACES)
+        for k, dtype in enumerate(NARROW)
+    ],
+)
 def test_the_dtype_is_that_of_arrays(name: str, dtype: Any, thorough: bool) -> None:
     """Python's numbers do not widen it, also as arguments of a compiled function."""
     shapes = shapes_of(name)
