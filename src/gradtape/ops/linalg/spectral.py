@@ -50,7 +50,7 @@ def divided_differences(w: Any, jets: Sequence[Any], order: int) -> Any:
     """
     size = len(w)
     same = groups(w, size)
-    table, error = np.asarray(jets[0], w.dtype), resolution(w.dtype) * np.abs(jets[0])
+    table, error = np.asarray(jets[0], w.dtype), _uncertainty(jets, w.dtype)
     for n in range(1, order + 1):
         indices = np.array(
             list(itertools.combinations_with_replacement(range(size), n + 1)), int
@@ -72,6 +72,22 @@ def divided_differences(w: Any, jets: Sequence[Any], order: int) -> Any:
         value[torn] = np.nan
         table, error = _spread_out(value, indices, size), _spread_out(bound, indices, size)
     return table
+
+
+def _uncertainty(jets: Sequence[Any], dtype: Any) -> Any:
+    """How far values of f may be off: they, and the numbers f is computed with, are rounded.
+
+    Such numbers may be larger than f and its argument, like 1 + w in log(1 + w) near 0. They are
+    about as large as the distance in which f changes, which its derivatives tell: the least of
+    (k!·|f′/f⁽ᵏ⁾|)^(1/(k−1)). It is 0 for a function of straight lines.
+    """
+    slope, distance = np.abs(jets[1]), np.full(np.shape(jets[1]), np.inf)
+    with np.errstate(all="ignore"):
+        for k, higher in enumerate(jets[2:], 2):
+            reach = (math.factorial(k) * slope / np.abs(higher)) ** (1 / (k - 1))
+            distance = np.fmin(distance, reach)
+    distance[~np.isfinite(distance)] = 0.0
+    return resolution(dtype) * (np.abs(jets[0]) + slope * distance)
 
 
 def _torn(values: Any, same: Any) -> Any:
