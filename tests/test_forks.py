@@ -34,7 +34,8 @@ def run(program: str, how_much: float) -> None:
         text=True,
         timeout=600,
     )
-    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
+    told = f"{done.stdout.strip()}\n{done.stderr}"
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", ""), told
 
 
 def finishes(work: Callable[[], Any]) -> Any:

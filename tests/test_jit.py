@@ -38,7 +38,7 @@ def with_buffer(x: Any) -> Any:
 
 
 def with_eager_part(x: Any) -> Any:
-    gram = x.T @ x + np.eye(x.shape[1])
+    gram = x.T @ x + np.eye(x.shape[1], dtype=x.dtype)
     return np.sum(np.linalg.solve(gram, x.T) * 2.0, axis=1) + 1.0
 
 
@@ -51,7 +51,7 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "broadcasting": lambda x: x[:, None, :] * V - x.T[..., None].sum(axis=0),
     "views": lambda x: (x[::-1, 1:], x.T.reshape(-1)[3:20:4], np.flip(x), x[:, [0, -1, 2]]),
     "joined": lambda x: np.concatenate([x, x[:2] * 2, np.zeros((1, 7))]).var(axis=0),
-    "product": lambda x: (x @ x.T) @ x + x @ V[:, None],
+    "product": lambda x: (x @ x.T) @ x + x @ V[:, None].astype(x.dtype),
     "buffer": with_buffer,
     "solve": with_eager_part,
     "constants only": lambda x: (np.ones(3), 2.5, 7, True, np.float32(1)),

@@ -387,6 +387,33 @@ def test_a_fork_waits_for_modules_that_are_loaded(
     assert not locks._forks.loaders
 
 
+@needs_fork
+@forks
+def test_a_child_loads_what_a_thread_of_its_parent_was_loading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A fork does not wait for ever for what is loaded.
+    name = "endless_module_of_a_test"
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(locks, "_PATIENCE", 0.1)
+    monkeypatch.setattr(locks, "_LOADED_IN_PARTS", {name})
+    text = "import threading\nthreading.current_thread().pause()\nready = True"
+    (tmp_path / f"{name}.py").write_text(text)
+
+    def load(pause: Callable[[], None]) -> None:
+        threading.current_thread().pause = pause  # type: ignore[attr-defined]
+        importlib.import_module(name)
+
+    def loads() -> bool:
+        threading.current_thread().pause = lambda: None  # type: ignore[attr-defined]
+        return bool(importlib.import_module(name).ready)
+
+    with Working(load) as other:
+        in_child(loads)
+        other.go_on()
+    assert sys.modules.pop(name).ready
+
+
 def test_modules_that_are_half_loaded() -> None:
     with loading() as first:
         with loading() as second:

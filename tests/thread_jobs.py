@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.special  # noqa: F401 - some random programs load it, others not
 
 import gradtape as gt
 from random_ways import check, gradient_of, programs

@@ -23,10 +23,11 @@ import atexit
 import functools
 import importlib
 import os
+import sys
 import threading
 import time
 from _thread import start_new_thread
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, Generic, Protocol, TypeVar
@@ -69,7 +70,6 @@ class _Forks:
         # The guard is the last one: others may be held for long, and who wants it waits meanwhile.
         self._locks: tuple[Lock, ...] = (self.guard,)
         self._held = _Held()
-        self._given_up: set[str] = set()
 
     def hold(self, lock: Lock | None) -> Lock:
         """Let forks wait until nobody holds a lock, another package's or else a new one."""
@@ -106,7 +106,7 @@ class _Forks:
 
     def _others_load(self) -> bool:
         others = any(thread != threading.get_ident() for thread in self.loaders)
-        return others or bool(_half_loaded() - self._given_up)
+        return others or bool(_half_loaded())
 
     def after_in_parent(self) -> None:
         """Go on."""
@@ -117,7 +117,8 @@ class _Forks:
         self.generation += 1
         own = threading.get_ident()
         self.loaders = {thread: n for thread, n in self.loaders.items() if thread == own}
-        self._given_up = _half_loaded()  # nobody will ever load the rest of these
+        for name in _half_loaded():
+            _forget(name)
         self.after_in_parent()
 
 
@@ -128,11 +129,30 @@ class _Held(threading.local):
         self.forks: list[list[Lock]] = []
 
 
+# Locks of modules that are being loaded. Not a public name: without it, forks wait for what is
+# loaded by us.
+_module_locks: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {})
+
+
 def _half_loaded() -> set[str]:
-    """Modules that threads are loading: functions of NumPy and SciPy load parts of these, too."""
-    # Not a public name; without it, forks wait for what is loaded by us.
-    names: Iterable[str] = getattr(importlib._bootstrap, "_module_locks", ())
-    return {name for name in tuple(names) if name.partition(".")[0] in _LOADED_IN_PARTS}
+    """What other threads are loading: functions of NumPy and SciPy load parts of these, too."""
+    own = threading.get_ident()
+    return {
+        name
+        for name, lock in tuple(_module_locks.items())
+        if name.partition(".")[0] in _LOADED_IN_PARTS and getattr(lock(), "owner", None) != own
+    }
+
+
+def _forget(name: str) -> None:
+    """Let a module be loaded anew in a child: the thread that was loading it is not there.
+
+    Whoever imported it would wait for that thread for ever.
+    """
+    _module_locks.pop(name, None)
+    specification = getattr(sys.modules.get(name), "__spec__", None)
+    if getattr(specification, "_initializing", False):
+        del sys.modules[name]
 
 
 def _release(taken: list[Lock]) -> None:
@@ -268,8 +288,8 @@ def _is_owned(lock: Lock) -> bool:
 def _wait_for_errands() -> None:
     """Let threads that nobody waits for any more leave what they call before it is unloaded."""
     for lock in _forks.others():
-        lock.acquire()
-        lock.release()
+        if lock.acquire(timeout=_PATIENCE):
+            lock.release()
 
 
 # ---- what is made once --------------------------------------------------------------------------

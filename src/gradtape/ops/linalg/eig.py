@@ -140,8 +140,21 @@ def dual_basis(v: Any) -> Any:
 # ---- decomposition ------------------------------------------------------------------------------
 
 
+def _diagonal_if_scalar(xp: Any, x: Any) -> Any:
+    """A multiple of the identity without what is rounding beside its diagonal; others as they are.
+
+    Any vectors are eigenvectors of it up to rounding, and LAPACK may find some that depend on each
+    other.
+    """
+    unit = xp.eye(x.shape[-1], dtype=x.dtype)
+    with np.errstate(all="ignore"):
+        factor = xp.trace(x, axis1=-2, axis2=-1)[..., None, None] / max(x.shape[-1], 1)
+        scalar = (abs(x - factor * unit) <= xp.finfo(x.dtype).eps * abs(factor)).all((-2, -1))
+    return xp.where(scalar[..., None, None] & (unit == 0), 0, x)
+
+
 def _eig_forward(xp: Any, x: Any) -> Any:
-    w, v = xp.linalg.eig(x)
+    w, v = xp.linalg.eig(_diagonal_if_scalar(xp, x))
     dtype = complex_of(x.dtype)
     return w.astype(dtype), v.astype(dtype)
 

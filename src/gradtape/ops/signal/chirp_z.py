@@ -97,7 +97,7 @@ def zoom_fft(
         endpoint: Whether the upper end is the last frequency.
         axis: The axis of time.
 
-    >>> np.round(gt.signal.zoom_fft(np.ones(4), 1.0, 2).real, 12)
+    >>> np.round(abs(gt.signal.zoom_fft(np.ones(4), 1.0, 2)), 12)
     array([4., 0.])
     """
     x, axis = signal_along("zoom_fft", x, axis)
