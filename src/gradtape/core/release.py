@@ -7,7 +7,7 @@ a user keeps for its value would keep its history, too. So when a segment ends:
   the losses, which it holds weakly;
 - if the references to the segment say that more are alive, they are looked for among the objects of
   the garbage collector, the youngest first. That takes time, and is done only so often that it
-  takes at most a twentieth of it; segments that have to wait are looked for together with the next.
+  takes at most a hundredth of it; segments that have to wait are looked for together with the next.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _KINDS = {
     Assigning, Binary, Constant, General, Indexing, LargeBinary, LargeUnary, Leaf, Output, Unary,
 }  # fmt: skip
 # A search may begin after so many times what the last one took.
-_PAUSE = 20
+_PAUSE = 100
 # Segments that wait for a search; what is still held of older ones stays held.
 _MOST_WAITING = 1000
 
