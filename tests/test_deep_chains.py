@@ -12,7 +12,7 @@ import pytest
 import gradtape as gt
 
 DEEP = 4_000  # far over the interpreter's limit of recursion
-STACK = 256 * 1024  # bytes; C code that recurses DEEP times has 64 of them for each call
+STACK = 512 * 1024  # bytes; C code that recurses DEEP times has 128 of them for each call
 
 
 @pytest.fixture(autouse=True)
