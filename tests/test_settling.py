@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from gradtape.core.finite import is_finite
 
 inf, nan = np.inf, np.nan
 
@@ -203,3 +204,30 @@ def test_compiled_code_of_dtypes_without_native_code() -> None:
     x = np.array([0.0, 1.0], np.float16)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(gt.jit(function)(x), [-inf, 1])
+
+
+# ---- looking at all elements --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "laid_out",
+    [
+        lambda x: x,
+        lambda x: x.T,
+        lambda x: x[::2, ::-1],
+        lambda x: x.transpose(1, 0)[:, 1:],
+        lambda x: np.broadcast_to(x[:1], (3, 4)),
+        lambda x: np.broadcast_to(x[0, 0], (3, 4)),
+        lambda x: np.broadcast_to(x[:, :1], (4, 4)),
+    ],
+)
+def test_every_element_of_any_layout_is_looked_at(laid_out: Callable[[Any], Any]) -> None:
+    x = np.ones((4, 4))
+    assert is_finite(laid_out(x))
+    with np.errstate(over="ignore"):
+        assert is_finite(laid_out(1e200 * x))  # its square is not
+    for place in np.ndindex(x.shape):
+        for number in (inf, -inf, nan):
+            other = x.copy()
+            other[place] = number
+            assert is_finite(laid_out(other)) == np.isfinite(laid_out(other)).all()

@@ -19,6 +19,8 @@ def is_finite(value: Any) -> bool:
     raw = innermost(value, show=True) if isinstance(value, Tensor) else value
     if type(raw) is np.ndarray:
         dtype = raw.dtype
+        if not raw.flags.c_contiguous:
+            raw = _in_order(raw)
         # A sum of squares is the fastest way to look at all of it; it may overflow by itself.
         if (dtype is F64 or dtype is F32) and math.isfinite(
             raw.dot(raw) if raw.ndim == 1 else np.vdot(raw, raw)
@@ -29,6 +31,12 @@ def is_finite(value: Any) -> bool:
     elif isinstance(raw, Abstract):
         return False
     return bool(array_module(raw).isfinite(raw).all())
+
+
+def _in_order(array: Any) -> Any:
+    """The elements of an array in the order of memory, each that is repeated once."""
+    once = tuple(slice(None) if stride else slice(1) for stride in array.strides)
+    return array[once].ravel(order="K")
 
 
 def is_traced(value: Any) -> bool:
