@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import ml_dtypes
@@ -14,6 +15,16 @@ from gradtape.core.aval import Aval, aval_of
 from gradtape.core.op import Op
 from gradtape.core.record import Binary, General, Node, Record, Unary, parents_of
 from gradtape.core.state import Proceed
+
+
+@contextmanager
+def noting(note: str) -> Iterator[None]:
+    """Say in an error of a block what it is about."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(note)
+        raise
 
 
 class Call:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import itertools
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -32,7 +30,7 @@ from gradtape.errors import ShapeError, UnsupportedError
 from gradtape.ops.assign import assign
 from gradtape.ops.index import basic_index, getitem_basic, put
 from lowering_interpreter import ELEMENTARY, Collect, Operand, Sample, evaluate, interpret
-from opcall import Call, as_tensors
+from opcall import Call, as_tensors, noting
 from random_indices import indexed_arrays
 from test_ops import CASES, MODULES, cast, pulled
 
@@ -71,16 +69,6 @@ def of_form(*forms: type) -> pytest.MarkDecorator:
     chosen = {form.__name__: [op for op in OPS if isinstance(op.lower, form)] for form in forms}
     assert all(chosen.values())
     return pytest.mark.parametrize("ops", chosen.values(), ids=chosen)
-
-
-@contextlib.contextmanager
-def naming(op: Op) -> Iterator[None]:
-    """Say of which op a failure is."""
-    try:
-        yield
-    except BaseException as error:
-        error.add_note(f"of {op.name}")
-        raise
 
 
 def test_ops_without_lowering_are_listed() -> None:
@@ -192,7 +180,7 @@ def may_lack_code(op: Op, operands: Any, params: dict[str, Any]) -> bool:
 @of_form(*FORMS)
 def test_lowering_equals_forward(ops: list[Op], calls: Calls) -> None:
     for op in ops:
-        with naming(op):
+        with noting(f"of {op.name}"):
             check_lowering(op, calls[op.name])
 
 
@@ -217,7 +205,10 @@ def test_dtypes_that_are_not_native_are_refused(ops: list[Op], calls: Calls) -> 
     for op in ops:
         for sample in calls[op.name]:
             if not sample.native:
-                with naming(op), pytest.raises(UnsupportedError, match="no native code"):
+                with (
+                    noting(f"of {op.name}"),
+                    pytest.raises(UnsupportedError, match="no native code"),
+                ):
                     interpret(op, *sample)
 
 
@@ -284,7 +275,7 @@ def special_operands(count: int, every_pair: bool) -> list[tuple[Any, ...]]:
 @of_form(Pointwise)
 def test_special_values(ops: list[Op], calls: Calls, known: bool, thorough: bool) -> None:
     for op in ops:
-        with naming(op):
+        with noting(f"of {op.name}"):
             every_pair = thorough or op.name in WITH_EVERY_PAIR
             check_special_values(op, calls[op.name], known, every_pair)
 
@@ -332,7 +323,7 @@ ROWS = np.array(
 @of_form(Composite, Reduction)
 def test_special_rows(ops: list[Op], calls: Calls) -> None:
     for op in ops:
-        with naming(op):
+        with noting(f"of {op.name}"):
             check_special_rows(op, calls[op.name])
 
 

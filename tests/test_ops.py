@@ -23,7 +23,16 @@ from gradtape.core.state import current
 from gradtape.errors import GradtapeError
 from gradtape.testing import check_grads
 from older import OLDER
-from opcall import Call, CheckInfer, PassOn, as_tensors, assert_same, check_kept, is_floating
+from opcall import (
+    Call,
+    CheckInfer,
+    PassOn,
+    as_tensors,
+    assert_same,
+    check_kept,
+    is_floating,
+    noting,
+)
 from opcases.case import At, OpCase, Raises
 
 MODULES = sorted(module.name for module in pkgutil.iter_modules(opcases.__path__))
@@ -58,11 +67,8 @@ def each(wanted: Callable[[OpCase], Any] = lambda case: True) -> Callable[..., A
         @functools.wraps(test)
         def run(cases: Sequence[OpCase], **fixtures: Any) -> None:
             for case in cases:
-                try:
+                with noting(f"in the case {case.id}"):
                     test(case, **fixtures)
-                except (Exception, pytest.fail.Exception) as error:
-                    error.add_note(f"in the case {case.id}")
-                    raise
 
         signature = inspect.signature(test)
         first, *fixtures = signature.parameters.values()
@@ -137,16 +143,13 @@ def variants(args: Sequence[Any]) -> Iterator[tuple[str, tuple[Any, ...]]]:
 @each(lambda case: case.elementwise)
 def test_elementwise_variants(case: OpCase, thorough: bool) -> None:
     for label, args in variants(case.args):
-        try:
+        with noting(f"with {label} arguments"):
             for dtype in case.dtypes:
                 check_values(case, cast(args, dtype))
             if case.differentiable and case.differences:
                 # Where shapes differ, rules have to sum, and those of rules to spread again.
                 second = thorough or label.startswith(("0-d", "column"))
                 check_derivatives(case, args, thorough, second)
-        except Exception as error:
-            error.add_note(f"with {label} arguments")
-            raise
 
 
 # ---- derivatives --------------------------------------------------------------------------------

@@ -11,8 +11,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +25,7 @@ import scipy.stats
 import gradtape as gt
 from gradtape.core import advice
 from gradtape.errors import ConversionError, UnsupportedError
+from opcall import noting
 from scipy_calls import ALWAYS, CALLS, NEVER, SETTING, SINCE_1_18, WITH_SETTING, Call
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "scipy.md"
@@ -61,16 +60,6 @@ def of_each_namespace(runs: bool) -> pytest.MarkDecorator:
         if call.runs == runs:
             found.setdefault(call.name.split(".")[0], []).append(call)
     return pytest.mark.parametrize("calls", found.values(), ids=found.keys())
-
-
-@contextmanager
-def named(call: Call) -> Iterator[None]:
-    """Says in an error which call it is about."""
-    try:
-        yield
-    except BaseException as error:
-        error.add_note(f"in scipy.{call.name}")
-        raise
 
 
 def check_one_direction(call: Call) -> None:
@@ -108,7 +97,7 @@ def check_derivatives(call: Call, thorough: bool) -> None:
 @of_each_namespace(runs=True)
 def test_it_runs_and_differentiates(calls: list[Call], thorough: bool) -> None:
     for call in calls:
-        with named(call):
+        with noting(f"in scipy.{call.name}"):
             check_derivatives(call, thorough)
 
 
@@ -137,7 +126,7 @@ def check_refusal(call: Call) -> None:
 @of_each_namespace(runs=False)
 def test_it_raises_and_names_the_way_out(calls: list[Call]) -> None:
     for call in calls:
-        with named(call):
+        with noting(f"in scipy.{call.name}"):
             check_refusal(call)
 
 

@@ -125,6 +125,8 @@ def test_what_cannot_be_checked_is_refused():
         check_grads(lambda x: x, (np.arange(3),))
     with pytest.raises(ArgumentError, match="no output is floating"):
         check_grads(lambda x: 3, (X,))
+    with pytest.raises(ArgumentError, match="came directions=0; needed at least 1"):
+        gt.testing.check_grads(np.sin, (np.ones(3),), directions=0)
     with pytest.raises(ArgumentError, match=r"came modes \['backward'\]"):
         check_grads(lambda x: x, (X,), modes=["backward"])
 

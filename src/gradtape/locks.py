@@ -243,9 +243,8 @@ class _Errand(Generic[T]):
     def wait(self) -> T:
         """What came of it in the other thread."""
         while not self._running.acquire(timeout=_TURN):
-            if (
-                self._generation != _forks.generation
-            ):  # a signal handler forked: that thread is gone
+            # In a child that a signal handler forked, the other thread does not exist.
+            if self._generation != _forks.generation:
                 return self.here()
         assert self._outcome is not None
         return self._outcome()

@@ -51,8 +51,8 @@ def check_grads(
         step: Relative step of the differences; the cube root of the machine's precision if None.
         entries: Jacobians of at most so many entries are compared entry by entry, larger ones along
             random directions.
-        directions: How many random directions. One finds any wrong rule; more of them find an
-            error that one direction happens to make small.
+        directions: Along how many of them, at least one. A wrong rule shows in almost any
+            direction; a second one catches an error that the first happens to make small.
 
     Raises:
         GradientCheckError: A derivative is wrong; says in which mode, with respect to which
@@ -71,6 +71,8 @@ def check_grads(
     order = as_integer(order, "check_grads", "order")
     entries = as_integer(entries, "check_grads", "entries")
     directions = as_integer(directions, "check_grads", "directions")
+    if directions < 1:
+        raise ArgumentError(f"check_grads: came directions={directions}; needed at least 1")
     rtol, atol = (as_number(x, "check_grads", "a tolerance") for x in (rtol, atol))
     step = None if step is None else as_number(step, "check_grads", "step")
     flat = flatten(function, tuple(args) if isinstance(args, tuple | list) else (args,))

@@ -270,7 +270,7 @@ def clip(
     if _is_plain(low) and _is_plain(high):
         return _clip(x, low=low, high=high)
     if isinstance(high, Tensor):
-        x = adopted(x)  # else a trace would not know of what arrays are clipped to first
+        x = adopted(x)  # a trace has to know of x before it meets a bound that is an array, too
     x = x if low is None else clip_below(x, low)
     return x if high is None else clip_above(x, high)
 
