@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -109,6 +111,26 @@ def test_the_arguments_that_came_are_read(options: dict[str, Any], said: str) ->
         cholesky(t, **options)
     with pytest.raises(ConversionError, match=re.escape(said)):
         cholesky(a=t, **options)
+
+
+def test_arguments_that_a_decorator_has_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = """
+import functools, numpy
+def _decorated(function):
+    @functools.wraps(function)
+    def _wrapper(*args, **options):
+        given, name = args[0], function.__name__
+        del args, options
+        return numpy.asarray(given)
+    return _wrapper
+@_decorated
+def skew(x, axis=0): ...
+"""
+    module = types.ModuleType("scipy.stats")
+    exec(source, vars(module))
+    monkeypatch.setitem(sys.modules, "scipy.stats", module)
+    with pytest.raises(ConversionError, match=r"scipy\.stats\.skew asks for"):
+        module.skew(gt.tensor([1.0, 2.0], requires_grad=True))
 
 
 def test_calls_without_an_equal_one() -> None:

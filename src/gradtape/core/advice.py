@@ -223,7 +223,7 @@ def _arguments(call: str, frames: list[FrameType]) -> Mapping[str, Any]:
     function = getattr(sys.modules.get(place), name, None)
     if not (positional and by_name and inspect.isfunction(function)):
         return values
-    with contextlib.suppress(TypeError):
+    with contextlib.suppress(TypeError, KeyError):  # a decorator may have deleted them
         args, options = values[positional], values[by_name]
         return inspect.signature(function).bind_partial(*args, **options).arguments
     return {}
