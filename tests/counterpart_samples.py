@@ -243,6 +243,7 @@ SAMPLES: dict[str, Run] = {
 
 EXEMPT: dict[str, str] = {
     "scipy.linalg.LinAlgError": "it is an error, and the same",
+    "scipy.linalg.kron": "deprecated where it is there, and no longer in SciPy 1.17",
     "scipy.sparse.SparseWarning": "nothing that takes tensors",
     "scipy.sparse.SparseEfficiencyWarning": "nothing that takes tensors",
     **{

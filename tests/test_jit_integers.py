@@ -120,7 +120,10 @@ def compare(functions: dict[str, Callable[..., Any]], *args: Any) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_ops_of_one_array(dtype: Any) -> None:
-    compare(UNARY, np.resize(edges(dtype), 37))
+    x = np.resize(edges(dtype), 37)
+    # The square of bools is int8 in NumPy 2.0, also by an exponent that is a float.
+    odd = ["x ** 2.0"] if (x**2.0).dtype != np.power(x, 2.0).dtype else []
+    compare({name: f for name, f in UNARY.items() if name not in odd}, x)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

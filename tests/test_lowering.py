@@ -140,7 +140,7 @@ def beyond(op: Op, got: Any, expected: Any, operands: Any) -> Any:
         if op.name in CANCELS:
             size = functools.reduce(np.fmax, map(np.abs, operands), size).astype(size.dtype)
         if op.name in STEEP and expected.dtype == np.float64:
-            size = size * (1 + np.clip(operands[0], -40, 40) ** 2)
+            size = size * (1 + np.clip(np.asarray(operands[0], np.float64), -40, 40) ** 2)
         far = np.abs(got - expected) > ULPS.get(op.name, 0) * np.spacing(size)
         far = np.asarray(far | (~np.isfinite(expected) & (got != expected)))
         far[np.isnan(expected) & np.isnan(got)] = False
