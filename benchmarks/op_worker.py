@@ -18,7 +18,7 @@ class Side:
     """Answers the requests of one side; one program is in hand at a time."""
 
     def __init__(self, key: str) -> None:
-        self._program = {"gradtape": _gradtape, "torch": _pytorch}[key]
+        self._program = {"gradtape": our_program, "torch": _pytorch}[key]
         self._clock: Clock | None = None
 
     def prepare(self, case: str, result: str) -> dict[str, Any]:
@@ -56,7 +56,8 @@ def _seed(case: OpCase, shape: tuple[int, ...]) -> np.ndarray:
     return case.laid_out(np.asarray(seed, case.dtype))
 
 
-def _gradtape(case: OpCase) -> Program:
+def our_program(case: OpCase) -> Program:
+    """Return the program of our side."""
     import gradtape as gt
 
     names: dict[str, Any] = {
