@@ -231,3 +231,53 @@ def test_every_element_of_any_layout_is_looked_at(laid_out: Callable[[Any], Any]
             other = x.copy()
             other[place] = number
             assert is_finite(laid_out(other)) == np.isfinite(laid_out(other)).all()
+
+
+LINEAR: dict[str, Callable[[Any], Any]] = {
+    "numbers": lambda x: 3.0 * x / 2.0 - x + 1.0,
+    "rearranged": lambda x: gt.roll(x[::-1].reshape(2, -1), 3).T,
+    "summed": lambda x: gt.mean(x.reshape(2, -1), axis=0),
+    "chosen": lambda x: gt.relu(x) + gt.nn.hardswish(x) + np.where(x > 0, x, 0.0),
+}
+
+
+# Factors that are numbers are not told from others where looking costs little.
+SIZES = [
+    (name, size) for name in LINEAR for size in (10, 50_000) if (name, size) != ("numbers", 10)
+]
+
+
+@pytest.mark.parametrize(("name", "size"), SIZES)
+def test_nothing_is_looked_at_where_slopes_are_finite(
+    name: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(_value: Any) -> bool:
+        raise AssertionError("looked at")
+
+    x = np.linspace(-1.0, 1.0, size)
+    expected = grads_of_context(LINEAR[name], x)
+    monkeypatch.setattr("gradtape.core.walk.is_finite", never)
+    np.testing.assert_array_equal(grads_of_context(LINEAR[name], x), expected)
+    with pytest.raises(AssertionError, match="looked at"):
+        grads_of_context(lambda x: LINEAR[name](gt.log(x)), abs(x))
+
+
+@pytest.mark.parametrize("size", [10, 50_000])
+@pytest.mark.parametrize("number", [0.0, inf])
+def test_a_number_that_is_no_slope_is_looked_for(number: float, size: int) -> None:
+    x = np.full(size, -1.0)
+    with np.errstate(all="ignore"):
+        for way in ("grad", "vjp", "context", "recorded"):
+            got = WAYS[way](lambda x: np.where(x > 0, gt.log(x * number), 0.0), x)
+            np.testing.assert_array_equal(got, np.zeros(size))
+
+
+@pytest.mark.parametrize("size", [10, 50_000])
+def test_small_ops_after_long_sums(size: int) -> None:
+    def function(x: Any) -> Any:
+        total = np.sum(x * 2.0)
+        return np.where(total > 0, np.log(total), 0.0)
+
+    with np.errstate(all="ignore"):
+        for way in ("grad", "context", "recorded"):
+            np.testing.assert_array_equal(WAYS[way](function, np.zeros(size)), np.zeros(size))

@@ -25,7 +25,7 @@ from gradtape.core.large import (
     is_large,
 )
 from gradtape.core.narrow import is_narrow
-from gradtape.core.pull import UnsettledError, pull, pull_general
+from gradtape.core.pull import UnsettledError, has_careful_form, pull, pull_general
 from gradtape.core.record import (
     Assigning,
     Binary,
@@ -60,8 +60,8 @@ def walk(
 ) -> Cotangents:
     """Pull cotangents back from `roots` to every leaf they reach.
 
-    What comes out finite is right. If it is not, the walk is done again with rules that know what 0
-    times infinity is where values are not finite (`core.settle`).
+    What comes out finite is right. If it is not, and a rule has a careful form, the walk is done
+    again with rules that know what 0 times infinity is where values are not finite (`core.settle`).
 
     Args:
         segment: The segment all records belong to.
@@ -90,13 +90,13 @@ def walk(
             idle = None
         try:
             if idle is None:
-                _walk_apart(roots, wanted, found, create_graph, release, careful)
+                unsure = _walk_apart(roots, wanted, found, create_graph, release, careful)
             else:
                 try:
-                    _walk_in_records(roots, wanted, found, fresh)
+                    unsure = _walk_in_records(roots, wanted, found, fresh)
                 finally:
                     segment.idle.append(idle)
-            settled = careful or all(map(is_finite, found.values()))
+            settled = careful or not unsure or all(map(is_finite, found.values()))
         except UnsettledError:
             settled = False
         if not settled:
@@ -109,9 +109,13 @@ def walk(
 
 def _walk_in_records(
     roots: Roots, wanted: frozenset[Node], found: Cotangents, fresh: set[Node]
-) -> None:
-    """The common case, written flat: this loop is most of what a backward pass costs."""
+) -> bool:
+    """The common case, written flat: this loop is most of what a backward pass costs.
+
+    Returns whether a careful walk might give something else.
+    """
     heap: list[tuple[int, Any]] = []
+    unsure = False
 
     def note(node: Node, new: Any) -> None:
         """Remember whether the walk may write into the cotangent of `node`: it made the array."""
@@ -159,8 +163,10 @@ def _walk_in_records(
                 found[record] = ct
             kind = type(record)
             if kind is Binary:
-                out, x, y = record.out, record.x, record.y
-                rule, rule2 = record.op.flat_vjps
+                op, out, x, y = record.op, record.out, record.x, record.y
+                if op.careful_flat is not None:
+                    unsure = True
+                rule, rule2 = op.flat_vjps
                 if record.parent is not None:
                     result = rule(ct, out, x, y)
                     if result is not None:
@@ -170,8 +176,10 @@ def _walk_in_records(
                     if result is not None:
                         give(record.parent2, result)
             elif kind is Unary:
-                params = record.params
-                rule = record.op.flat_vjps[0]
+                op, params = record.op, record.params
+                if op.careful_flat is not None:
+                    unsure = True
+                rule = op.flat_vjps[0]
                 if params is None:
                     result = rule(ct, record.out, record.x)
                 else:
@@ -189,6 +197,7 @@ def _walk_in_records(
                     heappush(heap, (-record.parent.sequence, record.parent))
                 _add_output(parts, record.index, ct)
             elif kind is General:
+                unsure = unsure or has_careful_form(record)
                 for node, result in pull_general(record, ct):
                     give(node, result)
             elif kind is Assigning:
@@ -208,6 +217,7 @@ def _walk_in_records(
                     if give(whole, ct):
                         fresh.add(whole)
             elif kind is LargeUnary or kind is LargeBinary:
+                unsure = unsure or has_careful_form(record)
                 for node, result in pull(record, ct, rebuild=False):
                     give(node, result)
     except GradtapeError as error:
@@ -217,6 +227,7 @@ def _walk_in_records(
         # After an error in a rule: no cotangent may stay behind for the next walk to add to.
         for _, record in heap:
             record.ct = None
+    return unsure
 
 
 def _add_part(
@@ -263,9 +274,10 @@ def _walk_apart(
     create_graph: bool,
     release: bool,
     careful: bool,
-) -> None:
+) -> bool:
     """The same walk with cotangents in a dict, on rebuilt tensors if `create_graph`."""
     heap: list[tuple[int, Any]] = []
+    unsure = False
     waiting: dict[Node, Any] = {}
 
     def give(node: Node, ct: Any) -> None:
@@ -292,6 +304,7 @@ def _walk_apart(
             _add_output(parts, record.index, ct)
         else:
             try:
+                unsure = unsure or has_careful_form(record)
                 pulled = pull(record, ct, rebuild=create_graph, careful=careful)
             except GradtapeError as error:
                 blame(record, error)
@@ -300,6 +313,7 @@ def _walk_apart(
                 give(node, result)
         if release:
             free(record)
+    return unsure
 
 
 def _own(found: Cotangents, fresh: set[Node], roots: Roots) -> None:

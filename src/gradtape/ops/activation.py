@@ -129,6 +129,7 @@ def log_sigmoid(x: ArrayLike, /) -> Array:
     lambda ct, out, _x: mask(ct, out != 0),
     fast=lambda x: np.maximum(x, 0),
     lower=lambda x: scalar.maximum(x, 0),
+    bounded=True,
 )
 def relu(x: ArrayLike, /) -> Array:
     """The array with its negative elements set to 0; the gradient at 0 is 0.
@@ -143,6 +144,7 @@ def relu(x: ArrayLike, /) -> Array:
     lambda xp, x: xp.minimum(xp.maximum(real_only("relu6", x), 0), 6),
     lambda ct, out, _x: mask(ct, (out != 0) & (out != 6)),
     lower=lambda x: scalar.minimum(scalar.maximum(x, 0), 6),
+    bounded=True,
 )
 def relu6(x: ArrayLike, /) -> Array:
     """The array clipped to the interval from 0 to 6; the gradient is 0 at both ends.
@@ -156,8 +158,9 @@ def relu6(x: ArrayLike, /) -> Array:
 _leaky_relu = parametric(
     "leaky_relu",
     lambda xp, x, slope: xp.where(real_only("leaky_relu", x) > 0, x, slope * x),
-    lambda ct, _out, x, slope: where(x > 0, ct, slope * ct),
+    lambda ct, _out, x, slope: where(x > 0, ct, slope * ct if slope else 0),
     lower=lambda x, slope: scalar.where(x > 0, x, slope * x),
+    bounded=True,
 )
 
 

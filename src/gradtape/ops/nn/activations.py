@@ -38,6 +38,7 @@ def _hardsigmoid_forward(xp: Any, x: Any) -> Any:
     _hardsigmoid_forward,
     lambda ct, out, _x: mask(ct / 6, (out != 0) & (out != 1)),
     lower=functools.partial(_hardsigmoid_forward, scalar),
+    bounded=True,
 )
 def hardsigmoid(x: ArrayLike, /) -> Array:
     """A sigmoid of straight lines: (x + 3)/6 between 0 and 1; the gradient is 0 at -3 and 3.
@@ -57,6 +58,7 @@ def _hardswish_forward(xp: Any, x: Any) -> Any:
     _hardswish_forward,
     lambda ct, _out, x: where(x <= -3, 0, where(x < 3, ct * (x / 3 + 0.5), ct)),
     lower=functools.partial(_hardswish_forward, scalar),
+    bounded=True,
 )
 def hardswish(x: ArrayLike, /) -> Array:
     """The array times its `hardsigmoid`.
@@ -72,6 +74,7 @@ _hardtanh = parametric(
     lambda xp, x, low, high: xp.minimum(xp.maximum(real_only("hardtanh", x), low), high),
     lambda ct, _out, x, low, high: mask(ct, ((x <= low) | (x >= high)) ^ True),
     lower=lambda x, low, high: scalar.minimum(scalar.maximum(x, low), high),
+    bounded=True,
 )
 
 
@@ -103,6 +106,7 @@ _threshold = parametric(
     lambda xp, x, threshold, value: xp.where(real_only("threshold", x) <= threshold, value, x),
     lambda ct, _out, x, threshold, value: mask(ct, (x <= threshold) ^ True),
     lower=lambda x, threshold, value: scalar.where(x <= threshold, value, x),
+    bounded=True,
 )
 
 
@@ -134,6 +138,7 @@ _softshrink = parametric(
     _softshrink_forward,
     _outside,
     lower=functools.partial(_softshrink_forward, scalar),
+    bounded=True,
 )
 
 
@@ -165,6 +170,7 @@ _hardshrink = parametric(
     _hardshrink_forward,
     _outside,
     lower=functools.partial(_hardshrink_forward, scalar),
+    bounded=True,
 )
 
 
