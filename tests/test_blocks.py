@@ -78,6 +78,11 @@ def made_by_numpy_for_an_op() -> Any:
     return gt.sort(gt.tensor(np.ones(N))).value
 
 
+def made_by_scipy_for_an_op() -> Any:
+    made_by_an_op()
+    return gt.fft.fft(gt.tensor(np.ones(N))).value
+
+
 def made_by_a_gradient() -> Any:
     return gt.grad(lambda x: gt.sum(gt.exp(x) * x))(np.ones(N))
 
@@ -95,6 +100,7 @@ def made_by_compiled_code() -> Any:
     [
         made_by_an_op,
         made_by_numpy_for_an_op,
+        made_by_scipy_for_an_op,
         made_by_a_gradient,
         made_by_a_copy,
         made_by_compiled_code,

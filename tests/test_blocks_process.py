@@ -109,6 +109,21 @@ def test_what_is_kept_has_one_bound() -> None:
     )
 
 
+def test_memory_is_kept_from_the_first_huge_array_on() -> None:
+    run(
+        """
+        from numpy._core.multiarray import get_handler_name
+
+        from gradtape.core.op import registry
+
+        gt.sort(np.ones(MB // 8))
+        gt.reshape(np.ones(MB), (2, -1))
+        assert registry.loaded_kernels is None
+        assert get_handler_name(gt.fft.rfft(np.ones(MB))) == "gradtape"
+        """
+    )
+
+
 def test_nothing_is_kept_if_so_asked_for() -> None:
     run(
         """

@@ -14,7 +14,7 @@ import numpy as np
 from gradtape.backends import array_module, is_raw
 from gradtape.core.advice import named
 from gradtape.core.aval import aval_of
-from gradtape.core.large import compute_large, is_large, is_tiled, pooled
+from gradtape.core.large import compute_large, is_large
 from gradtape.core.narrow import evaluate_narrow, is_narrow
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.op import Op
@@ -108,11 +108,8 @@ def evaluate(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
     try:
         if any(map(is_narrow, operands)):
             return evaluate_narrow(op, xp, operands, params)
-        if is_large(operands):
-            if is_tiled(op):
-                return compute_large(op, operands, params)
-            if op.kind not in _OF_USERS:
-                return pooled(op.evaluate, xp, *operands, **params)
+        if is_large(operands) and not op.aliases and op.kind not in _OF_USERS:
+            return compute_large(op, operands, params)
         return op.evaluate(xp, *operands, **params)
     except Exception as error:
         if op.kind == "custom":

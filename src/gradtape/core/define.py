@@ -294,7 +294,7 @@ def sharing(function: Callable[..., Any], *, permutes: bool = False) -> Callable
         return Alias(x, again, target, back)
 
     op: Op = function.op  # type: ignore[attr-defined]
-    op.aliases = True
+    assert op.aliases
     shared.op = op  # type: ignore[attr-defined]
     return shared
 

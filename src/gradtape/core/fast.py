@@ -234,7 +234,8 @@ def fast_params(op: Op) -> Function:
     evaluate = op.evaluate
     flat = op.outputs == 1 and op.tracked
     keep_out, keep_x = op.keeps((True,)) if flat else (False, False)
-    large = LARGE if is_tiled(op) else sys.maxsize
+    tiled = is_tiled(op)
+    large = sys.maxsize if op.aliases else LARGE
 
     def function(x: Any, /, **params: Any) -> Any:
         if type(x) is Tensor:
@@ -244,11 +245,10 @@ def fast_params(op: Op) -> Function:
             if flat and (dtype is F64 or dtype is F32) and type(value) is ndarray and state.plain:
                 small = value.size < large
                 try:
-                    out = (
-                        evaluate(np, value, **params)
-                        if small
-                        else compute_large(op, (value,), params)
-                    )
+                    if small:
+                        out = evaluate(np, value, **params)
+                    else:
+                        out = compute_large(op, (value,), params)
                 except Exception as error:
                     raise explain(op, error, (value,)) from None
                 parent = x.record
@@ -264,7 +264,7 @@ def fast_params(op: Op) -> Function:
                     return out if type(out) is Tensor else Tensor(out)  # integers are not recorded
                 kept = value if keep_x else Aval(value.shape, dtype)
                 kept_out = out if keep_out else None
-                kind = Unary if small else LargeUnary
+                kind = LargeUnary if tiled and not small else Unary
                 made = kind(op, segment, parent, kept, kept_out, params)
                 if not out.shape and not segment.strict:
                     segment.remember(made)

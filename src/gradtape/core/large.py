@@ -18,6 +18,8 @@ from gradtape.core.op import NotLoadedError, Op, registry
 
 # From so many elements on, a kernel makes up for what calling it costs.
 LARGE = 1 << 15
+# Fresh memory for so many bytes takes a millisecond or more.
+_HUGE = 1 << 22
 # From so many elements on, starting threads for a call of NumPy takes little of the time it does.
 _WORTH_THREADS = 1 << 17
 
@@ -40,8 +42,8 @@ def is_large(operands: Sequence[Any]) -> bool:
 
 
 def compute_large(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-    """The forward of an op that `is_tiled` on raw values, some of them large arrays."""
-    if _installed() is not None and _quiet():
+    """The forward of an op on raw values, some of them large arrays."""
+    if is_tiled(op) and _installed() is not None and _quiet():
         for kernels in _kernels(op):
             out = kernels.forward(op, operands, params)
             if out is not NotImplemented:
@@ -96,9 +98,11 @@ def _quiet() -> bool:
 def pooled(function: Callable[..., Any], /, *args: Any, **params: Any) -> Any:
     """Call a function of NumPy on large arrays; those it makes get memory that is kept for them.
 
-    If the compiler was not needed up to now, it is not loaded for this.
+    If the compiler was not needed up to now, it is loaded for this where fresh memory takes long.
     """
     kernels = registry.loaded_kernels
+    if kernels is None and any(type(x) is np.ndarray and x.nbytes >= _HUGE for x in args):
+        kernels = _installed()
     if kernels is None:
         return function(*args, **params)
     return kernels.pooled(function, *args, **params)

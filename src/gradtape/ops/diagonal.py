@@ -58,6 +58,7 @@ _diagonal = sharing(
         ),
         infer=_infer_diagonal,
         batch=_batch_diagonal,
+        aliases=True,
         lower=Elements(_diagonal_element),
     )
 )

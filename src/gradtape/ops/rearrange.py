@@ -53,6 +53,7 @@ _flip: Callable[..., Any] = sharing(
         infer=infer_like,
         batch=batch_along_axis,
         lower=Elements(_flip_element),
+        aliases=True,
     ),
     permutes=True,
 )

@@ -53,6 +53,7 @@ _reshape: Callable[..., Any] = sharing(
         lambda ct, _out, _x, shape: _reshape(ct, shape=_x.shape),
         infer=_infer_reshape,
         batch=_batch_reshape,
+        aliases=True,
         lower=Relabel(),
     ),
     permutes=True,
@@ -250,6 +251,7 @@ _transpose: Callable[..., Any] = sharing(
         ),
         infer=lambda x, axes: Aval(tuple(x.shape[a] for a in axes), x.dtype),
         batch=_batch_transpose,
+        aliases=True,
         lower=Elements(lambda i, x, axes: x(*(i[axes.index(a)] for a in range(len(axes))))),
     ),
     permutes=True,
@@ -362,6 +364,7 @@ _broadcast_to = sharing(
         lambda ct, _out, _x, shape: unbroadcast(ct, _x.shape),
         infer=_infer_broadcast,
         batch=_batch_broadcast,
+        aliases=True,
         lower=Elements(_broadcast_element, repeats=True),
     )
 )
