@@ -24,7 +24,7 @@ JAX := jax==0.10.2 jaxlib==0.10.2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-levels test-plain test-oldest test-torch test-sklearn test-array-api lint format bench clean
+.PHONY: help demo test test-all test-levels test-plain test-oldest test-torch test-sklearn test-array-api lint format bench bench-before clean
 
 help:
 	@echo "make demo        train a classifier on a tape and check its gradients"
@@ -39,6 +39,7 @@ help:
 	@echo "make lint        ruff and mypy"
 	@echo "make format      let ruff rewrite the files"
 	@echo "make bench       measure against NumPy, PyTorch, JAX and autograd"
+	@echo "make bench-before COMMIT=...  measure against an earlier state of gradtape itself"
 	@echo "make clean       remove what these targets made"
 
 # The stamp is touched last, so an interrupted install is done again.
@@ -158,6 +159,10 @@ format: $(VENV)/.stamp
 # Takes about twenty minutes; two threads against two need an idle machine.
 bench: $(PEERS)/.stamp
 	$(PEERS)/bin/python -m benchmarks $(ARGS)
+
+# The same programs with the sources of an earlier commit: make bench-before COMMIT=v0.9 ARGS="--quick".
+bench-before: $(PEERS)/.stamp
+	$(PEERS)/bin/python -m benchmarks.before $(COMMIT) $(ARGS)
 
 clean:
 	rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -30,7 +30,7 @@ def _statement(statement: str) -> Program:
 
 
 # What costs little but its calls, and what computes outside of gradtape's own kernels.
-_STATEMENTS = (
+STATEMENTS = (
     "t + t",
     "x * x",
     "np.tanh(a)",
@@ -54,7 +54,7 @@ _STATEMENTS = (
 )
 
 PROGRAMS: dict[str, Callable[[], Program]] = {
-    **{text: functools.partial(_statement, text) for text in _STATEMENTS},
+    **{text: functools.partial(_statement, text) for text in STATEMENTS},
     **{f"gradient: {case.name}": functools.partial(_gradient, case) for case in programs.cases()},
     **{
         f"compiled: {case.name}": functools.partial(_compiled, case)

@@ -12,7 +12,8 @@ import gradtape as gt
 # The package sets the number of BLAS threads for its own process; not for that of the tests.
 with patch.dict(os.environ):
     pytest.importorskip("benchmarks", reason="only in the repository, not in the distribution")
-    from benchmarks import compile_growth, compiled, compiled_worker, report
+    from benchmarks import before, compile_growth, compiled, compiled_worker, report
+    from benchmarks.before_cases import PROGRAMS, STATEMENTS
     from benchmarks.compiled_cases import CASES, SMALL, Case
     from benchmarks.compiled_functions import KINDS
     from benchmarks.compiled_gradtape import numpy_program, reference
@@ -203,3 +204,16 @@ def test_growth_is_measured_per_step():
     assert found.what == "gradient, 10 ops"
     assert 0.0 < found.ratio.low <= found.ratio.median <= found.ratio.high
     assert found.bar == compile_growth.BAR
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_statements_that_two_states_are_compared_by_run(statement):
+    program = PROGRAMS[statement]()
+    exec(program.call, dict(program.names))
+
+
+def test_slower_is_what_nearly_all_turns_agree_on():
+    ratios = [Spread(1.3, 1.1, 1.5), Spread(1.3, 0.8, 1.9), Spread(0.5, 0.4, 0.7), Spread(1, 1, 1)]
+    mean, counts = before._summary(ratios)
+    assert "4 programs" in mean
+    assert counts.endswith("1; slower: 1")
