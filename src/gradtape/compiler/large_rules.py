@@ -18,6 +18,7 @@ from gradtape.compiler.tiling import WITH_ROWS, Call, Tiling, rows_of_part
 from gradtape.core.aval import Aval
 from gradtape.core.op import Op
 from gradtape.core.promotion import NATIVE
+from gradtape.graph.passes.hopeful import UnsettledError
 from gradtape.ops.shape import reshape
 
 
@@ -46,14 +47,12 @@ class _Rules(NamedTuple):
         tiling: How arrays are cut.
         unread: For cotangent, result and each input: an `Aval` if only the shape is known, None if
             there is nothing, `...` if it is read.
-        careful: Whether they are the careful ones.
     """
 
     rules: Sequence[Callable[..., Any]]
     constant: float | None
     tiling: Tiling
     unread: tuple[Any, ...]
-    careful: bool
 
     def __call__(self, wanted: Sequence[bool], tiles: Sequence[Any], rows: int) -> tuple[Any, ...]:
         """What the rules give that are wanted, for so many rows of what is read."""
@@ -78,7 +77,7 @@ class _Rules(NamedTuple):
     def key(self) -> tuple[Any, ...]:
         """What kernels depend on besides what is read."""
         unread = [x if x is ... else self._shape(x, 0) for x in self.unread]
-        return (*unread, self.constant, self.careful, *self.tiling.params.items())
+        return (*unread, self.constant, *self.tiling.params.items())
 
 
 class RuleKernels:
@@ -96,36 +95,29 @@ class RuleKernels:
         out: Any,
         inputs: Sequence[Any],
         params: dict[str, Any],
-        *,
-        careful: bool = False,
     ) -> Any:
-        """The cotangents of the inputs that are wanted, None for others; or `NotImplemented`."""
+        """The cotangents of the inputs that are wanted, None for others; or `NotImplemented`.
+
+        They are those of the careful rules. Kernels leave out what settles 0·∞ until it matters for
+        the first time for arrays of these shapes, as compiled functions do.
+        """
         values = (ct, out, *inputs)
         constant = constant_of(op, inputs)
-        key = (op, wanted, constant, careful, *map(signature, values), *params.items())
+        key = (op, wanted, constant, *map(signature, values), *params.items())
         try:
             pull = self._pulls[key]
         except KeyError:
-            pull = self._pulls[key] = self._pull(op, wanted, values, params, constant, careful)
+            pull = self._pulls[key] = self._pull(op, wanted, values, params, constant)
         except TypeError:  # a parameter that is no key
             return NotImplemented
         if pull is None:
             return NotImplemented
-        results: list[Any] = [None] * len(inputs)
-        if pull.by_rows is not None:
-            results = pull.by_rows(values)
-        if pull.sums is not None:
-            for i, parts in enumerate(pull.sums(values)):
-                if parts is not None:
-                    results[i] = parts.sum(axis=0).reshape(inputs[i].shape)
-            if pull.rest is not None:
-                for i, more in enumerate(pull.rest(values)):
-                    if more is not None:
-                        results[i] = results[i] + more.reshape(inputs[i].shape)
-        for i in pull.left:
-            rules = op.careful if careful else op.vjps
-            results[i] = rules[i](ct, out, *inputs, **params)
-        return results
+        try:
+            return _pulled(pull, op, values, params)
+        except UnsettledError:
+            pull = self._pull(op, wanted, values, params, constant, settling=True)
+        self._pulls[key] = pull
+        return NotImplemented if pull is None else _pulled(pull, op, values, params)
 
     def _pull(
         self,
@@ -134,7 +126,8 @@ class RuleKernels:
         values: Sequence[Any],
         params: dict[str, Any],
         constant: float | None,
-        careful: bool,
+        *,
+        settling: bool = False,
     ) -> _Pull | None:
         """How to do the rules of an op; None to leave them to NumPy."""
         ct, _out, *inputs = values
@@ -148,17 +141,19 @@ class RuleKernels:
         # Flat rules are those for arrays of one shape and dtype.
         alike = tiling.whole and all(getattr(x, "dtype", ct.dtype) == ct.dtype for x in inputs)
         unread = tuple(x if x is None or isinstance(x, Aval) else ... for x in lined_up)
-        whole = op.careful if careful else op.vjps
-        flat = (op.careful_flat if careful else None) or op.flat_vjps
-        rules = _Rules(flat if alike else whole, constant, tiling, unread, careful)
+        flat = op.careful_flat or op.flat_vjps
+        rules = _Rules(flat if alike else op.careful, constant, tiling, unread)
         by_rows = tuple(
             want and (x is None or tiling.tail(getattr(x, "shape", ())) is not None)
             for want, x in zip(wanted, lined_up[2:], strict=True)
         )
         summed = tuple(want and not own for want, own in zip(wanted, by_rows, strict=True))
-        launch = self._by_rows(op, rules, found, by_rows, inputs) if any(by_rows) else None
-        summing = rules._replace(rules=whole)
-        sums = self._sums(op, summing, found, summed) if any(summed) else None
+        launch = sums = None
+        if any(by_rows):
+            launch = self._by_rows(op, rules, found, by_rows, inputs, settling)
+        summing = rules._replace(rules=op.careful)
+        if any(summed):
+            sums = self._sums(op, summing, found, summed, settling)
         if launch is None and sums is None:
             return None
         left = [i for i, want in enumerate(by_rows) if want and launch is None]
@@ -167,7 +162,13 @@ class RuleKernels:
         return _Pull(launch, sums, rest, tuple(left))
 
     def _by_rows(
-        self, op: Op, rules: _Rules, found: Call, wanted: tuple[bool, ...], inputs: Sequence[Any]
+        self,
+        op: Op,
+        rules: _Rules,
+        found: Call,
+        wanted: tuple[bool, ...],
+        inputs: Sequence[Any],
+        settling: bool,
     ) -> Launch | None:
         """The cotangents of inputs that have the rows of the result."""
         tiling = rules.tiling
@@ -176,9 +177,12 @@ class RuleKernels:
             return rules(wanted, tiles, tiling.rows)
 
         shapes = [getattr(x, "shape", None) for x in inputs]
-        return self._compiled.launch(op, (wanted, *rules.key), function, found, tiling, shapes)
+        key = (wanted, *rules.key)
+        return self._compiled.launch(op, key, function, found, tiling, shapes, settling=settling)
 
-    def _sums(self, op: Op, rules: _Rules, found: Call, wanted: tuple[bool, ...]) -> Launch | None:
+    def _sums(
+        self, op: Op, rules: _Rules, found: Call, wanted: tuple[bool, ...], settling: bool
+    ) -> Launch | None:
         """The cotangents of inputs that all rows share, per part of the rows."""
         rows = _rows_of_part(rules.tiling, found)
         if not rows:
@@ -198,7 +202,31 @@ class RuleKernels:
             )
 
         key = ("sums", wanted, *rules.key)
-        return self._compiled.launch(op, key, function, cut, tiling, [None] * len(wanted))
+        shapes = [None] * len(wanted)
+        return self._compiled.launch(op, key, function, cut, tiling, shapes, settling=settling)
+
+
+def _pulled(pull: _Pull, op: Op, values: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """The cotangents of all inputs.
+
+    Raises:
+        UnsettledError: Something has to be settled, by other kernels.
+    """
+    ct, out, *inputs = values
+    results: list[Any] = [None] * len(inputs)
+    if pull.by_rows is not None:
+        results = pull.by_rows(values)
+    if pull.sums is not None:
+        for i, parts in enumerate(pull.sums(values)):
+            if parts is not None:
+                results[i] = parts.sum(axis=0).reshape(inputs[i].shape)
+        if pull.rest is not None:
+            for i, more in enumerate(pull.rest(values)):
+                if more is not None:
+                    results[i] = results[i] + more.reshape(inputs[i].shape)
+    for i in pull.left:
+        results[i] = op.careful[i](ct, out, *inputs, **params)
+    return results
 
 
 def _rows_of_part(tiling: Tiling, found: Call) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 
 from gradtape.compiler.program import Program
 from gradtape.compiler.runtime import blocks
+from gradtape.compiler.runtime.entry_program import UNSETTLED_STATUS
 from gradtape.compiler.runtime.tiles import TileLoop
 from gradtape.compiler.tiling import Call, Tiling
 from gradtape.core.aval import Aval
@@ -22,6 +23,7 @@ from gradtape.core.lowering import Pointwise
 from gradtape.core.op import Op
 from gradtape.errors import GradtapeError
 from gradtape.graph.ir import Graph, Value
+from gradtape.graph.passes.hopeful import UnsettledError
 from gradtape.graph.trace import trace
 from gradtape.locks import Once, guard
 
@@ -48,7 +50,12 @@ class Kernel(NamedTuple):
 
     @classmethod
     def of(
-        cls, function: Callable[..., Any], avals: Sequence[Aval], rows: int, name: str
+        cls,
+        function: Callable[..., Any],
+        avals: Sequence[Aval],
+        rows: int,
+        name: str,
+        settling: bool,
     ) -> Kernel | None:
         """Compile a function of tiles; None if it has no native form.
 
@@ -57,6 +64,7 @@ class Kernel(NamedTuple):
             avals: Its arguments.
             rows: How many of them are in a tile, and have to be in every result.
             name: What to call it.
+            settling: Whether it settles 0·∞ in derivatives, or says that it would have to.
         """
         present: list[bool] = []
 
@@ -83,11 +91,19 @@ class Kernel(NamedTuple):
             read = {operand for node in graph.nodes for operand in node.operands}
             reads = tuple(i for i, value in enumerate(graph.inputs) if value in read)
             inputs = [graph.inputs[i] for i in reads]
-            program = Program(Graph(name, inputs, graph.nodes, made), settling=True)
+            program = Program(Graph(name, inputs, graph.nodes, made), settling=settling)
             if program.native is None:
                 return None
             run = program.native.library.address(program.native.native.name)
         return cls(program, run, reads, tuple(_found(x, graph) for x in slots))
+
+    def failed(self, status: int) -> None:
+        """Raise what a status means that is not 0."""
+        if status == UNSETTLED_STATUS:
+            raise UnsettledError
+        assert self.program is not None
+        assert self.program.native is not None
+        self.program.native.failed(status)
 
 
 def _found(slot: Any, graph: Graph) -> tuple[Any, tuple[int, ...]] | int | None:
@@ -130,11 +146,17 @@ class Launch:
         self._loop = TileLoop(kernel.run, tiling.length, tiling.rows, row_bytes, made)
 
     def __call__(self, operands: Sequence[Any]) -> list[Any]:
-        """The results for raw values; None for nothing."""
+        """The results for raw values; None for nothing.
+
+        Raises:
+            UnsettledError: Something has to be settled, by another kernel.
+        """
         made = [empty() for empty in self._empty]
         if made:
             read = [operands[i] if take is None else take(operands[i]) for i, take in self._reads]
-            self._loop(read + made)
+            status = self._loop(read + made)
+            if status:
+                self._kernel.failed(status)
         fresh = iter(made)
         return [
             next(fresh) if result is True else result and _shaped(operands[result[0]], result[1])
@@ -199,6 +221,8 @@ class Compiled:
         call: Call,
         tiling: Tiling,
         shapes: Sequence[Any] = (None,),
+        *,
+        settling: bool = True,
     ) -> Launch | None:
         """A call of a function of tiles; None if it has no native form.
 
@@ -209,15 +233,16 @@ class Compiled:
             call: The operands.
             tiling: How these are cut.
             shapes: Those that results are to have; None for the one they have by themselves.
+            settling: Whether to settle 0·∞ in derivatives; else the call raises if it has to be.
         """
 
         def spread(*tiles: Any) -> Any:
             return function(*call.spread(tiles, tiling))
 
         def make() -> Kernel | None:
-            return Kernel.of(spread, call.avals(tiling), tiling.rows, op.name)
+            return Kernel.of(spread, call.avals(tiling), tiling.rows, op.name, settling)
 
-        key = (op, tiling.rows, call.kinds, *key)
+        key = (op, tiling.rows, call.kinds, settling, *key)
         kernel = self.kernels.find(op, key, make, MOST_VARIANTS)
         return None if kernel is None else Launch(kernel, call, tiling, shapes)
 

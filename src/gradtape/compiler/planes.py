@@ -71,10 +71,11 @@ class Planes:
         out: Any,
         inputs: Sequence[Any],
         params: dict[str, Any],
-        *,
-        careful: bool = False,
     ) -> Any:
-        """The cotangents of the inputs that are wanted, None for others; or `NotImplemented`."""
+        """The cotangents of the inputs that are wanted, None for others; or `NotImplemented`.
+
+        They are those of the careful rules.
+        """
         values = [ct, out, *inputs]
         read = [x is not None and not isinstance(x, Aval) for x in values]
         arrays = [x for x, own in zip(values, read, strict=True) if own]
@@ -86,11 +87,11 @@ class Planes:
         def function(*arrays: Any) -> Any:
             rest = iter(arrays)
             ct, out, *xs = (next(rest) if own else x for own, x in zip(read, unread, strict=True))
-            rules = zip(op.careful if careful else op.vjps, wanted, strict=True)
+            rules = zip(op.careful, wanted, strict=True)
             return tuple(rule(ct, out, *xs, **params) if want else None for rule, want in rules)
 
         shapes = tuple(x and (x.shape, x.dtype) for x in unread)
-        key = op, wanted, careful, (*read,), shapes, (*params.items(),)
+        key = op, wanted, (*read,), shapes, (*params.items(),)
         made = self._run(key, op, function, arrays, layout)
         return NotImplemented if made is None else made
 
@@ -197,7 +198,7 @@ def _compiled(
         traced = trace(results, [aval_of(x) for x in given], name)
     except GradtapeError:
         return None  # it looks at values
-    program = Program(traced.graph, settling=True)
+    program = Program(traced.graph)
     if program.native is None:
         return None
     return _Compiled(program, [capture.value for capture in traced.captures], present)

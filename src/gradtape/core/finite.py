@@ -9,8 +9,11 @@ import numpy as np
 
 from gradtape.backends import array_module
 from gradtape.core.aval import Abstract
+from gradtape.core.large import LARGE, compute_large
+from gradtape.core.op import registry
 from gradtape.core.tensor import Tensor, innermost
 
+_ALL = {"axis": (0,), "keepdims": False}
 F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
 
 
@@ -21,16 +24,22 @@ def is_finite(value: Any) -> bool:
         dtype = raw.dtype
         if not raw.flags.c_contiguous:
             raw = _in_order(raw)
-        # A sum of squares is the fastest way to look at all of it; it may overflow by itself.
-        if (dtype is F64 or dtype is F32) and math.isfinite(
-            raw.dot(raw) if raw.ndim == 1 else np.vdot(raw, raw)
-        ):
+        if (dtype is F64 or dtype is F32) and math.isfinite(_total(raw)):
             return True
         if dtype.kind == "V":
             raw = raw.astype(np.float32)
     elif isinstance(raw, Abstract):
         return False
     return bool(array_module(raw).isfinite(raw).all())
+
+
+def _total(array: Any) -> Any:
+    """A number that is finite only if all elements are; it may overflow by itself."""
+    if array.size < LARGE:  # a sum of squares is the fastest
+        return array.dot(array) if array.ndim == 1 else np.vdot(array, array)
+    # By our own threads: those of BLAS would go on to spin in their way.
+    with np.errstate(all="ignore"):
+        return compute_large(registry["sum"], (array.reshape(-1),), _ALL)
 
 
 def _in_order(array: Any) -> Any:

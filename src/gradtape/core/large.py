@@ -60,17 +60,15 @@ def pull_large(
     out: Any,
     inputs: Sequence[Any],
     params: dict[str, Any],
-    *,
-    careful: bool = False,
 ) -> Any:
     """The cotangents of the inputs of an op that `is_tiled`, or `NotImplemented`.
 
-    They are those of its `careful` rules if that is said.
+    They are those of its `careful` rules.
     """
     if type(ct) is not np.ndarray or _installed() is None:
         return NotImplemented
     for kernels in _kernels(op):
-        pulled = kernels.pull(op, wanted, ct, out, inputs, params, careful=careful)
+        pulled = kernels.pull(op, wanted, ct, out, inputs, params)
         if pulled is not NotImplemented:
             return pulled
     return NotImplemented

@@ -35,8 +35,12 @@ def has_careful_form(record: Record) -> bool:
     """Whether careful rules might give something else than the usual ones, for some values."""
     if isinstance(record, Constant) or record.op.careful is record.op.vjps:
         return False
-    # As in `x * 2.0`: a slope that is a number is known.
-    return not all(type(x) in (int, float) and x and math.isfinite(x) for x in _read(record))
+    return not all(map(is_plain_factor, _read(record)))
+
+
+def is_plain_factor(x: Any) -> bool:
+    """Whether a value that a rule reads is a number, as in `x * 2.0`, which makes no 0·∞."""
+    return type(x) in (int, float) and x != 0 and math.isfinite(x)
 
 
 def _read(record: Record) -> list[Any]:
@@ -54,13 +58,18 @@ def _read(record: Record) -> list[Any]:
 def pull(
     record: Record, ct: Any, *, rebuild: bool, careful: bool = False
 ) -> list[tuple[Node, Any]]:
-    """The cotangents any record gives to its parents."""
+    """The cotangents any record gives to its parents.
+
+    Those of large arrays are careful in any case, unless tensors are rebuilt: the native kernels of
+    rules notice what has to be settled, and looking at what NumPy computed is little beside that.
+    """
     if isinstance(record, General):
         return pull_general(record, ct, rebuild=rebuild, careful=careful)
     if isinstance(record, Constant):
         return []
+    large = isinstance(record, LargeUnary | LargeBinary) and not rebuild
     rules = record.op.flat_vjps
-    if careful and record.op.careful_flat is not None:
+    if (careful or large) and record.op.careful_flat is not None:
         rules = record.op.careful_flat
     inputs: list[Any]
     parents: list[Node | None]
@@ -77,9 +86,9 @@ def pull(
         inputs = [_rebuilt(value, parent) for value, parent in zip(inputs, parents, strict=True)]
         out = _rebuilt(out, record)
     given: Any = NotImplemented
-    if not rebuild and isinstance(record, LargeUnary | LargeBinary):
+    if large:
         wanted = tuple(parent is not None for parent in parents)
-        given = pull_large(record.op, wanted, ct, out, inputs, params, careful=careful)
+        given = pull_large(record.op, wanted, ct, out, inputs, params)
     if given is NotImplemented:
         given = [
             None if parent is None else rule(ct, out, *inputs, **params)
@@ -97,7 +106,6 @@ def pull_general(
 ) -> list[tuple[Node, Any]]:
     """The cotangents a general record gives to its parents."""
     op = record.op
-    rules = op.careful if careful else op.vjps
     if op.kind == "custom" and not careful:
         parts = ct if isinstance(ct, list) else [ct]
         if not all(part is None or is_finite(part) for part in parts):
@@ -122,8 +130,10 @@ def pull_general(
     results: list[tuple[Node, Any]] = []
     given: Any = NotImplemented
     wanted = tuple(parent is not None for parent in record.parents)
-    if not rebuild and is_large((ct, *inputs)) and op.vjps and is_tiled(op):
-        given = pull_large(op, wanted, ct, out, inputs, record.params, careful=careful)
+    large = not rebuild and is_large((ct, *inputs))
+    rules = op.careful if careful or large else op.vjps
+    if large and op.vjps and is_tiled(op):
+        given = pull_large(op, wanted, ct, out, inputs, record.params)
     if given is NotImplemented:
         given = None
     if given is None and op.vjp_all is not None:

@@ -25,7 +25,13 @@ from gradtape.core.large import (
     is_large,
 )
 from gradtape.core.narrow import is_narrow
-from gradtape.core.pull import UnsettledError, has_careful_form, pull, pull_general
+from gradtape.core.pull import (
+    UnsettledError,
+    has_careful_form,
+    is_plain_factor,
+    pull,
+    pull_general,
+)
 from gradtape.core.record import (
     Assigning,
     Binary,
@@ -164,8 +170,9 @@ def _walk_in_records(
             kind = type(record)
             if kind is Binary:
                 op, out, x, y = record.op, record.out, record.x, record.y
-                if op.careful_flat is not None:
-                    unsure = True
+                if not unsure and op.careful_flat is not None:
+                    read = y if x is None else x if y is None else None
+                    unsure = out is not None or not is_plain_factor(read)
                 rule, rule2 = op.flat_vjps
                 if record.parent is not None:
                     result = rule(ct, out, x, y)
@@ -197,7 +204,8 @@ def _walk_in_records(
                     heappush(heap, (-record.parent.sequence, record.parent))
                 _add_output(parts, record.index, ct)
             elif kind is General:
-                unsure = unsure or has_careful_form(record)
+                if not unsure and not is_large((ct, *record.inputs)):
+                    unsure = has_careful_form(record)
                 for node, result in pull_general(record, ct):
                     give(node, result)
             elif kind is Assigning:
@@ -217,7 +225,6 @@ def _walk_in_records(
                     if give(whole, ct):
                         fresh.add(whole)
             elif kind is LargeUnary or kind is LargeBinary:
-                unsure = unsure or has_careful_form(record)
                 for node, result in pull(record, ct, rebuild=False):
                     give(node, result)
     except GradtapeError as error:

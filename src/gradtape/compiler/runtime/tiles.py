@@ -28,11 +28,14 @@ _LEAST_TILES = 4
 _HEAD = 6
 
 # The context: function, arguments, results, tiles, tiles per part, whether arrays are objects.
+# Parts get its address, and a word for the status of a tile that failed.
 _TEXT = f"""
 declare void @gt_parallel(ptr, ptr, i64)
 
-define internal void @part(ptr %context, i64 %part) {{
+define internal void @part(ptr %shared, i64 %part) {{
 entry:
+  %context = load ptr, ptr %shared
+  %failed = getelementptr i64, ptr %shared, i64 1
   %inputs = alloca ptr, i64 {MOST_ARRAYS}
   %data = alloca ptr, i64 {MOST_ARRAYS}
   %run = load ptr, ptr %context
@@ -95,16 +98,25 @@ array:
 go:
   %status = call i32 %run(ptr %inputs, ptr %outputs)
   %next = add i64 %t, 1
-  br label %tile
+  %fine = icmp eq i32 %status, 0
+  br i1 %fine, label %tile, label %leave
+leave:
+  store atomic i32 %status, ptr %failed monotonic, align 4
+  br label %done
 done:
   ret void
 }}
 
 declare i64 @llvm.smin.i64(i64, i64)
 
-define void @gt_tiles(ptr %context, i64 %parts) {{
-  call void @gt_parallel(ptr @part, ptr %context, i64 %parts)
-  ret void
+define i32 @gt_tiles(ptr %context, i64 %parts) {{
+  %shared = alloca i64, i64 2
+  %failed = getelementptr i64, ptr %shared, i64 1
+  store ptr %context, ptr %shared
+  store i64 0, ptr %failed
+  call void @gt_parallel(ptr @part, ptr %shared, i64 %parts)
+  %status = load atomic i32, ptr %failed monotonic, align 4
+  ret i32 %status
 }}
 """
 
@@ -138,11 +150,14 @@ class TileLoop:
         self._fixed = (run, arguments, results, tiles, each, layout is not None, *steps)
         self._pack = struct.Struct(f"{len(self._fixed) + len(row_bytes)}q").pack
 
-    def __call__(self, arrays: Sequence[np.ndarray]) -> None:
+    def __call__(self, arrays: Sequence[np.ndarray]) -> int:
         """Run it over all tiles, on all threads.
 
         Args:
             arrays: Arguments, then results; contiguous.
+
+        Returns:
+            0, or what the function returned for a tile where it failed.
         """
         offset = self._offset
         places = (
@@ -150,10 +165,12 @@ class TileLoop:
             if offset is None
             else [id(array) + offset for array in arrays]
         )
-        self._driver(self._pack(*self._fixed, *places), self._parts)
+        return self._driver(self._pack(*self._fixed, *places), self._parts)  # type: ignore[no-any-return]
 
 
 @once
 def _driver() -> Any:
     library = Library(cache.compiled(_TEXT), pool.imports(), ["gt_tiles"])
-    return library.function("gt_tiles", ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64))
+    return library.function(
+        "gt_tiles", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64)
+    )
