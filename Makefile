@@ -161,6 +161,7 @@ bench: $(PEERS)/.stamp
 	$(PEERS)/bin/python -m benchmarks $(ARGS)
 
 # The same programs with the sources of an earlier commit: make bench-before COMMIT=v0.9 ARGS="--quick".
+# Takes about twenty minutes, too.
 bench-before: $(PEERS)/.stamp
 	$(PEERS)/bin/python -m benchmarks.before $(COMMIT) $(ARGS)
 

@@ -65,7 +65,9 @@ def _measure(names: Sequence[str], trees: dict[str, Path], settings: Settings) -
     env = {side: {"PYTHONPATH": str(tree / "src")} for side, tree in trees.items()}
     seconds: Seconds = {name: {side: [] for side in trees} for name in names}
     turn = {"do": "turn", "seconds": settings.turn_seconds, "least": LEAST_BATCHES}
-    for _ in range(max(settings.processes.values())):
+    rounds = max(settings.processes.values())
+    for number in range(rounds):
+        print(f"round {number + 1} of {rounds}: {len(seconds)} programs", flush=True)
         with (
             Worker(WORKER, NOW, threads, env[NOW]) as now,
             Worker(WORKER, BEFORE, threads, env[BEFORE]) as before,
