@@ -52,7 +52,8 @@ def compute_gradients(
         gradient = ones_like(target.value)
     else:
         gradient = checked(gradient, target, "compute_gradients", "gradient", "target")
-        if not create_graph and isinstance(gradient, Tensor):
+        plain = type(gradient) is Tensor and gradient.record is None
+        if not create_graph and isinstance(gradient, Tensor) and not plain:
             gradient = gradient.detach()  # or the backward pass would be recorded by it
         gradient = unshell(gradient)
     if create_graph:

@@ -107,6 +107,8 @@ def ones_like(value: Any) -> Any:
 
 
 def _filled(value: Any, number: int) -> Any:
+    if isinstance(value, np.generic):  # what a loss is
+        return value.dtype.type(number)
     raw = innermost(value, show=True) if isinstance(value, Tensor) else value
     if isinstance(raw, Abstract):
         return raw.filled(number, value.shape, value.dtype)

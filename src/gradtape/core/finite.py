@@ -22,30 +22,35 @@ def is_finite(value: Any) -> bool:
     raw = innermost(value, show=True) if isinstance(value, Tensor) else value
     if type(raw) is np.ndarray:
         dtype = raw.dtype
-        if not raw.flags.c_contiguous:
-            raw = _in_order(raw)
-        if (dtype is F64 or dtype is F32) and math.isfinite(_total(raw)):
-            return True
-        if dtype.kind == "V":
+        if dtype is F64 or dtype is F32:
+            # Something that is finite only if all is, and fast; it may overflow by itself.
+            if raw.size >= LARGE:
+                total = _sum(raw)
+            elif raw.ndim == 1:
+                total = raw.dot(raw)
+            else:
+                raw = _in_order(raw)
+                total = raw.dot(raw)
+            if math.isfinite(total):
+                return True
+        elif dtype.kind == "V":
             raw = raw.astype(np.float32)
     elif isinstance(raw, Abstract):
         return False
     return bool(array_module(raw).isfinite(raw).all())
 
 
-def _total(array: Any) -> Any:
-    """A number that is finite only if all elements are; it may overflow by itself."""
-    if array.size < LARGE:  # a sum of squares is the fastest
-        return array.dot(array) if array.ndim == 1 else np.vdot(array, array)
-    # By our own threads: those of BLAS would go on to spin in their way.
+def _sum(array: Any) -> Any:
+    """By our own threads: those of BLAS would go on to spin in their way."""
     with np.errstate(all="ignore"):
-        return compute_large(registry["sum"], (array.reshape(-1),), _ALL)
+        return compute_large(registry["sum"], (_in_order(array),), _ALL)
 
 
 def _in_order(array: Any) -> Any:
     """The elements of an array in the order of memory, each that is repeated once."""
-    once = tuple(slice(None) if stride else slice(1) for stride in array.strides)
-    return array[once].ravel(order="K")
+    if not array.flags.c_contiguous:
+        array = array[tuple(slice(None) if stride else slice(1) for stride in array.strides)]
+    return array.ravel(order="K")
 
 
 def is_traced(value: Any) -> bool:

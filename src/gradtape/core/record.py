@@ -71,8 +71,10 @@ class Segment(Level):
 
     def remember(self, root: Record) -> None:
         """Note a record whose result users keep for its value: a loss, or what was walked."""
-        roots = self.roots
-        roots.append(weakref.ref(root))
+        roots, reference = self.roots, weakref.ref(root)
+        if roots and roots[-1] is reference:
+            return  # a loss that is now walked; a record has one such reference
+        roots.append(reference)
         if len(roots) > self._most_roots:
             self.roots = roots = [root for root in roots if root() is not None]
             self._most_roots = 2 * len(roots) + _FEW_ROOTS

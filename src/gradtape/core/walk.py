@@ -325,12 +325,14 @@ def _walk_apart(
 
 def _own(found: Cotangents, fresh: set[Node], roots: Roots) -> None:
     """Make the results arrays of their own: writeable, contiguous, sharing memory with nothing."""
-    taken = {id(ct) for _, ct in roots}
-    # What the walk made is nobody else's, unless an identity passed it on to another result.
-    taken.update(id(found[node]) for node in fresh if node in found)
+    taken: set[int] | None = None
     for node, ct in found.items():
         if type(ct) is ndarray:
+            # What the walk made is nobody else's, unless an identity passed it on.
             if node not in fresh:
+                if taken is None:
+                    taken = {id(ct) for _, ct in roots}
+                    taken.update(id(found[node]) for node in fresh if node in found)
                 found[node] = own(ct, taken)
         elif isinstance(ct, Tensor):
             found[node] = type(ct.fresh())(ct.value, ct.record)  # a handle of its own

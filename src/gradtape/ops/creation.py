@@ -73,7 +73,8 @@ def tensor(data: ArrayLike, *, dtype: Any = None, requires_grad: bool = False) -
         advice = "tensor (gt.asarray passes a tensor on, gt.copy copies it with its history)"
         data = concrete(data, advice)
     array = _array(data, dtype, "tensor", copy=True)
-    return Tensor(array).set_requires_grad(requires_grad)
+    made = Tensor(array)
+    return made.set_requires_grad() if requires_grad else made
 
 
 @public()
