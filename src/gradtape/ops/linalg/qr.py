@@ -18,13 +18,11 @@ from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint
-from gradtape.ops.linalg.gauge import largest, outside, place_special, rounding, skew, vanishes
-from gradtape.ops.linalg.lapack import scipy_linalg
+from gradtape.ops.linalg.gauge import outside, place_special, rounding, skew, vanishes
+from gradtape.ops.linalg.lapack import lapack, scipy_linalg
 from gradtape.ops.linalg.stacks import matrix_stack, over_stack
-from gradtape.ops.linalg.triangular import divided_by_upper, solve_triangular
+from gradtape.ops.linalg.triangular import divided_by_upper
 from gradtape.ops.linalg.wide import public
-from gradtape.ops.norm import vector_norm
-from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import where
 from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
@@ -54,13 +52,43 @@ def _half_upper(x: Any) -> Any:
     return x * (np.tri(size, dtype=dtype).T - np.eye(size, dtype=dtype) / 2)
 
 
+def _independent_forward(xp: Any, r: Any) -> Any:
+    size = r.shape[-1]
+    rounded = rounding(size, r.dtype)
+    sizes = abs(r)
+    scale = sizes.max(-2, keepdims=True, initial=0)
+    fine = xp.diagonal(sizes, axis1=-2, axis2=-1) > rounded * scale[..., 0, :]
+    # Columns are brought to one size: numbers as far apart as they can be would not multiply.
+    scaled = r / xp.where(scale > 0, scale, 1)
+    places = xp.arange(size)
+    scaled[..., places, places] = xp.where(fine, scaled[..., places, places], 1)
+    lengths = xp.linalg.norm(scaled, axis=-2)
+    left = (abs(_inverse_of_upper(xp, scaled)) * lengths[..., :, None]).sum(-2)
+    return fine & (left * rounded < 1)
+
+
+def _inverse_of_upper(xp: Any, r: Any) -> Any:
+    if xp is not np:
+        return xp.linalg.inv(r)
+    trtri = lapack("trtri", r.dtype)
+    return over_stack(lambda one: trtri(one)[0] if one.size else one, r)
+
+
+# Which columns of an upper triangular matrix are no combination of those before them. An element
+# rᵢᵢ of the diagonal is what is left of a column if those before it, times numbers cⱼ, are
+# subtracted. It counts as 0 if it is no more than rounding of all these columns: of their lengths
+# times |cⱼ|, which are large if the columns before nearly depend on each other. As R⁻¹ has −cⱼ/rᵢᵢ
+# in its column i, that is a matter of its elements times lengths of columns of R.
+_independent = general(
+    "independent_columns",
+    _independent_forward,
+    infer=lambda r: Aval(r.shape[:-1], np.dtype(bool)),
+    batch=batch_at_front,
+)
+
+
 def regular(r: Any, message: str, count: int | None = None) -> tuple[Any, Any]:
     """An upper triangular matrix fit to divide by, and a factor of 1 that requires that it is.
-
-    An element rᵢᵢ of the diagonal is what is left of a column if those before it, times numbers cⱼ,
-    are subtracted. It counts as 0 if it is no more than rounding of all these columns: of their
-    lengths times |cⱼ|, which are large if the columns before nearly depend on each other. As R⁻¹
-    has −cⱼ/rᵢᵢ in its column i, that is a matter of its elements times lengths of columns of R.
 
     Args:
         r: The matrix.
@@ -68,19 +96,10 @@ def regular(r: Any, message: str, count: int | None = None) -> tuple[Any, Any]:
         count: How many elements of the diagonal matter; None for all of them.
     """
     size = r.shape[-1]
-    scale = largest(r, -2)
-    fine = (abs(stop_gradient(r)) > rounding(size, r.dtype) * scale) | ~np.eye(size, dtype=bool)
-    safe = stop_gradient(where(fine, r, 1.0))
-    # Columns are brought to one size: numbers as far apart as they can be would not multiply.
-    scaled = safe / where(scale > 0, scale, 1.0)
-    inverse = solve_triangular(scaled, np.eye(size, dtype=r.dtype) + 0.0 * scaled, lower=False)
-    lengths = vector_norm(scaled, axis=-2)[..., :, None]
-    left = sum_of(abs(inverse) * lengths, -2)[..., None, :] * rounding(size, r.dtype) < 1
-    fine = fine & (left | ~np.eye(size, dtype=bool))
-    matters = np.arange(size) < (size if count is None else count)
-    ok = all_of(fine | ~matters, MATRIX, keepdims=True)
+    columns = _independent(stop_gradient(r))
+    ok = all_of(columns[..., :count], -1, keepdims=True)[..., None]
     one = require(np.ones((), np.empty(0, r.dtype).real.dtype), ok, message)
-    return where(fine, r, 1.0), one
+    return where(columns[..., None, :] | ~np.eye(size, dtype=bool), r, 1.0), one
 
 
 # ---- tall matrices ------------------------------------------------------------------------------
