@@ -89,7 +89,14 @@ FACTORS = [
     qr_case(COMPLEX, "complex", torch=None),
     qr_case(A, "r", params={"mode": "r"}, torch=None),
     qr_case(draw(3, 0), "empty", torch=None, second_order=False),
-    OpCase(qr_complete, (TALL,), qr_complete_reference, ops=["qr"], rtol=4096, dtypes=ALL),
+    OpCase(
+        qr_complete,
+        (TALL,),
+        qr_complete_reference,
+        ops=["qr", "independent_columns"],
+        rtol=4096,
+        dtypes=ALL,
+    ),
     OpCase(qr_complete, (draw(3, 2),), qr_complete_reference, ops=["qr"], rtol=4096, label="one"),
     OpCase(
         qr_pivoting,
@@ -148,6 +155,6 @@ FACTORS = [
 CASES = FACTORS
 
 NOT_NATIVE = {
-    **dict.fromkeys(("qr", "qr_pivots", "lu_factor"), "LAPACK does it"),
+    **dict.fromkeys(("qr", "qr_pivots", "lu_factor", "independent_columns"), "LAPACK does it"),
     "lu_order": "swaps rows one after the other",
 }
