@@ -204,8 +204,9 @@ def _walk_in_records(
                     heappush(heap, (-record.parent.sequence, record.parent))
                 _add_output(parts, record.index, ct)
             elif kind is General:
-                if not unsure and not is_large((ct, *record.inputs)):
-                    unsure = has_careful_form(record)
+                op = record.op
+                if not unsure and op.careful is not op.vjps:
+                    unsure = not is_large((ct, *record.inputs))
                 for node, result in pull_general(record, ct):
                     give(node, result)
             elif kind is Assigning:
