@@ -395,3 +395,35 @@ def test_errors_that_compiled_code_passed_by_come_out_of_transforms() -> None:
 def test_arguments_in_the_order_of_pytorch(call: Any, order: str) -> None:
     with pytest.raises(ArgumentError, match=re.escape(f"PyTorch's order; needed {order}")):
         call(np.eye(2), np.zeros((2, 2), int))
+
+
+# ---- shapes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, gt.jit, lambda f: gt.grad(f, argnums=0)])
+@pytest.mark.parametrize("sizes", [(3, 4), (50_000, 40_000)])
+def test_shapes_that_do_not_broadcast(transform: Any, sizes: tuple[int, int]) -> None:
+    x, y = map(np.ones, sizes)
+    text = rf"add: came float64\[{sizes[0]}\], .*; shapes .* do not broadcast; needed"
+    with pytest.raises(ShapeError, match=text):
+        transform(lambda x, y: gt.sum(gt.add(gt.asarray(x), y)))(x, y)
+
+
+def test_sizes_that_are_arguments_of_compiled_functions() -> None:
+    for function in (lambda x, n: np.reshape(x, (n, -1)), lambda x, n: gt.zeros(n) + x):
+        with pytest.raises(ShapeError, match="static_argnums"):
+            gt.jit(function)(np.ones(6), 3)
+    with pytest.raises(ShapeError) as caught:
+        np.reshape(gt.ones(6), "3")
+    assert "static" not in str(caught.value)
+
+
+@pytest.mark.parametrize("function", [np.linalg.cholesky, np.linalg.eigvalsh])
+def test_functions_of_symmetric_matrices_are_told_how_to_be_checked(function: Any) -> None:
+    a, weights = np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([1.0, 2.0])
+    checker = gt.NumericalChecker()
+    report = checker.check_gradient(lambda a: np.sum(function(a) * weights), a)
+    assert "check lambda a: f((a + a.T) / 2)" in str(report)
+    assert checker.check_gradient(lambda a: np.sum(function((a + a.T) / 2) * weights), a).is_valid
+    wrong = checker.check_gradient(lambda a: np.sum(gt.stop_gradient(a) * a), a)
+    assert "symmetric" not in str(wrong)

@@ -85,9 +85,9 @@ _IN_PLACE_OF_NUMPY = {
 
 _DETACHED = "; t.detach() computes without gradient"
 _OF_NUMPY = (
-    "Read the value with t.item() or t.detach().numpy(); fill a buffer of np.zeros_like(x, "
-    "shape=n) instead of np.zeros(n); join with np.stack instead of np.array; use np.sin instead "
-    "of math.sin"
+    "To go on with it, use np.sin instead of math.sin, np.stack instead of np.array, a buffer of "
+    "np.zeros_like(x, shape=n) instead of np.zeros(n); to print or log it, t.item() or "
+    "t.detach().numpy(), which have no gradient"
 )
 
 

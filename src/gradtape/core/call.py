@@ -14,6 +14,7 @@ import numpy as np
 from gradtape.backends import array_module, is_raw
 from gradtape.core.advice import named
 from gradtape.core.aval import aval_of
+from gradtape.core.broadcasting import broadcast_sizes
 from gradtape.core.large import compute_large, is_large
 from gradtape.core.narrow import evaluate_narrow, is_narrow
 from gradtape.core.nested import unshell, wrap
@@ -137,8 +138,13 @@ def explain(op: Op, error: Exception, operands: Sequence[Any]) -> Exception:
         return error
     for kind, replacement in _KINDS_OF_OPS:
         if isinstance(error, kind):
-            came = ", ".join(str(aval_of(operand)) for operand in operands)
-            return replacement(f"{op.name}: came {came}; {error}")
+            avals = [aval_of(operand) for operand in operands]
+            if kind is ValueError and op.kind == "elementwise":
+                try:
+                    broadcast_sizes(*(aval.shape for aval in avals))
+                except ShapeError as better:
+                    error = better
+            return replacement(f"{op.name}: came {', '.join(map(str, avals))}; {error}")
     return error
 
 

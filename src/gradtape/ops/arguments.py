@@ -98,6 +98,16 @@ def as_number(value: Any, name: str, option: str) -> float:
     raise DTypeError(f"{name}: came {option}={shown(value)}; needed a real number") from None
 
 
+def not_a_shape(name: str, shape: Any) -> ShapeError:
+    """The error for something that is neither a size nor several."""
+    sizes = shape if isinstance(shape, Sequence) else (shape,)
+    static = any(isinstance(size, Tensor) for size in sizes)
+    return ShapeError(
+        f"{name}: came shape {shape!r}; needed an integer or a tuple of integers"
+        f"{'; gt.jit takes such an argument as static_argnums or static_argnames' * static}"
+    )
+
+
 def as_shape(shape: Shape, name: str) -> tuple[int, ...]:
     """A size or a sequence of sizes as a tuple, checked."""
     several = isinstance(shape, Sequence) or (isinstance(shape, np.ndarray) and shape.ndim > 0)
@@ -105,9 +115,7 @@ def as_shape(shape: Shape, name: str) -> tuple[int, ...]:
     try:
         result = tuple([operator.index(size) for size in sizes])
     except TypeError as error:
-        raise ShapeError(
-            f"{name}: came shape {shape!r}; needed an integer or a tuple of integers"
-        ) from error
+        raise not_a_shape(name, shape) from error
     if bool in map(type, sizes):
         raise ShapeError(f"{name}: came shape {shape!r}; needed integers, not truth values")
     if result and min(result) < 0:

@@ -27,6 +27,7 @@ from gradtape.ops.arguments import (
     as_shape,
     normalize_axes,
     normalize_axis,
+    not_a_shape,
 )
 from gradtape.ops.cast import copy as copy_of
 from gradtape.typing import Array, ArrayLike, Axis, Shape
@@ -85,9 +86,7 @@ def reshape(x: ArrayLike, /, shape: Shape, order: str = "C", *, copy: bool | Non
         low = min(new) if new else 0
         negative = low < 0
     except (TypeError, ValueError):
-        raise ShapeError(
-            f"reshape: came shape {shape!r}; needed an integer or a tuple of integers"
-        ) from None
+        raise not_a_shape("reshape", shape) from None
     if negative:
         new = _fill_in(new, x.shape, low)
     if order == "C":

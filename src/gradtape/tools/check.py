@@ -16,6 +16,10 @@ from gradtape.tools.flat import FlatFunction, flatten
 # A Jacobian of up to so many entries is compared in full, a larger one along random directions.
 _FULL = 2**14
 _DIRECTIONS = 8
+_OF_SYMMETRIC = (
+    ". They agree on symmetric changes: if the function is one of symmetric matrices, as eigh and "
+    "cholesky are, check lambda a: f((a + a.T) / 2)"
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,16 @@ class GradientReport:
         return (
             f"gradient {'valid' if self.is_valid else 'WRONG'}: max error {self.max_error:.1e}; "
             f"worst at {self.worst_index}: {got} where {self.method} differences give {expected}"
+            f"{_OF_SYMMETRIC if self._agrees_on_symmetric() else ''}"
         )
+
+    def _agrees_on_symmetric(self) -> bool:
+        """Whether it is wrong, and would not be along symmetric changes of a matrix."""
+        sizes = np.shape(self.analytic)[-2:]
+        if self.is_valid or len(sizes) < 2 or sizes[0] != sizes[1]:
+            return False
+        one, other = (np.asarray(x) + np.swapaxes(x, -1, -2) for x in (self.analytic, self.numeric))
+        return np.allclose(one, other, rtol=self.rtol, atol=2 * self.atol)
 
 
 @dataclass(frozen=True)
