@@ -171,7 +171,7 @@ TRAINING = (
 COMPILE_TIME = Case(
     "compile time",
     "classifier",
-    f"{_STEP}: the first call less a second one, fresh processes, nothing cached",
+    f"{_STEP}: the first call less a later one, fresh processes, nothing cached",
     _classifier,
     1e-5,
     {"jax": 1.0, "torch-compile": 10.0},

@@ -48,11 +48,11 @@ class Side:
         return {"seconds": self._clock.turn(seconds, least)}
 
     def first(self, case: str) -> dict[str, Any]:
-        """Time what the first call of a case takes longer than the second, then check it."""
+        """Time what the first call of a case takes longer than a later one, then check it."""
         program = self._make(case)
-        first, second = program.first_calls()
+        first, later = program.first_calls()
         self._check(case, program)
-        return {"seconds": first - second}
+        return {"seconds": first - later}
 
     def _make(self, case: str) -> Program:
         return getattr(self._module, self._maker)(CASES[case].kind, CASES[case].arrays())
