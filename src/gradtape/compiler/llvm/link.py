@@ -86,11 +86,13 @@ class Target:
         vector_bytes: The width of its vector registers.
         vector_registers: How many it has.
         masks: Whether it loads and stores some lanes of a vector only.
+        optimizes: Whether LLVM is to improve the code, which takes most of the time it takes.
     """
 
-    def __init__(self, cpu: str, features: str) -> None:
+    def __init__(self, cpu: str, features: str, *, optimizes: bool = True) -> None:
         self.cpu = cpu
         self.features = features
+        self.optimizes = optimizes
         has = _named(features) | LEVELS.get(cpu, set())
         self.vector_bytes = 64 if "avx512f" in has else 32 if "avx2" in has else 16
         self.vector_registers = 32 if has & {"avx512f", "neon"} else 16
@@ -100,7 +102,7 @@ class Target:
     def key(self) -> str:
         """All that code generated for it depends on."""
         version = ".".join(map(str, llvm().llvm_version_info))
-        return f"llvm {version} {self.cpu} {self.features}"
+        return f"llvm {version} {self.cpu} {self.features}{'' if self.optimizes else ' as it is'}"
 
     @lazy
     def machine(self) -> Any:
@@ -111,7 +113,7 @@ class Target:
             .create_target_machine(
                 cpu=self.cpu,
                 features=self.features,
-                opt=2,
+                opt=2 if self.optimizes else 0,
                 reloc="pic",
                 codemodel="small",
                 jit=True,
@@ -151,6 +153,12 @@ def host() -> Target:
     return Target(level, "")
 
 
+@once
+def host_as_it_is() -> Target:
+    """The same for code that is not worth improving: it runs seldom, beside what takes longer."""
+    return Target(host().cpu, host().features, optimizes=False)
+
+
 def levels() -> list[str]:
     """The levels of x86-64 that the CPU at hand has."""
     has = _named(_features())
@@ -183,10 +191,11 @@ def _printed(text: str, target: Target, form: str) -> Any:
 def _optimized(text: str, target: Target) -> tuple[Any, Any]:
     module = llvm().parse_assembly(text)
     module.verify()
-    passes, builder = target.passes
-    for function in module.functions:
-        if not function.is_declaration:
-            passes.run(function, builder)
+    if target.optimizes:
+        passes, builder = target.passes
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
     return module, target.machine
 
 

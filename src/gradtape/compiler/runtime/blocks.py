@@ -22,7 +22,7 @@ import numpy as np
 from numpy._core import multiarray as _multiarray
 
 from gradtape import config
-from gradtape.compiler.llvm.link import Library
+from gradtape.compiler.llvm.link import Library, host_as_it_is
 from gradtape.compiler.runtime import blocks_ir, cache
 from gradtape.compiler.runtime.layout import address_of, c_functions, native_layout, new_function
 from gradtape.core.lazy import lazy
@@ -105,7 +105,7 @@ class _Blocks:
         huge = getattr(mmap, "MADV_HUGEPAGE", None) if config.huge_pages() else None
         anonymous = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
         text = blocks_ir.text(mmap.PAGESIZE, anonymous, huge)
-        library = Library(cache.compiled(text), {}, blocks_ir.EXPORTS)
+        library = Library(cache.compiled(text, host_as_it_is()), {}, blocks_ir.EXPORTS)
         table = ctypes.create_string_buffer(blocks_ir.TABLE_BYTES)
         keep = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(library.address("gt_keep"))
         keep(config.kept_bytes(), ctypes.addressof(table))
@@ -130,7 +130,8 @@ class _Blocks:
     def doors(self) -> Library:
         """The functions that set the handler; only where there is one."""
         functions = {name: c_functions()[name] for name in _CALLED}
-        library = Library(cache.compiled(_DOORS), functions, ("gt_pooled", "gt_new_array"))
+        code = cache.compiled(_DOORS, host_as_it_is())
+        library = Library(code, functions, ("gt_pooled", "gt_new_array"))
         _immortal(library)
         return library
 
