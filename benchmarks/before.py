@@ -18,13 +18,12 @@ from pathlib import Path
 
 from benchmarks.before_cases import PROGRAMS
 from benchmarks.harness import Settings, Spread
+from benchmarks.op_table import LEAST_BATCHES, THREADS
 from benchmarks.report import quantity
 from benchmarks.worker import ROOT, Worker
 
 NOW, BEFORE = "now", "before"
 WORKER = "benchmarks.before_worker"
-THREADS = 2
-LEAST_BATCHES = 3
 SLOWER = 1.1
 """What is slower by this factor is told apart, if nearly all turns agree that it is slower."""
 

@@ -17,7 +17,7 @@ from numpy._core import multiarray
 
 import gradtape as gt
 from gradtape import config
-from gradtape.compiler.llvm.link import Library
+from gradtape.compiler.llvm.link import Library, host_as_it_is
 from gradtape.compiler.runtime import blocks, blocks_ir, cache
 from gradtape.core.large import copied
 from gradtape.errors import ArgumentError, IndexingError
@@ -46,7 +46,8 @@ class Store:
 
     def __init__(self, bound: int) -> None:
         text = blocks_ir.text(mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, None)
-        self._library = Library(cache.compiled(text), {}, blocks_ir.EXPORTS)
+        code = cache.compiled(text, host_as_it_is())
+        self._library = Library(code, {}, blocks_ir.EXPORTS)
         self._table = ctypes.create_string_buffer(blocks_ir.TABLE_BYTES)
         self.take = self._function("gt_take", ctypes.c_void_p, ctypes.c_int64)
         self.give = self._function("gt_give", None, ctypes.c_void_p)

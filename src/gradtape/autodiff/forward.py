@@ -107,7 +107,7 @@ def ones_like(value: Any) -> Any:
 
 
 def _filled(value: Any, number: int) -> Any:
-    if isinstance(value, np.generic):  # what a loss is
+    if isinstance(value, np.generic):  # such as a loss
         return value.dtype.type(number)
     raw = innermost(value, show=True) if isinstance(value, Tensor) else value
     if isinstance(raw, Abstract):

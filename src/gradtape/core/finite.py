@@ -53,6 +53,11 @@ def _in_order(array: Any) -> Any:
     return array.ravel(order="K")
 
 
+def is_plain_factor(x: Any) -> bool:
+    """Whether a value that a rule reads is a number, as in `x * 2.0`, which makes no 0·∞."""
+    return type(x) in (int, float) and x != 0 and math.isfinite(x)
+
+
 def is_traced(value: Any) -> bool:
     """Whether its elements are known only when a compiled function runs."""
     return isinstance(value, Tensor) and isinstance(innermost(value, show=True), Abstract)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from gradtape.core.aval import Aval
 from gradtape.core.broadcasting import fit
 from gradtape.core.finite import is_finite
 from gradtape.core.large import is_large, is_tiled, pull_large
@@ -29,30 +27,6 @@ from gradtape.core.record import (
 
 class UnsettledError(Exception):
     """The walk has to be careful."""
-
-
-def has_careful_form(record: Record) -> bool:
-    """Whether careful rules might give something else than the usual ones, for some values."""
-    if isinstance(record, Constant) or record.op.careful is record.op.vjps:
-        return False
-    return not all(map(is_plain_factor, _read(record)))
-
-
-def is_plain_factor(x: Any) -> bool:
-    """Whether a value that a rule reads is a number, as in `x * 2.0`, which makes no 0·∞."""
-    return type(x) in (int, float) and x != 0 and math.isfinite(x)
-
-
-def _read(record: Record) -> list[Any]:
-    """The values that the rules of a record read, of one with a single result."""
-    if isinstance(record, Binary):
-        kept: tuple[Any, ...] = (record.out, record.x, record.y)
-    elif isinstance(record, General):
-        kept = (record.out, *record.inputs)
-    else:
-        assert isinstance(record, Unary)
-        kept = (record.out, record.x)
-    return [x for x in kept if x is not None and type(x) is not Aval]
 
 
 def pull(

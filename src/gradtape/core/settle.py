@@ -13,7 +13,6 @@ and so do the kernels of rules for large arrays (`compiler.large_rules`).
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +22,7 @@ from gradtape.core.aval import Aval, aval_of
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.broadcasting import broadcast_sizes, broadcast_tangent, unbroadcast
 from gradtape.core.call import call
-from gradtape.core.finite import is_finite
+from gradtape.core.finite import is_finite, is_plain_factor
 from gradtape.core.lowering import Composite
 from gradtape.core.op import Op, Rule, registry, rule_reads
 from gradtape.core.tensor import Tensor, innermost
@@ -111,8 +110,8 @@ def settle(
     """
     known = tuple(x is not None and type(x) is not Aval for x in (out, *inputs))
     values = [_strong(x) for x, there in zip((out, *inputs), known, strict=True) if there]
-    if all(type(x) in (int, float) and x and math.isfinite(x) for x in values):
-        return slope  # it was multiplied by a number
+    if all(map(is_plain_factor, values)):
+        return slope
     settling = _settling(op, rule, argument)
     return call(settling, (slope, slope, given, *values), {"which": known, **params})
 

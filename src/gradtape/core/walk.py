@@ -16,7 +16,7 @@ import numpy as np
 
 from gradtape.backends import array_module
 from gradtape.core.blame import blame
-from gradtape.core.finite import is_finite, is_traced
+from gradtape.core.finite import is_finite, is_plain_factor, is_traced
 from gradtape.core.large import (
     LARGE,
     added,
@@ -25,16 +25,11 @@ from gradtape.core.large import (
     is_large,
 )
 from gradtape.core.narrow import is_narrow
-from gradtape.core.pull import (
-    UnsettledError,
-    has_careful_form,
-    is_plain_factor,
-    pull,
-    pull_general,
-)
+from gradtape.core.pull import UnsettledError, pull, pull_general
 from gradtape.core.record import (
     Assigning,
     Binary,
+    Constant,
     General,
     Indexing,
     LargeBinary,
@@ -312,7 +307,8 @@ def _walk_apart(
             _add_output(parts, record.index, ct)
         else:
             try:
-                unsure = unsure or has_careful_form(record)
+                if not isinstance(record, Constant):
+                    unsure = unsure or record.op.careful is not record.op.vjps
                 pulled = pull(record, ct, rebuild=create_graph, careful=careful)
             except GradtapeError as error:
                 blame(record, error)

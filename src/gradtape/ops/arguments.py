@@ -100,12 +100,11 @@ def as_number(value: Any, name: str, option: str) -> float:
 
 def not_a_shape(name: str, shape: Any) -> ShapeError:
     """The error for something that is neither a size nor several."""
+    text = f"{name}: came shape {shape!r}; needed an integer or a tuple of integers"
     sizes = shape if isinstance(shape, Sequence) else (shape,)
-    static = any(isinstance(size, Tensor) for size in sizes)
-    return ShapeError(
-        f"{name}: came shape {shape!r}; needed an integer or a tuple of integers"
-        f"{'; gt.jit takes such an argument as static_argnums or static_argnames' * static}"
-    )
+    if any(isinstance(size, Tensor) for size in sizes):
+        text += "; name an argument of gt.jit that is a size in static_argnums or static_argnames"
+    return ShapeError(text)
 
 
 def as_shape(shape: Shape, name: str) -> tuple[int, ...]:

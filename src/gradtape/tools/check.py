@@ -17,8 +17,8 @@ from gradtape.tools.flat import FlatFunction, flatten
 _FULL = 2**14
 _DIRECTIONS = 8
 _OF_SYMMETRIC = (
-    ". They agree on symmetric changes: if the function is one of symmetric matrices, as eigh and "
-    "cholesky are, check lambda a: f((a + a.T) / 2)"
+    ". The two agree for symmetric changes of the matrix: for a function of symmetric matrices, "
+    "such as eigh or cholesky, check lambda a: f((a + a.T) / 2)"
 )
 
 
