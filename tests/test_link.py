@@ -12,7 +12,7 @@ import weakref
 
 import pytest
 
-from gradtape.compiler.llvm.link import Library, compile_module
+from gradtape.compiler.llvm.link import Library, Target, compile_module, host, llvm
 from gradtape.core.lazy import lazy
 
 COUNTER = """
@@ -34,6 +34,21 @@ def test_a_library_goes_with_its_last_reference() -> None:
     del library
     gc.collect()
     assert gone() is None
+
+
+def test_pass_builders_are_exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each run of one makes the next take longer: after a thousand modules ten times as long.
+    made, create = [], llvm().create_pass_builder
+
+    def creating(*args: object) -> object:
+        made.append(create(*args))
+        return made[-1]
+
+    monkeypatch.setattr(llvm(), "create_pass_builder", creating)
+    target = Target(host().cpu, host().features)
+    for n in range(100):
+        compile_module(f"define i64 @f() {{ ret i64 {n} }}", target)
+    assert 2 <= len(made) <= 10
 
 
 def test_lazy_attributes_are_computed_once_each() -> None:

@@ -9,17 +9,20 @@ from types import FrameType
 
 # Frames of these are not the user's either.
 _LIBRARIES = frozenset({"numpy", "scipy", "optree", "functools", "contextlib"})
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_OURS = (
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
+    "<__array_function__",
+)
 
 
 def user_frame() -> FrameType | None:
     """The frame of the user's code that is running; None if there is none."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        library = frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES
-        ours = frame.f_code.co_filename.startswith((_PACKAGE, "<__array_function__"))
-        if not library and not ours:
-            break
+        if not frame.f_code.co_filename.startswith(_OURS):
+            name: str = frame.f_globals.get("__name__", "")
+            if name.partition(".")[0] not in _LIBRARIES:
+                break
         frame = frame.f_back
     return frame
 

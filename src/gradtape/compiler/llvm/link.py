@@ -19,13 +19,17 @@ T = TypeVar("T")
 # What the IR we write needs: vectors are explicit and loops are as they should be, so the passes
 # that vectorise and unroll would cost most of the compile time for no gain. What is computed twice
 # in a block is left out by the builder: LLVM's pass for that (NewGVN) aborts on some of our loops.
-_FUNCTION_PASSES = (
+_PASSES = (
     "add_sroa_pass",
     "add_instruction_combine_pass",
     "add_simplify_cfg_pass",
     "add_loop_rotate_pass",
     "add_dead_code_elimination_pass",
 )
+
+# Of a pass builder 5 kB never go, and each run of it makes the next one take longer, so that it is
+# exchanged now and then.
+_MODULES_PER_BUILDER = 32
 
 # Code that nobody refers to any more, to be unloaded.
 _unused: deque[Any] = deque()
@@ -97,6 +101,8 @@ class Target:
         self.vector_bytes = 64 if "avx512f" in has else 32 if "avx2" in has else 16
         self.vector_registers = 32 if has & {"avx512f", "neon"} else 16
         self.masks = "avx2" in has
+        self._improved = 0
+        self._passes: tuple[Any, Any] | None = None
 
     @property
     def key(self) -> str:
@@ -120,14 +126,17 @@ class Target:
             )
         )
 
-    @lazy
-    def passes(self) -> tuple[Any, Any]:
-        """The passes over functions, and what runs them; made once, as their memory never goes."""
-        options = llvm().create_pipeline_tuning_options(speed_level=2)
-        manager = llvm().create_new_function_pass_manager()
-        for name in _FUNCTION_PASSES:
-            getattr(manager, name)()
-        return manager, llvm().create_pass_builder(self.machine, options)
+    def improve(self, module: Any) -> None:
+        """Run the passes over a module, by the thread that may call LLVM."""
+        if self._passes is None or self._improved % _MODULES_PER_BUILDER == 0:
+            options = llvm().create_pipeline_tuning_options(speed_level=2)
+            manager = llvm().create_new_module_pass_manager()
+            for name in _PASSES:
+                getattr(manager, name)()
+            self._passes = manager, llvm().create_pass_builder(self.machine, options)
+        self._improved += 1
+        manager, builder = self._passes
+        manager.run(module, builder)
 
 
 def _named(features: str) -> set[str]:
@@ -192,10 +201,7 @@ def _optimized(text: str, target: Target) -> tuple[Any, Any]:
     module = llvm().parse_assembly(text)
     module.verify()
     if target.optimizes:
-        passes, builder = target.passes
-        for function in module.functions:
-            if not function.is_declaration:
-                passes.run(function, builder)
+        target.improve(module)
     return module, target.machine
 
 
