@@ -42,26 +42,27 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def seed_of(request: pytest.FixtureRequest) -> int:
+def seed_of(item: pytest.Item) -> int:
     """A seed that depends on nothing but the test's id, so order and workers do not matter."""
-    return zlib.crc32(request.node.nodeid.encode())
+    return zlib.crc32(item.nodeid.encode())
 
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A NumPy generator seeded from the test's id."""
-    return np.random.default_rng(seed_of(request))
+    return np.random.default_rng(seed_of(request.node))
 
 
-# gradtape is imported inside the fixtures: a package that fails to import is then reported by
-# each test, not as a failure to load this file.
+# gradtape is imported inside of functions: a package that fails to import is then reported by each
+# test, not as a failure to load this file.
 
 
-@pytest.fixture(autouse=True)
-def _seed_gradtape(request: pytest.FixtureRequest) -> None:
+@pytest.hookimpl(trylast=True)  # not a fixture: those cost a millisecond for each test
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Seed the library's generator from the test's id."""
     import gradtape as gt
 
-    gt.manual_seed(seed_of(request))
+    gt.manual_seed(seed_of(item))
 
 
 @pytest.fixture(autouse=True, scope="session")

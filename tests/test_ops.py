@@ -52,15 +52,22 @@ FURTHER = {
     for n, case in enumerate(cases)
     if n > 1 or case.composed
 }
+# So many functions are one test of pytest.
+TOGETHER = 8
 
 
 def each(wanted: Callable[[OpCase], Any] = lambda case: True) -> Callable[..., Any]:
     """Run a test for every case, or for those that are wanted.
 
-    Cases of one function are one test of pytest, for which thousands cost more than they take.
+    Cases of some functions are one test of pytest, for which thousands cost more than they take.
+    Its name holds theirs, so that `-k` finds it.
     """
+    functions = [
+        (name, chosen) for name, cases in FUNCTIONS.items() if (chosen := [*filter(wanted, cases)])
+    ]
     groups = {
-        name: chosen for name, cases in FUNCTIONS.items() if (chosen := [*filter(wanted, cases)])
+        ",".join(name for name, _ in some): [case for _, cases in some for case in cases]
+        for some in (functions[n : n + TOGETHER] for n in range(0, len(functions), TOGETHER))
     }
 
     def decorate(test: Callable[..., None]) -> Any:
