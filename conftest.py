@@ -1,6 +1,7 @@
 """Settings shared by the unit tests and by the examples in docstrings and documents."""
 
 import gc
+import linecache
 import zlib
 from typing import Any
 
@@ -37,7 +38,12 @@ def thorough(request: pytest.FixtureRequest) -> bool:
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector the tests themselves: it takes half a second for all of them."""
+    """Spare what goes through everything in memory what only collecting the tests has left there.
+
+    The garbage collector takes half a second for the tests themselves, and each example looks at
+    every file whose lines are kept to see whether it has changed.
+    """
+    linecache.clearcache()
     gc.collect()
     gc.freeze()
 

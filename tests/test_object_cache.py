@@ -306,7 +306,8 @@ def test_directory_cannot_be_made(directory, monkeypatch):
 def keys_that_clean_up() -> list[str]:
     """Keys whose digest makes `put` look at the size of the cache."""
     numbers = (f"key {number}" for number in range(10_000))
-    return [key for key in numbers if cache.hashlib.sha256(key.encode()).digest()[0] % 16 == 0]
+    first = {key: cache.hashlib.sha256(key.encode()).digest()[0] for key in numbers}
+    return [key for key in first if first[key] % cache._KEYS_PER_EVICTION == 0]
 
 
 def test_oldest_entries_go_first(directory, monkeypatch):

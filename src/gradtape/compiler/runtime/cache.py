@@ -38,6 +38,7 @@ _FORMAT = 1
 
 _MOST_BYTES = 256 * 2**20
 _LONGEST = 64 * 2**20  # one entry
+_KEYS_PER_EVICTION = 64  # it looks at every file
 _SUFFIX = ".o"
 _TEMPORARY = ".new"
 _HOUR = 3600.0
@@ -91,8 +92,8 @@ def put(key_text: str, code: bytes) -> None:
         return
     with suppress(_UnusableError, OSError), _directory() as directory:
         _write(directory, _name(digest), header + code)
-        # Now and then, and without a counter: one key in sixteen.
-        if digest[0] % 16 == 0:
+        # Now and then, and without a counter.
+        if digest[0] % _KEYS_PER_EVICTION == 0:
             _evict(directory)
 
 
