@@ -9,7 +9,6 @@ depend on tracked ones are recorded, as the op of the graph would be by `core.ca
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -176,13 +175,14 @@ class RecentForms:
 
 def _ordered(values: Sequence[Any]) -> list[Any] | None:
     """Copies of small arrays as native code reads them: in order, aligned; None if all are so."""
-    made = [x.copy() if type(x) is ndarray and not _fits(x) else x for x in values]
-    return None if all(map(operator.is_, made, values)) else made
-
-
-def _fits(array: Any) -> bool:
-    flags = array.flags
-    return bool((flags.c_contiguous and flags.aligned) or array.nbytes > _MOST_BYTES)
+    made: list[Any] | None = None
+    for n, value in enumerate(values):
+        if type(value) is ndarray:
+            flags = value.flags
+            if not (flags.c_contiguous and flags.aligned) and value.nbytes <= _MOST_BYTES:
+                made = made or list(values)
+                made[n] = value.copy()
+    return made
 
 
 def _with_tensors(forms: tuple[Form, ...], args: Sequence[Any]) -> Any:
