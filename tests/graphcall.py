@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape import tree
 from gradtape.core.aval import aval_of
-from gradtape.core.call import evaluate
+from gradtape.core.evaluate import evaluate
 from gradtape.core.tensor import Tensor
 from gradtape.graph.ir import Graph, Literal, Value
 from gradtape.graph.run import replay

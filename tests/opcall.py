@@ -12,8 +12,9 @@ import numpy as np
 import gradtape as gt
 from gradtape import tree
 from gradtape.core.aval import Aval, aval_of
+from gradtape.core.level import Node
 from gradtape.core.op import Op
-from gradtape.core.record import Binary, General, Node, Record, Unary, parents_of
+from gradtape.core.record import Binary, General, Record, Unary
 from gradtape.core.state import Proceed
 
 
@@ -124,21 +125,14 @@ def check_kept(record: Node | None) -> None:
         if isinstance(found, Record) and id(found) not in seen:
             seen.add(id(found))
             _check_kept(found)
-            rest.extend(parents_of(found))
+            rest.extend(found.parents)
 
 
 def _check_kept(record: Record) -> None:
     if isinstance(record, Unary | Binary | General):
-        parents = parents_of(record)
-        keep_out, *keep = record.op.keeps(tuple(parent is not None for parent in parents))
-        for value, kept in zip(held_inputs(record), keep, strict=True):
+        keep_out, *keep = record.op.keeps(tuple(parent is not None for parent in record.parents))
+        for value, kept in zip(record.inputs, keep, strict=True):
             number = isinstance(record, Binary) and isinstance(value, int | float)
             assert kept or number or value is None or isinstance(value, Aval), record.op
         outs = record.out if isinstance(record, General) and record.avals else [record.out]
         assert keep_out or all(out is None or isinstance(out, Aval) for out in outs), record.op
-
-
-def held_inputs(record: Record) -> Sequence[Any]:
-    if isinstance(record, General):
-        return record.inputs
-    return (record.x, record.y) if isinstance(record, Binary) else (record.x,)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, example, given, settings, strategies as st
 
 import gradtape as gt
-from gradtape.core.record import Segment
+from gradtape.core.level import Segment
 from gradtape.core.walk import walk
 
 # What programs are made of, by number of operands. Each is defined and tame for all real numbers;

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gradtape.core.call import dispatch
+from gradtape.core.level import Level, Node
 from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import Op, registry
-from gradtape.core.record import Level, Node
 from gradtape.core.state import next_level
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ConversionError, UnsupportedError

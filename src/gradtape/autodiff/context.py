@@ -10,8 +10,9 @@ from gradtape.autodiff.arguments import checked
 from gradtape.autodiff.forward import ones_like
 from gradtape.backends import array_module
 from gradtape.core.define import public
+from gradtape.core.level import LEAVES, Leaf, Node, Segment
 from gradtape.core.nested import unshell
-from gradtape.core.record import LEAVES, Leaf, Node, Record, Segment
+from gradtape.core.record import Record
 from gradtape.core.state import CONTEXT_LEVEL, current, current_context
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import walk

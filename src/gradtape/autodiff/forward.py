@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,10 @@ from gradtape.core.aval import Abstract
 from gradtape.core.blame import blame
 from gradtape.core.broadcasting import fit
 from gradtape.core.call import dispatch, is_differentiable
-from gradtape.core.finite import is_finite, is_traced
-from gradtape.core.narrow import computes_wide, widened
+from gradtape.core.evaluate import push
+from gradtape.core.level import Level, Node
 from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import Op
-from gradtape.core.record import Level, Node
-from gradtape.core.settle import settled_tangent
 from gradtape.core.state import next_level
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import GradtapeError, NotDifferentiableError
@@ -63,10 +60,7 @@ class ForwardLevel(Level):
             raise NotDifferentiableError(f"{op.name}: has no forward-mode derivative")
         try:
             with np.errstate(all="ignore"):
-                if computes_wide(op, tangents):
-                    tangent = pushed(op, widened(tangents), widened(out), widened(primals), params)
-                else:
-                    tangent = pushed(op, tangents, out, primals, params)
+                tangent = push(op, tangents, out, primals, params)
         except GradtapeError as error:
             blame(op, error)
             raise
@@ -80,20 +74,6 @@ class ForwardLevel(Level):
         if tangent is None or not is_differentiable(out):
             return out
         return self.dual(out, fit(tangent, out))
-
-
-def pushed(
-    op: Op, tangents: Sequence[Any], out: Any, primals: Sequence[Any], params: dict[str, Any]
-) -> Any:
-    """The tangent of an op; 0 times infinity is 0 where values are not finite (`core.settle`)."""
-    assert op.jvp is not None
-    if op.careful is op.vjps:
-        return op.jvp(tangents, out, *primals, **params)
-    if not is_traced(out):
-        tangent = op.jvp(tangents, out, *primals, **params)
-        if tangent is None or is_finite(tangent):
-            return tangent
-    return settled_tangent(op, tangents, out, primals, params)
 
 
 def zeros_like(value: Any) -> Any:

@@ -25,9 +25,9 @@ from gradtape.autodiff.holomorphic import check_complex, holomorphic_only
 from gradtape.core.aval import aval_of
 from gradtape.core.call import is_differentiable, lift
 from gradtape.core.define import functions
+from gradtape.core.level import Leaf, Segment
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.portable import Transformed
-from gradtape.core.record import Leaf, Segment
 from gradtape.core.state import next_level
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import own, walk

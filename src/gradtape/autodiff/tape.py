@@ -11,8 +11,8 @@ from gradtape.autodiff.pushforward import push
 from gradtape.core import release
 from gradtape.core.aval import aval_of
 from gradtape.core.call import lift
+from gradtape.core.level import Leaf, Node, Segment
 from gradtape.core.nested import unshell, wrap
-from gradtape.core.record import Leaf, Node, Segment
 from gradtape.core.state import next_level
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import own, walk

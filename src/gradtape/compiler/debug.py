@@ -29,7 +29,7 @@ from gradtape.compiler.native import with_own_outputs, write
 from gradtape.compiler.program import NativeFunction, Program, Runner, evaluated
 from gradtape.compiler.runtime import cache
 from gradtape.compiler.runtime.symbols import imports
-from gradtape.core.call import evaluate
+from gradtape.core.evaluate import evaluate
 from gradtape.core.lowering import Contraction, Elements, Pointwise, Reduction
 from gradtape.errors import GradtapeError
 from gradtape.graph.ir import Graph, Node, Rewriter, Value

@@ -17,9 +17,10 @@ import numpy as np
 from gradtape import tree
 from gradtape.core.aval import Aval
 from gradtape.core.call import recording_segment
+from gradtape.core.level import CONTEXT_LEVEL, LEAVES, Node, Segment
 from gradtape.core.nested import Alias, View
 from gradtape.core.op import Op
-from gradtape.core.record import CONTEXT_LEVEL, LEAVES, General, Node, Output, Segment
+from gradtape.core.record import General, Output
 from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor
 

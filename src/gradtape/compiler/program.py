@@ -22,7 +22,7 @@ from gradtape.compiler.runtime.entry import ArrayLeaf, ResultLeaf, TupleSpec, ma
 from gradtape.compiler.runtime.symbols import imports
 from gradtape.compiler.sequence import FIRST_FAILURE
 from gradtape.core.aval import aval_of
-from gradtape.core.call import evaluate
+from gradtape.core.evaluate import evaluate
 from gradtape.errors import GradtapeError, ShapeError
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Value
 from gradtape.graph.passes.hopeful import UnsettledError

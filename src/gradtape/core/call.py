@@ -11,27 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.backends import array_module, is_raw
+from gradtape.backends import is_raw
 from gradtape.core.advice import named
 from gradtape.core.aval import aval_of
-from gradtape.core.broadcasting import broadcast_sizes
-from gradtape.core.large import compute_large, is_large
-from gradtape.core.narrow import evaluate_narrow, is_narrow
+from gradtape.core.evaluate import evaluate
+from gradtape.core.level import LEAVES, Level, Node, Segment
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.op import Op
-from gradtape.core.record import LEAVES, Constant, General, Level, Node, Output, Segment
+from gradtape.core.record import Constant, General, Output
 from gradtape.core.state import CONTEXT_LEVEL, Mode, current, current_context
 from gradtape.core.tensor import Tensor, as_value, is_extended_float
-from gradtape.errors import (
-    AxisError,
-    ContextError,
-    DTypeError,
-    GradtapeError,
-    IndexingError,
-    LeakedTensorError,
-    LinAlgError,
-    ShapeError,
-)
+from gradtape.errors import ContextError, DTypeError, LeakedTensorError, ShapeError
 
 
 def call(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -98,54 +88,6 @@ def leaked(op: Op, level: Level) -> LeakedTensorError:
         f"{op.name}: came a tensor of a {level.label} that has already returned; "
         "return the value from the function instead of storing the tensor outside"
     )
-
-
-# ---- forward ----------------------------------------------------------------------------------
-
-
-def evaluate(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Run the forward of an op on raw values."""
-    xp = array_module(*operands)
-    try:
-        if any(map(is_narrow, operands)):
-            return evaluate_narrow(op, xp, operands, params)
-        if is_large(operands) and not op.aliases and op.kind not in _OF_USERS:
-            return compute_large(op, operands, params)
-        return op.evaluate(xp, *operands, **params)
-    except Exception as error:
-        if op.kind == "custom":
-            raise  # what a user's function raises is the user's
-        raise explain(op, error, operands) from None
-
-
-# Ops that call functions of users, whose arrays are theirs.
-_OF_USERS = ("custom", "graph")
-Kinds = tuple[tuple[type[Exception], type[GradtapeError]], ...]
-# What is raised in place of errors of NumPy; for a wrong value it depends on what was called.
-KINDS: Kinds = (
-    (np.linalg.LinAlgError, LinAlgError),
-    (np.exceptions.AxisError, AxisError),
-    (IndexError, IndexingError),
-    (TypeError, DTypeError),
-    (AttributeError, DTypeError),  # what NumPy says of elements that are objects
-)
-_KINDS_OF_OPS: Kinds = (*KINDS, (ValueError, ShapeError))
-
-
-def explain(op: Op, error: Exception, operands: Sequence[Any]) -> Exception:
-    """The error to raise instead of one of the array module: names the op and what came."""
-    if isinstance(error, GradtapeError):
-        return error
-    for kind, replacement in _KINDS_OF_OPS:
-        if isinstance(error, kind):
-            avals = [aval_of(operand) for operand in operands]
-            if kind is ValueError and op.kind == "elementwise":
-                try:
-                    broadcast_sizes(*(aval.shape for aval in avals))
-                except ShapeError as better:
-                    error = better
-            return replacement(f"{op.name}: came {', '.join(map(str, avals))}; {error}")
-    return error
 
 
 # ---- reverse mode -----------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from gradtape.core.fast import fast_binary, fast_params, fast_reflected, fast_un
 from gradtape.core.lowering import Lowering, Pointwise
 from gradtape.core.nested import Alias
 from gradtape.core.op import Op, Rule, registry, rule_reads
-from gradtape.core.settle import guarded
+from gradtape.core.settle import guarded, settled_tangent
 from gradtape.core.tensor import Tensor, innermost
 
 functions = registry.functions
@@ -148,6 +148,7 @@ def _make_careful(op: Op, partials: Sequence[Rule], vjps: Sequence[Rule]) -> Non
     else:
         op.careful = tuple(map(vjp_of_partial, flat, range(len(flat))))
     op.careful_flat = flat or op.careful
+    op.careful_jvp = functools.partial(settled_tangent, op)
 
 
 def pointwise(lower: Callable[..., Any] | Lowering | None) -> Lowering | None:

@@ -23,7 +23,7 @@ from gradtape import tree
 from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of, is_numeric
 from gradtape.core.blame import in_the_name_of
-from gradtape.core.call import KINDS, Kinds
+from gradtape.core.evaluate import KINDS, Kinds
 from gradtape.core.in_float32 import in_float32
 from gradtape.core.spellings import KEYWORDS, keyword_advice
 from gradtape.core.state import STATE, adopted, values_read

@@ -18,18 +18,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.call import call, call_operator, explain, record, recording_segment
-from gradtape.core.large import LARGE, compute_large, is_tiled
+from gradtape.core.call import call, call_operator, record, recording_segment
+from gradtape.core.evaluate import evaluate, explain
+from gradtape.core.large import LARGE
+from gradtape.core.level import LEAVES
 from gradtape.core.nested import Handle
 from gradtape.core.op import Op
-from gradtape.core.record import (
-    LEAVES,
-    Binary,
-    General,
-    LargeBinary,
-    LargeUnary,
-    Unary,
-)
+from gradtape.core.record import Binary, General, Unary
 from gradtape.core.state import CONTEXT_LEVEL, STATE
 from gradtape.core.tensor import Tensor
 
@@ -47,8 +42,6 @@ def fast_unary(op: Op) -> Function:
     assert compute is not None
     keep_out, keep_x = op.keeps((True,))
     closed = isinstance(compute, _CLOSED)
-    # How many elements are too many for it.
-    large = LARGE if is_tiled(op) else sys.maxsize
 
     def function(x: Any, /) -> Any:
         if type(x) is Tensor:
@@ -56,9 +49,9 @@ def fast_unary(op: Op) -> Function:
             state = STATE.get()
             dtype = value.dtype
             if (dtype is F64 or dtype is F32) and state.plain:
-                small = value.size < large
+                small = value.size < LARGE
                 try:
-                    out = compute(value) if small else compute_large(op, (value,), {})
+                    out = compute(value) if small else evaluate(op, (value,), {})
                 except Exception as error:
                     raise explain(op, error, (value,)) from None
                 parent = x.record
@@ -69,12 +62,13 @@ def fast_unary(op: Op) -> Function:
                     segment = recording_segment(segment, op)
                     if segment is None:
                         return Tensor(out)
+                if not small:
+                    return record(segment, op, (parent,), (value,), out, {})
                 kept, kept_out = value if keep_x else None, out if keep_out else None
-                kind = Unary if small else LargeUnary
-                return Tensor(out, kind(op, segment, parent, kept, kept_out))
+                return Tensor(out, Unary(op, segment, parent, kept, kept_out))
         elif type(x) is ndarray and (closed or x.dtype.kind != "V"):
             try:
-                return compute(x) if x.size < large else compute_large(op, (x,), {})
+                return compute(x) if x.size < LARGE else evaluate(op, (x,), {})
             except Exception as error:
                 raise explain(op, error, (x,)) from None
         elif isinstance(x, Handle) and STATE.get().plain:
@@ -90,7 +84,6 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
     assert compute is not None
     both, left, right = op.keeps((True, True)), op.keeps((True, False)), op.keeps((False, True))
     with_number = _with_number(op, otherwise, reflected=False)
-    large = LARGE if is_tiled(op) else sys.maxsize
     closed = isinstance(compute, _CLOSED)
 
     def function(x: Any, y: Any, /) -> Any:
@@ -118,18 +111,18 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
         if (parent is None and parent2 is None and state.plain) and (
             closed or "V" not in (value.dtype.kind, value2.dtype.kind)
         ):
-            small = value.size < large
+            small = value.size < LARGE
             try:
-                out = compute(value, value2) if small else compute_large(op, (value, value2), {})
+                out = compute(value, value2) if small else evaluate(op, (value, value2), {})
             except Exception as error:
                 raise explain(op, error, (value, value2)) from None
             return Tensor(out) if kind is Tensor or kind2 is Tensor else out
         dtype = value.dtype
         if not (dtype is value2.dtype and (dtype is F64 or dtype is F32) and state.plain):
             return otherwise(op, (x, y), {})
-        small = value.size < large
+        small = value.size < LARGE
         try:
-            out = compute(value, value2) if small else compute_large(op, (value, value2), {})
+            out = compute(value, value2) if small else evaluate(op, (value, value2), {})
         except Exception as error:
             raise explain(op, error, (value, value2)) from None
         if parent is None:
@@ -152,6 +145,8 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
             segment = recording_segment(segment, op)
             if segment is None:
                 return Tensor(out)
+        if not small:
+            return record(segment, op, (parent, parent2), (value, value2), out, {})
         if value.shape != value2.shape:
             kept = value if keep else Aval(value.shape, dtype)
             kept2 = value2 if keep2 else Aval(value2.shape, dtype)
@@ -159,10 +154,9 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
             return Tensor(
                 out, General(op, segment, (parent, parent2), (kept, kept2), kept_out, {}, None)
             )
-        kind = Binary if small else LargeBinary
         return Tensor(
             out,
-            kind(
+            Binary(
                 op,
                 segment,
                 parent,
@@ -196,7 +190,6 @@ def _with_number(op: Op, otherwise: Function = call, *, reflected: bool) -> Func
     assert compute is not None
     keep_out, keep_left, keep_right = op.keeps((not reflected, reflected))
     keep = keep_right if reflected else keep_left
-    large = LARGE if is_tiled(op) else sys.maxsize
 
     def function(x: Tensor, number: Any) -> Any:
         value = x.value
@@ -204,12 +197,12 @@ def _with_number(op: Op, otherwise: Function = call, *, reflected: bool) -> Func
         dtype = value.dtype
         if not ((dtype is F64 or dtype is F32) and state.plain):
             return otherwise(op, (number, x) if reflected else (x, number), {})
-        small = value.size < large
+        small = value.size < LARGE
         try:
             if small:
                 out = compute(number, value) if reflected else compute(value, number)
             else:
-                out = compute_large(op, (number, value) if reflected else (value, number), {})
+                out = evaluate(op, (number, value) if reflected else (value, number), {})
         except Exception as error:
             raise explain(op, error, (value,)) from None
         parent = x.record
@@ -220,21 +213,24 @@ def _with_number(op: Op, otherwise: Function = call, *, reflected: bool) -> Func
             segment = recording_segment(segment, op)
             if segment is None:
                 return Tensor(out)
+        if not small:
+            if reflected:
+                return record(segment, op, (None, parent), (number, value), out, {})
+            return record(segment, op, (parent, None), (value, number), out, {})
         kept, kept_out = value if keep else None, out if keep_out else None
-        kind = Binary if small else LargeBinary
         if reflected:
-            return Tensor(out, kind(op, segment, None, parent, number, kept, kept_out))
-        return Tensor(out, kind(op, segment, parent, None, kept, number, kept_out))
+            return Tensor(out, Binary(op, segment, None, parent, number, kept, kept_out))
+        return Tensor(out, Binary(op, segment, parent, None, kept, number, kept_out))
 
     return function
 
 
 def fast_params(op: Op) -> Function:
     """`function(x, **params)` for an op of one input whose rule takes parameters."""
-    evaluate = op.evaluate
+    compute = op.evaluate
     flat = op.outputs == 1 and op.tracked
     keep_out, keep_x = op.keeps((True,)) if flat else (False, False)
-    tiled = is_tiled(op)
+    # A result that shares memory takes no longer for large arrays.
     large = sys.maxsize if op.aliases else LARGE
 
     def function(x: Any, /, **params: Any) -> Any:
@@ -245,10 +241,7 @@ def fast_params(op: Op) -> Function:
             if flat and (dtype is F64 or dtype is F32) and type(value) is ndarray and state.plain:
                 small = value.size < large
                 try:
-                    if small:
-                        out = evaluate(np, value, **params)
-                    else:
-                        out = compute_large(op, (value,), params)
+                    out = compute(np, value, **params) if small else evaluate(op, (value,), params)
                 except Exception as error:
                     raise explain(op, error, (value,)) from None
                 parent = x.record
@@ -259,21 +252,18 @@ def fast_params(op: Op) -> Function:
                     segment = recording_segment(segment, op)
                     if segment is None:
                         return Tensor(out)
-                if out.dtype is not dtype:
+                if out.dtype is not dtype or not small:
                     out = record(segment, op, (parent,), (value,), out, params)
                     return out if type(out) is Tensor else Tensor(out)  # integers are not recorded
                 kept = value if keep_x else Aval(value.shape, dtype)
                 kept_out = out if keep_out else None
-                kind = LargeUnary if tiled and not small else Unary
-                made = kind(op, segment, parent, kept, kept_out, params)
+                made = Unary(op, segment, parent, kept, kept_out, params)
                 if not out.shape and not segment.strict:
                     segment.remember(made)
                 return Tensor(out, made)
         elif (type(x) is ndarray or isinstance(x, generic)) and x.dtype.kind != "V":
             try:
-                if x.size < large:
-                    return evaluate(np, x, **params)
-                return compute_large(op, (x,), params)
+                return compute(np, x, **params) if x.size < large else evaluate(op, (x,), params)
             except Exception as error:
                 raise explain(op, error, (x,)) from None
         elif isinstance(x, Handle) and STATE.get().plain:

@@ -106,13 +106,6 @@ def pooled(function: Callable[..., Any], /, *args: Any, **params: Any) -> Any:
     return kernels.pooled(function, *args, **params)
 
 
-def added(x: Any, y: Any) -> Any:
-    """`x + y` of anything, with large arrays added as by the op."""
-    if type(x) is type(y) is np.ndarray and y.size >= LARGE:
-        return compute_large(registry["add"], (x, y), {})
-    return x + y
-
-
 def copied(array: Any) -> Any:
     """A copy of an array, its elements in order."""
     if array.size >= LARGE and (kernels := _installed()) is not None:

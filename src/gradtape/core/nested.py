@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gradtape.core.level import Node, Segment
 from gradtape.core.places import composed
-from gradtape.core.record import Node, Segment
 from gradtape.core.state import no_grad
 from gradtape.core.tensor import Tensor, functions
 from gradtape.errors import LeakedTensorError, TapeError, WriteError

@@ -75,13 +75,14 @@ class Op:
         flat_vjps: The rules the walk uses for records of the fast path, where all inputs have the
             shape and the real dtype of the result: the partials if there are any.
         careful: `vjps` that give 0 for 0·∞ at values that are not finite (see `core.settle`).
-        careful_flat: `flat_vjps`, likewise.
+        careful_flat: `flat_vjps`, likewise; None if they need no care.
+        careful_jvp: `jvp`, likewise.
     """
 
     __slots__ = (
-        "_infer", "_kept", "aliases", "batch", "careful", "careful_flat", "effect", "evaluate",
-        "fast", "flat_vjps", "jvp", "kind", "lower", "name", "outputs", "partials", "vjp_all",
-        "vjp_each", "vjps",
+        "_infer", "_kept", "aliases", "batch", "careful", "careful_flat", "careful_jvp", "effect",
+        "evaluate", "fast", "flat_vjps", "jvp", "kind", "lower", "name", "outputs", "partials",
+        "vjp_all", "vjp_each", "vjps",
     )  # fmt: skip
 
     def __init__(
@@ -121,6 +122,7 @@ class Op:
         self.flat_vjps = partials or vjps
         self.careful = vjps
         self.careful_flat: tuple[Rule, ...] | None = None
+        self.careful_jvp: Rule | None = None
         self._kept: dict[tuple[bool, ...], tuple[bool, ...]] = {}
 
     def infer(self, *avals: Aval, **params: Any) -> Any:

@@ -1,119 +1,79 @@
 """Records: what a reverse-mode level remembers of the ops it saw.
 
 A record is owned by the tensors that came out of it and never refers to them, so history dies with
-the results that need it. It knows its parents (the records of its inputs) and the values its rules
-read. A tensor is just a value with a record, so an input can be rebuilt as `Tensor(value, parent)`.
+the results that need it. It says of itself
+
+- `op`, `parents` (the nodes of the inputs, None for one that is not tracked), `inputs` and `out`
+  (the values that rules read; otherwise an `Aval`, or None) and `params`;
+- `pull`, what it gives to its parents in reverse mode;
+- `push`, what it gets from them in forward mode;
+- `free`, how to let go of everything.
+
+A tensor is just a value with a node, so an input can be rebuilt as `wrap(value, parent)`.
+
+`Unary` and `Binary` are made by the fast paths: every tracked input has the shape and the dtype of
+the result (or the op takes parameters, and one input), so that the bare rules `op.flat_vjps` hold.
 """
 
 from __future__ import annotations
 
-import itertools
-import weakref
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from gradtape.core import evaluate
 from gradtape.core.aval import Aval
-from gradtape.core.op import Op
-from gradtape.errors import TapeError
+from gradtape.core.broadcasting import fit
+from gradtape.core.finite import is_finite
+from gradtape.core.large import copied
+from gradtape.core.level import Node, Segment
+from gradtape.core.narrow import computes_wide
+from gradtape.core.nested import wrap
+from gradtape.core.op import Op, Rule
+from gradtape.errors import NotDifferentiableError, TapeError
 
-# A segment with more roots looks which of them are still alive.
-_FEW_ROOTS = 64
-
-
-class Level:
-    """One transformation in progress. An op is handled by the highest level among its operands."""
-
-    __slots__ = ("active", "label", "number")
-
-    def __init__(self, number: int, label: str) -> None:
-        self.number = number
-        self.label = label
-        self.active = True
-
-    def process(self, op: Op, args: list[Any], params: dict[str, Any]) -> Any:
-        """Run `op` on operands of which at least one belongs to this level."""
-        raise NotImplementedError(self.label)
-
-    def read(self, tensor: Any, what: str) -> None:
-        """Raise if the value of a tensor of this level cannot be read as one array.
-
-        Args:
-            tensor: The tensor.
-            what: How it is asked for: `float(tensor)`.
-        """
+Tangents = Mapping[Node, Any]
 
 
-class Segment(Level):
-    """A stretch of reverse-mode recording: one generation of a context's tape, a tape, a `grad`.
+class Taker:
+    """What takes the cotangents that records give: a walk, see `core.walk`.
 
     Attributes:
-        active: Whether ops on its tensors are recorded.
-        walkable: Whether gradients can still be asked for.
-        strict: Whether using one of its tensors afterwards is an error (a transform's tensor that
-            leaked), as opposed to computing without recording (a tape whose `with` block ended).
-        idle: Has one item unless a walk is under way that keeps cotangents in the records; others
-            use a dict. In a child process whose parent was walking in another thread it never comes
-            back, as the cotangents of that walk stay in the records.
-        next_sequence: Numbers its records in the order they are made.
-        roots: Weak references to records that whoever ends the segment frees, see `core.release`.
+        careful: Whether rules have to look for 0·∞ at values that are not finite.
+        rebuild: Whether rules are given tensors with their records, and are recorded themselves.
+        unsure: Whether a rule was applied that has a careful form, which might give something else.
+        give: Adds to the cotangent of a node; returns whether it is the first.
+        give_part: Adds to a part of the cotangent of a node, in place; False if that is not
+            possible: `(node, whole, index, ct)`, with the `Aval` of the whole.
+        give_output: Adds to the cotangent of one output of an op with several.
+        owned: The nodes whose cotangents are arrays of the walk's own; None if it does not know.
+        wanted: The nodes whose cotangents were asked for, and are not to be written to.
     """
 
-    __slots__ = ("_most_roots", "_peeks", "idle", "next_sequence", "roots", "strict", "walkable")
+    __slots__ = (
+        "careful", "give", "give_output", "give_part", "owned", "rebuild", "unsure", "wanted",
+    )  # fmt: skip
 
-    def __init__(self, number: int, label: str, *, strict: bool = False) -> None:
-        super().__init__(number, label)
-        self.walkable = True
-        self.strict = strict
-        self.idle = [True]
-        self.next_sequence = itertools.count(1).__next__
-        self._peeks = 0
-        self.roots: list[weakref.ref[Record]] = []
-        self._most_roots = _FEW_ROOTS
-
-    def remember(self, root: Record) -> None:
-        """Note a record whose result users keep for its value: a loss, or what was walked."""
-        roots, reference = self.roots, weakref.ref(root)
-        if roots and roots[-1] is reference:
-            return  # a loss that is now walked; a record has one such reference
-        roots.append(reference)
-        if len(roots) > self._most_roots:
-            self.roots = roots = [root for root in roots if root() is not None]
-            self._most_roots = 2 * len(roots) + _FEW_ROOTS
-
-    def count(self) -> int:
-        """The number of records made. Counting is free: it is read off the next number."""
-        self._peeks += 1
-        return max(0, self.next_sequence() - self._peeks)  # threads may count at once
-
-
-# Below the levels of all transforms and tapes lie the leaves of gradient contexts, and what
-# contexts record.
-LEAF_LEVEL, CONTEXT_LEVEL = 0, 1
-# All leaves of gradient contexts carry this segment: a leaf takes part in every context.
-LEAVES = Segment(LEAF_LEVEL, "a gradient context")
-
-
-class Node:
-    """What leaves and records have in common: a segment, and a number greater than its parents'."""
-
-    __slots__ = ("__weakref__", "segment", "sequence")
-    segment: Any
-    sequence: int
-
-    def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape users see, given that of the value (a batched tensor hides an axis)."""
-        return shape
-
-
-class Leaf(Node):
-    """A tensor that gradients are taken for: `requires_grad`, or an argument of a transform."""
-
-    __slots__ = ("grad", "off")
-
-    def __init__(self, segment: Segment = LEAVES) -> None:
-        self.segment = segment
-        self.sequence = 0
-        self.grad: Any = None
-        self.off = False  # whether its tensor does not require a gradient for the time being
+    def __init__(
+        self,
+        give: Callable[[Node, Any], bool],
+        give_part: Callable[[Node, Any, Any, Any], bool],
+        give_output: Callable[[General, int, Any], None],
+        owned: set[Node] | None = None,
+        wanted: Collection[Node] = (),
+        *,
+        careful: bool = False,
+        rebuild: bool = False,
+    ) -> None:
+        self.give = give
+        self.give_part = give_part
+        self.give_output = give_output
+        self.owned = owned
+        self.wanted = wanted
+        self.careful = careful
+        self.rebuild = rebuild
+        self.unsure = False
 
 
 class Record(Node):
@@ -123,6 +83,75 @@ class Record(Node):
     op: Op
     out: Any
     ct: Any
+    parents: Any
+    inputs: Any
+    params: Any
+
+    def pull(self, ct: Any, taker: Taker) -> None:
+        """Give cotangents to the parents."""
+        inputs, out = self.inputs, self.out
+        if taker.rebuild:
+            inputs = tuple(map(_rebuilt, inputs, self.parents))
+            out = self._rebuilt_out()
+        for parent, result in zip(self.parents, self._pulled(ct, out, inputs, taker), strict=True):
+            if parent is not None and result is not None:
+                taker.give(parent, result)
+
+    def _pulled(self, ct: Any, out: Any, inputs: Sequence[Any], taker: Taker) -> Sequence[Any]:
+        """A cotangent for each input."""
+        rules = self.op.flat_vjps
+        if self.op.careful_flat is not None:
+            if taker.careful:
+                rules = self.op.careful_flat
+            else:
+                taker.unsure = True
+        params = self.params or {}
+        return [
+            None if parent is None else rule(ct, out, *inputs, **params)
+            for rule, parent in zip(rules, self.parents, strict=True)
+        ]
+
+    def _rebuilt_out(self) -> Any:
+        return _rebuilt(self.out, self)
+
+    def push(self, tangents: Tangents) -> Any:
+        """The tangent of the result, given those of some nodes; None if no parent has one."""
+        given = tuple([None if node is None else tangents.get(node) for node in self.parents])
+        if all(tangent is None for tangent in given):
+            return None
+        if self.op.jvp is None:
+            raise NotDifferentiableError(f"{self.op.name}: has no forward-mode derivative")
+        return self._pushed(given)
+
+    def _pushed(self, given: tuple[Any, ...]) -> Any:
+        op, out, inputs = self.op, self.out, self.inputs
+        if not op.partials:
+            return evaluate.push(op, given, out, inputs, self.params or {})
+        # The op's own rule would ask for shapes the fast path did not keep; here all are the same.
+        total = _sum_of_terms(op.partials, given, out, inputs)
+        if total is None or op.careful_flat is None or is_finite(total):
+            return total
+        return _sum_of_terms(op.careful_flat, given, out, inputs)
+
+    def free(self) -> None:
+        self.out = None
+        self.op = _RELEASED
+
+
+def _rebuilt(value: Any, node: Node | None) -> Any:
+    """The tensor a kept value was: a tensor is a value with a node."""
+    return value if node is None or not hasattr(value, "size") else wrap(value, node)
+
+
+def _sum_of_terms(
+    partials: Sequence[Rule], tangents: Sequence[Any], out: Any, inputs: Sequence[Any]
+) -> Any:
+    total = None
+    for partial, tangent in zip(partials, tangents, strict=True):
+        term = None if tangent is None else partial(tangent, out, *inputs)
+        if term is not None:
+            total = term if total is None else total + term
+    return total
 
 
 class Unary(Record):
@@ -142,17 +171,24 @@ class Unary(Record):
         self.params = params
         self.ct = None
 
+    @property
+    def parents(self) -> tuple[Node | None]:
+        return (self.parent,)
 
-class LargeUnary(Unary):
-    """The same of an elementwise op on large arrays, whose rule is done by a native kernel."""
+    @property
+    def inputs(self) -> tuple[Any]:
+        return (self.x,)
 
-    __slots__ = ()
+    def free(self) -> None:
+        super().free()
+        self.parent = self.x = None
 
 
 class Binary(Record):
     """Two inputs of which at least one is tracked, without parameters."""
 
     __slots__ = ("parent", "parent2", "x", "y")
+    params = None
 
     def __init__(
         self,
@@ -174,11 +210,17 @@ class Binary(Record):
         self.out = out
         self.ct = None
 
+    @property
+    def parents(self) -> tuple[Node | None, Node | None]:
+        return self.parent, self.parent2
 
-class LargeBinary(Binary):
-    """The same of an elementwise op on large arrays."""
+    @property
+    def inputs(self) -> tuple[Any, Any]:
+        return self.x, self.y
 
-    __slots__ = ()
+    def free(self) -> None:
+        super().free()
+        self.parent = self.parent2 = self.x = self.y = None
 
 
 class General(Record):
@@ -206,11 +248,75 @@ class General(Record):
         self.avals = avals
         self.ct = None
 
+    def _pulled(self, ct: Any, out: Any, inputs: Sequence[Any], taker: Taker) -> Sequence[Any]:
+        op = self.op
+        if op.outputs != 1 and not getattr(op.vjp_all, "takes_none", False):
+            ct = [
+                np.zeros(aval.shape, aval.dtype) if part is None else part
+                for part, aval in zip(ct, self.avals, strict=True)
+            ]
+        given, unsure = evaluate.pull(
+            op,
+            tuple([parent is not None for parent in self.parents]),
+            ct if op.outputs == 1 else tuple(ct),
+            out,
+            inputs,
+            self.params,
+            careful=taker.careful,
+            raw=not taker.rebuild,
+        )
+        if unsure:
+            taker.unsure = True
+        return [
+            None if result is None else fit(result, value)
+            for result, value in zip(given, inputs, strict=True)
+        ]
+
+    def _rebuilt_out(self) -> Any:
+        if self.op.outputs == 1:
+            return _rebuilt(self.out, self)
+        return tuple([_rebuilt(value, Output(self, i)) for i, value in enumerate(self.out)])
+
+    def _pushed(self, given: tuple[Any, ...]) -> Any:
+        op = self.op
+        tangent = evaluate.push(op, given, self.out, self.inputs, self.params)
+        if tangent is None or not computes_wide(op, given):
+            return tangent
+        if op.outputs == 1:
+            return fit(tangent, self.out)
+        return tuple(
+            [
+                None if part is None else fit(part, aval)
+                for part, aval in zip(tangent, self.avals, strict=True)
+            ]
+        )
+
+    def free(self) -> None:
+        super().free()
+        self.parents = self.inputs = ()
+
 
 class Assigning(General):
     """`x[index] = value` done in place: its cotangent is passed on in place too, O(part)."""
 
     __slots__ = ()
+
+    def pull(self, ct: Any, taker: Taker) -> None:
+        owned = taker.owned
+        if owned is None or type(ct) is not np.ndarray or not self.parents:
+            super().pull(ct, taker)
+            return
+        index, (whole, part) = self.params["index"], self.parents
+        taken = ct[index]
+        if part is not None:
+            taker.give(part, np.array(taken))
+        # Nothing flows into what was overwritten as a whole.
+        if whole is not None and taken.size < ct.size:
+            if self not in owned or self in taker.wanted:
+                ct = copied(ct)
+            ct[index] = 0
+            if taker.give(whole, ct):
+                owned.add(whole)
 
 
 class Output(Record):
@@ -227,6 +333,21 @@ class Output(Record):
         self.out = None
         self.ct = None
 
+    @property
+    def parents(self) -> tuple[General]:
+        return (self.parent,)
+
+    def pull(self, ct: Any, taker: Taker) -> None:
+        taker.give_output(self.parent, self.index, ct)
+
+    def push(self, tangents: Tangents) -> Any:
+        parts = tangents.get(self.parent)
+        return None if parts is None else parts[self.index]
+
+    def free(self) -> None:
+        super().free()
+        self.parent.free()
+
 
 class Indexing(Record):
     """`x[index]`: its cotangent is added into that part of the cotangent of `x`, in place."""
@@ -237,17 +358,39 @@ class Indexing(Record):
         self.op = op
         self.segment = segment
         self.sequence = segment.next_sequence()
-        self.parent = parent
-        self.x = x
+        self.parent: Any = parent
+        self.x: Any = x
         self.index = index
         self.out = None
         self.ct = None
+
+    @property
+    def parents(self) -> tuple[Node]:
+        return (self.parent,)
+
+    @property
+    def inputs(self) -> tuple[Aval]:
+        return (self.x,)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {"index": self.index}
+
+    def pull(self, ct: Any, taker: Taker) -> None:
+        (rule,) = self.op.flat_vjps
+        if not taker.give_part(self.parent, self.x, self.index, ct):
+            taker.give(self.parent, rule(ct, None, self.x, index=self.index))
+
+    def free(self) -> None:
+        super().free()
+        self.parent = self.x = None
 
 
 class Constant(Record):
     """A value lifted to a level where it depends on nothing: its gradient is 0 there."""
 
     __slots__ = ()
+    parents = inputs = ()
 
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
@@ -255,16 +398,8 @@ class Constant(Record):
         self.out = None
         self.ct = None
 
-
-def parents_of(node: Node) -> tuple[Node | None, ...]:
-    """The nodes a node was computed from."""
-    if isinstance(node, Unary | Output | Indexing):
-        return (node.parent,)
-    if isinstance(node, Binary):
-        return (node.parent, node.parent2)
-    if isinstance(node, General):
-        return node.parents
-    return ()
+    def pull(self, ct: Any, taker: Taker) -> None:
+        """Nothing: it has no parents."""
 
 
 class _Released:
@@ -280,15 +415,3 @@ class _Released:
 
 
 _RELEASED: Any = _Released()
-
-
-def free(record: Record) -> None:
-    """Let go of everything a record holds; it can no longer be walked."""
-    record.out = None
-    record.op = _RELEASED
-    if isinstance(record, Unary | Indexing):
-        record.parent = record.x = None
-    elif isinstance(record, Binary):
-        record.parent = record.parent2 = record.x = record.y = None
-    elif isinstance(record, General):
-        record.parents = record.inputs = ()

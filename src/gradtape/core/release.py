@@ -18,27 +18,9 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from gradtape.core.level import Node, Segment
 from gradtape.core.ownership import other_references
-from gradtape.core.record import (
-    Assigning,
-    Binary,
-    Constant,
-    General,
-    Indexing,
-    LargeBinary,
-    LargeUnary,
-    Leaf,
-    Node,
-    Output,
-    Record,
-    Segment,
-    Unary,
-    free,
-)
 
-_KINDS = {
-    Assigning, Binary, Constant, General, Indexing, LargeBinary, LargeUnary, Leaf, Output, Unary,
-}  # fmt: skip
 # A search may begin after so many times what the last one took.
 _PAUSE = 100
 # Segments that wait for a search; what is still held of older ones stays held.
@@ -88,8 +70,7 @@ def _close(segment: Segment, label: str, known: Iterable[Node]) -> int:
     alive.update(root for reference in segment.roots if (root := reference()) is not None)
     segment.roots = []
     for node in alive:
-        if isinstance(node, Record):
-            free(node.parent if isinstance(node, Output) else node)
+        node.free()
     return len(alive)
 
 
@@ -99,9 +80,8 @@ def _search(segments: list[Segment], count: int | None) -> None:
     for objects in _generations():
         for node in objects:
             # An interrupt may have left a node behind that is not finished.
-            if type(node) in _KINDS and getattr(node, "segment", None) in wanted:
-                if isinstance(node, Record):
-                    free(node)
+            if issubclass(type(node), Node) and getattr(node, "segment", None) in wanted:
+                node.free()
                 count = None if count is None else count - 1
         if count is not None and count <= 0:
             return

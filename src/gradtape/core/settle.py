@@ -61,7 +61,7 @@ def guarded(op: Op, rule: Rule, argument: int) -> Rule:
 
 
 def settled_tangent(
-    op: Op, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
+    op: Op, tangents: Sequence[Any], out: Any, /, *inputs: Any, **params: Any
 ) -> Any:
     """The tangent of an op, by its `jvp` for one input at a time; None if there is none."""
     total = None

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradtape.backends import to_numpy
 from gradtape.core.aval import Abstract
-from gradtape.core.record import LEAVES, Node
+from gradtape.core.level import LEAVES, Node
 
 
 def shown(raw: Any, dtype: np.dtype[Any], record: Node | None) -> str:

@@ -23,8 +23,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gradtape.core.decorate import Decorator
+from gradtape.core.level import CONTEXT_LEVEL as CONTEXT_LEVEL, LEAF_LEVEL, Segment
 from gradtape.core.op import Op
-from gradtape.core.record import CONTEXT_LEVEL as CONTEXT_LEVEL, LEAF_LEVEL, Segment
 from gradtape.core.release import end
 from gradtape.errors import ContextError
 

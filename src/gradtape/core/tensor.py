@@ -17,8 +17,8 @@ import numpy as np
 from gradtape.backends import array_module, as_index, is_raw, make_array, to_numpy
 from gradtape.core.advice import not_an_array, truth, ways_out, with_advice
 from gradtape.core.aval import is_extended_float as is_extended_float
+from gradtape.core.level import LEAVES, Leaf, Node, Segment
 from gradtape.core.op import registry
-from gradtape.core.record import LEAVES, Leaf, Node, Segment
 from gradtape.core.shown import shown
 from gradtape.core.state import current
 from gradtape.errors import ArgumentError, ConversionError, DTypeError, ShapeError, WriteError

@@ -16,32 +16,12 @@ import numpy as np
 
 from gradtape.backends import array_module
 from gradtape.core.blame import blame
+from gradtape.core.evaluate import UnsettledError, add
 from gradtape.core.finite import is_finite, is_plain_factor, is_traced
-from gradtape.core.large import (
-    LARGE,
-    added,
-    copied,
-    copy_into,
-    is_large,
-)
+from gradtape.core.large import copied, copy_into
+from gradtape.core.level import Leaf, Node, Segment
 from gradtape.core.narrow import is_narrow
-from gradtape.core.pull import UnsettledError, pull, pull_general
-from gradtape.core.record import (
-    Assigning,
-    Binary,
-    Constant,
-    General,
-    Indexing,
-    LargeBinary,
-    LargeUnary,
-    Leaf,
-    Node,
-    Output,
-    Record,
-    Segment,
-    Unary,
-    free,
-)
+from gradtape.core.record import Binary, General, Output, Record, Taker, Unary
 from gradtape.core.tensor import Tensor
 from gradtape.errors import GradtapeError
 
@@ -118,41 +98,63 @@ def _walk_in_records(
     heap: list[tuple[int, Any]] = []
     unsure = False
 
-    def note(node: Node, new: Any) -> None:
-        """Remember whether the walk may write into the cotangent of `node`: it made the array."""
-        if type(new) is ndarray:
-            fresh.add(node)
-        else:
-            fresh.discard(node)
-
     def give(node: Any, ct: Any) -> bool:
         """Add `ct` to the cotangent of `node`, in place where the walk made the array itself.
 
         Returns whether it is the first one.
         """
-        if type(node) is Leaf:
-            old = found.get(node)
-            if old is None:
+        leaf = type(node) is Leaf
+        old = found.get(node) if leaf else node.ct
+        if old is None:
+            if leaf:
                 found[node] = ct
-                return True
-            if type(ct) is ndarray and node in fresh:
-                old += ct
             else:
-                large = type(ct) is ndarray and ct.size >= LARGE
-                found[node] = new = added(old, ct) if large else old + ct
-                note(node, new)
-        elif node.ct is None:
-            node.ct = ct
-            heappush(heap, (-node.sequence, node))
+                node.ct = ct
+                heappush(heap, (-node.sequence, node))
             return True
-        elif type(ct) is ndarray and node in fresh:
-            node.ct += ct
+        if type(ct) is ndarray and node in fresh:
+            old += ct
+            return False
+        new = add(old, ct)
+        if leaf:
+            found[node] = new
         else:
-            large = type(ct) is ndarray and ct.size >= LARGE
-            node.ct = new = added(node.ct, ct) if large else node.ct + ct
-            note(node, new)
+            node.ct = new
+        # The walk may write into the cotangent: it made the array.
+        if type(new) is ndarray:
+            fresh.add(node)
+        else:
+            fresh.discard(node)
         return False
 
+    def give_part(node: Any, whole: Any, index: Any, ct: Any) -> bool:
+        """Add `ct` to its part of the cotangent of `node`: O(part), not O(whole)."""
+        if is_narrow(ct) or (type(ct) is not ndarray and not isinstance(ct, np.generic)):
+            return False
+        old = found.get(node) if type(node) is Leaf else node.ct
+        if old is None:
+            zeros = np.zeros(whole.shape, whole.dtype)
+            if ct.ndim:
+                copy_into(zeros[index], ct)
+            else:
+                zeros[index] = ct
+            give(node, zeros)
+            fresh.add(node)
+        elif node in fresh:
+            old[index] += ct
+        else:
+            return False
+        return True
+
+    def give_output(node: General, index: int, ct: Any) -> None:
+        """Add `ct` to the cotangent of one output; several nodes may stand for the same one."""
+        parts = node.ct
+        if parts is None:
+            node.ct = parts = [None] * len(node.avals)
+            heappush(heap, (-node.sequence, node))
+        parts[index] = ct if parts[index] is None else add(parts[index], ct)
+
+    taker = Taker(give, give_part, give_output, fresh, wanted)
     try:
         for node, ct in roots:
             give(node, ct)
@@ -188,41 +190,8 @@ def _walk_in_records(
                     result = rule(ct, record.out, record.x, **params)
                 if result is not None:
                     give(record.parent, result)
-            elif kind is Indexing:
-                rule = record.op.flat_vjps[0]
-                if not _add_part(record, ct, found, fresh, heap):
-                    give(record.parent, rule(ct, None, record.x, index=record.index))
-            elif kind is Output:
-                parts = record.parent.ct
-                if parts is None:
-                    record.parent.ct = parts = [None] * len(record.parent.avals)
-                    heappush(heap, (-record.parent.sequence, record.parent))
-                _add_output(parts, record.index, ct)
-            elif kind is General:
-                op = record.op
-                if not unsure and op.careful is not op.vjps:
-                    unsure = not is_large((ct, *record.inputs))
-                for node, result in pull_general(record, ct):
-                    give(node, result)
-            elif kind is Assigning:
-                if type(ct) is not ndarray:
-                    for node, result in pull_general(record, ct):
-                        give(node, result)
-                    continue
-                index, (whole, part) = record.params["index"], record.parents
-                taken = ct[index]
-                if part is not None:
-                    give(part, np.array(taken))
-                # Nothing flows into what was overwritten as a whole.
-                if whole is not None and taken.size < ct.size:
-                    if record not in fresh or record in wanted:
-                        ct = copied(ct)
-                    ct[index] = 0
-                    if give(whole, ct):
-                        fresh.add(whole)
-            elif kind is LargeUnary or kind is LargeBinary:
-                for node, result in pull(record, ct, rebuild=False):
-                    give(node, result)
+            else:
+                record.pull(ct, taker)
     except GradtapeError as error:
         blame(record, error)
         raise
@@ -230,41 +199,7 @@ def _walk_in_records(
         # After an error in a rule: no cotangent may stay behind for the next walk to add to.
         for _, record in heap:
             record.ct = None
-    return unsure
-
-
-def _add_part(
-    record: Indexing, ct: Any, found: Cotangents, fresh: set[Node], heap: list[tuple[int, Any]]
-) -> bool:
-    """Add a cotangent into its part of that of the indexed tensor: O(part), not O(whole).
-
-    Returns False if the arrays are not raw or not ours to write to.
-    """
-    node: Any = record.parent
-    leaf = type(node) is Leaf
-    whole = found.get(node) if leaf else node.ct
-    if is_narrow(ct) or (type(ct) is not ndarray and not isinstance(ct, np.generic)):
-        return False
-    if whole is None:
-        whole = np.zeros(record.x.shape, record.x.dtype)
-        fresh.add(node)
-        if leaf:
-            found[node] = whole
-        else:
-            node.ct = whole
-            heappush(heap, (-node.sequence, node))
-        if is_large((ct,)):
-            copy_into(whole[record.index], ct)
-            return True
-    elif node not in fresh:
-        return False
-    whole[record.index] += ct
-    return True
-
-
-def _add_output(parts: list[Any], index: int, ct: Any) -> None:
-    """Add to the cotangent of one output of an op; several nodes may stand for the same output."""
-    parts[index] = ct if parts[index] is None else added(parts[index], ct)
+    return unsure or taker.unsure
 
 
 # ---- the walk that can do everything ------------------------------------------------------------
@@ -280,18 +215,28 @@ def _walk_apart(
 ) -> bool:
     """The same walk with cotangents in a dict, on rebuilt tensors if `create_graph`."""
     heap: list[tuple[int, Any]] = []
-    unsure = False
     waiting: dict[Node, Any] = {}
 
-    def give(node: Node, ct: Any) -> None:
-        if isinstance(node, Leaf):
-            found[node] = ct if node not in found else added(found[node], ct)
-        elif node in waiting:
-            waiting[node] = added(waiting[node], ct)
-        else:
-            waiting[node] = ct
+    def give(node: Node, ct: Any) -> bool:
+        held = found if isinstance(node, Leaf) else waiting
+        if node in held:
+            held[node] = add(held[node], ct)
+            return False
+        held[node] = ct
+        if held is waiting:
             heappush(heap, (-node.sequence, node))
+        return True
 
+    def give_output(node: General, index: int, ct: Any) -> None:
+        if node not in waiting:
+            give(node, [None] * len(node.avals))
+        parts = waiting[node]
+        parts[index] = ct if parts[index] is None else add(parts[index], ct)
+
+    def not_in_parts(*_part: Any) -> bool:
+        return False
+
+    taker = Taker(give, not_in_parts, give_output, careful=careful, rebuild=create_graph)
     for node, ct in roots:
         give(node, ct)
     while heap:
@@ -299,25 +244,15 @@ def _walk_apart(
         ct = waiting.pop(record)
         if record in wanted:
             found[record] = ct
-        if isinstance(record, Output):
-            parts = waiting.get(record.parent)
-            if parts is None:
-                parts = waiting[record.parent] = [None] * len(record.parent.avals)
-                heappush(heap, (-record.parent.sequence, record.parent))
-            _add_output(parts, record.index, ct)
-        else:
-            try:
-                if not isinstance(record, Constant):
-                    unsure = unsure or record.op.careful is not record.op.vjps
-                pulled = pull(record, ct, rebuild=create_graph, careful=careful)
-            except GradtapeError as error:
-                blame(record, error)
-                raise
-            for node, result in pulled:
-                give(node, result)
-        if release:
-            free(record)
-    return unsure
+        try:
+            record.pull(ct, taker)
+        except GradtapeError as error:
+            blame(record, error)
+            raise
+        # An output holds nothing but the record of its op, whose turn is still to come.
+        if release and type(record) is not Output:
+            record.free()
+    return taker.unsure
 
 
 def _own(found: Cotangents, fresh: set[Node], roots: Roots) -> None:

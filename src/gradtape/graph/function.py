@@ -20,12 +20,13 @@ import numpy as np
 from gradtape.autodiff.reverse import record
 from gradtape.autodiff.transforms import jvp, vmap
 from gradtape.core.aval import Aval
-from gradtape.core.call import call, explain, is_differentiable
+from gradtape.core.call import call, is_differentiable
+from gradtape.core.evaluate import explain
 from gradtape.core.lazy import lazy
+from gradtape.core.level import Segment
 from gradtape.core.lowering import Composite
 from gradtape.core.op import Op
 from gradtape.core.recent import Recent
-from gradtape.core.record import Segment
 from gradtape.core.state import current
 from gradtape.core.tensor import Tensor
 from gradtape.graph.ir import Graph, Operand, Value, replaced

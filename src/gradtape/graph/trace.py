@@ -19,11 +19,12 @@ from gradtape.backends import is_raw
 from gradtape.core import scalar
 from gradtape.core.aval import Abstract, Aval, aval_of, is_numeric
 from gradtape.core.batching import batch_in_place
-from gradtape.core.call import explain, is_differentiable
+from gradtape.core.call import is_differentiable
+from gradtape.core.evaluate import explain
+from gradtape.core.level import Level, Node as RecordNode
 from gradtape.core.lowering import Composite, Pointwise
 from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import Op, infer_like, registry
-from gradtape.core.record import Level, Node as RecordNode
 from gradtape.core.state import Proceed, Scope, State, current, next_level, run_inside
 from gradtape.core.tensor import Tensor
 from gradtape.errors import (

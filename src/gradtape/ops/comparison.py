@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core import scalar
-from gradtape.core.call import call_operator, explain
+from gradtape.core.call import call_operator
 from gradtape.core.define import elementwise
+from gradtape.core.evaluate import explain
 from gradtape.core.op import Op, registry
 from gradtape.core.scalar import truth
 from gradtape.core.state import STATE

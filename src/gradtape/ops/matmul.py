@@ -14,10 +14,11 @@ from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call, call_operator, recording_segment
 from gradtape.core.define import broadcast_sizes, general, public, unbroadcast
 from gradtape.core.fast import F32, F64
+from gradtape.core.level import LEAVES, Segment
 from gradtape.core.lowering import Contraction
 from gradtape.core.nested import Handle
 from gradtape.core.op import Op, registry
-from gradtape.core.record import LEAVES, Binary, Segment
+from gradtape.core.record import Binary
 from gradtape.core.state import CONTEXT_LEVEL, STATE
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ShapeError

@@ -14,9 +14,10 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.call import recording_segment
 from gradtape.core.define import public
+from gradtape.core.level import LEAVES, Node
 from gradtape.core.op import Op
 from gradtape.core.ownership import is_alone
-from gradtape.core.record import LEAVES, Assigning, Node
+from gradtape.core.record import Assigning
 from gradtape.core.state import CONTEXT_LEVEL, STATE
 from gradtape.core.tensor import Tensor
 from gradtape.ops.assign import assign

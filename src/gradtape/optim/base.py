@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import tree
-from gradtape.core.record import LEAVES, Leaf
+from gradtape.core.level import LEAVES, Leaf
 from gradtape.core.state import clear_default_context_tape
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import ArgumentError, DTypeError, ShapeError

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.call import evaluate
+from gradtape.core.evaluate import evaluate
 from gradtape.core.large import LARGE
 from gradtape.core.lowering import Composite
 from gradtape.core.op import Op

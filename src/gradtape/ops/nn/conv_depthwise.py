@@ -18,7 +18,8 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
-from gradtape.core.call import call, evaluate
+from gradtape.core.call import call
+from gradtape.core.evaluate import evaluate
 from gradtape.core.large import LARGE
 from gradtape.core.lowering import Composite, Elements, Reader
 from gradtape.core.op import Op

@@ -1,0 +1,173 @@
+"""The door to raw arrays: what an op computes, forward and by its derivative rules.
+
+`evaluate` runs the forward of an op, `pull` and `push` apply its rules. Here, and only here, it is
+chosen what does the work: a native kernel for large arrays, wider floats for dtypes that NumPy does
+not know, or the op's own function on NumPy or CuPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.backends import array_module
+from gradtape.core.aval import aval_of
+from gradtape.core.broadcasting import broadcast_sizes
+from gradtape.core.finite import is_finite, is_traced
+from gradtape.core.large import LARGE, compute_large, is_large, is_tiled, pull_large
+from gradtape.core.narrow import computes_wide, evaluate_narrow, is_narrow, widened
+from gradtape.core.op import Op, registry
+from gradtape.errors import (
+    AxisError,
+    DTypeError,
+    GradtapeError,
+    IndexingError,
+    LinAlgError,
+    ShapeError,
+)
+
+# Ops that call functions of users, whose arrays are theirs.
+_OF_USERS = ("custom", "graph")
+
+
+class UnsettledError(Exception):
+    """A rule of a user's would have to be applied to what is not finite; only careful walks do."""
+
+
+# ---- forward ----------------------------------------------------------------------------------
+
+
+def evaluate(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Run the forward of an op on raw values."""
+    xp = array_module(*operands)
+    try:
+        if any(map(is_narrow, operands)):
+            return evaluate_narrow(op, xp, operands, params)
+        if is_large(operands) and not op.aliases and op.kind not in _OF_USERS:
+            return compute_large(op, operands, params)
+        return op.evaluate(xp, *operands, **params)
+    except Exception as error:
+        if op.kind == "custom":
+            raise  # what a user's function raises is the user's
+        raise explain(op, error, operands) from None
+
+
+def add(x: Any, y: Any) -> Any:
+    """`x + y` of values of any kind, with large arrays added as by the op."""
+    if type(x) is type(y) is np.ndarray and y.size >= LARGE:
+        return compute_large(registry["add"], (x, y), {})
+    return x + y
+
+
+# ---- rules ------------------------------------------------------------------------------------
+
+
+def pull(
+    op: Op,
+    wanted: tuple[bool, ...],
+    ct: Any,
+    out: Any,
+    inputs: Sequence[Any],
+    params: dict[str, Any],
+    *,
+    careful: bool,
+    raw: bool = True,
+) -> tuple[Sequence[Any], bool]:
+    """Apply the reverse rules of an op to the cotangent of its result.
+
+    Args:
+        op: The op.
+        wanted: For each input whether its cotangent is wanted.
+        ct: The cotangent; of an op with several results, a tuple of them.
+        out: The result, or its `Aval` if no rule reads it.
+        inputs: Likewise.
+        params: The parameters of the call.
+        careful: Whether rules have to look for 0·∞ at values that are not finite.
+        raw: Whether values are arrays; if not, they are tensors, on which rules are recorded.
+
+    Returns:
+        A cotangent for each input, None where there is none; and whether careful rules might have
+        given others. Those for large arrays are careful in any case: native kernels notice what has
+        to be settled, and looking at what NumPy computed takes little beside that.
+
+    Raises:
+        UnsettledError: The rule is a user's, the cotangent is not finite, and `careful` is not set.
+    """
+    if op.kind == "custom" and not careful:
+        parts = ct if isinstance(ct, tuple) else (ct,)
+        if not all(part is None or is_finite(part) for part in parts):
+            raise UnsettledError  # it might not pass on that it is not finite
+    if computes_wide(op, ct):
+        ct, out, inputs = widened(ct), widened(out), widened(inputs)
+    large = raw and is_large((ct, *inputs))
+    if large and op.vjps and is_tiled(op):
+        given = pull_large(op, wanted, ct, out, inputs, params)
+        if given is not NotImplemented:
+            return given, False
+    if op.vjp_all is not None:
+        return op.vjp_all(wanted, ct, out, *inputs, **params), False
+    if op.vjp_each is not None:
+        each = op.vjp_each
+        given = [
+            each(i, ct, out, *inputs, **params) if want else None for i, want in enumerate(wanted)
+        ]
+        return given, False
+    careful = careful or large
+    given = [
+        rule(ct, out, *inputs, **params) if want else None
+        for rule, want in zip(op.careful if careful else op.vjps, wanted, strict=True)
+    ]
+    return given, not careful and op.careful is not op.vjps
+
+
+def push(
+    op: Op, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
+) -> Any:
+    """Apply the forward rule of an op to the tangents of its inputs, None for those without.
+
+    Returns:
+        The tangent of the result, of several results a tuple; None if there is none. It is float32
+        where the op computes in wider floats than it is given.
+    """
+    assert op.jvp is not None
+    if computes_wide(op, tangents):
+        tangents, out, inputs = widened(tangents), widened(out), widened(inputs)
+    if op.careful_jvp is None:
+        return op.jvp(tangents, out, *inputs, **params)
+    if not is_traced(out):
+        tangent = op.jvp(tangents, out, *inputs, **params)
+        if tangent is None or is_finite(tangent):
+            return tangent
+    return op.careful_jvp(tangents, out, *inputs, **params)
+
+
+# ---- errors -----------------------------------------------------------------------------------
+
+Kinds = tuple[tuple[type[Exception], type[GradtapeError]], ...]
+# What is raised in place of errors of NumPy; for a wrong value it depends on what was called.
+KINDS: Kinds = (
+    (np.linalg.LinAlgError, LinAlgError),
+    (np.exceptions.AxisError, AxisError),
+    (IndexError, IndexingError),
+    (TypeError, DTypeError),
+    (AttributeError, DTypeError),  # what NumPy says of elements that are objects
+)
+_KINDS_OF_OPS: Kinds = (*KINDS, (ValueError, ShapeError))
+
+
+def explain(op: Op, error: Exception, operands: Sequence[Any]) -> Exception:
+    """The error to raise instead of one of the array module: names the op and what came."""
+    if isinstance(error, GradtapeError):
+        return error
+    for kind, replacement in _KINDS_OF_OPS:
+        if isinstance(error, kind):
+            avals = [aval_of(operand) for operand in operands]
+            if kind is ValueError and op.kind == "elementwise":
+                try:
+                    broadcast_sizes(*(aval.shape for aval in avals))
+                except ShapeError as better:
+                    error = better
+            return replacement(f"{op.name}: came {', '.join(map(str, avals))}; {error}")
+    return error

@@ -1,0 +1,116 @@
+"""Levels, and the nodes that say at which level a tensor is.
+
+Every running transform and every tape is a level of its own; gradient contexts share the lowest
+one. A tensor is a value with a node: a leaf, a record of reverse mode, a tangent, a batch axis.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import Any
+
+from gradtape.core.op import Op
+
+# A segment with more roots looks which of them are still alive.
+_FEW_ROOTS = 64
+
+
+class Level:
+    """One transformation in progress. An op is handled by the highest level among its operands."""
+
+    __slots__ = ("active", "label", "number")
+
+    def __init__(self, number: int, label: str) -> None:
+        self.number = number
+        self.label = label
+        self.active = True
+
+    def process(self, op: Op, args: list[Any], params: dict[str, Any]) -> Any:
+        """Run `op` on operands of which at least one belongs to this level."""
+        raise NotImplementedError(self.label)
+
+    def read(self, tensor: Any, what: str) -> None:
+        """Raise if the value of a tensor of this level cannot be read as one array.
+
+        Args:
+            tensor: The tensor.
+            what: How it is asked for: `float(tensor)`.
+        """
+
+
+class Segment(Level):
+    """A stretch of reverse-mode recording: one generation of a context's tape, a tape, a `grad`.
+
+    Attributes:
+        active: Whether ops on its tensors are recorded.
+        walkable: Whether gradients can still be asked for.
+        strict: Whether using one of its tensors afterwards is an error (a transform's tensor that
+            leaked), as opposed to computing without recording (a tape whose `with` block ended).
+        idle: Has one item unless a walk is under way that keeps cotangents in the records; others
+            use a dict. In a child process whose parent was walking in another thread it never comes
+            back, as the cotangents of that walk stay in the records.
+        next_sequence: Numbers its records in the order they are made.
+        roots: Weak references to records that whoever ends the segment frees, see `core.release`.
+    """
+
+    __slots__ = ("_most_roots", "_peeks", "idle", "next_sequence", "roots", "strict", "walkable")
+
+    def __init__(self, number: int, label: str, *, strict: bool = False) -> None:
+        super().__init__(number, label)
+        self.walkable = True
+        self.strict = strict
+        self.idle = [True]
+        self.next_sequence = itertools.count(1).__next__
+        self._peeks = 0
+        self.roots: list[weakref.ref[Node]] = []
+        self._most_roots = _FEW_ROOTS
+
+    def remember(self, root: Node) -> None:
+        """Note a record whose result users keep for its value: a loss, or what was walked."""
+        roots, reference = self.roots, weakref.ref(root)
+        if roots and roots[-1] is reference:
+            return  # a loss that is now walked; a record has one such reference
+        roots.append(reference)
+        if len(roots) > self._most_roots:
+            self.roots = roots = [root for root in roots if root() is not None]
+            self._most_roots = 2 * len(roots) + _FEW_ROOTS
+
+    def count(self) -> int:
+        """The number of records made. Counting is free: it is read off the next number."""
+        self._peeks += 1
+        return max(0, self.next_sequence() - self._peeks)  # threads may count at once
+
+
+# Below the levels of all transforms and tapes lie the leaves of gradient contexts, and what
+# contexts record.
+LEAF_LEVEL, CONTEXT_LEVEL = 0, 1
+# All leaves of gradient contexts carry this segment: a leaf takes part in every context.
+LEAVES = Segment(LEAF_LEVEL, "a gradient context")
+
+
+class Node:
+    """What leaves and records have in common: a segment, and a number greater than its parents'."""
+
+    __slots__ = ("__weakref__", "segment", "sequence")
+    segment: Any
+    sequence: int
+
+    def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape users see, given that of the value (a batched tensor hides an axis)."""
+        return shape
+
+    def free(self) -> None:
+        """Let go of everything it holds; it can no longer be walked."""
+
+
+class Leaf(Node):
+    """A tensor that gradients are taken for: `requires_grad`, or an argument of a transform."""
+
+    __slots__ = ("grad", "off")
+
+    def __init__(self, segment: Segment = LEAVES) -> None:
+        self.segment = segment
+        self.sequence = 0
+        self.grad: Any = None
+        self.off = False  # whether its tensor does not require a gradient for the time being
