@@ -132,7 +132,7 @@ def _check_kept(record: Record) -> None:
     if isinstance(record, Unary | Binary | General):
         keep_out, *keep = record.op.keeps(tuple(parent is not None for parent in record.parents))
         for value, kept in zip(record.inputs, keep, strict=True):
-            number = isinstance(record, Binary) and isinstance(value, int | float)
+            number = isinstance(value, int | float)
             assert kept or number or value is None or isinstance(value, Aval), record.op
         outs = record.out if isinstance(record, General) and record.avals else [record.out]
         assert keep_out or all(out is None or isinstance(out, Aval) for out in outs), record.op

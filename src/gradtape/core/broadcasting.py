@@ -40,11 +40,16 @@ def unbroadcast(ct: Any, shape: tuple[int, ...]) -> Any:
     if ct.shape == shape:
         return ct
     extra = len(ct.shape) - len(shape)
-    axes = tuple(range(extra)) + tuple(
-        axis + extra for axis, size in enumerate(shape) if size == 1 and ct.shape[axis + extra] != 1
-    )
+    axes = tuple(range(extra))
+    if 1 in shape:
+        axes += tuple(
+            axis + extra
+            for axis, size in enumerate(shape)
+            if size == 1 and ct.shape[axis + extra] != 1
+        )
     if type(ct) is np.ndarray:
-        return np.add.reduce(ct, axis=axes).reshape(shape)
+        total = np.add.reduce(ct, axis=axes)
+        return total if shape and len(axes) == extra else total.reshape(shape)
     summed = functions["sum"](ct, axis=axes, keepdims=False) if axes else ct
     return functions["reshape"](summed, shape)
 

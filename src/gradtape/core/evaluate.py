@@ -41,13 +41,12 @@ class UnsettledError(Exception):
 
 def evaluate(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
     """Run the forward of an op on raw values."""
-    xp = array_module(*operands)
     try:
         if any(map(is_narrow, operands)):
-            return evaluate_narrow(op, xp, operands, params)
+            return evaluate_narrow(op, array_module(*operands), operands, params)
         if is_large(operands) and not op.aliases and op.kind not in _OF_USERS:
             return compute_large(op, operands, params)
-        return op.evaluate(xp, *operands, **params)
+        return op.evaluate(array_module(*operands), *operands, **params)
     except Exception as error:
         if op.kind == "custom":
             raise  # what a user's function raises is the user's
@@ -71,7 +70,6 @@ def pull(
     out: Any,
     inputs: Sequence[Any],
     params: dict[str, Any],
-    *,
     careful: bool,
     raw: bool = True,
 ) -> tuple[Sequence[Any], bool]:
@@ -99,7 +97,7 @@ def pull(
         parts = ct if isinstance(ct, tuple) else (ct,)
         if not all(part is None or is_finite(part) for part in parts):
             raise UnsettledError  # it might not pass on that it is not finite
-    if computes_wide(op, ct):
+    if (type(ct) is not np.ndarray or ct.dtype.kind == "V") and computes_wide(op, ct):
         ct, out, inputs = widened(ct), widened(out), widened(inputs)
     large = raw and is_large((ct, *inputs))
     if large and op.vjps and is_tiled(op):

@@ -24,7 +24,7 @@ from gradtape.core.large import LARGE
 from gradtape.core.level import LEAVES
 from gradtape.core.nested import Handle
 from gradtape.core.op import Op
-from gradtape.core.record import Binary, General, Unary
+from gradtape.core.record import Binary, General, Record, Unary
 from gradtape.core.state import CONTEXT_LEVEL, STATE
 from gradtape.core.tensor import Tensor
 
@@ -62,10 +62,12 @@ def fast_unary(op: Op) -> Function:
                     segment = recording_segment(segment, op)
                     if segment is None:
                         return Tensor(out)
-                if not small:
-                    return record(segment, op, (parent,), (value,), out, {})
-                kept, kept_out = value if keep_x else None, out if keep_out else None
-                return Tensor(out, Unary(op, segment, parent, kept, kept_out))
+                if small:
+                    kept, kept_out = value if keep_x else None, out if keep_out else None
+                    return Tensor(out, Unary(op, segment, parent, kept, kept_out))
+                kept = value if keep_x else Aval(value.shape, dtype)
+                kept_out = out if keep_out else Aval(out.shape, dtype)
+                return Tensor(out, General(op, segment, (parent,), (kept,), kept_out, {}, None))
         elif type(x) is ndarray and (closed or x.dtype.kind != "V"):
             try:
                 return compute(x) if x.size < LARGE else evaluate(op, (x,), {})
@@ -145,9 +147,7 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
             segment = recording_segment(segment, op)
             if segment is None:
                 return Tensor(out)
-        if not small:
-            return record(segment, op, (parent, parent2), (value, value2), out, {})
-        if value.shape != value2.shape:
+        if not small or value.shape != value2.shape:
             kept = value if keep else Aval(value.shape, dtype)
             kept2 = value2 if keep2 else Aval(value2.shape, dtype)
             kept_out = out if keep_out else Aval(out.shape, dtype)
@@ -213,11 +213,13 @@ def _with_number(op: Op, otherwise: Function = call, *, reflected: bool) -> Func
             segment = recording_segment(segment, op)
             if segment is None:
                 return Tensor(out)
-        if not small:
-            if reflected:
-                return record(segment, op, (None, parent), (number, value), out, {})
-            return record(segment, op, (parent, None), (value, number), out, {})
         kept, kept_out = value if keep else None, out if keep_out else None
+        if not small:
+            aval = Aval(value.shape, dtype)
+            kept, kept_out = value if keep else aval, out if keep_out else aval
+            parents: tuple[Any, Any] = (None, parent) if reflected else (parent, None)
+            inputs = (number, kept) if reflected else (kept, number)
+            return Tensor(out, General(op, segment, parents, inputs, kept_out, {}, None))
         if reflected:
             return Tensor(out, Binary(op, segment, None, parent, number, kept, kept_out))
         return Tensor(out, Binary(op, segment, parent, None, kept, number, kept_out))
@@ -252,12 +254,16 @@ def fast_params(op: Op) -> Function:
                     segment = recording_segment(segment, op)
                     if segment is None:
                         return Tensor(out)
-                if out.dtype is not dtype or not small:
+                if out.dtype is not dtype:
                     out = record(segment, op, (parent,), (value,), out, params)
                     return out if type(out) is Tensor else Tensor(out)  # integers are not recorded
                 kept = value if keep_x else Aval(value.shape, dtype)
-                kept_out = out if keep_out else None
-                made = Unary(op, segment, parent, kept, kept_out, params)
+                made: Record
+                if small:
+                    made = Unary(op, segment, parent, kept, out if keep_out else None, params)
+                else:
+                    kept_out = out if keep_out else Aval(out.shape, dtype)
+                    made = General(op, segment, (parent,), (kept,), kept_out, params, None)
                 if not out.shape and not segment.strict:
                     segment.remember(made)
                 return Tensor(out, made)

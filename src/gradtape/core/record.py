@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core import evaluate
 from gradtape.core.aval import Aval
 from gradtape.core.broadcasting import fit
+from gradtape.core.evaluate import pull as pull_op, push as push_op
 from gradtape.core.finite import is_finite
 from gradtape.core.large import copied
 from gradtape.core.level import Node, Segment
@@ -89,30 +89,21 @@ class Record(Node):
 
     def pull(self, ct: Any, taker: Taker) -> None:
         """Give cotangents to the parents."""
-        inputs, out = self.inputs, self.out
-        if taker.rebuild:
-            inputs = tuple(map(_rebuilt, inputs, self.parents))
-            out = self._rebuilt_out()
-        for parent, result in zip(self.parents, self._pulled(ct, out, inputs, taker), strict=True):
-            if parent is not None and result is not None:
-                taker.give(parent, result)
-
-    def _pulled(self, ct: Any, out: Any, inputs: Sequence[Any], taker: Taker) -> Sequence[Any]:
-        """A cotangent for each input."""
-        rules = self.op.flat_vjps
-        if self.op.careful_flat is not None:
+        op, parents, inputs, out = self.op, self.parents, self.inputs, self.out
+        rules = op.flat_vjps
+        if op.careful_flat is not None:
             if taker.careful:
-                rules = self.op.careful_flat
+                rules = op.careful_flat
             else:
                 taker.unsure = True
+        if taker.rebuild:
+            inputs = tuple(map(_rebuilt, inputs, parents))
+            out = _rebuilt(out, self)
         params = self.params or {}
-        return [
-            None if parent is None else rule(ct, out, *inputs, **params)
-            for rule, parent in zip(rules, self.parents, strict=True)
-        ]
-
-    def _rebuilt_out(self) -> Any:
-        return _rebuilt(self.out, self)
+        for rule, parent in zip(rules, parents, strict=True):
+            result = None if parent is None else rule(ct, out, *inputs, **params)
+            if result is not None:
+                taker.give(parent, result)
 
     def push(self, tangents: Tangents) -> Any:
         """The tangent of the result, given those of some nodes; None if no parent has one."""
@@ -126,7 +117,7 @@ class Record(Node):
     def _pushed(self, given: tuple[Any, ...]) -> Any:
         op, out, inputs = self.op, self.out, self.inputs
         if not op.partials:
-            return evaluate.push(op, given, out, inputs, self.params or {})
+            return push_op(op, given, out, inputs, self.params or {})
         # The op's own rule would ask for shapes the fast path did not keep; here all are the same.
         total = _sum_of_terms(op.partials, given, out, inputs)
         if total is None or op.careful_flat is None or is_finite(total):
@@ -248,29 +239,33 @@ class General(Record):
         self.avals = avals
         self.ct = None
 
-    def _pulled(self, ct: Any, out: Any, inputs: Sequence[Any], taker: Taker) -> Sequence[Any]:
-        op = self.op
-        if op.outputs != 1 and not getattr(op.vjp_all, "takes_none", False):
-            ct = [
-                np.zeros(aval.shape, aval.dtype) if part is None else part
-                for part, aval in zip(ct, self.avals, strict=True)
-            ]
-        given, unsure = evaluate.pull(
-            op,
-            tuple([parent is not None for parent in self.parents]),
-            ct if op.outputs == 1 else tuple(ct),
-            out,
-            inputs,
-            self.params,
-            careful=taker.careful,
-            raw=not taker.rebuild,
+    def pull(self, ct: Any, taker: Taker) -> None:
+        op, parents, inputs, out = self.op, self.parents, self.inputs, self.out
+        if op.outputs != 1:
+            ct = self._whole(ct)
+        if taker.rebuild:
+            inputs = tuple(map(_rebuilt, inputs, parents))
+            out = self._rebuilt_out()
+        wanted = tuple([parent is not None for parent in parents])
+        given, unsure = pull_op(
+            op, wanted, ct, out, inputs, self.params, taker.careful, not taker.rebuild
         )
         if unsure:
             taker.unsure = True
-        return [
-            None if result is None else fit(result, value)
-            for result, value in zip(given, inputs, strict=True)
-        ]
+        for parent, result, value in zip(parents, given, inputs, strict=True):
+            if parent is not None and result is not None:
+                taker.give(parent, fit(result, value))
+
+    def _whole(self, ct: Any) -> tuple[Any, ...]:
+        """The cotangents of all outputs, zeros for those that have none, unless the rule knows."""
+        if getattr(self.op.vjp_all, "takes_none", False):
+            return tuple(ct)
+        return tuple(
+            [
+                np.zeros(aval.shape, aval.dtype) if part is None else part
+                for part, aval in zip(ct, self.avals, strict=True)
+            ]
+        )
 
     def _rebuilt_out(self) -> Any:
         if self.op.outputs == 1:
@@ -279,7 +274,7 @@ class General(Record):
 
     def _pushed(self, given: tuple[Any, ...]) -> Any:
         op = self.op
-        tangent = evaluate.push(op, given, self.out, self.inputs, self.params)
+        tangent = push_op(op, given, self.out, self.inputs, self.params)
         if tangent is None or not computes_wide(op, given):
             return tangent
         if op.outputs == 1:

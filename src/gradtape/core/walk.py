@@ -8,7 +8,7 @@ share records with another walk in progress (a rule that differentiates, another
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
@@ -127,34 +127,7 @@ def _walk_in_records(
             fresh.discard(node)
         return False
 
-    def give_part(node: Any, whole: Any, index: Any, ct: Any) -> bool:
-        """Add `ct` to its part of the cotangent of `node`: O(part), not O(whole)."""
-        if is_narrow(ct) or (type(ct) is not ndarray and not isinstance(ct, np.generic)):
-            return False
-        old = found.get(node) if type(node) is Leaf else node.ct
-        if old is None:
-            zeros = np.zeros(whole.shape, whole.dtype)
-            if ct.ndim:
-                copy_into(zeros[index], ct)
-            else:
-                zeros[index] = ct
-            give(node, zeros)
-            fresh.add(node)
-        elif node in fresh:
-            old[index] += ct
-        else:
-            return False
-        return True
-
-    def give_output(node: General, index: int, ct: Any) -> None:
-        """Add `ct` to the cotangent of one output; several nodes may stand for the same one."""
-        parts = node.ct
-        if parts is None:
-            node.ct = parts = [None] * len(node.avals)
-            heappush(heap, (-node.sequence, node))
-        parts[index] = ct if parts[index] is None else add(parts[index], ct)
-
-    taker = Taker(give, give_part, give_output, fresh, wanted)
+    taker: Taker | None = None
     try:
         for node, ct in roots:
             give(node, ct)
@@ -191,6 +164,8 @@ def _walk_in_records(
                 if result is not None:
                     give(record.parent, result)
             else:
+                if taker is None:
+                    taker = _taker(give, found, fresh, heap, wanted)
                 record.pull(ct, taker)
     except GradtapeError as error:
         blame(record, error)
@@ -199,7 +174,46 @@ def _walk_in_records(
         # After an error in a rule: no cotangent may stay behind for the next walk to add to.
         for _, record in heap:
             record.ct = None
-    return unsure or taker.unsure
+    return unsure or (taker is not None and taker.unsure)
+
+
+def _taker(
+    give: Callable[[Any, Any], bool],
+    found: Cotangents,
+    fresh: set[Node],
+    heap: list[tuple[int, Any]],
+    wanted: frozenset[Node],
+) -> Taker:
+    """What `_walk_in_records` lends to records that are not pulled by the loop itself."""
+
+    def give_part(node: Any, whole: Any, index: Any, ct: Any) -> bool:
+        """Add `ct` to its part of the cotangent of `node`: O(part), not O(whole)."""
+        if is_narrow(ct) or (type(ct) is not ndarray and not isinstance(ct, np.generic)):
+            return False
+        old = found.get(node) if type(node) is Leaf else node.ct
+        if old is None:
+            zeros = np.zeros(whole.shape, whole.dtype)
+            if ct.ndim:
+                copy_into(zeros[index], ct)
+            else:
+                zeros[index] = ct
+            give(node, zeros)
+            fresh.add(node)
+        elif node in fresh:
+            old[index] += ct
+        else:
+            return False
+        return True
+
+    def give_output(node: General, index: int, ct: Any) -> None:
+        """Add `ct` to the cotangent of one output; several nodes may stand for the same one."""
+        parts = node.ct
+        if parts is None:
+            node.ct = parts = [None] * len(node.avals)
+            heappush(heap, (-node.sequence, node))
+        parts[index] = ct if parts[index] is None else add(parts[index], ct)
+
+    return Taker(give, give_part, give_output, fresh, wanted)
 
 
 # ---- the walk that can do everything ------------------------------------------------------------
