@@ -392,3 +392,9 @@ def test_swapped_arguments_are_refused():
         tape.gradient(x, y)
     with pytest.raises(TapeError, match=r"forward_gradient\(source, target\)"):
         tape.forward_gradient(y, x)
+
+
+def test_a_part_of_zeros_takes_no_sign_from_its_cotangent() -> None:
+    # As in a compiled function, which adds it to the zeros around it.
+    slope = gt.grad(lambda x: -0.0 * x[1])(np.ones(3))
+    np.testing.assert_array_equal(np.signbit(slope), [False, False, False])

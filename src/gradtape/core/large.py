@@ -139,6 +139,14 @@ def copy_into(target: Any, source: Any) -> None:
     np.copyto(target, source)
 
 
+def add_to_zeros(zeros: Any, index: Any, part: Any) -> None:
+    """Add to a part of an array that holds zeros so far; a large one is copied there instead."""
+    if is_large((part,)):
+        copy_into(zeros[index], part)
+    else:
+        zeros[index] += part  # not as a copy: of −0 the sum is 0, as it is in a compiled function
+
+
 def joined(xp: Any, arrays: Sequence[Any], axis: int) -> Any:
     """Arrays one after the other along an axis, as `concatenate` of their module."""
     if xp is not np or not is_large(arrays):

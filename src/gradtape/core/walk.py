@@ -18,7 +18,7 @@ from gradtape.backends import array_module
 from gradtape.core.blame import blame
 from gradtape.core.evaluate import UnsettledError, add
 from gradtape.core.finite import is_finite, is_plain_factor, is_traced
-from gradtape.core.large import copied, copy_into
+from gradtape.core.large import add_to_zeros, copied
 from gradtape.core.level import Leaf, Node, Segment
 from gradtape.core.narrow import is_narrow
 from gradtape.core.record import Binary, General, Output, Record, Taker, Unary
@@ -193,10 +193,7 @@ def _taker(
         old = found.get(node) if type(node) is Leaf else node.ct
         if old is None:
             zeros = np.zeros(whole.shape, whole.dtype)
-            if ct.ndim:
-                copy_into(zeros[index], ct)
-            else:
-                zeros[index] = ct
+            add_to_zeros(zeros, index, ct)
             give(node, zeros)
             fresh.add(node)
         elif node in fresh:
