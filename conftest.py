@@ -38,10 +38,10 @@ def thorough(request: pytest.FixtureRequest) -> bool:
 
 
 def pytest_collection_finish() -> None:
-    """Spare what goes through everything in memory what only collecting the tests has left there.
+    """Hide what collecting the tests left in memory from what would go through it again and again.
 
-    The garbage collector takes half a second for the tests themselves, and each example looks at
-    every file whose lines are kept to see whether it has changed.
+    The garbage collector takes half a second to go through the tests themselves, and before each
+    example doctest checks every file in the cache of lines for changes.
     """
     linecache.clearcache()
     gc.collect()
@@ -63,7 +63,7 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 # test, not as a failure to load this file.
 
 
-@pytest.hookimpl(trylast=True)  # not a fixture: those cost a millisecond for each test
+@pytest.hookimpl(trylast=True)  # not a fixture, which would cost more than what it does
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Seed the library's generator from the test's id."""
     import gradtape as gt

@@ -37,7 +37,7 @@ def test_a_library_goes_with_its_last_reference() -> None:
 
 
 def test_pass_builders_are_exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Each run of one makes the next take longer: after a thousand modules ten times as long.
+    # Each run of one makes the next take longer, several times as long after a thousand modules.
     made, create = [], llvm().create_pass_builder
 
     def creating(*args: object) -> object:

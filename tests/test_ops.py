@@ -135,9 +135,11 @@ def test_value(case: OpCase, thorough: bool) -> None:
 
 def check_rules_reach(case: OpCase, seen: set[str]) -> None:
     """The ops a case names that are not among those seen are called by the rules of others."""
-    function, floats = call_of(case).differentiable()
+    call = call_of(case)
+    function, floats = call.differentiable()
     mode = CheckInfer()
     with gt.using_mode(mode):
+        call(*as_tensors(call.arrays))
         if case.differentiable:  # on raw arrays modes do not see what rules call
             once = functools.partial(pulled, function)
             gt.jvp(lambda *xs: once(xs), floats, floats)

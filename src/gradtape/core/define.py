@@ -27,6 +27,7 @@ from gradtape.core.broadcasting import (
     unbroadcast as unbroadcast,
 )
 from gradtape.core.call import call, call_operator
+from gradtape.core.evaluate import sum_of_terms
 from gradtape.core.fast import fast_binary, fast_params, fast_reflected, fast_unary
 from gradtape.core.lowering import Lowering, Pointwise
 from gradtape.core.nested import Alias
@@ -205,11 +206,7 @@ def _jvp(partials: Sequence[Rule]) -> Rule:
     """The sum of the partials applied to the tangents."""
 
     def jvp(tangents: Sequence[Any], out: Any, *inputs: Any) -> Any:
-        total = None
-        for partial, tangent in zip(partials, tangents, strict=True):
-            term = None if tangent is None else partial(tangent, out, *inputs)
-            if term is not None:
-                total = term if total is None else total + term
+        total = sum_of_terms(partials, tangents, out, inputs)
         return total if total is None else broadcast_tangent(total, out)
 
     jvp.reads = frozenset().union(*(rule_reads(p) for p in partials))  # type: ignore[attr-defined]

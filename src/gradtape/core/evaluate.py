@@ -1,8 +1,8 @@
 """The door to raw arrays: what an op computes, forward and by its derivative rules.
 
-`evaluate` runs the forward of an op, `pull` and `push` apply its rules. Here, and only here, it is
-chosen what does the work: a native kernel for large arrays, wider floats for dtypes that NumPy does
-not know, or the op's own function on NumPy or CuPy.
+`evaluate` runs the forward of an op, `pull` and `push` apply its rules. They choose what does the
+work: a native kernel for large arrays, wider floats for dtypes that NumPy does not know, or the
+op's own function on NumPy or CuPy. The fast paths (`core.fast`) come here with large arrays only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gradtape.core.broadcasting import broadcast_sizes
 from gradtape.core.finite import is_finite, is_traced
 from gradtape.core.large import LARGE, compute_large, is_large, is_tiled, pull_large
 from gradtape.core.narrow import computes_wide, evaluate_narrow, is_narrow, widened
-from gradtape.core.op import Op, registry
+from gradtape.core.op import Op, Rule, registry
 from gradtape.errors import (
     AxisError,
     DTypeError,
@@ -139,6 +139,18 @@ def push(
         if tangent is None or is_finite(tangent):
             return tangent
     return op.careful_jvp(tangents, out, *inputs, **params)
+
+
+def sum_of_terms(
+    partials: Sequence[Rule], tangents: Sequence[Any], out: Any, inputs: Sequence[Any]
+) -> Any:
+    """The sum of the partials of an elementwise op, applied to the tangents; None if all are."""
+    total = None
+    for partial, tangent in zip(partials, tangents, strict=True):
+        term = None if tangent is None else partial(tangent, out, *inputs)
+        if term is not None:
+            total = term if total is None else total + term
+    return total
 
 
 # ---- errors -----------------------------------------------------------------------------------

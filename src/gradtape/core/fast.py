@@ -213,13 +213,13 @@ def _with_number(op: Op, otherwise: Function = call, *, reflected: bool) -> Func
             segment = recording_segment(segment, op)
             if segment is None:
                 return Tensor(out)
-        kept, kept_out = value if keep else None, out if keep_out else None
         if not small:
             aval = Aval(value.shape, dtype)
             kept, kept_out = value if keep else aval, out if keep_out else aval
             parents: tuple[Any, Any] = (None, parent) if reflected else (parent, None)
             inputs = (number, kept) if reflected else (kept, number)
             return Tensor(out, General(op, segment, parents, inputs, kept_out, {}, None))
+        kept, kept_out = value if keep else None, out if keep_out else None
         if reflected:
             return Tensor(out, Binary(op, segment, None, parent, number, kept, kept_out))
         return Tensor(out, Binary(op, segment, parent, None, kept, number, kept_out))

@@ -144,7 +144,7 @@ def add_to_zeros(zeros: Any, index: Any, part: Any) -> None:
     if is_large((part,)):
         copy_into(zeros[index], part)
     else:
-        zeros[index] += part  # not as a copy: of −0 the sum is 0, as it is in a compiled function
+        zeros[index] += part  # 0 + (−0) is 0, as in compiled code; a copy would keep the sign
 
 
 def joined(xp: Any, arrays: Sequence[Any], axis: int) -> Any:

@@ -17,20 +17,20 @@ the result (or the op takes parameters, and one input), so that the bare rules `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.broadcasting import fit
-from gradtape.core.evaluate import pull as pull_op, push as push_op
+from gradtape.core.evaluate import pull as pull_op, push as push_op, sum_of_terms
 from gradtape.core.finite import is_finite
 from gradtape.core.large import copied
 from gradtape.core.level import Node, Segment
 from gradtape.core.narrow import computes_wide
 from gradtape.core.nested import wrap
-from gradtape.core.op import Op, Rule
+from gradtape.core.op import Op
 from gradtape.errors import NotDifferentiableError, TapeError
 
 Tangents = Mapping[Node, Any]
@@ -119,10 +119,10 @@ class Record(Node):
         if not op.partials:
             return push_op(op, given, out, inputs, self.params or {})
         # The op's own rule would ask for shapes the fast path did not keep; here all are the same.
-        total = _sum_of_terms(op.partials, given, out, inputs)
+        total = sum_of_terms(op.partials, given, out, inputs)
         if total is None or op.careful_flat is None or is_finite(total):
             return total
-        return _sum_of_terms(op.careful_flat, given, out, inputs)
+        return sum_of_terms(op.careful_flat, given, out, inputs)
 
     def free(self) -> None:
         self.out = None
@@ -132,17 +132,6 @@ class Record(Node):
 def _rebuilt(value: Any, node: Node | None) -> Any:
     """The tensor a kept value was: a tensor is a value with a node."""
     return value if node is None or not hasattr(value, "size") else wrap(value, node)
-
-
-def _sum_of_terms(
-    partials: Sequence[Rule], tangents: Sequence[Any], out: Any, inputs: Sequence[Any]
-) -> Any:
-    total = None
-    for partial, tangent in zip(partials, tangents, strict=True):
-        term = None if tangent is None else partial(tangent, out, *inputs)
-        if term is not None:
-            total = term if total is None else total + term
-    return total
 
 
 class Unary(Record):

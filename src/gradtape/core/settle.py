@@ -5,7 +5,7 @@ one is 0 and the other is not finite, the product is NaN. If the op's value, or 
 differentiated by, is itself infinite or undefined, nothing that is asked for goes this way, and the
 product counts as 0: `settle`. Programs whose derivatives are finite pay nothing for it, since NaN
 stays NaN on its way through linear rules: whoever asks for derivatives looks at what came out, and
-has it computed again with rules that settle, if it is not finite (`core.walk`, `autodiff.forward`).
+has it computed again with rules that settle, if it is not finite (`core.walk`, `core.evaluate`).
 What is traced always settles; compiled code leaves it out until it matters (`compiler.program`),
 and so do the kernels of rules for large arrays (`compiler.large_rules`).
 """

@@ -27,8 +27,8 @@ _PASSES = (
     "add_dead_code_elimination_pass",
 )
 
-# Of a pass builder 5 kB never go, and each run of it makes the next one take longer, so that it is
-# exchanged now and then.
+# Each run of a pass builder makes the next one slower, and 5 kB of each builder are never freed: so
+# one serves some modules, and is then replaced.
 _MODULES_PER_BUILDER = 32
 
 # Code that nobody refers to any more, to be unloaded.
