@@ -285,7 +285,7 @@ class _Interpret:
 
 def _result(op: Op, value: Any, out: Aval) -> Any:
     value = np.asarray(value)
-    assert value.dtype == out.dtype, f"{op.name}: infer says {out.dtype}, came {value.dtype}"
+    assert value.dtype == out.dtype, f"{op.name}: infer says {out.dtype}, got {value.dtype}"
     return np.broadcast_to(value, out.shape)
 
 

@@ -100,9 +100,9 @@ class CheckInfer:
             *(x if op.outputs != 1 else (x,) for x in (out, inferred)), strict=True
         ):
             # What comes of numbers alone is a NumPy scalar, and weak only where it is traced.
-            came = aval_of(one)
-            same = (came.shape, came.dtype) == (other.shape, other.dtype)
-            assert same, f"{op.name}: infer says {other}, came {came}"
+            made = aval_of(one)
+            same = (made.shape, made.dtype) == (other.shape, other.dtype)
+            assert same, f"{op.name}: infer says {other}, got {made}"
         return out
 
     def _avals(self, args: tuple[Any, ...]) -> list[Aval]:

@@ -109,11 +109,11 @@ def test_finfo(dtype):
 def test_iinfo():
     assert gt.iinfo(gt.int8).max == 127
     assert gt.iinfo(gt.zeros(2, dtype=gt.uint16)).dtype == np.uint16
-    with pytest.raises(DTypeError, match=r"iinfo: came float64.*finfo"):
+    with pytest.raises(DTypeError, match=r"iinfo: got float64.*finfo"):
         gt.iinfo(gt.float64)
-    with pytest.raises(DTypeError, match=r"finfo: came int64.*iinfo"):
+    with pytest.raises(DTypeError, match=r"finfo: got int64.*iinfo"):
         gt.finfo(gt.int64)
-    with pytest.raises(DTypeError, match="finfo: came 'nonsense'"):
+    with pytest.raises(DTypeError, match="finfo: got 'nonsense'"):
         gt.finfo("nonsense")
 
 
@@ -131,7 +131,7 @@ def test_result_type():
     assert np.result_type(gt.ones(2), np.float32) == np.float64
     assert np.can_cast(gt.ones(2, dtype=np.float32), np.float64)
     assert gt.can_cast(gt.float64, gt.float32, casting="same_kind")
-    with pytest.raises(ArgumentError, match="came nothing"):
+    with pytest.raises(ArgumentError, match="got nothing"):
         gt.result_type()
 
 
@@ -167,7 +167,7 @@ def test_devices(name):
 
 
 def test_moving_is_refused():
-    with pytest.raises(UnsupportedError, match="to_device: came 'cuda:0'"):
+    with pytest.raises(UnsupportedError, match="to_device: got 'cuda:0'"):
         gt.ones(2).to_device("cuda:0")
 
 

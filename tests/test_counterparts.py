@@ -79,7 +79,7 @@ def test_the_function_of_the_same_name(call: str) -> None:
     if call in EXEMPT:
         pytest.skip(EXEMPT[call])
     run = sample_of(call)
-    assert run is not None, "needed a row in counterpart_samples.py"
+    assert run is not None, "expected a row in counterpart_samples.py"
     assert_same(run(ours(str(counterpart(call)))), run(theirs(call)))
 
 

@@ -86,7 +86,7 @@ def test_arrays_are_owned_by_the_caller():
 
 @pytest.mark.parametrize("test_fraction", [-0.1, 1.0, 1.5, float("nan")])
 def test_fraction_out_of_range_raises(test_fraction):
-    with pytest.raises(ValueError, match=r"load_digits: test_fraction is .*; needed .*; pass"):
+    with pytest.raises(ValueError, match=r"load_digits: test_fraction is .*, expected .*; pass"):
         load_digits(test_fraction=test_fraction)
 
 

@@ -160,7 +160,7 @@ def test_a_wrong_op_is_named_with_its_line_and_element(wrong):
     line = function.__code__.co_firstlineno + 2
     assert message.startswith("exp: compiled code gives ")
     assert f"gives {1.5 * np.exp(0.8)}" in message
-    assert f"needed {np.exp(0.8)}" in message
+    assert f"expected {np.exp(0.8)}" in message
     assert "at index (2, 0) of float64[3, 4]" in message
     assert f"{__file__}:{line}, in kernel run_k0 (multiply, exp, tanh, sum)" in message
     assert "the native form of this op is wrong" in message
@@ -221,13 +221,13 @@ def test_nan_is_not_taken_for_a_number(wrong):
     wrong("exp", Pointwise(lambda x: scalar.where(x > 0.0, right(x), scalar.constant(np.nan))))
     assert "compiled code gives nan" in found(np.exp, np.array([1.0, -1.0]))
     wrong("exp", Pointwise(lambda x: scalar.where(x == x, right(x), scalar.constant(1.0))))
-    assert "needed nan" in found(np.exp, np.array([1.0, np.nan]))
+    assert "expected nan" in found(np.exp, np.array([1.0, np.nan]))
 
 
 def test_infinity_is_not_taken_for_a_number(wrong):
     right = registry["exp"].lower.expression
     wrong("exp", Pointwise(lambda x: scalar.minimum(right(x), 1e300)))
-    assert "needed inf" in found(np.exp, np.array([1.0, 1e5]))
+    assert "expected inf" in found(np.exp, np.array([1.0, 1e5]))
 
 
 def test_ops_that_are_wrong_only_when_they_are_fused(wrong):
@@ -281,7 +281,7 @@ def test_parts_around_an_eager_op_are_checked(wrong):
     a, b = np.eye(2), np.ones(2)
     np.testing.assert_allclose(gt.jit(function, debug=True)(a, b), function(a, b))
     wrong("exp", times(2.0, above=1.1))
-    assert "needed 3.89" in found(function, a, b)
+    assert "expected 3.89" in found(function, a, b)
 
 
 # ---- what an eager kernel gives -----------------------------------------------------------------

@@ -57,7 +57,7 @@ def test_comparing_a_tracked_tensor_is_not_tracked():
 def test_comparing_a_leaked_tensor_raises():
     kept = []
     gt.grad(lambda x: kept.append(x) or x)(1.0)
-    with pytest.raises(LeakedTensorError, match="less: came a tensor of a grad"):
+    with pytest.raises(LeakedTensorError, match="less: got a tensor of a grad"):
         kept[0] < 2.0  # noqa: B015
 
 

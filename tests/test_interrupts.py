@@ -223,14 +223,14 @@ SIGNALS = """
         _, gradient, arguments = random[n % len(random)]
         gt.jit(gradient)(*arguments)
 
-    came = 0
+    got = 0
     for n in range(int(sys.argv[1])):
         try:
             signal.setitimer(signal.ITIMER_REAL, 0.0002 * (n % 50) + 0.00002)
             for _ in range(100):
                 program(n)
         except KeyboardInterrupt:
-            came += 1
+            got += 1
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         y = gt.tensor(x, requires_grad=True)
         gt.sum(gt.sin(y)).backward()
@@ -241,7 +241,7 @@ SIGNALS = """
             check(gradient_of, random[n // 10 % len(random)][0])
         gt.clear_tape()
         gt.random.normal((3,))
-    print(came)
+    print(got)
 """
 
 

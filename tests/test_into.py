@@ -96,14 +96,14 @@ def test_into_an_array() -> None:
 def test_bad_outputs_are_refused_and_left_alone() -> None:
     x = gt.tensor(X)
     out = gt.zeros(3)
-    with pytest.raises(ShapeError, match=r"mul_into: came out of shape \(3,\); needed \(2, 2\)"):
+    with pytest.raises(ShapeError, match=r"mul_into: got out of shape \(3,\), expected \(2, 2\)"):
         x.mul_into(Y, out)
     np.testing.assert_array_equal(out.numpy(), 0)
-    with pytest.raises(DTypeError, match="div_into: came out of dtype int64"):
+    with pytest.raises(DTypeError, match="div_into: got out of dtype int64"):
         x.div_into(Y, gt.zeros((2, 2), dtype=np.int64))
-    with pytest.raises(TypeError, match=r"came list to write into.*x\.mul_into\(y, out\)"):
+    with pytest.raises(TypeError, match=r"got list to write into.*x\.mul_into\(y, out\)"):
         x.mul_into(Y, [0.0])
-    with pytest.raises(TypeError, match=r"came 1 arguments; needed x\.mul_into\(y, out\)"):
+    with pytest.raises(TypeError, match=r"got 1 arguments, expected x\.mul_into\(y, out\)"):
         x.mul_into(Y)
-    with pytest.raises(WriteError, match="exp_into: came a leaf"):
+    with pytest.raises(WriteError, match="exp_into: got a leaf"):
         x.exp_into(gt.zeros((2, 2), requires_grad=True))

@@ -195,7 +195,7 @@ def test_hessians_of_several_outputs_and_arguments():
 
 
 def test_hessian_of_complex_results_is_refused():
-    with pytest.raises(DTypeError, match="hessian: came"):
+    with pytest.raises(DTypeError, match="hessian: got"):
         gt.hessian(lambda x: 1j * x)(np.ones(2))
 
 

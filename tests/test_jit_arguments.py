@@ -112,10 +112,10 @@ def test_static_arguments_must_be_hashable() -> None:
     [
         ({"static_argnums": 3}, "has 3 positional"),
         ({"static_argnums": -4}, "has 3 positional"),
-        ({"static_argnums": "n"}, "needed integers"),
-        ({"static_argnums": 1.0}, "needed integers"),
+        ({"static_argnums": "n"}, "expected integers"),
+        ({"static_argnums": 1.0}, "expected integers"),
         ({"static_argnames": "m"}, "no argument 'm', but x, n, kind"),
-        ({"static_argnames": [1]}, "needed integers and strings"),
+        ({"static_argnames": [1]}, "expected integers and strings"),
     ],
 )
 def test_static_arguments_that_are_none_of_the_function(options: Any, text: str) -> None:
@@ -148,7 +148,7 @@ def test_what_is_not_a_function(what: Any) -> None:
     if what is None:
         assert callable(gt.jit(what))
         return
-    with pytest.raises(ArgumentError, match="needed a function"):
+    with pytest.raises(ArgumentError, match="expected a function"):
         gt.jit(what)
 
 

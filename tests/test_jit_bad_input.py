@@ -128,20 +128,20 @@ def test_mean_of_nothing_is_nan() -> None:
     [
         (np.ma.masked_array([1.0, 2.0], [False, True]), "a MaskedArray.*filled"),
         (np.ones((1, 2)).view(np.matrix), "a matrix, which has an arithmetic of its own"),
-        (np.array([1, None]), "dtype object; needed numbers"),
-        (np.array(["a", "b"]), "dtype <U1; needed numbers"),
-        (np.array([b"a"]), "needed numbers"),
-        (np.zeros(2, [("a", "f4"), ("b", "i4")]), "needed numbers"),
-        (np.zeros(2, "datetime64[s]"), "needed numbers"),
-        (np.zeros(2, "timedelta64[s]"), "needed numbers"),
-        ("text", "type str; needed arrays"),
-        (b"bytes", "type bytes; needed arrays"),
-        ({1, 2}, "type set; needed arrays"),
-        (object(), "type object; needed arrays"),
-        (np.float64, "type type; needed arrays"),
-        (range(3), "type range; needed arrays"),
-        ([1.0, "a"], "type str; needed arrays"),
-        ({"a": np.array(["a"])}, "needed numbers"),
+        (np.array([1, None]), "dtype object, expected numbers"),
+        (np.array(["a", "b"]), "dtype <U1, expected numbers"),
+        (np.array([b"a"]), "expected numbers"),
+        (np.zeros(2, [("a", "f4"), ("b", "i4")]), "expected numbers"),
+        (np.zeros(2, "datetime64[s]"), "expected numbers"),
+        (np.zeros(2, "timedelta64[s]"), "expected numbers"),
+        ("text", "type str, expected arrays"),
+        (b"bytes", "type bytes, expected arrays"),
+        ({1, 2}, "type set, expected arrays"),
+        (object(), "type object, expected arrays"),
+        (np.float64, "type type, expected arrays"),
+        (range(3), "type range, expected arrays"),
+        ([1.0, "a"], "type str, expected arrays"),
+        ({"a": np.array(["a"])}, "expected numbers"),
     ],
 )
 def test_arguments_that_are_not_numbers(argument: Any, text: str) -> None:
@@ -276,9 +276,9 @@ def test_index_arrays(name: str) -> None:
     assert_close(compiled(X, np.zeros(0, int)), np.array(function(gt.tensor(X), np.zeros(0, int))))
     for index in ([0, 6], [-7, 0], [2**40, 0], [-(2**62), 1]):
         for _ in range(2):
-            with pytest.raises(IndexingError, match=r"came .*index.* axis of size 6.*from -6 to 5"):
+            with pytest.raises(IndexingError, match=r"got .*index.* axis of size 6.*from -6 to 5"):
                 compiled(X, np.array(index))
-    with pytest.raises(IndexingError, match=r"came .*index"):
+    with pytest.raises(IndexingError, match=r"got .*index"):
         compiled(X, 6)
     assert_close(compiled(X, np.array([0, 2])), np.array(function(gt.tensor(X), np.array([0, 2]))))
 
@@ -291,7 +291,7 @@ def test_indices_out_of_bounds_with_mode() -> None:
 
 
 def test_index_arrays_that_are_known() -> None:
-    with pytest.raises(IndexingError, match=r"came .*index"):
+    with pytest.raises(IndexingError, match=r"got .*index"):
         gt.jit(lambda x: x[np.array([0, 6])])(X)
     assert_close(gt.jit(lambda x: x[np.array([0, -6, 5])])(X), X[[0, -6, 5]])
     assert_close(gt.jit(lambda x: x[X[:, 0] > 0])(X), X[X[:, 0] > 0])

@@ -215,7 +215,7 @@ def test_distances_of_points_far_from_the_origin(rng: Any) -> None:
 def test_compiled_losses_refuse_classes_there_are_not(label: int, rng: Any) -> None:
     x, labels = rng.normal(size=(3, 4)), np.array([0, label, 1])
     for loss in (nn.cross_entropy, nn.nll_loss, nn.sparse_softmax_cross_entropy):
-        with pytest.raises(IndexingError, match=f"came class {label}"):
+        with pytest.raises(IndexingError, match=f"got class {label}"):
             gt.jit(loss)(x, labels)
 
 
@@ -223,7 +223,7 @@ def test_losses_of_large_arrays_refuse_classes_there_are_not(rng: Any) -> None:
     x, labels = gt.tensor(rng.normal(size=(300, 300))), rng.integers(0, 300, 300)
     labels[7] = 300
     for loss in (nn.cross_entropy, nn.nll_loss):
-        with pytest.raises(IndexingError, match="came class 300"):
+        with pytest.raises(IndexingError, match="got class 300"):
             loss(x, labels)
 
 
@@ -232,7 +232,7 @@ def test_second_derivatives_of_ctc_loss(rng: Any) -> None:
     targets, times, lengths = np.array([[1, 2], [2, 2]]), [4, 3], [2, 1]
     check_grads(lambda x: nn.ctc_loss(x, targets, times, lengths), (x,), order=2)
     third = gt.grad(gt.grad(gt.grad(lambda s: nn.ctc_loss(s * x, targets, times, lengths))))
-    with pytest.raises(NotDifferentiableError, match="ctc_loss: came a third derivative"):
+    with pytest.raises(NotDifferentiableError, match="ctc_loss: got a third derivative"):
         third(1.0)
 
 

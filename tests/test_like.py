@@ -48,9 +48,9 @@ def test_numbers_and_lists():
 
 
 def test_unknown_option():
-    with pytest.raises(UnsupportedError, match="zeros_like: came like="):
+    with pytest.raises(UnsupportedError, match="zeros_like: got like="):
         gt.zeros_like(X, like=X)
-    with pytest.raises(ArgumentError, match="zeros_like: came device 'cuda'"):
+    with pytest.raises(ArgumentError, match="zeros_like: got device 'cuda'"):
         gt.zeros_like(X, device="cuda")
 
 

@@ -42,7 +42,7 @@ ELEMENTWISE: dict[str, Callable[..., Any]] = {
 def test_a_column_against_a_row_raises(name: str) -> None:
     column = SHARES.reshape(3, 1)
     for x, target in ((column, SHARES), (SHARES, column), (SHARES, SHARES[:1])):
-        with pytest.raises(ShapeError, match=rf"{name}: came shapes .*; needed .*broadcast_to"):
+        with pytest.raises(ShapeError, match=rf"{name}: got shapes .*, expected .*broadcast_to"):
             ELEMENTWISE[name](x, target)
 
 
@@ -60,7 +60,7 @@ def test_pairs_of_vectors_have_as_many_axes() -> None:
         lambda x, y: nn.cosine_embedding_loss(x, y, SIGNS[:2]),
         lambda x, y: nn.contrastive_loss(x, y, SIGNS[:2]),
     ):
-        with pytest.raises(ShapeError, match="came shapes"):
+        with pytest.raises(ShapeError, match="got shapes"):
             loss(x, x[0])
         assert loss(x, x[:1]).shape == ()
 
@@ -68,7 +68,7 @@ def test_pairs_of_vectors_have_as_many_axes() -> None:
 def test_a_label_for_each_pair() -> None:
     x = np.arange(6.0).reshape(2, 3)
     for loss in (nn.cosine_embedding_loss, nn.contrastive_loss):
-        with pytest.raises(ShapeError, match="came shapes"):
+        with pytest.raises(ShapeError, match="got shapes"):
             loss(x, x + 1, SIGNS[:2, None])
 
 
@@ -98,23 +98,23 @@ def test_a_weighted_mean_counts_a_weight_as_often_as_it_is_used() -> None:
 
 
 def test_a_negative_variance_raises() -> None:
-    with pytest.raises(ArgumentError, match="gaussian_nll_loss: came a variance of -1"):
+    with pytest.raises(ArgumentError, match="gaussian_nll_loss: got a variance of -1"):
         nn.gaussian_nll_loss(SHARES, SHARES, np.array([1.0, -1.0, 0.0]))
 
 
 def test_probabilities_have_no_class_to_ignore() -> None:
     x = np.zeros((2, 3))
-    with pytest.raises(ArgumentError, match="cross_entropy: came ignore_index=1"):
+    with pytest.raises(ArgumentError, match="cross_entropy: got ignore_index=1"):
         nn.cross_entropy(x, np.full((2, 3), 1 / 3), ignore_index=1)
 
 
 def test_a_weight_for_each_class() -> None:
-    with pytest.raises(ShapeError, match="multi_margin_loss: came weights of shape"):
+    with pytest.raises(ShapeError, match="multi_margin_loss: got weights of shape"):
         nn.multi_margin_loss(np.zeros((2, 3)), np.array([0, 1]), weight=np.ones(5))
 
 
 def test_a_wrong_class_is_told_by_the_loss_it_came_to() -> None:
     x, bad = np.zeros((2, 3)), np.array([0, 3])
     for loss in (nn.nll_loss, nn.cross_entropy, nn.multi_margin_loss):
-        with pytest.raises(IndexError, match=f"{loss.__name__}: came class 3; needed .* 0 to 2"):
+        with pytest.raises(IndexError, match=f"{loss.__name__}: got class 3, expected .* 0 to 2"):
             loss(x, bad)

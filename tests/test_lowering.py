@@ -130,7 +130,7 @@ def assert_equal(op: Op, got: Any, expected: Any, operands: Any) -> None:
         np.testing.assert_allclose(got, expected, rtol=eps, atol=eps)
     else:
         far = beyond(op, got, expected, operands)
-        assert not far.any(), f"{op.name}: came {got[far]}, needed {expected[far]}"
+        assert not far.any(), f"{op.name}: got {got[far]}, expected {expected[far]}"
 
 
 def beyond(op: Op, got: Any, expected: Any, operands: Any) -> Any:
@@ -411,7 +411,7 @@ def test_views_are_read_at_affine_indices(op: Op, calls: Calls) -> None:
 @pytest.mark.parametrize("function", [gt.max, gt.min])
 def test_shape_rules_refuse_extremes_of_nothing(function: Any) -> None:
     op = registry[function.__name__]
-    with pytest.raises(ShapeError, match="needed at least one element"):
+    with pytest.raises(ShapeError, match="expected at least one element"):
         op.infer(Aval((0, 3), np.dtype(float)), axis=(0,), keepdims=False)
     assert op.infer(Aval((0, 3), np.dtype(float)), axis=(1,), keepdims=False).shape == (0,)
 

@@ -102,7 +102,7 @@ def test_root_of_a_singular_matrix_has_a_value_and_no_derivative() -> None:
     def total(x: Any) -> Any:
         return gt.sum(gt.linalg.sqrtm(x))
 
-    with pytest.raises(NotDifferentiableError, match="sqrtm: came a singular matrix"):
+    with pytest.raises(NotDifferentiableError, match="sqrtm: got a singular matrix"):
         gt.grad(total)(singular)
     assert np.isnan(gt.jit(gt.grad(total))(singular)).all()
 
@@ -232,7 +232,7 @@ def test_fourth_derivative_of_det() -> None:
 
     # det(A + tE) is a polynomial of degree 4, whose last coefficient is det(E).
     np.testing.assert_allclose(fourth(A, DIRECTION), 24 * np.linalg.det(DIRECTION), rtol=1e-9)
-    with pytest.raises(np.linalg.LinAlgError, match=r"det: came a singular matrix.*order 4"):
+    with pytest.raises(np.linalg.LinAlgError, match=r"det: got a singular matrix.*order 4"):
         fourth(np.zeros((4, 4)), DIRECTION)
 
 

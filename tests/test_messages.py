@@ -42,7 +42,7 @@ BY_POSITION = (gt.grad, gt.value_and_grad, gt.jacobian, gt.jacrev, gt.jacfwd, gt
 @pytest.mark.parametrize("transform", BY_POSITION)
 @pytest.mark.parametrize("argnums", ["x", 1.5, None, [0.0], ("x",)])
 def test_argnums_that_are_not_positions(transform: Any, argnums: Any) -> None:
-    with pytest.raises(ArgumentError, match=r"came argnums=.*needed the position.*from 0"):
+    with pytest.raises(ArgumentError, match=r"got argnums=.*expected the position.*from 0"):
         transform(square, argnums=argnums)
 
 
@@ -53,20 +53,20 @@ def test_argnums_as_numpy_has_integers() -> None:
 
 @pytest.mark.parametrize("transform", [*BY_POSITION, gt.vmap, gt.jit])
 def test_the_value_in_place_of_the_function(transform: Any) -> None:
-    with pytest.raises(ArgumentError, match=r"came a float64; needed a function"):
+    with pytest.raises(ArgumentError, match=r"got a float64, expected a function"):
         transform(square(X))
 
 
 def test_the_value_in_place_of_the_function_with_arguments() -> None:
-    with pytest.raises(ArgumentError, match=r"vjp: came a float64; needed a function"):
+    with pytest.raises(ArgumentError, match=r"vjp: got a float64, expected a function"):
         gt.vjp(square(X), X)
-    with pytest.raises(ArgumentError, match=r"jvp: came a float64; needed a function"):
+    with pytest.raises(ArgumentError, match=r"jvp: got a float64, expected a function"):
         gt.jvp(square(X), (X,), (X,))
 
 
 @pytest.mark.parametrize("number", [3, True, 10**30])
 def test_integers_are_not_differentiated(number: int) -> None:
-    with pytest.raises(DTypeError, match=rf"grad: argument 0 is the \w+ {number}; .*float\(x\)"):
+    with pytest.raises(DTypeError, match=rf"grad: argument 0 is the \w+ {number}, .*float\(x\)"):
         gt.grad(square)(number)
 
 
@@ -88,7 +88,7 @@ def norm(params: Any) -> Any:
     ],
 )
 def test_leaves_without_derivative_are_located(differentiate: Callable[..., Any]) -> None:
-    with pytest.raises(DTypeError, match=r"argument [01]\['w'\]\[2\] is int64\[3\]; .*astype"):
+    with pytest.raises(DTypeError, match=r"argument [01]\['w'\]\[2\] is int64\[3\], .*astype"):
         differentiate(PARAMS)
 
 
@@ -96,10 +96,14 @@ def test_leaves_of_tangents_are_located() -> None:
     good = {"w": [X], "b": 0.0}
     with pytest.raises(DTypeError, match=r"primals\[0\]\['w'\]\[2\] is int64\[3\]"):
         gt.jvp(norm, (PARAMS,), (PARAMS,))
-    with pytest.raises(ShapeError, match=r"tangent\[0\]\['w'\]\[0\] has shape \(2,\); needed \(3,"):
+    with pytest.raises(
+        ShapeError, match=r"tangent\[0\]\['w'\]\[0\] has shape \(2,\), expected \(3,"
+    ):
         gt.jvp(norm, (good,), ({"w": [X[:2]], "b": 0.0},))
     _, pullback = gt.vjp(lambda x: {"a": x, "b": (x, x)}, X)
-    with pytest.raises(ShapeError, match=r"cotangent\['b'\]\[1\] has shape \(2,\); needed \(3,\)"):
+    with pytest.raises(
+        ShapeError, match=r"cotangent\['b'\]\[1\] has shape \(2,\), expected \(3,\)"
+    ):
         pullback({"a": X, "b": (X, X[:2])})
 
 
@@ -107,21 +111,21 @@ def test_leaves_of_batches_are_located() -> None:
     batched = gt.vmap(lambda a, params: a + params["b"])
     with pytest.raises(AxisError, match=r"argument 1\['b'\] has shape \(\) and no axis 0; .*in_ax"):
         batched(X, {"b": 1.0})
-    with pytest.raises(ShapeError, match=r"argument 0: 3, argument 1\['b'\]: 2; .*in_axes=None"):
+    with pytest.raises(ShapeError, match=r"argument 0: 3, argument 1\['b'\]: 2, .*in_axes=None"):
         batched(X, {"b": X[:2]})
-    with pytest.raises(DTypeError, match=r"argument 1\['b'\] is a str; .*in_axes=None"):
+    with pytest.raises(DTypeError, match=r"argument 1\['b'\] is a str, .*in_axes=None"):
         batched(X, {"b": "b"})
 
 
 def test_leaves_of_compiled_functions_are_located() -> None:
     compiled = gt.jit(lambda mode, params, scale=1.0: params["w"][0] * scale, static_argnums=0)
     with pytest.raises(
-        DTypeError, match=r"jit: argument 1\['w'\]\[1\] is of type str; .*static_ar"
+        DTypeError, match=r"jit: argument 1\['w'\]\[1\] is of type str, .*static_ar"
     ):
         compiled("mode", {"w": [X, "name"]})
     with pytest.raises(DTypeError, match=r"jit: argument scale\[0\] is of type str"):
         compiled("mode", {"w": [X]}, scale=["x"])
-    with pytest.raises(ArgumentError, match=r"jit: argument 1\['w'\]\[0\] is the integer 10{30};"):
+    with pytest.raises(ArgumentError, match=r"jit: argument 1\['w'\]\[0\] is the integer 10{30},"):
         compiled("mode", {"w": [10**30]})
 
 
@@ -211,24 +215,24 @@ def test_keywords(call: Callable[[Any], Any]) -> None:
 
 
 def test_keywords_of_transforms() -> None:
-    with pytest.raises(UnsupportedError, match=r"vmap: came in_dims=; it is called in_axes= here"):
+    with pytest.raises(UnsupportedError, match=r"vmap: got in_dims=; it is called in_axes= here"):
         gt.vmap(square, in_dims=0)
-    with pytest.raises(UnsupportedError, match=r"vmap: came out_dims=; .*out_axes= here"):
+    with pytest.raises(UnsupportedError, match=r"vmap: got out_dims=; .*out_axes= here"):
         gt.vmap(square, 0, out_dims=0)
 
 
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda t: t.flatten(1), r"flatten: came 1; .*use t\.reshape\(len\(t\), -1\)"),
-        (lambda t: t.flatten(0, 1), r"flatten: came 0, 1; .*use t\.reshape"),
-        (lambda t: t.sum(0, 1), r"sum: came 0, 1; axes go into one tuple: t\.sum\(\(0, 1\)\)"),
+        (lambda t: t.flatten(1), r"flatten: got 1, expected.*use t\.reshape\(len\(t\), -1\)"),
+        (lambda t: t.flatten(0, 1), r"flatten: got 0, 1, expected.*use t\.reshape"),
+        (lambda t: t.sum(0, 1), r"sum: got 0, 1; axes go into one tuple: t\.sum\(\(0, 1\)\)"),
         (lambda t: t.max(0, 1), r"one tuple: t\.max\(\(0, 1\)\)"),
         (lambda t: t.max(0, True), r"flags go by name: t\.max\(0, keepdims=True\)"),
-        (lambda t: t.repeat(2, 3), r"repeat: came 2, 3; .*use gt\.tile\(t, \(2, 3\)\)"),
+        (lambda t: t.repeat(2, 3), r"repeat: got 2, 3, expected.*use gt\.tile\(t, \(2, 3\)\)"),
         (lambda t: t.repeat(2, 3, 1), r"use gt\.tile\(t, \(2, 3, 1\)\)"),
-        (lambda t: t.view(np.int64), r"view: came dtype int64; .*use t\.astype\(dtype\)"),
-        (lambda t: t.view(np.dtype("f4")), r"view: came dtype float32"),
+        (lambda t: t.view(np.int64), r"view: got dtype int64, .*use t\.astype\(dtype\)"),
+        (lambda t: t.view(np.dtype("f4")), r"view: got dtype float32"),
     ],
 )
 def test_arguments_by_position(call: Callable[[Any], Any], text: str) -> None:
@@ -339,7 +343,7 @@ def test_polynomials_take_tensors_as_x(family: str) -> None:
 
 @pytest.mark.parametrize("use", [repr, lambda t: t.shape, lambda t: t.dtype, lambda t: t.sum()])
 def test_the_class_is_not_what_makes_tensors(use: Callable[[Any], Any]) -> None:
-    with pytest.raises(DTypeError, match=r"Tensor: came a list; .*gt\.tensor\(\[1\.0"):
+    with pytest.raises(DTypeError, match=r"Tensor: got a list, .*gt\.tensor\(\[1\.0"):
         use(gt.Tensor([1.0, 2.0]))
 
 
@@ -354,14 +358,14 @@ def test_ragged_lists(function: Callable[[Any], Any]) -> None:
 
 @pytest.mark.parametrize("function", [gt.exp, gt.sum, gt.sort, gt.linalg.inv, gt.fft.fft])
 def test_nothing_in_place_of_an_array(function: Callable[[Any], Any]) -> None:
-    with pytest.raises(DTypeError, match="came None; needed an array"):
+    with pytest.raises(DTypeError, match="got None, expected an array"):
         function(None)
 
 
 @pytest.mark.parametrize("axis", ["x", 1.5, X])
 def test_axes_that_are_not_integers(axis: Any) -> None:
     for function in (gt.sum, gt.sort, gt.softmax, gt.flip, gt.fft.fft):
-        with pytest.raises(DTypeError, match=r"came axis .*needed an integer"):
+        with pytest.raises(DTypeError, match=r"got axis .*expected an integer"):
             function(gt.ones((2, 2)), axis=axis)
 
 
@@ -393,7 +397,7 @@ def test_errors_that_compiled_code_passed_by_come_out_of_transforms() -> None:
     ],
 )
 def test_arguments_in_the_order_of_pytorch(call: Any, order: str) -> None:
-    with pytest.raises(ArgumentError, match=re.escape(f"PyTorch's order; needed {order}")):
+    with pytest.raises(ArgumentError, match=re.escape(f"PyTorch's order, expected {order}")):
         call(np.eye(2), np.zeros((2, 2), int))
 
 
@@ -404,7 +408,7 @@ def test_arguments_in_the_order_of_pytorch(call: Any, order: str) -> None:
 @pytest.mark.parametrize("sizes", [(3, 4), (50_000, 40_000)])
 def test_shapes_that_do_not_broadcast(transform: Any, sizes: tuple[int, int]) -> None:
     x, y = map(np.ones, sizes)
-    text = rf"add: came float64\[{sizes[0]}\], .*; shapes .* do not broadcast; needed"
+    text = rf"add: got float64\[{sizes[0]}\], .*; shapes .* do not broadcast, expected"
     with pytest.raises(ShapeError, match=text):
         transform(lambda x, y: gt.sum(gt.add(gt.asarray(x), y)))(x, y)
 

@@ -27,12 +27,10 @@ TREND = np.arange(64.0)
     "make", [np.asarray, gt.tensor, lambda x: gt.tensor(x, requires_grad=True)]
 )
 def test_probabilities_are_from_0_to_1(make: Callable[[Any], Any]) -> None:
-    for bad, came in ((P + 1.0, "1.7"), (P - 0.5, "-0.4")):
-        with pytest.raises(
-            ArgumentError, match=rf"a probability of {came}.*from 0 to 1; of logits"
-        ):
+    for bad, got in ((P + 1.0, "1.7"), (P - 0.5, "-0.4")):
+        with pytest.raises(ArgumentError, match=rf"a probability of {got}.*from 0 to 1; of logits"):
             gt.nn.binary_cross_entropy(make(bad), T)
-    with pytest.raises(ArgumentError, match=r"a target of 6\.0; needed numbers from 0 to 1"):
+    with pytest.raises(ArgumentError, match=r"a target of 6\.0, expected numbers from 0 to 1"):
         gt.nn.binary_cross_entropy(P, make(T + 5.0))
     with pytest.raises(ArgumentError, match="a probability of"):
         gt.vmap(gt.nn.binary_cross_entropy)(make(P * 2), T)
@@ -85,7 +83,7 @@ COMPLEX: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", COMPLEX)
 def test_complex_numbers_have_no_order(name: str) -> None:
     for z in (P + 1j, gt.tensor(P + 1j)):
-        with pytest.raises(DTypeError, match=rf"{name}: came .*complex128.*needed real numbers"):
+        with pytest.raises(DTypeError, match=rf"{name}: got .*complex128.*expected real numbers"):
             COMPLEX[name](z)
 
 
@@ -98,36 +96,39 @@ OPTIONS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: gt.nn.triplet_margin_loss(P, T, P, margin=-1.0),
         "triplet_margin_loss: .*-1",
     ),
-    "eps": (lambda: gt.nn.cosine_similarity(P, T, eps=-1.0), "cosine_similarity: came eps=-1"),
-    "class": (lambda: gt.nn.cross_entropy(P, np.array([0, 3])), "cross_entropy: came class 3"),
-    "variance": (lambda: gt.nn.gaussian_nll_loss(P, T, -P), "gaussian_nll_loss: came a variance"),
-    "share": (lambda: gt.quantile(X, gt.tensor(1.5)), "quantile: came q outside of the range"),
-    "percentage": (lambda: gt.nanpercentile(X, gt.tensor(150.0)), "nanpercentile: came q outside"),
-    "bins": (lambda: gt.histogram(X, gt.tensor([0, 2, 1])), "histogram: came bins that decrease"),
-    "words as bins": (lambda: gt.histogram(X, np.array(["a", "b"])), "histogram: came bins of <U1"),
+    "eps": (lambda: gt.nn.cosine_similarity(P, T, eps=-1.0), "cosine_similarity: got eps=-1"),
+    "class": (lambda: gt.nn.cross_entropy(P, np.array([0, 3])), "cross_entropy: got class 3"),
+    "variance": (lambda: gt.nn.gaussian_nll_loss(P, T, -P), "gaussian_nll_loss: got a variance"),
+    "share": (lambda: gt.quantile(X, gt.tensor(1.5)), "quantile: got q outside of the range"),
+    "percentage": (lambda: gt.nanpercentile(X, gt.tensor(150.0)), "nanpercentile: got q outside"),
+    "bins": (lambda: gt.histogram(X, gt.tensor([0, 2, 1])), "histogram: got bins that decrease"),
+    "words as bins": (lambda: gt.histogram(X, np.array(["a", "b"])), "histogram: got bins of <U1"),
     "sorter": (lambda: gt.searchsorted(X, 2.0, sorter=[0, 1]), r"sorter of shape \(2,\)"),
-    "start": (lambda: gt.sum(X, initial=X), "sum: came initial="),
-    "complex start": (lambda: gt.max(X, initial=1j), "max: came initial=1j for float64"),
-    "correction": (lambda: gt.nanvar(X, correction=X), "nanvar: came correction=float64"),
-    "inserted": (lambda: gt.insert(X, 0, 1j), "insert: came values of complex128 for float64"),
-    "end": (lambda: gt.interp(X, X, X, left=np.array("a")), "interp: came left of <U1"),
-    "columns": (lambda: gt.vander(X, -1), r"vander: came shape \(-1,\)"),
-    "no function": (lambda: gt.vectorize(3.0), "vectorize: came a float; needed a function"),
-    "cutoff": (lambda: gt.linalg.pinvh(M, rtol=-1.0), "pinvh: came rtol=-1.0"),
-    "order": (lambda: gt.fft.fht(X, 0.1, 1j), "fht: came mu=1j; needed a real number"),
-    "bias": (lambda: gt.fft.ifht(X, 0.1, 1.0, bias=1j), "ifht: came bias=1j; needed a real"),
-    "size": (lambda: gt.ndimage.fourier_gaussian(M, 1.0, n=2.5), "fourier_gaussian: came n=2.5"),
-    "width": (lambda: gt.ndimage.fourier_gaussian(M, 1j), "fourier_gaussian: came sigma=1j"),
-    "sigma": (lambda: gt.ndimage.gaussian_filter1d(X, 1j), "gaussian_filter1d: came sigma=1j"),
-    "shift": (lambda: gt.ndimage.shift(M, [0.5]), r"shift: came shift of shape \(1,\)"),
-    "index": (lambda: gt.ndimage.sum(X, [1, 1, 2, 2], ["a"]), "came index of <U1; needed integers"),
-    "rate": (lambda: gt.signal.welch(TREND, fs=-7.0), r"welch: came fs=-7\.0; .*sampling rate"),
-    "complex rate": (lambda: gt.signal.stft(TREND, fs=1j), "stft: came fs=1j; needed a sampling"),
-    "rates": (lambda: gt.signal.freqz(X, fs=X), "freqz: came fs=array"),
-    "rate of a filter": (lambda: gt.signal.butter(2, 0.1, fs=np.nan), "butter: came fs=nan"),
-    "rate of a window": (lambda: gt.signal.firwin(3, 0.1, fs=1j), "firwin: came fs=1j"),
-    "ripple": (lambda: gt.signal.cheby1(2, -1.0, 0.3), "cheby1: came rp=-1.0; needed one number"),
-    "attenuation": (lambda: gt.signal.cheby2(2, (1, 2), 0.3), r"cheby2: came rs=\(1, 2\)"),
+    "start": (lambda: gt.sum(X, initial=X), "sum: got initial="),
+    "complex start": (lambda: gt.max(X, initial=1j), "max: got initial=1j for float64"),
+    "correction": (lambda: gt.nanvar(X, correction=X), "nanvar: got correction=float64"),
+    "inserted": (lambda: gt.insert(X, 0, 1j), "insert: got values of complex128 for float64"),
+    "end": (lambda: gt.interp(X, X, X, left=np.array("a")), "interp: got left of <U1"),
+    "columns": (lambda: gt.vander(X, -1), r"vander: got shape \(-1,\)"),
+    "no function": (lambda: gt.vectorize(3.0), "vectorize: got a float, expected a function"),
+    "cutoff": (lambda: gt.linalg.pinvh(M, rtol=-1.0), "pinvh: got rtol=-1.0"),
+    "order": (lambda: gt.fft.fht(X, 0.1, 1j), "fht: got mu=1j, expected a real number"),
+    "bias": (lambda: gt.fft.ifht(X, 0.1, 1.0, bias=1j), "ifht: got bias=1j, expected a real"),
+    "size": (lambda: gt.ndimage.fourier_gaussian(M, 1.0, n=2.5), "fourier_gaussian: got n=2.5"),
+    "width": (lambda: gt.ndimage.fourier_gaussian(M, 1j), "fourier_gaussian: got sigma=1j"),
+    "sigma": (lambda: gt.ndimage.gaussian_filter1d(X, 1j), "gaussian_filter1d: got sigma=1j"),
+    "shift": (lambda: gt.ndimage.shift(M, [0.5]), r"shift: got shift of shape \(1,\)"),
+    "index": (
+        lambda: gt.ndimage.sum(X, [1, 1, 2, 2], ["a"]),
+        "got index of <U1, expected integers",
+    ),
+    "rate": (lambda: gt.signal.welch(TREND, fs=-7.0), r"welch: got fs=-7\.0, .*sampling rate"),
+    "complex rate": (lambda: gt.signal.stft(TREND, fs=1j), "stft: got fs=1j, expected a sampling"),
+    "rates": (lambda: gt.signal.freqz(X, fs=X), "freqz: got fs=array"),
+    "rate of a filter": (lambda: gt.signal.butter(2, 0.1, fs=np.nan), "butter: got fs=nan"),
+    "rate of a window": (lambda: gt.signal.firwin(3, 0.1, fs=1j), "firwin: got fs=1j"),
+    "ripple": (lambda: gt.signal.cheby1(2, -1.0, 0.3), "cheby1: got rp=-1.0, expected one number"),
+    "attenuation": (lambda: gt.signal.cheby2(2, (1, 2), 0.3), r"cheby2: got rs=\(1, 2\)"),
 }
 
 
@@ -258,7 +259,7 @@ def test_sparse_matrices_are_no_batches() -> None:
         lambda: gt.vmap(lambda a: sparse() * a)(np.ones(2)),
         lambda: gt.jacobian(lambda s: s @ V)(sparse()),
     ):
-        with pytest.raises(ShapeError, match=r"needed \(3,\); .*given the numbers s\.data"):
+        with pytest.raises(ShapeError, match=r"expected \(3,\); .*given the numbers s\.data"):
             call()
 
 

@@ -55,7 +55,7 @@ def test_rows_are_added_in_order(width: int, dtype: Any) -> None:
     zeros = np.zeros((9, width), dtype)
     equal(lambda v, i: gt.index_add(zeros, i, v, axis=0), values, i)
     i[-1] = 9
-    refused(lambda v, i: gt.index_add(zeros, i, v, axis=0), values, i, match="came index 9")
+    refused(lambda v, i: gt.index_add(zeros, i, v, axis=0), values, i, match="got index 9")
 
 
 def test_rows_are_added_by_several_threads() -> None:
@@ -162,7 +162,7 @@ def test_the_last_value_remains(size: int) -> None:
     equal(write, x, i, v)
     equal(lambda x, i: write(x, i, 2.5), x, i)
     i[size // 2] = -51
-    refused(write, x, i, v, match="setitem: came index -51 for an axis of size 50")
+    refused(write, x, i, v, match="setitem: got index -51 for an axis of size 50")
 
 
 def test_writes_of_rows_and_parts() -> None:
@@ -189,7 +189,7 @@ def test_batches_of_writes() -> None:
 def test_writes_of_no_elements() -> None:
     x, none = RNG.normal(size=5), np.zeros(0, int)
     assert_close(gt.jit(write)(x, none, np.zeros(0)), x)
-    with pytest.raises(IndexingError, match="came index 3"):
+    with pytest.raises(IndexingError, match="got index 3"):
         gt.jit(write)(np.zeros(0), np.array([3]), np.ones(1))
 
 

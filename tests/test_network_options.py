@@ -48,7 +48,7 @@ def test_factors_may_come_as_an_array() -> None:
 )
 def test_offsets_that_are_none(mode: str, offsets: Any, last: bool, said: str) -> None:
     table, numbers = np.ones((2, 3)), np.array([0, 1, 1, 0])
-    with pytest.raises(ArgumentError, match=f"embedding_bag: came offsets .*{said}"):
+    with pytest.raises(ArgumentError, match=f"embedding_bag: got offsets .*{said}"):
         nn.embedding_bag(numbers, table, offsets, mode=mode, include_last_offset=last)
 
 
@@ -66,13 +66,13 @@ def test_bags_without_rows(mode: str) -> None:
 
 def test_shared_heads_need_an_axis_of_heads() -> None:
     q, k = np.ones((3, 4)), np.ones((5, 4))
-    with pytest.raises(ShapeError, match=r"scaled_dot_product_attention: came .*heads"):
+    with pytest.raises(ShapeError, match=r"scaled_dot_product_attention: got .*heads"):
         nn.scaled_dot_product_attention(q, k, k, enable_gqa=True)
 
 
 def test_leading_axes_that_do_not_broadcast_are_named() -> None:
     q, k = np.ones((2, 3, 4)), np.ones((3, 5, 4))
-    with pytest.raises(ShapeError, match=r"scaled_dot_product_attention: came shapes \(2, 3, 4\)"):
+    with pytest.raises(ShapeError, match=r"scaled_dot_product_attention: got shapes \(2, 3, 4\)"):
         nn.scaled_dot_product_attention(q, k, k)
 
 

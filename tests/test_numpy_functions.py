@@ -135,7 +135,7 @@ def test_indices():
         gt.grad(lambda m: gt.sum(m[np.triu_indices_from(m, 2)]))(M), np.triu(np.ones((3, 4)), 2)
     )
     for function in (np.tril_indices_from, np.triu_indices_from, np.diag_indices_from):
-        with pytest.raises(ShapeError, match=f"{function.__name__}: came shape"):
+        with pytest.raises(ShapeError, match=f"{function.__name__}: got shape"):
             function(gt.tensor(V))
 
 
@@ -209,7 +209,7 @@ def test_vectorize():
 
 
 def test_bad_applications():
-    with pytest.raises(ShapeError, match="apply_along_axis: came shape"):
+    with pytest.raises(ShapeError, match="apply_along_axis: got shape"):
         np.apply_along_axis(np.sum, 1, gt.tensor(M[:0]))
     with pytest.raises(ShapeError, match="apply_over_axes: the function gave"):
         np.apply_over_axes(lambda x, axis: np.sum(x), gt.tensor(M), [0])

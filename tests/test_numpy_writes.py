@@ -78,18 +78,18 @@ def test_writes_that_would_lose_history_are_refused():
     for write in (WRITES["put"], WRITES["place"], WRITES["putmask"]):
         with pytest.raises(UnsupportedError, match="an ndarray cannot hold the history"):
             write(M.copy(), gt.tensor(V, requires_grad=True) * 2)
-        with pytest.raises(WriteError, match="came a leaf"):
+        with pytest.raises(WriteError, match="got a leaf"):
             write(gt.tensor(M, requires_grad=True), V)
 
 
 def test_bad_writes():
-    with pytest.raises(ArgumentError, match="put: came mode="):
+    with pytest.raises(ArgumentError, match="put: got mode="):
         gt.put(gt.zeros(3), 0, 1.0, mode="no")
-    with pytest.raises(ShapeError, match="putmask: came a mask"):
+    with pytest.raises(ShapeError, match="putmask: got a mask"):
         gt.putmask(gt.zeros(3), M > 0, 1.0)
-    with pytest.raises(ShapeError, match="fill_diagonal: came shape"):
+    with pytest.raises(ShapeError, match="fill_diagonal: got shape"):
         gt.fill_diagonal(gt.zeros(3), 1.0)
-    with pytest.raises(ShapeError, match="came no values"):
+    with pytest.raises(ShapeError, match="got no values"):
         gt.place(gt.zeros(3), np.ones(3, bool), [])
 
 
@@ -149,14 +149,14 @@ def test_a_mask_of_rows():
 
 
 def test_mask_assignment_checks_dtypes_and_shapes():
-    with pytest.raises(DTypeError, match="setitem: came a value of dtype float64"):
+    with pytest.raises(DTypeError, match="setitem: got a value of dtype float64"):
         gt.tensor([1, 2])[np.array([True, False])] = 0.5
-    with pytest.raises(ShapeError, match="setitem: came a value of shape"):
+    with pytest.raises(ShapeError, match="setitem: got a value of shape"):
         gt.tensor(V)[V > 0] = np.ones(3)
 
 
 def test_an_index_out_of_bounds_does_not_speak_of_reading():
-    with pytest.raises(IndexError, match="setitem: came index 9"):
+    with pytest.raises(IndexError, match="setitem: got index 9"):
         gt.tensor(V)[np.array([9])] = 1.0
 
 

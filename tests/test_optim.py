@@ -257,7 +257,7 @@ def test_states_that_do_not_fit():
     for name in ("1.momentum", "momentum", "-1.momentum", "0."):
         with pytest.raises(ArgumentError, match=r"'0\.momentum'"):
             optimizer.load_state_dict({name: np.ones(3)})
-    with pytest.raises(ShapeError, match=r"needed \(3,\)"):
+    with pytest.raises(ShapeError, match=r"expected \(3,\)"):
         optimizer.load_state_dict({"0.momentum": np.ones(2)})
     with pytest.raises(ArgumentError, match="state_dict"):
         gt.optim.SGD(lr=0.1).state_dict()
@@ -273,8 +273,8 @@ def leaf():
 @pytest.mark.parametrize(
     ("make", "error", "match"),
     [
-        (lambda: gt.optim.SGD(lr=0.0), ArgumentError, "SGD: came lr=0.0"),
-        (lambda: gt.optim.Adam(lr=-1), ArgumentError, "Adam: came lr=-1"),
+        (lambda: gt.optim.SGD(lr=0.0), ArgumentError, "SGD: got lr=0.0"),
+        (lambda: gt.optim.Adam(lr=-1), ArgumentError, "Adam: got lr=-1"),
         (lambda: gt.optim.SGD(lr=float("nan")), ArgumentError, "positive"),
         (lambda: gt.optim.SGD(lr=float("inf")), ArgumentError, "positive"),
         (lambda: gt.optim.SGD(lr=0.1, momentum=1.0), ArgumentError, "momentum=1.0"),
@@ -287,13 +287,13 @@ def leaf():
         (lambda: gt.optim.SGD(leaf(), lr=0.1), DTypeError, r"\[w, b\]"),
         (lambda: gt.optim.SGD(0.1), ArgumentError, "number 0.1 as parameters.*lr=0.1"),
         (lambda: gt.optim.Adam(3, lr=0.1), ArgumentError, "number 3 as parameters"),
-        (lambda: gt.optim.SGD([leaf()]), ArgumentError, "SGD: came no learning rate.*lr="),
+        (lambda: gt.optim.SGD([leaf()]), ArgumentError, "SGD: got no learning rate.*lr="),
         (lambda: gt.optim.SGD(lr=0.1).step(object()), DTypeError, "object"),
         (lambda: gt.optim.SGD([np.ones(3)], lr=0.1), DTypeError, "ndarray"),
         (lambda: gt.optim.SGD([gt.ones(3)], lr=0.1), ArgumentError, "does not require"),
         (lambda: gt.optim.SGD([leaf() * 2], lr=0.1), ArgumentError, "recorded result"),
         (lambda: gt.optim.SGD(lr=0.1).step([leaf() * 2]), ArgumentError, "recorded result"),
-        (lambda: gt.optim.SGD(lr=0.1).step(), ArgumentError, "SGD.step: came no parameters"),
+        (lambda: gt.optim.SGD(lr=0.1).step(), ArgumentError, "SGD.step: got no parameters"),
         (lambda: gt.optim.SGD(lr=0.1).zero_grad(), ArgumentError, "zero_grad"),
     ],
 )

@@ -97,7 +97,7 @@ def test_properties_are_those_of_scipy(name: str) -> None:
             assert ours(gt.tensor(matrix, requires_grad=True)) == reference(matrix)
     assert not gt.linalg.issymmetric(A[:2])
     assert gt.linalg.issymmetric(A + A.T + 1e-9 * A, atol=1e-6)
-    with pytest.raises(LinAlgError, match=f"{name}: came shape"):
+    with pytest.raises(LinAlgError, match=f"{name}: got shape"):
         ours(A[0])
     with pytest.raises(ConversionError):
         gt.jit(lambda a: a * float(ours(a) is True))(A)

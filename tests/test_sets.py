@@ -47,7 +47,7 @@ def test_unique_slices() -> None:
     rows = np.array([[1.0, 2.0], [0.0, 1.0], [1.0, 2.0]])
     check(gt.unique, rows, True, True, True, 0)
     check(gt.unique, rows, False, False, False, -1)
-    with pytest.raises(AxisError, match="unique: came axis 2"):
+    with pytest.raises(AxisError, match="unique: got axis 2"):
         gt.unique(rows, axis=2)
 
 

@@ -115,11 +115,11 @@ def test_segments_are_no_longer_than_the_signal() -> None:
 
 def test_frequencies_out_of_range_are_refused() -> None:
     for wn in (1.5, -0.1, np.array(1.0), gt.tensor(2.0)):
-        with pytest.raises(ArgumentError, match=r"butter: came Wn=.*needed frequencies that rise"):
+        with pytest.raises(ArgumentError, match=r"butter: got Wn=.*expected frequencies that rise"):
             gt.signal.butter(2, wn)
-        with pytest.raises(ArgumentError, match="firwin: came cutoff="):
+        with pytest.raises(ArgumentError, match="firwin: got cutoff="):
             gt.signal.firwin(3, wn)
-        with pytest.raises(ArgumentError, match="iirnotch: came w0="):
+        with pytest.raises(ArgumentError, match="iirnotch: got w0="):
             gt.signal.iirnotch(wn, 2.0)
     with pytest.raises(ArgumentError, match="rise"):
         gt.signal.butter(2, [0.5, 0.2], "band")
@@ -151,7 +151,7 @@ def test_the_middle_frequency_of_an_analytic_image_is_left_out() -> None:
 
 
 def test_half_precision_is_refused_by_filters() -> None:
-    with pytest.raises(DTypeError, match="lfilter: came float16; needed float32"):
+    with pytest.raises(DTypeError, match="lfilter: got float16, expected float32"):
         gt.signal.lfilter(*(np.ones(2, np.float16),) * 3)
 
 
@@ -192,7 +192,7 @@ def test_filters_need_a_first_coefficient() -> None:
         theirs, ours = getattr(scipy.signal, name), getattr(gt.signal, name)
         with pytest.raises(ValueError, match=r"0|zero"):
             theirs(b, a, x)
-        with pytest.raises(ArgumentError, match=rf"{name}: came a\[0\] = 0"):
+        with pytest.raises(ArgumentError, match=rf"{name}: got a\[0\] = 0"):
             ours(b, a, x)
-        with pytest.raises(ArgumentError, match=rf"{name}: came a\[0\] = 0"):
+        with pytest.raises(ArgumentError, match=rf"{name}: got a\[0\] = 0"):
             gt.grad(lambda a, f=ours: gt.sum(f(b, a, x)))(a)

@@ -111,7 +111,7 @@ def test_order_has_no_gradient() -> None:
 
 
 def test_bins_in_no_order_are_refused() -> None:
-    with pytest.raises(ArgumentError, match="digitize: came bins in no order"):
+    with pytest.raises(ArgumentError, match="digitize: got bins in no order"):
         gt.digitize(X, np.array([0.0, 2.0, 1.0]))
 
 
@@ -133,19 +133,19 @@ def test_shares_out_of_range_give_nan_where_they_are_not_known() -> None:
     for method in ("linear", "lower"):
         got = gt.jit(lambda q, method=method: gt.quantile(X[0], q, method=method))(shares)
         np.testing.assert_array_equal(got, [0.5, np.nan])
-        with pytest.raises(ArgumentError, match="quantile: came q outside of the range"):
+        with pytest.raises(ArgumentError, match="quantile: got q outside of the range"):
             gt.quantile(X[0], gt.tensor(shares), method=method)
 
 
 def test_weights_that_add_up_to_zero_are_refused() -> None:
-    with pytest.raises(ArgumentError, match="average: came weights that add up to 0"):
+    with pytest.raises(ArgumentError, match="average: got weights that add up to 0"):
         gt.average(X, 1, np.array([1.0, -1.0, 0.0]))
 
 
 def test_the_same_weights_of_a_tensor_are_refused_but_in_compiled_code() -> None:
     weights = np.array([1.0, -1.0, 0.0])
     for average in (gt.average, gt.vmap(gt.average, (None, None, 0))):
-        with pytest.raises(ArgumentError, match="average: came weights that add up to 0"):
+        with pytest.raises(ArgumentError, match="average: got weights that add up to 0"):
             gt.grad(lambda w, average=average: gt.sum(average(X, 1, w)))(
                 weights if average is gt.average else weights[None]
             )
@@ -182,13 +182,13 @@ def test_too_few_observations() -> None:
 
 
 def test_bad_counts() -> None:
-    with pytest.raises(ShapeError, match="bincount: came x of shape"):
+    with pytest.raises(ShapeError, match="bincount: got x of shape"):
         gt.bincount(np.ones((2, 2), int))
-    with pytest.raises(IndexingError, match="needed integers"):
+    with pytest.raises(IndexingError, match="expected integers"):
         gt.bincount(np.array([0.5]))
-    with pytest.raises(IndexingError, match="needed integers"):
+    with pytest.raises(IndexingError, match="expected integers"):
         gt.bincount(np.array([-1]))
-    with pytest.raises(ArgumentError, match="came bins='best'"):
+    with pytest.raises(ArgumentError, match="got bins='best'"):
         gt.histogram(X, "best")
 
 

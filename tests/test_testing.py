@@ -125,9 +125,9 @@ def test_what_cannot_be_checked_is_refused():
         check_grads(lambda x: x, (np.arange(3),))
     with pytest.raises(ArgumentError, match="no output is floating"):
         check_grads(lambda x: 3, (X,))
-    with pytest.raises(ArgumentError, match="came directions=0; needed at least 1"):
+    with pytest.raises(ArgumentError, match="got directions=0, expected at least 1"):
         gt.testing.check_grads(np.sin, (np.ones(3),), directions=0)
-    with pytest.raises(ArgumentError, match=r"came modes \['backward'\]"):
+    with pytest.raises(ArgumentError, match=r"got modes \['backward'\]"):
         check_grads(lambda x: x, (X,), modes=["backward"])
 
 
@@ -189,20 +189,20 @@ def test_complex_step_refuses_what_it_cannot_do():
     checker = gt.NumericalChecker("complex_step")
     with pytest.raises(ArgumentError, match="gives a real result"):
         checker.check_gradient(lambda x: gt.real(x), X)
-    with pytest.raises(ArgumentError, match="came a complex argument"):
+    with pytest.raises(ArgumentError, match="got a complex argument"):
         checker.check_gradient(lambda x: x, X + 1j)
 
 
 def test_checker_refuses_unknown_settings():
-    with pytest.raises(ArgumentError, match="came method 'exact'; needed one of forward, central"):
+    with pytest.raises(ArgumentError, match="got method 'exact', expected one of forward, central"):
         gt.NumericalChecker("exact")
-    with pytest.raises(ArgumentError, match="came mode"):
+    with pytest.raises(ArgumentError, match="got mode"):
         gt.NumericalChecker(mode="backward")
 
 
 @pytest.mark.parametrize("x", [np.arange(3), 3, [np.arange(2), True], []], ids=str)
 def test_numerical_checker_refuses_arguments_without_a_gradient(x):
-    with pytest.raises(DTypeError, match="check_gradient: came an argument of"):
+    with pytest.raises(DTypeError, match="check_gradient: got an argument of"):
         gt.NumericalChecker().check_gradient(lambda x: x, x)
 
 

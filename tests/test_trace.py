@@ -250,7 +250,7 @@ def test_inputs_can_be_returned_as_they_are() -> None:
 
 
 def test_what_is_not_an_array_cannot_be_returned() -> None:
-    with pytest.raises(GradtapeError, match="returned a str; needed arrays"):
+    with pytest.raises(GradtapeError, match="returned a str, expected arrays"):
         traced(lambda x: {"a": "text"}, X)
 
 

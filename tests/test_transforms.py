@@ -388,5 +388,5 @@ def test_gradients_of_results_of_one_element(shape):
     np.testing.assert_array_equal(gt.jit(gt.grad(function))(x), 2 * x)
     np.testing.assert_array_equal(gt.grad(lambda a, b: function(a * b), (0, 1))(x, x)[1], 2 * x**3)
     np.testing.assert_array_equal(gt.vmap(gt.grad(function))(x[None])[0], 2 * x)
-    with pytest.raises(gt.errors.ShapeError, match=r"returned shape \(2, 1\); needed a scalar"):
+    with pytest.raises(gt.errors.ShapeError, match=r"returned shape \(2, 1\), expected a scalar"):
         gt.grad(lambda x: x[:, None])(x)

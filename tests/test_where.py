@@ -82,9 +82,9 @@ def test_the_rest_of_where():
     assert gt.sum(np.array([100, 100], np.int8), dtype=np.int8, where=[True, True]) == -56
     assert gt.sum(np.array([1, 2]), initial=0.5) == 3  # as NumPy has it
     assert gt.max(np.zeros((0,)), initial=2.0) == 2.0
-    with pytest.raises(ShapeError, match="max: came where=; needed initial="):
+    with pytest.raises(ShapeError, match="max: got where=, expected initial="):
         gt.max(M, where=MASK)
-    with pytest.raises(DTypeError, match="sum: came where= of int64"):
+    with pytest.raises(DTypeError, match="sum: got where= of int64"):
         gt.sum(M, where=MASK.astype(int))
     with pytest.warns(RuntimeWarning):
         assert np.isnan(gt.var(M, where=MASK, ddof=9)) == np.isnan(np.var(M, where=MASK, ddof=9))

@@ -152,5 +152,5 @@ def test_what_does_not_fit_raises_and_writes_nothing(index: Any, value: Any, err
 
 def test_integers_are_not_rounded_silently() -> None:
     buffer = gt.zeros(3, dtype=np.int64)
-    with pytest.raises(DTypeError, match="setitem: came a value of dtype float64; needed int64"):
+    with pytest.raises(DTypeError, match="setitem: got a value of dtype float64, expected int64"):
         buffer[0] = 1.5

@@ -1,7 +1,7 @@
 """Every error gradtape raises, and every warning, one class per kind.
 
 Each class is also the built-in (or NumPy) exception people already catch, so `except ValueError`
-around a shape mistake keeps working. Messages read `op: what came; what was needed; what to do`.
+around a shape mistake keeps working. Messages read `op: got …, expected …; what to do`.
 """
 
 from __future__ import annotations

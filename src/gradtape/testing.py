@@ -65,14 +65,14 @@ def check_grads(
     gradtape.errors.GradientCheckError: forward: d output 0[0] / d argument 0[0] is 3.0; ...
     """
     if not callable(function):
-        raise ArgumentError(f"check_grads: came a {type(function).__name__}; needed a function")
+        raise ArgumentError(f"check_grads: got a {type(function).__name__}, expected a function")
     if not isinstance(modes, Sequence) or any(str(mode) not in _MODES for mode in modes):
-        raise ArgumentError(f"check_grads: came modes {modes!r}; needed forward or reverse")
+        raise ArgumentError(f"check_grads: got modes {modes!r}, expected forward or reverse")
     order = as_integer(order, "check_grads", "order")
     entries = as_integer(entries, "check_grads", "entries")
     directions = as_integer(directions, "check_grads", "directions")
     if directions < 1:
-        raise ArgumentError(f"check_grads: came directions={directions}; needed at least 1")
+        raise ArgumentError(f"check_grads: got directions={directions}, expected at least 1")
     rtol, atol = (as_number(x, "check_grads", "a tolerance") for x in (rtol, atol))
     step = None if step is None else as_number(step, "check_grads", "step")
     flat = flatten(function, tuple(args) if isinstance(args, tuple | list) else (args,))
@@ -157,7 +157,7 @@ class _Check:
         if not abs(u @ tangent - cotangent @ v) <= _ADJOINT * size + rounding:
             raise GradientCheckError(
                 f"forward and reverse{over}: <u, Jv> is {u @ tangent} and <Jᵀu, v> is "
-                f"{cotangent @ v}; needed equal: the two modes have different rules"
+                f"{cotangent @ v}, expected equal: the two modes have different rules"
             )
 
     def _random(self, flat: FlatFunction) -> tuple[Vector, Vector]:

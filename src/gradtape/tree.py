@@ -125,10 +125,10 @@ def aligned(given: Any, tree: Any) -> list[Any]:
         return [None] * len(flatten(tree)[0])
     if flatten(tree)[1] is SINGLE:
         if flatten(given)[1] is not SINGLE:
-            raise ValueError(f"{flatten(given)[1]} came in place of a leaf")
+            raise ValueError(f"{flatten(given)[1]} got in place of a leaf")
         return [given]
     parts, kind, *_ = loaded().tree_flatten_one_level(given, namespace=NAMESPACE)
     children, tree_kind, *_ = loaded().tree_flatten_one_level(tree, namespace=NAMESPACE)
     if type(given) is not type(tree) or kind != tree_kind or len(parts) != len(children):
-        raise ValueError(f"{flatten(given)[1]} came in place of {flatten(tree)[1]}")
+        raise ValueError(f"{flatten(given)[1]} got in place of {flatten(tree)[1]}")
     return [leaf for g, t in zip(parts, children, strict=True) for leaf in aligned(g, t)]

@@ -100,7 +100,7 @@ CASES: list[OpCase] = [
         gt.softplus,
         softplus,
         at=[At((FAR,), (STEP,)), At((0.0,), (0.5,))],
-        raises=[Raises((np.array(["a"]),), DTypeError, "softplus: came <U1")],
+        raises=[Raises((np.array(["a"]),), DTypeError, "softplus: got <U1")],
     ),
     case(
         gt.softplus,
@@ -108,7 +108,7 @@ CASES: list[OpCase] = [
         params={"beta": 3.0},
         label="beta",
         at=[At((FAR,), (STEP,), {"beta": 3.0})],
-        raises=[Raises((X,), ArgumentError, "softplus: came beta=0", {"beta": 0})],
+        raises=[Raises((X,), ArgumentError, "softplus: got beta=0", {"beta": 0})],
     ),
     case(
         gt.relu,
@@ -140,7 +140,7 @@ CASES: list[OpCase] = [
         params={"approximate": "tanh"},
         label="tanh",
         at=far("nan, as the cube of x overflows", approximate="tanh"),
-        raises=[Raises((X,), ArgumentError, "gelu: came approximate='no'", {"approximate": "no"})],
+        raises=[Raises((X,), ArgumentError, "gelu: got approximate='no'", {"approximate": "no"})],
     ),
     case(gt.softsign, lambda x: x / (1 + np.abs(x)), at=[At((0.0,), (1.0,))]),
     *(finite(function) for function in (gt.sigmoid, gt.softplus, gt.log_sigmoid)),

@@ -76,7 +76,7 @@ PIECES = [
         nn.hardtanh,
         lambda x: np.clip(x, -1.0, 1.0),
         at=[At((np.array([-1.0, 0.0, 1.0, inf, nan]),), ([0.0, 1.0, 0.0, 0.0, 1.0],))],
-        raises=[Raises((X, 1.0, 0.0), ArgumentError, "hardtanh: came min_val=1.0")],
+        raises=[Raises((X, 1.0, 0.0), ArgumentError, "hardtanh: got min_val=1.0")],
     ),
     case(
         nn.hardtanh,
@@ -100,7 +100,7 @@ PIECES = [
         nn.softshrink,
         lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0),
         at=[At((np.array([-0.5, 0.5, nan, inf, 0.1]),), ([0.0, 0.0, 1.0, 1.0, 0.0],))],
-        raises=[Raises((X, -1.0), ArgumentError, "softshrink: came lambd=-1")],
+        raises=[Raises((X, -1.0), ArgumentError, "softshrink: got lambd=-1")],
     ),
     case(
         nn.hardshrink,
@@ -123,7 +123,7 @@ BENDS = [
         celu,
         params={"alpha": 2.0},
         label="alpha",
-        raises=[Raises((X, 0.0), ArgumentError, "celu: came alpha=0")],
+        raises=[Raises((X, 0.0), ArgumentError, "celu: got alpha=0")],
     ),
     case(nn.mish, mish, at=[At((np.array([0.0, -1e3, 1e3]),), ([0.6, 0.0, 1.0],))]),
     case(
@@ -146,7 +146,7 @@ BENDS = [
         prelu,
         dtypes=(np.float64, np.float32, np.float16),
         at=[At((np.array([0.0, -1e3, inf]), np.array([0.5])), ([0.5, 0.5, 1.0], [-1e3]))],
-        raises=[Raises((draw(2, 3, 2), draw(2)), ShapeError, "prelu: came .2, 3, 2. and a weight")],
+        raises=[Raises((draw(2, 3, 2), draw(2)), ShapeError, "prelu: got .2, 3, 2. and a weight")],
         torch=lambda torch, x, weight: torch.nn.functional.prelu(x, weight.reshape(-1)),
     ),
     OpCase(
@@ -174,8 +174,8 @@ ALONG = [
         glu,
         at=[At((np.array([2.0, 3.0, 1e3, -1e3]),), ([1.0, 0.0, 0.0, 0.0],))],
         raises=[
-            Raises((draw(3),), ShapeError, "glu: came shape .3,.; needed an even"),
-            Raises((draw(4), 1), AxisError, "glu: came axis 1"),
+            Raises((draw(3),), ShapeError, "glu: got shape .3,., expected an even"),
+            Raises((draw(4), 1), AxisError, "glu: got axis 1"),
         ],
         torch="nn.functional.glu",
     ),
@@ -282,7 +282,7 @@ RANDOM = [
         (draw(3, 4),),
         dropout,
         {"p": 0.4},
-        raises=[Raises((X, 1.5), ArgumentError, "dropout: came p=1.5; needed a probability")],
+        raises=[Raises((X, 1.5), ArgumentError, "dropout: got p=1.5, expected a probability")],
     ),
     OpCase(seeded(nn.dropout), (draw(3),), lambda x, p: 0 * np.abs(x), {"p": 1.0}, label="all"),
     OpCase(seeded(nn.dropout), (draw(0, 3),), lambda x, p: x, {"p": 0.4}, label="empty"),
@@ -292,7 +292,7 @@ RANDOM = [
         functools.partial(dropout, shape=(3, 1)),
         {"p": 0.4},
         ops=("dropout",),
-        raises=[Raises((draw(3),), ShapeError, "dropout1d: came shape .3,.; needed 2 or 3")],
+        raises=[Raises((draw(3),), ShapeError, "dropout1d: got shape .3,., expected 2 or 3")],
     ),
     OpCase(
         seeded(nn.dropout2d),
@@ -321,14 +321,14 @@ RANDOM = [
         functools.partial(alpha_dropout, shape=(2, 3, 1)),
         {"p": 0.4, "training": True},
         ops=("dropout",),
-        raises=[Raises((draw(3),), ShapeError, "feature_alpha_dropout: came shape .3,.")],
+        raises=[Raises((draw(3),), ShapeError, "feature_alpha_dropout: got shape .3,.")],
     ),
     OpCase(
         nn.rrelu,
         (X,),
         lambda x: np.where(x > 0, x, x * ((1 / 8 + 1 / 3) / 2)),
         ops=("prelu",),
-        raises=[Raises((X, 0.5, 0.25), ArgumentError, "rrelu: came lower=0.5")],
+        raises=[Raises((X, 0.5, 0.25), ArgumentError, "rrelu: got lower=0.5")],
         torch="nn.functional.rrelu",
     ),
     OpCase(
@@ -345,7 +345,7 @@ RANDOM = [
         gumbel_softmax,
         {"tau": 0.8},
         ops=("softmax",),
-        raises=[Raises((X, 0.0), ArgumentError, "gumbel_softmax: came tau=0")],
+        raises=[Raises((X, 0.0), ArgumentError, "gumbel_softmax: got tau=0")],
     ),
 ]
 

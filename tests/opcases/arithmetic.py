@@ -22,7 +22,7 @@ BAD_SHAPES = (draw(2, 3), draw(2, 4))
 
 def binary(name: str, *args: Any, **kwargs: Any) -> OpCase:
     """A function of two arrays, refusing shapes that do not go together."""
-    bad = Raises(BAD_SHAPES, ShapeError, rf"{name}: came float64\[2, 3\], float64\[2, 4\]")
+    bad = Raises(BAD_SHAPES, ShapeError, rf"{name}: got float64\[2, 3\], float64\[2, 4\]")
     return unary(name, *args, raises=[bad], **kwargs)
 
 

@@ -35,9 +35,11 @@ SAMPLES: list[OpCase] = [
         1,
         at=[At((np.ones(3), np.array(2.0)), (np.array([1.0, 1.0, 0.0]), 1.0), {"index": -1})],
         raises=[
-            Raises((np.ones(3), 1.0), IndexingError, "setitem: came index 3", {"index": 3}),
+            Raises((np.ones(3), 1.0), IndexingError, "setitem: got index 3", {"index": 3}),
             Raises((np.ones(3), np.ones(2)), ShapeError, r"broadcasts to \(\)", {"index": 0}),
-            Raises((np.ones(3), 1j), DTypeError, "dtype complex128; needed float64", {"index": 0}),
+            Raises(
+                (np.ones(3), 1j), DTypeError, "dtype complex128, expected float64", {"index": 0}
+            ),
         ],
     ),
     writing("broadcast", draw(3, 4), draw(2, 1, seed=1), (slice(1, None), slice(None, None, 2))),

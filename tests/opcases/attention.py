@@ -79,13 +79,13 @@ CASES = [
             )
         ],
         raises=[
-            Raises((Q, K[..., :1], V), ShapeError, "attention: came shapes"),
-            Raises((Q, K, V[:, :2]), ShapeError, "attention: came shapes"),
-            Raises((Q * 1j, K, V), DTypeError, "attention: came complex numbers"),
-            Raises((Q, K, V), ArgumentError, "came dropout_p=2", {"dropout_p": 2.0}),
-            Raises((Q, K, V, OPEN), ArgumentError, "came attn_mask and", {"is_causal": True}),
-            Raises((Q, K, V, OPEN.astype(int)), DTypeError, "came a mask of int64"),
-            Raises((Q, K, V, OPEN[:2]), ShapeError, "came a mask of shape .2, 4."),
+            Raises((Q, K[..., :1], V), ShapeError, "attention: got shapes"),
+            Raises((Q, K, V[:, :2]), ShapeError, "attention: got shapes"),
+            Raises((Q * 1j, K, V), DTypeError, "attention: got complex numbers"),
+            Raises((Q, K, V), ArgumentError, "got dropout_p=2", {"dropout_p": 2.0}),
+            Raises((Q, K, V, OPEN), ArgumentError, "got attn_mask and", {"is_causal": True}),
+            Raises((Q, K, V, OPEN.astype(int)), DTypeError, "got a mask of int64"),
+            Raises((Q, K, V, OPEN[:2]), ShapeError, "got a mask of shape .2, 4."),
         ],
     ),
     case(
@@ -116,7 +116,7 @@ CASES = [
             Raises(
                 (draw(3, 3, 2), K, V),
                 ShapeError,
-                "needed heads along axis -3",
+                "expected heads along axis -3",
                 {"enable_gqa": True},
             )
         ],

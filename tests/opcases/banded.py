@@ -86,12 +86,12 @@ EQUATIONS = [
             Raises(
                 (np.zeros((4, 4)), B),
                 LinAlgError,
-                "solve_banded: came float64.*Singular.*identity",
+                "solve_banded: got float64.*Singular.*identity",
                 {"l_and_u": (2, 1)},
             ),
-            Raises((bands(1, 1), B), ShapeError, "needed 4 rows", {"l_and_u": (2, 1)}),
-            Raises((bands(1, 1), B), ShapeError, "needed 3 rows", {"l_and_u": (3, -1)}),
-            Raises((draw(4), B), LinAlgError, "came shape.*diagonals", {"l_and_u": (0, 0)}),
+            Raises((bands(1, 1), B), ShapeError, "expected 4 rows", {"l_and_u": (2, 1)}),
+            Raises((bands(1, 1), B), ShapeError, "expected 3 rows", {"l_and_u": (3, -1)}),
+            Raises((draw(4), B), LinAlgError, "got shape.*diagonals", {"l_and_u": (0, 0)}),
             Raises((bands(1, 1), draw(3)), ShapeError, "vector of 4", {"l_and_u": (1, 1)}),
         ],
     ),
@@ -119,9 +119,9 @@ EQUATIONS = [
         rtol=256,
         dtypes=ALL,
         raises=[
-            Raises((-half(2, False), B), LinAlgError, "solveh_banded: came.*definite"),
+            Raises((-half(2, False), B), LinAlgError, "solveh_banded: got.*definite"),
             Raises((half(1, False), draw(3)), ShapeError, "vector of 4"),
-            Raises((half(1, False), B), UnsupportedError, "came driver=", {"driver": "x"}),
+            Raises((half(1, False), B), UnsupportedError, "got driver=", {"driver": "x"}),
         ],
     ),
     OpCase(
@@ -177,8 +177,8 @@ FACTORS = [
         rtol=64,
         dtypes=ALL,
         raises=[
-            Raises((-half(1, True),), LinAlgError, "cholesky_banded: came.*definite"),
-            Raises((draw(4),), LinAlgError, "cholesky_banded: came shape.*diagonals"),
+            Raises((-half(1, True),), LinAlgError, "cholesky_banded: got.*definite"),
+            Raises((draw(4),), LinAlgError, "cholesky_banded: got shape.*diagonals"),
         ],
     ),
     OpCase(
@@ -231,7 +231,7 @@ FACTORS = [
         rtol=256,
         dtypes=ALL,
         raises=[
-            Raises((np.zeros((2, 4)), B), LinAlgError, "solve_banded: came.*Singular", {"lower": 1})
+            Raises((np.zeros((2, 4)), B), LinAlgError, "solve_banded: got.*Singular", {"lower": 1})
         ],
     ),
     OpCase(
@@ -281,8 +281,8 @@ EIGEN = [
         dtypes=ALL,
         raises=[
             Raises((half(1, True),), UnsupportedError, "select='v'.*values", {"select": "v"}),
-            Raises((half(1, True),), ArgumentError, "select='x'.*needed 'a'", {"select": "x"}),
-            Raises((half(1, True),), UnsupportedError, "came max_ev=", {"max_ev": 2}),
+            Raises((half(1, True),), ArgumentError, "select='x'.*expected 'a'", {"select": "x"}),
+            Raises((half(1, True),), UnsupportedError, "got max_ev=", {"max_ev": 2}),
         ],
     ),
     OpCase(
@@ -321,8 +321,8 @@ EIGEN = [
         rtol=4096,
         raises=[
             Raises((draw(4), draw(4)), ShapeError, "one element more"),
-            Raises((draw(4), 1j * draw(3)), DTypeError, "needed real.*eig_banded"),
-            Raises((draw(4), draw(3)), UnsupportedError, "came tol=", {"tol": 0.1}),
+            Raises((draw(4), 1j * draw(3)), DTypeError, "expected real.*eig_banded"),
+            Raises((draw(4), draw(3)), UnsupportedError, "got tol=", {"tol": 0.1}),
         ],
     ),
     OpCase(

@@ -25,9 +25,9 @@ def case(name: str, *args: Any, **kwargs: Any) -> OpCase:
     """A function that NumPy has under the same name, and PyTorch most often."""
     raises = []
     if len(args) > 1:
-        raises = [Raises((draw(2), draw(3)), ShapeError, f"{name}: came")]
+        raises = [Raises((draw(2), draw(3)), ShapeError, f"{name}: got")]
     if name.startswith("bitwise"):
-        raises = [Raises((X, Y)[: len(args)], DTypeError, f"{name}: came float64")]
+        raises = [Raises((X, Y)[: len(args)], DTypeError, f"{name}: got float64")]
     return OpCase(
         getattr(gt, name),
         args,

@@ -82,11 +82,11 @@ def nll_loss(
 
 
 BAD = [
-    Raises((X, np.array([0, 1, 4])), IndexingError, ": came class 4; needed one from 0"),
-    Raises((X, np.array([0, 1, -1])), IndexingError, ": came class -1; needed one from 0"),
-    Raises((X, np.array([0, 1])), ShapeError, ": came classes of shape .2,.; needed .3,."),
-    Raises((X, LABELS), ArgumentError, ": came reduction='max'", {"reduction": "max"}),
-    Raises((X, LABELS), ShapeError, ": came weights of shape", {"weight": np.ones(3)}),
+    Raises((X, np.array([0, 1, 4])), IndexingError, ": got class 4, expected one from 0"),
+    Raises((X, np.array([0, 1, -1])), IndexingError, ": got class -1, expected one from 0"),
+    Raises((X, np.array([0, 1])), ShapeError, ": got classes of shape .2,., expected .3,."),
+    Raises((X, LABELS), ArgumentError, ": got reduction='max'", {"reduction": "max"}),
+    Raises((X, LABELS), ShapeError, ": got weights of shape", {"weight": np.ones(3)}),
 ]
 # The right class far ahead, far behind, and a tie.
 FAR = np.array([[1e3, -1e3], [1e3, -1e3], [5.0, 5.0]])
@@ -115,8 +115,8 @@ NUMBERED = [
         ],
         raises=[
             *BAD,
-            Raises((X, LABELS), ArgumentError, "came label_smoothing=2", {"label_smoothing": 2}),
-            Raises((X, np.ones((3, 4), int)), DTypeError, "cross_entropy: came a target of int64"),
+            Raises((X, LABELS), ArgumentError, "got label_smoothing=2", {"label_smoothing": 2}),
+            Raises((X, np.ones((3, 4), int)), DTypeError, "cross_entropy: got a target of int64"),
         ],
     ),
     case(nn.cross_entropy, (X[0], np.array(2)), cross_entropy, label="one"),
@@ -194,7 +194,7 @@ DENSE = [
         (X, SHARES),
         lambda x, t: cross_entropy(x, t, reduction="none"),
         ops=("dense_cross_entropy",),
-        raises=[Raises((X, X[0]), ShapeError, "softmax_cross_entropy: came shapes .3, 4. and")],
+        raises=[Raises((X, X[0]), ShapeError, "softmax_cross_entropy: got shapes .3, 4. and")],
         torch=lambda torch, x, t: torch.nn.functional.cross_entropy(x, t, reduction="none"),
     ),
     OpCase(

@@ -83,15 +83,13 @@ CASES = [
         (LOG_PROBS, *GIVEN),
         ctc_loss,
         raises=[
-            Raises(
-                (LOG_PROBS[0, 0], TARGETS, TIMES, LABELS), ShapeError, "came log_probs of shape"
-            ),
-            Raises((LOG_PROBS, TARGETS[:2], TIMES, LABELS), ShapeError, "came targets of shape"),
-            Raises((LOG_PROBS, TARGETS, TIMES[:2], LABELS), ShapeError, "came log_probs of shape"),
-            Raises((LOG_PROBS, TARGETS + 2, TIMES, LABELS), IndexingError, "came label 3"),
-            Raises((LOG_PROBS, TARGETS, TIMES + 1, LABELS), ArgumentError, "came input_lengths"),
-            Raises((LOG_PROBS, *GIVEN, 3), ArgumentError, "came blank=3"),
-            Raises((LOG_PROBS, *GIVEN, 0, "max"), ArgumentError, "came reduction='max'"),
+            Raises((LOG_PROBS[0, 0], TARGETS, TIMES, LABELS), ShapeError, "got log_probs of shape"),
+            Raises((LOG_PROBS, TARGETS[:2], TIMES, LABELS), ShapeError, "got targets of shape"),
+            Raises((LOG_PROBS, TARGETS, TIMES[:2], LABELS), ShapeError, "got log_probs of shape"),
+            Raises((LOG_PROBS, TARGETS + 2, TIMES, LABELS), IndexingError, "got label 3"),
+            Raises((LOG_PROBS, TARGETS, TIMES + 1, LABELS), ArgumentError, "got input_lengths"),
+            Raises((LOG_PROBS, *GIVEN, 3), ArgumentError, "got blank=3"),
+            Raises((LOG_PROBS, *GIVEN, 0, "max"), ArgumentError, "got reduction='max'"),
         ],
     ),
     case(of_logits, (LOGITS, *GIVEN), ref_of_logits),
@@ -105,7 +103,7 @@ CASES = [
             Raises(
                 (LOGITS, np.ones(2, int)),
                 ShapeError,
-                "came 2 labels along one axis",
+                "got 2 labels along one axis",
                 {"input_lengths": TIMES, "target_lengths": LABELS},
             )
         ],

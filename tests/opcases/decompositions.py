@@ -89,7 +89,7 @@ def scipy_eigh(a: Any, b: Any, **params: Any) -> Any:
     return w, turned(v)
 
 
-NOT_SQUARE = Raises((draw(2, 3),), LinAlgError, r"came shape \(2, 3\).*square")
+NOT_SQUARE = Raises((draw(2, 3),), LinAlgError, r"got shape \(2, 3\).*square")
 
 HERMITIAN = [
     case(
@@ -98,8 +98,8 @@ HERMITIAN = [
         ops=["eigh", "granted", "once_differentiable", "equal_weights"],
         raises=[
             NOT_SQUARE,
-            Raises((A,), ArgumentError, "eigh: came UPLO='X'.*'L' or 'U'", {"UPLO": "X"}),
-            Raises((A,), UnsupportedError, "eigh: came driver=", {"driver": "ev"}),
+            Raises((A,), ArgumentError, "eigh: got UPLO='X'.*'L' or 'U'", {"UPLO": "X"}),
+            Raises((A,), UnsupportedError, "eigh: got driver=", {"driver": "ev"}),
         ],
     ),
     case(EIGH, A, "upper", params={"UPLO": "U"}),
@@ -140,7 +140,7 @@ HERMITIAN = [
         ops=["eigh"],
         rtol=4096,
         dtypes=ALL,
-        raises=[Raises((A, -np.eye(3)), LinAlgError, "eigh: came.*definite")],
+        raises=[Raises((A, -np.eye(3)), LinAlgError, "eigh: got.*definite")],
     ),
     OpCase(
         generalised_eigh,
@@ -206,7 +206,7 @@ def low_rank_reference(x: Any, q: int, niter: int = 2) -> Any:
     return (u[..., :q] * s[..., None, :q]) @ vh[..., :q, :], s[..., :q]
 
 
-TOO_FLAT = Raises((draw(3),), LinAlgError, r"came shape \(3,\); needed a matrix")
+TOO_FLAT = Raises((draw(3),), LinAlgError, r"got shape \(3,\), expected a matrix")
 
 SINGULAR = [
     case(
@@ -260,7 +260,7 @@ SINGULAR = [
         # With rank 2 kept only along the way: changes of rank are seen by differences.
         differences=False,
         second_order=False,
-        raises=[Raises((A,), ArgumentError, "svd_lowrank: came q=4.*1 to 3", {"q": 4})],
+        raises=[Raises((A,), ArgumentError, "svd_lowrank: got q=4.*1 to 3", {"q": 4})],
     ),
     OpCase(
         low_rank,

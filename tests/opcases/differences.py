@@ -24,9 +24,9 @@ DIFFERENCES = [
         dtypes=ALL,
         torch="diff",
         raises=[
-            Raises((np.array(1.0),), ShapeError, "diff: came a 0-d"),
-            Raises((M,), ArgumentError, "diff: came n=-1", {"n": -1}),
-            Raises((M,), AxisError, "diff: came axis 2", {"axis": 2}),
+            Raises((np.array(1.0),), ShapeError, "diff: got a 0-d"),
+            Raises((M,), ArgumentError, "diff: got n=-1", {"n": -1}),
+            Raises((M,), AxisError, "diff: got axis 2", {"axis": 2}),
         ],
     ),
     OpCase(gt.diff, (M,), np.diff, {"n": 2, "axis": 0}, ops=("subtract",), label="twice"),
@@ -52,10 +52,10 @@ GRADIENT = [
         dtypes=ALL[:3],
         torch=lambda torch, x: torch.gradient(x)[0],
         raises=[
-            Raises((V,), ArgumentError, "gradient: came edge_order=3", {"edge_order": 3}),
-            Raises((V, 1.0, 2.0), ArgumentError, "gradient: came 2 spacings"),
-            Raises((V, draw(3)), ShapeError, "gradient: came coordinates"),
-            Raises((draw(1),), ShapeError, "gradient: came 1 samples"),
+            Raises((V,), ArgumentError, "gradient: got edge_order=3", {"edge_order": 3}),
+            Raises((V, 1.0, 2.0), ArgumentError, "gradient: got 2 spacings"),
+            Raises((V, draw(3)), ShapeError, "gradient: got coordinates"),
+            Raises((draw(1),), ShapeError, "gradient: got 1 samples"),
         ],
     ),
     OpCase(gt.gradient, (draw(3, 3),), np.gradient, ops=("divide",), label="both-axes"),
@@ -120,8 +120,8 @@ PRODUCTS = [
         dtypes=ALL,
         torch=lambda torch, a, b: torch.linalg.cross(a, b.expand(2, 3)),
         raises=[
-            Raises((draw(4), B), ShapeError, "cross: came vectors of 4"),
-            Raises((np.array(1.0), B), ShapeError, "cross: came a 0-d"),
+            Raises((draw(4), B), ShapeError, "cross: got vectors of 4"),
+            Raises((np.array(1.0), B), ShapeError, "cross: got a 0-d"),
         ],
     ),
     OpCase(
@@ -165,7 +165,7 @@ PRODUCTS = [
         ops=("sum",),
         dtypes=(*ALL, np.bool_),
         torch="linalg.vecdot",
-        raises=[Raises((A, draw(2)), ShapeError, "vecdot: came shapes")],
+        raises=[Raises((A, draw(2)), ShapeError, "vecdot: got shapes")],
     ),
     OpCase(gt.vecdot, (Z, Z * 2j), np.vecdot, ops=("sum",), label="complex"),
     OpCase(
@@ -183,8 +183,8 @@ PRODUCTS = [
         ops=("matmul",),
         dtypes=ALL,
         raises=[
-            Raises((B, B), ShapeError, "matvec: came shape"),
-            Raises((A, draw(2)), ShapeError, "matvec: came shapes"),
+            Raises((B, B), ShapeError, "matvec: got shape"),
+            Raises((A, draw(2)), ShapeError, "matvec: got shapes"),
         ],
     ),
     OpCase(
@@ -193,7 +193,7 @@ PRODUCTS = [
         lambda x, y: x @ y,
         ops=("matmul",),
         dtypes=ALL[:4],
-        raises=[Raises((B, A), ShapeError, "vecmat: came shapes")],
+        raises=[Raises((B, A), ShapeError, "vecmat: got shapes")],
     ),
 ]
 
@@ -205,8 +205,8 @@ WINDOWS = [
         ops=("sliding_windows", "overlap_add"),
         dtypes=ALL,
         raises=[
-            Raises((M, 2), ArgumentError, "sliding_window_view: came window_shape 2"),
-            Raises((V, 6), ShapeError, "sliding_window_view: came a window"),
+            Raises((M, 2), ArgumentError, "sliding_window_view: got window_shape 2"),
+            Raises((V, 6), ShapeError, "sliding_window_view: got a window"),
         ],
     ),
     OpCase(
@@ -273,9 +273,9 @@ CONVOLUTION = [
             x[None, None], y.flip(0)[None, None], padding=y.shape[0] - 1
         )[0, 0],
         raises=[
-            Raises((M, V), ShapeError, "convolve: came shapes"),
-            Raises((draw(0), V), ShapeError, "convolve: came shapes"),
-            Raises((V, V), ArgumentError, "convolve: came mode='all'", {"mode": "all"}),
+            Raises((M, V), ShapeError, "convolve: got shapes"),
+            Raises((draw(0), V), ShapeError, "convolve: got shapes"),
+            Raises((V, V), ArgumentError, "convolve: got mode='all'", {"mode": "all"}),
         ],
     ),
     OpCase(gt.correlate, (V, draw(3)), np.correlate, ops=("convolve_part",), dtypes=ALL),

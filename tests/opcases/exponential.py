@@ -20,7 +20,7 @@ DOUBLE = (*REAL, np.complex128)
 
 def case(name: str, *args: Any, **kwargs: Any) -> OpCase:
     """A function that NumPy and PyTorch have under the same name."""
-    bad = [Raises((draw(2), draw(3)), ShapeError, f"{name}: came")] if len(args) > 1 else []
+    bad = [Raises((draw(2), draw(3)), ShapeError, f"{name}: got")] if len(args) > 1 else []
     return OpCase(
         getattr(gt, name),
         args,

@@ -79,8 +79,8 @@ FACTORS = [
         A,
         raises=[
             TOO_FLAT,
-            Raises((A,), ArgumentError, "qr: came mode='raw'", {"mode": "raw"}),
-            Raises((A,), UnsupportedError, "qr: came lwork=", {"lwork": 3}),
+            Raises((A,), ArgumentError, "qr: got mode='raw'", {"mode": "raw"}),
+            Raises((A,), UnsupportedError, "qr: got lwork=", {"lwork": 3}),
         ],
     ),
     qr_case(TALL, "tall"),
@@ -121,7 +121,7 @@ FACTORS = [
         at=[At((np.array([[2.0, 1.0], [4.0, 2.0]]),), (np.array([[-0.25, 1.0], [1.125, 0.5]]),))],
         raises=[
             TOO_FLAT,
-            Raises((A,), UnsupportedError, "lu: came overwrite_a=", {"overwrite_a": True}),
+            Raises((A,), UnsupportedError, "lu: got overwrite_a=", {"overwrite_a": True}),
         ],
     ),
     lu_case(TALL, "tall", torch=torch_lu),

@@ -23,7 +23,7 @@ PARTS = [
         ops=("floor_divide", "remainder"),
         elementwise=True,
         at=[At(([5.0, -5.0], [3.0, 3.0]), (np.ones(2), [-1.0, 2.0]))],
-        raises=[Raises((draw(2), draw(3)), ShapeError, "divmod: came")],
+        raises=[Raises((draw(2), draw(3)), ShapeError, "divmod: got")],
     ),
     OpCase(
         gt.modf,
@@ -33,7 +33,7 @@ PARTS = [
         elementwise=True,
         dtypes=(*FLOATS, np.int8),
         at=[At((np.array([1.0, -2.0, 0.5]),), (np.ones(3),))],
-        raises=[Raises((np.array([1j]),), DTypeError, "modf: came complex128")],
+        raises=[Raises((np.array([1j]),), DTypeError, "modf: got complex128")],
         torch=lambda torch, x: (torch.frac(x), torch.trunc(x)),
     ),
     OpCase(fraction, (ODD,), lambda x: np.modf(x)[0], differences=False, label="odd"),
@@ -98,7 +98,7 @@ INTEGERS = [
         (WHOLE,),
         np.bitwise_count,
         differentiable=False,
-        raises=[Raises((X,), DTypeError, "bitwise_count: came float64")],
+        raises=[Raises((X,), DTypeError, "bitwise_count: got float64")],
     ),
 ]
 

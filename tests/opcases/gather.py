@@ -74,8 +74,10 @@ SAMPLES: list[OpCase] = [
         at=[At((np.arange(3.0), np.array([1, 1, -1])), (np.array([0.0, 2.0, 1.0]),))],
         raises=[
             Raises((np.ones(3), np.array([1, 3])), IndexingError, "index 3 for an axis of size 3"),
-            Raises((np.ones(3), np.array([1, -4])), IndexingError, "needed one from -3 to 2"),
-            Raises((np.ones(3), np.array([1.0])), IndexingError, "dtype float64; needed integers"),
+            Raises((np.ones(3), np.array([1, -4])), IndexingError, "expected one from -3 to 2"),
+            Raises(
+                (np.ones(3), np.array([1.0])), IndexingError, "dtype float64, expected integers"
+            ),
         ],
     ),
     reading("rows", draw(3, 2), REPEATED),
@@ -100,10 +102,10 @@ SAMPLES: list[OpCase] = [
         ops=PAIR,
         label="flat",
         raises=[
-            Raises((np.ones(3), np.array([3])), IndexingError, "came index 3"),
-            Raises((np.ones(3), np.array([True])), IndexingError, "take: came an index of dtype"),
+            Raises((np.ones(3), np.array([3])), IndexingError, "got index 3"),
+            Raises((np.ones(3), np.array([True])), IndexingError, "take: got an index of dtype"),
             Raises((np.ones(3), REPEATED), ArgumentError, "mode='last'", {"mode": "last"}),
-            Raises((np.ones(3), REPEATED), AxisError, "take: came axis 1", {"axis": 1}),
+            Raises((np.ones(3), REPEATED), AxisError, "take: got axis 1", {"axis": 1}),
         ],
     ),
     OpCase(gt.take, (draw(2, 3, 2), ROWS), np.take, {"axis": 1}, PAIR, label="axis"),
@@ -117,8 +119,8 @@ SAMPLES: list[OpCase] = [
         {"axis": 0},
         PAIR,
         raises=[
-            Raises((np.ones(3), ALONG), ShapeError, "take_along_axis: came indices of shape"),
-            Raises((np.ones((2, 3)), ALONG + 2), IndexingError, "came index 3", {"axis": -1}),
+            Raises((np.ones(3), ALONG), ShapeError, "take_along_axis: got indices of shape"),
+            Raises((np.ones((2, 3)), ALONG + 2), IndexingError, "got index 3", {"axis": -1}),
         ],
     ),
     OpCase(
@@ -152,7 +154,7 @@ SAMPLES: list[OpCase] = [
         ],
         raises=[
             Raises((np.ones((2, 2)), ALONG), ShapeError, "at most 2 along axis 1", {"axis": 0}),
-            Raises((np.ones(2), ALONG), ShapeError, "needed as many axes", {"axis": 0}),
+            Raises((np.ones(2), ALONG), ShapeError, "expected as many axes", {"axis": 0}),
         ],
     ),
     OpCase(gt.gather, (draw(3, 2), ALONG.T), gather, {"axis": -1}, PAIR, label="last"),
@@ -166,13 +168,13 @@ SAMPLES: list[OpCase] = [
             Raises(
                 (np.ones((2, 3)), ALONG, np.ones((1, 3))),
                 ShapeError,
-                "src of shape .*needed at most 1 along axis 0",
+                "src of shape .*expected at most 1 along axis 0",
                 {"axis": 0},
             ),
             Raises(
                 (np.ones((2, 3)), ALONG + 1, np.ones((2, 3))),
                 IndexingError,
-                "came index 2 for an axis of size 2",
+                "got index 2 for an axis of size 2",
                 {"axis": 0},
             ),
         ],
@@ -195,7 +197,7 @@ SAMPLES: list[OpCase] = [
             Raises(
                 (np.ones((3, 2)), REPEATED, np.ones((3, 2))),
                 ShapeError,
-                "index_add: came x",
+                "index_add: got x",
                 {"axis": 0},
             ),
         ],

@@ -104,8 +104,8 @@ GRID = [
         IMAGE,
         PLACES,
         raises=[
-            Raises((IMAGE, PLACES[0]), ShapeError, "grid_sample: came shapes"),
-            Raises((IMAGE[..., :0], PLACES), ShapeError, "grid_sample: came shapes"),
+            Raises((IMAGE, PLACES[0]), ShapeError, "grid_sample: got shapes"),
+            Raises((IMAGE[..., :0], PLACES), ShapeError, "grid_sample: got shapes"),
             Raises((IMAGE, PLACES, "cubic"), ArgumentError, "mode='cubic'"),
             Raises((VOLUME, IN_VOLUME, "bicubic"), ArgumentError, "only for images"),
             Raises((IMAGE, PLACES, "nearest", "wrap"), ArgumentError, "padding_mode='wrap'"),
@@ -163,8 +163,8 @@ AFFINE = [
             theta, list(size), align_corners=False
         ),
         raises=[
-            Raises((draw(2, 2, 3), (1, 1, 2, 3)), ShapeError, "affine_grid: came shape"),
-            Raises((draw(2, 3, 4), (2, 1, 2, 3)), ShapeError, "affine_grid: came shape"),
+            Raises((draw(2, 2, 3), (1, 1, 2, 3)), ShapeError, "affine_grid: got shape"),
+            Raises((draw(2, 3, 4), (2, 1, 2, 3)), ShapeError, "affine_grid: got shape"),
         ],
     ),
     OpCase(

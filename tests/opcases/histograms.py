@@ -51,7 +51,7 @@ CASES = [
         lambda weights, minlength=0: np.bincount(NUMBERS, weights, minlength),
         ops=("scatter",),
         dtypes=(np.float64, np.float32, np.int8),
-        raises=[Raises((draw(3),), ShapeError, "bincount: came x of shape")],
+        raises=[Raises((draw(3),), ShapeError, "bincount: got x of shape")],
         torch=lambda torch, weights: torch.zeros(5, dtype=torch.float64).index_add(
             0, torch.tensor(NUMBERS), weights
         ),
@@ -89,12 +89,12 @@ CASES = [
         dtypes=(np.float64, np.int8),
         torch=torch_histogram,
         raises=[
-            Raises((X, 0), ArgumentError, "histogram: came bins=0"),
-            Raises((X, draw(2, 2)), ShapeError, "histogram: came bins of shape"),
-            Raises((X, 3, (1.0, 0.0)), ArgumentError, "needed the lower bound first"),
-            Raises((np.array([np.nan]), 3), ArgumentError, "needed a finite one"),
+            Raises((X, 0), ArgumentError, "histogram: got bins=0"),
+            Raises((X, draw(2, 2)), ShapeError, "histogram: got bins of shape"),
+            Raises((X, 3, (1.0, 0.0)), ArgumentError, "expected the lower bound first"),
+            Raises((np.array([np.nan]), 3), ArgumentError, "expected a finite one"),
             Raises((X, 3, None, None, draw(2)), ShapeError, "weights of shape"),
-            Raises((X, "auto", None, None, X), ArgumentError, "came bins='auto' and weights="),
+            Raises((X, "auto", None, None, X), ArgumentError, "got bins='auto' and weights="),
         ],
     ),
     untracked(
@@ -144,8 +144,8 @@ CASES = [
         np.histogramdd,
         ops=("bin_edges", *COUNTED),
         raises=[
-            Raises((draw(5, 2), (2, 3, 4)), ArgumentError, "histogramdd: came bins for 3"),
-            Raises((draw(5, 2, 2), 2), ShapeError, "histogramdd: came shape"),
+            Raises((draw(5, 2), (2, 3, 4)), ArgumentError, "histogramdd: got bins for 3"),
+            Raises((draw(5, 2, 2), 2), ShapeError, "histogramdd: got shape"),
         ],
     ),
     counted(

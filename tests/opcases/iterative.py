@@ -51,10 +51,10 @@ CASES = [
         linalg.gmres,
         A,
         raises=[
-            Raises((A[:2], B), LinAlgError, "gmres: came shape.*square"),
+            Raises((A[:2], B), LinAlgError, "gmres: got shape.*square"),
             Raises((np.eye(2), B), LinAlgError, "gmres.*matrix of 3 rows"),
-            Raises((A, A), ShapeError, "gmres.*needed a vector"),
-            Raises((A, B), UnsupportedError, "gmres: came a function as M", {"M": np.sin}),
+            Raises((A, A), ShapeError, "gmres.*expected a vector"),
+            Raises((A, B), UnsupportedError, "gmres: got a function as M", {"M": np.sin}),
         ],
     ),
     case(linalg.gmres, COMPLEX, label="complex", params={"M": np.eye(3) / 4}),

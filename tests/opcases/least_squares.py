@@ -44,8 +44,8 @@ PINV = [
         dtypes=(np.float64, np.float32, np.complex128),
         torch="linalg.pinv",
         raises=[
-            Raises((draw(3),), LinAlgError, r"pinv: came shape \(3,\); needed a matrix"),
-            Raises((TALL,), ArgumentError, "pinv: came both", {"rcond": 0.1, "rtol": 0.1}),
+            Raises((draw(3),), LinAlgError, r"pinv: got shape \(3,\), expected a matrix"),
+            Raises((TALL,), ArgumentError, "pinv: got both", {"rcond": 0.1, "rtol": 0.1}),
             Raises((TALL,), LinAlgError, "pinv.*square", {"hermitian": True}),
         ],
     ),
@@ -93,7 +93,7 @@ LSTSQ = [
         TALL,
         B,
         raises=[
-            Raises((draw(3), B), LinAlgError, "lstsq: came shape.*needed a matrix"),
+            Raises((draw(3), B), LinAlgError, "lstsq: got shape.*expected a matrix"),
             Raises((TALL, draw(2)), ShapeError, "lstsq.*vector of 4 elements"),
         ],
     ),

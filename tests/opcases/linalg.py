@@ -53,8 +53,8 @@ INVERSE = [
         rtol=256,
         dtypes=(np.float64, np.float32, np.int64, np.complex128),
         raises=[
-            Raises((SINGULAR,), LinAlgError, "inv: came float64.*Singular.*identity"),
-            Raises((draw(2, 3),), LinAlgError, r"inv: came shape \(2, 3\).*square"),
+            Raises((SINGULAR,), LinAlgError, "inv: got float64.*Singular.*identity"),
+            Raises((draw(2, 3),), LinAlgError, r"inv: got shape \(2, 3\).*square"),
         ],
     ),
     OpCase(
@@ -85,7 +85,7 @@ DETERMINANT = [
             At((np.diag([1e-9, 1e9]),), (np.diag([1e9, 1e-9]),)),
             At((np.stack([SINGULAR, np.eye(2)]),), (np.stack([COFACTORS, np.eye(2)]),)),
         ],
-        raises=[Raises((draw(2, 3),), LinAlgError, r"det: came shape \(2, 3\).*square")],
+        raises=[Raises((draw(2, 3),), LinAlgError, r"det: got shape \(2, 3\).*square")],
     ),
     OpCase(
         gt.linalg.det,
@@ -115,7 +115,7 @@ DETERMINANT = [
         np.linalg.slogdet,
         rtol=256,
         dtypes=(np.float64, np.float32, np.int64, np.complex128),
-        raises=[Raises((draw(2, 3),), LinAlgError, r"slogdet: came shape \(2, 3\).*square")],
+        raises=[Raises((draw(2, 3),), LinAlgError, r"slogdet: got shape \(2, 3\).*square")],
     ),
     OpCase(
         gt.linalg.slogdet,
@@ -147,8 +147,8 @@ CHOLESKY = [
         rtol=256,
         dtypes=(np.float64, np.float32, np.complex128),
         raises=[
-            Raises((-np.eye(2),), LinAlgError, "cholesky: came.*definite.*identity"),
-            Raises((draw(2, 3),), LinAlgError, r"cholesky: came shape \(2, 3\).*square"),
+            Raises((-np.eye(2),), LinAlgError, "cholesky: got.*definite.*identity"),
+            Raises((draw(2, 3),), LinAlgError, r"cholesky: got shape \(2, 3\).*square"),
         ],
     ),
     OpCase(cholesky, (A,), cholesky_reference, {"upper": True}, rtol=256, label="upper"),

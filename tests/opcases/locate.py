@@ -23,8 +23,8 @@ SAMPLES: list[OpCase] = [
         {"num_classes": 3},
         differentiable=False,
         raises=[
-            Raises((np.array([3]),), IndexingError, "came class 3; needed", {"num_classes": 3}),
-            Raises((np.array([-1]),), IndexingError, "came class -1", {"num_classes": 3}),
+            Raises((np.array([3]),), IndexingError, "got class 3, expected", {"num_classes": 3}),
+            Raises((np.array([-1]),), IndexingError, "got class -1", {"num_classes": 3}),
             Raises((np.array([0.0]),), IndexingError, "dtype float64", {"num_classes": 3}),
         ],
     ),

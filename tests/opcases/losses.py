@@ -32,9 +32,9 @@ def bad(function: Any) -> list[Raises]:
     name = function.__name__
     return [
         Raises(
-            (draw(2), draw(3)), ShapeError, f"{name}: came shapes .2,. and .3,.; needed the same"
+            (draw(2), draw(3)), ShapeError, f"{name}: got shapes .2,. and .3,., expected the same"
         ),
-        Raises((X, Y), ArgumentError, f"{name}: came reduction='max'", {"reduction": "max"}),
+        Raises((X, Y), ArgumentError, f"{name}: got reduction='max'", {"reduction": "max"}),
     ]
 
 
@@ -147,7 +147,7 @@ NUMBERS = [
         at=[At(([1.0, 0.0, 3.0], [0.0, 0.0, 0.0]), ([1 / 3, 0, 1 / 3], [-1 / 3, 0, -1 / 3]))],
         raises=[
             *bad(nn.smooth_l1_loss),
-            Raises((X, Y), ArgumentError, "smooth_l1_loss: came beta=-1", {"beta": -1.0}),
+            Raises((X, Y), ArgumentError, "smooth_l1_loss: got beta=-1", {"beta": -1.0}),
         ],
     ),
     case(
@@ -167,7 +167,7 @@ NUMBERS = [
         at=[At(([1.0, 0.0, 3.0], [0.0, 0.0, 0.0]), ([1 / 3, 0, 1 / 3], [-1 / 3, 0, -1 / 3]))],
         raises=[
             *bad(nn.huber_loss),
-            Raises((X, Y), ArgumentError, "huber_loss: came delta=0", {"delta": 0.0}),
+            Raises((X, Y), ArgumentError, "huber_loss: got delta=0", {"delta": 0.0}),
         ],
     ),
     OpCase(
@@ -361,8 +361,8 @@ LIKELIHOODS = [
         rtol=64,
         at=[At(([1.0], [1.0], [0.0]), ([0.0], [0.0], [5e5]))],
         raises=[
-            Raises((X, Y, draw(4)), ShapeError, "gaussian_nll_loss: came a variance of shape"),
-            Raises((X, Y, P), ArgumentError, "came reduction='max'", {"reduction": "max"}),
+            Raises((X, Y, draw(4)), ShapeError, "gaussian_nll_loss: got a variance of shape"),
+            Raises((X, Y, P), ArgumentError, "got reduction='max'", {"reduction": "max"}),
         ],
     ),
     case(

@@ -25,7 +25,7 @@ def case(function: Any, *args: Any, **kwargs: Any) -> OpCase:
 
 def bad(function: Any, *args: Any) -> Raises:
     return Raises(
-        args, ArgumentError, f"{function.__name__}: came reduction='max'", {"reduction": "max"}
+        args, ArgumentError, f"{function.__name__}: got reduction='max'", {"reduction": "max"}
     )
 
 
@@ -146,7 +146,7 @@ PAIRS = [
         ],
         raises=[
             bad(nn.cosine_embedding_loss, X, Y, SIGNS),
-            Raises((X, draw(3), SIGNS), ShapeError, "cosine_embedding_loss: came shapes"),
+            Raises((X, draw(3), SIGNS), ShapeError, "cosine_embedding_loss: got shapes"),
         ],
     ),
     OpCase(
@@ -230,9 +230,9 @@ CLASSES = [
         at=[At((np.array([[1.0, 1.0]]), np.array([0])), ([[0.0, 0.0]],), {"margin": 0.0})],
         raises=[
             bad(nn.multi_margin_loss, SCORES, LABELS),
-            Raises((SCORES, LABELS, 3), ArgumentError, "multi_margin_loss: came p=3"),
-            Raises((SCORES, LABELS[:2]), ShapeError, "multi_margin_loss: came shapes"),
-            Raises((SCORES, LABELS + 1), IndexingError, "came class 4"),
+            Raises((SCORES, LABELS, 3), ArgumentError, "multi_margin_loss: got p=3"),
+            Raises((SCORES, LABELS[:2]), ShapeError, "multi_margin_loss: got shapes"),
+            Raises((SCORES, LABELS + 1), IndexingError, "got class 4"),
         ],
     ),
     OpCase(
@@ -260,8 +260,8 @@ CLASSES = [
         fixed=(1,),
         raises=[
             bad(nn.multilabel_margin_loss, SCORES, SEVERAL),
-            Raises((SCORES, SEVERAL + 1), IndexingError, "came class 4"),
-            Raises((SCORES, LABELS), ShapeError, "multilabel_margin_loss: came shapes"),
+            Raises((SCORES, SEVERAL + 1), IndexingError, "got class 4"),
+            Raises((SCORES, LABELS), ShapeError, "multilabel_margin_loss: got shapes"),
         ],
     ),
     case(

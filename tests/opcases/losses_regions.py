@@ -81,7 +81,7 @@ CASES = [
         ops=("divide",),
         raises=[
             bad(nn.dice_loss, P, Q),
-            Raises((P, Q[0]), ShapeError, "dice_loss: came shapes .2, 3. and .3,."),
+            Raises((P, Q[0]), ShapeError, "dice_loss: got shapes .2, 3. and .3,."),
         ],
     ),
     OpCase(
@@ -92,7 +92,7 @@ CASES = [
         ops=("divide",),
         raises=[
             bad(nn.iou_loss, P, Q),
-            Raises((P, Q[0]), ShapeError, "iou_loss: came shapes .2, 3. and .3,."),
+            Raises((P, Q[0]), ShapeError, "iou_loss: got shapes .2, 3. and .3,."),
         ],
     ),
     OpCase(
@@ -103,7 +103,7 @@ CASES = [
         ops=("maximum",),
         raises=[
             bad(nn.quantile_loss, X, Y),
-            Raises((X, Y, 2.0), ArgumentError, "quantile_loss: came quantile=2"),
+            Raises((X, Y, 2.0), ArgumentError, "quantile_loss: got quantile=2"),
         ],
     ),
     OpCase(
@@ -113,8 +113,8 @@ CASES = [
         ops=("log_divergence",),
         raises=[
             bad(nn.distillation_loss, SCORES, SCORES),
-            Raises((SCORES, SCORES[0]), ShapeError, "distillation_loss: came shapes"),
-            Raises((SCORES, SCORES, None, 0), ArgumentError, "distillation_loss: came temper"),
+            Raises((SCORES, SCORES[0]), ShapeError, "distillation_loss: got shapes"),
+            Raises((SCORES, SCORES, None, 0), ArgumentError, "distillation_loss: got temper"),
         ],
     ),
     OpCase(

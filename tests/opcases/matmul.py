@@ -91,7 +91,7 @@ DOT = [
         (draw(4), draw(4, seed=1)),
         "matmul",
         raises=[
-            Raises((draw(3), draw(4)), ShapeError, r"came shapes \(3,\) and \(4,\)"),
+            Raises((draw(3), draw(4)), ShapeError, r"got shapes \(3,\) and \(4,\)"),
             Raises((draw(2, 3), draw(2, 4, 2)), ShapeError, r"dot.*axis -2 of the second"),
             Raises((draw(3), draw(3)), UnsupportedError, "dot.*out=", {"out": np.empty(())}),
         ],
@@ -107,7 +107,7 @@ DOT = [
         (draw(2, 3), draw(3, 2)),
         "matmul",
         dtypes=(np.float64, np.float32, np.complex128),
-        raises=[Raises((draw(2, 3), draw(4)), ShapeError, r"vdot: came shapes \(6,\) and \(4,\)")],
+        raises=[Raises((draw(2, 3), draw(4)), ShapeError, r"vdot: got shapes \(6,\) and \(4,\)")],
     ),
     made_of(
         gt.inner,

@@ -68,7 +68,7 @@ LINEAR = [
         dtypes=DOUBLE,
         raises=[
             Raises((np.eye(2), B), LinAlgError, "solve_discrete_lyapunov.*product of two"),
-            Raises((A, SQUARE, "best"), ArgumentError, "solve_discrete_lyapunov: came method"),
+            Raises((A, SQUARE, "best"), ArgumentError, "solve_discrete_lyapunov: got method"),
         ],
     ),
     case(linalg.solve_discrete_lyapunov, (COMPLEX / 8, SQUARE), "complex", dtypes=DOUBLE),
@@ -119,7 +119,7 @@ RICCATI = [
         rtol=2048,
         label=label,
         dtypes=DOUBLE,
-        raises=[Raises((A, B, A, B), ShapeError, f"{name}.*needed b of 3 rows and 2 columns")],
+        raises=[Raises((A, B, A, B), ShapeError, f"{name}.*expected b of 3 rows and 2 columns")],
     )
     for name, ops in (
         ("solve_continuous_are", ["solve_sylvester"]),

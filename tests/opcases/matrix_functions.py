@@ -55,7 +55,7 @@ EXPM = [
         SMALL,
         dtypes=DTYPES,
         torch="linalg.matrix_exp",
-        raises=[Raises((draw(2, 3),), LinAlgError, r"expm: came shape \(2, 3\).*square")],
+        raises=[Raises((draw(2, 3),), LinAlgError, r"expm: got shape \(2, 3\).*square")],
     ),
     of(linalg.expm, scipy.linalg.expm, JORDAN, label="defective", torch="linalg.matrix_exp"),
     of(linalg.expm, scipy.linalg.expm, np.zeros((2, 2)), label="zero"),
@@ -72,7 +72,7 @@ LOGM = [
         A,
         dtypes=(np.float64, np.complex128),
         raises=[
-            Raises((SINGULAR,), LinAlgError, "logm: came float64.*Singular.*identity"),
+            Raises((SINGULAR,), LinAlgError, "logm: got float64.*Singular.*identity"),
             Raises((-A,), LinAlgError, "logm.*complex, as there are negative.*astype"),
         ],
     ),
@@ -93,7 +93,7 @@ SQRTM = [
         A,
         dtypes=DTYPES,
         raises=[
-            Raises((np.diag([1.0], 1),), LinAlgError, "sqrtm: came.*without such a root"),
+            Raises((np.diag([1.0], 1),), LinAlgError, "sqrtm: got.*without such a root"),
             Raises((-A,), LinAlgError, "sqrtm.*complex, as there are negative.*astype"),
         ],
     ),
@@ -136,8 +136,8 @@ POWERS = [
         dtypes=DTYPES,
         torch="linalg.matrix_power",
         raises=[
-            Raises((SMALL, 0.5), ArgumentError, "matrix_power: came n=0.5.*fractional"),
-            Raises((SINGULAR, -2), LinAlgError, "matrix_power: came.*Singular"),
+            Raises((SMALL, 0.5), ArgumentError, "matrix_power: got n=0.5.*fractional"),
+            Raises((SINGULAR, -2), LinAlgError, "matrix_power: got.*Singular"),
         ],
     ),
     of(linalg.matrix_power, np.linalg.matrix_power, A, -2, ops=["inv"], label="negative"),
@@ -175,7 +175,7 @@ CHAINS = [
         rtol=64,
         torch=lambda torch, arrays: torch.linalg.multi_dot(list(arrays)),
         raises=[
-            Raises(([draw(2, 3)],), ShapeError, r"multi_dot: came shapes \(2, 3\); needed"),
+            Raises(([draw(2, 3)],), ShapeError, r"multi_dot: got shapes \(2, 3\), expected"),
             Raises(([draw(2, 3), draw(3), draw(3)],), ShapeError, "multi_dot"),
             Raises(([draw(2, 3), draw(2, 3)],), ShapeError, "matmul"),
         ],

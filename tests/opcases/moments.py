@@ -31,9 +31,9 @@ def cases(function: Any, ref: Any) -> list[OpCase]:
             label="far-from-zero",
             rtol=64,
             raises=[
-                Raises((FAR, 1), AxisError, f"{name}: came axis 1"),
-                Raises((FAR,), UnsupportedError, f"{name}: came out=", {"out": FAR}),
-                Raises((FAR,), ArgumentError, f"{name}: came ddof", {"ddof": 1, "correction": 1}),
+                Raises((FAR, 1), AxisError, f"{name}: got axis 1"),
+                Raises((FAR,), UnsupportedError, f"{name}: got out=", {"out": FAR}),
+                Raises((FAR,), ArgumentError, f"{name}: got ddof", {"ddof": 1, "correction": 1}),
             ],
         ),
     ]

@@ -23,8 +23,8 @@ def cases(function: Any, ref: Any, ops: tuple[str, ...], at: list[At], **more: A
     """A reduction of numbers, and of numbers among which there is NaN."""
     name = function.__name__
     bad = [
-        Raises((NUMBERS, 2), AxisError, f"{name}: came axis 2"),
-        Raises((NUMBERS,), UnsupportedError, f"{name}: came out=", {"out": np.ones(())}),
+        Raises((NUMBERS, 2), AxisError, f"{name}: got axis 2"),
+        Raises((NUMBERS,), UnsupportedError, f"{name}: got out=", {"out": np.ones(())}),
     ]
     torch = more.pop("torch", None)
     return [
@@ -117,9 +117,7 @@ MORE = [
         {"ddof": 1},
         ops=("sum",),
         label="ddof",
-        raises=[
-            Raises((HOLES,), ArgumentError, "nanvar: came ddof=", {"ddof": 1, "correction": 1})
-        ],
+        raises=[Raises((HOLES,), ArgumentError, "nanvar: got ddof=", {"ddof": 1, "correction": 1})],
     ),
     OpCase(gt.nanstd, (NUMBERS, 0), np.nanstd, {"correction": 1}, ("sum",), label="correction"),
     OpCase(gt.nanmax, (NUMBERS.T, (0, 1)), np.nanmax, label="axes"),
@@ -133,14 +131,14 @@ MORE = [
         {"where": TAKEN, "initial": -0.5},
         ("fmax",),
         label="where",
-        raises=[Raises((NUMBERS,), ShapeError, "nanmax: came where=", {"where": TAKEN})],
+        raises=[Raises((NUMBERS,), ShapeError, "nanmax: got where=", {"where": TAKEN})],
     ),
     OpCase(
         gt.nanmin,
         (draw(0, 2), 1),
         np.nanmin,
         label="empty",
-        raises=[Raises((draw(0),), ShapeError, "nanmin: came float64")],
+        raises=[Raises((draw(0),), ShapeError, "nanmin: got float64")],
     ),
     OpCase(gt.nancumsum, (NUMBERS, 1), np.nancumsum, ops=("mask", "cumsum"), dtypes=DTYPES),
     OpCase(
@@ -151,7 +149,7 @@ MORE = [
         label="holes",
         differences=False,
         at=[At(([1.0, NAN, 3.0],), ([3.0, 0.0, 1.0],))],
-        raises=[Raises((HOLES,), UnsupportedError, "came out=", {"out": np.ones(6)})],
+        raises=[Raises((HOLES,), UnsupportedError, "got out=", {"out": np.ones(6)})],
     ),
     OpCase(gt.nancumprod, (NUMBERS, 1), np.nancumprod, ops=("where", "cumprod"), dtypes=DTYPES),
     OpCase(
@@ -162,7 +160,7 @@ MORE = [
         label="holes",
         differences=False,
         at=[At(([2.0, NAN, 3.0],), ([5.0, 0.0, 2.0],))],
-        raises=[Raises((HOLES,), UnsupportedError, "came out=", {"out": np.ones(6)})],
+        raises=[Raises((HOLES,), UnsupportedError, "got out=", {"out": np.ones(6)})],
     ),
 ]
 
@@ -170,9 +168,9 @@ MORE = [
 def positions(function: Any, ref: Any) -> list[OpCase]:
     name = function.__name__
     bad = [
-        Raises(([[NAN, NAN]],), ArgumentError, f"{name}: came nothing but NaN"),
-        Raises((NUMBERS, 2), AxisError, f"{name}: came axis 2"),
-        Raises((NUMBERS,), UnsupportedError, f"{name}: came out=", {"out": np.ones(())}),
+        Raises(([[NAN, NAN]],), ArgumentError, f"{name}: got nothing but NaN"),
+        Raises((NUMBERS, 2), AxisError, f"{name}: got axis 2"),
+        Raises((NUMBERS,), UnsupportedError, f"{name}: got out=", {"out": np.ones(())}),
     ]
     return [
         OpCase(function, (NUMBERS, 1), ref, differentiable=False, dtypes=REAL, raises=bad),

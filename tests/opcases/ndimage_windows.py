@@ -38,10 +38,10 @@ RANKS = [
         ops=("argpartition",),
         size=2,
         raises=[
-            Raises((VECTOR, 3, 3), ArgumentError, "rank_filter: came a rank of 3"),
-            Raises((VECTOR, 1), ArgumentError, "rank_filter: came neither size"),
-            Raises((VECTOR, 1, 3), UnsupportedError, "came output=", {"output": np.float64}),
-            Raises((VECTOR.astype(int), 1, 3), DTypeError, "rank_filter: came int64"),
+            Raises((VECTOR, 3, 3), ArgumentError, "rank_filter: got a rank of 3"),
+            Raises((VECTOR, 1), ArgumentError, "rank_filter: got neither size"),
+            Raises((VECTOR, 1, 3), UnsupportedError, "got output=", {"output": np.float64}),
+            Raises((VECTOR.astype(int), 1, 3), DTypeError, "rank_filter: got int64"),
         ],
     ),
     case("rank_filter", "last", VECTOR, -1, ops=("max",), size=3, mode="wrap"),
@@ -55,7 +55,7 @@ RANKS = [
         60,
         3,
         ops=("argpartition",),
-        raises=[Raises((VECTOR, 101, 3), ArgumentError, "percentile_filter: came 101")],
+        raises=[Raises((VECTOR, 101, 3), ArgumentError, "percentile_filter: got 101")],
     ),
     case("percentile_filter", "negative", VECTOR, -100, 3, ops=("min",)),
     case("percentile_filter", "last", VECTOR, 100, 3, ops=("max",)),
@@ -65,8 +65,8 @@ RANKS = [
         IMAGE,
         ops=("argpartition",),
         raises=[
-            Raises((VECTOR, 2), ArgumentError, "medfilt: came a window of 2; needed odd"),
-            Raises((VECTOR + 1j,), DTypeError, "needed real numbers"),
+            Raises((VECTOR, 2), ArgumentError, "medfilt: got a window of 2, expected odd"),
+            Raises((VECTOR + 1j,), DTypeError, "expected real numbers"),
         ],
     ),
     of_signal("medfilt", "sizes", IMAGE, (1, 3), ops=("argpartition",)),
@@ -75,7 +75,7 @@ RANKS = [
         "",
         IMAGE,
         ops=("argpartition",),
-        raises=[Raises((VECTOR,), ShapeError, "medfilt2d: came shape.*use medfilt")],
+        raises=[Raises((VECTOR,), ShapeError, "medfilt2d: got shape.*use medfilt")],
     ),
     of_signal(
         "order_filter",
@@ -84,8 +84,8 @@ RANKS = [
         ops=("max",),
         params={"domain": np.array([[1, 0, 1]]), "rank": 1},
         raises=[
-            Raises((IMAGE,), ShapeError, "came a domain", {"domain": np.ones(3), "rank": 1}),
-            Raises((VECTOR,), ArgumentError, "needed odd", {"domain": np.ones(2), "rank": 1}),
+            Raises((IMAGE,), ShapeError, "got a domain", {"domain": np.ones(3), "rank": 1}),
+            Raises((VECTOR,), ArgumentError, "expected odd", {"domain": np.ones(2), "rank": 1}),
         ],
     ),
     of_signal("wiener", "", draw(6), ops=("convolve_nd",), dtypes=(np.float64,)),
@@ -120,7 +120,7 @@ MORPHOLOGY = [
         ops=("min",),
         at=[At(([1.0, 1.0, 5.0], 2), ([1.5, 1.5, 0.0],))],
         raises=[
-            Raises((VECTOR,), ArgumentError, "grey_erosion: came neither size"),
+            Raises((VECTOR,), ArgumentError, "grey_erosion: got neither size"),
             Raises(
                 (VECTOR, None, [True], [1.0, 2.0]), ShapeError, r"structure of shape \(2,\).*\(1,\)"
             ),
@@ -154,9 +154,9 @@ REGIONS = [
         **IN,
         ops=("gather", "scatter"),
         raises=[
-            Raises((IMAGE,), ShapeError, r"came labels of shape \(2, 4\)", {"labels": LABELS[:2]}),
+            Raises((IMAGE,), ShapeError, r"got labels of shape \(2, 4\)", {"labels": LABELS[:2]}),
             Raises((IMAGE,), DTypeError, "labels of float64", {"labels": 0.5 * LABELS}),
-            Raises((LABELS,), DTypeError, "sum_labels: came int64"),
+            Raises((LABELS,), DTypeError, "sum_labels: got int64"),
         ],
     ),
     case("sum_labels", "whole", IMAGE, ops=("scatter",)),
@@ -185,8 +185,8 @@ REGIONS = [
             )
         ],
         raises=[
-            Raises((IMAGE,), ShapeError, "came regions without", {"labels": LABELS, "index": 9}),
-            Raises((IMAGE + 1j,), DTypeError, "maximum: came complex"),
+            Raises((IMAGE,), ShapeError, "got regions without", {"labels": LABELS, "index": 9}),
+            Raises((IMAGE + 1j,), DTypeError, "maximum: got complex"),
         ],
     ),
     case("maximum", "empty", IMAGE, labels=LABELS, index=[9, 1], ops=("max",)),

@@ -52,11 +52,11 @@ SAMPLES = [
             At((np.zeros((2, 2)),), (np.zeros((2, 2)),), {"ord": 1}),
         ],
         raises=[
-            Raises((X,), AxisError, "norm: came axis 2", {"axis": 2}),
+            Raises((X,), AxisError, "norm: got axis 2", {"axis": 2}),
             Raises((STACK,), ShapeError, "norm.*one axis for vectors or two", {"ord": 2}),
             Raises((STACK,), ShapeError, "norm.*one axis", {"axis": (0, 1, 2)}),
-            Raises((V,), ArgumentError, "norm: came ord='fro' for vectors", {"ord": "fro"}),
-            Raises((X,), ArgumentError, "norm: came ord=3 for matrices", {"ord": 3}),
+            Raises((V,), ArgumentError, "norm: got ord='fro' for vectors", {"ord": "fro"}),
+            Raises((X,), ArgumentError, "norm: got ord=3 for matrices", {"ord": 3}),
         ],
     ),
     of("vector", V, dtypes=FLOATS),
@@ -106,7 +106,7 @@ SAMPLES = [
         np.linalg.matrix_norm,
         ops=["vector_norm"],
         raises=[
-            Raises((V,), ShapeError, r"matrix_norm: came shape \(5,\)"),
+            Raises((V,), ShapeError, r"matrix_norm: got shape \(5,\)"),
         ],
     ),
     OpCase(

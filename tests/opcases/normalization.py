@@ -105,9 +105,9 @@ LAST = [
         dtypes=HALF,
         at=[At((SAME, 3), (np.zeros((2, 3)),))],
         raises=[
-            Raises((draw(2, 3), 2), ShapeError, "layer_norm: came shape .2, 3. and normalized"),
-            Raises((draw(2, 3) * 1j, 3), DTypeError, "layer_norm: came complex128; needed real"),
-            Raises((draw(2, 3), 3, draw(2)), ShapeError, "layer_norm: came a weight of shape"),
+            Raises((draw(2, 3), 2), ShapeError, "layer_norm: got shape .2, 3. and normalized"),
+            Raises((draw(2, 3) * 1j, 3), DTypeError, "layer_norm: got complex128, expected real"),
+            Raises((draw(2, 3), 3, draw(2)), ShapeError, "layer_norm: got a weight of shape"),
         ],
         torch=lambda torch, x, n: torch.nn.functional.layer_norm(x, (n,)),
     ),
@@ -167,7 +167,7 @@ LAST = [
         rms_norm,
         ops=("standardize",),
         at=[At((np.zeros((1, 2)), 2), (np.full((1, 2), 2.0),), {"eps": 0.25})],
-        raises=[Raises((draw(2, 3), 2), ShapeError, "rms_norm: came shape .2, 3. and")],
+        raises=[Raises((draw(2, 3), 2), ShapeError, "rms_norm: got shape .2, 3. and")],
         torch=lambda torch, x, n, **params: torch.nn.functional.rms_norm(x, (n,), **params),
     ),
     OpCase(
@@ -188,9 +188,9 @@ CHANNELS = [
         ops=("standardize",),
         dtypes=HALF,
         raises=[
-            Raises((draw(1, 2),), ShapeError, "batch_norm: came shape .1, 2.; in training"),
-            Raises((draw(3),), ShapeError, "batch_norm: came shape .3,.; needed .samples"),
-            Raises((draw(3, 2), draw(3)), ShapeError, "batch_norm: came a weight of shape .3,."),
+            Raises((draw(1, 2),), ShapeError, "batch_norm: got shape .1, 2.; in training"),
+            Raises((draw(3),), ShapeError, "batch_norm: got shape .3,., expected .samples"),
+            Raises((draw(3, 2), draw(3)), ShapeError, "batch_norm: got a weight of shape .3,."),
         ],
         torch=torch_trained,
     ),
@@ -216,7 +216,7 @@ CHANNELS = [
         dtypes=(np.float64, np.float32),
         batched=False,
         rtol=64,
-        raises=[Raises((draw(3, 2), draw(2)), ArgumentError, "batch_norm: came no running")],
+        raises=[Raises((draw(3, 2), draw(2)), ArgumentError, "batch_norm: got no running")],
         label="running",
     ),
     OpCase(
@@ -243,8 +243,8 @@ CHANNELS = [
         ops=("standardize",),
         at=[At((np.full((1, 2, 2), 4.0),), (np.zeros((1, 2, 2)),))],
         raises=[
-            Raises((draw(2, 3),), ShapeError, "instance_norm: came shape .2, 3."),
-            Raises((draw(2, 3, 1),), ShapeError, "instance_norm: came .*more than one place"),
+            Raises((draw(2, 3),), ShapeError, "instance_norm: got shape .2, 3."),
+            Raises((draw(2, 3, 1),), ShapeError, "instance_norm: got .*more than one place"),
         ],
         torch=torch_of_instances,
     ),
@@ -262,7 +262,7 @@ CHANNELS = [
         by_statistics,
         ops=("scale_rows",),
         rtol=64,
-        raises=[Raises((draw(2, 2, 3), None, None), ArgumentError, "instance_norm: came no run")],
+        raises=[Raises((draw(2, 2, 3), None, None), ArgumentError, "instance_norm: got no run")],
     ),
     OpCase(
         nn.group_norm,
@@ -272,8 +272,8 @@ CHANNELS = [
         dtypes=HALF,
         at=[At((draw(2, 4), 4), (np.zeros((2, 4)),))],  # groups of one element
         raises=[
-            Raises((draw(2, 4), 3), ShapeError, "group_norm: came 4 channels and num_groups=3"),
-            Raises((draw(4), 2), ShapeError, "group_norm: came shape .4,."),
+            Raises((draw(2, 4), 3), ShapeError, "group_norm: got 4 channels and num_groups=3"),
+            Raises((draw(4), 2), ShapeError, "group_norm: got shape .4,."),
         ],
         torch="nn.functional.group_norm",
     ),
@@ -316,7 +316,7 @@ VECTORS = [
         normalize,
         ops=("unit_vectors",),
         at=[At((np.zeros((1, 2)),), (np.full((1, 2), 1e12),))],
-        raises=[Raises((draw(3),), AxisError, "normalize: came axis 1")],
+        raises=[Raises((draw(3),), AxisError, "normalize: got axis 1")],
         torch="nn.functional.normalize",
     ),
     OpCase(
@@ -344,8 +344,8 @@ VECTORS = [
         {"size": 4, "alpha": 0.5, "beta": 0.75, "k": 1.5},
         ops=("local_response_norm", "channel_sums"),
         raises=[
-            Raises((draw(2, 3), 2), ShapeError, "local_response_norm: came shape .2, 3."),
-            Raises((draw(2, 3, 1), 0), ArgumentError, "local_response_norm: came size=0"),
+            Raises((draw(2, 3), 2), ShapeError, "local_response_norm: got shape .2, 3."),
+            Raises((draw(2, 3, 1), 0), ArgumentError, "local_response_norm: got size=0"),
         ],
         torch="nn.functional.local_response_norm",
     ),

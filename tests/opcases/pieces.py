@@ -23,14 +23,14 @@ JOINED = [
         {"axis": 0},
         ops=("concatenate",),
         label="axis",
-        raises=[Raises((M, V), ShapeError, "append: came", {"axis": 0})],
+        raises=[Raises((M, V), ShapeError, "append: got", {"axis": 0})],
     ),
     OpCase(
         gt.block,
         ([[draw(2, 2), draw(2, 1)], [draw(1, 3)]],),
         np.block,
         ops=("concatenate",),
-        raises=[Raises(([[V], V],), ShapeError, "block: came lists of depths")],
+        raises=[Raises(([[V], V],), ShapeError, "block: got lists of depths")],
         torch=lambda torch, blocks: torch.cat([torch.cat(row, 1) for row in blocks], 0),
     ),
     OpCase(gt.block, ([V, 2.0, draw(2)],), np.block, ops=("concatenate",), label="row"),
@@ -65,7 +65,7 @@ APART = [
         {"axis": 1},
         ops=("getitem",),
         torch=lambda torch, x, axis: torch.unbind(x, axis),
-        raises=[Raises((V,), AxisError, "unstack: came axis 1", {"axis": 1})],
+        raises=[Raises((V,), AxisError, "unstack: got axis 1", {"axis": 1})],
     ),
     OpCase(gt.hsplit, (M, 2), np.hsplit, ops=("split",), torch="hsplit"),
     OpCase(gt.hsplit, (V, [1, 3]), np.hsplit, ops=("split",), torch="hsplit", label="vector"),
@@ -75,7 +75,7 @@ APART = [
         np.vsplit,
         ops=("split",),
         torch="vsplit",
-        raises=[Raises((V, 2), ShapeError, "vsplit: came shape")],
+        raises=[Raises((V, 2), ShapeError, "vsplit: got shape")],
     ),
     OpCase(gt.dsplit, (T, 2), np.dsplit, ops=("split",), torch="dsplit"),
     OpCase(
@@ -97,8 +97,8 @@ CHOICES = [
         ops=("where",),
         dtypes=ALL[:3],
         raises=[
-            Raises(([V > 0], [V, V]), ArgumentError, "select: came 1 conditions and 2"),
-            Raises(([V], [V]), ArgumentError, "select: came a condition"),
+            Raises(([V > 0], [V, V]), ArgumentError, "select: got 1 conditions and 2"),
+            Raises(([V], [V]), ArgumentError, "select: got a condition"),
         ],
     ),
     OpCase(
@@ -115,8 +115,8 @@ CHOICES = [
         ops=("gather",),
         fixed=(0,),
         raises=[
-            Raises((np.array([2]), [V, V]), IndexingError, "choose: came a number outside"),
-            Raises((np.array([0]), [V]), ArgumentError, "choose: came mode", {"mode": "no"}),
+            Raises((np.array([2]), [V, V]), IndexingError, "choose: got a number outside"),
+            Raises((np.array([0]), [V]), ArgumentError, "choose: got mode", {"mode": "no"}),
         ],
     ),
     OpCase(
@@ -141,7 +141,7 @@ CHOICES = [
         np.compress,
         {"axis": 0},
         ops=("gather",),
-        raises=[Raises((M > 0, M), ShapeError, "compress: came a condition")],
+        raises=[Raises((M > 0, M), ShapeError, "compress: got a condition")],
     ),
     OpCase(gt.extract, ([[True, False], [False, True]], draw(2, 2)), np.extract, ops=("gather",)),
 ]
@@ -172,7 +172,7 @@ PIECEWISE = [
         ops=("where",),
         differentiable=False,
         label="one",
-        raises=[Raises((V, [V > 0], [1, 2, 3]), ArgumentError, "piecewise: came 1 conditions")],
+        raises=[Raises((V, [V > 0], [1, 2, 3]), ArgumentError, "piecewise: got 1 conditions")],
     ),
 ]
 
@@ -195,8 +195,8 @@ INTERPOLATION = [
             ),
         ],
         raises=[
-            Raises((PLACES, GRID, draw(3)), ShapeError, "interp: came xp"),
-            Raises((PLACES + 1j, GRID, V), DTypeError, "needed real places"),
+            Raises((PLACES, GRID, draw(3)), ShapeError, "interp: got xp"),
+            Raises((PLACES + 1j, GRID, V), DTypeError, "expected real places"),
         ],
     ),
     OpCase(
@@ -226,7 +226,7 @@ POLYNOMIALS = [
         np.polyval,
         ops=("multiply",),
         dtypes=ALL[:4],
-        raises=[Raises((M, V), ShapeError, "polyval: came coefficients")],
+        raises=[Raises((M, V), ShapeError, "polyval: got coefficients")],
     ),
     OpCase(gt.vander, (V,), np.vander, ops=("cumprod",), dtypes=ALL),
     OpCase(
@@ -235,7 +235,7 @@ POLYNOMIALS = [
         np.vander,
         ops=("cumprod",),
         label="rising",
-        raises=[Raises((M,), ShapeError, "vander: came shape")],
+        raises=[Raises((M,), ShapeError, "vander: got shape")],
         torch=lambda torch, x, n, increasing: torch.linalg.vander(x, N=n),
     ),
     OpCase(gt.polyadd, (P, Q), np.polyadd, ops=("add",)),
@@ -246,14 +246,14 @@ POLYNOMIALS = [
         (P, 2),
         np.polyder,
         ops=("multiply",),
-        raises=[Raises((P, -1), ArgumentError, "polyder: came m=-1")],
+        raises=[Raises((P, -1), ArgumentError, "polyder: got m=-1")],
     ),
     OpCase(
         gt.polyint,
         (P, 2, draw(2)),
         np.polyint,
         ops=("divide",),
-        raises=[Raises((P, -1), ArgumentError, "polyint: came m=-1")],
+        raises=[Raises((P, -1), ArgumentError, "polyint: got m=-1")],
     ),
     OpCase(gt.poly, (V,), np.poly, ops=("convolve_part",)),
     OpCase(gt.polyfit, (V, draw(4, seed=1), 2), np.polyfit, ops=("lstsq",), rtol=4096),
@@ -318,7 +318,7 @@ OTHERS = [
         np.i0,
         ops=("i0",),
         rtol=64,
-        raises=[Raises((Z,), DTypeError, "i0: came complex")],
+        raises=[Raises((Z,), DTypeError, "i0: got complex")],
         label="numpy",
         torch="special.i0",
     ),
@@ -329,7 +329,7 @@ OTHERS = [
         np.apply_along_axis,
         ops=("stack",),
         label="matrices",
-        raises=[Raises((lambda v: v, 3, M), AxisError, "apply_along_axis: came axis 3")],
+        raises=[Raises((lambda v: v, 3, M), AxisError, "apply_along_axis: got axis 3")],
     ),
     OpCase(
         gt.apply_over_axes,

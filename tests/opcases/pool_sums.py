@@ -122,7 +122,7 @@ SUMS = [
         dtypes=(np.float64, np.float32, np.float16, np.int32),
         at=[At((np.zeros((1, 2, 2)), 2, 1), ([[[0.25, 0.25], [0.25, 0.25]]],))],
         raises=[
-            Raises((SQUARE, 5), ShapeError, "avg_pool2d: came 4 elements along an axis"),
+            Raises((SQUARE, 5), ShapeError, "avg_pool2d: got 4 elements along an axis"),
             Raises((SQUARE, 2), ArgumentError, "divisor_over.*=0", {"divisor_override": 0}),
             Raises((SQUARE, (2, 2, 2)), ArgumentError, r"kernel_size=\(2, 2, 2\)"),
         ],
@@ -172,7 +172,7 @@ SUMS = [
         raises=[
             Raises((POSITIVE, np.inf, 2), ArgumentError, "use max_pool2d"),
             Raises((POSITIVE, 0, 2), ArgumentError, "norm_type=0"),
-            Raises((POSITIVE * 1j, 2, 2), DTypeError, "came complex128"),
+            Raises((POSITIVE * 1j, 2, 2), DTypeError, "got complex128"),
         ],
     ),
     powers(2, "squares", draw(1, 4, 4), 2, 2, rtol=32),
@@ -258,7 +258,7 @@ ADAPTIVE = [
         (3, 2),
         raises=[
             Raises((SQUARE, 0), ArgumentError, "output_size="),
-            Raises((SQUARE[..., :0], 1), ShapeError, "needed at least one element"),
+            Raises((SQUARE[..., :0], 1), ShapeError, "expected at least one element"),
             Raises((SQUARE, (1, 2, 3)), ArgumentError, r"output_size=\(1, 2, 3\)"),
         ],
     ),

@@ -31,8 +31,8 @@ SAMPLES = [
             At((np.array([1e200, 2e200]),), (np.array([2e200, 1e200]),), {}, DIVIDED),
         ],
         raises=[
-            Raises((draw(2), 1), AxisError, "prod: came axis 1"),
-            Raises((draw(2),), DTypeError, "prod: came where= of float64", {"where": draw(2)}),
+            Raises((draw(2), 1), AxisError, "prod: got axis 1"),
+            Raises((draw(2),), DTypeError, "prod: got where= of float64", {"where": draw(2)}),
         ],
     ),
     OpCase(gt.prod, (draw(2, 3), 0), np.prod, label="axis"),

@@ -19,11 +19,11 @@ def bad(name: str) -> list[Raises]:
     """What every reduction refuses."""
     x = draw(2, 3)
     return [
-        Raises((x, 2), AxisError, f"{name}: came axis 2 for an array of 2 axes"),
-        Raises((x, (0, -2)), AxisError, f"{name}: came axis.*twice"),
-        Raises((x,), UnsupportedError, f"{name}: came out=", {"out": np.ones(())}),
-        Raises((x,), DTypeError, f"{name}: came where= of float64", {"where": x, "initial": 0.0}),
-        Raises((x[0],), ShapeError, f"{name}: came where= of", {"where": x > 0, "initial": 0.0}),
+        Raises((x, 2), AxisError, f"{name}: got axis 2 for an array of 2 axes"),
+        Raises((x, (0, -2)), AxisError, f"{name}: got axis.*twice"),
+        Raises((x,), UnsupportedError, f"{name}: got out=", {"out": np.ones(())}),
+        Raises((x,), DTypeError, f"{name}: got where= of float64", {"where": x, "initial": 0.0}),
+        Raises((x[0],), ShapeError, f"{name}: got where= of", {"where": x > 0, "initial": 0.0}),
     ]
 
 
@@ -33,7 +33,7 @@ def without_initial(raises: list[Raises]) -> list[Raises]:
         replace(one, params={k: v for k, v in one.params.items() if k != "initial"})
         for one in raises
     ]
-    return [*kept, Raises((draw(2, 3),), UnsupportedError, "came initial=", {"initial": 1.0})]
+    return [*kept, Raises((draw(2, 3),), UnsupportedError, "got initial=", {"initial": 1.0})]
 
 
 def along(function: Any, ref: Any) -> list[OpCase]:
@@ -101,7 +101,7 @@ MAX = [
             At((np.array([-np.inf, -np.inf]),), (np.array([0.5, 0.5]),)),
             At((np.array([np.nan, 1.0]),), (np.array([np.nan, np.nan]),)),
         ],
-        raises=[*bad("max"), Raises((draw(0),), ShapeError, "max: came float64.*no identity")],
+        raises=[*bad("max"), Raises((draw(0),), ShapeError, "max: got float64.*no identity")],
     ),
     *along(gt.max, np.max),
     OpCase(np.amax, (draw(2, 3), 0), np.amax, ops=("max",)),
@@ -120,7 +120,7 @@ MIN = [
             At((np.array([-np.inf, 1.0, np.inf]),), (np.array([1.0, 0.0, 0.0]),)),
             At((np.array([1.0, np.nan]),), (np.array([np.nan, np.nan]),)),
         ],
-        raises=[*bad("min"), Raises((draw(0),), ShapeError, "min: came float64.*no identity")],
+        raises=[*bad("min"), Raises((draw(0),), ShapeError, "min: got float64.*no identity")],
     ),
     *along(gt.min, np.min),
     OpCase(np.amin, (draw(2, 3), 0), np.amin, ops=("min",)),

@@ -44,7 +44,7 @@ SAMPLES: list[OpCase] = [
                 (np.array([0, -1, 1, 0, 1]), np.zeros(5)),
             ),
         ],
-        raises=[Raises((draw(2), draw(3)), ShapeError, "copysign: came")],
+        raises=[Raises((draw(2), draw(3)), ShapeError, "copysign: got")],
     ),
 ]
 

@@ -55,8 +55,8 @@ EXTREMES = [
             At(([-INF, 1.0, INF], 0), ([1.0, 1.0, 1.0],)),
         ],
         raises=[
-            Raises((ROWS, 2), AxisError, "cumulative_max: came axis 2"),
-            Raises((ROWS + 1j,), DTypeError, "cumulative_max: came complex128"),
+            Raises((ROWS, 2), AxisError, "cumulative_max: got axis 2"),
+            Raises((ROWS + 1j,), DTypeError, "cumulative_max: got complex128"),
         ],
     ),
     OpCase(gt.cumulative_max, (draw(2, 3),), largest, ops=MAX, label="flat"),
@@ -69,7 +69,7 @@ EXTREMES = [
         dtypes=REAL,
         torch=lambda torch, x, axis: torch.cummin(x, axis).values,
         at=[At(([2.0, 1.0, 1.0, 3.0], 0), ([1.0, 1.0, 2.0, 0.0],))],
-        raises=[Raises((ROWS, 2), AxisError, "cumulative_min: came axis 2")],
+        raises=[Raises((ROWS, 2), AxisError, "cumulative_min: got axis 2")],
     ),
     OpCase(
         gt.cummax,
@@ -79,7 +79,7 @@ EXTREMES = [
         dtypes=REAL[:-1],
         torch=lambda torch, x, axis: tuple(torch.cummax(x, axis)),
         at=[At(([1.0, 2.0, 2.0, 0.0], 0), ([1.0, 1.0, 2.0, 0.0],))],
-        raises=[Raises((ROWS, 2), AxisError, "cummax: came axis 2")],
+        raises=[Raises((ROWS, 2), AxisError, "cummax: got axis 2")],
     ),
     OpCase(
         gt.cummin,
@@ -87,7 +87,7 @@ EXTREMES = [
         with_holders(smallest),
         ops=("extreme_holders", "gather"),
         torch=lambda torch, x, axis: tuple(torch.cummin(x, axis)),
-        raises=[Raises((ROWS + 1j, 0), DTypeError, "cummin: came complex128")],
+        raises=[Raises((ROWS + 1j, 0), DTypeError, "cummin: got complex128")],
     ),
 ]
 
@@ -116,9 +116,9 @@ def from_initial(name: str, op: str) -> list[OpCase]:
             ops=(op,),
             dtypes=DTYPES,
             raises=[
-                Raises((ROWS,), ShapeError, f"{name}: came shape"),
-                Raises((ROWS,), AxisError, f"{name}: came axis 2", {"axis": 2}),
-                Raises((draw(3),), UnsupportedError, "came out=", {"out": np.ones(3)}),
+                Raises((ROWS,), ShapeError, f"{name}: got shape"),
+                Raises((ROWS,), AxisError, f"{name}: got axis 2", {"axis": 2}),
+                Raises((draw(3),), UnsupportedError, "got out=", {"out": np.ones(3)}),
             ],
         ),
         OpCase(
@@ -151,8 +151,8 @@ LOGS = [
         torch="logcumsumexp",
         at=[At(([1000.0, 1000.0], 0), ([1.5, 0.5],)), At(([0.0, -1000.0], 0), ([2.0, 0.0],))],
         raises=[
-            Raises((ROWS, 2), AxisError, "logcumsumexp: came axis 2"),
-            Raises((ROWS + 1j, 0), DTypeError, "logcumsumexp: came complex128"),
+            Raises((ROWS, 2), AxisError, "logcumsumexp: got axis 2"),
+            Raises((ROWS + 1j, 0), DTypeError, "logcumsumexp: got complex128"),
         ],
     ),
     OpCase(

@@ -38,8 +38,8 @@ WHERE = [
             ),
         ],
         raises=[
-            Raises((CONDITION, X), ArgumentError, "where: came x without y"),
-            Raises((CONDITION, draw(2), Y), ShapeError, "where: came bool"),
+            Raises((CONDITION, X), ArgumentError, "where: got x without y"),
+            Raises((CONDITION, draw(2), Y), ShapeError, "where: got bool"),
         ],
     ),
     OpCase(gt.where, (CONDITION, X, 0.0), np.where, label="number"),
@@ -70,7 +70,7 @@ EXTREMES = [
             At((array(0, -1, 1), 0.0), (array(0.5, 0, 1), 1.5)),
             At((array(0, -1, 1), 0), (array(0.5, 0, 1),)),
         ],
-        raises=[Raises((draw(2), draw(3)), ShapeError, "maximum: came")],
+        raises=[Raises((draw(2), draw(3)), ShapeError, "maximum: got")],
     ),
     OpCase(
         gt.minimum,
@@ -84,7 +84,7 @@ EXTREMES = [
             At((array(nan, 1), array(1, nan)), (array(1, 1), array(1, 1))),
             At((0, array(0, -1, 1)), (array(0.5, 1, 0),)),
         ],
-        raises=[Raises((draw(2), draw(3)), ShapeError, "minimum: came")],
+        raises=[Raises((draw(2), draw(3)), ShapeError, "minimum: got")],
     ),
     OpCase(
         gt.fmax,
@@ -123,8 +123,8 @@ CLIP = [
             At((POINTS[:5], array(1), array(0)), (np.zeros(5), array(0), array(5))),
         ],
         raises=[
-            Raises((X, 0.0), ArgumentError, "clip: a bound came twice", {"a_min": 0.0}),
-            Raises((X, draw(2)), ShapeError, "clip_below: came"),
+            Raises((X, 0.0), ArgumentError, "clip: a bound got twice", {"a_min": 0.0}),
+            Raises((X, draw(2)), ShapeError, "clip_below: got"),
         ],
     ),
     OpCase(gt.clip, (X, None, 0.5), np.clip, label="above"),
@@ -160,7 +160,7 @@ CLEAN = [
         np.nan_to_num,
         {"nan": 1.0, "posinf": 2.0, "neginf": 3.0},
         label="values",
-        raises=[Raises((X,), ArgumentError, "nan_to_num: came copy=False", {"copy": False})],
+        raises=[Raises((X,), ArgumentError, "nan_to_num: got copy=False", {"copy": False})],
     ),
 ]
 

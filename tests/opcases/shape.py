@@ -30,8 +30,8 @@ RESHAPE = [
         np.reshape,
         dtypes=DTYPES,
         raises=[
-            Raises((draw(2, 3), (4, 2)), ShapeError, "reshape: came float64"),
-            Raises((draw(2, 3), (4, -1)), ShapeError, r"reshape: came \(2, 3\) for \(4, -1\)"),
+            Raises((draw(2, 3), (4, 2)), ShapeError, "reshape: got float64"),
+            Raises((draw(2, 3), (4, -1)), ShapeError, r"reshape: got \(2, 3\) for \(4, -1\)"),
             Raises((draw(2, 3), (-1, -1)), ShapeError, "at most one -1"),
             Raises((draw(2, 3), (2, -3)), ShapeError, "at most one -1"),
             Raises((draw(0, 3), (0, -1)), ShapeError, "determined by the rest"),
@@ -57,7 +57,7 @@ AXES = [
         (draw(2, 3), 1),
         "reshape",
         raises=[
-            Raises((draw(2), 3), AxisError, "expand_dims: came axis 3"),
+            Raises((draw(2), 3), AxisError, "expand_dims: got axis 3"),
             Raises((draw(2), (0, -3)), AxisError, "named twice"),
         ],
     ),
@@ -69,8 +69,8 @@ AXES = [
         (draw(1, 3, 1),),
         "reshape",
         raises=[
-            Raises((draw(1, 3),), ShapeError, r"squeeze: came shape \(1, 3\)", {"axis": 1}),
-            Raises((draw(1, 3),), AxisError, "squeeze: came axis 2", {"axis": 2}),
+            Raises((draw(1, 3),), ShapeError, r"squeeze: got shape \(1, 3\)", {"axis": 1}),
+            Raises((draw(1, 3),), AxisError, "squeeze: got axis 2", {"axis": 2}),
         ],
     ),
     made_of(gt.squeeze, np.squeeze, (draw(1, 3, 1), -1), "reshape", label="axis"),
@@ -90,9 +90,9 @@ TRANSPOSE = [
         np.transpose,
         dtypes=DTYPES,
         raises=[
-            Raises((draw(2, 3), (0, 2)), AxisError, "transpose: came axis 2"),
+            Raises((draw(2, 3), (0, 2)), AxisError, "transpose: got axis 2"),
             Raises((draw(2, 3), (0, -2)), AxisError, "named twice"),
-            Raises((draw(2, 3), (0,)), AxisError, "needed all 2"),
+            Raises((draw(2, 3), (0,)), AxisError, "expected all 2"),
         ],
     ),
     OpCase(gt.transpose, (draw(2, 3, 4),), np.transpose, label="reversed"),
@@ -104,7 +104,7 @@ TRANSPOSE = [
         (draw(2, 3, 4), 0, -1),
         "transpose",
         raises=[
-            Raises((draw(2, 3), 2, 0), AxisError, "moveaxis: came axis 2"),
+            Raises((draw(2, 3), 2, 0), AxisError, "moveaxis: got axis 2"),
             Raises((draw(2, 3), (0, 1), 0), AxisError, "2 sources and 1 dest"),
         ],
     ),
@@ -114,7 +114,7 @@ TRANSPOSE = [
         np.swapaxes,
         (draw(2, 3, 4), 0, -1),
         "transpose",
-        raises=[Raises((draw(2, 3), 0, 2), AxisError, "swapaxes: came axis 2")],
+        raises=[Raises((draw(2, 3), 0, 2), AxisError, "swapaxes: got axis 2")],
     ),
     made_of(
         gt.matrix_transpose,
@@ -133,9 +133,9 @@ BROADCAST = [
         dtypes=DTYPES,
         at=[At((2.0,), (6.0,), {"shape": (2, 3)})],
         raises=[
-            Raises((draw(3), (2, 4)), ShapeError, "broadcast_to: came float64"),
-            Raises((draw(3), (1,)), ShapeError, "broadcast_to: came float64"),
-            Raises((draw(2, 3), (3,)), ShapeError, "broadcast_to: came float64"),
+            Raises((draw(3), (2, 4)), ShapeError, "broadcast_to: got float64"),
+            Raises((draw(3), (1,)), ShapeError, "broadcast_to: got float64"),
+            Raises((draw(2, 3), (3,)), ShapeError, "broadcast_to: got float64"),
         ],
     ),
     OpCase(gt.broadcast_to, (draw(), 3), np.broadcast_to, label="scalar"),

@@ -92,7 +92,7 @@ def butter_reference(wn: Any, **params: Any) -> Any:
 
 
 BAD = [
-    Raises((BAND,), ShapeError, r"butter: came Wn of shape \(2,\); needed 1 of them"),
+    Raises((BAND,), ShapeError, r"butter: got Wn of shape \(2,\), expected 1 of them"),
     Raises((LOW,), ArgumentError, "btype='no'", {"btype": "no"}),
     Raises((LOW,), ArgumentError, "output='no'", {"output": "no"}),
     Raises((LOW,), ArgumentError, "fs= for an analog", {"analog": True, "fs": 2.0}),
@@ -169,7 +169,7 @@ MOVED = [
         np.array([0.5, -0.3, 0.1]),
         K,
         ops=("multiply",),
-        raises=[Raises((draw(2, 2), draw(2), K), ShapeError, "zpk2tf: came zeros")],
+        raises=[Raises((draw(2, 2), draw(2), K), ShapeError, "zpk2tf: got zeros")],
     ),
     case(gt.signal.sos2tf, scipy.signal.sos2tf, SOS, ops=("getitem",)),
 ]
@@ -195,8 +195,8 @@ FIR = [
             Raises((LOW,), ArgumentError, "an odd number", {"numtaps": 4, "pass_zero": False}),
             Raises((LOW,), ArgumentError, "pass_zero='no'", {"pass_zero": "no"}),
             Raises((LOW,), ArgumentError, "1 edges for 'bandpass'", {"pass_zero": "bandpass"}),
-            Raises((draw(2, 2),), ShapeError, "firwin: came 5 coefficients and cutoff"),
-            Raises((LOW,), ShapeError, "firwin: came a window", {"window": np.ones(3)}),
+            Raises((draw(2, 2),), ShapeError, "firwin: got 5 coefficients and cutoff"),
+            Raises((LOW,), ShapeError, "firwin: got a window", {"window": np.ones(3)}),
         ],
     ),
     *(

@@ -33,10 +33,10 @@ CASES = [
         ops=("lfilter",),
         second_order=False,
         raises=[
-            Raises((draw(9), 0), ArgumentError, "decimate: came q=0"),
+            Raises((draw(9), 0), ArgumentError, "decimate: got q=0"),
             Raises((draw(9), 2), ArgumentError, "ftype='no'", {"ftype": "no"}),
-            Raises((draw(9), 2), AxisError, "decimate: came axis 1", {"axis": 1}),
-            Raises((draw(9), 2), ShapeError, "came 9 elements"),
+            Raises((draw(9), 2), AxisError, "decimate: got axis 1", {"axis": 1}),
+            Raises((draw(9), 2), ShapeError, "got 9 elements"),
         ],
     ),
     case(
@@ -61,8 +61,8 @@ CASES = [
         draw(3, 5),
         ops=("fft",),
         raises=[
-            Raises((draw(2, 2) + 1j,), DTypeError, "hilbert2: came complex128"),
-            Raises((draw(2, 2),), ArgumentError, "needed two", {"axes": (0,)}),
+            Raises((draw(2, 2) + 1j,), DTypeError, "hilbert2: got complex128"),
+            Raises((draw(2, 2),), ArgumentError, "expected two", {"axes": (0,)}),
         ],
     ),
     case("hilbert2", "size", draw(3, 2), (1, 3), ops=("fft",), second_order=False),
@@ -91,7 +91,7 @@ CASES = [
         4,
         ops=("fft",),
         dtypes=DOUBLE,
-        raises=[Raises((draw(3), 0), ArgumentError, "czt: came m=0")],
+        raises=[Raises((draw(3), 0), ArgumentError, "czt: got m=0")],
         second_order=False,
     ),
     case("czt", "spiral", draw(3), ops=("fft",), dtypes=DOUBLE, params={"w": 0.9 + 0.1j, "a": 1.1}),

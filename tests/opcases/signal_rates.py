@@ -34,9 +34,9 @@ RATES = [
         down=2,
         dtypes=(np.float64, np.float32, np.complex128),
         raises=[
-            Raises((TAPS, draw(3), 0), ArgumentError, "upfirdn: came up=0"),
-            Raises((TAPS, draw(3), 1, -1), ArgumentError, "upfirdn: came down=-1"),
-            Raises((draw(2, 2), draw(3)), ShapeError, r"upfirdn: came a filter of shape \(2, 2\)"),
+            Raises((TAPS, draw(3), 0), ArgumentError, "upfirdn: got up=0"),
+            Raises((TAPS, draw(3), 1, -1), ArgumentError, "upfirdn: got down=-1"),
+            Raises((draw(2, 2), draw(3)), ShapeError, r"upfirdn: got a filter of shape \(2, 2\)"),
             Raises((TAPS, draw(0)), ShapeError, "upfirdn.*elements of both"),
             Raises((TAPS, draw(3)), ArgumentError, "mode='no'", {"mode": "no"}),
             Raises((TAPS, draw(3)), AxisError, "upfirdn", {"axis": 1}),
@@ -67,7 +67,7 @@ RATES = [
         window=np.array([0.2, 0.5, 0.2]),
         second_order=False,
         raises=[
-            Raises((draw(4), 0, 1), ArgumentError, "resample_poly: came up=0"),
+            Raises((draw(4), 0, 1), ArgumentError, "resample_poly: got up=0"),
             Raises((draw(4), 2, 1), ArgumentError, "mode='no'", {"padtype": "no"}),
             Raises((draw(4), 2, 1), ArgumentError, "cval", {"padtype": "edge", "cval": 1.0}),
             Raises((draw(4), 2, 1), ShapeError, "a window of shape", {"window": np.eye(2)}),
@@ -80,8 +80,8 @@ RATES = [
         5,
         2,
         raises=[
-            Raises((draw(7), 3, 3), ArgumentError, "savgol_filter: came window_length=3"),
-            Raises((draw(3), 5, 2), ShapeError, "savgol_filter: came 3 elements"),
+            Raises((draw(7), 3, 3), ArgumentError, "savgol_filter: got window_length=3"),
+            Raises((draw(3), 5, 2), ShapeError, "savgol_filter: got 3 elements"),
             Raises((draw(7), 5, 2), ArgumentError, "mode='no'", {"mode": "no"}),
         ],
     ),
@@ -161,7 +161,7 @@ SPECTRA = [
         draw(9),
         nperseg=4,
         raises=[
-            Raises((draw(9),), ArgumentError, "stft: came a window", {"nperseg": 4, "nfft": 2}),
+            Raises((draw(9),), ArgumentError, "stft: got a window", {"nperseg": 4, "nfft": 2}),
             Raises((draw(9),), ArgumentError, "noverlap=4", {"nperseg": 4, "noverlap": 4}),
             Raises((draw(9),), ArgumentError, "boundary='no'", {"boundary": "no"}),
             Raises((draw(9),), ArgumentError, "scaling='no'", {"scaling": "no", "nperseg": 4}),
@@ -178,8 +178,8 @@ SPECTRA = [
         "",
         Z,
         raises=[
-            Raises((Z,), ShapeError, "istft: came the same axis", {"freq_axis": -1}),
-            Raises((np.eye(3, dtype=int),), DTypeError, "istft: came int64"),
+            Raises((Z,), ShapeError, "istft: got the same axis", {"freq_axis": -1}),
+            Raises((np.eye(3, dtype=int),), DTypeError, "istft: got int64"),
             Raises((Z,), ArgumentError, "noverlap=9", {"noverlap": 9}),
         ],
     ),

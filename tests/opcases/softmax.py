@@ -15,8 +15,8 @@ DTYPES = (np.float64, np.float32, np.float16, np.int8)
 INF = np.inf
 INFINITE = "nan from inf − inf; the shares of the largest are their limits"
 BAD = [
-    Raises((draw(3), 1), AxisError, ": came axis 1"),
-    Raises((draw(3) * 1j, 0), DTypeError, ": came complex128; needed real"),
+    Raises((draw(3), 1), AxisError, ": got axis 1"),
+    Raises((draw(3) * 1j, 0), DTypeError, ": got complex128, expected real"),
 ]
 
 

@@ -29,9 +29,9 @@ SOLVE = [
         (3, 3),
         (3,),
         raises=[
-            Raises((SINGULAR, draw(2)), LinAlgError, "solve: came float64.*Singular.*identity"),
-            Raises((draw(2, 3), draw(2)), LinAlgError, r"solve: came shape \(2, 3\).*square"),
-            Raises((draw(3), draw(3)), LinAlgError, r"solve: came shape \(3,\).*square"),
+            Raises((SINGULAR, draw(2)), LinAlgError, "solve: got float64.*Singular.*identity"),
+            Raises((draw(2, 3), draw(2)), LinAlgError, r"solve: got shape \(2, 3\).*square"),
+            Raises((draw(3), draw(3)), LinAlgError, r"solve: got shape \(3,\).*square"),
             Raises((A, draw(2)), ShapeError, r"solve.*\(3, 3\) and \(2,\).*vector of 3 elements"),
             Raises((A, draw(2, 3)), ShapeError, "solve.*matrices of as many rows"),
             Raises((A, np.array(1.0)), ShapeError, "solve.*vector of 3 elements"),
@@ -143,7 +143,7 @@ STRUCTURED = [
         rtol=256,
         label="transposed-a",
         raises=[
-            Raises((A, B), ArgumentError, "solve: came assume_a='pis'", {"assume_a": "pis"}),
+            Raises((A, B), ArgumentError, "solve: got assume_a='pis'", {"assume_a": "pis"}),
             Raises((A, B), UnsupportedError, "assume_a='banded'", {"assume_a": "banded"}),
             Raises((-A, B), LinAlgError, "not positive definite.*above 0", {"assume_a": "pos"}),
         ],
@@ -186,10 +186,10 @@ TRIANGULAR = [
         A,
         B[:, 0],
         raises=[
-            Raises((np.eye(2) - 1, B[:2]), LinAlgError, "solve_triangular: came.*diagonal has a 0"),
+            Raises((np.eye(2) - 1, B[:2]), LinAlgError, "solve_triangular: got.*diagonal has a 0"),
             Raises((A, B[:2]), ShapeError, "solve_triangular.*vector of 3 elements"),
             Raises((B, B), LinAlgError, "solve_triangular.*square"),
-            Raises((A, B), ArgumentError, "solve_triangular: came trans=3", {"trans": 3}),
+            Raises((A, B), ArgumentError, "solve_triangular: got trans=3", {"trans": 3}),
         ],
     ),
 ]
@@ -245,9 +245,9 @@ FACTORED = [
         rtol=256,
         fixed=(1,),
         raises=[
-            Raises(((A, PIVOTS), B), ArgumentError, "lu_solve: came trans=3", {"trans": 3}),
-            Raises(((A, PIVOTS[:2]), B), ShapeError, r"lu_solve.*\(2,\).*needed pivots"),
-            Raises(((A, PIVOTS + 1), B), ArgumentError, "lu_solve: came pivots out of bounds"),
+            Raises(((A, PIVOTS), B), ArgumentError, "lu_solve: got trans=3", {"trans": 3}),
+            Raises(((A, PIVOTS[:2]), B), ShapeError, r"lu_solve.*\(2,\).*expected pivots"),
+            Raises(((A, PIVOTS + 1), B), ArgumentError, "lu_solve: got pivots out of bounds"),
         ],
     ),
 ]

@@ -57,10 +57,10 @@ SORT = [
             At((WITH_NAN,), (np.ones(5),)),
         ],
         raises=[
-            Raises((ROWS, 2), AxisError, "sort: came axis 2"),
-            Raises((np.array(1.0),), AxisError, "sort: came axis -1"),
-            Raises((ROWS,), ArgumentError, "sort: came kind='bubble'", {"kind": "bubble"}),
-            Raises((ROWS,), UnsupportedError, "sort: came order=", {"order": ["a"]}),
+            Raises((ROWS, 2), AxisError, "sort: got axis 2"),
+            Raises((np.array(1.0),), AxisError, "sort: got axis -1"),
+            Raises((ROWS,), ArgumentError, "sort: got kind='bubble'", {"kind": "bubble"}),
+            Raises((ROWS,), UnsupportedError, "sort: got order=", {"order": ["a"]}),
         ],
     ),
     OpCase(gt.sort, (draw(3, 2, 2), 0), np.sort, label="axis", torch=torch_sort),
@@ -101,7 +101,7 @@ SORT = [
         torch=lambda torch, x, axis, descending: torch.argsort(
             x, dim=axis, descending=descending, stable=True
         ),
-        raises=[Raises((ROWS,), ArgumentError, "argsort: came kind=", {"kind": "bubble"})],
+        raises=[Raises((ROWS,), ArgumentError, "argsort: got kind=", {"kind": "bubble"})],
     ),
     OpCase(gt.sort_complex, (ROWS,), np.sort_complex, ops=("sort",), dtypes=DTYPES),
     untracked(
@@ -109,9 +109,9 @@ SORT = [
         ((TIES, np.array([1, 0, 0, 1])),),
         np.lexsort,
         raises=[
-            Raises(((),), ShapeError, "lexsort: came no keys"),
-            Raises(((TIES, ROWS),), ShapeError, r"lexsort: came \(4,\), \(2, 4\)"),
-            Raises(((TIES,), 1), AxisError, "lexsort: came axis 1"),
+            Raises(((),), ShapeError, "lexsort: got no keys"),
+            Raises(((TIES, ROWS),), ShapeError, r"lexsort: got \(4,\), \(2, 4\)"),
+            Raises(((TIES,), 1), AxisError, "lexsort: got axis 1"),
         ],
     ),
     untracked(gt.lexsort, ((ROWS, ROWS[::-1].round()), 0), np.lexsort, label="axis"),
@@ -132,8 +132,8 @@ SEARCH = [
         dtypes=REAL,
         torch="searchsorted",
         raises=[
-            Raises((GRID, SOUGHT, "middle"), ArgumentError, "searchsorted: came side='middle'"),
-            Raises((SOUGHT, SOUGHT), ShapeError, r"searchsorted: came a of shape \(2, 3\)"),
+            Raises((GRID, SOUGHT, "middle"), ArgumentError, "searchsorted: got side='middle'"),
+            Raises((SOUGHT, SOUGHT), ShapeError, r"searchsorted: got a of shape \(2, 3\)"),
         ],
     ),
     untracked(
@@ -175,7 +175,7 @@ SEARCH = [
         ops=("searchsorted",),
         dtypes=REAL,
         raises=[
-            Raises((SOUGHT, SOUGHT), ShapeError, "digitize: came bins of shape"),
+            Raises((SOUGHT, SOUGHT), ShapeError, "digitize: got bins of shape"),
         ],
     ),
     untracked(
@@ -193,7 +193,7 @@ SEARCH = [
         np.isin,
         ops=("sort", "searchsorted", "equal"),
         dtypes=(*REAL, np.complex128),
-        raises=[Raises((SOUGHT, GRID), ArgumentError, "isin: came kind='hash'", {"kind": "hash"})],
+        raises=[Raises((SOUGHT, GRID), ArgumentError, "isin: got kind='hash'", {"kind": "hash"})],
         torch="isin",
     ),
     untracked(
@@ -234,9 +234,9 @@ SELECT = [
         ops=("argpartition", *READS),
         dtypes=(np.float64, np.int8, np.complex128),
         raises=[
-            Raises((ROWS, 4), ArgumentError, "partition: came kth=4 for an axis of size 4"),
-            Raises((ROWS, 1, 2), AxisError, "partition: came axis 2"),
-            Raises((ROWS, 1), ArgumentError, "partition: came kind=", {"kind": "sort"}),
+            Raises((ROWS, 4), ArgumentError, "partition: got kth=4 for an axis of size 4"),
+            Raises((ROWS, 1, 2), AxisError, "partition: got axis 2"),
+            Raises((ROWS, 1), ArgumentError, "partition: got kind=", {"kind": "sort"}),
         ],
     ),
     OpCase(
@@ -261,8 +261,8 @@ SELECT = [
         (draw(3, 4), (0, 3)),
         np.argpartition,
         raises=[
-            Raises((ROWS, -5), ArgumentError, "argpartition: came kth=-5"),
-            Raises((ROWS, 1), UnsupportedError, "came order=", {"order": "a"}),
+            Raises((ROWS, -5), ArgumentError, "argpartition: got kth=-5"),
+            Raises((ROWS, 1), UnsupportedError, "got order=", {"order": "a"}),
         ],
     ),
     OpCase(
@@ -274,8 +274,8 @@ SELECT = [
         torch=lambda torch, x, k: tuple(torch.topk(x, k)),
         at=[At((WITH_NAN, 2), ([1.0, 0, 0, 1.0, 0],))],
         raises=[
-            Raises((ROWS, 5), ArgumentError, "topk: came k=5 for an axis of size 4"),
-            Raises((ROWS, 1, 0), ArgumentError, "topk: came axis= and dim=", {"dim": 0}),
+            Raises((ROWS, 5), ArgumentError, "topk: got k=5 for an axis of size 4"),
+            Raises((ROWS, 1, 0), ArgumentError, "topk: got axis= and dim=", {"dim": 0}),
         ],
     ),
     OpCase(
@@ -313,9 +313,9 @@ SELECT = [
         dtypes=REAL,
         torch=torch_kth,
         raises=[
-            Raises((ROWS, 0), ArgumentError, "kthvalue: came k=0 for an axis of size 4"),
-            Raises((draw(0), 1), ArgumentError, "kthvalue: came k=1 for an axis of size 0"),
-            Raises((np.array(1.0), 1), AxisError, "kthvalue: came axis -1"),
+            Raises((ROWS, 0), ArgumentError, "kthvalue: got k=0 for an axis of size 4"),
+            Raises((draw(0), 1), ArgumentError, "kthvalue: got k=1 for an axis of size 0"),
+            Raises((np.array(1.0), 1), AxisError, "kthvalue: got axis -1"),
         ],
     ),
     OpCase(

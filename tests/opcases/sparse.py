@@ -137,9 +137,9 @@ CASES = [
         dtypes=ALL,
         torch=torch_product,
         raises=[
-            Raises((DATA, draw(3)), ShapeError, r"matmul: came a sparse.*\(3, 4\).*\(3,\)"),
+            Raises((DATA, draw(3)), ShapeError, r"matmul: got a sparse.*\(3, 4\).*\(3,\)"),
             Raises((DATA, np.array(1.0)), ShapeError, "matmul"),
-            Raises((draw(5), draw(4)), ShapeError, r"csr_array: came data \(5,\)"),
+            Raises((draw(5), draw(4)), ShapeError, r"csr_array: got data \(5,\)"),
         ],
     ),
     row(product, product_reference, DATA, draw(4), label="vector"),
@@ -168,8 +168,8 @@ CASES = [
         dtypes=ALL,
         torch=torch_solve,
         raises=[
-            Raises((np.zeros(5), draw(3)), LinAlgError, "spsolve: came float64.*singular"),
-            Raises((STRONG, draw(2)), ShapeError, r"spsolve: came shapes \(3, 3\) and \(2,\)"),
+            Raises((np.zeros(5), draw(3)), LinAlgError, "spsolve: got float64.*singular"),
+            Raises((STRONG, draw(2)), ShapeError, r"spsolve: got shapes \(3, 3\) and \(2,\)"),
         ],
     ),
     row(solve, solve_reference, STRONG, draw(3), ops=SOLVE, label="vector"),

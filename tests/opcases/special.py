@@ -189,9 +189,9 @@ CASES: list[OpCase] = [
         label="negative",
         rtol=64,
         raises=[
-            Raises((-1, X), ArgumentError, "polygamma: came order -1"),
-            Raises((1, np.array(["a"])), DTypeError, "polygamma: came <U1"),
-            Raises((1.0, X), ArgumentError, "polygamma: came order 1.0"),
+            Raises((-1, X), ArgumentError, "polygamma: got order -1"),
+            Raises((1, np.array(["a"])), DTypeError, "polygamma: got <U1"),
+            Raises((1.0, X), ArgumentError, "polygamma: got order 1.0"),
         ],
     ),
     case(
@@ -210,7 +210,7 @@ CASES: list[OpCase] = [
             At((1.0, 0.0), (-inf, inf)),
             At((2.0, 1.0), (0.0, 2.0)),
         ],
-        raises=[Raises((draw(2), draw(3)), ShapeError, "xlogy: came")],
+        raises=[Raises((draw(2), draw(3)), ShapeError, "xlogy: got")],
         torch="special.xlogy",
     ),
     OpCase(

@@ -102,7 +102,7 @@ GENERAL = [
         rtol=4096,
         raises=[
             NOT_SQUARE,
-            Raises((A,), ArgumentError, "schur: came output='x'", {"output": "x"}),
+            Raises((A,), ArgumentError, "schur: got output='x'", {"output": "x"}),
         ],
     ),
     OpCase(
@@ -121,7 +121,7 @@ GENERAL = [
         ops=["polar", "balanced_sylvester"],
         rtol=4096,
         dtypes=ALL,
-        raises=[TOO_FLAT, Raises((A, "up"), ArgumentError, "polar: came side='up'")],
+        raises=[TOO_FLAT, Raises((A, "up"), ArgumentError, "polar: got side='up'")],
     ),
     OpCase(polar_parts, (TALL,), scipy.linalg.polar, ops=["polar"], rtol=4096, label="tall"),
     OpCase(
@@ -220,7 +220,7 @@ FUNCTIONS = [
         cube,
         A,
         cube_reference,
-        raises=[Raises((draw(3),), LinAlgError, r"singular_function: came shape \(3,\)")],
+        raises=[Raises((draw(3),), LinAlgError, r"singular_function: got shape \(3,\)")],
     ),
     function_case(cube, TALL, cube_reference, "tall"),
     function_case(cube, np.array([[1.0, 2.0], [2.0, 4.0]]), cube_reference, "singular"),

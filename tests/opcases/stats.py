@@ -165,7 +165,7 @@ DISCRETE = [
         np.array([0, 2, 5]),
         SHAPE,
         at=[At((0, 0.0), (-2.0,)), At((-1, 2.0), (0.0,))],
-        raises=[Raises((np.array([1]),), ArgumentError, "poisson: logpmf came with 0 parameters")],
+        raises=[Raises((np.array([1]),), ArgumentError, "poisson: logpmf got with 0 parameters")],
     ),
     *counts("geom", np.array([1, 2, 4]), UNIT, at=[At((0, 0.5), (0.0,))]),
     *counts("nbinom", np.array([0, 2, 3]), SHAPE, UNIT),
@@ -204,7 +204,7 @@ MULTIVARIATE = [
         rtol=1024,
         batched=False,
         raises=[
-            Raises((draw(3), draw(2)), ShapeError, "multivariate_normal: came x of shape"),
+            Raises((draw(3), draw(2)), ShapeError, "multivariate_normal: got x of shape"),
             Raises((draw(2), draw(2), -np.eye(2)), LinAlgError, "cholesky"),
             Raises((draw(2),), UnsupportedError, "allow_singular", {"allow_singular": True}),
         ],
@@ -217,7 +217,7 @@ MULTIVARIATE = [
         label="dirichlet",
         dtypes=DOUBLE,
         rtol=1024,
-        raises=[Raises((draw(5), SHAPE), ShapeError, "dirichlet: came x of shape")],
+        raises=[Raises((draw(5), SHAPE), ShapeError, "dirichlet: got x of shape")],
     ),
     OpCase(
         lambda p: gt.stats.multinomial.logpmf(np.array([[1, 2, 0], [1, 1, 1], [3, 0, 1]]), 3, p),

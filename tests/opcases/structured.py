@@ -59,7 +59,7 @@ COMPANIONS = [
         dtypes=DTYPES,
         raises=[
             Raises((np.array([1.0]),), ShapeError, "companion.*two coefficients or more"),
-            Raises((np.array([0.0, 1.0]),), ArgumentError, "companion: came 0.*leading"),
+            Raises((np.array([0.0, 1.0]),), ArgumentError, "companion: got 0.*leading"),
         ],
     ),
     OpCase(
@@ -71,7 +71,7 @@ COMPANIONS = [
         scipy.linalg.fiedler_companion,
         ops=["gather"],
         dtypes=DTYPES,
-        raises=[Raises((np.array([0.0, 1.0]),), ArgumentError, "fiedler_companion: came 0")],
+        raises=[Raises((np.array([0.0, 1.0]),), ArgumentError, "fiedler_companion: got 0")],
     ),
     *(
         OpCase(
@@ -107,7 +107,7 @@ COMPANIONS = [
             ["gather"],
             label=f"{mode}-{n}",
             raises=[
-                Raises((C,), ArgumentError, "convolution_matrix: came n=0", {"n": 0}),
+                Raises((C,), ArgumentError, "convolution_matrix: got n=0", {"n": 0}),
                 Raises((C[:0],), ShapeError, "convolution_matrix.*a number or more", {"n": 1}),
             ],
         )
@@ -122,7 +122,7 @@ COMPANIONS = [
         {"M": 4, "N": 3},
         ["pad"],
         label="tall",
-        raises=[Raises((C,), ShapeError, "diagsvd.*needed 2 values", {"M": 2, "N": 4})],
+        raises=[Raises((C,), ShapeError, "diagsvd.*expected 2 values", {"M": 2, "N": 4})],
     ),
 ]
 
@@ -139,7 +139,7 @@ PARTS = [
         (STACK,),
         np.linalg.diagonal,
         {"offset": 1},
-        raises=[Raises((C,), LinAlgError, r"diagonal: came shape \(3,\)")],
+        raises=[Raises((C,), LinAlgError, r"diagonal: got shape \(3,\)")],
         label="linalg",
     ),
     OpCase(
@@ -148,7 +148,7 @@ PARTS = [
         np.linalg.trace,
         {"offset": -1},
         ["diagonal"],
-        raises=[Raises((C,), LinAlgError, r"trace: came shape \(3,\)")],
+        raises=[Raises((C,), LinAlgError, r"trace: got shape \(3,\)")],
         label="linalg",
     ),
     OpCase(
@@ -159,7 +159,7 @@ PARTS = [
         dtypes=DTYPES,
         raises=[
             Raises((draw(2), draw(2)), ShapeError, "cross.*3 components along axis -1"),
-            Raises((C, C), AxisError, "cross: came axis 2", {"axis": 2}),
+            Raises((C, C), AxisError, "cross: got axis 2", {"axis": 2}),
         ],
         torch=lambda torch, x, y: torch.linalg.cross(x, y.expand(3, 3)),
         label="linalg",
@@ -178,7 +178,7 @@ PARTS = [
         np.linalg.outer,
         ops=["multiply"],
         label="linalg",
-        raises=[Raises((A, C), ShapeError, "outer.*needed two vectors")],
+        raises=[Raises((A, C), ShapeError, "outer.*expected two vectors")],
     ),
 ]
 
@@ -216,7 +216,7 @@ TENSORS = [
         torch="linalg.tensorinv",
         raises=[
             Raises((EQUATION,), ShapeError, "tensorinv.*in the first 1", {"ind": 1}),
-            Raises((EQUATION,), ArgumentError, "tensorinv: came ind=0", {"ind": 0}),
+            Raises((EQUATION,), ArgumentError, "tensorinv: got ind=0", {"ind": 0}),
         ],
     ),
 ]
@@ -242,9 +242,9 @@ CONDITION = [
         None,
         "svdvals",
         raises=[
-            Raises((C,), LinAlgError, r"cond: came shape \(3,\)"),
-            Raises((draw(0, 0),), LinAlgError, "cond: came.*empty"),
-            Raises((A,), ArgumentError, "cond: came p=3", {"p": 3}),
+            Raises((C,), LinAlgError, r"cond: got shape \(3,\)"),
+            Raises((draw(0, 0),), LinAlgError, "cond: got.*empty"),
+            Raises((A,), ArgumentError, "cond: got p=3", {"p": 3}),
             Raises((draw(2, 3),), LinAlgError, "cond.*square", {"p": 1}),
         ],
     ),
@@ -266,7 +266,7 @@ CONDITION = [
         ops=["svdvals"],
         differentiable=False,
         dtypes=DTYPES,
-        raises=[Raises((A,), ArgumentError, "matrix_rank: came both", {"tol": 0.1, "rtol": 0.1})],
+        raises=[Raises((A,), ArgumentError, "matrix_rank: got both", {"tol": 0.1, "rtol": 0.1})],
     ),
     OpCase(
         linalg.matrix_rank,

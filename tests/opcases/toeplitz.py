@@ -97,8 +97,8 @@ CASES = [
         dtypes=DOUBLE,
         raises=[
             Raises((np.ones(3), B), LinAlgError, "solve_circulant.*singular.*lstsq"),
-            Raises((C, draw(2)), ShapeError, "solve_circulant.*needed as many"),
-            Raises((C, B), AxisError, "solve_circulant: came axis 2", {"baxis": 2}),
+            Raises((C, draw(2)), ShapeError, "solve_circulant.*expected as many"),
+            Raises((C, B), AxisError, "solve_circulant: got axis 2", {"baxis": 2}),
             Raises((C, B), ArgumentError, "singular='x'", {"singular": "x"}),
         ],
     ),

@@ -24,8 +24,8 @@ def cases(function: Any, ref: Any, x: Any, **more: Any) -> list[OpCase]:
     """What all of them are tried on."""
     name = function.__name__
     bad = [
-        Raises((x, 2), AxisError, f"{name}: came axis 2"),
-        Raises((x,), UnsupportedError, f"{name}: came out=", {"out": np.ones(())}),
+        Raises((x, 2), AxisError, f"{name}: got axis 2"),
+        Raises((x,), UnsupportedError, f"{name}: got out=", {"out": np.ones(())}),
     ]
     return [
         untracked(function, (x,), ref, dtypes=REAL, raises=bad, **more),
@@ -42,7 +42,7 @@ SAMPLES = [
         (np.array([1.0, 3.0, 3.0]),),
         np.argmax,
         label="tie",
-        raises=[Raises((draw(0),), ShapeError, "argmax: came float64")],
+        raises=[Raises((draw(0),), ShapeError, "argmax: got float64")],
     ),
     *cases(gt.argmin, np.argmin, draw(2, 3)),
     untracked(

@@ -60,20 +60,20 @@ def primal(value: Any, transform: str, where: str | tree.Place) -> Any:
     """One value to be differentiated: a tensor, or an array made of what came."""
     if not isinstance(value, Tensor) and not is_raw(value):
         raise DTypeError(
-            f"{transform}: {where} is a {type(value).__name__}; needed an array, a tensor or a "
+            f"{transform}: {where} is a {type(value).__name__}, expected an array, a tensor or a "
             "float" + ("; use np.array" if transform == "watch" else " (or containers of them)")
         )
     value = adopted(as_value(value))
     if isinstance(value, bool | int):
         raise DTypeError(
-            f"{transform}: {where} is the {type(value).__name__} {value}; needed a float, as "
+            f"{transform}: {where} is the {type(value).__name__} {value}, expected a float, as "
             "integers and booleans have no derivatives; use float(x)"
         )
     if isinstance(value, float | complex):
         value = np.asarray(value)[()]  # a NumPy scalar: faster than a 0-d array
     if not is_differentiable(value):
         raise DTypeError(
-            f"{transform}: {where} is {aval_of(value)}; needed a floating or complex dtype, as "
+            f"{transform}: {where} is {aval_of(value)}, expected a floating or complex dtype, as "
             f"{value.dtype} has no derivatives; use x.astype(float)"
         )
     return value
@@ -86,13 +86,14 @@ def checked(value: Any, like: Any, transform: str, what: str | tree.Place, of: s
         value = np.asarray(value)
     if value.shape != aval.shape:
         raise ShapeError(
-            f"{transform}: the {what} has shape {value.shape}; needed {aval.shape}, as the {of} has"
+            f"{transform}: the {what} has shape {value.shape}, expected {aval.shape}, as the {of} "
+            "has"
         )
     if value.dtype == aval.dtype:
         return value
     if not np.can_cast(value.dtype, aval.dtype, "same_kind"):
         raise DTypeError(
-            f"{transform}: the {what} is {value.dtype}; needed {aval.dtype}, as the {of} is"
+            f"{transform}: the {what} is {value.dtype}, expected {aval.dtype}, as the {of} is"
         )
     return value.astype(aval.dtype)
 
@@ -129,7 +130,7 @@ def function_and_argnums(
         return function, operator.index(argnums)
     except TypeError:
         raise ArgumentError(
-            f"{transform}: came argnums={argnums!r}; needed the position of an argument, counted "
+            f"{transform}: got argnums={argnums!r}, expected the position of an argument, counted "
             "from 0, or a tuple of them"
         ) from None
 
@@ -142,7 +143,7 @@ def as_function(function: Any, transform: str) -> Callable[..., Any]:
     """
     if not callable(function):
         raise ArgumentError(
-            f"{transform}: came a {type(function).__name__}; needed a function. Give the function "
+            f"{transform}: got a {type(function).__name__}, expected a function. Give the function "
             "itself, and the arguments afterwards: gt.grad(f)(x)"
         )
     return function  # type: ignore[no-any-return]

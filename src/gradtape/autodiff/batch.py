@@ -71,7 +71,7 @@ class BatchLevel(Level):
 
     def read(self, tensor: Any, what: str) -> None:
         raise ConversionError(
-            f"vmap: came {what} of a tensor that stands for a whole batch and has no single value; "
+            f"vmap: got {what} of a tensor that stands for a whole batch and has no single value; "
             f"{_INSTEAD.get(what, _WHERE)}; return it to see the values"
         )
 

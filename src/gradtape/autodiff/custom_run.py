@@ -134,13 +134,13 @@ class Run:
             except ValueError:
                 raise ShapeError(
                     f"{self.name}: the vjp rule returned a cotangent of structure "
-                    f"{tree.flatten(ct)[1]}; needed {tree.flatten(arg)[1]}, as the argument has"
+                    f"{tree.flatten(ct)[1]}, expected {tree.flatten(arg)[1]}, as the argument has"
                 ) from None
         for n, value in self.static.items():
             if cts[n] is not None and is_object(value):
                 raise DTypeError(
                     f"{self.name}: the vjp rule returned a cotangent of a {type(value).__name__}, "
-                    "which has no derivative; needed None in its place"
+                    "which has no derivative, expected None in its place"
                 )
         cts = [ct for n, ct in enumerate(cts) if n not in self.static]
         for ct, value in zip(cts, inputs, strict=True):
@@ -164,16 +164,16 @@ class Run:
                 rest = iter(returned)
                 return [None if static else next(rest) for static in fixed]
         raise ShapeError(
-            f"{self.name}: the vjp rule returned {_described(returned)}; needed a tuple of "
+            f"{self.name}: the vjp rule returned {_described(returned)}, expected a tuple of "
             f"{len(args)}, one cotangent per argument"
             + (f", or of {fixed.count(False)}, without those that are static" if any(fixed) else "")
         )
 
     def _check_shape(self, derivative: Any, value: Any, what: str, of: str) -> None:
-        came, needed = aval_of(derivative).shape, aval_of(value).shape
-        if came != needed:
+        got, needed = aval_of(derivative).shape, aval_of(value).shape
+        if got != needed:
             raise ShapeError(
-                f"{self.name}: the {what} of shape {came}; needed {needed}, as the {of} has"
+                f"{self.name}: the {what} of shape {got}, expected {needed}, as the {of} has"
             )
 
     def _transposed(self, ct: Any, out: Any, inputs: Sequence[Any]) -> Any:
@@ -211,7 +211,7 @@ class Run:
         except ValueError:
             raise ShapeError(
                 f"{self.name}: the jvp rule returned tangents of structure "
-                f"{tree.flatten(result)[1]}; needed {self.out_structure}, as the output has"
+                f"{tree.flatten(result)[1]}, expected {self.out_structure}, as the output has"
             ) from None
         pushed = [np.asarray(part) if isinstance(part, float | int) else part for part in parts]
         for tangent, value in zip(pushed, out, strict=True):

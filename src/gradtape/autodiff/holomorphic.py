@@ -24,7 +24,7 @@ def check_complex(name: str, values: Sequence[Any]) -> None:
     for value in values:
         if aval_of(value).dtype.kind != "c":
             raise DTypeError(
-                f"{name}: came {aval_of(value)} with holomorphic=True; needed complex arguments "
+                f"{name}: got {aval_of(value)} with holomorphic=True, expected complex arguments "
                 "and results. Use astype(complex), or leave holomorphic out"
             )
 
@@ -54,7 +54,7 @@ def holomorphic_only(name: str, along_real: Any, along_imaginary: Any) -> Any:
                 near = innermost(near)
         if not isinstance(near, Tensor) and not np.all(near):
             raise NotDifferentiableError(
-                f"{name}: came a function that is not holomorphic (it uses abs, conj, real, imag "
+                f"{name}: got a function that is not holomorphic (it uses abs, conj, real, imag "
                 "or the like), so that it has no complex derivative; use gt.vjp and gt.jvp, or "
                 "differentiate a real function of its result"
             )

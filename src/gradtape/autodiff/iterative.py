@@ -148,10 +148,10 @@ def _solve(
 ) -> tuple[Array, Any]:
     b = inexact(b)
     if len(b.shape) != 1:
-        raise ShapeError(f"{method}: came b of shape {b.shape}; needed a vector")
+        raise ShapeError(f"{method}: got b of shape {b.shape}, expected a vector")
     steps = options["maxiter"]
     if steps is not None and as_integer(steps, method, "maxiter") < 1:
-        raise ArgumentError(f"{method}: came maxiter={steps}; needed at least 1")
+        raise ArgumentError(f"{method}: got maxiter={steps}, expected at least 1")
     size = b.shape[0]
     chosen: Options = tuple(options.items())
     if callable(a) and not hasattr(a, "shape"):
@@ -163,11 +163,11 @@ def _solve(
     a = square(method, inexact(a))
     if a.shape != (size, size):
         raise LinAlgError(
-            f"{method}: came a matrix of shape {a.shape} and b of shape {b.shape}; needed one "
+            f"{method}: got a matrix of shape {a.shape} and b of shape {b.shape}, expected one "
             f"matrix of {size} rows and columns"
         )
     if callable(m) and not hasattr(m, "shape"):
-        raise UnsupportedError(f"{method}: came a function as M; give a matrix, as for A")
+        raise UnsupportedError(f"{method}: got a function as M; give a matrix, as for A")
     start = 0 * stop_gradient(b) if x0 is None else stop_gradient(inexact(x0))
     help = np.empty((0, 0)) if m is None else stop_gradient(inexact(m))
     x, info = iterated(

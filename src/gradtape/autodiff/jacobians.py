@@ -46,7 +46,7 @@ def _check_kind(transform: str, values: Sequence[Any], holomorphic: bool) -> Non
     for value in values:
         if aval_of(value).dtype.kind == "c":
             raise DTypeError(
-                f"{transform}: came {aval_of(value)}; needed real arguments and results. Use "
+                f"{transform}: got {aval_of(value)}, expected real arguments and results. Use "
                 "holomorphic=True for a holomorphic function; else split complex ones into real "
                 "and imaginary parts, or use gt.jvp and gt.vjp"
             )
@@ -291,8 +291,8 @@ def hvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     array([6., 0.])
     """
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
-        raise ArgumentError("hvp: needed tuples, one entry per argument: hvp(f, (x,), (v,))")
+        raise ArgumentError("hvp: expected tuples, one entry per argument: hvp(f, (x,), (v,))")
     if len(primals) != len(tangents):
-        raise ShapeError(f"hvp: came {len(primals)} primals and {len(tangents)} tangents")
+        raise ShapeError(f"hvp: got {len(primals)} primals and {len(tangents)} tangents")
     argnums: Argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
     return jvp(grad(function, argnums), primals, tangents)[1]

@@ -89,21 +89,21 @@ class Pullback:
         """The only output, of one element: real, or complex if that was announced."""
         if len(self.outs) != 1:
             raise ShapeError(
-                f"{self._name}: the function returned {len(self.outs)} values; needed one "
+                f"{self._name}: the function returned {len(self.outs)} values, expected one "
                 "scalar. Use has_aux=True for further results, or gt.jacobian"
             )
         out = self.outs[0]
         aval = aval_of(out)
         if math.prod(aval.shape) != 1:
             raise ShapeError(
-                f"{self._name}: the function returned shape {aval.shape}; needed a scalar. "
+                f"{self._name}: the function returned shape {aval.shape}, expected a scalar. "
                 "Reduce it (np.sum), or use gt.jacobian or gt.vjp"
             )
         if holomorphic:
             check_complex(self._name, [*self._arguments, out])
         elif not is_differentiable(out) or aval.dtype.kind == "c":
             raise DTypeError(
-                f"{self._name}: the function returned {aval.dtype}; needed a real floating "
+                f"{self._name}: the function returned {aval.dtype}, expected a real floating "
                 "scalar. Use holomorphic=True for a complex derivative, gt.vjp for complex results "
                 "of other functions"
             )
@@ -136,7 +136,7 @@ class Pullback:
         leaves, structure = tree.flatten(cotangent)
         if structure != self._out_structure:
             raise ShapeError(
-                f"vjp: the cotangent has structure {structure}; needed that of the output, "
+                f"vjp: the cotangent has structure {structure}, expected that of the output, "
                 f"{self._out_structure}"
             )
         return [

@@ -136,13 +136,13 @@ def _slope(function: Callable[[Any], Any], w: Any) -> Any:
 def _values(name: str, values: Any, w: Any) -> Any:
     if isinstance(values, Tensor):
         raise ArgumentError(
-            f"{name}: came a function that depends on a tensor besides the eigenvalues; it is "
+            f"{name}: got a function that depends on a tensor besides the eigenvalues; it is "
             "constant here; detach() the tensor, or scale the argument or the result by it"
         )
     values = np.asarray(values)
     if values.shape != w.shape or values.dtype.kind == "c":
         raise ArgumentError(
-            f"{name}: came a function that gives {values.dtype}{list(values.shape)} for values of "
-            f"shape {w.shape}; needed a real number for each"
+            f"{name}: got a function that gives {values.dtype}{list(values.shape)} for values of "
+            f"shape {w.shape}, expected a real number for each"
         )
     return values

@@ -47,7 +47,7 @@ class GradientTape:
     def __enter__(self) -> GradientTape:
         if self._open:
             raise TapeError(
-                "GradientTape: came a second `with` block of a tape inside of its first, which "
+                "GradientTape: got a second `with` block of a tape inside of its first, which "
                 "would end the recording of both; leave one out, or make another gt.GradientTape()"
             )
         if self._used and not self.persistent:
@@ -164,8 +164,8 @@ class GradientTape:
         if tangent is None:
             if source.shape != ():
                 raise ShapeError(
-                    f"forward_gradient: the source has shape {source.shape}; needed tangent=, the "
-                    "direction to vary it in, as it is not a scalar"
+                    f"forward_gradient: the source has shape {source.shape}, expected tangent=, "
+                    "the direction to vary it in, as it is not a scalar"
                 )
             tangent = ones_like(origin)
         else:
@@ -229,7 +229,7 @@ def _seeds(targets: list[Tensor], given: Any) -> list[Any]:
         return [ones_like(target) for target in targets]
     seeds = tree.flatten(given)[0]
     if len(seeds) != len(targets):
-        raise ShapeError(f"gradient: came {len(seeds)} output_gradients for {len(targets)} targets")
+        raise ShapeError(f"gradient: got {len(seeds)} output_gradients for {len(targets)} targets")
     return [
         unshell(checked(seed, target, "gradient", "output gradient", "target"))
         for seed, target in zip(seeds, targets, strict=True)

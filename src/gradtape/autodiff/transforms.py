@@ -57,7 +57,7 @@ def jvp(
     for given, what in ((primals, "primals"), (tangents, "tangents")):
         if not isinstance(given, tuple | list):
             raise ArgumentError(
-                f"jvp: came {what} as a {type(given).__name__}; needed a tuple with one entry per "
+                f"jvp: got {what} as a {type(given).__name__}, expected a tuple with one entry per "
                 f"argument: jvp(f, (x,), (dx,))"
             )
     function = as_function(function, "jvp")
@@ -65,7 +65,7 @@ def jvp(
     directions, directions_structure = tree.flatten(tuple(tangents))
     if structure != directions_structure:
         raise ShapeError(
-            f"jvp: the tangents have structure {directions_structure}; needed that of the "
+            f"jvp: the tangents have structure {directions_structure}, expected that of the "
             f"primals, {structure}"
         )
     level = ForwardLevel()
@@ -151,7 +151,7 @@ def _places(out_axes: Any, out: Any) -> list[int]:
     except ValueError as error:
         raise ArgumentError(f"vmap: out_axes does not match the results: {error}") from None
     if any(place is None for place in places):
-        raise ArgumentError("vmap: out_axes is None for a result; needed an axis for each")
+        raise ArgumentError("vmap: out_axes is None for a result, expected an axis for each")
     return places
 
 
@@ -161,7 +161,7 @@ def _axes_for(in_axes: Any, args: tuple[Any, ...]) -> list[int | None]:
         in_axes = tuple(in_axes)
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise ArgumentError(
-            f"vmap: in_axes has {len(in_axes)} entries; needed one per argument, {len(args)}"
+            f"vmap: in_axes has {len(in_axes)} entries, expected one per argument, {len(args)}"
         )
     try:
         return tree.broadcast_prefix(in_axes, args)
@@ -178,7 +178,7 @@ def _batch_size(leaves: list[Any], axes: list[int | None], args: tuple[Any, ...]
         if not isinstance(leaf, Tensor) and not is_raw(leaf):
             where = tree.argument_place(args, number)
             raise DTypeError(
-                f"vmap: {where} is a {type(leaf).__name__}; needed an array or a tensor; give "
+                f"vmap: {where} is a {type(leaf).__name__}, expected an array or a tensor; give "
                 "in_axes=None for what is not a batch"
             )
         shape = aval_of(leaf).shape
@@ -190,11 +190,11 @@ def _batch_size(leaves: list[Any], axes: list[int | None], args: tuple[Any, ...]
             )
         sizes[number] = shape[axis]
     if not sizes:
-        raise ArgumentError("vmap: in_axes is None for every argument; needed one batch at least")
+        raise ArgumentError("vmap: in_axes is None for every argument, expected one batch at least")
     if len(set(sizes.values())) > 1:
         found = ", ".join(f"{tree.argument_place(args, n)}: {size}" for n, size in sizes.items())
         raise ShapeError(
-            f"vmap: came batches of different sizes, {found}; needed one size; give in_axes=None "
+            f"vmap: got batches of different sizes, {found}, expected one size; give in_axes=None "
             "for what is not a batch"
         )
     return int(next(iter(sizes.values())))

@@ -47,11 +47,11 @@ def make_array(value: Any, dtype: Any = None) -> Any:
         if "inhomogeneous" not in str(error):
             raise
         raise ShapeError(
-            "came lists of different lengths in a list; needed the same length for all; fill them "
+            "got lists of different lengths in a list, expected the same length for all; fill them "
             "up, or use several arrays"
         ) from None
     if array.dtype.kind in "OUS" and dtype is None:
-        raise DTypeError(f"came {_what(value)}; needed an array, a number, or lists of numbers")
+        raise DTypeError(f"got {_what(value)}, expected an array, a number, or lists of numbers")
     return array
 
 
@@ -69,7 +69,7 @@ def as_index(array: Any) -> int:
         return operator.index(array)
     except TypeError:
         raise DTypeError(
-            f"came a tensor of {array.dtype}{list(array.shape)} in place of an integer; use "
+            f"got a tensor of {array.dtype}{list(array.shape)} in place of an integer; use "
             "int(t), or int(t.item()) while it is recorded"
         ) from None
 

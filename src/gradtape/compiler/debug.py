@@ -247,7 +247,7 @@ def _differs(place: _Place, piece: _Piece, reason: str) -> GradtapeError:
     where = "as result" if whole else f"at index {place.position} of {place.value.aval}"
     return GradtapeError(
         f"{node.op.name}: compiled code gives {place.compiled} {where}{line}, in kernel "
-        f"{piece.name}; needed {place.eager}, which eager code gives, up to rounding. This is a "
+        f"{piece.name}, expected {place.eager}, which eager code gives, up to rounding. This is a "
         f"bug of the compiler ({reason}); call the function without jit"
     )
 

@@ -302,7 +302,7 @@ class Compiled(Portable):
         for output in traced.graph.outputs:
             if not is_numeric(output.dtype):
                 raise DTypeError(
-                    f"jit: the function returned an array of {output.dtype}; needed numbers"
+                    f"jit: the function returned an array of {output.dtype}, expected numbers"
                 )
         specs = [
             StaticLeaf(arg) if n in given.fixed else argument_spec(arg)
@@ -487,5 +487,5 @@ def jit(
             jit, static_argnums=static_argnums, static_argnames=static_argnames, debug=debug
         )
     if not callable(function):
-        raise ArgumentError(f"jit: came a {type(function).__name__}; needed a function")
+        raise ArgumentError(f"jit: got a {type(function).__name__}, expected a function")
     return Compiled(function, static_arguments(function, static_argnums, static_argnames), debug)

@@ -18,6 +18,7 @@ machine: printers choose vectors, threads and blocks.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -107,7 +108,7 @@ class Place(NamedTuple):
 class Failure(NamedTuple):
     """What is wrong if a condition does not hold: at which node, and in words.
 
-    In the message `{}` stands for the number that came.
+    In the message `{}` stands for the number in question.
     """
 
     node: Node
@@ -115,9 +116,9 @@ class Failure(NamedTuple):
     error: type[GradtapeError] = IndexingError
 
     def __str__(self) -> str:
-        came, _, needed = self.message.partition("; ")
+        got, joint, rest = re.split("(, expected |; )", self.message, maxsplit=1)
         at = f" at {self.node.line}" if self.node.line else ""
-        return f"{came}{at}; {needed}"
+        return f"{got}{at}{joint}{rest}"
 
 
 class Parameters(NamedTuple):

@@ -72,13 +72,13 @@ def checked(
     name, guard = node.op.name, () if inside is None else (inside,)
     # Of 64 bits, and not weak any more.
     numbers = [convert(operand, INT64) for operand in operands]
-    came = f"{name}: came the Python integer {{}}"
+    got = f"{name}: got the Python integer {{}}"
     divisor = operands[-1]
     if name in DIVISIONS and not (divisor.name == "constant" and divisor.extra):
-        failure = Failure(node, f"{came} {BY_ZERO}", DivisionByZeroError)
+        failure = Failure(node, f"{got} {BY_ZERO}", DivisionByZeroError)
         result = check(result, numbers[1] != 0, failure, numbers[0], *guard)
     if name in _FITS:
-        message = f"{came}, and the result is too large; {TOO_LARGE}"
+        message = f"{got}, and the result is too large, {TOO_LARGE}"
         failure = Failure(node, message, IntegerOverflowError)
         result = check(result, _FITS[name](*numbers, result), failure, numbers[0], *guard)
     return result

@@ -73,7 +73,7 @@ def static_arguments(
         isinstance(name, str) for name in names
     ):
         raise ArgumentError(
-            f"jit: came static_argnums={argnums!r}, static_argnames={argnames!r}; needed integers "
+            f"jit: got static_argnums={argnums!r}, static_argnames={argnames!r}, expected integers "
             "and strings"
         )
     positions = [int(n) for n in numbers]
@@ -88,7 +88,7 @@ def static_arguments(
         for n in positions:
             if not -count <= n < count:
                 raise ArgumentError(
-                    f"jit: came static_argnums={argnums!r}; the function has {count} positional "
+                    f"jit: got static_argnums={argnums!r}; the function has {count} positional "
                     "argument(s), counted from 0"
                 )
         positions = [n % count for n in positions]
@@ -96,7 +96,7 @@ def static_arguments(
     for name in names:
         if name not in known and inspect.Parameter.VAR_KEYWORD not in kinds:
             raise ArgumentError(
-                f"jit: came static_argnames={argnames!r}; the function has no argument {name!r}, "
+                f"jit: got static_argnames={argnames!r}; the function has no argument {name!r}, "
                 f"but {', '.join(known) or 'none'}"
             )
     by_name = [n for n, p in enumerate(positional) if p.name in names]
@@ -202,7 +202,7 @@ def _typed(value: Any) -> tuple[Any, ...]:
     kind = type(value)
     if isinstance(value, Tensor):
         raise ArgumentError(
-            "jit: came a tensor as a static argument; pass tensors as ordinary arguments"
+            "jit: got a tensor as a static argument; pass tensors as ordinary arguments"
         )
     if kind is tuple:
         return kind, tuple(map(_typed, value))
@@ -239,7 +239,7 @@ def leaf_key(leaf: Any, where: str | tree.Place = "an argument") -> tuple[Any, .
             _check_plain(kind, where)
         if not is_numeric(leaf.dtype):
             raise DTypeError(
-                f"jit: {where} is of dtype {leaf.dtype}; needed numbers. Name it in "
+                f"jit: {where} is of dtype {leaf.dtype}, expected numbers. Name it in "
                 "static_argnums or static_argnames if the code depends on it"
             )
         # Scalars run the same code as 0-d arrays; the native entry point takes one or the other.
@@ -250,12 +250,12 @@ def leaf_key(leaf: Any, where: str | tree.Place = "an argument") -> tuple[Any, .
         return leaf.shape, leaf.dtype, "weak"
     if kind is int and not -(2**63) <= leaf < 2**63:
         raise ArgumentError(
-            f"jit: {where} is the integer {leaf}; needed one that fits into 64 bits; pass a float, "
-            "or name it in static_argnums or static_argnames"
+            f"jit: {where} is the integer {leaf}, expected one that fits into 64 bits; pass a "
+            "float, or name it in static_argnums or static_argnames"
         )
     if kind in _NUMBERS:
         return (kind,)
-    needed = f"jit: {where} is of type {kind.__name__}; needed arrays, tensors, numbers or "
+    needed = f"jit: {where} is of type {kind.__name__}, expected arrays, tensors, numbers or "
     raise DTypeError(f"{needed}containers of them. {_instead_of(kind)}")
 
 
@@ -278,8 +278,8 @@ def _check_plain(kind: type, where: str | tree.Place) -> None:
         for name in ("__array_ufunc__", "__add__", "__mul__")
     ):
         raise DTypeError(
-            f"jit: {where} is a {kind.__name__}, which has an arithmetic of its own; needed plain "
-            "arrays. Use np.asarray, or filled() for a masked array"
+            f"jit: {where} is a {kind.__name__}, which has an arithmetic of its own, expected "
+            "plain arrays. Use np.asarray, or filled() for a masked array"
         )
 
 

@@ -117,7 +117,7 @@ def add_advice(error: BaseException) -> None:
     if called and frames[-1] is called[-1] and any(map(_is_recorded, frames[-1].f_locals.values())):
         advice = _library_advice(called)
         if advice is not None:
-            error.add_note(f"A tensor that is being recorded came. {advice}")
+            error.add_note(f"A tensor that is being recorded got. {advice}")
 
 
 def _frames_below(traceback: TracebackType | None) -> Iterator[FrameType]:
@@ -134,7 +134,7 @@ def _is_recorded(value: Any) -> bool:
 def not_an_array(value: Any) -> DTypeError:
     """What is said of a tensor that somebody made by the class itself, of something else."""
     return DTypeError(
-        f"Tensor: came a {type(value).__name__}; needed an array; make tensors with "
+        f"Tensor: got a {type(value).__name__}, expected an array; make tensors with "
         "gt.tensor([1.0, 2.0])"
     )
 
@@ -143,7 +143,7 @@ def truth(value: Any) -> bool:
     """The truth value of an array of one element."""
     if value.size != 1:
         raise ShapeError(
-            f"bool(tensor): came shape {value.shape}, whose truth is ambiguous; needed one, "
+            f"bool(tensor): got shape {value.shape}, whose truth is ambiguous, expected one, "
             "or gt.any(t), gt.all(t); gt.where chooses element by element"
         )
     return bool(value)
@@ -165,7 +165,7 @@ def named(error: E, name: str | None = None) -> E:
         error: What was said, by one who does not know for whom it is.
         name: The function, if it is known; else it is looked for among those that were called.
     """
-    if not str(error).startswith("came "):
+    if not str(error).startswith("got "):
         return error
     name = _own_name(_frames(inspect.currentframe())) or name
     return type(error)(f"{name}: {error}") if name else error

@@ -20,8 +20,8 @@ def broadcast_sizes(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
         for axis, size in enumerate(shape, start=ndim - len(shape)):
             if size != 1 and result[axis] != 1 and size != result[axis]:
                 raise ShapeError(
-                    f"shapes {', '.join(map(str, shapes))} do not broadcast; needed sizes that are "
-                    "equal or 1, counted from the last axis; x[:, None] adds an axis of size 1"
+                    f"shapes {', '.join(map(str, shapes))} do not broadcast, expected sizes that "
+                    "are equal or 1, counted from the last axis; x[:, None] adds an axis of size 1"
                 )
             if size != 1:
                 result[axis] = size

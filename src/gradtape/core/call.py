@@ -85,7 +85,7 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
 def leaked(op: Op, level: Level) -> LeakedTensorError:
     """The error for a tensor of a transform that has returned."""
     return LeakedTensorError(
-        f"{op.name}: came a tensor of a {level.label} that has already returned; "
+        f"{op.name}: got a tensor of a {level.label} that has already returned; "
         "return the value from the function instead of storing the tensor outside"
     )
 
@@ -148,8 +148,8 @@ def recording_segment(segment: Segment, op: Op) -> Segment | None:
 
 def _foreign(op: Op, level: Level) -> ContextError:
     return ContextError(
-        f"{op.name}: came a tensor recorded by {level.label}, while context "
-        f"{current_context().id} is active; gradients could not flow back to where it came from. "
+        f"{op.name}: got a tensor recorded by {level.label}, while context "
+        f"{current_context().id} is active; gradients could not flow back to where it got from. "
         "Use detach(), or compute it in this context"
     )
 

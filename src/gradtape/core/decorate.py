@@ -47,7 +47,7 @@ class Decorator:
             return type(function)(self(function.__func__))
         if not callable(function):
             raise ArgumentError(
-                f"{type(self).__name__}: came a {type(function).__name__}; needed a function to "
+                f"{type(self).__name__}: got a {type(function).__name__}, expected a function to "
                 f"decorate, as in @gt.{type(self).__name__}()"
             )
         for kind, wrap in _KINDS:

@@ -149,7 +149,7 @@ def _explained(
     """
     if isinstance(error, GradtapeError):
         # What is said of anything that is to become an array does not know for whom.
-        nameless = type(error) in (DTypeError, ShapeError) and str(error).startswith("came ")
+        nameless = type(error) in (DTypeError, ShapeError) and str(error).startswith("got ")
         if nameless:
             return type(error)(f"{function.__name__}: {error}")
     traceback = error.__traceback__ and error.__traceback__.tb_next
@@ -180,10 +180,10 @@ def _explained(
     for parameter, value, annotation in _annotated(function, given):
         if not _fits(value, annotation):
             return DTypeError(
-                f"{name}: came {parameter}={shown(value)}; needed {_wanted(annotation)}"
+                f"{name}: got {parameter}={shown(value)}, expected {_wanted(annotation)}"
             )
-    came = ", ".join(f"{parameter}={shown(value)}" for parameter, value in given.items())
-    return kind(f"{name}: came {came}; {str(error) or type(error).__name__}")
+    got = ", ".join(f"{parameter}={shown(value)}" for parameter, value in given.items())
+    return kind(f"{name}: got {got}; {str(error) or type(error).__name__}")
 
 
 def _of_signature(
@@ -194,7 +194,7 @@ def _of_signature(
     spelled = [name for name in kwargs if name not in known and KEYWORDS.get(name) in known]
     if not spelled:
         return error
-    return UnsupportedError(f"{function.__name__}: came {spelled[0]}=; {keyword_advice(spelled)}")
+    return UnsupportedError(f"{function.__name__}: got {spelled[0]}=; {keyword_advice(spelled)}")
 
 
 def _is_users(traceback: TracebackType | None) -> bool:

@@ -179,5 +179,5 @@ def explain(op: Op, error: Exception, operands: Sequence[Any]) -> Exception:
                     broadcast_sizes(*(aval.shape for aval in avals))
                 except ShapeError as better:
                     error = better
-            return replacement(f"{op.name}: came {', '.join(map(str, avals))}; {error}")
+            return replacement(f"{op.name}: got {', '.join(map(str, avals))}; {error}")
     return error

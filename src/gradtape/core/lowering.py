@@ -40,7 +40,7 @@ class Reader(Protocol):
         Args:
             value: What is used further, such as an index.
             holds: What has to be true of it.
-            message: Of the `IndexingError` otherwise: `op: what came; what was needed`.
+            message: Of the `IndexingError` otherwise: `op: got …, expected …`.
             given: The integer that stands in the message for `{}`, of an element that is wrong.
         """
         ...

@@ -93,7 +93,7 @@ class Handle(Tensor):
         while isinstance(handle, Handle):
             if isinstance(handle, Alias) and handle.refuses_writes():
                 raise WriteError(
-                    f"{what}: came a part or rearrangement that shares its elements with another "
+                    f"{what}: got a part or rearrangement that shares its elements with another "
                     "tensor in a way that cannot be written through; write to a copy()"
                 )
             handle = handle.base

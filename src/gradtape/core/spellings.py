@@ -127,7 +127,7 @@ def spelled_here(function: Callable[P, R]) -> Callable[P, R]:
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         for option in kwargs.keys() & _OF_TRANSFORMS.keys():
             raise UnsupportedError(
-                f"{function.__name__}: came {option}=; it is called {_OF_TRANSFORMS[option]}= here"
+                f"{function.__name__}: got {option}=; it is called {_OF_TRANSFORMS[option]}= here"
             )
         return function(*args, **kwargs)
 
@@ -135,15 +135,15 @@ def spelled_here(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def position_advice(name: str, args: tuple[Any, ...]) -> str | None:
-    """What to write in place of arguments that a method takes in other libraries."""
+    """The end of a message: what to write in place of arguments of other libraries' methods."""
     numbers = [type(arg) is int for arg in args]
     if name == "flatten" and args and all(numbers):
-        return "needed no axes; use t.reshape(len(t), -1), or all sizes: t.reshape(2, -1, 3)"
+        return ", expected no axes; use t.reshape(len(t), -1), or all sizes: t.reshape(2, -1, 3)"
     if name == "repeat" and len(args) > 1 and all(numbers):
-        return f"needed repeats and one axis; use gt.tile(t, {args}) to repeat the whole"
+        return f", expected repeats and one axis; use gt.tile(t, {args}) to repeat the whole"
     if name in _ALONG_AXES and len(args) > 1 and numbers[0]:
         if all(numbers):
-            return f"axes go into one tuple: t.{name}({args})"
+            return f"; axes go into one tuple: t.{name}({args})"
         if isinstance(args[1], bool):
-            return f"flags go by name: t.{name}({args[0]}, keepdims={args[1]})"
+            return f"; flags go by name: t.{name}({args[0]}, keepdims={args[1]})"
     return None

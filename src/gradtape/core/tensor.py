@@ -118,7 +118,7 @@ class Tensor:
             gradient = Tensor(np.asarray(gradient))
         if gradient is not None and (gradient.shape, gradient.dtype) != (self.shape, self.dtype):
             raise ShapeError(
-                f"grad: came {gradient.dtype}{list(gradient.shape)}; needed "
+                f"grad: got {gradient.dtype}{list(gradient.shape)}, expected "
                 f"{self.dtype}{list(self.shape)}, as the tensor has"
             )
         leaf.grad = gradient
@@ -147,7 +147,7 @@ class Tensor:
         elif self.record is None:
             if self.dtype.kind not in "fc" and not is_extended_float(self.dtype):
                 raise DTypeError(
-                    f"set_requires_grad: came {self.dtype}; needed a floating or complex dtype; "
+                    f"set_requires_grad: got {self.dtype}, expected a floating or complex dtype; "
                     "use astype(gt.float64)"
                 )
             self.record = leaf = Leaf(LEAVES) if leaf is None else leaf
@@ -195,7 +195,7 @@ class Tensor:
         """The single element as a Python number; also while being recorded."""
         value = innermost(self, "item()")
         if value.size != 1:
-            raise ShapeError(f"item: came shape {self.shape}; needed exactly one element")
+            raise ShapeError(f"item: got shape {self.shape}, expected exactly one element")
         return value.item()
 
     def tolist(self) -> Any:
@@ -240,7 +240,7 @@ class Tensor:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise DTypeError("len: came a 0-d tensor; needed at least one axis")
+            raise DTypeError("len: got a 0-d tensor, expected at least one axis")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -301,12 +301,12 @@ class Tensor:
         if record.segment is LEAVES:
             if not state.stops(record.segment.number):
                 raise WriteError(
-                    f"{what}: came a leaf that requires a gradient; its old value would be lost "
+                    f"{what}: got a leaf that requires a gradient; its old value would be lost "
                     "to the tape. Write to a copy (x * 1), or inside gt.no_grad()"
                 )
         elif state.stops(record.segment.number):
             raise WriteError(
-                f"{what}: came a recorded result inside no_grad, which would cut it from its "
+                f"{what}: got a recorded result inside no_grad, which would cut it from its "
                 "history; write outside of no_grad, or to its detach()"
             )
 

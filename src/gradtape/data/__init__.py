@@ -51,7 +51,7 @@ def load_digits(*, test_fraction: float = 0.2, seed: int = 0) -> Digits:
     """
     if not 0 <= test_fraction < 1:
         raise ValueError(
-            f"load_digits: test_fraction is {test_fraction}; needed a number in [0, 1); "
+            f"load_digits: test_fraction is {test_fraction}, expected a number in [0, 1); "
             "pass 0.2 to hold back a fifth"
         )
     with (

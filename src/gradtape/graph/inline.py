@@ -89,4 +89,4 @@ def _traced_body(node: Node, avals: Sequence[Aval], known: dict[Any, Graph | Non
         return _expanded(traced.graph, known)
     if node.op.kind == "custom":
         return None  # a user's function with arrays of its own
-    raise GradtapeError(f"{node.op.name}: its lowering uses arrays; needed numbers")
+    raise GradtapeError(f"{node.op.name}: its lowering uses arrays, expected numbers")

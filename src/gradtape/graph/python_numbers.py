@@ -24,10 +24,10 @@ from gradtape.graph.ir import Literal, Operand, Value
 _PYTHON = (bool, int, float, complex)
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 TOO_LARGE = (
-    "needed one that fits into 64 bits; pass a float or an array, or name the argument in "
+    "expected one that fits into 64 bits; pass a float or an array, or name the argument in "
     "static_argnums"
 )
-BY_ZERO = "divided by 0; needed a divisor that is not 0"
+BY_ZERO = "divided by 0, expected a divisor that is not 0"
 
 # ---- integers -----------------------------------------------------------------------------------
 
@@ -64,10 +64,10 @@ def computed_exactly(name: str, numbers: Sequence[int]) -> int | float:
     """
     x, y = numbers[0], numbers[-1]
     if name in DIVISIONS and y == 0:
-        raise DivisionByZeroError(f"{name}: came the Python integer {x} {BY_ZERO}")
+        raise DivisionByZeroError(f"{name}: got the Python integer {x} {BY_ZERO}")
     if name in ("power", "bitwise_left_shift", "bitwise_right_shift") and y < 0:
         raise ArgumentError(
-            f"{name}: came the Python integers {x} and {y}; needed a second one that is not "
+            f"{name}: got the Python integers {x} and {y}, expected a second one that is not "
             "negative; pass floats if the result may be one"
         )
     # A result of more digits than there is memory for is not computed.
@@ -76,7 +76,7 @@ def computed_exactly(name: str, numbers: Sequence[int]) -> int | float:
     if result is None or (isinstance(result, int) and not _SMALLEST <= result <= _LARGEST):
         given = " and ".join(map(str, numbers))
         raise IntegerOverflowError(
-            f"{name}: came the Python integer {given}, and the result is too large; {TOO_LARGE}"
+            f"{name}: got the Python integer {given}, and the result is too large, {TOO_LARGE}"
         )
     return result  # type: ignore[no-any-return]
 

@@ -234,7 +234,7 @@ def _infer(op: Op, operands: Sequence[Operand], params: dict[str, Any]) -> Any:
     except Exception as error:
         told = explain(op, error, avals)
         if isinstance(told, GradtapeError) and not str(told).startswith(f"{op.name}:"):
-            told = type(told)(f"{op.name}: came {', '.join(map(str, avals))}; {told}")
+            told = type(told)(f"{op.name}: got {', '.join(map(str, avals))}; {told}")
         raise told from None
 
 
@@ -398,7 +398,7 @@ def _settle(level: TraceLevel) -> None:
 def _output(level: TraceLevel, leaf: Any) -> Operand:
     if not isinstance(leaf, Tensor) and not is_raw(leaf):
         raise GradtapeError(
-            f"jit: the function returned a {type(leaf).__name__}; needed arrays, numbers or "
+            f"jit: the function returned a {type(leaf).__name__}, expected arrays, numbers or "
             "containers of them"
         )
     if isinstance(leaf, Tensor):

@@ -54,7 +54,7 @@ def _check_operands(graph: Graph, node: Node, made: set[Value], names: dict[Valu
         elif not isinstance(operand, Literal):
             raise _broken(
                 graph,
-                f"operand {place} is a {type(operand).__name__}; needed a value or a literal",
+                f"operand {place} is a {type(operand).__name__}, expected a value or a literal",
                 node,
                 names,
             )
@@ -74,8 +74,8 @@ def _check_results(graph: Graph, node: Node, made: set[Value], names: dict[Value
         if value.node is not node or value.index != index:
             raise _broken(graph, f"result {index} belongs to another node", node, names)
     expected = _inferred(graph, node, names)
-    came = tuple(value.aval for value in node.outputs)
-    if came != expected:
+    got = tuple(value.aval for value in node.outputs)
+    if got != expected:
         rule = ", ".join(map(show_aval, expected))
         raise _broken(graph, f"the shape rule of the op gives {rule}", node, names)
 

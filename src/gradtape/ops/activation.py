@@ -95,7 +95,7 @@ def softplus(x: ArrayLike, /, beta: float = 1.0, threshold: float = math.inf) ->
     """
     beta = beta if type(beta) is float else as_number(beta, "softplus", "beta")
     if not beta > 0:
-        raise ArgumentError(f"softplus: came beta={beta}; needed a positive number")
+        raise ArgumentError(f"softplus: got beta={beta}, expected a positive number")
     if type(threshold) is not float:
         threshold = as_number(threshold, "softplus", "threshold")
     return _softplus(x, beta=beta, threshold=threshold)
@@ -273,7 +273,7 @@ def gelu(x: ArrayLike, /, *, approximate: str = "none") -> Array:
     array([-0.        ,  0.        ,  0.84134475])
     """
     if approximate not in ("none", "tanh"):
-        raise ArgumentError(f'gelu: came approximate={approximate!r}; needed "none" or "tanh"')
+        raise ArgumentError(f'gelu: got approximate={approximate!r}, expected "none" or "tanh"')
     return _gelu(x, approximate=approximate)
 
 

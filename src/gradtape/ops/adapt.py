@@ -83,7 +83,7 @@ class Adapter:
         refused = [f"{name}=" for name in by_name if name not in self._keywords]
         if refused and not self._open:
             raise UnsupportedError(
-                f"{self._name}: came {', '.join(refused)}; gradtape does not take it on a tensor; "
+                f"{self._name}: got {', '.join(refused)}; gradtape does not take it on a tensor; "
                 "leave it out and apply it to the argument or to the result"
             )
         return tuple(by_position), by_name

@@ -48,7 +48,7 @@ def normalize_axis(axis: int, ndim: int, name: str) -> int:
         axis = _as_axis(axis, name)
     if not -ndim <= axis < ndim:
         raise AxisError(
-            f"{name}: came axis {axis} for an array of {ndim} axes; needed one from "
+            f"{name}: got axis {axis} for an array of {ndim} axes, expected one from "
             f"{-ndim} to {ndim - 1}"
         )
     return axis % ndim
@@ -62,7 +62,7 @@ def _as_axis(axis: Any, name: str) -> int:
     except TypeError as error:
         if isinstance(error, GradtapeError):
             raise
-    raise DTypeError(f"{name}: came axis {axis!r}; needed an integer") from None
+    raise DTypeError(f"{name}: got axis {axis!r}, expected an integer") from None
 
 
 def normalize_axes(axis: Axis, ndim: int, name: str) -> tuple[int, ...]:
@@ -73,7 +73,7 @@ def normalize_axes(axis: Axis, ndim: int, name: str) -> tuple[int, ...]:
         return (normalize_axis(axis, ndim, name),)
     axes = tuple(normalize_axis(a, ndim, name) for a in axis)
     if len(set(axes)) != len(axes):
-        raise AxisError(f"{name}: came axis {tuple(axis)}; an axis was named twice")
+        raise AxisError(f"{name}: got axis {tuple(axis)}; an axis was named twice")
     return axes
 
 
@@ -84,7 +84,7 @@ def as_integer(value: Any, name: str, option: str) -> int:
     except TypeError as error:
         if isinstance(error, GradtapeError):
             raise
-    raise DTypeError(f"{name}: came {option}={shown(value)}; needed an integer") from None
+    raise DTypeError(f"{name}: got {option}={shown(value)}, expected an integer") from None
 
 
 def as_number(value: Any, name: str, option: str) -> float:
@@ -95,12 +95,12 @@ def as_number(value: Any, name: str, option: str) -> float:
     except (TypeError, ValueError) as error:
         if isinstance(error, GradtapeError):
             raise
-    raise DTypeError(f"{name}: came {option}={shown(value)}; needed a real number") from None
+    raise DTypeError(f"{name}: got {option}={shown(value)}, expected a real number") from None
 
 
 def not_a_shape(name: str, shape: Any) -> ShapeError:
     """The error for something that is neither a size nor several."""
-    text = f"{name}: came shape {shape!r}; needed an integer or a tuple of integers"
+    text = f"{name}: got shape {shape!r}, expected an integer or a tuple of integers"
     sizes = shape if isinstance(shape, Sequence) else (shape,)
     if any(isinstance(size, Tensor) for size in sizes):
         text += "; name an argument of gt.jit that is a size in static_argnums or static_argnames"
@@ -116,9 +116,9 @@ def as_shape(shape: Shape, name: str) -> tuple[int, ...]:
     except TypeError as error:
         raise not_a_shape(name, shape) from error
     if bool in map(type, sizes):
-        raise ShapeError(f"{name}: came shape {shape!r}; needed integers, not truth values")
+        raise ShapeError(f"{name}: got shape {shape!r}, expected integers, not truth values")
     if result and min(result) < 0:
-        raise ShapeError(f"{name}: came shape {result}; a size cannot be negative")
+        raise ShapeError(f"{name}: got shape {result}; a size cannot be negative")
     return result
 
 
@@ -134,7 +134,7 @@ def as_dtype(dtype: Any, name: str) -> np.dtype[Any]:
         found, error = None, raised
     if found is None or not (found.kind in "biufc" or is_extended_float(found)):
         raise DTypeError(
-            f"{name}: came dtype {dtype!r}; needed a dtype such as gt.float32; several sizes go "
+            f"{name}: got dtype {dtype!r}, expected a dtype such as gt.float32; several sizes go "
             "into one tuple: (2, 3)"
         ) from error
     return found
@@ -144,13 +144,13 @@ def check_real(name: str, **options: Any) -> None:
     """Refuse complex numbers for options that are to be real."""
     for option, value in options.items():
         if isinstance(value, complex) or getattr(value, "dtype", _FLOAT).kind == "c":
-            raise DTypeError(f"{name}: came {option}={shown(value)}; needed a real number")
+            raise DTypeError(f"{name}: got {option}={shown(value)}, expected a real number")
 
 
 def real_only(name: str, x: Any) -> Any:
     """`x`, unless it is complex: of such numbers none is less than another."""
     if getattr(x, "dtype", _FLOAT).kind == "c":
-        raise DTypeError(f"{name}: came {shown(x)}; needed real numbers; use gt.real or gt.abs")
+        raise DTypeError(f"{name}: got {shown(x)}, expected real numbers; use gt.real or gt.abs")
     return x
 
 
@@ -160,7 +160,7 @@ def refuse(name: str, options: dict[str, Any]) -> None:
         if value is not None and value is not np._NoValue:
             advice = keyword_advice([option])
             raise UnsupportedError(
-                f"{name}: came {option}=; "
+                f"{name}: got {option}=; "
                 + (
                     advice
                     or "gradtape does not take it; leave it out and apply it to the argument or to "
@@ -199,6 +199,6 @@ def refuse_axis_first(call: str, index: Any, axis: Any) -> None:
     """
     if isinstance(index, int) and isinstance(axis, ARRAYS) and axis.shape:
         raise ArgumentError(
-            f"{call.partition('(')[0]}: came the number {index} as index and an array as axis, "
-            f"which is PyTorch's order; needed gt.{call}"
+            f"{call.partition('(')[0]}: got the number {index} as index and an array as axis, "
+            f"which is PyTorch's order, expected gt.{call}"
         )

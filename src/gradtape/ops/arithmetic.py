@@ -365,7 +365,7 @@ def fabs(x: ArrayLike, /) -> Array:
     """
     x = as_array(x)
     if x.dtype.kind == "c":
-        raise DTypeError(f"fabs: came {x.dtype}; needed real numbers; use abs")
+        raise DTypeError(f"fabs: got {x.dtype}, expected real numbers; use abs")
     if x.dtype.kind in "biu":
         x = astype(x, np.fabs(np.empty(0, x.dtype)).dtype)
     return abs(x)

@@ -279,7 +279,7 @@ def _cast(value: Any, dtype: Any) -> Any:
     own = np.result_type(value, dtype) if weak else value.dtype
     if not np.can_cast(own, dtype, "same_kind"):
         raise DTypeError(
-            f"setitem: came a value of dtype {own}; needed {dtype}, as the array has; "
+            f"setitem: got a value of dtype {own}, expected {dtype}, as the array has; "
             "use astype on one of them"
         )
     return value if weak or own == dtype else astype(value, dtype)
@@ -293,7 +293,7 @@ def _spread(value: Any, shape: tuple[int, ...]) -> Any:
     extra = max(len(own) - len(shape), 0)  # NumPy drops leading axes of size 1
     if own[:extra] != (1,) * extra or not _broadcasts(own[extra:], shape):
         raise ShapeError(
-            f"setitem: came a value of shape {own}; needed one that broadcasts to {shape}, as "
+            f"setitem: got a value of shape {own}, expected one that broadcasts to {shape}, as "
             "the part has"
         )
     return broadcast_to(reshape(value, own[extra:]) if extra else value, shape)

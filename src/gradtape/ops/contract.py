@@ -80,7 +80,7 @@ def _evaluate(xp: Any, x: Any, y: Any, subscripts: str) -> Any:
     middle, right = x.shape[batch + own :], y.shape[batch + summed :]
     if middle != y.shape[batch : batch + summed] or batch_sizes != y.shape[:batch]:
         raise ShapeError(
-            f"einsum: came shapes {x.shape} and {y.shape} for {subscripts!r}; needed the same "
+            f"einsum: got shapes {x.shape} and {y.shape} for {subscripts!r}, expected the same "
             "size wherever a letter stands"
         )
     if not summed:
@@ -186,15 +186,15 @@ def tensordot(x: ArrayLike, y: ArrayLike, /, axes: Any = 2) -> Array:
         axes = range(-int(axes), 0), range(int(axes))
     elif not isinstance(axes, Sequence | np.ndarray) or isinstance(axes, str) or len(axes) != 2:
         raise ArgumentError(
-            f"tensordot: came axes={axes!r}; needed how many meet, or a pair: the axes of x, and "
+            f"tensordot: got axes={axes!r}, expected how many meet, or a pair: the axes of x, and "
             "those of y"
         )
     first, second = (_as_tuple(part) for part in axes)
     pairs, subscripts = _meeting(first, second, len(x.shape), len(y.shape))
     if any(x.shape[a] != y.shape[b] for a, b in pairs):
         raise ShapeError(
-            f"tensordot: came shapes {x.shape} and {y.shape} with axes {first} and {second}; "
-            "needed axes of the same sizes"
+            f"tensordot: got shapes {x.shape} and {y.shape} with axes {first} and {second}, "
+            "expected axes of the same sizes"
         )
     return contract(x, y, subscripts=subscripts)
 
@@ -203,7 +203,7 @@ def _as_tuple(axes: Any) -> tuple[int, ...]:
     if isinstance(axes, int | np.integer):
         return (int(axes),)
     if not isinstance(axes, Sequence | np.ndarray | range):
-        raise DTypeError(f"tensordot: came axes {axes!r}; needed integers")
+        raise DTypeError(f"tensordot: got axes {axes!r}, expected integers")
     return tuple(as_integer(a, "tensordot", "an axis") for a in axes)
 
 
@@ -216,7 +216,7 @@ def _meeting(
     second = tuple(normalize_axis(a, ndim2, "tensordot") for a in second)
     if not len(first) == len(second) == len(set(first)) == len(set(second)):
         raise AxisError(
-            f"tensordot: came axes {first} and {second}; needed as many of both, each once"
+            f"tensordot: got axes {first} and {second}, expected as many of both, each once"
         )
     letters = fresh_letters("", ndim + ndim2)
     x, rest = letters[:ndim], list(letters[ndim:])

@@ -45,7 +45,7 @@ def arange(
 
     Raises:
         ArgumentError: The step is 0.
-        ConversionError: A tracked tensor came; use `gt.linspace`, which is differentiable.
+        ConversionError: A tracked tensor got; use `gt.linspace`, which is differentiable.
 
     >>> gt.arange(1, 7, 2)
     tensor([1, 3, 5])
@@ -61,7 +61,7 @@ def arange(
     try:
         array = np.arange(first, last, distance, dtype=kind)
     except (TypeError, ValueError, ZeroDivisionError) as error:
-        raise ArgumentError(f"arange: came {start}, {stop}, {step}; {error}") from error
+        raise ArgumentError(f"arange: got {start}, {stop}, {step}; {error}") from error
     return Tensor(array).set_requires_grad(requires_grad)
 
 
@@ -105,7 +105,7 @@ def linspace(
     num = as_integer(num, "linspace", "num")
     dtype = None if dtype is None else as_dtype(dtype, "linspace")
     if num < 0:
-        raise ArgumentError(f"linspace: came num={num}; needed a number of elements >= 0")
+        raise ArgumentError(f"linspace: got num={num}, expected a number of elements >= 0")
     # Python's numbers do not decide the dtype.
     first, last = (x if type(x) in (int, float) else asarray(x) for x in (start, stop))
     floating = result_type(*(x.dtype for x in (first, last) if isinstance(x, Tensor)), 0.0)
@@ -150,7 +150,7 @@ def meshgrid(
            [4., 4.]])
     """
     if indexing not in ("xy", "ij"):
-        raise ArgumentError(f'meshgrid: came indexing={indexing!r}; needed "xy" or "ij"')
+        raise ArgumentError(f'meshgrid: got indexing={indexing!r}, expected "xy" or "ij"')
     order = list(range(len(axes)))
     if indexing == "xy":
         order[:2] = order[:2][::-1]

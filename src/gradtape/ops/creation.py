@@ -38,15 +38,15 @@ def _stacked(data: Any) -> Any:
 def _array(data: Any, dtype: Any, name: str, *, copy: bool | None) -> Any:
     """`data` as an array of numbers."""
     if _holds_tensor(data):
-        raise ConversionError(f"{name}: came a list of tensors; join them with gt.stack")
+        raise ConversionError(f"{name}: got a list of tensors; join them with gt.stack")
     try:
         array = array_module(data).array(data, dtype=dtype, copy=copy)
     except TypeError as error:
-        raise DTypeError(f"{name}: came {type(data).__name__}, dtype {dtype}; {error}") from error
+        raise DTypeError(f"{name}: got {type(data).__name__}, dtype {dtype}; {error}") from error
     except ValueError as error:
         raise ShapeError(f"{name}: {error}") from error
     if array.dtype.kind not in "biufc" and not is_extended_float(array.dtype):
-        raise DTypeError(f"{name}: came elements of dtype {array.dtype}; needed numbers")
+        raise DTypeError(f"{name}: got elements of dtype {array.dtype}, expected numbers")
     return array
 
 
@@ -278,13 +278,13 @@ def copyto(dst: Any, src: ArrayLike, casting: str = "same_kind", where: Any = Tr
 def _castable(src: Any, dtype: Any, casting: Any) -> Any:
     """What `copyto` writes, cast if nothing else would allow it; a Python number is as it is."""
     if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
-        raise ArgumentError(f"copyto: came casting={casting!r}; needed one of NumPy's names")
+        raise ArgumentError(f"copyto: got casting={casting!r}, expected one of NumPy's names")
     if casting == "unsafe":
         return astype(as_array(src), dtype, copy=False)
     src = weak_or_array(src)
     if hasattr(src, "dtype") and not np.can_cast(src.dtype, dtype, casting):
         raise DTypeError(
-            f"copyto: came {src.dtype} for {dtype} with casting={casting!r}; needed a dtype that "
+            f"copyto: got {src.dtype} for {dtype} with casting={casting!r}, expected a dtype that "
             "can be cast so; use astype"
         )
     return src

@@ -30,7 +30,7 @@ def check_device(device: Any, name: str, here: str = CPU) -> None:
     """Refuse a device that is not the one where the result is."""
     if device is not None and (not isinstance(device, str) or device != here):
         raise ArgumentError(
-            f"{name}: came device {device!r}; needed {here!r} or None; tensors of another device "
+            f"{name}: got device {device!r}, expected {here!r} or None; tensors of another device "
             "are made of its arrays: gt.asarray(cupy_array)"
         )
 
@@ -43,7 +43,7 @@ def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     """
     if device != device_of(self):
         raise UnsupportedError(
-            f"to_device: came {device!r} for a tensor on {device_of(self)!r}; gradtape does not "
+            f"to_device: got {device!r} for a tensor on {device_of(self)!r}; gradtape does not "
             "move tensors; make one of an array of that device: gt.asarray(array)"
         )
     return self
@@ -72,7 +72,7 @@ def _dlpack(
     if array_module(array) is not np:
         return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
     if dl_device is not None and tuple(dl_device) != (_CPU_MEMORY, 0):
-        raise ConversionError(f"__dlpack__: came dl_device {dl_device}; needed (1, 0), the CPU")
+        raise ConversionError(f"__dlpack__: got dl_device {dl_device}, expected (1, 0), the CPU")
     array = np.asarray(array)
     versioned = max_version is not None and max_version >= (1, 0) and _numpy_flags_read_only()
     try:
@@ -83,7 +83,7 @@ def _dlpack(
         return array.__dlpack__()
     except BufferError as error:
         raise ConversionError(
-            f"__dlpack__: came {array.dtype}; {error}; use astype(gt.float32)"
+            f"__dlpack__: got {array.dtype}; {error}; use astype(gt.float32)"
         ) from error
 
 
@@ -120,7 +120,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
         try:
             array = _module_for(x).from_dlpack(x)
         except BufferError as error:
-            raise DTypeError(f"from_dlpack: came a {type(x).__name__}; {error}") from None
+            raise DTypeError(f"from_dlpack: got a {type(x).__name__}; {error}") from None
     check_device(device, "from_dlpack", device_of(array))
     return Tensor(array.copy() if copy else array)
 
@@ -129,13 +129,13 @@ def _module_for(x: Any) -> Any:
     """The module whose arrays lie where this array of another library lies."""
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise ArgumentError(
-            f"from_dlpack: came {type(x).__name__}, which does not speak DLPack; use gt.asarray"
+            f"from_dlpack: got {type(x).__name__}, which does not speak DLPack; use gt.asarray"
         )
     kind = int(x.__dlpack_device__()[0])
     module = {_CPU_MEMORY: np, _CUDA_MEMORY: sys.modules.get("cupy")}.get(kind)
     if module is None:
         raise ArgumentError(
-            f"from_dlpack: came an array on a device of kind {kind}; needed one on the CPU, or on "
+            f"from_dlpack: got an array on a device of kind {kind}, expected one on the CPU, or on "
             "CUDA with CuPy imported; copy it to the CPU first"
         )
     return module

@@ -119,11 +119,11 @@ def diagonal(x: ArrayLike, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -
     x = as_array(x)
     ndim = len(x.shape)
     if ndim < 2:
-        raise AxisError(f"diagonal: came shape {x.shape}; needed at least two axes")
+        raise AxisError(f"diagonal: got shape {x.shape}, expected at least two axes")
     rows = normalize_axis(axis1, ndim, "diagonal")
     columns = normalize_axis(axis2, ndim, "diagonal")
     if rows == columns:
-        raise AxisError(f"diagonal: came axis {rows} twice; needed two different ones")
+        raise AxisError(f"diagonal: got axis {rows} twice, expected two different ones")
     return _diagonal(x, offset=as_integer(offset, "diagonal", "offset"), axis1=rows, axis2=columns)
 
 
@@ -146,7 +146,7 @@ def diag(x: ArrayLike, /, k: int = 0) -> Array:
     if len(x.shape) == 2:
         return diagonal(x, k)
     if len(x.shape) != 1:
-        raise ShapeError(f"diag: came shape {x.shape}; needed one or two axes; use diagonal")
+        raise ShapeError(f"diag: got shape {x.shape}, expected one or two axes; use diagonal")
     k = as_integer(k, "diag", "k")
     size = x.shape[0] + abs(k)
     return _embed(x, shape=(size, size), offset=k, axis1=0, axis2=1)
@@ -199,7 +199,7 @@ def _matrices(x: ArrayLike, name: str) -> Array:
     """The array if it holds matrices; a vector is repeated as the rows of one, as NumPy does."""
     x = as_array(x)
     if not x.shape:
-        raise ShapeError(f"{name}: came a 0-d array; needed matrices, in the last two axes")
+        raise ShapeError(f"{name}: got a 0-d array, expected matrices, in the last two axes")
     return x if len(x.shape) > 1 else broadcast_to(x, (x.shape[0], x.shape[0]))
 
 

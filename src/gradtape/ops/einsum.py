@@ -53,20 +53,20 @@ def _parse(subscripts: str, shapes: Shapes) -> tuple[list[str], str]:
     terms = inputs.split(",")
     if len(terms) != len(shapes):
         raise ArgumentError(
-            f"einsum: came {len(shapes)} arrays for {subscripts!r}; needed {len(terms)}, one for "
+            f"einsum: got {len(shapes)} arrays for {subscripts!r}, expected {len(terms)}, one for "
             "each group of letters"
         )
     for letter in (inputs + output).replace("...", "").replace(",", ""):
         if not letter.isalpha():
             raise ArgumentError(
-                f"einsum: came {letter!r} in {subscripts!r}; needed letters, ',', '...' and '->'"
+                f"einsum: got {letter!r} in {subscripts!r}, expected letters, ',', '...' and '->'"
             )
     most = 0
     for term, shape in zip(terms, shapes, strict=True):
         missing = len(shape) - len(term.replace("...", ""))
         if term.count("...") > 1 or missing < 0 or ("..." not in term and missing):
             raise ShapeError(
-                f"einsum: came shape {shape} for {term!r} of {subscripts!r}; needed one letter "
+                f"einsum: got shape {shape} for {term!r} of {subscripts!r}, expected one letter "
                 "for each axis, or '...' once for the rest of them"
             )
         most = max(most, missing)
@@ -85,11 +85,13 @@ def _output(subscripts: str, terms: list[str], dots: str, output: str | None) ->
         named = sorted(set(everything) - set(dots))
         return dots + "".join(c for c in named if everything.count(c) == 1)
     if dots and "..." not in output:
-        raise ArgumentError(f"einsum: {subscripts!r} has '...' in arrays; needed it in the result")
+        raise ArgumentError(
+            f"einsum: {subscripts!r} has '...' in arrays, expected it in the result"
+        )
     out = output.replace("...", dots)
     if len(set(out)) != len(out) or not set(out) <= set(everything):
         raise ArgumentError(
-            f"einsum: came the result {output!r} in {subscripts!r}; needed letters of the arrays, "
+            f"einsum: got the result {output!r} in {subscripts!r}, expected letters of the arrays, "
             "each once"
         )
     return out
@@ -128,7 +130,7 @@ def _sizes(subscripts: str, terms: list[str], shapes: Shapes) -> dict[str, int]:
         own = {n for c, n, other in where if c == letter and other == operand}
         if size not in (1, sizes[letter]) or len(own) > 1:
             raise ShapeError(
-                f"einsum: came shapes {', '.join(map(str, shapes))} for {subscripts!r}; needed "
+                f"einsum: got shapes {', '.join(map(str, shapes))} for {subscripts!r}, expected "
                 f"the same size wherever {letter!r} stands"
             )
     return sizes
@@ -163,7 +165,7 @@ def _contractions(
             path, _ = opt_einsum.contract_path(text, *shapes, shapes=True, optimize=optimize)
         except KeyError as error:
             raise ArgumentError(
-                f"einsum: came optimize={optimize!r}; needed a search that opt_einsum knows, as "
+                f"einsum: got optimize={optimize!r}, expected a search that opt_einsum knows, as "
                 "'auto', 'greedy' or 'optimal', or a path"
             ) from error
     found, live = [], list(enumerate(terms))
@@ -245,7 +247,7 @@ def _search(optimize: Any) -> Any:
         return tuple(tuple(as_integer(i, "einsum", "optimize") for i in step) for step in steps)
     except TypeError:
         raise ArgumentError(
-            f"einsum: came optimize={optimize!r}; needed True, False, the name of a search, or "
+            f"einsum: got optimize={optimize!r}, expected True, False, the name of a search, or "
             "what np.einsum_path gives"
         ) from None
 
@@ -255,7 +257,7 @@ def _from_lists(args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     lists = args[1::2] if len(args) % 2 == 0 else (*args[1::2], args[-1])
     if not all(isinstance(labels, Sequence) for labels in lists):
         raise ArgumentError(
-            f"einsum: came {type(args[0]).__name__} first; needed subscripts as 'ij,jk->ik', or "
+            f"einsum: got {type(args[0]).__name__} first, expected subscripts as 'ij,jk->ik', or "
             "arrays each followed by the list of its labels"
         )
     terms = ["".join("..." if i is Ellipsis else _LABELS[i] for i in labels) for labels in lists]

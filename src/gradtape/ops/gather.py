@@ -38,7 +38,7 @@ def as_indices(indices: Any, name: str) -> Any:
             indices = indices.astype(np.intp)  # NumPy makes an empty list floating
     if indices.dtype.kind not in "iu":
         raise IndexingError(
-            f"{name}: came an index of dtype {indices.dtype}; needed integers; "
+            f"{name}: got an index of dtype {indices.dtype}, expected integers; "
             "use astype(int) if they are whole numbers"
         )
     return indices
@@ -92,11 +92,11 @@ def _bad_index(
         bad = array[(array < -n) | (array >= n)]
         if bad.size:
             return IndexingError(
-                f"{name}: came index {bad.flat[0]} for an axis of size {n}; needed one from "
+                f"{name}: got index {bad.flat[0]} for an axis of size {n}, expected one from "
                 f"{-n} to {n - 1}"
             )
     shapes = ", ".join(str(array.shape) for array in arrays)
-    return IndexingError(f"{name}: came index arrays of shapes {shapes} for shape {shape}; {error}")
+    return IndexingError(f"{name}: got index arrays of shapes {shapes} for shape {shape}; {error}")
 
 
 def _infer_gather(x: Aval, *arrays: Aval, name: str = "") -> Aval:
@@ -237,7 +237,7 @@ def take(
         x, axis = reshape(x, -1), 0
     axis = normalize_axis(axis, len(x.shape), "take")
     if mode not in ("raise", "wrap", "clip"):
-        raise ArgumentError(f'take: came mode={mode!r}; needed "raise", "wrap" or "clip"')
+        raise ArgumentError(f'take: got mode={mode!r}, expected "raise", "wrap" or "clip"')
     n = x.shape[axis]
     if mode != "raise" and n:
         indices = astype(adopted(indices), np.intp, copy=False)
@@ -284,8 +284,8 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int | None = -1) 
     for a, (n, own) in enumerate(zip(x.shape, indices.shape, strict=True)):
         if a != axis and n != own and 1 not in (n, own):
             raise ShapeError(
-                f"take_along_axis: came indices of shape {indices.shape} for shape {x.shape}; "
-                f"needed 1 or {n} along axis {a}"
+                f"take_along_axis: got indices of shape {indices.shape} for shape {x.shape}, "
+                f"expected 1 or {n} along axis {a}"
             )
     return gather_leading(x, *_along_axis(x.shape, indices, axis))
 
@@ -293,7 +293,7 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int | None = -1) 
 def _same_ndim(x: Any, indices: Any, name: str) -> None:
     if len(x.shape) != len(indices.shape):
         raise ShapeError(
-            f"{name}: came indices of shape {indices.shape} for shape {x.shape}; needed as many "
+            f"{name}: got indices of shape {indices.shape} for shape {x.shape}, expected as many "
             "axes"
         )
 
@@ -304,8 +304,8 @@ def _check_fits(small: Any, large: Any, skip: int | None, name: str, what: str) 
     for axis, (n, limit) in enumerate(zip(small.shape, large.shape, strict=True)):
         if axis != skip and n > limit:
             raise ShapeError(
-                f"{name}: came index of shape {small.shape} and {what} of shape {large.shape}; "
-                f"needed at most {limit} along axis {axis}"
+                f"{name}: got index of shape {small.shape} and {what} of shape {large.shape}, "
+                f"expected at most {limit} along axis {axis}"
             )
 
 
@@ -392,7 +392,7 @@ def index_add(x: ArrayLike, index: ArrayLike, src: ArrayLike, /, axis: int) -> A
     needed = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
     if len(index.shape) != 1 or src.shape != needed:
         raise ShapeError(
-            f"index_add: came x {x.shape}, index {index.shape}, src {src.shape}; needed an index "
+            f"index_add: got x {x.shape}, index {index.shape}, src {src.shape}, expected an index "
             f"of one axis and src with the shape of x but that many along axis {axis}"
         )
     shape = (x.shape[axis], *x.shape[:axis], *x.shape[axis + 1 :])

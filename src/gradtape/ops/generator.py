@@ -176,8 +176,8 @@ def _checked_state(state: Any) -> tuple[Key, int]:
         words = (-1,)
     if min(words) < 0 or max(words[:2]) >= _WORD:
         raise ArgumentError(
-            f"random state: came {state!r}; needed the state of a generator: a key of two words of "
-            "64 bits, and an offset from 0"
+            f"random state: got {state!r}, expected the state of a generator: a key of two words "
+            "of 64 bits, and an offset from 0"
         )
     return words[:2], words[2]  # type: ignore[return-value]
 
@@ -189,7 +189,7 @@ def _key_of(seed: int | Sequence[int]) -> Key:
         sequence = np.random.SeedSequence(seed)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            f"random seed: came {seed!r}; needed a non-negative integer or a sequence of them"
+            f"random seed: got {seed!r}, expected a non-negative integer or a sequence of them"
         ) from error
     return _words_of(sequence)
 
@@ -208,7 +208,7 @@ def source_of(generator: Generator | None) -> Generator:
         return _default
     if not isinstance(generator, Generator):
         raise ArgumentError(
-            f"generator: came a {type(generator).__name__}; needed a gt.random.Generator, such as "
+            f"generator: got a {type(generator).__name__}, expected a gt.random.Generator, such as "
             "gt.random.Generator(0)"
         )
     return generator

@@ -233,9 +233,9 @@ def _slice(item: slice, name: str) -> slice:
     except GradtapeError:
         raise
     except TypeError as error:
-        raise IndexingError(f"{name}: came {item}; needed integers or None in a slice") from error
+        raise IndexingError(f"{name}: got {item}, expected integers or None in a slice") from error
     if step == 0:
-        raise IndexingError(f"{name}: came {item}; needed a step that is not zero")
+        raise IndexingError(f"{name}: got {item}, expected a step that is not zero")
     return slice(start, stop, step)
 
 
@@ -251,13 +251,13 @@ def _without_ellipsis(items: list[Any], shape: tuple[int, ...], name: str) -> li
     used = sum(_axes_of(item) for item in items)
     if used > len(shape):
         raise IndexingError(
-            f"{name}: came indices for {used} axes; needed at most {len(shape)}, as the shape is "
+            f"{name}: got indices for {used} axes, expected at most {len(shape)}, as the shape is "
             f"{shape}"
         )
     rest = [FULL] * (len(shape) - used)
     places = [i for i, item in enumerate(items) if item is Ellipsis]
     if len(places) > 1:
-        raise IndexingError(f"{name}: came {len(places)} Ellipsis (...); needed at most one")
+        raise IndexingError(f"{name}: got {len(places)} Ellipsis (...), expected at most one")
     at = places[0] if places else len(items)
     return items[:at] + rest + items[at + 1 :]
 
@@ -266,7 +266,7 @@ def _check_bounds(item: int, axis: int, shape: tuple[int, ...], name: str) -> No
     n = shape[axis]
     if not -n <= item < n:
         raise IndexingError(
-            f"{name}: came index {item} on axis {axis} of shape {shape}; needed one from {-n} to "
+            f"{name}: got index {item} on axis {axis} of shape {shape}, expected one from {-n} to "
             f"{n - 1}"
         )
 
@@ -279,7 +279,7 @@ def _places(array: Any, sizes: tuple[int, ...], name: str) -> list[Any]:
     fits = len(array.shape) == len(sizes)
     if not fits or any(n not in (0, size) for n, size in zip(array.shape, sizes, strict=True)):
         raise IndexingError(
-            f"{name}: came a mask of shape {array.shape} for axes of sizes {sizes}; needed the "
+            f"{name}: got a mask of shape {array.shape} for axes of sizes {sizes}, expected the "
             "same shape"
         )
     values_read(array)

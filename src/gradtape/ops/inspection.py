@@ -28,7 +28,7 @@ def _dtype_of(x: Any, name: str) -> np.dtype[Any]:
     try:
         dtype: np.dtype[Any] = np.dtype("None" if given is None else given)
     except TypeError as error:
-        raise DTypeError(f"{name}: came {x!r}; needed a dtype such as gt.float32") from error
+        raise DTypeError(f"{name}: got {x!r}, expected a dtype such as gt.float32") from error
     return dtype
 
 
@@ -83,7 +83,7 @@ def finfo(type: Any, /) -> FloatInfo:
 
         return FloatInfo(ml_dtypes.finfo(dtype))  # type: ignore[no-untyped-call]
     if dtype.kind not in "fc":
-        raise DTypeError(f"finfo: came {dtype}; needed a floating dtype; use gt.iinfo")
+        raise DTypeError(f"finfo: got {dtype}, expected a floating dtype; use gt.iinfo")
     return FloatInfo(np.finfo(dtype))
 
 
@@ -102,7 +102,7 @@ def iinfo(type: Any, /) -> np.iinfo[Any]:
     """
     dtype = _dtype_of(type, "iinfo")
     if dtype.kind not in "iu":
-        raise DTypeError(f"iinfo: came {dtype}; needed an integer dtype; use gt.finfo")
+        raise DTypeError(f"iinfo: got {dtype}, expected an integer dtype; use gt.finfo")
     return np.iinfo(dtype)
 
 
@@ -136,7 +136,7 @@ def _is_of_kind(dtype: np.dtype[Any], kind: Any) -> bool:
         return np.isdtype(stand_in, kind)
     except ValueError as error:
         raise ArgumentError(
-            f"isdtype: came kind {kind!r}; needed a dtype or one of bool, signed integer, "
+            f"isdtype: got kind {kind!r}, expected a dtype or one of bool, signed integer, "
             "unsigned integer, integral, real floating, complex floating, numeric"
         ) from error
 
@@ -158,7 +158,7 @@ def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
     """
     if not isinstance(casting, str) or casting not in _CASTING:
         raise ArgumentError(
-            f"can_cast: came casting={casting!r}; needed one of {', '.join(_CASTING)}"
+            f"can_cast: got casting={casting!r}, expected one of {', '.join(_CASTING)}"
         )
     rule: Any = casting
     return np.can_cast(_dtype_of(from_, "can_cast"), _dtype_of(to, "can_cast"), casting=rule)
@@ -181,7 +181,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     dtype('float32')
     """
     if not arrays_and_dtypes:
-        raise ArgumentError("result_type: came nothing; needed at least one array or dtype")
+        raise ArgumentError("result_type: got nothing, expected at least one array or dtype")
     operands = [_operand(x) for x in arrays_and_dtypes]
     floats = {x for x in operands if isinstance(x, np.dtype) and x.kind in "fV"}
     narrow = floats.pop() if len(floats) == 1 else None
@@ -192,7 +192,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
             *(stand_in if getattr(x, "kind", "") == "V" else x for x in operands)
         )
     except TypeError as error:
-        raise DTypeError(f"result_type: came {', '.join(map(str, operands))}; {error}") from error
+        raise DTypeError(f"result_type: got {', '.join(map(str, operands))}; {error}") from error
     return narrow if narrow is not None and narrow.kind == "V" and found == FLOAT16 else found
 
 
@@ -268,7 +268,7 @@ def _namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
     """
     if api_version is not None and api_version not in _VERSIONS:
         raise ArgumentError(
-            f"__array_namespace__: came api_version {api_version!r}; needed one of "
+            f"__array_namespace__: got api_version {api_version!r}, expected one of "
             f"{', '.join(_VERSIONS)}"
         )
     return sys.modules["gradtape"]

@@ -47,13 +47,13 @@ def method(name: str) -> Callable[..., Any]:
 
     def into(self: Tensor, *args: Any) -> Any:
         if len(args) != binary + 1:
-            raise TypeError(f"{name}: came {len(args)} arguments; needed {_signature(name)}")
+            raise TypeError(f"{name}: got {len(args)} arguments, expected {_signature(name)}")
         *others, out = args
         if isinstance(out, np.ndarray):
             return ufunc(self, *others, out=out)
         if not isinstance(out, Tensor):
             raise TypeError(
-                f"{name}: came {type(out).__name__} to write into; needed a tensor or an ndarray: "
+                f"{name}: got {type(out).__name__} to write into, expected a tensor or an ndarray: "
                 f"{_signature(name)}"
             )
         out.check_writable(name)
@@ -116,10 +116,10 @@ def _rebind(name: str, result: Any, out: Tensor) -> None:
     """Give a tensor a result, which has to fit it."""
     if result.shape != out.shape:
         raise ShapeError(
-            f"{name}: came out of shape {out.shape}; needed {result.shape}, that of the result"
+            f"{name}: got out of shape {out.shape}, expected {result.shape}, that of the result"
         )
     if not np.can_cast(result.dtype, out.dtype, "same_kind"):
         raise DTypeError(
-            f"{name}: came out of dtype {out.dtype}; needed one that can hold {result.dtype}"
+            f"{name}: got out of dtype {out.dtype}, expected one that can hold {result.dtype}"
         )
     out[...] = result

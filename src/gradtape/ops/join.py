@@ -33,9 +33,9 @@ def _sequence(arrays: Any, name: str) -> list[Array]:
     except TypeError as error:
         if isinstance(error, GradtapeError):
             raise
-        raise DTypeError(f"{name}: came {arrays!r}; needed a list or tuple of arrays") from None
+        raise DTypeError(f"{name}: got {arrays!r}, expected a list or tuple of arrays") from None
     if not inputs:
-        raise ShapeError(f"{name}: came no arrays; needed at least one")
+        raise ShapeError(f"{name}: got no arrays, expected at least one")
     return inputs
 
 
@@ -87,7 +87,7 @@ def _infer_concatenate(*inputs: Aval, axis: int, bounds: tuple[int, ...]) -> Ava
     for x in inputs:
         if x.shape[:axis] != first[:axis] or x.shape[axis + 1 :] != first[axis + 1 :]:
             raise ShapeError(
-                f"concatenate: came {', '.join(map(str, inputs))}; needed the same sizes along "
+                f"concatenate: got {', '.join(map(str, inputs))}, expected the same sizes along "
                 f"all axes but {axis}"
             )
     dtype = np.result_type(*(x.dtype for x in inputs))
@@ -168,7 +168,7 @@ def concatenate(
         shape = x.shape
         if len(shape) != ndim:
             raise ShapeError(
-                f"concatenate: came shapes {', '.join(str(x.shape) for x in inputs)}; needed the "
+                f"concatenate: got shapes {', '.join(str(x.shape) for x in inputs)}, expected the "
                 "same number of axes; use reshape, or stack for arrays without the axis"
             )
         bounds.append(bounds[-1] + shape[axis])
@@ -186,7 +186,7 @@ concat = concatenate
 def _infer_stack(*inputs: Aval, axis: int) -> Aval:
     shape = inputs[0].shape
     if any(x.shape != shape for x in inputs):
-        raise ShapeError(f"stack: came {', '.join(map(str, inputs))}; needed equal shapes")
+        raise ShapeError(f"stack: got {', '.join(map(str, inputs))}, expected equal shapes")
     dtype = np.result_type(*(x.dtype for x in inputs))
     return Aval((*shape[:axis], len(inputs), *shape[axis:]), dtype)
 

@@ -195,9 +195,9 @@ def full_like(
     try:
         array[...] = fill_value
     except ValueError as error:
-        raise ShapeError(f"full_like: came shape {array.shape}; {error}") from None
+        raise ShapeError(f"full_like: got shape {array.shape}; {error}") from None
     except TypeError as error:
         raise DTypeError(
-            f"full_like: came fill_value={fill_value!r} for {array.dtype}; {error}; give dtype="
+            f"full_like: got fill_value={fill_value!r} for {array.dtype}; {error}; give dtype="
         ) from None
     return buffer

@@ -24,7 +24,7 @@ def _one_hot_forward(xp: Any, indices: Any, num_classes: int, dtype: Any) -> Any
     outside = (indices < 0) | (indices >= num_classes)
     if outside.any():
         raise IndexingError(
-            f"one_hot: came class {indices[outside].flat[0]}; needed classes from 0 to "
+            f"one_hot: got class {indices[outside].flat[0]}, expected classes from 0 to "
             f"{num_classes - 1}"
         )
     return (xp.asarray(indices)[..., None] == xp.arange(num_classes)).astype(dtype)
@@ -35,7 +35,7 @@ def _one_hot_element(i: Sequence[Scalar], indices: Reader, num_classes: int, dty
     given = indices.check(
         given,
         (given >= 0) & (given < num_classes),
-        f"one_hot: came class {{}}; needed classes from 0 to {num_classes - 1}",
+        f"one_hot: got class {{}}, expected classes from 0 to {num_classes - 1}",
         given,
     )
     return scalar.convert(given == i[-1], dtype)
@@ -94,7 +94,7 @@ def nonzero(x: ArrayLike, /) -> tuple[Array, ...]:
     """
     values = _read(x)
     if not values.shape:
-        raise ShapeError("nonzero: came a 0-d array; needed at least one axis; use gt.atleast_1d")
+        raise ShapeError("nonzero: got a 0-d array, expected at least one axis; use gt.atleast_1d")
     found = np.nonzero(values)
     return tuple(Tensor(axis) for axis in found) if isinstance(x, Tensor) else found
 

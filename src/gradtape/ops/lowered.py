@@ -74,7 +74,7 @@ def named_place(i: Sequence[Any], array: Reader, size: int, name: str = "getitem
     return array.check(
         counted,
         (counted >= 0) & (counted < size),
-        f"{name}: came index {{}} for an axis of size {size}; needed one from {-size} to "
+        f"{name}: got index {{}} for an axis of size {size}, expected one from {-size} to "
         f"{size - 1}",
         given,
     )

@@ -40,20 +40,20 @@ def _shape(x: tuple[Any, ...], y: tuple[Any, ...]) -> tuple[Any, ...]:
     """The shape of a product of arrays of shapes `x` and `y`, checked."""
     if not x or not y:
         raise ShapeError(
-            f"matmul: came shapes {x} and {y}; needed at least one axis of both; use * for numbers"
+            f"matmul: got shapes {x} and {y}, expected at least one axis of both; use * for numbers"
         )
     inner = y[-2] if len(y) > 1 else y[0]
     if x[-1] != inner:
         raise ShapeError(
-            f"matmul: came shapes {x} and {y}; needed the last axis of the first ({x[-1]}) as long "
-            f"as the {'second to last' if len(y) > 1 else 'only'} axis of the second ({inner}); "
-            "transpose or reshape one of them"
+            f"matmul: got shapes {x} and {y}, expected the last axis of the first ({x[-1]}) as "
+            f"long as the {'second to last' if len(y) > 1 else 'only'} axis of the second "
+            f"({inner}); transpose or reshape one of them"
         )
     try:
         batch = broadcast_sizes(x[:-2], y[:-2])
     except ShapeError as error:
         raise ShapeError(
-            f"matmul: came shapes {x} and {y}; needed axes before the last two that broadcast"
+            f"matmul: got shapes {x} and {y}, expected axes before the last two that broadcast"
         ) from error
     return batch + x[-2:-1] + (y[-1:] if len(y) > 1 else ())
 
@@ -326,7 +326,7 @@ def dot(x: ArrayLike, y: ArrayLike, /, out: None = None) -> Array:
 def _meet(name: str, x: Any, y: Any, axis: int) -> None:
     if x.shape[-1] != y.shape[axis]:
         raise ShapeError(
-            f"{name}: came shapes {x.shape} and {y.shape}; needed axis -1 of the first as long as "
+            f"{name}: got shapes {x.shape} and {y.shape}, expected axis -1 of the first as long as "
             f"axis {axis} of the second; transpose or reshape one of them"
         )
 

@@ -84,14 +84,12 @@ def _method(name: str) -> Callable[..., Any]:
             if isinstance(error, GradtapeError) and not isinstance(error, _OF_POSITIONS):
                 raise
             if advice := position_advice(name, args):
-                raise ArgumentError(
-                    f"{name}: came {', '.join(map(repr, args))}; {advice}"
-                ) from None
+                raise ArgumentError(f"{name}: got {', '.join(map(repr, args))}{advice}") from None
             advice = keyword_advice(kwargs)
             if isinstance(error, GradtapeError):
                 raise
             if advice is not None:
-                raise UnsupportedError(f"{name}: came {', '.join(kwargs)}; {advice}") from None
+                raise UnsupportedError(f"{name}: got {', '.join(kwargs)}; {advice}") from None
             raise_explained(functions[name], (self, *args), kwargs, error)
 
     method.__name__ = name
@@ -113,8 +111,8 @@ def _view(self: Tensor, *shape: Any, order: str = "C") -> Any:
     """See `gt.reshape`; sizes may be given one by one."""
     if len(shape) == 1 and isinstance(shape[0], type | np.dtype | str):
         raise UnsupportedError(
-            f"view: came dtype {np.dtype(shape[0])}; needed sizes; the bytes of a tensor cannot be "
-            "read as another dtype; use t.astype(dtype), or t.detach().numpy().view(dtype)"
+            f"view: got dtype {np.dtype(shape[0])}, expected sizes; the bytes of a tensor cannot "
+            "be read as another dtype; use t.astype(dtype), or t.detach().numpy().view(dtype)"
         )
     return _reshape(self, *shape, order=order)
 

@@ -176,7 +176,7 @@ def correction_of(name: str, ddof: float, correction: float | None) -> float:
     if correction is None:
         return ddof
     if ddof != 0:
-        raise ArgumentError(f"{name}: came ddof= and correction=; needed one of them")
+        raise ArgumentError(f"{name}: got ddof= and correction=, expected one of them")
     return correction if type(correction) is int else as_number(correction, name, "correction")
 
 

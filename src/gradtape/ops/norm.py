@@ -131,7 +131,7 @@ _vector_norm = general(
 
 def _of_vectors(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
     if not isinstance(ord, int | float | np.number):
-        raise ArgumentError(f"norm: came ord={ord!r} for vectors; needed a number, inf or -inf")
+        raise ArgumentError(f"norm: got ord={ord!r} for vectors, expected a number, inf or -inf")
     ord = float(ord)
     empty = any(x.shape[a] == 0 for a in axes)
     if ord == 0:
@@ -155,7 +155,7 @@ def _of_matrices(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
         return _of_singular_values(x, ord, axes, keepdims)
     if ord not in (1, -1, math.inf, -math.inf):
         raise ArgumentError(
-            f"norm: came ord={ord!r} for matrices; needed 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
+            f"norm: got ord={ord!r} for matrices, expected 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
         )
     summed, compared = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = sum_of(abs_of(x), summed, keepdims=keepdims)
@@ -219,7 +219,7 @@ def norm(x: ArrayLike, /, ord: Any = None, axis: Axis = None, keepdims: bool = F
         return _vector_norm(x, ord=2.0, axis=axes, keepdims=bool(keepdims))
     if len(axes) not in (1, 2):
         raise ShapeError(
-            f"norm: came shape {x.shape} with ord={ord!r} and axis={axis!r}; needed one axis for "
+            f"norm: got shape {x.shape} with ord={ord!r} and axis={axis!r}, expected one axis for "
             "vectors or two for matrices"
         )
     if len(axes) == 1:
@@ -268,5 +268,5 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") ->
     """
     x = inexact(x)
     if len(x.shape) < 2:
-        raise ShapeError(f"matrix_norm: came shape {x.shape}; needed at least two axes")
+        raise ShapeError(f"matrix_norm: got shape {x.shape}, expected at least two axes")
     return _of_matrices(x, ord, (len(x.shape) - 2, len(x.shape) - 1), bool(keepdims))

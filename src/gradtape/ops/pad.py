@@ -163,7 +163,7 @@ def pad(
     ndim = len(x.shape)
     widths = _pairs(_by_axis(pad_width, ndim), ndim, "pad_width")
     if any(before < 0 or after < 0 for before, after in widths):
-        raise ArgumentError(f"pad: came pad_width {pad_width}; needed none below 0; index to crop")
+        raise ArgumentError(f"pad: got pad_width {pad_width}, expected none below 0; index to crop")
     if mode == "constant":
         return _pad_axes(x, widths, _pairs(constant_values, ndim, "constant_values"))
     if mode == "empty":
@@ -175,7 +175,7 @@ def pad(
             continue
         if x.shape[axis] == 0:
             raise ShapeError(
-                f"pad: came an axis of size 0; mode {mode!r} has nothing to take from it"
+                f"pad: got an axis of size 0; mode {mode!r} has nothing to take from it"
             )
         if mode == "linear_ramp":
             x = _between(_ramps(x, axis, width, ramps[axis]), x, axis)
@@ -191,20 +191,20 @@ def pad(
 def _check_mode(mode: Any, options: dict[str, Any]) -> None:
     if callable(mode):
         raise UnsupportedError(
-            "pad: came a function as mode, which writes into arrays; use mode='constant', and "
+            "pad: got a function as mode, which writes into arrays; use mode='constant', and "
             "write into the result"
         )
     if mode not in _MODES:
-        raise UnsupportedError(f"pad: came mode {mode!r}; needed one of {', '.join(_MODES)}")
+        raise UnsupportedError(f"pad: got mode {mode!r}, expected one of {', '.join(_MODES)}")
     for name, value in options.items():
         default, modes = _OPTIONS[name]
         if value is not default and mode not in modes:
             raise ArgumentError(
-                f"pad: came {name}= with mode {mode!r}; it belongs to {', '.join(modes)}"
+                f"pad: got {name}= with mode {mode!r}; it belongs to {', '.join(modes)}"
             )
     if options["reflect_type"] not in ("even", "odd"):
         raise ArgumentError(
-            f"pad: came reflect_type {options['reflect_type']!r}; needed 'even' or 'odd'"
+            f"pad: got reflect_type {options['reflect_type']!r}, expected 'even' or 'odd'"
         )
 
 
@@ -230,13 +230,13 @@ def _pairs(values: Any, ndim: int, name: str) -> tuple[tuple[Any, Any], ...]:
         values = as_array(values)
     if values.dtype.kind not in ("iu" if counts else "biufcV"):
         raise ArgumentError(
-            f"pad: came {name} of {values.dtype}; needed {'integers' if counts else 'numbers'}"
+            f"pad: got {name} of {values.dtype}, expected {'integers' if counts else 'numbers'}"
         )
     try:
         pairs = functions["broadcast_to"](values, (ndim, 2))
     except ShapeError:
         raise ShapeError(
-            f"pad: came {name} of shape {values.shape} for an array of {ndim} axes; needed a "
+            f"pad: got {name} of shape {values.shape} for an array of {ndim} axes, expected a "
             "number, (before, after), or one pair for each axis"
         ) from None
     if isinstance(pairs, Tensor) and not counts:
@@ -326,7 +326,7 @@ def _statistics(
     reduce = functions[{"maximum": "max", "minimum": "min"}.get(mode, mode)]
     counts = [size if length is None else min(length, size) for length in lengths]
     if min(counts) <= 0:
-        raise ArgumentError(f"pad: came stat_length {lengths}; needed one element or more")
+        raise ArgumentError(f"pad: got stat_length {lengths}, expected one element or more")
     parts = (_part(x, axis, slice(0, counts[0])), _part(x, axis, slice(size - counts[1], None)))
     ends = []
     for part, count in zip(parts, width, strict=True):

@@ -123,7 +123,7 @@ def _draw(
     """A tensor of `shape` drawn by `op`."""
     dtype = as_dtype(dtype, name)
     if not _bits(dtype):
-        raise DTypeError(f"{name}: came dtype {dtype}; needed one of {', '.join(_BITS)}")
+        raise DTypeError(f"{name}: got dtype {dtype}, expected one of {', '.join(_BITS)}")
     source = source_of(generator)
     return as_tensor(op(shape=shape, dtype=dtype, **source.take(math.prod(shape))))
 
@@ -198,7 +198,7 @@ def drawn_shape(shape: Shape | None, name: str, *parameters: Any) -> tuple[int, 
     fits = all(size in (1, n) for size, n in zip(own[::-1], wanted[::-1], strict=False))
     if len(own) > len(wanted) or not fits:
         raise ShapeError(
-            f"{name}: came parameters of shape {own}; needed what broadcasts to shape {wanted}"
+            f"{name}: got parameters of shape {own}, expected what broadcasts to shape {wanted}"
         )
     return wanted
 
@@ -207,7 +207,7 @@ def drawn_dtype(dtype: Any, name: str, *parameters: Any) -> Any:
     """The dtype to draw in: that of the parameters, which are real, unless given."""
     own = result_type(*parameters, 0.0)
     if own.kind == "c":
-        raise DTypeError(f"{name}: came parameters of {own}; needed real numbers")
+        raise DTypeError(f"{name}: got parameters of {own}, expected real numbers")
     return own if dtype is None else dtype
 
 

@@ -49,7 +49,7 @@ def _permuted_numbers(_xp: Any, *, count: int, key: Key, offset: int) -> Any:
 
 def _coins(xp: Any, p: Any, *, shape: Any, dtype: Any, key: Key, offset: int) -> Any:
     if not xp.all((p >= 0) & (p <= 1)):
-        raise ArgumentError("bernoulli: came a probability that is not in [0, 1]")
+        raise ArgumentError("bernoulli: got a probability that is not in [0, 1]")
     fractions = uniform_numbers(np, shape=shape, dtype=_F64, key=key, offset=offset)
     return xp.asarray(xp.asarray(fractions) < p).astype(dtype)
 
@@ -121,7 +121,7 @@ def bernoulli(
     sizes = drawn_shape(shape, "bernoulli", p)
     dtype = as_dtype(drawn_dtype(dtype, "bernoulli", p), "bernoulli")
     if dtype.kind not in "biufcV":
-        raise DTypeError(f"bernoulli: came dtype {dtype}; needed one of numbers or truth values")
+        raise DTypeError(f"bernoulli: got dtype {dtype}, expected one of numbers or truth values")
     taken = source_of(generator).take(math.prod(sizes))
     return as_tensor(random_bernoulli(p, shape=sizes, dtype=dtype, **taken))
 
@@ -157,16 +157,16 @@ def randint(
         bounds = [operator.index(bound) for bound in (low, high) if bound is not None]
     except TypeError:
         raise ArgumentError(
-            f"randint: came low={low!r}, high={high!r}; needed integers, the same for all elements"
+            f"randint: got low={low!r}, high={high!r}, expected integers, the same for all elements"
         ) from None
     low, high = bounds if len(bounds) == 2 else (0, *bounds)
     kind = as_dtype(dtype, "randint")
     if kind.kind not in "iu":
-        raise DTypeError(f"randint: came dtype {kind}; needed an integer dtype")
+        raise DTypeError(f"randint: got dtype {kind}, expected an integer dtype")
     limits = np.iinfo(kind)
     if not limits.min <= low < high <= limits.max + 1:
         raise ArgumentError(
-            f"randint: came low={low}, high={high}, dtype {kind}; needed low < high within "
+            f"randint: got low={low}, high={high}, dtype {kind}, expected low < high within "
             f"{limits.min} and {limits.max + 1}"
         )
     sizes = as_shape(shape, "randint")
@@ -194,6 +194,6 @@ def permutation(x: ArrayLike, *, generator: Generator | None = None) -> Array:
         return as_tensor(random_permutation(count=count, **source.take(count)))
     x = as_array(x)
     if not x.shape:
-        raise ShapeError("permutation: came a 0-d array; needed an integer or at least one axis")
+        raise ShapeError("permutation: got a 0-d array, expected an integer or at least one axis")
     count = x.shape[0]
     return getitem(as_tensor(x), random_permutation(count=count, **source.take(count)))

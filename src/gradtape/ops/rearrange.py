@@ -123,7 +123,7 @@ def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
     x = as_array(x)
     plane = () if axes is None else normalize_axes(axes, len(x.shape), "rot90")
     if len(plane) != 2:
-        raise AxisError(f"rot90: came axes {axes}; needed two")
+        raise AxisError(f"rot90: got axes {axes}, expected two")
     first, second = plane
     turns = as_integer(k, "rot90", "k") % 4
     if turns == 2:
@@ -202,7 +202,7 @@ def roll(x: ArrayLike, /, shift: int | Sequence[int], axis: Axis = None) -> Arra
         return _roll(x, shift=(int(shift),), axis=(normalize_axis(axis, len(x.shape), "roll"),))
     given = np.broadcast(as_array(shift), as_array(axis))
     if given.ndim > 1:
-        raise ArgumentError(f"roll: came shift {shift} with axis {axis}; needed numbers or tuples")
+        raise ArgumentError(f"roll: got shift {shift} with axis {axis}, expected numbers or tuples")
     pairs = [
         (as_integer(by, "roll", "shift"), normalize_axis(a, len(x.shape), "roll"))
         for by, a in given
@@ -323,19 +323,19 @@ def repeat(x: ArrayLike, /, repeats: int | Sequence[int], axis: int | None = Non
     if not isinstance(repeats, INTEGER):
         counts = np.asarray(as_array(repeats))
         if counts.dtype.kind not in "biu":
-            raise DTypeError(f"repeat: came repeats {repeats!r}; needed integers")
+            raise DTypeError(f"repeat: got repeats {repeats!r}, expected integers")
         if math.prod(counts.shape) == 1:
             repeats = int(counts.reshape(()))
         elif counts.shape != (x.shape[axis],):
             raise ShapeError(
-                f"repeat: came {counts.shape} repeats for shape {x.shape} along axis {axis}; "
-                f"needed one number or {x.shape[axis]} of them"
+                f"repeat: got {counts.shape} repeats for shape {x.shape} along axis {axis}, "
+                f"expected one number or {x.shape[axis]} of them"
             )
         else:
             if counts.min(initial=0) < 0:
-                raise ArgumentError(f"repeat: came repeats {repeats}; needed none below 0")
+                raise ArgumentError(f"repeat: got repeats {repeats}, expected none below 0")
             places = np.repeat(np.arange(x.shape[axis]), counts)
             return functions["take"](x, places, axis=axis)
     if repeats < 0:
-        raise ArgumentError(f"repeat: came repeats {repeats}; needed none below 0")
+        raise ArgumentError(f"repeat: got repeats {repeats}, expected none below 0")
     return _repeat(x, repeats=int(repeats), axis=axis)

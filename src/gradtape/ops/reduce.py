@@ -312,7 +312,7 @@ def _extreme(name: str, evaluate: Callable[..., Any], largest: bool) -> Callable
 
     def infer(x: Aval, axis: Axes, keepdims: bool) -> Aval:
         if count_over(x.shape, axis) == 0:
-            raise ShapeError(f"{name}: came {x}; needed at least one element along axes {axis}")
+            raise ShapeError(f"{name}: got {x}, expected at least one element along axes {axis}")
         return of_any(x, axis, keepdims)
 
     of_any = infer_reduction(evaluate)

@@ -117,7 +117,7 @@ def where(condition: ArrayLike, x: ArrayLike = None, y: ArrayLike = None, /) -> 
     if y is not None:
         return _where(condition, x, y)
     if x is not None:
-        raise ArgumentError("where: came x without y; give both of them, or neither")
+        raise ArgumentError("where: got x without y; give both of them, or neither")
     return functions["nonzero"](condition)
 
 
@@ -262,7 +262,7 @@ def clip(
     array([0. , 0.5, 1. ])
     """
     if (a_min is not None and min is not None) or (a_max is not None and max is not None):
-        raise ArgumentError("clip: a bound came twice; give either a_min and a_max, or min and max")
+        raise ArgumentError("clip: a bound got twice; give either a_min and a_max, or min and max")
     low = min if a_min is None else a_min
     high = max if a_max is None else a_max
     if low is None and high is None:
@@ -324,7 +324,5 @@ def nan_to_num(
     array([1., 0.])
     """
     if not copy:
-        raise ArgumentError(
-            "nan_to_num: came copy=False; arrays are not written to, use the result"
-        )
+        raise ArgumentError("nan_to_num: got copy=False; arrays are not written to, use the result")
     return _nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)

@@ -42,7 +42,7 @@ def _batch_reshape(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batc
 
 def _infer_reshape(x: Aval, shape: tuple[int, ...]) -> Aval:
     if math.prod(shape) != math.prod(x.shape):
-        raise ShapeError(f"reshape: came {x} for {shape}; needed the same number of elements")
+        raise ShapeError(f"reshape: got {x} for {shape}, expected the same number of elements")
     return Aval(shape, x.dtype)
 
 
@@ -94,13 +94,13 @@ def reshape(x: ArrayLike, /, shape: Shape, order: str = "C", *, copy: bool | Non
     elif order == "F":
         out = transpose(_reshape(transpose(x), shape=new[::-1]))
     else:
-        raise ArgumentError(f'reshape: came order={order!r}; needed "C" or "F"')
+        raise ArgumentError(f'reshape: got order={order!r}, expected "C" or "F"')
     if copy is None:
         return out
     if copy:
         return copy_of(out)
     if not _may_share(out, x):
-        raise ArgumentError(f"reshape: came {x.shape} for {new} and copy=False; it needs a copy")
+        raise ArgumentError(f"reshape: got {x.shape} for {new} and copy=False; it needs a copy")
     return out
 
 
@@ -116,7 +116,7 @@ def _fill_in(shape: tuple[Any, ...], old: tuple[int, ...], low: int) -> tuple[in
     size, rest = math.prod(old), -math.prod(shape)
     if low < -1 or shape.count(-1) != 1 or not rest or size % rest:
         raise ShapeError(
-            f"reshape: came {old} for {shape}; needed a shape of {size} elements, with at most "
+            f"reshape: got {old} for {shape}, expected a shape of {size} elements, with at most "
             "one -1 that is determined by the rest"
         )
     place = shape.index(-1)
@@ -160,7 +160,7 @@ def expand_dims(x: ArrayLike, /, axis: int | Sequence[int]) -> Array:
     """
     x = as_array(x)
     if axis is None:
-        raise DTypeError("expand_dims: came axis None; needed an integer or a tuple of integers")
+        raise DTypeError("expand_dims: got axis None, expected an integer or a tuple of integers")
     count = len(axis) if isinstance(axis, Sequence) else 1
     added = normalize_axes(axis, len(x.shape) + count, "expand_dims")
     shape = list(x.shape)
@@ -189,7 +189,7 @@ def squeeze(x: ArrayLike, /, axis: Axis = None) -> Array:
         return _reshape(x, shape=tuple(n for n in old if n != 1))
     removed = normalize_axes(axis, len(old), "squeeze")
     if any(old[a] != 1 for a in removed):
-        raise ShapeError(f"squeeze: came shape {old} with axis {axis}; needed size 1 there")
+        raise ShapeError(f"squeeze: got shape {old} with axis {axis}, expected size 1 there")
     return _reshape(x, shape=tuple(n for a, n in enumerate(old) if a not in removed))
 
 
@@ -278,7 +278,7 @@ def transpose(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Array:
     axes = axes if isinstance(axes, Sequence) else np.atleast_1d(axes).tolist()
     order = normalize_axes(tuple(axes), ndim, "transpose")
     if len(order) != ndim:
-        raise AxisError(f"transpose: came axes {tuple(axes)}; needed all {ndim} of them once")
+        raise AxisError(f"transpose: got axes {tuple(axes)}, expected all {ndim} of them once")
     return _transpose(x, axes=order)
 
 
@@ -300,7 +300,7 @@ def moveaxis(x: ArrayLike, /, source: Axis, destination: Axis) -> Array:
     moved = normalize_axes(source, ndim, "moveaxis")
     places = normalize_axes(destination, ndim, "moveaxis")
     if len(moved) != len(places):
-        raise AxisError(f"moveaxis: came {len(moved)} sources and {len(places)} destinations")
+        raise AxisError(f"moveaxis: got {len(moved)} sources and {len(places)} destinations")
     order = [a for a in range(ndim) if a not in moved]
     for place, axis in sorted(zip(places, moved, strict=True)):
         order.insert(place, axis)
@@ -345,7 +345,7 @@ def _batch_broadcast(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Ba
 def _infer_broadcast(x: Aval, shape: tuple[int, ...]) -> Aval:
     # An axis may not be longer than asked for, though the two shapes would broadcast.
     if broadcast_sizes(x.shape, shape) != shape:
-        raise ShapeError(f"broadcast_to: came {x}; needed a shape that broadcasts to {shape}")
+        raise ShapeError(f"broadcast_to: got {x}, expected a shape that broadcasts to {shape}")
     return Aval(shape, x.dtype)
 
 

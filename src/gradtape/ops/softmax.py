@@ -64,7 +64,7 @@ def _top(x: Any, axis: Axes) -> Any:
 def _prepared(name: str, x: ArrayLike, axis: Axis) -> tuple[Array, Axes]:
     x, axes = prepared(name, x, axis, None, {})
     if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: came {x.dtype}; needed real numbers")
+        raise DTypeError(f"{name}: got {x.dtype}, expected real numbers")
     return x, axes
 
 

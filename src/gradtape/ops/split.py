@@ -98,8 +98,8 @@ def split(x: ArrayLike, /, indices_or_sections: Any, axis: int = 0) -> list[Arra
         size = x.shape[axis]
         if indices_or_sections > 0 and size % indices_or_sections:
             raise ShapeError(
-                f"split: came shape {x.shape} to split axis {axis} into {indices_or_sections}; "
-                f"needed a divisor of {size}; use array_split for unequal parts"
+                f"split: got shape {x.shape} to split axis {axis} into {indices_or_sections}, "
+                f"expected a divisor of {size}; use array_split for unequal parts"
             )
     return array_split(x, indices_or_sections, axis)
 
@@ -134,7 +134,7 @@ def array_split(x: ArrayLike, /, indices_or_sections: Any, axis: int = 0) -> lis
             return [_slice(x, axis, i, j) for i, j in zip(starts, stops, strict=True)]
         return split_at(x, axis, [0, *cuts, size])
     if indices_or_sections <= 0:
-        raise ArgumentError(f"split: came {indices_or_sections} parts; needed at least one")
+        raise ArgumentError(f"split: got {indices_or_sections} parts, expected at least one")
     each, extra = divmod(size, int(indices_or_sections))
     sizes = [each + 1] * extra + [each] * (int(indices_or_sections) - extra)
     return split_at(x, axis, list(itertools.accumulate(sizes, initial=0)))
@@ -144,7 +144,7 @@ def _places(given: Any) -> list[int]:
     """Where to cut."""
     if isinstance(given, str | dict) or not hasattr(given, "__iter__"):
         raise DTypeError(
-            f"split: came {given!r}; needed the number of parts, or the places to cut at: [2, 4]"
+            f"split: got {given!r}, expected the number of parts, or the places to cut at: [2, 4]"
         )
     return [as_integer(place, "split", "a place to cut at") for place in given]
 
@@ -182,7 +182,7 @@ def chunk(x: ArrayLike, /, chunks: int, axis: int = 0) -> list[Array]:
     axis = normalize_axis(axis, len(x.shape), "chunk")
     chunks = as_integer(chunks, "chunk", "chunks")
     if chunks <= 0:
-        raise ArgumentError(f"chunk: came {chunks} parts; needed at least one")
+        raise ArgumentError(f"chunk: got {chunks} parts, expected at least one")
     size = x.shape[axis]
     each = max(-(-size // chunks), 1)
     return split_at(x, axis, [*range(0, size, each), size] if size else [0, 0])

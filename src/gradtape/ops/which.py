@@ -45,7 +45,7 @@ def _batch_arg(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
 
 def _infer_position(name: str, x: Aval, axis: int) -> Aval:
     if x.shape[axis] == 0:
-        raise ShapeError(f"{name}: came {x}; needed at least one element along axis {axis}")
+        raise ShapeError(f"{name}: got {x}, expected at least one element along axis {axis}")
     return Aval(reduced_shape(x.shape, (axis,), False), np.dtype(np.intp))
 
 

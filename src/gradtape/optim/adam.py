@@ -46,14 +46,14 @@ class Adam(Optimizer):
         pair = betas if isinstance(betas, tuple | list | np.ndarray) else ()
         shares = [as_number(beta, "Adam", "betas") for beta in pair]
         if not (len(shares) == 2 and all(0 <= share < 1 for share in shares)):
-            raise ArgumentError(f"Adam: came betas={betas}; needed two numbers in [0, 1)")
+            raise ArgumentError(f"Adam: got betas={betas}, expected two numbers in [0, 1)")
         self.betas = (shares[0], shares[1])
         self.eps = as_number(eps, "Adam", "eps")
         self.weight_decay = as_number(weight_decay, "Adam", "weight_decay")
         if not self.eps >= 0:
-            raise ArgumentError(f"Adam: came eps={eps}; needed a number >= 0")
+            raise ArgumentError(f"Adam: got eps={eps}, expected a number >= 0")
         if not self.weight_decay >= 0:
-            raise ArgumentError(f"Adam: came weight_decay={weight_decay}; needed a number >= 0")
+            raise ArgumentError(f"Adam: got weight_decay={weight_decay}, expected a number >= 0")
 
     def update(self, value: Any, gradient: Any, state: State) -> Any:
         """With means m and v of g and |g|², without bias: x ← x − lr·m/(√v + eps)."""

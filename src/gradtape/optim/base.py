@@ -54,11 +54,11 @@ class Optimizer:
         self._name = type(self).__name__
         if isinstance(params, numbers.Number):
             raise ArgumentError(
-                f"{self._name}: came the number {params} as parameters; needed a sequence or dict "
+                f"{self._name}: got the number {params} as parameters, expected a sequence or dict "
                 f"of tensors; a learning rate is given by its name, lr={params}"
             )
         if lr is None:
-            raise ArgumentError(f"{self._name}: came no learning rate; give it as lr=0.1")
+            raise ArgumentError(f"{self._name}: got no learning rate; give it as lr=0.1")
         self.lr = lr
         self.params: list[Tensor] | None = None if params is None else self._checked(params)
         self._states = _States()
@@ -71,7 +71,7 @@ class Optimizer:
     @lr.setter
     def lr(self, lr: float) -> None:
         if not (lr > 0 and math.isfinite(lr)):
-            raise ArgumentError(f"{self._name}: came lr={lr}; needed a positive number")
+            raise ArgumentError(f"{self._name}: got lr={lr}, expected a positive number")
         self._lr = float(lr)  # a NumPy number would decide the dtype of the parameters
 
     def update(self, value: Any, gradient: Any, state: State) -> Any:
@@ -107,7 +107,7 @@ class Optimizer:
                 ct = np.asarray(innermost(gradient))
             if ct.shape != value.shape:
                 raise ShapeError(
-                    f"{self._name}: came a gradient of shape {ct.shape} for a parameter of shape "
+                    f"{self._name}: got a gradient of shape {ct.shape} for a parameter of shape "
                     f"{value.shape}; zero_grad() after changing the shape of a parameter"
                 )
             param.value = self.update(value, ct, self._states.of(param, value.shape, self._name))
@@ -159,13 +159,13 @@ class Optimizer:
             position, _, name = entry.partition(".")
             if not (position.isdecimal() and name and int(position) < len(params)):
                 raise ArgumentError(
-                    f"{self._name}: came state {entry!r}; needed names such as '0.momentum' with "
+                    f"{self._name}: got state {entry!r}, expected names such as '0.momentum' with "
                     f"the position of one of {len(params)} parameters"
                 )
             array, shape = np.array(value), params[int(position)].shape
             if array.shape != shape and name != "step":
                 raise ShapeError(
-                    f"{self._name}: came state {entry!r} of shape {array.shape}; needed {shape}"
+                    f"{self._name}: got state {entry!r} of shape {array.shape}, expected {shape}"
                 )
             loaded[int(position)][name] = int(array) if name == "step" else array
         for param, state in zip(params, loaded, strict=True):
@@ -182,7 +182,7 @@ class Optimizer:
             return self._checked(params)
         if self.params is None:
             raise ArgumentError(
-                f"{self._name}.{method}: came no parameters; give them here, or make the "
+                f"{self._name}.{method}: got no parameters; give them here, or make the "
                 f"optimizer with them: {self._name}(params, lr=...)"
             )
         return self.params
@@ -191,7 +191,7 @@ class Optimizer:
         """The parameters as a list, each a leaf that requires a gradient."""
         if isinstance(params, Tensor) or not isinstance(params, Iterable):
             raise DTypeError(
-                f"{self._name}: came a {type(params).__name__} as parameters; needed a sequence "
+                f"{self._name}: got a {type(params).__name__} as parameters, expected a sequence "
                 "or dict of tensors: [w, b]"
             )
         known = isinstance(params, list | tuple | dict)
@@ -199,14 +199,14 @@ class Optimizer:
         for param in result:
             if not isinstance(param, Tensor):
                 raise DTypeError(
-                    f"{self._name}: came a parameter of type {type(param).__name__}; needed "
+                    f"{self._name}: got a parameter of type {type(param).__name__}, expected "
                     "tensors: gt.tensor(array, requires_grad=True)"
                 )
             record = param.record
             if record is None or record.segment is not LEAVES:
                 what = "does not require a gradient" if record is None else "is a recorded result"
                 raise ArgumentError(
-                    f"{self._name}: came a parameter of shape {param.shape} that {what}; needed a "
+                    f"{self._name}: got a parameter of shape {param.shape} that {what}, expected a "
                     "leaf: x.set_requires_grad(True), after detach() if need be"
                 )
         return list({id(param): param for param in result}.values())
@@ -241,7 +241,7 @@ class _States:
             self._entries[number] = entry = (weakref.ref(param, forget), {}, shape)
         elif entry[2] != shape:
             raise ShapeError(
-                f"{name}: came a parameter of shape {shape}; at its first step it had shape "
+                f"{name}: got a parameter of shape {shape}; at its first step it had shape "
                 f"{entry[2]}; make a new optimizer"
             )
         return entry[1]

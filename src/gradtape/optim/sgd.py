@@ -46,11 +46,11 @@ class SGD(Optimizer):
         self.momentum = as_number(momentum, "SGD", "momentum")
         self.weight_decay = as_number(weight_decay, "SGD", "weight_decay")
         if not 0 <= self.momentum < 1:
-            raise ArgumentError(f"SGD: came momentum={momentum}; needed a number in [0, 1)")
+            raise ArgumentError(f"SGD: got momentum={momentum}, expected a number in [0, 1)")
         if not self.weight_decay >= 0:
-            raise ArgumentError(f"SGD: came weight_decay={weight_decay}; needed a number >= 0")
+            raise ArgumentError(f"SGD: got weight_decay={weight_decay}, expected a number >= 0")
         if nesterov and self.momentum == 0:
-            raise ArgumentError("SGD: came nesterov=True without momentum; give it one > 0")
+            raise ArgumentError("SGD: got nesterov=True without momentum; give it one > 0")
         self.nesterov = nesterov
 
     def update(self, value: Any, gradient: Any, state: State) -> Any:

@@ -97,7 +97,7 @@ class NumericalChecker:
     def __post_init__(self) -> None:
         method_named(self.method)
         if self.mode not in ("forward", "reverse"):
-            raise ArgumentError(f"came mode {self.mode!r}; needed forward or reverse")
+            raise ArgumentError(f"got mode {self.mode!r}, expected forward or reverse")
 
     def check_gradient(self, function: Callable[[Any], Any], x: Any) -> GradientReport:
         """Check the derivatives of a function of one argument, by the checker's method.
@@ -151,7 +151,7 @@ class NumericalChecker:
         flat = flatten(function, (x,))
         if not flat.inputs.names:
             raise DTypeError(
-                f"check_gradient: came {_dtypes(x)}, which have no gradient; needed floating or "
+                f"check_gradient: got {_dtypes(x)}, which have no gradient, expected floating or "
                 "complex numbers: use astype(float)"
             )
         difference = method_named(method)

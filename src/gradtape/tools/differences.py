@@ -68,7 +68,7 @@ METHODS = {
 def method_named(name: str) -> Difference:
     """The difference formula of a name."""
     if name not in METHODS:
-        raise ArgumentError(f"came method {name!r}; needed one of {', '.join(METHODS)}")
+        raise ArgumentError(f"got method {name!r}, expected one of {', '.join(METHODS)}")
     return METHODS[name]
 
 

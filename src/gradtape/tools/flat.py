@@ -40,7 +40,7 @@ class Layout:
         ):
             if np.shape(leaf) != shape:
                 raise GradientCheckError(
-                    f"a derivative has shape {np.shape(leaf)}; needed {shape}, as {name} has"
+                    f"a derivative has shape {np.shape(leaf)}, expected {shape}, as {name} has"
                 )
             if pair:
                 parts.append(np.array(leaf, np.complex128).ravel().view(np.float64))
@@ -55,7 +55,7 @@ class Layout:
         for shape, size, pair in zip(self.shapes, self.sizes, self.complex, strict=True):
             part = vector[start : start + size]
             if pair and np.iscomplexobj(part):
-                raise ArgumentError("complex_step: came a complex argument; needed real ones")
+                raise ArgumentError("complex_step: got a complex argument, expected real ones")
             leaves.append((part.view(np.complex128) if pair else part.copy()).reshape(shape))
             start += size
         return leaves

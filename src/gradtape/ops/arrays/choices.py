@@ -46,13 +46,13 @@ def select(
     """
     if len(condlist) != len(choicelist) or not condlist:
         raise ArgumentError(
-            f"select: came {len(condlist)} conditions and {len(choicelist)} arrays; needed as "
+            f"select: got {len(condlist)} conditions and {len(choicelist)} arrays, expected as "
             "many, and at least one"
         )
     choices = [as_array(choice) for choice in choicelist]
     conditions = [as_array(condition) for condition in condlist]
     if any(condition.dtype != np.bool_ for condition in conditions):
-        raise ArgumentError("select: came a condition that is no truth value; compare first")
+        raise ArgumentError("select: got a condition that is no truth value; compare first")
     weak = isinstance(default, int | float | complex)
     out = default if weak else as_array(default)
     dtype = result_type(*(c.dtype for c in choices), out if weak else out.dtype)
@@ -80,7 +80,7 @@ def choose(a: ArrayLike, choices: Any, /, out: None = None, mode: str = "raise")
     array([3., 2.])
     """
     if out is not None:
-        raise ArgumentError("choose: came out=; use the result")
+        raise ArgumentError("choose: got out=; use the result")
     numbers = as_indices(a, "choose")
     arrays = broadcast_arrays(numbers, *choices)
     numbers, whole = arrays[0], stack(arrays[1:])
@@ -90,12 +90,12 @@ def choose(a: ArrayLike, choices: Any, /, out: None = None, mode: str = "raise")
     elif mode == "clip":
         numbers = clip(numbers, 0, count - 1)
     elif mode != "raise":
-        raise ArgumentError(f'choose: came mode={mode!r}; needed "raise", "wrap" or "clip"')
+        raise ArgumentError(f'choose: got mode={mode!r}, expected "raise", "wrap" or "clip"')
     elif (known := values_if_known(numbers)) is None:
         # What is negative counts from the end elsewhere; here it is as wrong as what is too large.
         numbers = where(numbers < 0, count, numbers)
     elif np.any((known < 0) | (known >= count)):
-        raise IndexingError(f"choose: came a number outside of 0 to {count - 1}; there are {count}")
+        raise IndexingError(f"choose: got a number outside of 0 to {count - 1}; there are {count}")
     return squeeze(take_along_axis(whole, expand_dims(numbers, 0), axis=0), 0)
 
 
@@ -117,7 +117,7 @@ def compress(condition: ArrayLike, x: ArrayLike, /, axis: int | None = None) -> 
     """
     condition = as_array(condition)
     if len(condition.shape) != 1:
-        raise ShapeError(f"compress: came a condition of shape {condition.shape}; needed one axis")
+        raise ShapeError(f"compress: got a condition of shape {condition.shape}, expected one axis")
     return take(x, flatnonzero(condition), axis)
 
 
@@ -173,7 +173,7 @@ def piecewise(
         conditions = [*conditions, logical_not(some)]
     if len(funclist) != len(conditions):
         raise ArgumentError(
-            f"piecewise: came {len(conditions)} conditions and {len(funclist)} functions; needed "
+            f"piecewise: got {len(conditions)} conditions and {len(funclist)} functions, expected "
             "as many functions, or one more"
         )
     out = zeros_like(x)

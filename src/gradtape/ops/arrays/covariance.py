@@ -49,7 +49,7 @@ def ptp(x: ArrayLike, /, axis: Axis = None, out: None = None, keepdims: bool = F
 def _variables(x: Any, rowvar: bool, dtype: Any, *, further: bool) -> Any:
     """The variables as rows of a matrix; of `further` ones a single row is one, as NumPy has it."""
     if len(x.shape) > 2:
-        raise ShapeError(f"cov: came shape {x.shape}; needed at most two axes")
+        raise ShapeError(f"cov: got shape {x.shape}, expected at most two axes")
     rows = atleast_2d(astype(x, dtype, copy=False))
     single = rows.shape[0] == 1 if further else len(x.shape) < 2
     return rows if rowvar or single else transpose(rows)
@@ -63,12 +63,12 @@ def _weights(fweights: ArrayLike, aweights: ArrayLike, count: int) -> Any:
             continue
         given = as_array(given)
         if given.shape != (count,):
-            raise ShapeError(f"cov: came {name} of shape {given.shape}; needed ({count},)")
+            raise ShapeError(f"cov: got {name} of shape {given.shape}, expected ({count},)")
         if not isinstance(given, Tensor):
             if (given < 0).any():
-                raise ArgumentError(f"cov: came negative {name}; needed numbers from 0 on")
+                raise ArgumentError(f"cov: got negative {name}, expected numbers from 0 on")
             if name == "fweights" and (given != np.rint(given)).any():
-                raise ArgumentError("cov: came fweights that are no counts; needed whole numbers")
+                raise ArgumentError("cov: got fweights that are no counts, expected whole numbers")
         given = astype(given, np.float64, copy=False)
         weights = given if weights is None else weights * given
     return weights
@@ -119,7 +119,7 @@ def cov(
            [-1.,  1.]])
     """
     if ddof is not None and ddof != int(ddof):
-        raise ArgumentError(f"cov: came ddof={ddof}; needed a whole number")
+        raise ArgumentError(f"cov: got ddof={ddof}, expected a whole number")
     less = (0 if bias else 1) if ddof is None else int(ddof)
     variables = [as_array(m)] if y is None else [as_array(m), as_array(y)]
     if dtype is None:

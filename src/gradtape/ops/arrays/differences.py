@@ -53,9 +53,9 @@ def diff(
     """
     x = as_array(x)
     if n < 0:
-        raise ArgumentError(f"diff: came n={n}; needed 0 or more")
+        raise ArgumentError(f"diff: got n={n}, expected 0 or more")
     if not x.shape:
-        raise ShapeError("diff: came a 0-d array; needed at least one axis")
+        raise ShapeError("diff: got a 0-d array, expected at least one axis")
     axis = normalize_axis(axis, len(x.shape), "diff")
     # NumPy's own default says "nothing" by another value than None.
     around = [None if v is np._NoValue else v for v in (prepend, append)]
@@ -100,7 +100,7 @@ def _beside(value: ArrayLike, dtype: Any) -> Array:
     """What stands beside differences, in their dtype."""
     value = as_array(value)
     if not np.can_cast(value.dtype, dtype, "same_kind"):
-        raise DTypeError(f"ediff1d: came {value.dtype} beside differences of {dtype}; use astype")
+        raise DTypeError(f"ediff1d: got {value.dtype} beside differences of {dtype}; use astype")
     return astype(reshape(value, -1), dtype, copy=False)
 
 
@@ -133,7 +133,7 @@ def gradient(
     f = floats(as_array(f))
     axes = normalize_axes(axis, len(f.shape), "gradient")
     if edge_order not in (1, 2):
-        raise ArgumentError(f"gradient: came edge_order={edge_order}; needed 1 or 2")
+        raise ArgumentError(f"gradient: got edge_order={edge_order}, expected 1 or 2")
     spacings = [_spacing(f, one, a) for one, a in zip(_each(varargs, axes), axes, strict=True)]
     # As in NumPy, the result has the dtype of the samples, however exact the spacings are.
     results = tuple(
@@ -151,7 +151,7 @@ def _each(spacings: Sequence[Any], axes: tuple[int, ...]) -> list[Any]:
         return [spacings[0]] * len(axes)
     if len(spacings) != len(axes):
         raise ArgumentError(
-            f"gradient: came {len(spacings)} spacings for {len(axes)} axes; needed none, one "
+            f"gradient: got {len(spacings)} spacings for {len(axes)} axes, expected none, one "
             "number, or one for each axis"
         )
     return list(spacings)
@@ -165,8 +165,8 @@ def _spacing(f: Array, spacing: Any, axis: int) -> Any:
         return spacing
     if shape != (f.shape[axis],):
         raise ShapeError(
-            f"gradient: came coordinates of shape {shape} for axis {axis} of shape {f.shape}; "
-            f"needed {f.shape[axis]} of them"
+            f"gradient: got coordinates of shape {shape} for axis {axis} of shape {f.shape}, "
+            f"expected {f.shape[axis]} of them"
         )
     spacing = floats(spacing)  # unsigned ones could not fall
     steps = part_of(spacing, 1, axis=0) - part_of(spacing, None, -1, axis=0)
@@ -176,7 +176,7 @@ def _spacing(f: Array, spacing: Any, axis: int) -> Any:
 def _along(f: Array, axis: int, h: Any, edge_order: int) -> Array:
     if f.shape[axis] < edge_order + 1:
         raise ShapeError(
-            f"gradient: came {f.shape[axis]} samples along axis {axis}; needed at least "
+            f"gradient: got {f.shape[axis]} samples along axis {axis}, expected at least "
             f"{edge_order + 1}"
         )
 

@@ -46,7 +46,7 @@ def apply_along_axis(
     rows = moveaxis(arr, axis, -1)
     around = rows.shape[:-1]
     if 0 in around:
-        raise ShapeError(f"apply_along_axis: came shape {arr.shape}; needed at least one vector")
+        raise ShapeError(f"apply_along_axis: got shape {arr.shape}, expected at least one vector")
     results = [as_array(func1d(getitem(rows, i), *args, **kwargs)) for i in np.ndindex(around)]
     out = reshape(stack(results), (*around, *results[0].shape))
     # What a vector gives stands where the vector stood.
@@ -81,7 +81,7 @@ def apply_over_axes(
             out = expand_dims(out, axis)
         if len(out.shape) != ndim:
             raise ShapeError(
-                f"apply_over_axes: the function gave shape {out.shape} for {x.shape}; needed as "
+                f"apply_over_axes: the function gave shape {out.shape} for {x.shape}, expected as "
                 "many axes, or one less"
             )
         x = out
@@ -118,9 +118,9 @@ def vectorize(
     array([0., 6.])
     """
     if not callable(pyfunc):
-        raise ArgumentError(f"vectorize: came a {type(pyfunc).__name__}; needed a function")
+        raise ArgumentError(f"vectorize: got a {type(pyfunc).__name__}, expected a function")
     if signature is not None:
-        raise UnsupportedError("vectorize: came signature=; use gt.vmap for functions of arrays")
+        raise UnsupportedError("vectorize: got signature=; use gt.vmap for functions of arrays")
     types = None if otypes is None else [np.dtype(one) for one in otypes]
     whole = frozenset(excluded or ())
 
@@ -154,5 +154,5 @@ def vectorize(
 
 def _needed(types: list[np.dtype[Any]] | None, shape: tuple[int, ...]) -> list[np.dtype[Any]]:
     if types is None:
-        raise ShapeError(f"vectorize: came shape {shape}; needed at least one element, or otypes=")
+        raise ShapeError(f"vectorize: got shape {shape}, expected at least one element, or otypes=")
     return types

@@ -55,12 +55,12 @@ def bincount(x: ArrayLike, /, weights: ArrayLike = None, minlength: int = 0) -> 
     """
     values = values_of(x)
     if values.ndim != 1:
-        raise ShapeError(f"bincount: came x of shape {values.shape}; needed one axis")
+        raise ShapeError(f"bincount: got x of shape {values.shape}, expected one axis")
     if (values.dtype.kind not in "biu" and values.size) or (values < 0).any():
-        raise IndexingError(f"bincount: came {values.dtype} with {values}; needed integers >= 0")
+        raise IndexingError(f"bincount: got {values.dtype} with {values}, expected integers >= 0")
     least = operator.index(minlength)
     if least < 0:
-        raise ArgumentError(f"bincount: came minlength={minlength}; needed 0 or more")
+        raise ArgumentError(f"bincount: got minlength={minlength}, expected 0 or more")
     values = values.astype(np.intp)
     if weights is None:
         counts = np.bincount(values, minlength=least)
@@ -68,8 +68,8 @@ def bincount(x: ArrayLike, /, weights: ArrayLike = None, minlength: int = 0) -> 
     weights = as_array(weights)
     if weights.shape != values.shape:
         raise ShapeError(
-            f"bincount: came x of shape {values.shape} and weights of shape {weights.shape}; "
-            "needed the same"
+            f"bincount: got x of shape {values.shape} and weights of shape {weights.shape}, "
+            "expected the same"
         )
     size = max(int(values.max(initial=-1)) + 1, least)
     wide = np.complex128 if weights.dtype.kind == "c" else np.float64
@@ -88,9 +88,9 @@ def _edges_forward(xp: Any, x: Any, bins: int, bounds: Bounds, dtype: Any) -> An
     else:
         low, high = x.min(-1), x.max(-1)
     if not (xp.isfinite(low) & xp.isfinite(high)).all():
-        raise ArgumentError(f"histogram: came a range from {low} to {high}; needed a finite one")
+        raise ArgumentError(f"histogram: got a range from {low} to {high}, expected a finite one")
     if (low > high).any():
-        raise ArgumentError(f"histogram: came range={bounds}; needed the lower bound first")
+        raise ArgumentError(f"histogram: got range={bounds}, expected the lower bound first")
     half = xp.where(low == high, 0.5, 0)  # a single value is in the middle of a bin
     return xp.linspace(low - half, high + half, bins + 1, axis=-1).astype(dtype)
 
@@ -110,21 +110,23 @@ def _is_number(bins: Any) -> bool:
 def _edges(name: str, x: Any, bins: Any, bounds: Bounds, weights: Any = None) -> Any:
     """The edges of bins, given by their number, by a rule, or as they are."""
     if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: came {x.dtype}; needed real numbers; use their real part")
+        raise DTypeError(f"{name}: got {x.dtype}, expected real numbers; use their real part")
     if isinstance(bins, str):
         if weights is not None:
-            raise ArgumentError(f"{name}: came bins={bins!r} and weights=; needed a number of bins")
+            raise ArgumentError(
+                f"{name}: got bins={bins!r} and weights=, expected a number of bins"
+            )
         try:
             edges = np.histogram_bin_edges(values_of(x), bins, bounds)
         except ValueError as error:
-            raise ArgumentError(f"{name}: came bins={bins!r}; {error}") from error
+            raise ArgumentError(f"{name}: got bins={bins!r}; {error}") from error
         if bounds is None:
             return _moving(edges, x)
         return Tensor(edges) if isinstance(x, Tensor) else edges
     if _is_number(bins):
         count = operator.index(bins)
         if count < 1:
-            raise ArgumentError(f"{name}: came bins={count}; needed at least one")
+            raise ArgumentError(f"{name}: got bins={count}, expected at least one")
         if bounds is not None:
             low, high = bounds
             bounds = (float(low), float(high))
@@ -134,12 +136,12 @@ def _edges(name: str, x: Any, bins: Any, bounds: Bounds, weights: Any = None) ->
         return edges if bounds is not None else _moving(edges, x)
     bins = as_array(bins)
     if len(bins.shape) != 1:
-        raise ShapeError(f"{name}: came bins of shape {bins.shape}; needed one axis, or a number")
+        raise ShapeError(f"{name}: got bins of shape {bins.shape}, expected one axis, or a number")
     if bins.dtype.kind not in "biufV":
-        raise DTypeError(f"{name}: came bins of {bins.dtype}; needed real numbers")
+        raise DTypeError(f"{name}: got bins of {bins.dtype}, expected real numbers")
     known = values_if_known(bins)
     if known is not None and (known[1:] < known[:-1]).any():
-        raise ArgumentError(f"{name}: came bins that decrease; needed ascending edges")
+        raise ArgumentError(f"{name}: got bins that decrease, expected ascending edges")
     return Tensor(bins) if isinstance(x, Tensor) and not isinstance(bins, Tensor) else bins
 
 
@@ -165,7 +167,7 @@ def histogram_bin_edges(
     Raises:
         ArgumentError: The bins or the range are not possible.
         DTypeError: The elements are complex.
-        ConversionError: A rule for the number of bins came with a traced or batched array.
+        ConversionError: A rule for the number of bins got with a traced or batched array.
 
     >>> gt.histogram_bin_edges(np.array([0.0, 1.0]), 2)
     array([0. , 0.5, 1. ])
@@ -193,8 +195,8 @@ def _tallied(samples: Sequence[Any], edges: Sequence[Any], weights: Any, dtype: 
     weights = np.ones(size, dtype) if weights is None else ravel(as_array(weights))
     if weights.shape != (size,):
         raise ShapeError(
-            f"histogram: came {size} samples and weights of shape {weights.shape}; "
-            "needed one for each"
+            f"histogram: got {size} samples and weights of shape {weights.shape}, "
+            "expected one for each"
         )
     whole = scatter(weights, *numbers, shape=tuple(edge.shape[0] + 1 for edge in edges))
     return whole[tuple(slice(1, edge.shape[0]) for edge in edges)]
@@ -234,7 +236,7 @@ def histogram(
         ArgumentError: The bins or the range are not possible.
         DTypeError: The elements are complex.
         ShapeError: The weights have another shape.
-        ConversionError: A rule for the number of bins came with a traced or batched array.
+        ConversionError: A rule for the number of bins got with a traced or batched array.
 
     >>> gt.histogram(np.array([0.0, 0.2, 1.0]), 2)
     (array([2, 1]), array([0. , 0.5, 1. ]))
@@ -242,8 +244,8 @@ def histogram(
     x = as_array(x)
     if weights is not None and as_array(weights).shape != x.shape:
         raise ShapeError(
-            f"histogram: came x of shape {x.shape} and weights of shape "
-            f"{as_array(weights).shape}; needed the same"
+            f"histogram: got x of shape {x.shape} and weights of shape "
+            f"{as_array(weights).shape}, expected the same"
         )
     edges = _edges("histogram", x, bins, range, weights)
     counts = _tallied([ravel(x)], [edges], weights, np.intp)
@@ -286,8 +288,8 @@ def histogramdd(
     bounds = [None] * count if range is None else list(range)
     if len(each) != count or len(bounds) != count:
         raise ArgumentError(
-            f"histogramdd: came bins for {len(each)} and a range for {len(bounds)} axes; "
-            f"needed {count}"
+            f"histogramdd: got bins for {len(each)} and a range for {len(bounds)} axes, "
+            f"expected {count}"
         )
     samples = [points[:, axis] for axis, _ in enumerate(each)]
     edges = [_edges("histogramdd", *given) for given in zip(samples, each, bounds, strict=True)]
@@ -303,7 +305,7 @@ def _points(sample: Any) -> Any:
         if len(sample.shape) == 1:
             return reshape(sample, (-1, 1))
         if len(sample.shape) != 2:
-            raise ShapeError(f"histogramdd: came shape {sample.shape}; needed points as rows")
+            raise ShapeError(f"histogramdd: got shape {sample.shape}, expected points as rows")
         return sample
     return stack([as_array(coordinate) for coordinate in sample], 1)
 

@@ -113,7 +113,7 @@ def _like(x: Any, arrays: Sequence[Any]) -> tuple[Any, ...]:
 
 def _matrix(x: Array, name: str) -> tuple[int, int]:
     if len(x.shape) != 2:
-        raise ShapeError(f"{name}: came shape {x.shape}; needed a matrix")
+        raise ShapeError(f"{name}: got shape {x.shape}, expected a matrix")
     return x.shape[0], x.shape[1]
 
 
@@ -170,7 +170,7 @@ def diag_indices_from(x: ArrayLike, /) -> tuple[Array, ...]:
     """
     x = as_array(x)
     if len(x.shape) < 2 or len(set(x.shape)) > 1:
-        raise ShapeError(f"diag_indices_from: came shape {x.shape}; needed axes of one size")
+        raise ShapeError(f"diag_indices_from: got shape {x.shape}, expected axes of one size")
     return _like(x, np.diag_indices(x.shape[0], len(x.shape)))
 
 
@@ -192,7 +192,7 @@ def ix_(*sequences: ArrayLike) -> tuple[Array, ...]:
     for place, sequence in enumerate(sequences):
         array = as_array(sequence)
         if len(array.shape) != 1:
-            raise ShapeError(f"ix_: came shape {array.shape}; needed one axis")
+            raise ShapeError(f"ix_: got shape {array.shape}, expected one axis")
         array = flatnonzero(array) if array.dtype == np.bool_ else as_indices(sequence, "ix_")
         shape = tuple(-1 if i == place else 1 for i in range(len(sequences)))
         results.append(reshape(array, shape))

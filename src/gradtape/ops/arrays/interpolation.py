@@ -53,15 +53,15 @@ def interp(
     """
     x, xp = as_array(x), as_array(xp)
     if "c" in (x.dtype.kind, xp.dtype.kind):
-        raise DTypeError(f"interp: came x {x.dtype} and xp {xp.dtype}; needed real places")
+        raise DTypeError(f"interp: got x {x.dtype} and xp {xp.dtype}, expected real places")
     # As in NumPy, all of it is done in double precision.
     x, xp = (astype(one, np.float64, copy=False) for one in (x, xp))
     fp = as_array(fp)
     fp = astype(fp, np.complex128 if fp.dtype.kind == "c" else np.float64, copy=False)
     if len(xp.shape) != 1 or xp.shape != fp.shape or xp.shape == (0,):
         raise ShapeError(
-            f"interp: came xp {xp.shape} and fp {fp.shape}; needed one axis of the same size, with "
-            "at least one element"
+            f"interp: got xp {xp.shape} and fp {fp.shape}, expected one axis of the same size, "
+            "with at least one element"
         )
     if period is not None:
         x, xp, fp = _unrolled(x, xp, fp, period)
@@ -83,7 +83,7 @@ def _end(side: str, value: ArrayLike, fp: Array) -> Any:
     value = weak_or_array(value)
     dtype = aval_of(value).dtype
     if dtype.kind not in ("biufc" if fp.dtype.kind == "c" else "biuf"):
-        raise DTypeError(f"interp: came {side} of {dtype} for samples of {fp.dtype}")
+        raise DTypeError(f"interp: got {side} of {dtype} for samples of {fp.dtype}")
     return value
 
 
@@ -100,7 +100,7 @@ def _between(x: Array, xp: Array, fp: Array) -> Array:
 def _unrolled(x: Array, xp: Array, fp: Array, period: Any) -> tuple[Array, Array, Array]:
     """Places in one period, with samples in order and one more at each end."""
     if period == 0:
-        raise ArgumentError("interp: came period=0; needed another number")
+        raise ArgumentError("interp: got period=0, expected another number")
     period = abs(period)
     x, xp = x % period, xp % period
     order = argsort(xp)

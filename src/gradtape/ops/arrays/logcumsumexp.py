@@ -64,5 +64,5 @@ def logcumsumexp(x: ArrayLike, /, axis: int) -> Array:
     """
     x = as_array(x)
     if x.dtype.kind == "c":
-        raise DTypeError(f"logcumsumexp: came {x.dtype}; needed real numbers")
+        raise DTypeError(f"logcumsumexp: got {x.dtype}, expected real numbers")
     return _logcumsumexp(floats(x), axis=normalize_axis(axis, len(x.shape), "logcumsumexp"))

@@ -91,7 +91,7 @@ def _extreme(name: str, largest: bool) -> Callable[..., Any]:
 
     def infer(x: Aval, axis: Axes, keepdims: bool) -> Aval:
         if count_over(x.shape, axis) == 0:
-            raise ShapeError(f"{name}: came {x}; needed at least one element along axes {axis}")
+            raise ShapeError(f"{name}: got {x}, expected at least one element along axes {axis}")
         return Aval(reduced_shape(x.shape, axis, keepdims), x.dtype)
 
     return general(
@@ -174,7 +174,7 @@ def _arg_forward(name: str) -> Callable[..., Any]:
             if x.shape[axis] == 0:
                 raise
             raise ArgumentError(
-                f"{name}: came nothing but NaN along axis {axis}; needed a number"
+                f"{name}: got nothing but NaN along axis {axis}, expected a number"
             ) from error
 
     return evaluate

@@ -197,7 +197,7 @@ def quantile_of(
     rows, flat = rows_of(x, axes), reshape(q, (-1,))
     if rows.shape[-1] == 0:
         if not ignore_nan:
-            raise ShapeError(f"{name}: came shape {x.shape}; needed elements along axes {axes}")
+            raise ShapeError(f"{name}: got shape {x.shape}, expected elements along axes {axes}")
         nothing = full_like(x, math.nan, shape=(*rows.shape[:-1], *flat.shape))
         return unrows(nothing, x.shape, axes, q.shape, keepdims)
     if weights is not None:
@@ -215,18 +215,18 @@ def quantile_of(
 
 def _check(name: str, x: Any, q: Any, method: str, weights: Any) -> None:
     if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: came {x.dtype}; needed real numbers")
+        raise DTypeError(f"{name}: got {x.dtype}, expected real numbers")
     if method not in _METHODS:
-        raise ArgumentError(f"{name}: came method={method!r}; needed one of {_METHODS}")
+        raise ArgumentError(f"{name}: got method={method!r}, expected one of {_METHODS}")
     if weights is not None and method != "inverted_cdf":
         raise ArgumentError(
-            f'{name}: came weights= and method={method!r}; needed method="inverted_cdf"'
+            f'{name}: got weights= and method={method!r}, expected method="inverted_cdf"'
         )
     if len(q.shape) > 2:
-        raise ShapeError(f"{name}: came q of shape {q.shape}; needed at most two axes")
+        raise ShapeError(f"{name}: got q of shape {q.shape}, expected at most two axes")
     shares = values_if_known(q)
     if shares is not None and not ((shares >= 0) & (shares <= 1)).all():
         whole = "100" if "percentile" in name else "1"
-        raise ArgumentError(f"{name}: came q outside of the range; needed q from 0 to {whole}")
+        raise ArgumentError(f"{name}: got q outside of the range, expected q from 0 to {whole}")
     if not isinstance(weights, Tensor | None) and not (np.asarray(weights) >= 0).all():
-        raise ArgumentError(f"{name}: came negative weights; needed weights from 0 on")
+        raise ArgumentError(f"{name}: got negative weights, expected weights from 0 on")

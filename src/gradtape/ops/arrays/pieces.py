@@ -107,7 +107,7 @@ def insert(arr: ArrayLike, /, obj: Any, values: ArrayLike, axis: int | None = No
     values = as_array(values)
     if values.dtype.kind == "c" and arr.dtype.kind != "c":
         raise DTypeError(
-            f"insert: came values of {values.dtype} for {arr.dtype}, which cannot hold them; cast "
+            f"insert: got values of {values.dtype} for {arr.dtype}, which cannot hold them; cast "
             "one of them with astype"
         )
     values = astype(values, arr.dtype, copy=False)
@@ -168,7 +168,7 @@ def trim_zeros(filt: ArrayLike, /, trim: str = "fb", axis: Axis = None) -> Array
     filt = as_array(filt)
     ends = trim.lower()
     if not ends or set(ends) - set("fb"):
-        raise ArgumentError(f'trim_zeros: came trim={trim!r}; needed "f", "b" or "fb"')
+        raise ArgumentError(f'trim_zeros: got trim={trim!r}, expected "f", "b" or "fb"')
     axes = normalize_axes(axis, len(filt.shape), "trim_zeros")
     found = np.nonzero(np.atleast_1d(values_of(filt)))
     index = [slice(None)] * len(filt.shape)
@@ -219,7 +219,9 @@ def _depth(part: Any) -> int:
         return 0
     depths = {_depth(one) for one in part}
     if len(depths) != 1:
-        raise ShapeError(f"block: came lists of depths {sorted(depths)}; needed one depth, no gaps")
+        raise ShapeError(
+            f"block: got lists of depths {sorted(depths)}, expected one depth, no gaps"
+        )
     return 1 + depths.pop()
 
 
@@ -252,7 +254,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 def _check_axes(name: str, x: Array, least: int) -> None:
     if len(x.shape) < least:
-        raise ShapeError(f"{name}: came shape {x.shape}; needed at least {least} axes")
+        raise ShapeError(f"{name}: got shape {x.shape}, expected at least {least} axes")
 
 
 @public(np.hsplit)

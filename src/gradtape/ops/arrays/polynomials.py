@@ -29,7 +29,7 @@ from gradtape.typing import Array, ArrayLike
 def _coefficients(p: ArrayLike, name: str) -> Array:
     p = atleast_1d(as_array(p))
     if len(p.shape) != 1:
-        raise ShapeError(f"{name}: came coefficients of shape {p.shape}; needed one axis")
+        raise ShapeError(f"{name}: got coefficients of shape {p.shape}, expected one axis")
     return p
 
 
@@ -83,7 +83,7 @@ def vander(x: ArrayLike, /, N: int | None = None, increasing: bool = False) -> A
     """
     x = as_array(x)
     if len(x.shape) != 1:
-        raise ShapeError(f"vander: came shape {x.shape}; needed one axis")
+        raise ShapeError(f"vander: got shape {x.shape}, expected one axis")
     (count,) = as_shape(x.shape[0] if N is None else N, "vander")
     x = astype(x, result_type(x.dtype, np.int_), copy=False)
     column = expand_dims(x, 1)
@@ -194,7 +194,7 @@ def polyder(p: ArrayLike, /, m: int = 1) -> Array:
     array([2., 2.])
     """
     if m < 0:
-        raise ArgumentError(f"polyder: came m={m}; needed 0 or more; use polyint")
+        raise ArgumentError(f"polyder: got m={m}, expected 0 or more; use polyint")
     p = _coefficients(p, "polyder")
     for _ in range(m):
         p = part_of(p, None, -1) * np.arange(p.shape[0] - 1, 0, -1)
@@ -218,13 +218,13 @@ def polyint(p: ArrayLike, /, m: int = 1, k: ArrayLike = None) -> Array:
     array([1., 2., 0.])
     """
     if m < 0:
-        raise ArgumentError(f"polyint: came m={m}; needed 0 or more; use polyder")
+        raise ArgumentError(f"polyint: got m={m}, expected 0 or more; use polyder")
     p = _coefficients(p, "polyint")
     constants = atleast_1d(as_array(0.0 if k is None else k))
     if constants.shape[0] == 1 and m > 1:
         constants = broadcast_to(constants, (m,))
     if len(constants.shape) != 1 or constants.shape[0] < m:
-        raise ShapeError(f"polyint: came k of shape {constants.shape}; needed {m} constants")
+        raise ShapeError(f"polyint: got k of shape {constants.shape}, expected {m} constants")
     for i in range(m):
         rising = p / np.arange(p.shape[0], 0, -1)
         p = concatenate([rising, part_of(constants, i, i + 1)])
@@ -253,7 +253,7 @@ def poly(zeros: ArrayLike, /) -> Array:
     if len(zeros.shape) == 2 and zeros.shape[0] == zeros.shape[1] and zeros.shape[0]:
         zeros = _linalg("eigvals")(zeros)
     if len(zeros.shape) != 1:
-        raise ShapeError(f"poly: came shape {zeros.shape}; needed zeros, or a square matrix")
+        raise ShapeError(f"poly: got shape {zeros.shape}, expected zeros, or a square matrix")
     if zeros.dtype.kind in "biu" or zeros.dtype == np.float16:
         zeros = astype(zeros, np.float64)
     out = ones_like(zeros, shape=1)
@@ -329,19 +329,19 @@ def polyfit(
     """
     x, y = (floats(as_array(one)) for one in (x, y))
     if deg < 0:
-        raise ArgumentError(f"polyfit: came deg={deg}; needed 0 or more")
+        raise ArgumentError(f"polyfit: got deg={deg}, expected 0 or more")
     if (
         len(x.shape) != 1
         or not x.shape[0]
         or len(y.shape) not in (1, 2)
         or x.shape[:1] != y.shape[:1]
     ):
-        raise ShapeError(f"polyfit: came x {x.shape} and y {y.shape}; needed samples at every x")
+        raise ShapeError(f"polyfit: got x {x.shape} and y {y.shape}, expected samples at every x")
     powers, samples = vander(x, deg + 1), y
     if w is not None:
         w = floats(as_array(w))
         if w.shape != x.shape:
-            raise ShapeError(f"polyfit: came w {w.shape} for x {x.shape}; needed one for each")
+            raise ShapeError(f"polyfit: got w {w.shape} for x {x.shape}, expected one for each")
         powers = powers * expand_dims(w, 1)
         samples = samples * (w if len(y.shape) == 1 else expand_dims(w, 1))
     scale = sqrt(sum_of(powers * powers, axis=0))
@@ -358,7 +358,7 @@ def polyfit(
     if cov != "unscaled":
         spare = x.shape[0] - (deg + 1)
         if spare <= 0:
-            raise ShapeError(f"polyfit: came {x.shape[0]} samples; needed more for cov=True")
+            raise ShapeError(f"polyfit: got {x.shape[0]} samples, expected more for cov=True")
         left = samples - (powers @ (found * scales))
         factor = sum_of(left * left, axis=0) / spare
         inverse = inverse * factor if len(y.shape) == 1 else expand_dims(inverse, 2) * factor

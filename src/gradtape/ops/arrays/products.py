@@ -124,10 +124,10 @@ def _in_plane(a: list[Array], b: list[Array]) -> Array:
 def _vectors(x: Array, axis: int) -> Array:
     """An array of vectors with their components in the last axis."""
     if not x.shape:
-        raise ShapeError("cross: came a 0-d array; needed vectors")
+        raise ShapeError("cross: got a 0-d array, expected vectors")
     axis = normalize_axis(axis, len(x.shape), "cross")
     if x.shape[axis] not in (2, 3):
-        raise ShapeError(f"cross: came vectors of {x.shape[axis]} components; needed 2 or 3")
+        raise ShapeError(f"cross: got vectors of {x.shape[axis]} components, expected 2 or 3")
     return x if axis == len(x.shape) - 1 else moveaxis(x, axis, -1)
 
 
@@ -211,12 +211,12 @@ def vecmat(x: ArrayLike, y: ArrayLike, /) -> Array:
 def _axes(name: str, *needed: tuple[Any, int]) -> None:
     for x, ndim in needed:
         if len(x.shape) < ndim:
-            raise ShapeError(f"{name}: came shape {x.shape}; needed at least {ndim} axes")
+            raise ShapeError(f"{name}: got shape {x.shape}, expected at least {ndim} axes")
 
 
 def _same_length(name: str, x: Any, y: Any, n: int, m: int) -> None:
     if n != m:
         raise ShapeError(
-            f"{name}: came shapes {x.shape} and {y.shape}; needed the same length where they "
+            f"{name}: got shapes {x.shape} and {y.shape}, expected the same length where they "
             f"meet, not {n} and {m}"
         )

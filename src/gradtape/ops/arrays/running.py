@@ -71,7 +71,7 @@ _running_min = _running("cumulative_min", np.minimum)
 def _along(name: str, x: ArrayLike, axis: int | None) -> tuple[Array, int]:
     x = as_array(x)
     if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: came {x.dtype}; needed real numbers")
+        raise DTypeError(f"{name}: got {x.dtype}, expected real numbers")
     return (ravel(x), 0) if axis is None else (x, normalize_axis(axis, len(x.shape), name))
 
 
@@ -171,7 +171,7 @@ def _from_initial(
     x = as_array(x)
     if axis is None:
         if len(x.shape) != 1:
-            raise ShapeError(f"{name}: came shape {x.shape} and no axis; needed axis=")
+            raise ShapeError(f"{name}: got shape {x.shape} and no axis, expected axis=")
         axis = 0
     axis = normalize_axis(axis, len(x.shape), name)
     out = running(x, axis)

@@ -104,16 +104,16 @@ def searchsorted(
     array([0, 1])
     """
     if side not in ("left", "right"):
-        raise ArgumentError(f'searchsorted: came side={side!r}; needed "left" or "right"')
+        raise ArgumentError(f'searchsorted: got side={side!r}, expected "left" or "right"')
     a, v = as_array(a), as_array(v)
     if len(a.shape) != 1:
-        raise ShapeError(f"searchsorted: came a of shape {a.shape}; needed one axis; use gt.vmap")
+        raise ShapeError(f"searchsorted: got a of shape {a.shape}, expected one axis; use gt.vmap")
     if sorter is not None:
         sorter = as_array(sorter)
         if sorter.shape != a.shape:
             raise ShapeError(
-                f"searchsorted: came sorter of shape {sorter.shape} for a of shape {a.shape}; "
-                "needed the same"
+                f"searchsorted: got sorter of shape {sorter.shape} for a of shape {a.shape}, "
+                "expected the same"
             )
         a = take(a, sorter)
     return search_lanes(a, v, side=side, lanes=0)
@@ -138,16 +138,16 @@ def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Array:
     """
     x, bins = as_array(x), as_array(bins)
     if x.dtype.kind == "c":
-        raise DTypeError(f"digitize: came {x.dtype}; needed real elements; use their real part")
+        raise DTypeError(f"digitize: got {x.dtype}, expected real elements; use their real part")
     if len(bins.shape) != 1:
-        raise ShapeError(f"digitize: came bins of shape {bins.shape}; needed one axis")
+        raise ShapeError(f"digitize: got bins of shape {bins.shape}, expected one axis")
     side = "left" if right else "right"
     if isinstance(bins, np.ndarray):
         if (bins[1:] >= bins[:-1]).all():
             return searchsorted(bins, x, side)
         if (bins[1:] <= bins[:-1]).all():
             return bins.size - searchsorted(bins[::-1], x, side)
-        raise ArgumentError("digitize: came bins in no order; needed ascending or descending ones")
+        raise ArgumentError("digitize: got bins in no order, expected ascending or descending ones")
     ascending = searchsorted(bins, x, side)
     if bins.shape[0] < 2:
         return ascending
@@ -185,7 +185,7 @@ def isin(
     array([ True, False,  True])
     """
     if kind not in (None, "sort", "table"):
-        raise ArgumentError(f'isin: came kind={kind!r}; needed None, "sort" or "table"')
+        raise ArgumentError(f'isin: got kind={kind!r}, expected None, "sort" or "table"')
     element, others = as_array(element), sort(as_array(test_elements), axis=None)
     n = others.shape[0]
     if n == 0:

@@ -42,7 +42,7 @@ def _parted(name: str, x: ArrayLike, kth: Any, axis: int | None) -> tuple[Any, A
     places = tuple(operator.index(k) for k in given)
     if any(not -n <= k < n for k in places):
         raise ArgumentError(
-            f"{name}: came kth={kth} for an axis of size {n}; needed numbers from {-n} to {n - 1}"
+            f"{name}: got kth={kth} for an axis of size {n}, expected numbers from {-n} to {n - 1}"
         )
     last = swapaxes(x, axis, -1)
     order = argpartition_last(last, kth=tuple(k % n for k in places))
@@ -106,7 +106,7 @@ def argpartition(
 
 def _check_kind(name: str, kind: str) -> None:
     if kind != "introselect":
-        raise ArgumentError(f'{name}: came kind={kind!r}; needed "introselect"')
+        raise ArgumentError(f'{name}: got kind={kind!r}, expected "introselect"')
 
 
 # ---- topk and kthvalue --------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def topk(
     axis, n = _axis_and_size("topk", x, axis, dim)
     k = operator.index(k)
     if not 0 <= k <= n:
-        raise ArgumentError(f"topk: came k={k} for an axis of size {n}; needed k from 0 to {n}")
+        raise ArgumentError(f"topk: got k={k} for an axis of size {n}, expected k from 0 to {n}")
     indices = _top(swapaxes(x, axis, -1), k=k, largest=bool(largest))
     indices = swapaxes(indices, axis, -1)
     return TopK(take_along_axis(x, indices, axis), indices)
@@ -236,7 +236,9 @@ def kthvalue(
     axis, n = _axis_and_size("kthvalue", x, axis, dim)
     k = operator.index(k)
     if not 1 <= k <= n:
-        raise ArgumentError(f"kthvalue: came k={k} for an axis of size {n}; needed k from 1 to {n}")
+        raise ArgumentError(
+            f"kthvalue: got k={k} for an axis of size {n}, expected k from 1 to {n}"
+        )
     order = argpartition_last(swapaxes(x, axis, -1), kth=(k - 1,))
     indices = swapaxes(order[..., k - 1 : k], axis, -1)
     values = take_along_axis(x, indices, axis)
@@ -249,7 +251,7 @@ def kthvalue(
 def _axis_and_size(name: str, x: Any, axis: int, dim: int | None) -> tuple[int, int]:
     if dim is not None:
         if axis != -1:
-            raise ArgumentError(f"{name}: came axis= and dim=; needed one of them")
+            raise ArgumentError(f"{name}: got axis= and dim=, expected one of them")
         axis = dim
     axis = normalize_axis(axis, len(x.shape), name)
     return axis, x.shape[axis]

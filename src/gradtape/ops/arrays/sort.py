@@ -139,7 +139,7 @@ def _prepared(
 ) -> tuple[Array, int]:
     refuse(name, {"order": order})
     if kind not in _KINDS:
-        raise ArgumentError(f"{name}: came kind={kind!r}; needed one of {_KINDS[1:]}")
+        raise ArgumentError(f"{name}: got kind={kind!r}, expected one of {_KINDS[1:]}")
     x = as_array(x)
     if axis is None:
         return ravel(x), 0
@@ -269,6 +269,6 @@ def lexsort(keys: Sequence[ArrayLike] | ArrayLike, /, axis: int = -1) -> Array:
     keys = [as_array(key) for key in keys]
     shapes = {key.shape for key in keys}
     if len(shapes) != 1:
-        came = ", ".join(str(key.shape) for key in keys) or "no keys"
-        raise ShapeError(f"lexsort: came {came}; needed at least one key, all of one shape")
+        got = ", ".join(str(key.shape) for key in keys) or "no keys"
+        raise ShapeError(f"lexsort: got {got}, expected at least one key, all of one shape")
     return _lexsort(*keys, axis=normalize_axis(axis, len(keys[0].shape), "lexsort"))

@@ -85,7 +85,7 @@ def geomspace(
     """
     ends = [asarray(one) for one in (start, stop)]
     if any((known := values_if_known(end)) is not None and not np.all(known) for end in ends):
-        raise ArgumentError("geomspace: came 0 as an end; needed numbers that have a ratio")
+        raise ArgumentError("geomspace: got 0 as an end, expected numbers that have a ratio")
     # As in NumPy, in double precision at least.
     first, last = (astype(end, np.result_type(end.dtype, float), copy=False) for end in ends)
     # xₖ = first·(last/first)^(k/n): both ends are exact.

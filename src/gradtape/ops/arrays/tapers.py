@@ -91,6 +91,6 @@ def i0(x: ArrayLike, /) -> Array:
     """
     x = floats(as_array(x))
     if x.dtype.kind == "c":
-        raise DTypeError("i0: came complex numbers; needed real ones")
+        raise DTypeError("i0: got complex numbers, expected real ones")
     bessel: Any = registry.replacement("scipy.special.i0")
     return bessel(x)

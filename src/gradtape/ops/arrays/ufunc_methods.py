@@ -54,7 +54,7 @@ def _logsumexp2(x: Array, axis: Axis, keepdims: bool) -> Array:
 
 def _length(x: Array, axis: Axis, keepdims: bool) -> Array:
     if x.dtype.kind == "c":
-        raise DTypeError(f"np.hypot.reduce: came {x.dtype}; needed real numbers; use gt.norm")
+        raise DTypeError(f"np.hypot.reduce: got {x.dtype}, expected real numbers; use gt.norm")
     return vector_norm(x, axis=axis, keepdims=keepdims)
 
 
@@ -104,7 +104,7 @@ def ufunc_method(
     if method in methods:
         if ufunc.nin != 2 or ufunc.nout != 1 or ufunc.signature is not None:
             raise ShapeError(
-                f"np.{ufunc.__name__}.{method}: needed a ufunc of two arrays with one result"
+                f"np.{ufunc.__name__}.{method}: expected a ufunc of two arrays with one result"
             )
         x, *others = inputs
         return methods[method](ufunc, call, _prepared(ufunc, as_array(x)), *others, **options)
@@ -117,7 +117,7 @@ def _prepared(ufunc: np.ufunc, x: Array) -> Array:
         return x if x.dtype == np.bool_ else x != 0
     if ufunc in _COMPARISONS and x.dtype != np.bool_:
         raise DTypeError(
-            f"np.{ufunc.__name__}: came {x.dtype}; its results are truth values, which cannot be "
+            f"np.{ufunc.__name__}: got {x.dtype}; its results are truth values, which cannot be "
             "compared with the next element; compare first, then use np.all or np.any"
         )
     return x
@@ -165,16 +165,18 @@ def reduce(
     start = as_array(initial) if given else x
     if given and (start.shape or (start.dtype.kind == "c" and x.dtype.kind != "c")):
         raise ArgumentError(
-            f"{name}: came initial={initial!r} for {x.dtype}; needed one number that it can hold"
+            f"{name}: got initial={initial!r} for {x.dtype}, expected one number that it can hold"
         )
     if where is not True and not given and ufunc.identity is None:
-        raise ShapeError(f"{name}: came where=; needed initial= as well, for where nothing is left")
+        raise ShapeError(
+            f"{name}: got where=, expected initial= as well, for where nothing is left"
+        )
     alone = not x.shape and axis in (0, -1)  # a number is taken for an array of one
     axes = () if alone else normalize_axes(axis, len(x.shape), name)
     empty = 0 in [x.shape[a] for a in axes]
     if empty and ufunc.identity is None:
         if not given:
-            raise ShapeError(f"{name}: came shape {x.shape}; needed at least one element")
+            raise ShapeError(f"{name}: got shape {x.shape}, expected at least one element")
         kept = tuple(n for a, n in enumerate(x.shape) if a not in axes)
         return _kept(full_like(x, initial, shape=kept), axes, keepdims)
     start = initial if given else None
@@ -235,7 +237,7 @@ def _folded(
 ) -> Array:
     """A reduction by calls of the ufunc, along the first axis of what is brought there."""
     if len(axes) > 1 and ufunc not in _ASSOCIATIVE:
-        raise ShapeError(f"{name}: came axes {axes}; the order matters, needed one axis")
+        raise ShapeError(f"{name}: got axes {axes}; the order matters; expected one axis")
     x = moveaxis(x, axes, range(len(axes)))
     rest = x.shape[len(axes) :]
     x = reshape(x, (math.prod(x.shape[: len(axes)]), *rest))

@@ -38,14 +38,14 @@ def ufunc_call(
 
     Raises:
         DTypeError: The dtypes cannot be cast as asked for.
-        UnsupportedError: `where` came without `out`, or an option is not taken on a tensor.
+        UnsupportedError: `where` got without `out`, or an option is not taken on a tensor.
     """
     where = options.pop("where", True)
     casting = options.pop("casting", "same_kind")
     if where is not True:
         if out is None or any(target is None for target in out):
             raise UnsupportedError(
-                f"{name}: came where= without out=; NumPy leaves the other elements undefined; "
+                f"{name}: got where= without out=; NumPy leaves the other elements undefined; "
                 "use gt.where(condition, result, other), or give a tensor as out="
             )
         # What takes no part is computed from ones: it can neither warn nor spoil a gradient.
@@ -73,7 +73,7 @@ def ufunc_into(
             given.append(result)
             continue
         if not isinstance(target, Tensor):
-            raise UnsupportedError(f"{name}: came a tensor and an ndarray as out=; needed tensors")
+            raise UnsupportedError(f"{name}: got a tensor and an ndarray as out=, expected tensors")
         if where is not True:
             result = where_of(where, result, target)
         target[...] = astype(result, target.dtype, copy=False) if casting == "unsafe" else result
@@ -95,7 +95,7 @@ def _called(
         taken = {"axis", "keepdims"} if ufunc.__name__ in ("vecdot", "matvec", "vecmat") else set()
         if not set(options) <= taken:
             raise UnsupportedError(
-                f"{name}: came {', '.join(options)}=; gradtape does not take it on a tensor; "
+                f"{name}: got {', '.join(options)}=; gradtape does not take it on a tensor; "
                 "leave it out and apply it to the arguments or to the result"
             )
     if wanted is None and casting in ("same_kind", "unsafe"):

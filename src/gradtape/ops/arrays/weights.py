@@ -28,8 +28,8 @@ def weights_beside(name: str, weights: ArrayLike, x: Any, axes: Axes | None) -> 
         return weights
     if axes is None or weights.shape != tuple(x.shape[axis] for axis in axes):
         raise ShapeError(
-            f"{name}: came weights of shape {weights.shape} for shape {x.shape} and axes {axes}; "
-            "needed the same shape, or that of the axes"
+            f"{name}: got weights of shape {weights.shape} for shape {x.shape} and axes {axes}, "
+            "expected the same shape, or that of the axes"
         )
     weights = transpose(weights, np.argsort(axes).tolist())
     return reshape(weights, tuple(n if a in axes else 1 for a, n in enumerate(x.shape)))
@@ -37,7 +37,7 @@ def weights_beside(name: str, weights: ArrayLike, x: Any, axes: Axes | None) -> 
 
 def _checked(xp: Any, total: Any) -> Any:
     if (total == 0).any():
-        raise ArgumentError("average: came weights that add up to 0; needed another sum")
+        raise ArgumentError("average: got weights that add up to 0, expected another sum")
     return xp.positive(total)
 
 

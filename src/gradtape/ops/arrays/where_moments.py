@@ -72,11 +72,11 @@ def truths(name: str, where: Any, shape: tuple[int, ...]) -> Array:
     taken = as_array(bool(where) if isinstance(where, bool | int) else where)
     if taken.dtype != np.bool_:
         raise DTypeError(
-            f"{name}: came where= of {taken.dtype}; needed truth values; compare first"
+            f"{name}: got where= of {taken.dtype}, expected truth values; compare first"
         )
     if len(taken.shape) > len(shape) or broadcast_sizes(taken.shape, shape) != tuple(shape):
         raise ShapeError(
-            f"{name}: came where= of shape {taken.shape} for shape {shape}; needed one that "
+            f"{name}: got where= of shape {taken.shape} for shape {shape}, expected one that "
             "broadcasts to it"
         )
     return taken

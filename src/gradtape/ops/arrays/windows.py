@@ -115,11 +115,11 @@ def sliding_window_view(
     axes = _slid_axes(axis, len(x.shape))
     if len(sizes) != len(axes) or min(sizes, default=0) < 0:
         raise ArgumentError(
-            f"sliding_window_view: came window_shape {window_shape} for axes {axes}; needed a size "
-            "from 0 for each of them"
+            f"sliding_window_view: got window_shape {window_shape} for axes {axes}, expected a "
+            "size from 0 for each of them"
         )
     if any(size > x.shape[a] for size, a in zip(sizes, axes, strict=True)):
-        raise ShapeError(f"sliding_window_view: came a window of {sizes} on shape {x.shape}")
+        raise ShapeError(f"sliding_window_view: got a window of {sizes} on shape {x.shape}")
     return sliding_windows(x, window=sizes, axis=axes)
 
 
@@ -200,7 +200,7 @@ def _sequences(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
     x, y = (reshape(one, 1) if not one.shape else one for one in (x, y))
     if len(x.shape) != 1 or len(y.shape) != 1 or 0 in (*x.shape, *y.shape):
         raise ShapeError(
-            f"{name}: came shapes {x.shape} and {y.shape}; needed one axis with at least one "
+            f"{name}: got shapes {x.shape} and {y.shape}, expected one axis with at least one "
             "element; use gt.signal for more axes"
         )
     return x, y
@@ -210,7 +210,7 @@ def _mode(name: str, mode: Any) -> str:
     names = {0: "valid", 1: "same", 2: "full", "v": "valid", "s": "same", "f": "full"}
     chosen = names.get(mode, mode)
     if chosen not in ("valid", "same", "full"):
-        raise ArgumentError(f'{name}: came mode={mode!r}; needed "full", "same" or "valid"')
+        raise ArgumentError(f'{name}: got mode={mode!r}, expected "full", "same" or "valid"')
     return str(chosen)
 
 

@@ -66,7 +66,7 @@ def _cycled(values: ArrayLike, count: int, name: str) -> Any:
     if size == count or not count:
         return values if count else take(values, np.arange(0))
     if not size:
-        raise ShapeError(f"{name}: came no values for {count} places")
+        raise ShapeError(f"{name}: got no values for {count} places")
     return take(values, np.arange(count) % size)
 
 
@@ -95,7 +95,7 @@ def put(a: Any, ind: ArrayLike, v: ArrayLike, /, mode: str = "raise") -> None:
     elif mode == "clip":
         places = clip(places, 0, a.size - 1)
     elif mode != "raise":
-        raise ArgumentError(f'put: came mode={mode!r}; needed "raise", "wrap" or "clip"')
+        raise ArgumentError(f'put: got mode={mode!r}, expected "raise", "wrap" or "clip"')
     values = _cycled(v, places.shape[0], "put")
     _put_flat(a, astype(values, a.dtype, copy=False), places)
 
@@ -141,7 +141,7 @@ def putmask(a: Any, mask: ArrayLike, values: ArrayLike, /) -> None:
     """
     mask = as_array(mask)
     if math.prod(mask.shape) != a.size:
-        raise ShapeError(f"putmask: came a mask of shape {mask.shape} for shape {a.shape}")
+        raise ShapeError(f"putmask: got a mask of shape {mask.shape} for shape {a.shape}")
     new = reshape(_cycled(values, a.size, "putmask"), a.shape)
     a[...] = where(reshape(mask, a.shape), astype(new, a.dtype, copy=False), a)
 
@@ -194,7 +194,7 @@ def fill_diagonal(a: Any, val: ArrayLike, /, wrap: bool = False) -> None:
     """
     if len(a.shape) < 2 or (len(a.shape) > 2 and len(set(a.shape)) > 1):
         raise ShapeError(
-            f"fill_diagonal: came shape {a.shape}; needed two axes, or several of one size"
+            f"fill_diagonal: got shape {a.shape}, expected two axes, or several of one size"
         )
     marked = np.zeros(a.shape, bool)
     np.fill_diagonal(marked, True, wrap)

@@ -50,7 +50,7 @@ def norm_of(name: str, norm: str | None) -> str:
     norm = "backward" if norm is None else norm
     if norm not in OTHER_NORM:
         raise ArgumentError(
-            f'{name}: came norm={norm!r}; needed "backward", "ortho" or "forward"; leave it out '
+            f'{name}: got norm={norm!r}, expected "backward", "ortho" or "forward"; leave it out '
             'for "backward"'
         )
     return norm
@@ -68,7 +68,7 @@ def axes_and_sizes(
     chosen = normalize_axes(range(-len(sizes), 0) if axes is None else axes, ndim, name)
     if len(chosen) != len(sizes):
         raise ShapeError(
-            f"{name}: came s={s} and axes={axes}; needed as many sizes as there are axes"
+            f"{name}: got s={s} and axes={axes}, expected as many sizes as there are axes"
         )
     return chosen, sizes
 
@@ -86,7 +86,7 @@ def resized(name: str, x: Any, axes: Sequence[int], sizes: Sequence[int | None])
         wanted[axis] = wanted[axis] if size is None else size
         if wanted[axis] < 1:
             raise ShapeError(
-                f"{name}: came {wanted[axis]} points along axis {axis} of shape {x.shape}; needed "
+                f"{name}: got {wanted[axis]} points along axis {axis} of shape {x.shape}, expected "
                 "at least one to transform"
             )
     more = tuple((0, max(n - old, 0)) for n, old in zip(wanted, x.shape, strict=True))

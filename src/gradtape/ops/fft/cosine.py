@@ -103,14 +103,14 @@ def _transformed(
     refuse(name, options)
     x, norm = as_numbers(x), norm_of(name, norm)
     if type not in _OTHER_TYPE:
-        raise ArgumentError(f"{name}: came type={type!r}; needed 1, 2, 3 or 4")
+        raise ArgumentError(f"{name}: got type={type!r}, expected 1, 2, 3 or 4")
     chosen, sizes = axes_and_sizes(name, x, s, axes)
     if not chosen:
         return x
     x = resized(name, x, chosen, sizes)
     kind = name.removeprefix("i")[:3]
     if kind == "dct" and type == 1 and any(x.shape[axis] < 2 for axis in chosen):
-        raise ShapeError(f"{name}: came shape {x.shape}; type 1 needs two points along each axis")
+        raise ShapeError(f"{name}: got shape {x.shape}; type 1 needs two points along each axis")
     orthogonalize = norm == "ortho" if orthogonalize is None else bool(orthogonalize)
     if name[0] == "i":
         type, norm = _OTHER_TYPE[type], OTHER_NORM[norm]

@@ -19,13 +19,13 @@ from gradtape.typing import Array, ArrayLike, Axis
 def _count(name: str, n: int) -> int:
     count = operator.index(n)
     if count < 1:
-        raise ArgumentError(f"{name}: came n={n}; needed at least one point")
+        raise ArgumentError(f"{name}: got n={n}, expected at least one point")
     return count
 
 
 def _cycles(name: str, cycles: Any, n: int, d: Any, dtype: Any, device: Any) -> Array:
     if device not in (None, "cpu"):
-        raise ArgumentError(f'{name}: came device={device!r}; needed "cpu"')
+        raise ArgumentError(f'{name}: got device={device!r}, expected "cpu"')
     if isinstance(d, Tensor):
         return cycles / (n * d)
     return Tensor((cycles / (n * d)).astype(as_dtype(dtype, name)))

@@ -35,7 +35,7 @@ def _coefficients(name: str, n: int, dln: float, mu: float, offset: float, bias:
         u[0] = 2**bias * scipy.special.poch(below, bias)
     if (name == "fht" and np.isinf(u[0])) or (name == "ifht" and u[0] == 0):
         raise ArgumentError(
-            f"{name}: came mu={mu} and bias={bias}, for which the transform is singular; needed "
+            f"{name}: got mu={mu} and bias={bias}, for which the transform is singular, expected "
             "another bias"
         )
     return u
@@ -49,7 +49,7 @@ def _transformed(
     check_real(name, dln=dln, mu=mu, offset=offset, bias=bias)
     if x.dtype.kind == "c" or not x.shape or x.shape[-1] == 0:
         raise DTypeError(
-            f"{name}: came {x.dtype}{list(x.shape)}; needed real numbers along an axis; transform "
+            f"{name}: got {x.dtype}{list(x.shape)}, expected real numbers along an axis; transform "
             "real(x) and imag(x) one by one"
         )
     if x.dtype.char not in "fd":

@@ -94,7 +94,7 @@ def coefficients_of(
     refuse(name, options)
     x, norm = as_numbers(x), norm_of(name, norm)
     if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: came {x.dtype}; needed real numbers; use fft, or real(x)")
+        raise DTypeError(f"{name}: got {x.dtype}, expected real numbers; use fft, or real(x)")
     chosen, sizes = axes_and_sizes(name, x, s, axes)
     _check_some(name, chosen)
     x = resized(name, x, chosen, sizes)
@@ -114,7 +114,7 @@ def numbers_of(
     n = sizes[-1] if sizes[-1] is not None else 2 * (x.shape[chosen[-1]] - 1)
     if n < 1:
         raise ShapeError(
-            f"{name}: came {n} points for shape {x.shape}; needed at least one; give n or s"
+            f"{name}: got {n} points for shape {x.shape}, expected at least one; give n or s"
         )
     x = resized(name, x, chosen, (*sizes[:-1], n // 2 + 1))
     x = astype(x, complex_dtype(x.dtype), copy=False)
@@ -125,7 +125,7 @@ def numbers_of(
 
 def _check_some(name: str, axes: Axes) -> None:
     if not axes:
-        raise ShapeError(f"{name}: came no axes; needed at least one to transform")
+        raise ShapeError(f"{name}: got no axes, expected at least one to transform")
 
 
 # ---- real numbers to coefficients ---------------------------------------------------------------

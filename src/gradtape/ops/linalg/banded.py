@@ -25,7 +25,7 @@ from gradtape.ops.linalg.wide import answers
 from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
 
-DEFINITE = "needed eigenvalues above 0; add a multiple of the identity"
+DEFINITE = "expected eigenvalues above 0; add a multiple of the identity"
 
 # ---- the op -------------------------------------------------------------------------------------
 
@@ -107,7 +107,7 @@ def bands_of(name: str, ab: ArrayLike) -> Any:
     ab = inexact(ab)
     if len(ab.shape) < 2 or not ab.shape[-2]:
         raise LinAlgError(
-            f"{name}: came shape {ab.shape}; needed the diagonals of a matrix as the rows of "
+            f"{name}: got shape {ab.shape}, expected the diagonals of a matrix as the rows of "
             "another, or a stack of them along the first axes"
         )
     return ab
@@ -138,8 +138,8 @@ def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike, /, **oth
     ab, b = bands_of("solve_banded", ab), inexact(b)
     if min(lower, upper) < 0 or ab.shape[-2] != lower + upper + 1:
         raise ShapeError(
-            f"solve_banded: came shape {ab.shape} for {lower} diagonals below and {upper} above "
-            f"the main one; needed {lower + upper + 1} rows"
+            f"solve_banded: got shape {ab.shape} for {lower} diagonals below and {upper} above "
+            f"the main one, expected {lower + upper + 1} rows"
         )
 
     def solve(b: Any) -> Any:
@@ -203,7 +203,7 @@ def cho_solve_banded(cb_and_lower: tuple[ArrayLike, bool], b: ArrayLike, /, **ot
     without_effect("cho_solve_banded", others)
     if len(cb_and_lower) != 2:
         raise ArgumentError(
-            f"cho_solve_banded: came {len(cb_and_lower)} things; needed a pair of the factor and "
+            f"cho_solve_banded: got {len(cb_and_lower)} things, expected a pair of the factor and "
             "whether it is the lower one"
         )
     factor = bands_of("cho_solve_banded", cb_and_lower[0])

@@ -22,12 +22,12 @@ def _chosen(name: str, select: str, select_range: tuple[int, int] | None) -> Any
         return None
     if select in ("v", "value", 1):
         raise UnsupportedError(
-            f"{name}: came select={select!r}; gradtape does not take it, as the number of results "
+            f"{name}: got select={select!r}; gradtape does not take it, as the number of results "
             "depends on values; use select='i', or all of them and gt.where"
         )
     if select not in ("i", "index", 2) or select_range is None:
         raise ArgumentError(
-            f"{name}: came select={select!r} and select_range={select_range}; needed 'a', or 'i' "
+            f"{name}: got select={select!r} and select_range={select_range}, expected 'a', or 'i' "
             "with the numbers of the first and the last one"
         )
     return select_range
@@ -155,12 +155,12 @@ def eigh_tridiagonal(
     d, e = inexact(d), inexact(e)
     if not d.shape or not e.shape or d.shape != (*e.shape[:-1], e.shape[-1] + 1):
         raise ShapeError(
-            f"eigh_tridiagonal: came shapes {d.shape} and {e.shape}; needed a diagonal that has "
+            f"eigh_tridiagonal: got shapes {d.shape} and {e.shape}, expected a diagonal that has "
             "one element more than there are beside it"
         )
     if "c" in (d.dtype.kind, e.dtype.kind):
         raise DTypeError(
-            f"eigh_tridiagonal: came {d.dtype} and {e.dtype}; needed real numbers; use eig_banded"
+            f"eigh_tridiagonal: got {d.dtype} and {e.dtype}, expected real numbers; use eig_banded"
         )
     bands = stack([d, pad(e, [(0, 0)] * (len(e.shape) - 1) + [(0, 1)])], -2)
     return eig_banded(bands, True, eigvals_only, select=select, select_range=select_range, **others)

@@ -45,7 +45,7 @@ def require(x: ArrayLike, holds: ArrayLike, message: str) -> Array:
     Args:
         x: What exists under the condition.
         holds: Truth values that broadcast against `x`.
-        message: Of the error: `op: what came; what was needed; what to do`.
+        message: Of the error: `op: got …, expected …; what to do`.
 
     Raises:
         NotDifferentiableError: The condition does not hold somewhere, and code is not compiled.

@@ -44,7 +44,7 @@ def _cholesky_jvp(tangents: Sequence[Any], out: Any, _x: Any) -> Any:
 _cholesky = general(
     "cholesky",
     evaluated_by(
-        "cholesky", "cholesky", "needed eigenvalues above 0; add a multiple of the identity"
+        "cholesky", "cholesky", "expected eigenvalues above 0; add a multiple of the identity"
     ),
     infer=infer_like("cholesky"),
     vjps=(_cholesky_vjp,),

@@ -27,9 +27,9 @@ def _forward(xp: Any, x: Any, *directions: Any) -> Any:
         return _by_inverse(xp, x, inverse, directions)
     if len(directions) >= len(_IN_DIAGONAL_FORM):
         raise LinAlgError(
-            f"det: came a singular matrix of shape {x.shape} for a derivative of order "
-            f"{len(directions) + 1}; needed a matrix that can be inverted, or an order of at most "
-            f"{len(_IN_DIAGONAL_FORM)}"
+            f"det: got a singular matrix of shape {x.shape} for a derivative of order "
+            f"{len(directions) + 1}, expected a matrix that can be inverted, or an order of at "
+            f"most {len(_IN_DIAGONAL_FORM)}"
         )
     # A = U·S·Vᴴ: the cofactors of a product are the product of the cofactors, and U and V are
     # their own, up to a sign (or phase).

@@ -23,7 +23,7 @@ def in_columns(name: str, solve: Callable[[Any], Any], a: Any, b: Any, rows: int
     size = a.shape[rows]
     if not b.shape or b.shape[0 if vector else -2] != size:
         raise ShapeError(
-            f"{name}: came shapes {a.shape} and {b.shape}; needed a vector of {size} elements, or "
+            f"{name}: got shapes {a.shape} and {b.shape}, expected a vector of {size} elements, or "
             "matrices of as many rows"
         )
     if not vector:

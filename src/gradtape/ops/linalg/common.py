@@ -28,7 +28,7 @@ def square(name: str, x: ArrayLike) -> Any:
     x = as_array(x)
     if len(x.shape) < 2 or x.shape[-1] != x.shape[-2]:
         raise LinAlgError(
-            f"{name}: came shape {x.shape}; needed a square matrix, or a stack of them along the "
+            f"{name}: got shape {x.shape}, expected a square matrix, or a stack of them along the "
             "first axes"
         )
     return x
@@ -41,8 +41,8 @@ def evaluated_by(name: str, function: str, remedy: str) -> Callable[..., Any]:
         try:
             return getattr(xp.linalg, function)(*arrays)
         except np.linalg.LinAlgError as error:
-            came = ", ".join(str(aval_of(array)) for array in arrays)
-            raise LinAlgError(f"{name}: came {came}; {error}; {remedy}") from error
+            got = ", ".join(str(aval_of(array)) for array in arrays)
+            raise LinAlgError(f"{name}: got {got}; {error}; {remedy}") from error
 
     return evaluate
 
@@ -56,7 +56,7 @@ def without_effect(name: str, options: dict[str, Any]) -> None:
     refuse(name, {key: value for key, value in given.items() if key != "check_finite"})
 
 
-SINGULAR = "needed a matrix that can be inverted; add a small multiple of the identity"
+SINGULAR = "expected a matrix that can be inverted; add a small multiple of the identity"
 
 
 @functools.cache

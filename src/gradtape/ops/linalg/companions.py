@@ -31,7 +31,7 @@ def _leading(name: str, a: ArrayLike) -> Any:
     a = inexact(a)
     if not a.shape or a.shape[-1] < 2:
         raise ShapeError(
-            f"{name}: came shape {a.shape}; needed two coefficients or more along the last axis"
+            f"{name}: got shape {a.shape}, expected two coefficients or more along the last axis"
         )
     a = verified(a, _COMPANION if name == "companion" else _FIEDLER_COMPANION)
     return concatenate([ones_like(a[..., :1]), -a[..., 1:] / a[..., :1]], -1)
@@ -41,7 +41,7 @@ def _leads(name: str) -> Any:
     def test(xp: Any, a: Any) -> None:
         if xp.any(a[..., 0] == 0):
             raise ArgumentError(
-                f"{name}: came 0 for the leading coefficient; needed another number; leave "
+                f"{name}: got 0 for the leading coefficient, expected another number; leave "
                 "leading zeros out"
             )
 
@@ -138,7 +138,7 @@ def leslie(f: ArrayLike, s: ArrayLike, /) -> Array:
     f, s = as_array(f), as_array(s)
     if not s.shape or not s.shape[-1] or f.shape != (*s.shape[:-1], s.shape[-1] + 1):
         raise ShapeError(
-            f"leslie: came shapes {f.shape} and {s.shape}; needed one number or more in the "
+            f"leslie: got shapes {f.shape} and {s.shape}, expected one number or more in the "
             "second, and one more in the first"
         )
     size = f.shape[-1]
@@ -167,10 +167,10 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """
     a, n = as_array(a), operator.index(n)
     if not a.shape or not a.shape[-1]:
-        raise ShapeError(f"convolution_matrix: came shape {a.shape}; needed a number or more")
+        raise ShapeError(f"convolution_matrix: got shape {a.shape}, expected a number or more")
     if n <= 0 or mode not in ("full", "same", "valid"):
         raise ArgumentError(
-            f"convolution_matrix: came n={n} and mode={mode!r}; needed a positive length, and "
+            f"convolution_matrix: got n={n} and mode={mode!r}, expected a positive length, and "
             "'full', 'same' or 'valid'"
         )
     size = a.shape[-1]
@@ -198,7 +198,8 @@ def diagsvd(s: ArrayLike, M: int, N: int) -> Array:
     s = as_array(s)
     if not s.shape or s.shape[-1] != min(M, N):
         raise ShapeError(
-            f"diagsvd: came shape {s.shape} for {M} rows and {N} columns; needed {min(M, N)} values"
+            f"diagsvd: got shape {s.shape} for {M} rows and {N} columns, expected {min(M, N)} "
+            "values"
         )
     size = s.shape[-1]
     return pad(on_diagonal(s), [(0, 0)] * (len(s.shape) - 1) + [(0, M - size), (0, N - size)])

@@ -65,7 +65,7 @@ def cond(x: ArrayLike, /, p: Any = None) -> Array:
     """
     x = matrix_stack("cond", x)
     if 0 in x.shape:
-        raise LinAlgError(f"cond: came shape {x.shape}; an empty matrix has no condition")
+        raise LinAlgError(f"cond: got shape {x.shape}; an empty matrix has no condition")
     if p is None or p in (2, -2):
         values = functions["svdvals"](x)
         largest, smallest = max_of(values, -1), min_of(values, -1)
@@ -78,7 +78,7 @@ def cond(x: ArrayLike, /, p: Any = None) -> Array:
         ratio = where(any_of(inverse == np.inf, MATRIX), np.inf, ratio)
     else:
         raise ArgumentError(
-            f"cond: came p={p!r}; needed None, 1, -1, 2, -2, inf, -inf, 'fro' or 'nuc'"
+            f"cond: got p={p!r}, expected None, 1, -1, 2, -2, inf, -inf, 'fro' or 'nuc'"
         )
     # A matrix of zeros is as far from regular as one can be.
     return where(isnan(ratio) & (any_of(isnan(x), MATRIX) ^ True), np.inf, ratio)
@@ -112,7 +112,7 @@ def matrix_rank(
     """
     x = stop_gradient(inexact(x))
     if tol is not None and rtol is not None:
-        raise ArgumentError("matrix_rank: came both tol and rtol; give one of them")
+        raise ArgumentError("matrix_rank: got both tol and rtol; give one of them")
     if len(x.shape) < 2:
         return astype(any_of(x != 0), np.int64)
     if hermitian:

@@ -39,20 +39,20 @@ from gradtape.typing import Array, ArrayLike
 
 _REMEDY = "use eigh for Hermitian matrices, or functions of the matrix such as expm and trace"
 DEFECTIVE = (
-    "eig: came a matrix without a basis of eigenvectors, up to rounding; needed one, as "
+    "eig: got a matrix without a basis of eigenvectors, up to rounding, expected one, as "
     f"eigenvalues have infinite slopes there; {_REMEDY}"
 )
 BASIS = (
-    "eig: came repeated eigenvalues, and a result that depends on their eigenvectors, of which any "
-    f"basis may have been chosen; needed one that does not, for a derivative to exist; {_REMEDY}"
+    "eig: got repeated eigenvalues, and a result that depends on their eigenvectors, of which any "
+    f"basis may have been chosen, expected one that does not, for a derivative to exist; {_REMEDY}"
 )
 PHASE = (
-    "eig: came a result that depends on the phases of eigenvectors, which are free; needed one "
+    "eig: got a result that depends on the phases of eigenvectors, which are free, expected one "
     "that does not, as only that has a derivative; use absolute values, products such as "
     "v @ diag(w) @ inv(v), or fix the phases by one of their elements"
 )
 VALUES = (
-    "eig: came repeated eigenvalues that are treated differently; needed a function symmetric in "
+    "eig: got repeated eigenvalues that are treated differently, expected a function symmetric in "
     "them, as a single one of them has no derivative; use their sum or mean"
 )
 
@@ -268,7 +268,7 @@ def eig(
 
 def _independent(xp: Any, v: Any) -> None:
     if v.size and (xp.linalg.cond(v) > xp.finfo(v.dtype).eps ** -0.5).any():
-        remedy = "needed a basis of them for left ones; use eig(a.conj().T)"
+        remedy = "expected a basis of them for left ones; use eig(a.conj().T)"
         raise failed("eig", (v,), "eigenvectors depend on each other", remedy)
 
 

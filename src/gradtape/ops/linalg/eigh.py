@@ -40,25 +40,25 @@ _REMEDY = (
     "matrix, projections on whole spaces, eigvalsh and sums over equal eigenvalues"
 )
 BASIS = (
-    "eigh: came repeated eigenvalues, and a result that depends on which eigenvectors were chosen "
-    f"for them; needed one that does not, as only that has a derivative; {_REMEDY}"
+    "eigh: got repeated eigenvalues, and a result that depends on which eigenvectors were chosen "
+    f"for them, expected one that does not, as only that has a derivative; {_REMEDY}"
 )
 PHASE = (
-    "eigh: came a result that depends on the phases of complex eigenvectors, which are free; "
-    "needed one that does not, as only that has a derivative; use absolute values, products such "
+    "eigh: got a result that depends on the phases of complex eigenvectors, which are free, "
+    "expected one that does not, as only that has a derivative; use absolute values, products such "
     "as v @ v.conj().T, or fix the phases by one of their elements"
 )
 VALUES = (
-    "eigh: came repeated eigenvalues that are treated differently; needed a function symmetric in "
+    "eigh: got repeated eigenvalues that are treated differently, expected a function symmetric in "
     "them, as a single one of them has no derivative; use their sum, mean or max"
 )
 SECOND = (
-    "eigh: came repeated eigenvalues, and second derivatives, which they do not have by "
-    "themselves; needed eigenvalues that differ; use gt.linalg.hermitian_function, of which a "
+    "eigh: got repeated eigenvalues, and second derivatives, which they do not have by "
+    "themselves, expected eigenvalues that differ; use gt.linalg.hermitian_function, of which a "
     "sum over eigenvalues is the trace"
 )
 SPLIT = (
-    "eigh: came repeated eigenvalues, and in forward mode a direction in which they part; needed "
+    "eigh: got repeated eigenvalues, and in forward mode a direction in which they part, expected "
     "eigenvalues that differ, as their eigenvectors have no derivative; use "
     "gt.linalg.hermitian_function for functions of the matrix, eigvalsh for the eigenvalues alone, "
     "or reverse mode for a result that does not depend on the choice of eigenvectors"
@@ -205,7 +205,7 @@ def _reduced(a: Any, factor: Any, type: int) -> tuple[Any, Callable[[Any], Any]]
     v = L·y.
     """
     if type not in (1, 2, 3):
-        raise ArgumentError(f"eigh: came type={type!r}; needed 1, 2 or 3")
+        raise ArgumentError(f"eigh: got type={type!r}, expected 1, 2 or 3")
     if type == 3:
         return adjoint(factor) @ a @ factor, lambda y: factor @ y
 
@@ -225,15 +225,15 @@ def _subset(numbers: tuple[int, int] | None, size: int) -> slice:
     first, last = numbers
     if not 0 <= first <= last < size:
         raise ArgumentError(
-            f"eigh: came the numbers {first} to {last} of {size} eigenvalues; needed the first and "
-            f"the last one, from 0 to {size - 1}"
+            f"eigh: got the numbers {first} to {last} of {size} eigenvalues, expected the first "
+            f"and the last one, from 0 to {size - 1}"
         )
     return slice(first, last + 1)
 
 
 def _reads_lower(name: str, uplo: str, lower: bool | None) -> bool:
     if str(uplo).upper() not in ("L", "U"):
-        raise ArgumentError(f"{name}: came UPLO={uplo!r}; needed 'L' or 'U'")
+        raise ArgumentError(f"{name}: got UPLO={uplo!r}, expected 'L' or 'U'")
     return str(uplo).upper() == "L" if lower is None else bool(lower)
 
 

@@ -42,7 +42,7 @@ def _one_sylvester(a: Any, b: Any, q: Any) -> Any:
     out, scale, info = lapack("trsyl", q.dtype)(r, s, turned, tranb="C")
     if info > 0:
         problem = "an eigenvalue of the first matrix is minus one of the second"
-        raise failed("solve_sylvester", (a, b, q), problem, "needed none to add up to 0")
+        raise failed("solve_sylvester", (a, b, q), problem, "expected none to add up to 0")
     return u @ (scale * out) @ v.conj().T
 
 
@@ -103,8 +103,8 @@ def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike, /) -> Array:
     q = inexact(q)
     if q.shape[-2:] != (a.shape[-1], b.shape[-1]):
         raise ShapeError(
-            f"solve_sylvester: came shapes {a.shape}, {b.shape} and {q.shape}; needed the third of "
-            f"{a.shape[-1]} rows and {b.shape[-1]} columns"
+            f"solve_sylvester: got shapes {a.shape}, {b.shape} and {q.shape}, expected the third "
+            f"of {a.shape[-1]} rows and {b.shape[-1]} columns"
         )
     return _sylvester(a, b, q)
 
@@ -150,7 +150,7 @@ def _discrete_forward(_xp: Any, a: Any, q: Any) -> Any:
                 raise np.linalg.LinAlgError("singular")
         except np.linalg.LinAlgError as error:
             problem = "the product of two eigenvalues of the first matrix is 1"
-            remedy = "needed none to be"
+            remedy = "expected none to be"
             raise failed("solve_discrete_lyapunov", (a, q), problem, remedy) from error
         return out.astype(dtype, copy=False)
 
@@ -208,7 +208,7 @@ def solve_discrete_lyapunov(a: ArrayLike, q: ArrayLike, /, method: str | None = 
     """
     if method not in (None, "direct", "bilinear"):
         raise ArgumentError(
-            f"solve_discrete_lyapunov: came method={method!r}; needed 'direct' or 'bilinear'"
+            f"solve_discrete_lyapunov: got method={method!r}, expected 'direct' or 'bilinear'"
         )
     a, q = matrices("solve_discrete_lyapunov", a, q)
     return discrete_lyapunov(a, q)

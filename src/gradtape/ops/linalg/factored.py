@@ -95,11 +95,11 @@ def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, /, trans: in
     lu, pivots = lu_and_piv
     lu, pivots = square("lu_solve", inexact(lu)), as_array(pivots)
     if trans not in (0, 1, 2):
-        raise ArgumentError(f"lu_solve: came trans={trans!r}; needed 0, 1 or 2")
+        raise ArgumentError(f"lu_solve: got trans={trans!r}, expected 0, 1 or 2")
     if pivots.shape != lu.shape[:-1]:
         raise ShapeError(
-            f"lu_solve: came factors of shape {lu.shape} and pivots of shape {pivots.shape}; "
-            f"needed pivots of shape {lu.shape[:-1]}"
+            f"lu_solve: got factors of shape {lu.shape} and pivots of shape {pivots.shape}, "
+            f"expected pivots of shape {lu.shape[:-1]}"
         )
     order = order_of_rows(pivots, rows=lu.shape[-1], inverse=bool(trans))
 

@@ -17,7 +17,7 @@ from gradtape.ops.linalg.stacks import failed, matrices
 from gradtape.ops.linalg.wide import public
 from gradtape.typing import Array, ArrayLike
 
-_REMEDY = "needed a basis of eigenvectors; use expm, logm, sqrtm and so on, which need none"
+_REMEDY = "expected a basis of eigenvectors; use expm, logm, sqrtm and so on, which need none"
 
 
 def _independent(xp: Any, v: Any) -> None:
@@ -29,7 +29,7 @@ def _independent(xp: Any, v: Any) -> None:
 def _real_forward(xp: Any, x: Any) -> Any:
     noise = xp.finfo(x.dtype).eps ** 0.5 * xp.abs(x).max(initial=0)
     if xp.abs(x.imag).max(initial=0) > noise:
-        remedy = "needed a complex matrix: x.astype(np.complex128)"
+        remedy = "expected a complex matrix: x.astype(np.complex128)"
         raise failed("funm", (x,), "the function of a real matrix is complex", remedy)
     return x.real.copy()
 

@@ -29,7 +29,7 @@ from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
 
 DECOUPLED = (
-    "hessenberg: came a matrix whose form has a 0 on its subdiagonal; needed other numbers there, "
+    "hessenberg: got a matrix whose form has a 0 on its subdiagonal, expected other numbers there, "
     "as it is not unique otherwise and has no derivative; use schur or eigvals"
 )
 

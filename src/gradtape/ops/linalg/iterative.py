@@ -62,7 +62,7 @@ def converged(name: str, info: int, missed: Any, b: Any) -> None:
     rounding = 64 * len(b) * np.finfo(b.dtype).eps * np.abs(b).max(initial=0)
     if info and not np.abs(missed).max(initial=0) <= rounding:
         raise LinAlgError(
-            f"{name}: a derivative did not converge (info {info}); needed the equations with the "
+            f"{name}: a derivative did not converge (info {info}), expected the equations with the "
             "adjoint matrix to converge as well; raise maxiter or rtol, or give a better M"
         )
 

@@ -27,7 +27,7 @@ from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
 
 SINGULAR = (
-    "ldl: came a matrix with a pivot of 0 before the last one; needed a matrix that can be "
+    "ldl: got a matrix with a pivot of 0 before the last one, expected a matrix that can be "
     "inverted for a derivative of the factors to exist; add a multiple of the identity"
 )
 

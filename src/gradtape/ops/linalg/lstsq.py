@@ -102,7 +102,7 @@ def pinv(
     """
     x = matrix_stack("pinv", x)
     if rcond is not None and rtol is not None:
-        raise ArgumentError("pinv: came both rcond and rtol; give one of them")
+        raise ArgumentError("pinv: got both rcond and rtol; give one of them")
     cutoff = rtol if rcond is None else rcond
     if cutoff is None:
         single = x.dtype in (np.float32, np.complex64)
@@ -163,7 +163,7 @@ def pinvh(
     a = a if lower else adjoint(a)
     cutoff = a.shape[-1] * float(np.finfo(a.dtype).eps) if rtol is None else float(rtol)
     if cutoff < 0:
-        raise ArgumentError(f"pinvh: came rtol={rtol}; needed none below 0")
+        raise ArgumentError(f"pinvh: got rtol={rtol}, expected none below 0")
     inverse = pinv(a, cutoff, True)
     if not return_rank:
         return inverse

@@ -24,7 +24,7 @@ from gradtape.ops.locate import one_hot
 from gradtape.typing import Array, ArrayLike
 
 DEPENDENT = (
-    "lu: came a matrix whose first columns depend on each other; needed independent ones for a "
+    "lu: got a matrix whose first columns depend on each other, expected independent ones for a "
     "derivative of the factors to exist; use qr or svd"
 )
 
@@ -148,7 +148,7 @@ def _order_forward(xp: Any, pivots: Any, rows: int, inverse: bool) -> Any:
     if swaps.size and not (swaps.min() >= 0 and swaps.max() < rows):
         # Those of lu_factor never are.
         raise ArgumentError(
-            f"lu_solve: came pivots out of bounds; needed rows from 0 to {rows - 1}"
+            f"lu_solve: got pivots out of bounds, expected rows from 0 to {rows - 1}"
         )
     order = np.empty((*swaps.shape[:-1], rows), np.int64)
     order[...] = np.arange(rows)

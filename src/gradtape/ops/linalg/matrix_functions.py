@@ -61,12 +61,12 @@ def _one(name: str, power: float, a: Any) -> Any:
         out = _FUNCTIONS[name](a, power)
     # An exponential may be too large for its numbers, as of one number.
     if name != "expm" and not np.isfinite(out).all():
-        raise failed(name, (a,), "there is no such matrix", "needed one without eigenvalues of 0")
+        raise failed(name, (a,), "there is no such matrix", "expected one without eigenvalues of 0")
     if a.dtype.kind != "c" and out.dtype.kind == "c":
         noise = 64 * len(a) * np.finfo(a.dtype).eps * np.abs(out).max()
         if np.abs(out.imag).max() > noise:
             problem = "the result is complex, as there are negative eigenvalues"
-            raise failed(name, (a,), problem, "needed a complex matrix: x.astype(np.complex128)")
+            raise failed(name, (a,), problem, "expected a complex matrix: x.astype(np.complex128)")
         out = out.real
     return out.astype(a.dtype, copy=False)
 
@@ -113,7 +113,7 @@ def _along(x: Any, e: Any, name: str, power: float) -> Any:
     if name in ("expm", "logm", "signm"):
         return out
     message = (
-        f"{name}: came a singular matrix, where it has no derivative; needed eigenvalues other "
+        f"{name}: got a singular matrix, where it has no derivative, expected eigenvalues other "
         "than 0; add a small multiple of the identity"
     )
     return require(out, all_of(isfinite(out), axis=MATRIX, keepdims=True), message)
@@ -226,7 +226,9 @@ def expm_frechet(
     """
     without_effect("expm_frechet", others)
     if method not in (None, "SPS", "blockEnlarge"):
-        raise ArgumentError(f"expm_frechet: came method={method!r}; needed 'SPS' or 'blockEnlarge'")
+        raise ArgumentError(
+            f"expm_frechet: got method={method!r}, expected 'SPS' or 'blockEnlarge'"
+        )
     a, e = matrices("expm_frechet", A, E)
     change = _along(a, e, "expm", 0.0)
     return (expm(a), change) if compute_expm else change

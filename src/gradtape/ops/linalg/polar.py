@@ -22,7 +22,7 @@ from gradtape.ops.reduce import sum as sum_of
 from gradtape.typing import Array, ArrayLike
 
 SINGULAR = (
-    "polar: came a matrix that has not full rank; needed singular values above 0, as the unitary "
+    "polar: got a matrix that has not full rank, expected singular values above 0, as the unitary "
     "factor jumps there and has no derivative; add a small multiple of a matrix of full rank"
 )
 
@@ -135,7 +135,7 @@ def polar(a: ArrayLike, side: str = "right") -> tuple[Array, Array]:
            [0., 2.]])
     """
     if side not in ("right", "left"):
-        raise ArgumentError(f"polar: came side={side!r}; needed 'right' or 'left'")
+        raise ArgumentError(f"polar: got side={side!r}, expected 'right' or 'left'")
     a = matrix_stack("polar", a)
     wide = a.shape[-2] < a.shape[-1]
     u = adjoint(_unitary(adjoint(a))) if wide else _unitary(a)

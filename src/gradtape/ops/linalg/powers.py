@@ -36,7 +36,7 @@ def matrix_power(x: ArrayLike, n: int, /) -> Array:
         n = operator.index(n)
     except TypeError as error:
         raise ArgumentError(
-            f"matrix_power: came n={n!r}; needed an integer; use fractional_matrix_power"
+            f"matrix_power: got n={n!r}, expected an integer; use fractional_matrix_power"
         ) from error
     if n == 0:
         # 0·x keeps the result on the tape of x, with a derivative of 0.
@@ -75,7 +75,7 @@ def multi_dot(arrays: Sequence[ArrayLike], /, *, out: None = None) -> Array:
     ends = [len(shape) in (1, 2) for shape in (shapes[:1] + shapes[-1:])]
     if len(chain) < 2 or not all(ends) or any(len(shape) != 2 for shape in shapes[1:-1]):
         raise ShapeError(
-            f"multi_dot: came shapes {', '.join(map(str, shapes))}; needed at least two matrices, "
+            f"multi_dot: got shapes {', '.join(map(str, shapes))}, expected at least two matrices, "
             "of which the first and the last may be vectors"
         )
     row, column = len(shapes[0]) == 1, len(shapes[-1]) == 1

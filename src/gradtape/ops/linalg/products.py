@@ -25,7 +25,7 @@ define.answers(np.linalg.matrix_transpose)(matrix_transpose)
 def _matrices(name: str, x: ArrayLike) -> Any:
     x = as_array(x)
     if len(x.shape) < 2:
-        raise LinAlgError(f"{name}: came shape {x.shape}; needed a matrix, or a stack of them")
+        raise LinAlgError(f"{name}: got shape {x.shape}, expected a matrix, or a stack of them")
     return x
 
 
@@ -84,7 +84,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     sizes = [x.shape[normalize_axis(axis, len(x.shape), "cross")] for x in (x1, x2)]
     if sizes != [3, 3]:
         raise ShapeError(
-            f"cross: came shapes {x1.shape} and {x2.shape}; needed 3 components along axis {axis}"
+            f"cross: got shapes {x1.shape} and {x2.shape}, expected 3 components along axis {axis}"
         )
     return functions["cross"](x1, x2, axis=axis)
 
@@ -122,7 +122,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     x1, x2 = as_array(x1), as_array(x2)
     if len(x1.shape) != 1 or len(x2.shape) != 1:
         raise ShapeError(
-            f"outer: came shapes {x1.shape} and {x2.shape}; needed two vectors; gt.outer takes "
+            f"outer: got shapes {x1.shape} and {x2.shape}, expected two vectors; gt.outer takes "
             "arrays of any shape as vectors"
         )
     return outer_of(x1, x2)

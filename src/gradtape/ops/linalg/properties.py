@@ -20,7 +20,7 @@ from gradtape.typing import ArrayLike
 def _values(name: str, a: ArrayLike) -> Any:
     values = values_of(as_array(a))
     if values.ndim != 2:
-        raise LinAlgError(f"{name}: came shape {values.shape}; needed one matrix")
+        raise LinAlgError(f"{name}: got shape {values.shape}, expected one matrix")
     return values
 
 

@@ -28,13 +28,13 @@ from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
 
 DEPENDENT = (
-    "qr: came a matrix whose first columns depend on each other; needed independent ones, as many "
+    "qr: got a matrix whose first columns depend on each other, expected independent ones, as many "
     "as there are rows or columns, for a derivative of the factors to exist; add noise to the "
     "matrix, or use svd"
 )
 NULL = (
-    "qr: came mode='complete', and a result that depends on which basis completes the columns of "
-    "q; needed one that does not, as only that has a derivative; use mode='reduced', and "
+    "qr: got mode='complete', and a result that depends on which basis completes the columns of "
+    "q, expected one that does not, as only that has a derivative; use mode='reduced', and "
     "projections such as 1 - q @ q.conj().T"
 )
 _MODES = {
@@ -231,7 +231,7 @@ def qr(
     refuse("qr", others)
     if mode not in _MODES:
         raise ArgumentError(
-            f"qr: came mode={mode!r}; needed 'reduced', 'complete' or 'r'; 'raw' is not supported"
+            f"qr: got mode={mode!r}, expected 'reduced', 'complete' or 'r'; 'raw' is not supported"
         )
     mode, a = _MODES[mode], matrix_stack("qr", a)
     order: tuple[Array, ...] = ()

@@ -40,7 +40,7 @@ def _forward(_xp: Any, a: Any, b: Any, q: Any, r: Any, discrete: bool) -> Any:
         try:
             out = getattr(scipy_linalg(), name)(a, b, q, r)
         except np.linalg.LinAlgError as error:
-            remedy = "needed a system that can be stabilised, and r that can be inverted"
+            remedy = "expected a system that can be stabilised, and r that can be inverted"
             raise failed(name, (a, b, q, r), str(error), remedy) from error
         return out.astype(dtype, copy=False)
 
@@ -113,8 +113,8 @@ def _solve_are(
     b, discrete = inexact(b), name == "solve_discrete_are"
     if len(b.shape) < 2 or b.shape[-2:] != (a.shape[-1], r.shape[-1]):
         raise ShapeError(
-            f"{name}: came a, b, q, r of shapes {a.shape}, {b.shape}, {q.shape}, {r.shape}; needed "
-            f"b of {a.shape[-1]} rows and {r.shape[-1]} columns"
+            f"{name}: got a, b, q, r of shapes {a.shape}, {b.shape}, {q.shape}, {r.shape}, "
+            f"expected b of {a.shape[-1]} rows and {r.shape[-1]} columns"
         )
     q, r = symmetric_part(q), symmetric_part(r)
     s = None if s is None else inexact(s)

@@ -16,7 +16,7 @@ from gradtape.ops.linalg.gauge import rounding
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.stacks import failed
 
-_SINGULAR = "needed a matrix without the eigenvalue 0; add a small multiple of the identity"
+_SINGULAR = "expected a matrix without the eigenvalue 0; add a small multiple of the identity"
 # Newton's iteration for the sign doubles the correct digits at each step, once it is near.
 _STEPS = 100
 
@@ -94,4 +94,4 @@ def sign_of(a: Any) -> Any:
 
 def _no_sign(a: Any) -> LinAlgError:
     problem = "an eigenvalue has no real part"
-    return failed("signm", (a,), problem, "needed eigenvalues on the left or right of that axis")
+    return failed("signm", (a,), problem, "expected eigenvalues on the left or right of that axis")

@@ -58,7 +58,7 @@ def rq(a: ArrayLike, /, *, mode: str = "full", **others: Any) -> RQResult | Arra
     """
     without_effect("rq", {key: value for key, value in others.items() if key != "lwork"})
     if mode not in ("full", "economic", "r"):
-        raise ArgumentError(f"rq: came mode={mode!r}; needed 'full', 'economic' or 'r'")
+        raise ArgumentError(f"rq: got mode={mode!r}, expected 'full', 'economic' or 'r'")
     a = matrix_stack("rq", a)
     # A copy: NumPy multiplies what is stored backwards without BLAS, slowly and in other digits.
     q, r = qr(adjoint(copy(flip(a, MATRIX))), "reduced" if mode == "economic" else "complete")
@@ -104,10 +104,10 @@ def qr_multiply(
     """
     without_effect("qr_multiply", others)
     if mode not in ("left", "right"):
-        raise ArgumentError(f"qr_multiply: came mode={mode!r}; needed 'left' or 'right'")
+        raise ArgumentError(f"qr_multiply: got mode={mode!r}, expected 'left' or 'right'")
     a, c = matrix_stack("qr_multiply", a), inexact(c)
     if not c.shape:
-        raise LinAlgError("qr_multiply: came a number; needed a vector or a matrix")
+        raise LinAlgError("qr_multiply: got a number, expected a vector or a matrix")
     q, *rest = qr(a, pivoting=pivoting)
     q = conj(q) if conjugate else q
     vector = len(c.shape) == 1
@@ -116,7 +116,7 @@ def qr_multiply(
     left, right = (c, q) if mode == "right" else (q, c)
     if left.shape[-1] != right.shape[-2]:
         raise ShapeError(
-            f"qr_multiply: came a of shape {a.shape} and c of shape {c.shape}; needed "
+            f"qr_multiply: got a of shape {a.shape} and c of shape {c.shape}, expected "
             f"{q.shape[-2]} columns to be multiplied from the right, or {q.shape[-1]} rows from "
             "the left"
         )

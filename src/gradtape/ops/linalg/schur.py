@@ -28,12 +28,12 @@ from gradtape.ops.which import all as all_of, any as any_of
 from gradtape.typing import Array, ArrayLike
 
 REPEATED = (
-    "schur: came a matrix with repeated eigenvalues, or a real one with output='real' that has "
-    "complex eigenvalues; needed different eigenvalues, and a triangular result, for a derivative "
-    "to exist; use output='complex' for the second, functions such as expm for the first"
+    "schur: got a matrix with repeated eigenvalues, or a real one with output='real' that has "
+    "complex eigenvalues, expected different eigenvalues, and a triangular result, for a "
+    "derivative to exist; use output='complex' for the second, functions such as expm for the first"
 )
 PHASE = (
-    "schur: came a result that depends on the phases of the columns of z, which are free; needed "
+    "schur: got a result that depends on the phases of the columns of z, which are free, expected "
     "one that does not, as only that has a derivative; use absolute values, or products such as "
     "z @ t @ z.conj().T"
 )
@@ -202,7 +202,7 @@ def schur(a: ArrayLike, output: str = "real", **others: Any) -> SchurResult:
     """
     refuse("schur", others)
     if output not in ("real", "complex", "r", "c"):
-        raise ArgumentError(f"schur: came output={output!r}; needed 'real' or 'complex'")
+        raise ArgumentError(f"schur: got output={output!r}, expected 'real' or 'complex'")
     a = square("schur", inexact(a))
     if output[0] == "c":
         a = astype(a, complex_of(a.dtype), copy=False)

@@ -33,7 +33,7 @@ from gradtape.typing import Array, ArrayLike
 # A stack of smaller matrices is solved by one call of NumPy, which keeps no factors: a call of
 # LAPACK for each would cost more than factoring them twice.
 _SMALL = 24
-_DEFINITE = "needed eigenvalues above 0; add a multiple of the identity"
+_DEFINITE = "expected eigenvalues above 0; add a multiple of the identity"
 
 
 def _kept(shape: tuple[Any, ...], assume: str) -> bool:
@@ -283,12 +283,12 @@ def solve(
     a, b = square("solve", a), as_array(b)
     if assume_a == "banded":
         raise UnsupportedError(
-            "solve: came assume_a='banded', and how many diagonals there are depends on values; "
+            "solve: got assume_a='banded', and how many diagonals there are depends on values; "
             "use solve_banded, or leave it out"
         )
     if assume_a not in _STRUCTURES:
         raise ArgumentError(
-            f"solve: came assume_a={assume_a!r}; needed one of "
+            f"solve: got assume_a={assume_a!r}, expected one of "
             f"{', '.join(repr(name) for name in _STRUCTURES if name)}"
         )
     structure = _STRUCTURES[assume_a]

@@ -30,8 +30,8 @@ Jets = Callable[[Any, int], Sequence[Any]]
 TERMS = 5
 
 UNDEFINED = (
-    "hermitian_function: came repeated eigenvalues, or such at which the function has a jump or a "
-    "kink; needed a function that is smooth there, as the result has no derivative otherwise"
+    "hermitian_function: got repeated eigenvalues, or such at which the function has a jump or a "
+    "kink, expected a function that is smooth there, as the result has no derivative otherwise"
 )
 
 # ---- divided differences, on raw arrays ---------------------------------------------------------

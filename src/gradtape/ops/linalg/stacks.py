@@ -75,7 +75,7 @@ def matrix_stack(name: str, x: ArrayLike) -> Any:
     x = inexact(x)
     if len(x.shape) < 2:
         raise LinAlgError(
-            f"{name}: came shape {x.shape}; needed a matrix, or a stack of them along the first "
+            f"{name}: got shape {x.shape}, expected a matrix, or a stack of them along the first "
             "axes"
         )
     return x
@@ -85,12 +85,12 @@ def matrices(name: str, *arrays: ArrayLike, same: bool = True) -> list[Any]:
     """Arguments as inexact square matrices, or stacks of them, of one size if `same`."""
     found = [square(name, inexact(array)) for array in arrays]
     if same and len({array.shape[-1] for array in found}) > 1:
-        came = ", ".join(str(array.shape) for array in found)
-        raise ShapeError(f"{name}: came shapes {came}; needed matrices of one size")
+        got = ", ".join(str(array.shape) for array in found)
+        raise ShapeError(f"{name}: got shapes {got}, expected matrices of one size")
     return found
 
 
 def failed(name: str, arrays: Sequence[Any], problem: str, remedy: str) -> LinAlgError:
     """The error of an op that found no result: what came, what is wrong, what to do."""
-    came = ", ".join(f"{array.dtype}{list(array.shape)}" for array in arrays)
-    return LinAlgError(f"{name}: came {came}; {problem}; {remedy}")
+    got = ", ".join(f"{array.dtype}{list(array.shape)}" for array in arrays)
+    return LinAlgError(f"{name}: got {got}; {problem}; {remedy}")

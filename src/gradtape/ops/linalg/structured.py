@@ -109,9 +109,9 @@ def block_diag(*arrays: ArrayLike) -> Array:
         for block in blocks
     ]
     if len({block.shape[:-2] for block in blocks}) > 1:
-        came = ", ".join(str(block.shape) for block in blocks)
+        got = ", ".join(str(block.shape) for block in blocks)
         raise ShapeError(
-            f"block_diag: came shapes {came}; needed the same axes before the last two"
+            f"block_diag: got shapes {got}, expected the same axes before the last two"
         )
     width = sum(block.shape[-1] for block in blocks)
     rows, start = [], 0
@@ -140,7 +140,7 @@ def khatri_rao(a: ArrayLike, b: ArrayLike, /) -> Array:
     a, b = as_array(a), as_array(b)
     if len(a.shape) < 2 or len(b.shape) < 2 or a.shape[-1] != b.shape[-1]:
         raise ShapeError(
-            f"khatri_rao: came shapes {a.shape} and {b.shape}; needed matrices with the same "
+            f"khatri_rao: got shapes {a.shape} and {b.shape}, expected matrices with the same "
             "number of columns"
         )
     products = a[..., :, None, :] * b[..., None, :, :]

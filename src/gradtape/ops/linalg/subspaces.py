@@ -31,7 +31,7 @@ def _one_matrix(name: str, a: ArrayLike) -> Any:
     a = inexact(a)
     if len(a.shape) != 2:
         raise LinAlgError(
-            f"{name}: came shape {a.shape}; needed one matrix, as the size of the result depends "
+            f"{name}: got shape {a.shape}, expected one matrix, as the size of the result depends "
             "on its rank"
         )
     return a
@@ -107,8 +107,8 @@ def _has_full_rank(xp: Any, a: Any) -> None:
     least = max(a.shape[-2:]) * xp.finfo(values.dtype).eps * values.max(axis=-1, initial=0)
     if a.shape[-1] > a.shape[-2] or (values <= least[..., None]).any():
         raise LinAlgError(
-            f"subspace_angles: came shape {a.shape} with columns that depend on each other; "
-            "needed independent ones; give an orthonormal basis, as orth does"
+            f"subspace_angles: got shape {a.shape} with columns that depend on each other, "
+            "expected independent ones; give an orthonormal basis, as orth does"
         )
 
 
@@ -135,7 +135,7 @@ def subspace_angles(A: ArrayLike, B: ArrayLike) -> Array:
     a, b = matrix_stack("subspace_angles", A), matrix_stack("subspace_angles", B)
     if a.shape[-2] != b.shape[-2]:
         raise ShapeError(
-            f"subspace_angles: came shapes {a.shape} and {b.shape}; needed as many rows in both"
+            f"subspace_angles: got shapes {a.shape} and {b.shape}, expected as many rows in both"
         )
     bases = [qr(verified(x, _has_full_rank)).Q for x in (a, b)]  # type: ignore[union-attr]
     larger, smaller = bases if a.shape[-1] >= b.shape[-1] else bases[::-1]
@@ -174,7 +174,7 @@ def orthogonal_procrustes(A: ArrayLike, B: ArrayLike, **others: Any) -> tuple[Ar
     a, b = (matrix_stack("orthogonal_procrustes", x) for x in (A, B))
     if a.shape[-2:] != b.shape[-2:]:
         raise ShapeError(
-            f"orthogonal_procrustes: came shapes {a.shape} and {b.shape}; needed the same"
+            f"orthogonal_procrustes: got shapes {a.shape} and {b.shape}, expected the same"
         )
     product = adjoint(a) @ b
     return polar(product)[0], sum_of(svdvals(product), -1)
@@ -225,7 +225,7 @@ def svd_lowrank(a: ArrayLike, q: int = 6, niter: int = 2, *, seed: int = 0) -> L
     rows, columns = a.shape[-2:]
     if not 0 < q <= min(rows, columns):
         raise ArgumentError(
-            f"svd_lowrank: came q={q} for shape {a.shape}; needed 1 to {min(rows, columns)}"
+            f"svd_lowrank: got q={q} for shape {a.shape}, expected 1 to {min(rows, columns)}"
         )
     back = adjoint(a)
     basis = qr(a @ _directions(columns, q, seed, a.dtype)).Q  # type: ignore[union-attr]

@@ -49,36 +49,36 @@ _REMEDY = (
     "those of the matrix, projections on whole spaces, svdvals and sums over equal singular values"
 )
 BASIS = (
-    "svd: came singular values that are repeated, and a result that depends on which singular "
-    "vectors were chosen for them; needed one that does not, as only that has a derivative; "
+    "svd: got singular values that are repeated, and a result that depends on which singular "
+    "vectors were chosen for them, expected one that does not, as only that has a derivative; "
     + _REMEDY
 )
 PHASE = (
-    "svd: came a result that depends on the phases of complex singular vectors, which are free; "
-    "needed one that does not, as only that has a derivative; use products such as u @ vh, "
+    "svd: got a result that depends on the phases of complex singular vectors, which are free, "
+    "expected one that does not, as only that has a derivative; use products such as u @ vh, "
     "absolute values, or fix the phases by one of their elements"
 )
 VALUES = (
-    "svd: came singular values that are repeated and treated differently; needed a function "
+    "svd: got singular values that are repeated and treated differently, expected a function "
     "symmetric in them, as a single one of them has no derivative; use their sum, mean or max"
 )
 NULL = (
-    "svd: came singular values of 0, or full_matrices=True, and a result that depends on which "
-    "basis was chosen for a null space; needed one that does not, as only that has a derivative; "
+    "svd: got singular values of 0, or full_matrices=True, and a result that depends on which "
+    "basis was chosen for a null space, expected one that does not, as only that has a derivative; "
     "use the first columns of u and rows of vh, and projections such as 1 - u @ u.conj().T"
 )
 KINK = (
-    "svd: came singular values of 0 in a result that depends on them; needed values above 0, as "
+    "svd: got singular values of 0 in a result that depends on them, expected values above 0, as "
     "they have a kink there, and say nothing of what becomes of their vectors; use svdvals for the "
     "values alone, or gt.linalg.singular_function for functions of the matrix"
 )
 SECOND = (
-    "svd: came singular values that are repeated or 0, and second derivatives, which they do not "
-    "have by themselves; needed values above 0 that differ; use gt.linalg.singular_function"
+    "svd: got singular values that are repeated or 0, and second derivatives, which they do not "
+    "have by themselves, expected values above 0 that differ; use gt.linalg.singular_function"
 )
 SPLIT = (
-    "svd: came singular values that are repeated or 0, and in forward mode a direction in which "
-    "they part; needed values that differ, as their vectors have no derivative; use "
+    "svd: got singular values that are repeated or 0, and in forward mode a direction in which "
+    "they part, expected values that differ, as their vectors have no derivative; use "
     "gt.linalg.singular_function or polar for functions of the matrix, svdvals for the values "
     "alone, or reverse mode for a result that does not depend on the choice of vectors"
 )

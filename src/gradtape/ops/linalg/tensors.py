@@ -40,7 +40,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, /, axes: Sequence[int] | None = None
     size = math.prod(shape)
     if math.prod(a.shape) != size * size or math.prod(b.shape) != size:
         raise ShapeError(
-            f"tensorsolve: came shapes {a.shape} and {b.shape}; needed axes after those of the "
+            f"tensorsolve: got shapes {a.shape} and {b.shape}, expected axes after those of the "
             "second array that have as many elements as it"
         )
     return reshape(solve(reshape(a, (size, size)), ravel(b)), shape)
@@ -64,12 +64,12 @@ def tensorinv(a: ArrayLike, /, ind: int = 2) -> Array:
     """
     a = as_array(a)
     if ind <= 0:
-        raise ArgumentError(f"tensorinv: came ind={ind}; needed a positive number of axes")
+        raise ArgumentError(f"tensorinv: got ind={ind}, expected a positive number of axes")
     first, last = a.shape[:ind], a.shape[ind:]
     size = math.prod(first)
     if size != math.prod(last):
         raise ShapeError(
-            f"tensorinv: came shape {a.shape} and ind={ind}; needed as many elements in the first "
+            f"tensorinv: got shape {a.shape} and ind={ind}, expected as many elements in the first "
             f"{ind} axes as in the others"
         )
     return reshape(inv(reshape(a, (size, size))), last + first)

@@ -83,7 +83,9 @@ def _forward(_xp: Any, c: Any, r: Any, b: Any) -> Any:
         try:
             out = scipy_linalg().solve_toeplitz((c[:, 0], r[:, 0]), b, check_finite=False)
         except np.linalg.LinAlgError as error:
-            remedy = "needed regular matrices in each upper left corner; use solve(toeplitz(c, r))"
+            remedy = (
+                "expected regular matrices in each upper left corner; use solve(toeplitz(c, r))"
+            )
             raise failed("solve_toeplitz", (c, r, b), str(error), remedy) from error
         return out.astype(dtype, copy=False)
 
@@ -137,7 +139,7 @@ def _column_and_row(name: str, c_or_cr: Any) -> tuple[Any, Any]:
     r = conj(c) if not isinstance(c_or_cr, tuple) else inexact(pair[1])
     if not c.shape or not r.shape:
         raise ShapeError(
-            f"{name}: came shapes {c.shape} and {r.shape}; needed the first column and the first "
+            f"{name}: got shapes {c.shape} and {r.shape}, expected the first column and the first "
             "row of a matrix, or stacks of them"
         )
     return reshape(c, (*c.shape, 1)), reshape(r, (*r.shape, 1))
@@ -196,8 +198,8 @@ def solve_toeplitz(
     c, r = _column_and_row("solve_toeplitz", c_or_cr)
     if c.shape[-2] != r.shape[-2]:
         raise ShapeError(
-            f"solve_toeplitz: came a column of {c.shape[-2]} and a row of {r.shape[-2]} elements; "
-            "needed a square matrix"
+            f"solve_toeplitz: got a column of {c.shape[-2]} and a row of {r.shape[-2]} elements, "
+            "expected a square matrix"
         )
     solve = functools.partial(_equations, c, r) if c.shape[-2] else copy
     return in_columns("solve_toeplitz", solve, c, inexact(b))
@@ -206,7 +208,7 @@ def solve_toeplitz(
 def _not_singular(xp: Any, zero: Any) -> None:
     if xp.any(zero):
         raise LinAlgError(
-            "solve_circulant: came a matrix that is singular up to rounding; needed one that can "
+            "solve_circulant: got a matrix that is singular up to rounding, expected one that can "
             "be inverted; use singular='lstsq' for the shortest of the nearest solutions"
         )
 
@@ -247,7 +249,7 @@ def solve_circulant(
     """
     if singular not in ("raise", "lstsq"):
         raise ArgumentError(
-            f"solve_circulant: came singular={singular!r}; needed 'raise' or 'lstsq'"
+            f"solve_circulant: got singular={singular!r}, expected 'raise' or 'lstsq'"
         )
     c, b = (x if x.shape else reshape(x, (1,)) for x in (inexact(c), inexact(b)))
     c = moveaxis(c, normalize_axis(caxis, len(c.shape), "solve_circulant"), -1)
@@ -255,8 +257,8 @@ def solve_circulant(
     size = c.shape[-1]
     if b.shape[-1] != size:
         raise ShapeError(
-            f"solve_circulant: came {size} elements along axis {caxis} of c and {b.shape[-1]} "
-            f"along axis {baxis} of b; needed as many"
+            f"solve_circulant: got {size} elements along axis {caxis} of c and {b.shape[-1]} "
+            f"along axis {baxis} of b, expected as many"
         )
     if not size:
         return moveaxis(c * b, -1, outaxis)

@@ -120,7 +120,7 @@ def solve_triangular(
     """
     if trans not in _TRANSPOSED:
         raise ArgumentError(
-            f"solve_triangular: came trans={trans!r}; needed 0, 1 or 2, or 'N', 'T' or 'C'"
+            f"solve_triangular: got trans={trans!r}, expected 0, 1 or 2, or 'N', 'T' or 'C'"
         )
     a = square("solve_triangular", inexact(a))
     turned = _TRANSPOSED[trans]

@@ -105,7 +105,9 @@ def laplace(
 def _some_axes(name: str, x: Array, axes: Axis) -> tuple[int, ...]:
     chosen = normalize_axes(axes, len(x.shape), name)
     if not chosen:
-        raise ShapeError(f"{name}: came shape {x.shape} with axes={axes}; needed at least one axis")
+        raise ShapeError(
+            f"{name}: got shape {x.shape} with axes={axes}, expected at least one axis"
+        )
     return chosen
 
 

@@ -22,7 +22,7 @@ def _weights(name: str, weights: ArrayLike, x: Array, ndim: int) -> Array:
     weights = as_array(weights)
     if len(weights.shape) != ndim or 0 in weights.shape:
         raise ShapeError(
-            f"{name}: came weights of shape {weights.shape}; needed {ndim} axes that are not empty"
+            f"{name}: got weights of shape {weights.shape}, expected {ndim} axes that are not empty"
         )
     # Weights are as precise as the image, and complex if they are.
     kind = np.result_type(x.dtype, np.complex64) if weights.dtype.kind == "c" else x.dtype

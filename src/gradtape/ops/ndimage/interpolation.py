@@ -45,15 +45,15 @@ def _at(
         return _at(name, x, *rest, 0.0, prefilter) + astype(cval, x.dtype, copy=False) * share
     if coordinates.dtype.kind not in "fiu" or len(x.shape) == 0:
         raise DTypeError(
-            f"{name}: came {x.dtype}{list(x.shape)} and coordinates of {coordinates.dtype}; needed "
-            "at least one axis, and real coordinates"
+            f"{name}: got {x.dtype}{list(x.shape)} and coordinates of {coordinates.dtype}, "
+            "expected at least one axis, and real coordinates"
         )
     if coordinates.dtype != np.float64:
         coordinates = astype(coordinates, np.float64)
     ndim, shape, dtype = coordinates.shape[0], coordinates.shape[1:], x.dtype
     lead = x.shape[: len(x.shape) - ndim]
     if 0 in x.shape[len(lead) :]:
-        raise ShapeError(f"{name}: came shape {x.shape}; needed elements to interpolate")
+        raise ShapeError(f"{name}: got shape {x.shape}, expected elements to interpolate")
     if prefilter and order > 1:
         if mode in ("nearest", "grid-constant"):
             fill = {"mode": "edge"} if mode == "nearest" else {"constant_values": cval}
@@ -113,8 +113,8 @@ def map_coordinates(
     x, places = floating("map_coordinates", input), as_array(coordinates)
     if len(places.shape) < 2 or places.shape[0] != len(x.shape):
         raise ShapeError(
-            f"map_coordinates: came an array of shape {x.shape} and coordinates of shape "
-            f"{places.shape}; needed a first axis of {len(x.shape)} and at least one more"
+            f"map_coordinates: got an array of shape {x.shape} and coordinates of shape "
+            f"{places.shape}, expected a first axis of {len(x.shape)} and at least one more"
         )
     return _at("map_coordinates", x, places, output, order, mode, cval, prefilter)
 
@@ -138,7 +138,7 @@ def _number_per_axis(name: str, what: str, value: Any, ndim: int) -> Any:
     value = as_array(value)
     if value.shape not in ((), (ndim,)):
         raise ShapeError(
-            f"{name}: came {what} of shape {value.shape}; needed a number, or one for each of "
+            f"{name}: got {what} of shape {value.shape}, expected a number, or one for each of "
             f"{ndim} axes"
         )
     return broadcast_to(value, (ndim,))
@@ -280,8 +280,8 @@ def affine_transform(
         offset = getitem(matrix, (slice(0, ndim), ndim))
     elif matrix.shape not in ((ndim, ndim), (ndim,)) or len(shape) != ndim:
         raise ShapeError(
-            f"affine_transform: came an array of shape {x.shape}, a matrix of shape {matrix.shape} "
-            f"and output_shape {shape}; needed {ndim} rows and columns, and as many axes"
+            f"affine_transform: got an array of shape {x.shape}, a matrix of shape {matrix.shape} "
+            f"and output_shape {shape}, expected {ndim} rows and columns, and as many axes"
         )
     moved = _number_per_axis("affine_transform", "offset", offset, ndim)
     grid = _grid(shape)
@@ -337,13 +337,13 @@ def rotate(
     """
     x = floating("rotate", input)
     if len(axes) != 2:
-        raise ArgumentError(f"rotate: came axes={axes}; needed two")
+        raise ArgumentError(f"rotate: got axes={axes}, expected two")
     plane = sorted(normalize_axis(axis, len(x.shape), "rotate") for axis in axes)
     if plane[0] == plane[1]:
-        raise ArgumentError(f"rotate: came axes={axes}; needed two different ones")
+        raise ArgumentError(f"rotate: got axes={axes}, expected two different ones")
     if reshape and isinstance(angle, Tensor):
         raise UnsupportedError(
-            "rotate: came a tensor as angle with reshape=True; the shape cannot depend on it; give "
+            "rotate: got a tensor as angle with reshape=True; the shape cannot depend on it; give "
             "reshape=False, or float(angle)"
         )
     c, s = _turn(angle)

@@ -56,26 +56,26 @@ class _Regions(NamedTuple):
 def _regions(name: str, input: ArrayLike, labels: Any, index: Any) -> _Regions:
     x = as_array(input)
     if x.dtype.kind not in "fc":
-        raise DTypeError(f"{name}: came {x.dtype}; needed floating numbers; use astype")
+        raise DTypeError(f"{name}: got {x.dtype}, expected floating numbers; use astype")
     flat = reshape(x, (-1,))
     if labels is None:
         known, index = np.zeros(flat.shape[0], np.intp), 0
     else:
         labels = np.asarray(labels)
         if labels.dtype.kind not in "biu":
-            raise DTypeError(f"{name}: came labels of {labels.dtype}; needed integers")
+            raise DTypeError(f"{name}: got labels of {labels.dtype}, expected integers")
         try:
             known = np.broadcast_to(labels, x.shape).ravel()
         except ValueError as error:
             raise ShapeError(
-                f"{name}: came labels of shape {labels.shape} for an array of shape {x.shape}; "
-                "needed the same"
+                f"{name}: got labels of shape {labels.shape} for an array of shape {x.shape}, "
+                "expected the same"
             ) from error
         if index is None:
             known, index = (known != 0).astype(np.intp), 1
     index = np.asarray(index)
     if index.dtype.kind not in "biuf":
-        raise DTypeError(f"{name}: came index of {index.dtype}; needed integers")
+        raise DTypeError(f"{name}: got index of {index.dtype}, expected integers")
     wanted, which = np.unique(index, return_inverse=True)
     region = np.searchsorted(wanted, known)
     inside = wanted[np.minimum(region, len(wanted) - 1)] == known if len(wanted) else known != known
@@ -179,7 +179,7 @@ def center_of_mass(input: ArrayLike, /, labels: Any = None, index: Any = None) -
     ]
     if len(regions.shape) > 1:
         raise ShapeError(
-            f"center_of_mass: came index of shape {regions.shape}; needed a number, or a sequence"
+            f"center_of_mass: got index of shape {regions.shape}, expected a number, or a sequence"
         )
     if not regions.shape:
         return tuple(centers)
@@ -208,9 +208,9 @@ def _over_rows(
     """A reduction over regions; one of several that is empty gives 0, as in SciPy."""
     regions = _regions(name, input, labels, index)
     if regions.values.dtype.kind == "c":
-        raise DTypeError(f"{name}: came complex numbers; needed real ones")
+        raise DTypeError(f"{name}: got complex numbers, expected real ones")
     if not len(regions.places):
-        raise ShapeError(f"{name}: came regions without any element; needed some")
+        raise ShapeError(f"{name}: got regions without any element, expected some")
     out = reduce(_rows(regions, fill), axis=1)
     return regions.result(where(regions.sizes > 0, out, regions.values.dtype.type(0)))
 

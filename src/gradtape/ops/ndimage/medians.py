@@ -21,7 +21,7 @@ from gradtape.typing import Array, ArrayLike
 def _odd_sizes(name: str, sizes: Any, ndim: int) -> list[int]:
     found = [operator.index(n) for n in per_axis(name, "kernel_size", sizes, ndim)]
     if any(n % 2 == 0 or n < 1 for n in found):
-        raise ArgumentError(f"{name}: came a window of {sizes}; needed odd sizes")
+        raise ArgumentError(f"{name}: got a window of {sizes}, expected odd sizes")
     return found
 
 
@@ -43,8 +43,8 @@ def order_filter(a: ArrayLike, /, domain: ArrayLike, rank: int) -> Array:
     x, window = real_floating("order_filter", a), np.asarray(domain) != 0
     if window.ndim != len(x.shape):
         raise ShapeError(
-            f"order_filter: came a domain of shape {window.shape} for an array of shape {x.shape}; "
-            "needed as many axes"
+            f"order_filter: got a domain of shape {window.shape} for an array of shape {x.shape}, "
+            "expected as many axes"
         )
     _odd_sizes("order_filter", window.shape, len(x.shape))
     return rank_filter(x, rank, footprint=window, mode="constant")
@@ -85,7 +85,7 @@ def medfilt2d(input: ArrayLike, /, kernel_size: Any = 3) -> Array:
     """
     x = real_floating("medfilt2d", input)
     if len(x.shape) != 2:
-        raise ShapeError(f"medfilt2d: came shape {x.shape}; needed two axes; use medfilt")
+        raise ShapeError(f"medfilt2d: got shape {x.shape}, expected two axes; use medfilt")
     return medfilt(x, kernel_size)
 
 

@@ -36,8 +36,8 @@ def _extreme(
     window = window_of(name, size, footprint, len(chosen))
     if structure is not None and structure.shape != window.shape:
         raise ShapeError(
-            f"{name}: came a structure of shape {structure.shape} and a footprint of shape "
-            f"{window.shape}; needed the same"
+            f"{name}: got a structure of shape {structure.shape} and a footprint of shape "
+            f"{window.shape}, expected the same"
         )
     if dilate:
         window = np.flip(window)

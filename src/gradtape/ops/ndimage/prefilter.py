@@ -35,13 +35,13 @@ _EXACT = 32
 def check_mode(name: str, mode: str) -> None:
     """Raise for a mode that splines do not have."""
     if mode not in MODES:
-        raise ArgumentError(f"{name}: came mode={mode!r}; needed one of {', '.join(MODES)}")
+        raise ArgumentError(f"{name}: got mode={mode!r}, expected one of {', '.join(MODES)}")
 
 
 def check_order(name: str, order: int) -> None:
     """Raise for a degree that splines do not have."""
     if order not in range(6):
-        raise ArgumentError(f"{name}: came order={order!r}; needed an integer from 0 to 5")
+        raise ArgumentError(f"{name}: got order={order!r}, expected an integer from 0 to 5")
 
 
 def _forward(xp: Any, x: Any, axis: int, order: int, mode: str) -> Any:

@@ -46,7 +46,7 @@ def _ranked(
     count = int(window.sum())
     rank = rank_of(count)
     if not 0 <= rank < count:
-        raise ArgumentError(f"{name}: came a rank of {rank} for a window of {count} elements")
+        raise ArgumentError(f"{name}: got a rank of {rank} for a window of {count} elements")
     return of_rank(neighbours(name, x, window, chosen, mode, cval, origin), rank)
 
 
@@ -154,7 +154,7 @@ def percentile_filter(
     share = float(percentile)
     share = share + 100 if share < 0 else share
     if not 0 <= share <= 100:
-        raise ArgumentError(f"percentile_filter: came {percentile}; needed one from -100 to 100")
+        raise ArgumentError(f"percentile_filter: got {percentile}, expected one from -100 to 100")
 
     def rank_of(count: int) -> int:
         return count - 1 if share == 100 else int(count * share / 100)

@@ -40,8 +40,8 @@ def _radius(sigma: Any, truncate: float) -> int:
     width = values_if_known(sigma)
     if width is None:
         raise ArgumentError(
-            "gaussian_filter1d: came a standard deviation whose value is not known yet, on which "
-            "the size of the window depends; needed radius="
+            "gaussian_filter1d: got a standard deviation whose value is not known yet, on which "
+            "the size of the window depends, expected radius="
         )
     return int(truncate * float(width) + 0.5)
 
@@ -87,7 +87,7 @@ def gaussian_filter1d(
     order = operator.index(order)
     if reach < 0 or order < 0:
         raise ArgumentError(
-            f"gaussian_filter1d: came radius={reach}, order={order}; needed none below 0"
+            f"gaussian_filter1d: got radius={reach}, order={order}, expected none below 0"
         )
     return correlate1d(input, _gaussian(sigma, order, reach), axis, output, mode, cval)
 

@@ -41,7 +41,7 @@ def per_axis(name: str, what: str, value: Any, count: int) -> list[Any]:
     values = list(value)
     if len(values) != count:
         raise ShapeError(
-            f"{name}: came {what}={value}; needed one, or one for each of {count} axes"
+            f"{name}: got {what}={value}, expected one, or one for each of {count} axes"
         )
     return values
 
@@ -51,7 +51,7 @@ def floating(name: str, x: ArrayLike) -> Array:
     x = as_array(x)
     if x.dtype.char not in "fdFD":
         raise DTypeError(
-            f"{name}: came {x.dtype}; needed float32 or float64, real or complex; use astype"
+            f"{name}: got {x.dtype}, expected float32 or float64, real or complex; use astype"
         )
     return x
 
@@ -60,7 +60,7 @@ def real_floating(name: str, x: ArrayLike) -> Array:
     """`x` as an array of floating numbers that have an order."""
     x = floating(name, x)
     if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: came {x.dtype}; needed real numbers")
+        raise DTypeError(f"{name}: got {x.dtype}, expected real numbers")
     return x
 
 
@@ -68,7 +68,7 @@ def refuse_output(name: str, output: Any) -> None:
     """Raise for SciPy's option `output`: results are new, in the dtype of the input."""
     if output is not None:
         raise UnsupportedError(
-            f"{name}: came output=; gradtape does not take it; use the result, and astype on it"
+            f"{name}: got output=; gradtape does not take it; use the result, and astype on it"
         )
 
 
@@ -76,20 +76,20 @@ def window_of(name: str, size: Any, footprint: Any, count: int) -> Any:
     """Which elements of a window over `count` axes are meant, as an array of booleans."""
     if footprint is None:
         if size is None:
-            raise ArgumentError(f"{name}: came neither size nor footprint; needed one of them")
+            raise ArgumentError(f"{name}: got neither size nor footprint, expected one of them")
         sizes = [operator.index(n) for n in per_axis(name, "size", size, count)]
         if any(n < 1 for n in sizes):
             raise ArgumentError(
-                f"{name}: came a window of {size}; needed at least one element along each axis"
+                f"{name}: got a window of {size}, expected at least one element along each axis"
             )
         footprint = np.ones(sizes, bool)
     footprint = np.asarray(footprint, bool)
     if footprint.ndim != count:
         raise ArgumentError(
-            f"{name}: came a footprint of shape {footprint.shape}; needed {count} axes"
+            f"{name}: got a footprint of shape {footprint.shape}, expected {count} axes"
         )
     if not footprint.any():
-        raise ArgumentError(f"{name}: came a footprint without any True; needed at least one")
+        raise ArgumentError(f"{name}: got a footprint without any True, expected at least one")
     return footprint
 
 
@@ -113,11 +113,11 @@ def surrounded(
     """
     for (axis, size), mode, origin in zip(sizes.items(), modes, origins, strict=True):
         if mode not in _PADDING:
-            raise ArgumentError(f"{name}: came mode={mode!r}; needed one of {', '.join(_PADDING)}")
+            raise ArgumentError(f"{name}: got mode={mode!r}, expected one of {', '.join(_PADDING)}")
         before = size // 2 + operator.index(origin)
         if size < 1 or not 0 <= before < size:
             raise ArgumentError(
-                f"{name}: came a window of {size} with origin={origin}; needed at least one "
+                f"{name}: got a window of {size} with origin={origin}, expected at least one "
                 "element, and an origin inside of the window"
             )
         widths = [(0, 0)] * len(x.shape)

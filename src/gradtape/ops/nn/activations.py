@@ -94,7 +94,7 @@ def hardtanh(x: ArrayLike, /, min_val: float = -1.0, max_val: float = 1.0) -> Ar
     """
     if not min_val <= max_val:
         raise ArgumentError(
-            f"hardtanh: came min_val={min_val} and max_val={max_val}; needed a lower and an upper "
+            f"hardtanh: got min_val={min_val} and max_val={max_val}, expected a lower and an upper "
             "bound"
         )
     return _hardtanh(x, low=float(min_val), high=float(max_val))
@@ -156,7 +156,7 @@ def softshrink(x: ArrayLike, /, lambd: float = 0.5) -> Array:
     array([-1.5,  0. ,  1.5])
     """
     if not lambd >= 0:
-        raise ArgumentError(f"softshrink: came lambd={lambd}; needed a number >= 0")
+        raise ArgumentError(f"softshrink: got lambd={lambd}, expected a number >= 0")
     return _softshrink(x, lambd=float(lambd))
 
 
@@ -236,8 +236,8 @@ def prelu(x: ArrayLike, /, weight: ArrayLike) -> Array:
     channels = 1 if len(shape) < 2 else shape[1]
     if len(slopes) != 1 or slopes[0] != channels:
         raise ShapeError(
-            f"prelu: came {shape} and a weight of shape {slopes}; needed one slope, or {channels}: "
-            "one for each channel, which are along axis 1"
+            f"prelu: got {shape} and a weight of shape {slopes}, expected one slope, or "
+            f"{channels}: one for each channel, which are along axis 1"
         )
     return sloped(x, reshape(weight, (channels, *(1,) * (len(shape) - 2))))
 
@@ -295,7 +295,7 @@ def celu(x: ArrayLike, /, alpha: float = 1.0) -> Array:
     array([-0.78693868,  2.        ])
     """
     if not alpha > 0:
-        raise ArgumentError(f"celu: came alpha={alpha}; needed a positive number")
+        raise ArgumentError(f"celu: got alpha={alpha}, expected a positive number")
     return _celu(x, alpha=float(alpha))
 
 

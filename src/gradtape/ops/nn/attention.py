@@ -263,8 +263,8 @@ def _repeated(k: Any, q: Any) -> Any:
     fits = len(q.shape) > 2 < len(k.shape) and k.shape[-3] and not q.shape[-3] % k.shape[-3]
     if not fits:
         raise ShapeError(
-            f"scaled_dot_product_attention: came queries of shape {q.shape}, and keys or values of "
-            f"shape {k.shape}; needed heads along axis -3, those of queries a multiple"
+            f"scaled_dot_product_attention: got queries of shape {q.shape}, and keys or values of "
+            f"shape {k.shape}, expected heads along axis -3, those of queries a multiple"
         )
     times = q.shape[-3] // k.shape[-3]
     return k if times == 1 else repeat(k, times, axis=len(k.shape) - 3)
@@ -275,11 +275,11 @@ def _checked(q: Any, k: Any, v: Any) -> None:
     fits = min(map(len, shapes)) >= 2 and q.shape[-1] == k.shape[-1] and k.shape[-2] == v.shape[-2]
     if not fits:
         raise ShapeError(
-            f"scaled_dot_product_attention: came shapes {q.shape}, {k.shape}, {v.shape}; needed "
+            f"scaled_dot_product_attention: got shapes {q.shape}, {k.shape}, {v.shape}, expected "
             "(…, queries, size), (…, keys, size), (…, keys, size of values)"
         )
     if any(x.dtype.kind == "c" for x in (q, k, v)):
-        raise DTypeError("scaled_dot_product_attention: came complex numbers; needed real ones")
+        raise DTypeError("scaled_dot_product_attention: got complex numbers, expected real ones")
 
 
 def _lead(q: Any, k: Any, v: Any) -> tuple[int, ...]:
@@ -288,7 +288,7 @@ def _lead(q: Any, k: Any, v: Any) -> tuple[int, ...]:
         return broadcast_sizes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
     except ShapeError as error:
         raise ShapeError(
-            f"scaled_dot_product_attention: came shapes {q.shape}, {k.shape}, {v.shape}; needed "
+            f"scaled_dot_product_attention: got shapes {q.shape}, {k.shape}, {v.shape}, expected "
             "leading axes that broadcast"
         ) from error
 
@@ -296,13 +296,13 @@ def _lead(q: Any, k: Any, v: Any) -> tuple[int, ...]:
 def _mask(mask: ArrayLike, shape: tuple[int, ...], causal: bool, dtype: Any) -> Any:
     if causal:
         raise ArgumentError(
-            "scaled_dot_product_attention: came attn_mask and is_causal=True; needed one of them; "
+            "scaled_dot_product_attention: got attn_mask and is_causal=True, expected one of them; "
             "join both to one mask"
         )
     mask = as_array(mask)
     if mask.dtype.kind in "iuc":
         raise DTypeError(
-            f"scaled_dot_product_attention: came a mask of {mask.dtype}; needed truth values, or "
+            f"scaled_dot_product_attention: got a mask of {mask.dtype}, expected truth values, or "
             "floats to add"
         )
     try:
@@ -311,7 +311,7 @@ def _mask(mask: ArrayLike, shape: tuple[int, ...], causal: bool, dtype: Any) -> 
         fits = False
     if not fits:
         raise ShapeError(
-            f"scaled_dot_product_attention: came a mask of shape {mask.shape}; needed one that "
+            f"scaled_dot_product_attention: got a mask of shape {mask.shape}, expected one that "
             f"broadcasts to {shape}"
         )
     return mask if mask.dtype.kind == "b" else astype(mask, dtype, copy=False)
@@ -349,7 +349,7 @@ def scaled_dot_product_attention(
     Raises:
         ShapeError: The shapes do not fit.
         DTypeError: The numbers are complex, or the mask is of integers.
-        ArgumentError: Both a mask and `is_causal` came, or no probability.
+        ArgumentError: Both a mask and `is_causal` got, or no probability.
 
     >>> q = k = np.array([[100.0, 0.0], [0.0, 100.0]])
     >>> gt.nn.scaled_dot_product_attention(q, k, np.array([[1.0], [2.0]]))
@@ -360,7 +360,7 @@ def scaled_dot_product_attention(
     _checked(q, k, v)
     if not 0 <= dropout_p <= 1:
         raise ArgumentError(
-            f"scaled_dot_product_attention: came dropout_p={dropout_p}; needed a probability"
+            f"scaled_dot_product_attention: got dropout_p={dropout_p}, expected a probability"
         )
     if enable_gqa:
         k, v = (_repeated(x, q) for x in (k, v))

@@ -68,19 +68,19 @@ def _starts(
     if len(indices.shape) == 2:
         if offsets is not None:
             raise ArgumentError(
-                f"{name}: came offsets with numbers of two axes, of which each row is a bag; leave "
+                f"{name}: got offsets with numbers of two axes, of which each row is a bag; leave "
                 "them out"
             )
         bags, size = indices.shape
         return reshape(indices, (bags * size,)), np.arange(bags) * size
     if len(indices.shape) != 1 or offsets is None:
         raise ShapeError(
-            f"{name}: came numbers of shape {indices.shape}; needed (bags, size), or one axis and "
+            f"{name}: got numbers of shape {indices.shape}, expected (bags, size), or one axis and "
             "offsets"
         )
     starts = as_indices(offsets, name)
     if len(starts.shape) != 1:
-        raise ShapeError(f"{name}: came offsets of shape {starts.shape}; needed one axis")
+        raise ShapeError(f"{name}: got offsets of shape {starts.shape}, expected one axis")
     _check_offsets(name, starts, indices.shape[0], include_last)
     return indices, getitem(starts, slice(0, -1)) if include_last else starts
 
@@ -93,7 +93,7 @@ def _check_offsets(name: str, offsets: Any, count: int, include_last: bool) -> N
     rising = raw[0] == 0 and bool((raw[1:] >= raw[:-1]).all())
     if not rising or (raw[-1] != count if include_last else raw[-1] > count):
         raise ArgumentError(
-            f"{name}: came offsets {raw.tolist()} for {count} numbers; needed them in order, the "
+            f"{name}: got offsets {raw.tolist()} for {count} numbers, expected them in order, the "
             f"first at 0 and {'the last at' if include_last else 'all of them up to'} {count}"
         )
 
@@ -146,7 +146,7 @@ def embedding_bag(
     refused = {"max_norm": max_norm, "scale_grad_by_freq": scale_grad_by_freq, "sparse": sparse}
     weight = table_of(name, weight, refused)
     if mode not in ("sum", "mean", "max"):
-        raise ArgumentError(f'{name}: came mode={mode!r}; needed "sum", "mean" or "max"')
+        raise ArgumentError(f'{name}: got mode={mode!r}, expected "sum", "mean" or "max"')
     given = as_indices(x, name)
     indices, starts = _starts(name, given, offsets, include_last_offset)
     skip = row_number(name, padding_idx, weight.shape[0])
@@ -155,7 +155,7 @@ def embedding_bag(
         factors = as_array(per_sample_weights)
         if mode != "sum" or factors.shape != given.shape:
             raise ArgumentError(
-                f"{name}: came weights of shape {factors.shape} and mode={mode!r}; needed "
+                f"{name}: got weights of shape {factors.shape} and mode={mode!r}, expected "
                 f'mode="sum" and shape {given.shape}'
             )
         rows = rows * reshape(factors, (*indices.shape, 1))

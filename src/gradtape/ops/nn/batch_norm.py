@@ -85,7 +85,7 @@ def _write(name: str, running: Any, moved: Any) -> None:
         running[...] = moved
     except ConversionError as error:
         raise ConversionError(
-            f"{name}: came running statistics to be written to, in a function that is compiled; "
+            f"{name}: got running statistics to be written to, in a function that is compiled; "
             "what it computes is only known when it runs. Use return_statistics=True, return the "
             "new ones from the function, and assign them outside"
         ) from error
@@ -170,14 +170,14 @@ def batch_norm(
     if not training:
         if running_mean is None or running_var is None:
             raise ArgumentError(
-                "batch_norm: came no running statistics; give them, or training=True"
+                "batch_norm: got no running statistics; give them, or training=True"
             )
         out = widely(x, lambda x: _by_statistics(x, running_mean, running_var, weight, bias, eps))
         return (out, running_mean, running_var) if return_statistics else out
     axes = (0, *range(2, len(x.shape)))
     if count_over(x.shape, axes) == 1:
         raise ShapeError(
-            f"batch_norm: came shape {x.shape}; in training more than one element for each channel "
+            f"batch_norm: got shape {x.shape}; in training more than one element for each channel "
             "is needed"
         )
     out = widely(x, lambda x: _over_batch(x, weight, bias, axes, eps))
@@ -243,12 +243,12 @@ def instance_norm(
     if not use_input_stats:
         if running_mean is None or running_var is None:
             raise ArgumentError(
-                "instance_norm: came no running statistics; give them, or use_input_stats=True"
+                "instance_norm: got no running statistics; give them, or use_input_stats=True"
             )
         return widely(x, lambda x: _by_statistics(x, running_mean, running_var, weight, bias, eps))
     places = tuple(range(2, len(x.shape)))
     if count_over(x.shape, places) == 1:
-        raise ShapeError(f"instance_norm: came shape {x.shape}; needed more than one place")
+        raise ShapeError(f"instance_norm: got shape {x.shape}, expected more than one place")
     fixed = stop_gradient(x)
     if running_mean is not None:
         now = mean(fixed, (0, *places))

@@ -40,7 +40,7 @@ _NUMBERED = Zero("a class is a number, and does not change by a little")
 
 
 def _out_of_range(given: Any, classes: int, name: str = "cross entropy") -> str:
-    return f"{name}: came class {given}; needed one from 0 to {classes - 1}"
+    return f"{name}: got class {given}, expected one from 0 to {classes - 1}"
 
 
 def check_classes(name: str, target: Any, classes: int, ignore_index: int) -> None:

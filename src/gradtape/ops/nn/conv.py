@@ -109,7 +109,7 @@ def checked_bias(name: str, bias: ArrayLike | None, channels: int) -> Array | No
     bias = as_array(bias)
     if bias.shape != (channels,):
         raise ShapeError(
-            f"{name}: came a bias of shape {bias.shape}; needed one number for each of {channels} "
+            f"{name}: got a bias of shape {bias.shape}, expected one number for each of {channels} "
             "output channels"
         )
     return bias
@@ -120,11 +120,11 @@ def _pads(name: str, padding: Any, kernel: Sizes, stride: Sizes, dilation: Sizes
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
             raise ArgumentError(
-                f'{name}: came padding={padding!r}; needed "same", "valid" or numbers'
+                f'{name}: got padding={padding!r}, expected "same", "valid" or numbers'
             )
         if padding == "same" and any(s != 1 for s in stride):
             raise ArgumentError(
-                f'{name}: came padding="same" and stride={stride}; needed a stride of 1; '
+                f'{name}: got padding="same" and stride={stride}, expected a stride of 1; '
                 "give the padding as numbers"
             )
         reach = [
@@ -138,13 +138,13 @@ def _check(name: str, x: Array, w: Array, padding: Pads, dilation: Sizes, groups
     rank = len(padding)
     if len(w.shape) != rank + 2 or 0 in w.shape[2:]:
         raise ShapeError(
-            f"{name}: came weights of shape {w.shape}; needed (output channels, input channels "
+            f"{name}: got weights of shape {w.shape}, expected (output channels, input channels "
             f"/ groups, and {rank} sizes of windows, not 0)"
         )
     if groups < 1 or x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
         raise ShapeError(
-            f"{name}: came {x.shape[1]} input channels, weights of shape {w.shape} and {groups} "
-            f"groups; needed weights of shape (output channels, input channels / groups, …) and "
+            f"{name}: got {x.shape[1]} input channels, weights of shape {w.shape} and {groups} "
+            f"groups, expected weights of shape (output channels, input channels / groups, …) and "
             "channels that the groups divide"
         )
     check_windows(name, x.shape[2:], w.shape[2:], padding, dilation)

@@ -17,13 +17,13 @@ _conv_input_bias = biased("conv_input_bias", conv_input)
 def _check(name: str, x: Array, w: Array, rank: int, groups: int) -> None:
     if len(w.shape) != rank + 2 or 0 in w.shape[2:]:
         raise ShapeError(
-            f"{name}: came weights of shape {w.shape}; needed (input channels, output channels "
+            f"{name}: got weights of shape {w.shape}, expected (input channels, output channels "
             f"/ groups, and {rank} sizes of windows, not 0)"
         )
     if groups < 1 or x.shape[1] != w.shape[0] or w.shape[0] % groups:
         raise ShapeError(
-            f"{name}: came {x.shape[1]} input channels, weights of shape {w.shape} and {groups} "
-            "groups; needed weights of shape (input channels, output channels / groups, …) and "
+            f"{name}: got {x.shape[1]} input channels, weights of shape {w.shape} and {groups} "
+            "groups, expected weights of shape (input channels, output channels / groups, …) and "
             "input channels that the groups divide"
         )
 
@@ -48,7 +48,7 @@ def _transposed(
     more = per_axis(name, "output_padding", output_padding, rank, least=0)
     if any(m >= max(s, d) for m, s, d in zip(more, stride, dilation, strict=True)):
         raise ArgumentError(
-            f"{name}: came output_padding={output_padding!r}; needed less than the stride "
+            f"{name}: got output_padding={output_padding!r}, expected less than the stride "
             f"{stride} or the dilation {dilation}"
         )
     _check(name, x, weight, rank, groups)
@@ -56,8 +56,8 @@ def _transposed(
     sizes = tuple((n - 1) * s - 2 * p + d * (k - 1) + m + 1 for n, k, s, p, d, m in axes)
     if any(size < 1 for size in sizes):
         raise ShapeError(
-            f"{name}: came shapes {x.shape} and {weight.shape} with padding {padding}, which "
-            f"leaves sizes {sizes}; needed at least 1; pad less"
+            f"{name}: got shapes {x.shape} and {weight.shape} with padding {padding}, which "
+            f"leaves sizes {sizes}, expected at least 1; pad less"
         )
     bias = checked_bias(name, bias, weight.shape[1] * groups)
     geometry = {

@@ -28,7 +28,7 @@ _IGNORED = -100
 def _classes_last(name: str, x: Any) -> Any:
     """Logits with the axis of classes last: it is axis 1, or the only one."""
     if x.dtype.kind == "c" or not x.shape:
-        raise ShapeError(f"{name}: came {x.dtype} of shape {x.shape}; needed real (…, classes, …)")
+        raise ShapeError(f"{name}: got {x.dtype} of shape {x.shape}, expected real (…, classes, …)")
     return moveaxis(x, 1, -1) if len(x.shape) > 2 else x
 
 
@@ -36,7 +36,7 @@ def _labels(name: str, target: Any, shape: tuple[int, ...]) -> Any:
     target = as_indices(target, name)
     if target.shape != shape:
         raise ShapeError(
-            f"{name}: came classes of shape {target.shape}; needed {shape}, that of the logits "
+            f"{name}: got classes of shape {target.shape}, expected {shape}, that of the logits "
             "without their axis of classes"
         )
     return target
@@ -48,7 +48,7 @@ def class_weights(name: str, weight: ArrayLike | None, x: Any) -> Any:
         return None
     weight, classes = as_array(weight), x.shape[-1]
     if weight.shape != (classes,):
-        raise ShapeError(f"{name}: came weights of shape {weight.shape}; needed ({classes},)")
+        raise ShapeError(f"{name}: got weights of shape {weight.shape}, expected ({classes},)")
     return astype(weight, x.dtype, copy=False)
 
 
@@ -108,7 +108,7 @@ def cross_entropy(
     check_reduction(name, reduction)
     if not 0 <= label_smoothing <= 1:
         raise ArgumentError(
-            f"{name}: came label_smoothing={label_smoothing}; needed a share from 0 to 1"
+            f"{name}: got label_smoothing={label_smoothing}, expected a share from 0 to 1"
         )
     (given,) = floating(x)
     ignore_index = as_integer(ignore_index, name, "ignore_index")
@@ -117,7 +117,7 @@ def cross_entropy(
     if target.shape == given.shape and given.shape != ():
         if ignore_index >= 0:
             raise ArgumentError(
-                f"{name}: came ignore_index={ignore_index} with a target of the shape of the "
+                f"{name}: got ignore_index={ignore_index} with a target of the shape of the "
                 "logits, which is probabilities; leave it out, and give what does not count 0"
             )
         return _by_probabilities(name, logits, target, weight, reduction, label_smoothing)
@@ -148,7 +148,7 @@ def _by_probabilities(
 ) -> Any:
     if target.dtype.kind in "biuc":
         raise DTypeError(
-            f"{name}: came a target of {target.dtype} with the shape of the logits; needed "
+            f"{name}: got a target of {target.dtype} with the shape of the logits, expected "
             "probabilities, or classes without the axis of classes"
         )
     target = _classes_last(name, target)
@@ -197,7 +197,7 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike, /) -> Array:
     x, target = floating(logits, labels)
     if x.shape != target.shape or not x.shape:
         raise ShapeError(
-            f"softmax_cross_entropy: came shapes {x.shape} and {target.shape}; needed the same, "
+            f"softmax_cross_entropy: got shapes {x.shape} and {target.shape}, expected the same, "
             "with classes along the last axis"
         )
     return dense_cross_entropy(x, target, axis=len(x.shape) - 1)

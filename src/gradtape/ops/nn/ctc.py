@@ -47,13 +47,13 @@ def _checked(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: A
     ):
         if lengths.size and (lengths.min() < 0 or lengths.max() > most):
             raise ArgumentError(
-                f"ctc_loss: came {what} from {lengths.min()} to {lengths.max()}; needed lengths "
+                f"ctc_loss: got {what} from {lengths.min()} to {lengths.max()}, expected lengths "
                 f"from 0 to {most}"
             )
     inside = targets[np.arange(targets.shape[1]) < target_lengths[:, None]]
     if inside.size and (inside.min() < 0 or inside.max() >= classes):
         bad = inside[(inside < 0) | (inside >= classes)][0]
-        raise IndexingError(f"ctc_loss: came label {bad}; needed one from 0 to {classes - 1}")
+        raise IndexingError(f"ctc_loss: got label {bad}, expected one from 0 to {classes - 1}")
 
 
 def _loss_forward(
@@ -123,7 +123,7 @@ def _change_forward(
 # ---- the ops ------------------------------------------------------------------------------------
 
 _TWICE = NotDifferentiable(
-    "ctc_loss: came a third derivative; the sums over paths have rules for the first two only"
+    "ctc_loss: got a third derivative; the sums over paths have rules for the first two only"
 )
 _FIXED = Zero("labels and lengths do not change by a little")
 
@@ -219,13 +219,13 @@ def _in_rows(targets: Any, lengths: Any) -> Any:
     known = known_values(lengths)
     if known is None or known.shape != lengths.shape:
         raise UnsupportedError(
-            "ctc_loss: came targets along one axis while a function is traced or batched; give "
+            "ctc_loss: got targets along one axis while a function is traced or batched; give "
             "them in rows, of shape (samples, length)"
         )
     if known.sum() != targets.shape[0]:
         raise ShapeError(
-            f"ctc_loss: came {targets.shape[0]} labels along one axis and target_lengths that add "
-            f"up to {known.sum()}; needed as many"
+            f"ctc_loss: got {targets.shape[0]} labels along one axis and target_lengths that add "
+            f"up to {known.sum()}, expected as many"
         )
     starts = np.cumsum(known) - known
     places = starts[:, None] + np.arange(int(known.max(initial=0)))
@@ -280,16 +280,16 @@ def ctc_loss(
     samples = log_probs.shape[1] if len(log_probs.shape) == 3 else -1
     if any(x.shape != (samples,) for x in lengths):
         raise ShapeError(
-            f"ctc_loss: came log_probs of shape {log_probs.shape} and lengths of shapes "
-            f"{lengths[0].shape} and {lengths[1].shape}; needed (times, samples, classes), and a "
+            f"ctc_loss: got log_probs of shape {log_probs.shape} and lengths of shapes "
+            f"{lengths[0].shape} and {lengths[1].shape}, expected (times, samples, classes), and a "
             "length for each sample"
         )
     if not 0 <= blank < log_probs.shape[2]:
-        raise ArgumentError(f"ctc_loss: came blank={blank}; there are {log_probs.shape[2]} classes")
+        raise ArgumentError(f"ctc_loss: got blank={blank}; there are {log_probs.shape[2]} classes")
     rows = _in_rows(targets, lengths[1]) if len(targets.shape) == 1 else targets
     if len(rows.shape) != 2 or rows.shape[0] != samples:
         raise ShapeError(
-            f"ctc_loss: came targets of shape {targets.shape}; needed ({samples}, length), or one "
+            f"ctc_loss: got targets of shape {targets.shape}, expected ({samples}, length), or one "
             "axis"
         )
     losses = _losses(log_probs, rows, *lengths, blank=blank, zero_infinity=bool(zero_infinity))

@@ -113,7 +113,7 @@ def cosine_similarity(x1: ArrayLike, x2: ArrayLike, /, dim: int = 1, eps: float 
     check_real_loss("cosine_similarity", x, y)
     check_broadcast("cosine_similarity", x, y)
     if not eps >= 0:
-        raise ArgumentError(f"cosine_similarity: came eps={eps}; needed a number >= 0")
+        raise ArgumentError(f"cosine_similarity: got eps={eps}, expected a number >= 0")
     shape = broadcast_sizes(x.shape, y.shape)
     axis = normalize_axis(dim, len(shape), "cosine_similarity")
     x, y = (z if z.shape == shape else broadcast_to(z, shape) for z in (x, y))
@@ -274,15 +274,15 @@ def cdist(x1: ArrayLike, x2: ArrayLike, /, p: float = 2.0) -> Array:
     x, y = floating(x1, x2)
     if len(x.shape) < 2 or len(y.shape) < 2 or x.shape[-1] != y.shape[-1]:
         raise ShapeError(
-            f"cdist: came shapes {x.shape} and {y.shape}; needed (…, n, size) and (…, m, size)"
+            f"cdist: got shapes {x.shape} and {y.shape}, expected (…, n, size) and (…, m, size)"
         )
     if not p >= 0:
-        raise ArgumentError(f"cdist: came p={p}; needed a number >= 0")
+        raise ArgumentError(f"cdist: got p={p}, expected a number >= 0")
     try:
         broadcast_sizes(x.shape[:-2], y.shape[:-2])
     except ShapeError as error:
         raise ShapeError(
-            f"cdist: came shapes {x.shape} and {y.shape}; needed leading axes that broadcast"
+            f"cdist: got shapes {x.shape} and {y.shape}, expected leading axes that broadcast"
         ) from error
     if p == 2 and x.dtype.kind == y.dtype.kind == "f":
         return _cdist(x, y)

@@ -99,7 +99,7 @@ keep_or_set = general(
 
 def _probability(name: str, p: float) -> float:
     if not 0 <= p <= 1:
-        raise ArgumentError(f"{name}: came p={p}; needed a probability from 0 to 1")
+        raise ArgumentError(f"{name}: got p={p}, expected a probability from 0 to 1")
     return float(p)
 
 
@@ -142,7 +142,7 @@ def _channels(name: str, x: Any, allowed: tuple[int, ...], samples: int) -> tupl
     ndim = len(x.shape)
     if ndim not in allowed:
         needed = " or ".join(map(str, allowed))
-        raise ShapeError(f"{name}: came shape {x.shape}; needed {needed} axes")
+        raise ShapeError(f"{name}: got shape {x.shape}, expected {needed} axes")
     lead = 2 if ndim >= samples else 1
     return (*x.shape[:lead], *(1,) * (ndim - lead))
 
@@ -300,7 +300,7 @@ def feature_alpha_dropout(
     p, x = _probability("feature_alpha_dropout", p), floats(as_array(x))
     if len(x.shape) < 2:
         raise ShapeError(
-            f"feature_alpha_dropout: came shape {x.shape}; needed samples and channels"
+            f"feature_alpha_dropout: got shape {x.shape}, expected samples and channels"
         )
     shape = (*x.shape[:2], *(1,) * (len(x.shape) - 2))
     return _set_saturated(x, shape, p, generator) if training and p > 0 else x
@@ -334,7 +334,7 @@ def rrelu(
     array([-0.25,  2.  ])
     """
     if not lower <= upper:
-        raise ArgumentError(f"rrelu: came lower={lower}, upper={upper}; needed lower <= upper")
+        raise ArgumentError(f"rrelu: got lower={lower}, upper={upper}, expected lower <= upper")
     x = floats(as_array(x))
     if not training:
         return sloped(x, (lower + upper) / 2)

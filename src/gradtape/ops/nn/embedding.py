@@ -39,7 +39,7 @@ def _check_rows(indices: Any, count: int) -> None:
 
 
 def _no_row(given: Any, count: int) -> str:
-    return f"embedding: came index {given}; needed one from 0 to {count - 1}"
+    return f"embedding: got index {given}, expected one from 0 to {count - 1}"
 
 
 def _place(indices: Reader, at: Sequence[Any], count: int) -> tuple[Scalar, Scalar]:
@@ -193,10 +193,10 @@ add_rows: Any = general(
 def table_of(name: str, weight: ArrayLike, refused: dict[str, Any]) -> Array:
     for option, given in refused.items():
         if given:
-            raise UnsupportedError(f"{name}: came {option}={given}; {_INSTEAD[option]}")
+            raise UnsupportedError(f"{name}: got {option}={given}; {_INSTEAD[option]}")
     weight = as_array(weight)
     if len(weight.shape) != 2:
-        raise ShapeError(f"{name}: came a table of shape {weight.shape}; needed (rows, size)")
+        raise ShapeError(f"{name}: got a table of shape {weight.shape}, expected (rows, size)")
     return weight
 
 
@@ -211,7 +211,7 @@ def row_number(name: str, number: int | None, count: int) -> int | None:
     if number is None:
         return None
     if not -count <= number < count:
-        raise IndexingError(f"{name}: came padding_idx={number}; there are {count} rows")
+        raise IndexingError(f"{name}: got padding_idx={number}; there are {count} rows")
     return number % count
 
 

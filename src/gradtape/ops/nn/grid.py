@@ -182,21 +182,21 @@ def _check(x: Any, grid: Any, mode: str, padding_mode: str) -> None:
     rank = len(x.shape) - 2
     if mode not in _MODES or (mode == "bicubic" and rank == 3):
         raise ArgumentError(
-            f"grid_sample: came mode={mode!r} for shape {x.shape}; needed one of {[*_MODES]}, "
+            f"grid_sample: got mode={mode!r} for shape {x.shape}, expected one of {[*_MODES]}, "
             '"bicubic" only for images'
         )
     if padding_mode not in _PADDINGS:
         raise ArgumentError(
-            f"grid_sample: came padding_mode={padding_mode!r}; needed one of {[*_PADDINGS]}"
+            f"grid_sample: got padding_mode={padding_mode!r}, expected one of {[*_PADDINGS]}"
         )
     fits = len(grid.shape) == rank + 2 and grid.shape[-1] == rank and grid.shape[0] == x.shape[0]
     if rank not in (2, 3) or not fits or 0 in x.shape[2:]:
         raise ShapeError(
-            f"grid_sample: came shapes {x.shape} and {grid.shape}; needed (samples, channels, "
+            f"grid_sample: got shapes {x.shape} and {grid.shape}, expected (samples, channels, "
             "height, width) and (samples, new height, new width, 2), or both with depth"
         )
     if grid.dtype.kind in "biuc":
-        raise DTypeError(f"grid_sample: came a grid of {grid.dtype}; needed floating numbers")
+        raise DTypeError(f"grid_sample: got a grid of {grid.dtype}, expected floating numbers")
 
 
 def affine_grid(
@@ -222,7 +222,7 @@ def affine_grid(
     rank = len(sizes) - 2
     if rank not in (2, 3) or theta.shape != (sizes[0], rank, rank + 1):
         raise ShapeError(
-            f"affine_grid: came shape {theta.shape} and size {sizes}; needed (samples, 2, 3) and "
+            f"affine_grid: got shape {theta.shape} and size {sizes}, expected (samples, 2, 3) and "
             "(samples, channels, height, width), or (samples, 3, 4) with depth"
         )
     places = _all_places(sizes[2:], bool(align_corners)).astype(theta.dtype)

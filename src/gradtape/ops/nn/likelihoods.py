@@ -181,4 +181,4 @@ def _check_variance(name: str, var: Any) -> None:
     """Raise for a negative variance, if the values are there to be read."""
     raw = known_values(var)
     if raw is not None and raw.min(initial=0) < 0:
-        raise ArgumentError(f"{name}: came a variance of {raw.min()}; needed numbers >= 0")
+        raise ArgumentError(f"{name}: got a variance of {raw.min()}, expected numbers >= 0")

@@ -105,14 +105,14 @@ def linear(x: ArrayLike, /, weight: ArrayLike, bias: ArrayLike | None = None) ->
     outputs = weight.shape[:-1]
     if not x.shape or len(weight.shape) not in (1, 2) or weight.shape[-1] != x.shape[-1]:
         raise ShapeError(
-            f"linear: came shapes {x.shape} and {weight.shape}; needed (…, inputs) and (outputs, "
+            f"linear: got shapes {x.shape} and {weight.shape}, expected (…, inputs) and (outputs, "
             "inputs)"
         )
     if bias is None:
         return matmul(x, weight if len(weight.shape) == 1 else weight.mT)
     bias = as_array(bias)
     if bias.shape != outputs:
-        raise ShapeError(f"linear: came a bias of shape {bias.shape}; needed {outputs}")
+        raise ShapeError(f"linear: got a bias of shape {bias.shape}, expected {outputs}")
     return matmul(x, weight) + bias if not outputs else _linear(x, weight, bias)
 
 
@@ -144,8 +144,8 @@ def bilinear(
     )
     if not fits:
         raise ShapeError(
-            f"bilinear: came shapes {x.shape}, {y.shape} and {weight.shape}; needed (…, n), (…, m) "
-            "and (outputs, n, m)"
+            f"bilinear: got shapes {x.shape}, {y.shape} and {weight.shape}, expected (…, n), (…, "
+            "m) and (outputs, n, m)"
         )
     out = einsum("bi,kij,bj->bk", _flat(x), weight, _flat(y))
     out = reshape(out, (*x.shape[:-1], weight.shape[0]))
@@ -153,5 +153,5 @@ def bilinear(
         return out
     bias = as_array(bias)
     if bias.shape != weight.shape[:1]:
-        raise ShapeError(f"bilinear: came a bias of shape {bias.shape}; needed {weight.shape[:1]}")
+        raise ShapeError(f"bilinear: got a bias of shape {bias.shape}, expected {weight.shape[:1]}")
     return out + bias

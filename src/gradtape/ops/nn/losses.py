@@ -197,7 +197,7 @@ def smooth_l1_loss(
     array([0.125, 2.5  ])
     """
     if not beta >= 0:
-        raise ArgumentError(f"smooth_l1_loss: came beta={beta}; needed a number >= 0")
+        raise ArgumentError(f"smooth_l1_loss: got beta={beta}, expected a number >= 0")
     if beta == 0:
         return _of_errors("smooth_l1_loss", absolute_error, x, target, reduction, None)
     error = functools.partial(_huber, delta=float(beta), factor=1 / beta)
@@ -229,7 +229,7 @@ def huber_loss(
     array([0.125, 2.5  ])
     """
     if not delta > 0:
-        raise ArgumentError(f"huber_loss: came delta={delta}; needed a positive number")
+        raise ArgumentError(f"huber_loss: got delta={delta}, expected a positive number")
     check_reduction("huber_loss", reduction)
     error = functools.partial(_huber, delta=float(delta), factor=1.0)
     losses = _of_errors("huber_loss", error, x, target, "none", None)

@@ -241,7 +241,7 @@ def triplet_margin_loss(
     """
     check_reduction("triplet_margin_loss", reduction)
     if not margin > 0:
-        raise ArgumentError(f"triplet_margin_loss: came margin={margin}; needed a positive number")
+        raise ArgumentError(f"triplet_margin_loss: got margin={margin}, expected a positive number")
     anchor, positive, negative = floating(anchor, positive, negative)
     check_real_loss("triplet_margin_loss", anchor)
     check_vectors("triplet_margin_loss", anchor, positive, negative)
@@ -259,7 +259,7 @@ def _rows(name: str, x: Any, target: Any, per_class: bool) -> None:
     needed = x.shape if per_class else x.shape[:-1]
     if len(x.shape) not in (1, 2) or target.shape != needed:
         raise ShapeError(
-            f"{name}: came shapes {x.shape} and {target.shape}; needed (samples, classes) and "
+            f"{name}: got shapes {x.shape} and {target.shape}, expected (samples, classes) and "
             f"{'the same' if per_class else '(samples,)'}, or both without samples"
         )
 
@@ -294,7 +294,7 @@ def multi_margin_loss(
     name = "multi_margin_loss"
     check_reduction(name, reduction)
     if p not in (1, 2):
-        raise ArgumentError(f"{name}: came p={p}; needed 1 or 2")
+        raise ArgumentError(f"{name}: got p={p}, expected 1 or 2")
     (x,), target = floating(x), as_indices(target, name)
     _rows(name, x, target, per_class=False)
     classes = x.shape[-1]

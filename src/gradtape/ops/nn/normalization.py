@@ -26,7 +26,7 @@ def real(name: str, x: ArrayLike) -> Array:
     """Real floating numbers."""
     x = floats(as_array(x))
     if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: came {x.dtype}; needed real numbers")
+        raise DTypeError(f"{name}: got {x.dtype}, expected real numbers")
     return x
 
 
@@ -43,7 +43,7 @@ def parameter(name: str, what: str, given: ArrayLike | None, shape: tuple[int, .
         return None
     given = as_array(given)
     if given.shape != shape:
-        raise ShapeError(f"{name}: came {what} of shape {given.shape}; needed {shape}")
+        raise ShapeError(f"{name}: got {what} of shape {given.shape}, expected {shape}")
     return given
 
 
@@ -59,7 +59,7 @@ def _trailing(name: str, x: Any, normalized_shape: Any) -> tuple[int, ...]:
     shape = as_shape(normalized_shape, name)
     if not shape or x.shape[-len(shape) :] != shape:
         raise ShapeError(
-            f"{name}: came shape {x.shape} and normalized_shape={shape}; needed these as the last "
+            f"{name}: got shape {x.shape} and normalized_shape={shape}, expected these as the last "
             "sizes"
         )
     return shape
@@ -150,7 +150,8 @@ def channels_of(name: str, x: Any, least: int = 2) -> int:
     """How many channels there are, of an array that has enough axes."""
     if len(x.shape) < least:
         raise ShapeError(
-            f"{name}: came shape {x.shape}; needed (samples, channels, …) with {least} axes or more"
+            f"{name}: got shape {x.shape}, expected (samples, channels, …) with {least} axes or "
+            "more"
         )
     return x.shape[1]  # type: ignore[no-any-return]
 
@@ -189,8 +190,8 @@ def group_norm(
     channels = channels_of("group_norm", x)
     if num_groups < 1 or channels % num_groups:
         raise ShapeError(
-            f"group_norm: came {channels} channels and num_groups={num_groups}; needed groups that "
-            "divide them"
+            f"group_norm: got {channels} channels and num_groups={num_groups}, expected groups "
+            "that divide them"
         )
     weight = parameter("group_norm", "a weight", weight, (channels,))
     bias = parameter("group_norm", "a bias", bias, (channels,))

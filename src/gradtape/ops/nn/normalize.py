@@ -181,13 +181,13 @@ def local_response_norm(
     """
     x = floats(as_array(x))
     if x.dtype.kind == "c":
-        raise DTypeError(f"local_response_norm: came {x.dtype}; needed real numbers")
+        raise DTypeError(f"local_response_norm: got {x.dtype}, expected real numbers")
     if len(x.shape) < 3:
         raise ShapeError(
-            f"local_response_norm: came shape {x.shape}; needed (samples, channels, …) with at "
+            f"local_response_norm: got shape {x.shape}, expected (samples, channels, …) with at "
             "least one further axis"
         )
     if size < 1:
-        raise ArgumentError(f"local_response_norm: came size={size}; needed 1 or more")
+        raise ArgumentError(f"local_response_norm: got size={size}, expected 1 or more")
     params = {"before": size // 2, "after": (size - 1) // 2}
     return _response(x, alpha=alpha / size, beta=float(beta), k=float(k), **params)

@@ -96,7 +96,7 @@ def _focal(name: str, x: Any, target: Any, alpha: float, gamma: float, reduction
 def _sums(name: str, x: Any, target: Any) -> tuple[Any, Any, Any]:
     """For each sample, along the first axis: what both have in common, and the size of each."""
     if x.shape != target.shape:
-        raise ShapeError(f"{name}: came shapes {x.shape} and {target.shape}; needed the same")
+        raise ShapeError(f"{name}: got shapes {x.shape} and {target.shape}, expected the same")
     check_real_loss(name, x, target)
     axes = tuple(range(min(1, len(x.shape) - 1), len(x.shape)))
     return sum_of(x * target, axes), sum_of(x, axes), sum_of(target, axes)
@@ -183,7 +183,7 @@ def quantile_loss(
     """
     check_reduction("quantile_loss", reduction)
     if not 0 <= quantile <= 1:
-        raise ArgumentError(f"quantile_loss: came quantile={quantile}; needed one from 0 to 1")
+        raise ArgumentError(f"quantile_loss: got quantile={quantile}, expected one from 0 to 1")
     x, target = floating(x, target)
     check_same("quantile_loss", x, target)
     apart = target - x
@@ -220,12 +220,12 @@ def distillation_loss(
     check_reduction("distillation_loss", reduction)
     if not temperature > 0:
         raise ArgumentError(
-            f"distillation_loss: came temperature={temperature}; needed a positive number"
+            f"distillation_loss: got temperature={temperature}, expected a positive number"
         )
     x, teacher = floating(x, teacher)
     if len(x.shape) != 2 or x.shape != teacher.shape:
         raise ShapeError(
-            f"distillation_loss: came shapes {x.shape} and {teacher.shape}; needed the same, "
+            f"distillation_loss: got shapes {x.shape} and {teacher.shape}, expected the same, "
             "(samples, classes)"
         )
     own, other = log_softmax(x / temperature), log_softmax(teacher / temperature)

@@ -42,14 +42,14 @@ def pad(
     pairs = _pairs(pad)
     if len(pairs) > len(x.shape):
         raise ShapeError(
-            f"pad: came {len(pairs)} pairs for shape {x.shape}; needed at most one for each axis"
+            f"pad: got {len(pairs)} pairs for shape {x.shape}, expected at most one for each axis"
         )
     if mode not in _MODES:
-        raise ArgumentError(f"pad: came mode={mode!r}; needed one of {[*_MODES]}")
+        raise ArgumentError(f"pad: got mode={mode!r}, expected one of {[*_MODES]}")
     if mode == "constant":
         return _constant(x, pairs, 0 if value is None else value)
     if value is not None:
-        raise ArgumentError(f"pad: came value={value} with mode {mode!r}; leave it out")
+        raise ArgumentError(f"pad: got value={value} with mode {mode!r}; leave it out")
     first = len(x.shape) - len(pairs)
     sizes = x.shape[first:]
     maps = tuple(_map(mode, n, *pair) for n, pair in zip(sizes, pairs, strict=True))
@@ -63,7 +63,7 @@ def _pairs(numbers: Any) -> list[tuple[int, int]]:
     except TypeError:
         values = [0]
     if len(values) % 2:
-        raise ArgumentError(f"pad: came pad={numbers!r}; needed pairs of integers")
+        raise ArgumentError(f"pad: got pad={numbers!r}, expected pairs of integers")
     return list(zip(values[::2], values[1::2], strict=True))[::-1]
 
 
@@ -73,7 +73,7 @@ def _constant(x: Array, pairs: list[tuple[int, int]], value: Any) -> Array:
     added = tuple((max(before, 0), max(after, 0)) for before, after in every)
     left = zip(x.shape, cut, strict=True)
     if any(before + after > n for n, (before, after) in left):
-        raise ShapeError(f"pad: came pad {pairs} for shape {x.shape}; it cuts off more than all")
+        raise ShapeError(f"pad: got pad {pairs} for shape {x.shape}; it cuts off more than all")
     if any(pair != (0, 0) for pair in cut):
         x = crop(x, widths=cut)
     if isinstance(value, Tensor):
@@ -89,7 +89,7 @@ def _map(mode: str, size: int, before: int, after: int) -> Map | None:
     too_many = size == 0 if mode == "replicate" else max(before, after) > most
     if too_many or min(before, after) < 0:
         raise ShapeError(
-            f"pad: came ({before}, {after}) for an axis of size {size} with mode {mode!r}; needed "
+            f"pad: got ({before}, {after}) for an axis of size {size} with mode {mode!r}, expected "
             f"numbers from 0{'' if mode == 'replicate' else f' to {most}'}"
         )
     return Map(mode, size, before + size + after, before)

@@ -18,7 +18,7 @@ def _target(name: str, x: Any, output_size: Any, rank: int) -> Sizes:
     """The sizes asked for; None leaves an axis as it is."""
     sizes = x.shape[2:]
     if any(n == 0 for n in sizes):
-        raise ShapeError(f"{name}: came shape {x.shape}; needed at least one element to pool")
+        raise ShapeError(f"{name}: got shape {x.shape}, expected at least one element to pool")
     given = output_size if isinstance(output_size, tuple | list) else (output_size,) * rank
     if len(given) == rank:
         given = [n if wanted is None else wanted for wanted, n in zip(given, sizes, strict=True)]
@@ -207,6 +207,6 @@ def _with_rank(name: str, x: ArrayLike) -> tuple[Any, int]:
     rank = len(x.shape) - 2
     if rank not in (1, 2, 3):
         raise ShapeError(
-            f"{name}: came shape {x.shape}; needed samples, channels and one to three spatial axes"
+            f"{name}: got shape {x.shape}, expected samples, channels and one to three spatial axes"
         )
     return x, rank

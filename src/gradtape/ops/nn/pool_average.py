@@ -32,7 +32,7 @@ def _averaged(
     x = floats(x)
     windows = pool_windows(name, x.shape[2:], kernel_size, stride, padding, 1, ceil_mode)
     if divisor_override == 0:
-        raise ArgumentError(f"{name}: came divisor_override=0; needed another number, or None")
+        raise ArgumentError(f"{name}: got divisor_override=0, expected another number, or None")
     counts = divisor_override or _counts(windows, count_include_pad)
     if not isinstance(counts, np.ndarray):
         return without_samples(pool_average(x, windows=windows, divide=counts), added)
@@ -83,10 +83,10 @@ def _powers(
     x, added = with_samples(name, x, rank)
     x = floats(x)
     if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: came {x.dtype}; needed real numbers; pool its absolute value")
+        raise DTypeError(f"{name}: got {x.dtype}, expected real numbers; pool its absolute value")
     if not 0 < norm_type < float("inf"):
         raise ArgumentError(
-            f"{name}: came norm_type={norm_type}; needed a number above 0; use "
+            f"{name}: got norm_type={norm_type}, expected a number above 0; use "
             f"max_pool{rank}d for the largest element"
         )
     windows = pool_windows(name, x.shape[2:], kernel_size, stride, 0, 1, ceil_mode)

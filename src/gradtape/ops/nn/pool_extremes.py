@@ -199,7 +199,7 @@ def _flat(xp: Any, places: Any, rank: int, size: int) -> Any:
     """Places within the spatial axes as places in the whole flattened array, checked."""
     if places.size and not (places.min() >= 0 and places.max() < size):
         raise IndexingError(
-            f"max_unpool: came indices from {places.min()} to {places.max()}; needed numbers from "
+            f"max_unpool: got indices from {places.min()} to {places.max()}, expected numbers from "
             f"0 to {size - 1}"
         )
     rows = math.prod(places.shape[: places.ndim - rank])
@@ -230,8 +230,8 @@ def _place_forward(xp: Any, x: Any, places: Any, sizes: Sizes) -> Any:
     flat = _flat(xp, places, len(sizes), math.prod(sizes))
     if xp.unique(flat).size != flat.size:
         raise IndexingError(
-            "max_unpool: came indices that repeat, of windows that overlap; needed different ones: "
-            "which element should stand there is not defined"
+            "max_unpool: got indices that repeat, of windows that overlap, expected different "
+            "ones: which element should stand there is not defined"
         )
     return put_forward(xp, x, places, sizes)
 
@@ -242,7 +242,7 @@ def _coordinates(i: Sequence[Any], place: Scalar, places: Reader, sizes: AllSize
     place = places.check(
         place,
         (place >= 0) & (place < size),
-        f"max_unpool: came index {{}}; needed numbers from 0 to {size - 1}",
+        f"max_unpool: got index {{}}, expected numbers from 0 to {size - 1}",
         place,
     )
     index = list(i)

@@ -78,14 +78,14 @@ _indices = general(
 def _output(name: str, sizes: Sizes, output_size: Any, output_ratio: Any) -> Sizes:
     rank = len(sizes)
     if (output_size is None) == (output_ratio is None):
-        raise ArgumentError(f"{name}: needed either output_size= or output_ratio=")
+        raise ArgumentError(f"{name}: expected either output_size= or output_ratio=")
     if output_size is not None:
         return per_axis(name, "output_size", output_size, rank)
     several = hasattr(output_ratio, "__len__")
     given = tuple(output_ratio) if several else (output_ratio,) * rank
     if len(given) != rank or not all(0 < ratio < 1 for ratio in given):
         raise ArgumentError(
-            f"{name}: came output_ratio={output_ratio!r}; needed a number between 0 and 1, or "
+            f"{name}: got output_ratio={output_ratio!r}, expected a number between 0 and 1, or "
             f"{rank} of them"
         )
     return tuple(int(n * ratio) for n, ratio in zip(sizes, given, strict=True))
@@ -103,13 +103,13 @@ def _pooled(
 ) -> Any:
     x, added = with_samples(name, x, rank)
     if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: came {x.dtype}; needed real numbers, which have an order")
+        raise DTypeError(f"{name}: got {x.dtype}, expected real numbers, which have an order")
     kernel = per_axis(name, "kernel_size", kernel_size, rank)
     output = _output(name, x.shape[2:], output_size, output_ratio)
     limits = zip(x.shape[2:], kernel, output, strict=True)
     if any(number < 1 or k + number - 1 > n for n, k, number in limits):
         raise ShapeError(
-            f"{name}: came sizes {x.shape[2:]}, windows of {kernel} and {output} of them; needed "
+            f"{name}: got sizes {x.shape[2:]}, windows of {kernel} and {output} of them, expected "
             "windows that can all start at different elements"
         )
     if samples is None:
@@ -119,7 +119,7 @@ def _pooled(
     samples = as_array(samples)
     if samples.shape != (*x.shape[:2], rank):
         raise ShapeError(
-            f"{name}: came random samples of shape {samples.shape}; needed {rank} numbers from "
+            f"{name}: got random samples of shape {samples.shape}, expected {rank} numbers from "
             f"[0, 1) for each sample and channel, {(*x.shape[:2], rank)}"
         )
     places = _indices(x, samples, kernel=kernel, output=output)

@@ -36,7 +36,7 @@ def _pooled(
 def pool_by_extreme(name: str, x: Any, added: bool, windows: Any, return_indices: bool) -> Any:
     """The largest elements of windows ("min" in the name: the smallest), and where they stand."""
     if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: came {x.dtype}; needed real numbers, which have an order")
+        raise DTypeError(f"{name}: got {x.dtype}, expected real numbers, which have an order")
     params = {"windows": windows, "largest": not name.startswith("min")}
     out = without_samples(pool_extreme(x, **params), added)
     if not return_indices:
@@ -51,8 +51,8 @@ def _check_seen(name: str, w: Windows) -> None:
         seen[part.into] = True
     if not seen.all():
         raise ShapeError(
-            f"{name}: came {w.size} elements along an axis, and windows of {w.kernel} with "
-            f"dilation {w.dilation} that see none of them; needed less dilation or padding"
+            f"{name}: got {w.size} elements along an axis, and windows of {w.kernel} with "
+            f"dilation {w.dilation} that see none of them, expected less dilation or padding"
         )
 
 

@@ -26,7 +26,7 @@ def _unpooled(
     indices, _ = with_samples(name, as_indices(indices, name), rank)
     if indices.shape != x.shape:
         raise ShapeError(
-            f"{name}: came shapes {x.shape} and {indices.shape}; needed an index for each element"
+            f"{name}: got shapes {x.shape} and {indices.shape}, expected an index for each element"
         )
     kernel = per_axis(name, "kernel_size", kernel_size, rank)
     strides = kernel if stride is None else per_axis(name, "stride", stride, rank)
@@ -38,7 +38,7 @@ def _unpooled(
         limits = zip(given, sizes, strides, strict=False)
         if len(given) != rank or any(abs(n - size) >= s for n, size, s in limits):
             raise ArgumentError(
-                f"{name}: came output_size={output_size}; needed {rank} sizes that differ by less "
+                f"{name}: got output_size={output_size}, expected {rank} sizes that differ by less "
                 f"than the stride {strides} from {sizes}"
             )
         sizes = given

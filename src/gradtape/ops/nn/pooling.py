@@ -33,7 +33,7 @@ def _windows(
     reach = dilation * (kernel - 1) + 1
     if pad > reach // 2:
         raise ArgumentError(
-            f"{name}: came padding={pad} and windows over {reach}; needed at most half of that"
+            f"{name}: got padding={pad} and windows over {reach}, expected at most half of that"
         )
     room = size + 2 * pad - reach
     number = room // stride + 1
@@ -42,7 +42,7 @@ def _windows(
         number += 1
     if number < 1:
         raise ShapeError(
-            f"{name}: came {size} elements along an axis, {2 * pad} of padding, and windows over "
-            f"{reach}; needed room for a window"
+            f"{name}: got {size} elements along an axis, {2 * pad} of padding, and windows over "
+            f"{reach}, expected room for a window"
         )
     return Windows(size, number, kernel, stride, pad, dilation)

@@ -31,7 +31,7 @@ def check_broadcast(name: str, *arrays: Any) -> None:
         broadcast_sizes(*(x.shape for x in arrays))
     except ShapeError as error:
         shapes = ", ".join(str(x.shape) for x in arrays)
-        raise ShapeError(f"{name}: came shapes {shapes}; needed ones that broadcast") from error
+        raise ShapeError(f"{name}: got shapes {shapes}, expected ones that broadcast") from error
 
 
 def check_same(name: str, x: Any, target: Any) -> None:
@@ -41,7 +41,7 @@ def check_same(name: str, x: Any, target: Any) -> None:
     """
     if target.shape not in ((), x.shape):
         raise ShapeError(
-            f"{name}: came shapes {x.shape} and {target.shape}; needed the same; reshape one of "
+            f"{name}: got shapes {x.shape} and {target.shape}, expected the same; reshape one of "
             "them, or repeat it with broadcast_to if that is meant"
         )
 
@@ -60,7 +60,7 @@ def check_probabilities(name: str, x: Any, what: str) -> None:
     low, high = raw.min(), raw.max()
     if low < 0 or high > 1:
         raise ArgumentError(
-            f"{name}: came {what} of {low if low < 0 else high}; needed numbers from 0 to 1; of "
+            f"{name}: got {what} of {low if low < 0 else high}, expected numbers from 0 to 1; of "
             "logits use gt.nn.binary_cross_entropy_with_logits"
         )
 
@@ -70,7 +70,7 @@ def check_vectors(name: str, *arrays: Any) -> None:
     if len({len(x.shape) for x in arrays}) > 1:
         shapes = ", ".join(str(x.shape) for x in arrays)
         raise ShapeError(
-            f"{name}: came shapes {shapes}; needed as many axes, the last one that of vectors; "
+            f"{name}: got shapes {shapes}, expected as many axes, the last one that of vectors; "
             "reshape them"
         )
     check_broadcast(name, *arrays)
@@ -84,7 +84,7 @@ def check_beside(name: str, what: str, given: Any, shape: tuple[int, ...]) -> No
         fits = False
     if not fits:
         raise ShapeError(
-            f"{name}: came {what} of shape {given.shape}; needed one that broadcasts to {shape}"
+            f"{name}: got {what} of shape {given.shape}, expected one that broadcasts to {shape}"
         )
 
 
@@ -92,7 +92,7 @@ def check_reduction(name: str, reduction: str, *more: str) -> None:
     """Raise for a reduction there is not."""
     if reduction not in ("none", "mean", "sum", *more):
         choices = ", ".join(f'"{choice}"' for choice in ("none", "mean", *more))
-        raise ArgumentError(f'{name}: came reduction={reduction!r}; needed {choices} or "sum"')
+        raise ArgumentError(f'{name}: got reduction={reduction!r}, expected {choices} or "sum"')
 
 
 def reduced(losses: Any, reduction: str) -> Any:

@@ -64,7 +64,7 @@ def interpolate(
     kind = _checked_mode(x, mode, align_corners)
     if antialias:
         raise UnsupportedError(
-            "interpolate: came antialias=True; gradtape does not have it; smooth with avg_pool "
+            "interpolate: got antialias=True; gradtape does not have it; smooth with avg_pool "
             'before shrinking, or use mode="area"'
         )
     old = x.shape[2:]
@@ -72,7 +72,7 @@ def interpolate(
     if recompute_scale_factor:
         if scale_factor is None:
             raise ArgumentError(
-                "interpolate: came recompute_scale_factor=True without scale_factor; needed one"
+                "interpolate: got recompute_scale_factor=True without scale_factor, expected one"
             )
         factors = (None,) * len(old)
     if mode == "nearest" and len(old) == 2:
@@ -89,16 +89,16 @@ def interpolate(
 def _checked_mode(x: Any, mode: str, align_corners: bool | None) -> str:
     rank = len(x.shape) - 2
     if mode not in _MODES:
-        raise ArgumentError(f"interpolate: came mode={mode!r}; needed one of {[*_MODES]}")
+        raise ArgumentError(f"interpolate: got mode={mode!r}, expected one of {[*_MODES]}")
     kind, ranks = _MODES[mode]
     if rank not in ranks:
         raise ShapeError(
-            f"interpolate: came shape {x.shape} with mode {mode!r}; needed samples, channels and "
+            f"interpolate: got shape {x.shape} with mode {mode!r}, expected samples, channels and "
             f"{' or '.join(map(str, ranks))} spatial axes"
         )
     if align_corners is not None and kind not in ("linear", "cubic"):
         raise ArgumentError(
-            f"interpolate: came align_corners with mode {mode!r}; needed a mode that takes "
+            f"interpolate: got align_corners with mode {mode!r}, expected a mode that takes "
             "weighted sums; leave it out"
         )
     return kind
@@ -107,23 +107,23 @@ def _checked_mode(x: Any, mode: str, align_corners: bool | None) -> str:
 def _sizes(old: Sizes, size: Any, scale_factor: Any) -> tuple[Sizes, tuple[float | None, ...]]:
     """The new sizes, and by what places are multiplied if not by their ratio."""
     if (size is None) == (scale_factor is None):
-        raise ArgumentError("interpolate: needed either size= or scale_factor=")
+        raise ArgumentError("interpolate: expected either size= or scale_factor=")
     if any(n == 0 for n in old):
-        raise ShapeError(f"interpolate: came spatial sizes {old}; needed at least one element")
+        raise ShapeError(f"interpolate: got spatial sizes {old}, expected at least one element")
     if size is not None:
         return per_axis("interpolate", "size", size, len(old)), (None,) * len(old)
     several = hasattr(scale_factor, "__len__")
     given = tuple(scale_factor) if several else (scale_factor,) * len(old)
     if len(given) != len(old) or not all(factor > 0 for factor in given):
         raise ArgumentError(
-            f"interpolate: came scale_factor={scale_factor!r}; needed a number above 0, or "
+            f"interpolate: got scale_factor={scale_factor!r}, expected a number above 0, or "
             f"{len(old)} of them"
         )
     new = tuple(math.floor(n * factor) for n, factor in zip(old, given, strict=True))
     if 0 in new:
         raise ShapeError(
-            f"interpolate: came sizes {old} and scale_factor={scale_factor}, which "
-            "leaves none; needed larger factors"
+            f"interpolate: got sizes {old} and scale_factor={scale_factor}, which "
+            "leaves none, expected larger factors"
         )
     return new, tuple(float(factor) for factor in given)
 

@@ -72,9 +72,9 @@ def _checked(name: str, x: ArrayLike, factor: Any) -> tuple[Array, int]:
     except TypeError:
         factor = 0
     if factor < 1:
-        raise ArgumentError(f"{name}: came another factor than an integer above 0; needed one")
+        raise ArgumentError(f"{name}: got another factor than an integer above 0, expected one")
     if len(x.shape) < 3:
-        raise ShapeError(f"{name}: came shape {x.shape}; needed (…, channels, height, width)")
+        raise ShapeError(f"{name}: got shape {x.shape}, expected (…, channels, height, width)")
     return x, factor
 
 
@@ -96,7 +96,7 @@ def pixel_shuffle(x: ArrayLike, /, upscale_factor: int) -> Array:
     x, factor = _checked("pixel_shuffle", x, upscale_factor)
     if x.shape[-3] % factor**2:
         raise ShapeError(
-            f"pixel_shuffle: came shape {x.shape}; needed a number of channels that {factor**2} "
+            f"pixel_shuffle: got shape {x.shape}, expected a number of channels that {factor**2} "
             "divides"
         )
     return _shuffle(x, factor=factor)
@@ -119,7 +119,7 @@ def pixel_unshuffle(x: ArrayLike, /, downscale_factor: int) -> Array:
     x, factor = _checked("pixel_unshuffle", x, downscale_factor)
     if x.shape[-2] % factor or x.shape[-1] % factor:
         raise ShapeError(
-            f"pixel_unshuffle: came shape {x.shape}; needed a height and a width that {factor} "
+            f"pixel_unshuffle: got shape {x.shape}, expected a height and a width that {factor} "
             "divides"
         )
     return _unshuffle(x, factor=factor)

@@ -119,7 +119,7 @@ def gumbel_softmax(
     array([1., 1., 1., 1., 1.])
     """
     if not tau > 0:
-        raise ArgumentError(f"gumbel_softmax: came tau={tau}; needed a positive temperature")
+        raise ArgumentError(f"gumbel_softmax: got tau={tau}, expected a positive temperature")
     logits = floats(as_array(logits))
     dim = normalize_axis(dim, len(logits.shape), "gumbel_softmax")
     source, count = source_of(generator), math.prod(logits.shape)
@@ -206,5 +206,5 @@ def glu(x: ArrayLike, /, dim: int = -1) -> Array:
     x = real_only("glu", floats(as_array(x)))
     axis = normalize_axis(dim, len(x.shape), "glu")
     if x.shape[axis] % 2:
-        raise ShapeError(f"glu: came shape {x.shape}; needed an even size along axis {axis}")
+        raise ShapeError(f"glu: got shape {x.shape}, expected an even size along axis {axis}")
     return _glu(x, axis=axis)

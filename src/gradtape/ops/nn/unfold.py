@@ -190,8 +190,8 @@ def fold(
     rows, columns = (math.prod(numbers) for numbers in _counts(windows))
     if len(x.shape) not in (2, 3) or x.shape[-2] % rows or x.shape[-1] != columns:
         raise ShapeError(
-            f"fold: came shape {x.shape}; needed (samples, channels · {rows}, {columns}) for these "
-            "windows, or the same without samples"
+            f"fold: got shape {x.shape}, expected (samples, channels · {rows}, {columns}) for "
+            "these windows, or the same without samples"
         )
     added = len(x.shape) == 2
     x = reshape(x, (1, *x.shape)) if added else x

@@ -28,13 +28,13 @@ def per_axis(name: str, option: str, value: Any, rank: int, least: int = 1) -> S
         numbers = tuple(operator.index(number) for number in values)
     except TypeError:
         raise ArgumentError(
-            f"{name}: came {option}={value!r}; needed an integer, or {rank} of them"
+            f"{name}: got {option}={value!r}, expected an integer, or {rank} of them"
         ) from None
     if len(numbers) == 1:
         numbers *= rank
     if len(numbers) != rank or any(number < least for number in numbers):
         raise ArgumentError(
-            f"{name}: came {option}={value!r}; needed one integer, or {rank} of them, "
+            f"{name}: got {option}={value!r}, expected one integer, or {rank} of them, "
             f"not below {least}"
         )
     return numbers
@@ -47,7 +47,7 @@ def with_samples(name: str, x: Any, rank: int) -> tuple[Any, bool]:
     if ndim not in (rank + 1, rank + 2):
         spatial = ("length", "height, width", "depth, height, width")[rank - 1]
         raise ShapeError(
-            f"{name}: came shape {x.shape}; needed (samples, channels, {spatial}), "
+            f"{name}: got shape {x.shape}, expected (samples, channels, {spatial}), "
             "or the same without samples; reshape it"
         )
     return (x, False) if ndim == rank + 2 else (reshape(x, (1, *x.shape)), True)
@@ -75,8 +75,8 @@ def check_windows(name: str, sizes: Any, kernel: Sizes, padding: Pads, dilation:
     for n, k, (before, after), d in zip(sizes, kernel, padding, dilation, strict=True):
         if n + before + after < d * (k - 1) + 1:
             raise ShapeError(
-                f"{name}: came {n} elements along an axis, {before + after} of padding, and "
-                f"windows over {d * (k - 1) + 1}; needed room for a window; pad more"
+                f"{name}: got {n} elements along an axis, {before + after} of padding, and "
+                f"windows over {d * (k - 1) + 1}, expected room for a window; pad more"
             )
 
 

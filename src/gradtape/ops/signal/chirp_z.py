@@ -21,7 +21,7 @@ from gradtape.typing import Array, ArrayLike
 def _points(name: str, m: int | None, n: int) -> int:
     count = n if m is None else operator.index(m)
     if count < 1:
-        raise ArgumentError(f"{name}: came m={m}; needed at least one point")
+        raise ArgumentError(f"{name}: got m={m}, expected at least one point")
     return count
 
 
@@ -68,7 +68,7 @@ def czt(
     m = _points("czt", m, n)
     if isinstance(w, Tensor) or isinstance(a, Tensor):
         raise UnsupportedError(
-            "czt: came a tensor for the points; needed numbers; use gt.signal.freqz"
+            "czt: got a tensor for the points, expected numbers; use gt.signal.freqz"
         )
     k = np.arange(max(m, n))
     # Around the circle, squares modulo 2m keep all digits.

@@ -32,18 +32,19 @@ def _prepared(name: str, in1: ArrayLike, in2: ArrayLike, mode: str) -> tuple[Arr
     """Both as arrays of as many axes, none of which is empty."""
     x, h = as_array(in1), as_array(in2)
     if mode not in _MODES:
-        raise ArgumentError(f'{name}: came mode={mode!r}; needed "full", "same" or "valid"')
+        raise ArgumentError(f'{name}: got mode={mode!r}, expected "full", "same" or "valid"')
     if len(x.shape) != len(h.shape):
         raise ShapeError(
-            f"{name}: came shapes {x.shape} and {h.shape}; needed as many axes; reshape one of them"
+            f"{name}: got shapes {x.shape} and {h.shape}, expected as many axes; reshape one of "
+            "them"
         )
     if 0 in x.shape or 0 in h.shape:
         raise ShapeError(
-            f"{name}: came shapes {x.shape} and {h.shape}; needed at least one element of both"
+            f"{name}: got shapes {x.shape} and {h.shape}, expected at least one element of both"
         )
     for array in (x, h):
         if array.dtype.kind == "b":
-            raise DTypeError(f"{name}: came {array.dtype}; needed numbers; use astype(int)")
+            raise DTypeError(f"{name}: got {array.dtype}, expected numbers; use astype(int)")
     return x, h
 
 
@@ -55,7 +56,7 @@ def _ordered(name: str, x: Array, h: Array, axes: Sequence[int]) -> tuple[Array,
     if all(n <= m for n, m in pairs):
         return h, x
     raise ShapeError(
-        f"{name}: came shapes {x.shape} and {h.shape}; needed one that is at least as long along "
+        f"{name}: got shapes {x.shape} and {h.shape}, expected one that is at least as long along "
         'every axis for mode="valid"'
     )
 
@@ -93,7 +94,7 @@ def _faster_by_fft(x: Array, h: Array, mode: str) -> bool:
 
 def _convolved(name: str, x: Array, h: Array, mode: str, method: str) -> Array:
     if method not in ("auto", "direct", "fft"):
-        raise ArgumentError(f'{name}: came method={method!r}; needed "auto", "direct" or "fft"')
+        raise ArgumentError(f'{name}: got method={method!r}, expected "auto", "direct" or "fft"')
     if method == "fft" or (method == "auto" and _faster_by_fft(x, h, mode)):
         return _by_transforms(name, x, h, mode, tuple(range(len(x.shape))))
     return _directly(name, x, h, mode)
@@ -177,7 +178,7 @@ def _axes(name: str, x: Array, h: Array, axes: Axis) -> tuple[int, ...]:
     for axis, (n, m) in enumerate(zip(x.shape, h.shape, strict=True)):
         if axis not in chosen and n != m and 1 not in (n, m):
             raise ShapeError(
-                f"{name}: came shapes {x.shape} and {h.shape} with axes={axes}; needed other axes "
+                f"{name}: got shapes {x.shape} and {h.shape} with axes={axes}, expected other axes "
                 "that broadcast"
             )
     return chosen
@@ -284,9 +285,9 @@ def _convolved_2d(
     elements to cut off is odd.
     """
     if len(x.shape) != 2:
-        raise ShapeError(f"{name}: came shapes {x.shape} and {h.shape}; needed two axes of both")
+        raise ShapeError(f"{name}: got shapes {x.shape} and {h.shape}, expected two axes of both")
     if boundary not in _BOUNDARIES:
-        raise ArgumentError(f'{name}: came boundary={boundary!r}; needed "fill", "wrap" or "symm"')
+        raise ArgumentError(f'{name}: got boundary={boundary!r}, expected "fill", "wrap" or "symm"')
     if mode == "valid":
         return _directly(name, x, h, mode)
     widths = [(m - 1, m - 1) for m in h.shape]

@@ -29,7 +29,7 @@ from gradtape.typing import Array, ArrayLike
 
 def _is_density(name: str, scaling: str) -> bool:
     if scaling not in ("density", "spectrum"):
-        raise ArgumentError(f'{name}: came scaling={scaling!r}; needed "density" or "spectrum"')
+        raise ArgumentError(f'{name}: got scaling={scaling!r}, expected "density" or "spectrum"')
     return scaling == "density"
 
 
@@ -63,7 +63,7 @@ def _products(
 def _averaged(name: str, out: Array, average: str) -> Array:
     """The mean or the median over segments, the median without its bias."""
     if average not in ("mean", "median"):
-        raise ArgumentError(f'{name}: came average={average!r}; needed "mean" or "median"')
+        raise ArgumentError(f'{name}: got average={average!r}, expected "mean" or "median"')
     if average == "mean" or out.shape[-2] == 1:
         return mean(out, axis=-2)
     median, count = functions["median"], out.shape[-2]
@@ -223,8 +223,8 @@ def periodogram(
     window = "boxcar" if window is None else window
     if not isinstance(window, str | tuple) and as_array(window).shape != (size,):
         raise ShapeError(
-            f"periodogram: came a window of shape {as_array(window).shape} for {size} elements in "
-            "time; needed as many"
+            f"periodogram: got a window of shape {as_array(window).shape} for {size} elements in "
+            "time, expected as many"
         )
     options = (fs, window, size, 0, nfft, detrend, return_onesided, scaling)
     return _cross_density("periodogram", x, None, *options, axis, "mean")
@@ -314,7 +314,7 @@ def spectrogram(
     """
     name = "spectrogram"
     if mode not in _MODES:
-        raise ArgumentError(f"{name}: came mode={mode!r}; needed one of {', '.join(_MODES)}")
+        raise ArgumentError(f"{name}: got mode={mode!r}, expected one of {', '.join(_MODES)}")
     x, at = signal_along(name, x, axis)
     x = moveaxis(x, at, -1)
     cut = segments_of(name, window, x.shape[-1], nperseg, noverlap, nfft, overlap=8)

@@ -58,7 +58,7 @@ def _check_decibels(name: str, option: str, value: Any) -> None:
     check_real(name, **{option: value})
     known = values_if_known(as_array(value))
     if np.shape(value) or (known is not None and not known > 0):
-        raise ArgumentError(f"{name}: came {option}={value!r}; needed one number above 0")
+        raise ArgumentError(f"{name}: got {option}={value!r}, expected one number above 0")
 
 
 def _chebyshev(n: int, ripple: Any) -> Zpk:
@@ -92,7 +92,7 @@ def _of_scipy(name: str, *args: Any) -> Zpk:
 
     if any(isinstance(arg, Tensor) for arg in args):
         raise UnsupportedError(
-            f"{name}: came a tensor as ripple; needed a number; the frequency may be a tensor"
+            f"{name}: got a tensor as ripple, expected a number; the frequency may be a tensor"
         )
     z, p, k = getattr(scipy.signal, name)(*args)
     return z, p, k
@@ -105,15 +105,15 @@ def _frequencies(name: str, Wn: ArrayLike, count: int, analog: bool, fs: Any) ->
     """Edges as an analog filter has them."""
     edges = as_array(Wn)
     if tuple(edges.shape) not in ((count,), () if count == 1 else (count,)):
-        raise ShapeError(f"{name}: came Wn of shape {edges.shape}; needed {count} of them")
+        raise ShapeError(f"{name}: got Wn of shape {edges.shape}, expected {count} of them")
     if fs is not None:
         if analog:
-            raise ArgumentError(f"{name}: came fs= for an analog filter; it goes with digital ones")
+            raise ArgumentError(f"{name}: got fs= for an analog filter; it goes with digital ones")
         check_rate(fs)
         edges = 2 * edges / fs
     if not rising(edges, below=math.inf if analog else 1.0):
         raise ArgumentError(
-            f"{name}: came Wn={Wn}; needed frequencies that rise, above 0"
+            f"{name}: got Wn={Wn}, expected frequencies that rise, above 0"
             + ("" if analog else " and below half of the sampling rate")
         )
     edges = reshape(astype(edges, np.float64, copy=False), (count,))
@@ -127,9 +127,9 @@ def _designed(
     """A low-pass filter made what is asked for."""
     kind = _KINDS.get(btype.lower())
     if kind is None:
-        raise ArgumentError(f"{name}: came btype={btype!r}; needed low, high, band or bandstop")
+        raise ArgumentError(f"{name}: got btype={btype!r}, expected low, high, band or bandstop")
     if output not in ("ba", "zpk", "sos"):
-        raise ArgumentError(f'{name}: came output={output!r}; needed "ba", "zpk" or "sos"')
+        raise ArgumentError(f'{name}: got output={output!r}, expected "ba", "zpk" or "sos"')
     if kind in ("low", "high"):
         (edge,) = _frequencies(name, Wn, 1, analog, fs)
         system = (lp2lp_zpk if kind == "low" else lp2hp_zpk)(*prototype, edge)
@@ -147,7 +147,7 @@ def _designed(
 def _order(name: str, N: int) -> int:
     order = operator.index(N)
     if order < 0:
-        raise ArgumentError(f"{name}: came N={N}; needed an order of at least 0")
+        raise ArgumentError(f"{name}: got N={N}, expected an order of at least 0")
     return order
 
 
@@ -314,7 +314,9 @@ def _notch(name: str, w0: Any, Q: Any, fs: Any, peak: bool) -> tuple[Array, Arra
     check_real(name, w0=w0, Q=Q)
     frequency = np.pi * (2 * w0 / fs)
     if not rising(as_array(frequency), below=np.pi):
-        raise ArgumentError(f"{name}: came w0={w0}; needed one from 0 to half of the sampling rate")
+        raise ArgumentError(
+            f"{name}: got w0={w0}, expected one from 0 to half of the sampling rate"
+        )
     half = tan(frequency / Q / 2)  # what is left at the edges is 3 decibels less
     gain, middle = 1 / (1 + half), cos(as_array(frequency))
     a = stack([1 + 0 * gain, -2 * gain * middle, 2 * gain - 1])

@@ -30,7 +30,7 @@ def coefficients_of(name: str, b: ArrayLike, a: ArrayLike) -> tuple[Array, Array
     b, a = as_array(b), as_array(a)
     if len(b.shape) > 1 or len(a.shape) > 1 or 0 in b.shape or 0 in a.shape:
         raise ShapeError(
-            f"{name}: came coefficients of shapes {b.shape} and {a.shape}; needed one axis of at "
+            f"{name}: got coefficients of shapes {b.shape} and {a.shape}, expected one axis of at "
             "least one element"
         )
     b, a = reshape(b, -1), reshape(a, -1)
@@ -38,7 +38,7 @@ def coefficients_of(name: str, b: ArrayLike, a: ArrayLike) -> tuple[Array, Array
     known = values_if_known(first) if a.shape[0] > 1 else None
     if known is not None and not known.all():
         raise ArgumentError(
-            f"{name}: came a[0] = 0, by which all are divided; needed another number; leave out "
+            f"{name}: got a[0] = 0, by which all are divided, expected another number; leave out "
             "zeros at the start of a"
         )
     return b / first, a / first
@@ -59,7 +59,7 @@ def _state(name: str, zi: Any, x: Any, axis: int, order: int) -> Any:
     needed = (*x.shape[:axis], order, *x.shape[axis + 1 :])
     fits = len(zi.shape) == len(needed) and zi.shape[axis] == order
     if not fits or any(n not in (1, m) for n, m in zip(zi.shape, needed, strict=True)):
-        raise ShapeError(f"{name}: came zi of shape {zi.shape}; needed {needed}")
+        raise ShapeError(f"{name}: got zi of shape {zi.shape}, expected {needed}")
     return moveaxis(zi, axis, -1)
 
 
@@ -179,7 +179,7 @@ def sections_of(name: str, sos: ArrayLike) -> Array:
     sos = as_array(sos)
     if len(sos.shape) != 2 or sos.shape[1] != 6 or sos.shape[0] == 0:
         raise ShapeError(
-            f"{name}: came sos of shape {sos.shape}; needed one row of 6 coefficients per section"
+            f"{name}: got sos of shape {sos.shape}, expected one row of 6 coefficients per section"
         )
     return sos
 
@@ -223,7 +223,7 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, /, axis: int = -1, zi: Any = None) -> 
         zi = as_array(zi)
         needed = (count, *x.shape[:axis], 2, *x.shape[axis + 1 :])
         if zi.shape != needed:
-            raise ShapeError(f"sosfilt: came zi of shape {zi.shape}; needed {needed}")
+            raise ShapeError(f"sosfilt: got zi of shape {zi.shape}, expected {needed}")
         states = moveaxis(zi, axis + 1, -1)
     sos, y, states = in_common("sosfilt", sos, moveaxis(x, axis, -1), states)
     ends = []

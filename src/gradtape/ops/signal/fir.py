@@ -34,11 +34,11 @@ def _passes_zero(pass_zero: Any, count: int) -> bool:
         return bool(pass_zero)
     if pass_zero not in _PASS_ZERO:
         names = ", ".join(_PASS_ZERO)
-        raise ArgumentError(f"firwin: came pass_zero={pass_zero!r}; needed a bool, or {names}")
+        raise ArgumentError(f"firwin: got pass_zero={pass_zero!r}, expected a bool, or {names}")
     passes, single = _PASS_ZERO[pass_zero]
     if single != (count == 1):
         needed = "one" if single else "two, or more"
-        raise ArgumentError(f"firwin: came {count} edges for {pass_zero!r}; needed {needed}")
+        raise ArgumentError(f"firwin: got {count} edges for {pass_zero!r}, expected {needed}")
     return passes
 
 
@@ -52,7 +52,7 @@ def _window(window: Any, numtaps: int, width: Any, half_rate: Any) -> Any:
         return scipy.signal.get_window(window, numtaps, fftbins=False)
     window = as_array(window)
     if window.shape != (numtaps,):
-        raise ShapeError(f"firwin: came a window of shape {window.shape}; needed ({numtaps},)")
+        raise ShapeError(f"firwin: got a window of shape {window.shape}, expected ({numtaps},)")
     return window
 
 
@@ -94,13 +94,13 @@ def firwin(
     edges = as_array(cutoff)
     if len(edges.shape) > 1 or 0 in edges.shape or numtaps < 1:
         raise ShapeError(
-            f"firwin: came {numtaps} coefficients and cutoff of shape {edges.shape}; needed at "
+            f"firwin: got {numtaps} coefficients and cutoff of shape {edges.shape}, expected at "
             "least one of both, along one axis"
         )
     edges = reshape(astype(edges, np.float64, copy=False), (-1,)) / half_rate
     if not rising(edges, below=1.0):
         raise ArgumentError(
-            f"firwin: came cutoff={cutoff}; needed frequencies that rise, above 0 and below half "
+            f"firwin: got cutoff={cutoff}, expected frequencies that rise, above 0 and below half "
             "of the sampling rate"
         )
     count = edges.shape[0]
@@ -108,8 +108,8 @@ def firwin(
     last = bool(count & 1) != zero
     if last and numtaps % 2 == 0:
         raise ArgumentError(
-            f"firwin: came {numtaps} coefficients for a filter that lets half of the sampling rate "
-            "pass; needed an odd number"
+            f"firwin: got {numtaps} coefficients for a filter that lets half of the sampling rate "
+            "pass, expected an odd number"
         )
     bands = concatenate([np.zeros(int(zero)), edges, np.ones(int(last))])
     places = np.arange(numtaps) - (numtaps - 1) / 2

@@ -31,7 +31,7 @@ def signal_along(name: str, x: ArrayLike, axis: int) -> tuple[Array, int]:
     x = as_array(x)
     axis = normalize_axis(axis, len(x.shape), name)
     if x.shape[axis] == 0:
-        raise ShapeError(f"{name}: came shape {x.shape}; needed elements along axis {axis}")
+        raise ShapeError(f"{name}: got shape {x.shape}, expected elements along axis {axis}")
     return x, axis
 
 
@@ -41,7 +41,7 @@ def in_common(name: str, *arrays: Any) -> list[Any]:
     if dtype.kind in "biu":
         dtype = np.dtype(np.float64)
     if dtype.char not in "fdFD":
-        raise DTypeError(f"{name}: came {dtype}; needed float32 or float64; use astype")
+        raise DTypeError(f"{name}: got {dtype}, expected float32 or float64; use astype")
     return [astype(array, dtype, copy=False) for array in arrays]
 
 
@@ -72,13 +72,13 @@ def extended(name: str, option: str, x: Any, kind: str | None, length: int) -> A
     """
     if kind not in (*_CONTINUED, "odd", None):
         kinds = ", ".join(map(repr, (*_CONTINUED, "odd", None)))
-        raise ArgumentError(f"{name}: came {option}={kind!r}; needed one of {kinds}")
+        raise ArgumentError(f"{name}: got {option}={kind!r}, expected one of {kinds}")
     if kind is None or length == 0:
         return x
     size, widths = x.shape[-1], along_last(len(x.shape), (length, length))
     if length >= size and kind in ("even", "odd"):
         raise ShapeError(
-            f"{name}: came {size} elements in time; needed more than are put before and after, "
+            f"{name}: got {size} elements in time, expected more than are put before and after, "
             f"which is {length}"
         )
     if kind != "odd":

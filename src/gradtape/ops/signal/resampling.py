@@ -39,7 +39,7 @@ def _continued(x: Any, before: int, after: int, mode: str, cval: Any) -> Any:
 def _rate(name: str, what: str, value: int) -> int:
     rate = operator.index(value)
     if rate < 1:
-        raise ArgumentError(f"{name}: came {what}={value}; needed at least 1")
+        raise ArgumentError(f"{name}: got {what}={value}, expected at least 1")
     return rate
 
 
@@ -81,11 +81,11 @@ def upfirdn(
     up, down = _rate("upfirdn", "up", up), _rate("upfirdn", "down", down)
     if len(h.shape) != 1 or h.shape[0] == 0 or x.shape[axis] == 0:
         raise ShapeError(
-            f"upfirdn: came a filter of shape {h.shape} and a signal of shape {x.shape}; needed a "
+            f"upfirdn: got a filter of shape {h.shape} and a signal of shape {x.shape}, expected a "
             "filter of one axis, and elements of both"
         )
     if mode not in _EXTENSIONS:
-        raise ArgumentError(f"upfirdn: came mode={mode!r}; needed one of {', '.join(_EXTENSIONS)}")
+        raise ArgumentError(f"upfirdn: got mode={mode!r}, expected one of {', '.join(_EXTENSIONS)}")
     x = moveaxis(x, axis, -1)
     size, taps = x.shape[-1], h.shape[0]
     # Between elements of the signal only zeros lie, so that each of `up` phases of the result is a
@@ -140,7 +140,7 @@ def resample_poly(
     axis = normalize_axis(axis, len(x.shape), name)
     up, down = _rate(name, "up", up), _rate(name, "down", down)
     if cval is not None and padtype != "constant":
-        raise ArgumentError(f'{name}: came cval with padtype={padtype!r}; it goes with "constant"')
+        raise ArgumentError(f'{name}: got cval with padtype={padtype!r}; it goes with "constant"')
     common = math.gcd(up, down)
     up, down = up // common, down // common
     if up == down == 1:
@@ -171,7 +171,7 @@ def _low_pass(window: Any, rate: int, dtype: Any) -> Any:
         window = as_array(window)
         if len(window.shape) != 1 or window.shape[0] == 0:
             raise ShapeError(
-                f"resample_poly: came a window of shape {window.shape}; needed one axis"
+                f"resample_poly: got a window of shape {window.shape}, expected one axis"
             )
         return window
     import scipy.signal
@@ -219,7 +219,7 @@ def decimate(
         y = sosfiltfilt(sos, x, axis) if zero_phase else sosfilt(sos, x, axis)
         return moveaxis(part(moveaxis(y, axis, -1), None, None, q), -1, axis)
     if ftype != "fir":
-        raise ArgumentError(f'decimate: came ftype={ftype!r}; needed "iir" or "fir"')
+        raise ArgumentError(f'decimate: got ftype={ftype!r}, expected "iir" or "fir"')
     order = 20 * q if n is None else operator.index(n)
     b = scipy.signal.firwin(order + 1, 1.0 / q, window="hamming").astype(dtype)
     if zero_phase:
@@ -272,10 +272,10 @@ def savgol_filter(
     axis = normalize_axis(axis, len(x.shape), "savgol_filter")
     if mode != "interp" and mode not in _BEYOND:
         modes = ", ".join(("interp", *_BEYOND))
-        raise ArgumentError(f"savgol_filter: came mode={mode!r}; needed one of {modes}")
+        raise ArgumentError(f"savgol_filter: got mode={mode!r}, expected one of {modes}")
     if not 0 <= polyorder < window_length:
         raise ArgumentError(
-            f"savgol_filter: came window_length={window_length}, polyorder={polyorder}; needed a "
+            f"savgol_filter: got window_length={window_length}, polyorder={polyorder}, expected a "
             "degree that is less than the length of the window"
         )
     x = moveaxis(x, axis, -1)
@@ -290,7 +290,7 @@ def savgol_filter(
         return moveaxis(convolve_over(around, kernel, ndim=1, full=False), -1, axis)
     if window_length > x.shape[-1]:
         raise ShapeError(
-            f"savgol_filter: came {x.shape[-1]} elements in time; needed window_length="
+            f"savgol_filter: got {x.shape[-1]} elements in time, expected window_length="
             f'{window_length} for mode="interp"'
         )
     # What a window gives for each of its own elements, by its polynomial.

@@ -41,7 +41,7 @@ def _angles(worN: Any, whole: bool, fs: Any, include_nyquist: bool = False) -> t
 def _vector(name: str, x: ArrayLike) -> Any:
     x = as_array(x)
     if len(x.shape) > 1 or 0 in x.shape:
-        raise ShapeError(f"{name}: came coefficients of shape {x.shape}; needed one axis")
+        raise ShapeError(f"{name}: got coefficients of shape {x.shape}, expected one axis")
     return reshape(x, (-1,))
 
 
@@ -52,7 +52,7 @@ def _delayed(w: Any, c: Any) -> Any:
 
 def _refuse_plot(name: str, plot: Any) -> None:
     if plot is not None:
-        raise UnsupportedError(f"{name}: came plot=; call it on the result")
+        raise UnsupportedError(f"{name}: got plot=; call it on the result")
 
 
 @answers("scipy.signal.freqz")
@@ -146,7 +146,7 @@ def _of_roots(name: str, at: Any, z: ArrayLike, p: ArrayLike, k: ArrayLike) -> A
     z, p = as_array(z), as_array(p)
     if len(z.shape) != 1 or len(p.shape) != 1:
         raise ShapeError(
-            f"{name}: came zeros and poles of shapes {z.shape} and {p.shape}; needed vectors"
+            f"{name}: got zeros and poles of shapes {z.shape} and {p.shape}, expected vectors"
         )
     at = reshape(at, (*at.shape, 1))
     return as_array(k) * prod(at - z, axis=-1) / prod(at - p, axis=-1)

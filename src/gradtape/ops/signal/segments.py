@@ -66,8 +66,8 @@ def segments_of(
     too_long = nperseg > size
     if window.shape != (nperseg,) or too_long or not 1 <= nperseg <= nfft or noverlap >= nperseg:
         raise ArgumentError(
-            f"{name}: came a window of shape {window.shape}, nperseg={nperseg}, "
-            f"noverlap={noverlap}, nfft={nfft} for {size} elements in time; needed a window of "
+            f"{name}: got a window of shape {window.shape}, nperseg={nperseg}, "
+            f"noverlap={noverlap}, nfft={nfft} for {size} elements in time, expected a window of "
             "nperseg elements, at most those of the signal, an overlap that is less, and a "
             "transform that is not"
         )
@@ -79,7 +79,7 @@ def check_rate(fs: Any) -> None:
     rate = as_array(fs)
     known = values_if_known(rate)
     if rate.shape or rate.dtype.kind == "c" or (known is not None and not known > 0):
-        raise named(ArgumentError(f"came fs={fs!r}; needed a sampling rate: one number above 0"))
+        raise named(ArgumentError(f"got fs={fs!r}, expected a sampling rate: one number above 0"))
 
 
 def amplitude_scale(window: Any, fs: Any, density: bool) -> Any:

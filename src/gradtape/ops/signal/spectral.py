@@ -44,7 +44,7 @@ def hilbert(x: ArrayLike, /, N: int | None = None, axis: int = -1) -> Array:
     """
     x = as_array(x)
     if x.dtype.kind == "c":
-        raise DTypeError(f"hilbert: came {x.dtype}; needed a real signal; use real(x)")
+        raise DTypeError(f"hilbert: got {x.dtype}, expected a real signal; use real(x)")
     axis = normalize_axis(axis, len(x.shape), "hilbert")
     spectrum = fft(x, N, axis)
     n = spectrum.shape[axis]
@@ -85,10 +85,10 @@ def hilbert2(x: ArrayLike, /, N: Any = None, axes: Axis = (-2, -1)) -> Array:
     """
     x = as_array(x)
     if x.dtype.kind == "c":
-        raise DTypeError(f"hilbert2: came {x.dtype}; needed a real signal; use real(x)")
+        raise DTypeError(f"hilbert2: got {x.dtype}, expected a real signal; use real(x)")
     plane = normalize_axes(axes, len(x.shape), "hilbert2")
     if len(plane) != 2:
-        raise ArgumentError(f"hilbert2: came axes={axes} for shape {x.shape}; needed two")
+        raise ArgumentError(f"hilbert2: got axes={axes} for shape {x.shape}, expected two")
     spectrum = fftn(x, None if N is None else (N, N) if np.ndim(N) == 0 else N, plane)
     for axis in plane:
         n = spectrum.shape[axis]
@@ -120,14 +120,14 @@ def detrend(data: ArrayLike, /, axis: int = -1, type: str = "linear", bp: Any = 
     x = as_array(data)
     axis = normalize_axis(axis, len(x.shape), "detrend")
     if type not in ("linear", "l", "constant", "c"):
-        raise ArgumentError(f'detrend: came type={type!r}; needed "linear" or "constant"')
+        raise ArgumentError(f'detrend: got type={type!r}, expected "linear" or "constant"')
     if type in ("constant", "c"):
         return x - mean(x, axis=axis, keepdims=True)
     size = x.shape[axis]
     starts = sorted({0, *np.atleast_1d(bp).tolist()})
     if size == 0 or starts[0] < 0 or starts[-1] > size:
         raise ArgumentError(
-            f"detrend: came bp={bp} for {size} elements in time; needed numbers from 0 to {size}"
+            f"detrend: got bp={bp} for {size} elements in time, expected numbers from 0 to {size}"
         )
     x = moveaxis(x, axis, -1)
     if x.dtype.char not in "fdFD":
@@ -188,9 +188,9 @@ def resample(
     axis = normalize_axis(axis, len(x.shape), "resample")
     n = x.shape[axis]
     if domain not in ("time", "freq"):
-        raise ArgumentError(f'resample: came domain={domain!r}; needed "time" or "freq"')
+        raise ArgumentError(f'resample: got domain={domain!r}, expected "time" or "freq"')
     if n < 1 or num < 1:
-        raise ShapeError(f"resample: came {n} samples and num={num}; needed at least one of both")
+        raise ShapeError(f"resample: got {n} samples and num={num}, expected at least one of both")
     x = moveaxis(x, axis, -1)
     weights = None if window is None else _window(window, n)
     if domain == "time" and x.dtype.kind != "c":
@@ -213,7 +213,7 @@ def _window(window: Any, n: int) -> Any:
         window = np.fft.fftshift(scipy.signal.get_window(window, n))
     window = as_array(window)
     if window.shape != (n,):
-        raise ShapeError(f"resample: came a window of shape {window.shape}; needed ({n},)")
+        raise ShapeError(f"resample: got a window of shape {window.shape}, expected ({n},)")
     return window
 
 

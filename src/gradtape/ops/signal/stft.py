@@ -27,7 +27,7 @@ _NONE = 1e-10
 
 def _is_density(name: str, scaling: str) -> bool:
     if scaling not in ("spectrum", "psd"):
-        raise ArgumentError(f'{name}: came scaling={scaling!r}; needed "spectrum" or "psd"')
+        raise ArgumentError(f'{name}: got scaling={scaling!r}, expected "spectrum" or "psd"')
     return scaling == "psd"
 
 
@@ -147,9 +147,9 @@ def istft(
     z = as_array(Zxx)
     time, frequency = (normalize_axis(a, len(z.shape), "istft") for a in (time_axis, freq_axis))
     if time == frequency:
-        raise ShapeError("istft: came the same axis for times and frequencies; needed two")
+        raise ShapeError("istft: got the same axis for times and frequencies, expected two")
     if z.dtype.kind not in "fc":
-        raise DTypeError(f"istft: came {z.dtype}; needed floating or complex numbers")
+        raise DTypeError(f"istft: got {z.dtype}, expected floating or complex numbers")
     z = moveaxis(z, (time, frequency), (-2, -1))
     bins = z.shape[-1]
     usual = 2 * (bins - 1) if input_onesided else bins

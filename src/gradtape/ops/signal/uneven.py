@@ -22,8 +22,8 @@ def _vectors(*arrays: ArrayLike) -> list[Any]:
     shapes = [array.shape for array in found]
     if any(len(shape) != 1 or shape == (0,) for shape in shapes) or len({*shapes[1:]}) != 1:
         raise ShapeError(
-            f"lombscargle: came freqs of shape {shapes[0]}, and times, numbers and weights of "
-            f"{', '.join(map(str, shapes[1:]))}; needed vectors, all but the first as long"
+            f"lombscargle: got freqs of shape {shapes[0]}, and times, numbers and weights of "
+            f"{', '.join(map(str, shapes[1:]))}, expected vectors, all but the first as long"
         )
     return found
 
@@ -65,7 +65,7 @@ def lombscargle(
     )
     if kind not in ("power", "normalize", "amplitude"):
         raise ArgumentError(
-            f"lombscargle: came normalize={normalize!r}; needed a bool, 'power', 'normalize' or "
+            f"lombscargle: got normalize={normalize!r}, expected a bool, 'power', 'normalize' or "
             "'amplitude'"
         )
     given = np.ones(as_array(y).shape) if weights is None else weights

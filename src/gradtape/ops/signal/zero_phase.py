@@ -42,11 +42,11 @@ def _surrounded(name: str, x: Any, padtype: str | None, padlen: int) -> Any:
     """The signal continued beyond both ends, of which it has to have more than that."""
     if padtype not in ("odd", "even", "constant", None):
         raise ArgumentError(
-            f'{name}: came padtype={padtype!r}; needed "odd", "even", "constant" or None'
+            f'{name}: got padtype={padtype!r}, expected "odd", "even", "constant" or None'
         )
     if padlen < 0 or (padlen >= x.shape[-1] and padtype is not None):
         raise ShapeError(
-            f"{name}: came {x.shape[-1]} elements in time; needed more than padlen, which is "
+            f"{name}: got {x.shape[-1]} elements in time, expected more than padlen, which is "
             f"{padlen}, and that at least 0"
         )
     return extended(name, "padtype", x, padtype, padlen)
@@ -167,7 +167,7 @@ def filtfilt(
     array([0., 1., 2., 1., 0.])
     """
     if method not in ("pad", "gust"):
-        raise ArgumentError(f'filtfilt: came method={method!r}; needed "pad" or "gust"')
+        raise ArgumentError(f'filtfilt: got method={method!r}, expected "pad" or "gust"')
     b, a = coefficients_of("filtfilt", b, a)
     x, axis = signal_along("filtfilt", x, axis)
     b, a, x = in_common("filtfilt", b, a, moveaxis(x, axis, -1))

@@ -37,8 +37,8 @@ def _filter(name: str, z: ArrayLike, p: ArrayLike, k: ArrayLike) -> Zpk:
     z, p, k = as_array(z), as_array(p), as_array(k)
     if len(z.shape) > 1 or len(p.shape) > 1 or k.shape not in ((), (1,)):
         raise ShapeError(
-            f"{name}: came zeros, poles and a gain of shapes {z.shape}, {p.shape} and {k.shape}; "
-            "needed two vectors and a number"
+            f"{name}: got zeros, poles and a gain of shapes {z.shape}, {p.shape} and {k.shape}, "
+            "expected two vectors and a number"
         )
     z, p = (astype(reshape(one, (-1,)), np.complex128, copy=False) for one in (z, p))
     return z, p, reshape(k, ())
@@ -50,7 +50,7 @@ def _moved(name: str, z: ArrayLike, p: ArrayLike, k: ArrayLike) -> tuple[Any, An
     degree = p.shape[0] - z.shape[0]
     if degree < 0:
         raise ArgumentError(
-            f"{name}: came {z.shape[0]} zeros and {p.shape[0]} poles; needed no more zeros than "
+            f"{name}: got {z.shape[0]} zeros and {p.shape[0]} poles, expected no more zeros than "
             "poles"
         )
     return z, p, k, degree
@@ -285,10 +285,10 @@ def _roots(values: Any) -> list[_Root]:
     for place in above[np.argsort(values[above].real, kind="stable")]:
         distance = [abs(values[other] - values[place].conj()) for other in below]
         if not distance or min(distance) > 1e-6 * abs(values[place]):
-            raise ArgumentError(f"zpk2sos: came {values[place]} without its conjugate")
+            raise ArgumentError(f"zpk2sos: got {values[place]} without its conjugate")
         found.append(_Root(values[place], place, below.pop(int(np.argmin(distance)))))
     if below:
-        raise ArgumentError(f"zpk2sos: came {values[below[0]]} without its conjugate")
+        raise ArgumentError(f"zpk2sos: got {values[below[0]]} without its conjugate")
     singles = np.flatnonzero(is_real)
     ordered = singles[np.argsort(values[singles].real, kind="stable")]
     return found + [_Root(values[place].real, place, None) for place in ordered]
@@ -363,7 +363,7 @@ def zpk2sos(
     """
     if pairing not in (None, "nearest") or analog:
         raise UnsupportedError(
-            f"zpk2sos: came pairing={pairing!r}, analog={analog}; needed 'nearest' and a digital "
+            f"zpk2sos: got pairing={pairing!r}, analog={analog}, expected 'nearest' and a digital "
             "filter; use scipy.signal.zpk2sos for constants"
         )
     z, p, k = _filter("zpk2sos", z, p, k)

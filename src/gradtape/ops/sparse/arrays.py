@@ -107,7 +107,7 @@ class SparseArray:
         """
         data = as_array(data)
         if tuple(data.shape) != (self.nnz,):
-            raise ShapeError(f"with_data: came shape {data.shape}; needed ({self.nnz},)")
+            raise ShapeError(f"with_data: got shape {data.shape}, expected ({self.nnz},)")
         return SparseArray(data, self.indices, self.indptr, self._shape, self.transposed)
 
     def toarray(self) -> Array:
@@ -128,7 +128,7 @@ class SparseArray:
         """The sum of all numbers, of each column (axis 0), or of each row (axis 1)."""
         if out is not None:
             raise UnsupportedError(
-                "sparse: came sum or mean with out=; needed none; use the result"
+                "sparse: got sum or mean with out=, expected none; use the result"
             )
         data = self.data if dtype is None else astype(self.data, dtype)
         if axis is None:
@@ -161,7 +161,7 @@ class SparseArray:
         """Each element to a power, which is more than 0 so that zeros stay."""
         if not isinstance(n, int | float) or n <= 0:
             raise UnsupportedError(
-                f"sparse: came a power of {n!r}; needed a number above 0, so that zeros stay; use "
+                f"sparse: got a power of {n!r}, expected a number above 0, so that zeros stay; use "
                 "toarray()"
             )
         s = self.in_order()
@@ -215,8 +215,8 @@ class SparseArray:
         return matrix_of(numbers, self.indices, self.indptr, self._shape, self.transposed)
 
     def __repr__(self) -> str:
-        came = f"{self.dtype}{list(self.shape)}"
-        return f"<sparse {came} with {self.nnz} stored numbers>"
+        aval = f"{self.dtype}{list(self.shape)}"
+        return f"<sparse {aval} with {self.nnz} stored numbers>"
 
     # ---- operators -------------------------------------------------------------------------
 
@@ -295,7 +295,7 @@ def from_scipy(matrix: Any, /) -> SparseArray:
     tensor([1., 2.])
     """
     if matrix.ndim != 2:
-        raise ShapeError(f"from_scipy: came shape {matrix.shape}; needed two axes")
+        raise ShapeError(f"from_scipy: got shape {matrix.shape}, expected two axes")
     rows = matrix.tocsr()
     indices, indptr = (array.astype(np.intp) for array in (rows.indices, rows.indptr))
     return SparseArray(rows.data, indices, indptr, tuple(rows.shape), False)
@@ -337,8 +337,8 @@ def _multiplied(s: SparseArray, x: ArrayLike) -> Array:
     vector = len(x.shape) == 1
     if not x.shape or x.shape[0 if vector else -2] != s.shape[1]:
         raise ShapeError(
-            f"matmul: came a sparse matrix of shape {s.shape} and shape {x.shape}; needed a vector "
-            f"of {s.shape[1]} elements, or matrices of as many rows"
+            f"matmul: got a sparse matrix of shape {s.shape} and shape {x.shape}, expected a "
+            f"vector of {s.shape[1]} elements, or matrices of as many rows"
         )
     columns = reshape(x, (x.shape[0], 1)) if vector else x
     out = product(s.data, columns, s.indices, s.indptr, shape=s._shape, transpose=s.transposed)
@@ -349,7 +349,7 @@ def _between(a: SparseArray, b: SparseArray) -> SparseArray:
     """The product of two sparse matrices: the products of numbers that meet, added up by place."""
     if a.shape[1] != b.shape[0]:
         raise ShapeError(
-            f"matmul: came sparse matrices of shapes {a.shape} and {b.shape}; needed as many rows "
+            f"matmul: got sparse matrices of shapes {a.shape} and {b.shape}, expected as many rows "
             "of the second as columns of the first"
         )
     b, shape = b.tocsr(), (a.shape[0], b.shape[1])
@@ -366,8 +366,8 @@ def _sum(s: SparseArray, other: Any, sign: int) -> Any:
             return s
         if np.ndim(other) == 0:
             raise UnsupportedError(
-                "sparse: came + with a number, which would fill all places; needed a sparse matrix "
-                "or a dense array; use toarray()"
+                "sparse: got + with a number, which would fill all places, expected a sparse "
+                "matrix or a dense array; use toarray()"
             )
         return s.toarray() + sign * as_array(other)
     other = as_sparse(other)
@@ -393,8 +393,8 @@ def _seen(s: SparseArray, other: ArrayLike) -> Array:
     sizes = (1,) * (2 - len(other.shape)) + tuple(other.shape)
     if len(sizes) != 2 or any(n not in (1, m) for n, m in zip(sizes, s.shape, strict=True)):
         raise ShapeError(
-            f"sparse: came an array of shape {other.shape} for a matrix of shape {s.shape}; needed "
-            "one that broadcasts to it"
+            f"sparse: got an array of shape {other.shape} for a matrix of shape {s.shape}, "
+            "expected one that broadcasts to it"
         )
     places = (at * (n > 1) for at, n in zip(s.coords, sizes, strict=True))
     return gather_leading(reshape(other, sizes), *places)

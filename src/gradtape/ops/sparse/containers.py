@@ -56,7 +56,7 @@ def _matrix(pattern: _Pattern, leaves: Any) -> SparseArray:
     stored = len(pattern.indices)
     if isinstance(data, Tensor | np.ndarray) and tuple(data.shape) != (stored,):
         raise ShapeError(
-            f"SparseArray: came stored numbers of shape {tuple(data.shape)}; needed ({stored},); "
+            f"SparseArray: got stored numbers of shape {tuple(data.shape)}, expected ({stored},); "
             "a transform that adds or takes an axis, as vmap and jacobian do, is given the numbers "
             "s.data, and a matrix is made of them inside by s.with_data(data)"
         )

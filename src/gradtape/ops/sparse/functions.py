@@ -47,7 +47,7 @@ def matmul(a: Any, b: Any, /) -> Any:
         return as_sparse(a) @ b
     if not is_sparse(b):
         raise ArgumentError(
-            f"matmul: came {aval_of(a)} and {aval_of(b)}; needed a sparse matrix; use gt.matmul"
+            f"matmul: got {aval_of(a)} and {aval_of(b)}, expected a sparse matrix; use gt.matmul"
         )
     return as_sparse(b).__rmatmul__(a)
 
@@ -71,14 +71,14 @@ def spsolve(A: Any, b: Any, /) -> Array:
     array([1. , 0.5])
     """
     if not is_sparse(A):
-        raise ArgumentError("spsolve: came a dense matrix; needed a sparse one; use gt.solve")
+        raise ArgumentError("spsolve: got a dense matrix, expected a sparse one; use gt.solve")
     s = as_sparse(A)
     b = as_sparse(b).toarray() if is_sparse(b) else as_array(b)
     size = s.shape[0]
     vector = len(b.shape) == 1
     if s.shape[1] != size or not b.shape or b.shape[0 if vector else -2] != size:
         raise ShapeError(
-            f"spsolve: came shapes {s.shape} and {b.shape}; needed a square matrix, and a vector "
+            f"spsolve: got shapes {s.shape} and {b.shape}, expected a square matrix, and a vector "
             "of as many elements or matrices of as many rows"
         )
     columns = reshape(b, (size, 1)) if vector else b
@@ -126,9 +126,9 @@ def matrix_power(A: Any, power: int, /) -> SparseArray:
     """
     s, power = as_sparse(A), operator.index(power)
     if s.shape[0] != s.shape[1]:
-        raise ShapeError(f"matrix_power: came shape {s.shape}; needed a square matrix")
+        raise ShapeError(f"matrix_power: got shape {s.shape}, expected a square matrix")
     if power < 0:
-        raise ArgumentError(f"matrix_power: came {power}; needed none below 0; use spsolve")
+        raise ArgumentError(f"matrix_power: got {power}, expected none below 0; use spsolve")
     result = None
     while power:
         if power % 2:
@@ -163,8 +163,8 @@ def norm(x: Any, /, ord: Any = None, axis: int | None = None) -> Array:
     if axis is None and ord in (1, math.inf):
         return max_of(abs(s).sum(0 if ord == 1 else 1))
     raise ArgumentError(
-        f"norm: came ord={ord!r} with axis={axis}; needed None, 'fro', 1 or inf of a matrix, None, "
-        "1 or 2 of rows and columns; use gt.linalg.norm of toarray() for others"
+        f"norm: got ord={ord!r} with axis={axis}, expected None, 'fro', 1 or inf of a matrix, "
+        "None, 1 or 2 of rows and columns; use gt.linalg.norm of toarray() for others"
     )
 
 
@@ -240,12 +240,12 @@ def block_array(blocks: Sequence[Sequence[Any]], /) -> SparseArray:
 
 def _joined(name: str, arrange: Any, blocks: Sequence[Any]) -> SparseArray:
     if not blocks or not all(map(is_sparse, blocks)):
-        raise ArgumentError(f"{name}: needed a sequence of sparse matrices")
+        raise ArgumentError(f"{name}: expected a sequence of sparse matrices")
     try:
         return rearranged(arrange, *map(as_sparse, blocks))
     except ValueError as error:
         shapes = ", ".join(str(block.shape) for block in blocks)
-        raise ShapeError(f"{name}: came blocks of shapes {shapes}; {error}") from error
+        raise ShapeError(f"{name}: got blocks of shapes {shapes}; {error}") from error
 
 
 def tril(A: Any, /, k: int = 0) -> SparseArray:

@@ -21,7 +21,7 @@ def _integers(name: str, what: str, values: Any) -> Any:
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise ArgumentError(
-            f"{name}: came {what} of {array.dtype}{list(array.shape)}; needed integers along one "
+            f"{name}: got {what} of {array.dtype}{list(array.shape)}, expected integers along one "
             "axis"
         )
     return array.astype(np.intp)
@@ -31,7 +31,7 @@ def _check_inside(name: str, what: str, values: Any, size: int) -> None:
     """Raise for places outside of the matrix: SciPy would read beyond its memory."""
     bad = values[(values < 0) | (values >= size)]
     if bad.size:
-        raise ArgumentError(f"{name}: came {what} {bad[0]}; needed numbers from 0 to {size - 1}")
+        raise ArgumentError(f"{name}: got {what} {bad[0]}, expected numbers from 0 to {size - 1}")
 
 
 def _made(name: str, arg: Any, shape: Any, dtype: Any) -> SparseArray:
@@ -52,7 +52,7 @@ def _made(name: str, arg: Any, shape: Any, dtype: Any) -> SparseArray:
     else:
         raise _not_a_matrix(name, arg)
     if sizes is not None and made.shape != sizes:
-        raise ShapeError(f"{name}: came a matrix of shape {made.shape} and shape={sizes}")
+        raise ShapeError(f"{name}: got a matrix of shape {made.shape} and shape={sizes}")
     return made if dtype is None else made.astype(dtype)
 
 
@@ -64,15 +64,15 @@ def _not_a_matrix(name: str, arg: tuple[Any, ...]) -> ArgumentError:
     parts = ", ".join(type(part).__name__ for part in arg)
     by_rows = "" if name == "coo_array" else "(data, indices, indptr), "
     return ArgumentError(
-        f"{name}: came a tuple ({parts}); needed {by_rows}(data, (row, col)), a dense array of two "
-        "axes, a sparse matrix, or (rows, columns) for one without stored numbers"
+        f"{name}: got a tuple ({parts}), expected {by_rows}(data, (row, col)), a dense array of "
+        "two axes, a sparse matrix, or (rows, columns) for one without stored numbers"
     )
 
 
 def _two_sizes(name: str, shape: Any) -> tuple[int, int]:
     sizes = as_shape(shape, name)
     if len(sizes) != 2:
-        raise ShapeError(f"{name}: came shape {sizes}; needed the numbers of rows and columns")
+        raise ShapeError(f"{name}: got shape {sizes}, expected the numbers of rows and columns")
     return sizes[0], sizes[1]
 
 
@@ -80,7 +80,7 @@ def _of_dense(name: str, dense: Any) -> SparseArray:
     """A matrix with what is not zero in a dense one, or with all of it."""
     if len(dense.shape) != 2:
         raise ShapeError(
-            f"{name}: came an array of shape {tuple(dense.shape)}; needed two axes; numbers and "
+            f"{name}: got an array of shape {tuple(dense.shape)}, expected two axes; numbers and "
             "their places come as (data, (row, col))"
         )
     # Elements of a recorded tensor that are zero now have derivatives, too.
@@ -96,7 +96,7 @@ def _of_places(
     """A matrix of numbers and their places, by rows; what shares a place is kept apart."""
     if not tuple(data.shape) == row.shape == col.shape:
         raise ShapeError(
-            f"{name}: came data {tuple(data.shape)}, row {row.shape}, col {col.shape}; needed as "
+            f"{name}: got data {tuple(data.shape)}, row {row.shape}, col {col.shape}, expected as "
             "many of each"
         )
     if sizes is None:
@@ -124,9 +124,9 @@ def _compressed(name: str, arg: tuple[Any, ...], sizes: tuple[int, int] | None) 
     if tuple(data.shape) != indices.shape or not fits or (np.diff(indptr) < 0).any():
         given = "" if sizes is None else f" for shape {sizes}"
         raise ShapeError(
-            f"{name}: came data {tuple(data.shape)}, indices {indices.shape}, indptr "
-            f"{indptr.shape}{given}; needed as many indices as data, and indptr to rise from 0 to "
-            "that"
+            f"{name}: got data {tuple(data.shape)}, indices {indices.shape}, indptr "
+            f"{indptr.shape}{given}, expected as many indices as data, and indptr to rise from 0 "
+            "to that"
         )
     _check_inside(name, "index", indices, columns)
     return SparseArray(data, indices, indptr, (rows, columns), transposed)
@@ -150,7 +150,7 @@ def csr_array(arg: Any, /, shape: Any = None, dtype: Any = None) -> SparseArray:
         dtype: The dtype of the numbers, if it is to be another than theirs.
 
     Raises:
-        ArgumentError: Something else came, or a place is not there.
+        ArgumentError: Something else got, or a place is not there.
         ShapeError: The arrays do not fit.
 
     >>> s = gt.sparse.csr_array((np.array([1.0, 2.0]), [0, 1], [0, 1, 2]), shape=(2, 2))
@@ -174,7 +174,7 @@ def csc_array(arg: Any, /, shape: Any = None, dtype: Any = None) -> SparseArray:
         dtype: The dtype of the numbers, if it is to be another than theirs.
 
     Raises:
-        ArgumentError: Something else came, or a place is not there.
+        ArgumentError: Something else got, or a place is not there.
         ShapeError: The arrays do not fit.
 
     >>> s = gt.sparse.csc_array((np.array([1.0, 2.0]), [1, 0], [0, 1, 2]), shape=(2, 2))
@@ -197,7 +197,7 @@ def coo_array(arg: Any, /, shape: Any = None, dtype: Any = None) -> SparseArray:
         dtype: The dtype of the numbers, if it is to be another than theirs.
 
     Raises:
-        ArgumentError: Something else came, or a place is not there.
+        ArgumentError: Something else got, or a place is not there.
         ShapeError: The arrays do not fit.
 
     >>> s = gt.sparse.coo_array((np.array([1.0, 2.0]), ([1, 0], [0, 1])), shape=(2, 2))
@@ -261,7 +261,7 @@ def diags_array(
     offsets = [int(k) for k in offsets]
     if len(rows) != len(offsets) or len(set(offsets)) != len(offsets) or not rows:
         raise ShapeError(
-            f"diags_array: came {len(rows)} diagonals and offsets {offsets}; needed as many, all "
+            f"diags_array: got {len(rows)} diagonals and offsets {offsets}, expected as many, all "
             "different"
         )
     if shape is None:
@@ -273,8 +273,8 @@ def diags_array(
         length = along_diagonal((m, n), k)
         if len(row.shape) > 1 or row.shape not in ((), (1,), (length,)):
             raise ShapeError(
-                f"diags_array: came a diagonal of shape {row.shape} for offset {k} of a matrix of "
-                f"shape {(m, n)}; needed ({length},)"
+                f"diags_array: got a diagonal of shape {row.shape} for offset {k} of a matrix of "
+                f"shape {(m, n)}, expected ({length},)"
             )
         data.append(broadcast_to(row, (length,)))
         places.append(np.arange(length)[:, None] + [max(-k, 0), max(k, 0)])

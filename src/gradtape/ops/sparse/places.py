@@ -54,5 +54,5 @@ def check_same(what: str, one: Shape, other: Shape) -> None:
     """Raise unless two matrices have the same shape."""
     if one != other:
         raise ShapeError(
-            f"sparse: came {what} of matrices of shapes {one} and {other}; needed the same"
+            f"sparse: got {what} of matrices of shapes {one} and {other}, expected the same"
         )

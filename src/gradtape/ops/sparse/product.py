@@ -144,7 +144,7 @@ def batch_sparse(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
     """Batching of stored numbers and dense matrices; where the numbers stand is one for all."""
     if any(axis is not None for axis in axes[2:]):
         raise UnsupportedError(
-            f"{op.name}: came a batch of places of the stored numbers; needed the same for all; "
+            f"{op.name}: got a batch of places of the stored numbers, expected the same for all; "
             "use vmap over the numbers, and a loop over the places"
         )
     own = (2, 2) if op.name == "sampled_matmul" else (1, 2)

@@ -42,7 +42,7 @@ def _forward(
             return scipy.sparse.linalg.splu(own).solve  # type: ignore[no-any-return]
         except RuntimeError as error:
             raise LinAlgError(
-                f"spsolve: came {dtype}{list(shape)}; {error}; needed a matrix that can be "
+                f"spsolve: got {dtype}{list(shape)}; {error}, expected a matrix that can be "
                 "inverted; add a small multiple of the identity"
             ) from error
 

@@ -33,7 +33,7 @@ def _real_only(name: str, z: Any) -> None:
     """Refuse a complex argument of a function that is scaled by an absolute value."""
     if z.dtype.kind == "c":
         raise NotDifferentiableError(
-            f"{name}: came {z.dtype}; its scale is an absolute value of a complex number, so it "
+            f"{name}: got {z.dtype}; its scale is an absolute value of a complex number, so it "
             "has no complex derivative; use the function without scale"
         )
 

@@ -18,7 +18,9 @@ def _derivative(
 ) -> Any:
     """f⁽ⁿ⁾ = 2⁻ⁿ·Σ C(n, k)·sᵏ·f_{v−n+2k}, where f′ = ½·(f_{v−1} + s·f_{v+1})."""
     if not isinstance(n, INTEGER) or n < 0:
-        raise ArgumentError(f"{name}: came order of the derivative {n!r}; needed an integer from 0")
+        raise ArgumentError(
+            f"{name}: got order of the derivative {n!r}, expected an integer from 0"
+        )
     v, n = operand(v), int(n)
     terms = (math.comb(n, k) * change**k * function(v - n + 2 * k, z) for k in range(n + 1))
     return 0.5**n * sum(terms)

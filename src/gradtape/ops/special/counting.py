@@ -75,6 +75,6 @@ def perm(n: ArrayLike, k: ArrayLike, /, exact: bool = False) -> Array:
 def _refuse_exact(name: str, exact: bool) -> None:
     if exact:
         raise UnsupportedError(
-            f"{name}: came exact=True; integers of any size have no derivatives; use exact=False, "
+            f"{name}: got exact=True; integers of any size have no derivatives; use exact=False, "
             f"or scipy.special.{name} on numbers"
         )

@@ -121,7 +121,7 @@ def diric(x: ArrayLike, n: int, /) -> Array:
     array([1.        , 0.69353487])
     """
     if not isinstance(n, INTEGER) or n < 1:
-        raise ArgumentError(f"diric: came order {n!r}; needed an integer from 1")
+        raise ArgumentError(f"diric: got order {n!r}, expected an integer from 1")
     x = as_array(x)
     # The cosines it is a sum of, which is regular where the quotient is 0/0
     steps = np.arange(1 - n % 2, n, 2)

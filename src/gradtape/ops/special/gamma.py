@@ -79,7 +79,7 @@ def polygamma(n: int, x: ArrayLike, /) -> Array:
     array([1.64493407, 0.64493407])
     """
     if not isinstance(n, int | np.integer) or n < 0:
-        raise ArgumentError(f"polygamma: came order {n!r}; needed a Python integer from 0")
+        raise ArgumentError(f"polygamma: got order {n!r}, expected a Python integer from 0")
     return digamma(x) if n == 0 else _polygamma(x, order=int(n))
 
 
@@ -350,7 +350,7 @@ def multigammaln(a: ArrayLike, d: int, /) -> Array:
     array([0.45158271, 1.55019499])
     """
     if not isinstance(d, int | np.integer) or d < 1:
-        raise ArgumentError(f"multigammaln: came dimension {d!r}; needed an integer from 1")
+        raise ArgumentError(f"multigammaln: got dimension {d!r}, expected an integer from 1")
     a = operand(a)
     a = where(a > 0.5 * (d - 1), a, math.nan)
     total = lgamma(a)

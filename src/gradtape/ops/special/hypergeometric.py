@@ -195,7 +195,7 @@ def lambertw(z: ArrayLike, /, k: int = 0, tol: float = 1e-8) -> Array:
     if isinstance(k, np.ndarray) and k.ndim == 0:
         k = k[()]  # as SciPy passes it on
     if not isinstance(k, INTEGER):
-        raise ArgumentError(f"lambertw: came branch {k!r}; needed an integer")
+        raise ArgumentError(f"lambertw: got branch {k!r}, expected an integer")
     return _lambertw(as_complex(z), k=int(k), tol=float(tol))
 
 

@@ -167,7 +167,7 @@ def airy(z: ArrayLike, /) -> tuple[Array, Array, Array, Array]:
 def _airye_slopes(out: Any, z: Any) -> tuple[Any, ...]:
     if z.dtype.kind == "c":
         raise NotDifferentiableError(
-            f"airye: came {z.dtype}; its scale is an absolute value of a complex number, so it has "
+            f"airye: got {z.dtype}; its scale is an absolute value of a complex number, so it has "
             "no complex derivative; use airy"
         )
     ai, aip, bi, bip = out

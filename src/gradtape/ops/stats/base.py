@@ -129,8 +129,8 @@ class Distribution:
         missing = [name for name in self.shapes if name not in found]
         if len(args) > len(names) or twice or unknown or missing:
             raise ArgumentError(
-                f"{self.name}: {method} came with {len(args)} parameters by position and "
-                f"{', '.join(kwds) or 'none'} by name; needed {', '.join(names)}"
+                f"{self.name}: {method} got with {len(args)} parameters by position and "
+                f"{', '.join(kwds) or 'none'} by name, expected {', '.join(names)}"
             )
         return {name: weak_or_array(value) for name, value in found.items()}
 
@@ -172,7 +172,7 @@ def result_dtype(name: str, *values: Any) -> np.dtype[Any]:
     """The dtype of a result: that of the arguments together, of which Python's are weak."""
     dtype = result_type(*values, 0.0)
     if dtype.kind not in "fV":
-        raise DTypeError(f"{name}: came {dtype}; needed real numbers")
+        raise DTypeError(f"{name}: got {dtype}, expected real numbers")
     return dtype
 
 

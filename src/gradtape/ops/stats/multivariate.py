@@ -136,7 +136,7 @@ class MultivariateNormal(_OfVectors):
 def _refuse_singular(allow_singular: bool) -> None:
     if allow_singular:
         raise UnsupportedError(
-            "multivariate_normal: came allow_singular=True; a singular covariance has no "
+            "multivariate_normal: got allow_singular=True; a singular covariance has no "
             "density; project x on its range first"
         )
 
@@ -174,8 +174,8 @@ def _normal_arguments(x: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any, int]:
         x = reshape(x, (*x.shape, 1))
     if x.shape[-1] != size or cov.shape != (size, size) or mean.shape not in ((), (size,)):
         raise ShapeError(
-            f"multivariate_normal: came x of shape {x.shape}, a mean of shape {mean.shape} and a "
-            f"covariance of shape {cov.shape}; needed the same dimension in all of them; take "
+            f"multivariate_normal: got x of shape {x.shape}, a mean of shape {mean.shape} and a "
+            f"covariance of shape {cov.shape}, expected the same dimension in all of them; take "
             "gt.vmap for several means or covariances"
         )
     return x, mean, cov, size
@@ -261,7 +261,7 @@ class Dirichlet(_OfVectors):
         alpha = as_array(alpha)
         if alpha.ndim != 1:
             raise ShapeError(
-                f"dirichlet: came alpha of shape {alpha.shape}; needed one axis; take gt.vmap for "
+                f"dirichlet: got alpha of shape {alpha.shape}, expected one axis; take gt.vmap for "
                 "several distributions"
             )
         return alpha
@@ -273,7 +273,7 @@ class Dirichlet(_OfVectors):
             x = concatenate([x, 1 - sum_of(x, axis=0, keepdims=True)])
         if x.ndim == 0 or x.shape[0] != alpha.shape[0]:
             raise ShapeError(
-                f"dirichlet: came x of shape {x.shape} and alpha of shape {alpha.shape}; needed "
+                f"dirichlet: got x of shape {x.shape} and alpha of shape {alpha.shape}, expected "
                 "as many shares along the first axis, or one less"
             )
         inside = all_of(x >= 0, axis=0) & (abs(sum_of(x, axis=0) - 1) < 1e-8)
@@ -347,7 +347,7 @@ class Multinomial(_OfVectors):
         x, p, n = stop_gradient(as_array(x)), as_array(p), as_array(n)
         if not x.ndim or x.shape[-1:] != p.shape[-1:]:
             raise ShapeError(
-                f"multinomial: came x of shape {x.shape} and p of shape {p.shape}; needed as many "
+                f"multinomial: got x of shape {x.shape} and p of shape {p.shape}, expected as many "
                 "counts as probabilities along the last axis"
             )
         whole = all_of((x >= 0) & (x == floor(x)), axis=-1)
