@@ -21,7 +21,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "config", "dtypes", "locks", "tree", "typing"}),
     frozenset({"backends"}),
-    frozenset({"core"}),
+    frozenset({"core", "namespaces"}),
     frozenset({"ops"}),
     frozenset({"autodiff"}),
     frozenset({"graph"}),

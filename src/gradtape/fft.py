@@ -9,82 +9,53 @@ functions of `scipy.fft` work on tensors.
 array([2., 2., 2.])
 """
 
-import inspect
-from collections.abc import Callable
-from typing import Any
-
-from gradtape.core.entry import open_doors as _open_doors
-from gradtape.core.spellings import missing_from as _missing_from
-from gradtape.core.tensor import Tensor
-from gradtape.ops.fft.cosine import dct, dctn, dst, dstn, idct, idctn, idst, idstn
-from gradtape.ops.fft.fourier import fft, fft2, fftn, ifft, ifft2, ifftn
-from gradtape.ops.fft.frequencies import (
-    fftfreq,
-    fftshift,
-    ifftshift,
-    next_fast_len,
-    prev_fast_len,
-    rfftfreq,
+from gradtape.namespaces import complete as _complete
+from gradtape.ops.fft.cosine import (
+    dct as dct,
+    dctn as dctn,
+    dst as dst,
+    dstn as dstn,
+    idct as idct,
+    idctn as idctn,
+    idst as idst,
+    idstn as idstn,
 )
-from gradtape.ops.fft.hankel import fht, ifht
-from gradtape.ops.fft.hermitian import hfft, hfft2, hfftn, ihfft, ihfft2, ihfftn
-from gradtape.ops.fft.real import irfft, irfft2, irfftn, rfft, rfft2, rfftn
+from gradtape.ops.fft.fourier import (
+    fft as fft,
+    fft2 as fft2,
+    fftn as fftn,
+    ifft as ifft,
+    ifft2 as ifft2,
+    ifftn as ifftn,
+)
+from gradtape.ops.fft.frequencies import (
+    fftfreq as fftfreq,
+    fftshift as fftshift,
+    ifftshift as ifftshift,
+    next_fast_len as next_fast_len,
+    prev_fast_len as prev_fast_len,
+    rfftfreq as rfftfreq,
+)
+from gradtape.ops.fft.hankel import fht as fht, ifht as ifht
+from gradtape.ops.fft.hermitian import (
+    hfft as hfft,
+    hfft2 as hfft2,
+    hfftn as hfftn,
+    ihfft as ihfft,
+    ihfft2 as ihfft2,
+    ihfftn as ihfftn,
+)
+from gradtape.ops.fft.real import (
+    irfft as irfft,
+    irfft2 as irfft2,
+    irfftn as irfftn,
+    rfft as rfft,
+    rfft2 as rfft2,
+    rfftn as rfftn,
+)
+from gradtape.ops.fft.scipy_backend import DOMAIN as _DOMAIN, backend as _backend
 
-__all__ = [
-    "fft",
-    "ifft",
-    "fft2",
-    "ifft2",
-    "fftn",
-    "ifftn",
-    "rfft",
-    "irfft",
-    "rfft2",
-    "irfft2",
-    "rfftn",
-    "irfftn",
-    "hfft",
-    "ihfft",
-    "hfft2",
-    "ihfft2",
-    "hfftn",
-    "ihfftn",
-    "dct",
-    "idct",
-    "dst",
-    "idst",
-    "dctn",
-    "idctn",
-    "dstn",
-    "idstn",
-    "fht",
-    "ifht",
-    "fftfreq",
-    "rfftfreq",
-    "fftshift",
-    "ifftshift",
-    "next_fast_len",
-    "prev_fast_len",
-]
+__ua_domain__ = _DOMAIN
+__ua_function__ = _backend(globals())
 
-# ---- SciPy's protocol for backends --------------------------------------------------------------
-
-__ua_domain__ = "numpy.scipy.fft"
-# How to compute, not what: SciPy may overwrite its argument, use threads, reuse a plan.
-_HINTS = ("overwrite_x", "workers", "plan")
-
-
-def __ua_function__(  # noqa: N807 (the name that SciPy looks for)
-    method: Callable[..., Any], args: Any, kwargs: Any
-) -> Any:
-    """Answer a function of `scipy.fft` on a tensor; on arrays SciPy's own does, which ours use."""
-    given = inspect.signature(method).bind(*args, **kwargs).arguments
-    array, *options = (name for name in given if name not in _HINTS)
-    if method.__name__ not in __all__ or not isinstance(given[array], Tensor):
-        return NotImplemented
-    function = globals()[method.__name__]
-    return function(given[array], **{name: given[name] for name in options})
-
-
-__getattr__ = _missing_from("fft")
-_open_doors(globals())
+_complete(globals())

@@ -1,261 +1,132 @@
 """Linear algebra, under the names of `numpy.linalg` and `scipy.linalg`."""
 
-from gradtape.autodiff.iterative import bicgstab, cg, gmres
+from gradtape.autodiff.iterative import bicgstab as bicgstab, cg as cg, gmres as gmres
 from gradtape.autodiff.spectral import (
-    hermitian_function,
-    singular_function,
+    hermitian_function as hermitian_function,
+    singular_function as singular_function,
 )
-from gradtape.core.entry import open_doors as _open_doors
-from gradtape.core.spellings import missing_from as _missing_from
-from gradtape.errors import LinAlgError
-from gradtape.ops.contract import tensordot
-from gradtape.ops.linalg.balance import matrix_balance
+from gradtape.errors import LinAlgError as LinAlgError
+from gradtape.namespaces import complete as _complete
+from gradtape.ops.contract import tensordot as tensordot
+from gradtape.ops.linalg.balance import matrix_balance as matrix_balance
 from gradtape.ops.linalg.banded import (
-    cho_solve_banded,
-    solve_banded,
-    solveh_banded,
+    cho_solve_banded as cho_solve_banded,
+    solve_banded as solve_banded,
+    solveh_banded as solveh_banded,
 )
-from gradtape.ops.linalg.banded_cholesky import cholesky_banded
+from gradtape.ops.linalg.banded_cholesky import cholesky_banded as cholesky_banded
 from gradtape.ops.linalg.banded_eigen import (
-    eig_banded,
-    eigh_tridiagonal,
-    eigvals_banded,
-    eigvalsh_tridiagonal,
+    eig_banded as eig_banded,
+    eigh_tridiagonal as eigh_tridiagonal,
+    eigvals_banded as eigvals_banded,
+    eigvalsh_tridiagonal as eigvalsh_tridiagonal,
 )
-from gradtape.ops.linalg.cholesky import cholesky
+from gradtape.ops.linalg.cholesky import cholesky as cholesky
 from gradtape.ops.linalg.companions import (
-    companion,
-    convolution_matrix,
-    diagsvd,
-    fiedler,
-    fiedler_companion,
-    leslie,
+    companion as companion,
+    convolution_matrix as convolution_matrix,
+    diagsvd as diagsvd,
+    fiedler as fiedler,
+    fiedler_companion as fiedler_companion,
+    leslie as leslie,
 )
-from gradtape.ops.linalg.condition import cond, matrix_rank
+from gradtape.ops.linalg.condition import cond as cond, matrix_rank as matrix_rank
 from gradtape.ops.linalg.determinant import (
-    SlogdetResult,
-    det,
-    logdet,
-    slogdet,
+    SlogdetResult as SlogdetResult,
+    det as det,
+    logdet as logdet,
+    slogdet as slogdet,
 )
-from gradtape.ops.linalg.eig import (
-    EigResult,
-    eig,
-    eigvals,
-)
-from gradtape.ops.linalg.eigh import (
-    EighResult,
-    eigh,
-    eigvalsh,
-)
+from gradtape.ops.linalg.eig import EigResult as EigResult, eig as eig, eigvals as eigvals
+from gradtape.ops.linalg.eigh import EighResult as EighResult, eigh as eigh, eigvalsh as eigvalsh
 from gradtape.ops.linalg.equations import (
-    solve_continuous_lyapunov,
-    solve_discrete_lyapunov,
-    solve_lyapunov,
-    solve_sylvester,
+    solve_continuous_lyapunov as solve_continuous_lyapunov,
+    solve_discrete_lyapunov as solve_discrete_lyapunov,
+    solve_lyapunov as solve_lyapunov,
+    solve_sylvester as solve_sylvester,
 )
 from gradtape.ops.linalg.factored import (
-    cho_factor,
-    cho_solve,
-    lu_solve,
+    cho_factor as cho_factor,
+    cho_solve as cho_solve,
+    lu_solve as lu_solve,
 )
-from gradtape.ops.linalg.funm import funm
-from gradtape.ops.linalg.hessenberg import HessenbergResult, hessenberg
-from gradtape.ops.linalg.ldl import LDLResult, ldl
+from gradtape.ops.linalg.funm import funm as funm
+from gradtape.ops.linalg.hessenberg import (
+    HessenbergResult as HessenbergResult,
+    hessenberg as hessenberg,
+)
+from gradtape.ops.linalg.ldl import LDLResult as LDLResult, ldl as ldl
 from gradtape.ops.linalg.lstsq import (
-    LstsqResult,
-    lstsq,
-    pinv,
-    pinvh,
+    LstsqResult as LstsqResult,
+    lstsq as lstsq,
+    pinv as pinv,
+    pinvh as pinvh,
 )
-from gradtape.ops.linalg.lu import (
-    LUResult,
-    lu,
-    lu_factor,
-)
+from gradtape.ops.linalg.lu import LUResult as LUResult, lu as lu, lu_factor as lu_factor
 from gradtape.ops.linalg.matrix_functions import (
-    expm,
-    expm_cond,
-    expm_frechet,
-    fractional_matrix_power,
-    logm,
-    signm,
-    sqrtm,
+    expm as expm,
+    expm_cond as expm_cond,
+    expm_frechet as expm_frechet,
+    fractional_matrix_power as fractional_matrix_power,
+    logm as logm,
+    signm as signm,
+    sqrtm as sqrtm,
 )
 from gradtape.ops.linalg.matrix_trigonometry import (
-    coshm,
-    cosm,
-    sinhm,
-    sinm,
-    tanhm,
-    tanm,
+    coshm as coshm,
+    cosm as cosm,
+    sinhm as sinhm,
+    sinm as sinm,
+    tanhm as tanhm,
+    tanm as tanm,
 )
-from gradtape.ops.linalg.polar import polar
-from gradtape.ops.linalg.powers import matrix_power, multi_dot
+from gradtape.ops.linalg.polar import polar as polar
+from gradtape.ops.linalg.powers import matrix_power as matrix_power, multi_dot as multi_dot
 from gradtape.ops.linalg.products import (
-    cross,
-    diagonal,
-    outer,
-    trace,
-    vecdot,
+    cross as cross,
+    diagonal as diagonal,
+    outer as outer,
+    trace as trace,
+    vecdot as vecdot,
 )
-from gradtape.ops.linalg.properties import bandwidth, ishermitian, issymmetric
-from gradtape.ops.linalg.qr import QRResult, qr
+from gradtape.ops.linalg.properties import (
+    bandwidth as bandwidth,
+    ishermitian as ishermitian,
+    issymmetric as issymmetric,
+)
+from gradtape.ops.linalg.qr import QRResult as QRResult, qr as qr
 from gradtape.ops.linalg.riccati import (
-    solve_continuous_are,
-    solve_discrete_are,
+    solve_continuous_are as solve_continuous_are,
+    solve_discrete_are as solve_discrete_are,
 )
-from gradtape.ops.linalg.rq import RQResult, qr_multiply, rq
-from gradtape.ops.linalg.schur import SchurResult, schur
-from gradtape.ops.linalg.solve import inv, solve
+from gradtape.ops.linalg.rq import RQResult as RQResult, qr_multiply as qr_multiply, rq as rq
+from gradtape.ops.linalg.schur import SchurResult as SchurResult, schur as schur
+from gradtape.ops.linalg.solve import inv as inv, solve as solve
 from gradtape.ops.linalg.structured import (
-    block_diag,
-    circulant,
-    hankel,
-    khatri_rao,
-    toeplitz,
+    block_diag as block_diag,
+    circulant as circulant,
+    hankel as hankel,
+    khatri_rao as khatri_rao,
+    toeplitz as toeplitz,
 )
 from gradtape.ops.linalg.subspaces import (
-    LowRankSVD,
-    null_space,
-    orth,
-    orthogonal_procrustes,
-    subspace_angles,
-    svd_lowrank,
+    LowRankSVD as LowRankSVD,
+    null_space as null_space,
+    orth as orth,
+    orthogonal_procrustes as orthogonal_procrustes,
+    subspace_angles as subspace_angles,
+    svd_lowrank as svd_lowrank,
 )
-from gradtape.ops.linalg.svd import (
-    SVDResult,
-    svd,
-    svdvals,
+from gradtape.ops.linalg.svd import SVDResult as SVDResult, svd as svd, svdvals as svdvals
+from gradtape.ops.linalg.tensors import tensorinv as tensorinv, tensorsolve as tensorsolve
+from gradtape.ops.linalg.toeplitz import (
+    matmul_toeplitz as matmul_toeplitz,
+    solve_circulant as solve_circulant,
+    solve_toeplitz as solve_toeplitz,
 )
-from gradtape.ops.linalg.tensors import tensorinv, tensorsolve
-from gradtape.ops.linalg.toeplitz import matmul_toeplitz, solve_circulant, solve_toeplitz
-from gradtape.ops.linalg.triangular import solve_triangular
-from gradtape.ops.matmul import kron, matmul
-from gradtape.ops.norm import (
-    matrix_norm,
-    norm,
-    vector_norm,
-)
-from gradtape.ops.shape import matrix_transpose
+from gradtape.ops.linalg.triangular import solve_triangular as solve_triangular
+from gradtape.ops.matmul import kron as kron, matmul as matmul
+from gradtape.ops.norm import matrix_norm as matrix_norm, norm as norm, vector_norm as vector_norm
+from gradtape.ops.shape import matrix_transpose as matrix_transpose
 
-__all__ = [
-    "qr",
-    "rq",
-    "qr_multiply",
-    "lu",
-    "lu_factor",
-    "ldl",
-    "cholesky",
-    "cho_factor",
-    "cholesky_banded",
-    "svd",
-    "svd_lowrank",
-    "eigh",
-    "eig",
-    "eig_banded",
-    "eigh_tridiagonal",
-    "schur",
-    "hessenberg",
-    "polar",
-    "matrix_balance",
-    "svdvals",
-    "eigvalsh",
-    "eigvals",
-    "eigvals_banded",
-    "eigvalsh_tridiagonal",
-    "orth",
-    "null_space",
-    "matrix_rank",
-    "subspace_angles",
-    "orthogonal_procrustes",
-    "solve",
-    "solve_triangular",
-    "solve_banded",
-    "solveh_banded",
-    "solve_toeplitz",
-    "solve_circulant",
-    "lu_solve",
-    "cho_solve",
-    "cho_solve_banded",
-    "inv",
-    "pinv",
-    "pinvh",
-    "lstsq",
-    "tensorsolve",
-    "tensorinv",
-    "cg",
-    "bicgstab",
-    "gmres",
-    "solve_sylvester",
-    "solve_continuous_lyapunov",
-    "solve_lyapunov",
-    "solve_discrete_lyapunov",
-    "solve_continuous_are",
-    "solve_discrete_are",
-    "hermitian_function",
-    "singular_function",
-    "funm",
-    "expm",
-    "expm_frechet",
-    "expm_cond",
-    "logm",
-    "sqrtm",
-    "signm",
-    "matrix_power",
-    "fractional_matrix_power",
-    "cosm",
-    "sinm",
-    "tanm",
-    "coshm",
-    "sinhm",
-    "tanhm",
-    "det",
-    "slogdet",
-    "logdet",
-    "trace",
-    "norm",
-    "matrix_norm",
-    "vector_norm",
-    "cond",
-    "matmul",
-    "multi_dot",
-    "outer",
-    "cross",
-    "vecdot",
-    "tensordot",
-    "kron",
-    "khatri_rao",
-    "matmul_toeplitz",
-    "diagonal",
-    "matrix_transpose",
-    "block_diag",
-    "circulant",
-    "hankel",
-    "toeplitz",
-    "companion",
-    "fiedler",
-    "fiedler_companion",
-    "leslie",
-    "convolution_matrix",
-    "diagsvd",
-    "bandwidth",
-    "issymmetric",
-    "ishermitian",
-    "QRResult",
-    "RQResult",
-    "LUResult",
-    "LDLResult",
-    "SVDResult",
-    "LowRankSVD",
-    "EighResult",
-    "EigResult",
-    "SchurResult",
-    "HessenbergResult",
-    "LstsqResult",
-    "SlogdetResult",
-    "LinAlgError",
-]
-
-__getattr__ = _missing_from("linalg")
-_open_doors(globals())
+_complete(globals())

@@ -1,120 +1,74 @@
 """Interpolation and filters of images, under the names of `scipy.ndimage`."""
 
-from gradtape.core.entry import open_doors as _open_doors
-from gradtape.core.spellings import missing_from as _missing_from
+from gradtape.namespaces import complete as _complete
 from gradtape.ops.ndimage.edges import (
-    gaussian_gradient_magnitude,
-    gaussian_laplace,
-    laplace,
-    prewitt,
-    sobel,
+    gaussian_gradient_magnitude as gaussian_gradient_magnitude,
+    gaussian_laplace as gaussian_laplace,
+    laplace as laplace,
+    prewitt as prewitt,
+    sobel as sobel,
 )
 from gradtape.ops.ndimage.extremes import (
-    maximum_filter,
-    maximum_filter1d,
-    minimum_filter,
-    minimum_filter1d,
+    maximum_filter as maximum_filter,
+    maximum_filter1d as maximum_filter1d,
+    minimum_filter as minimum_filter,
+    minimum_filter1d as minimum_filter1d,
 )
 from gradtape.ops.ndimage.filters import (
-    convolve,
-    convolve1d,
-    correlate,
-    correlate1d,
+    convolve as convolve,
+    convolve1d as convolve1d,
+    correlate as correlate,
+    correlate1d as correlate1d,
 )
 from gradtape.ops.ndimage.interpolation import (
-    affine_transform,
-    map_coordinates,
-    rotate,
-    shift,
-    zoom,
+    affine_transform as affine_transform,
+    map_coordinates as map_coordinates,
+    rotate as rotate,
+    shift as shift,
+    zoom as zoom,
 )
 from gradtape.ops.ndimage.measurements import (
-    center_of_mass,
-    maximum,
-    mean,
-    median,
-    minimum,
-    standard_deviation,
-    sum_labels,
-    variance,
+    center_of_mass as center_of_mass,
+    maximum as maximum,
+    mean as mean,
+    median as median,
+    minimum as minimum,
+    standard_deviation as standard_deviation,
+    sum_labels as sum_labels,
+    variance as variance,
 )
 from gradtape.ops.ndimage.morphology import (
-    black_tophat,
-    grey_closing,
-    grey_dilation,
-    grey_erosion,
-    grey_opening,
-    morphological_gradient,
-    morphological_laplace,
-    white_tophat,
+    black_tophat as black_tophat,
+    grey_closing as grey_closing,
+    grey_dilation as grey_dilation,
+    grey_erosion as grey_erosion,
+    grey_opening as grey_opening,
+    morphological_gradient as morphological_gradient,
+    morphological_laplace as morphological_laplace,
+    white_tophat as white_tophat,
 )
-from gradtape.ops.ndimage.prefilter import spline_filter, spline_filter1d
+from gradtape.ops.ndimage.prefilter import (
+    spline_filter as spline_filter,
+    spline_filter1d as spline_filter1d,
+)
 from gradtape.ops.ndimage.ranks import (
-    median_filter,
-    percentile_filter,
-    rank_filter,
-    vectorized_filter,
+    median_filter as median_filter,
+    percentile_filter as percentile_filter,
+    rank_filter as rank_filter,
+    vectorized_filter as vectorized_filter,
 )
 from gradtape.ops.ndimage.smoothing import (
-    gaussian_filter,
-    gaussian_filter1d,
-    uniform_filter,
-    uniform_filter1d,
+    gaussian_filter as gaussian_filter,
+    gaussian_filter1d as gaussian_filter1d,
+    uniform_filter as uniform_filter,
+    uniform_filter1d as uniform_filter1d,
 )
-from gradtape.ops.ndimage.spectra import fourier_gaussian, fourier_shift, fourier_uniform
-
-__all__ = [
-    "map_coordinates",
-    "shift",
-    "zoom",
-    "rotate",
-    "affine_transform",
-    "spline_filter",
-    "spline_filter1d",
-    "correlate",
-    "correlate1d",
-    "convolve",
-    "convolve1d",
-    "gaussian_filter",
-    "gaussian_filter1d",
-    "uniform_filter",
-    "uniform_filter1d",
-    "sobel",
-    "prewitt",
-    "laplace",
-    "gaussian_laplace",
-    "gaussian_gradient_magnitude",
-    "maximum_filter",
-    "maximum_filter1d",
-    "minimum_filter",
-    "minimum_filter1d",
-    "rank_filter",
-    "median_filter",
-    "percentile_filter",
-    "vectorized_filter",
-    "grey_erosion",
-    "grey_dilation",
-    "grey_opening",
-    "grey_closing",
-    "white_tophat",
-    "black_tophat",
-    "morphological_gradient",
-    "morphological_laplace",
-    "sum_labels",
-    "sum",
-    "mean",
-    "variance",
-    "standard_deviation",
-    "maximum",
-    "minimum",
-    "median",
-    "center_of_mass",
-    "fourier_gaussian",
-    "fourier_uniform",
-    "fourier_shift",
-]
+from gradtape.ops.ndimage.spectra import (
+    fourier_gaussian as fourier_gaussian,
+    fourier_shift as fourier_shift,
+    fourier_uniform as fourier_uniform,
+)
 
 sum = sum_labels
 
-__getattr__ = _missing_from("ndimage")
-_open_doors(globals())
+_complete(globals())

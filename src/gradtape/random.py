@@ -1,21 +1,16 @@
 """Random numbers: `gt.random`; the drawing functions are also found at `gt` itself."""
 
-from gradtape.core.spellings import missing_from as _missing_from
-from gradtape.ops.generator import Generator, default_generator, manual_seed
-from gradtape.ops.random import normal, rand, randn, uniform
-from gradtape.ops.random_discrete import bernoulli, permutation, randint
+from gradtape.namespaces import complete as _complete
+from gradtape.ops.generator import (
+    Generator as Generator,
+    default_generator as default_generator,
+    manual_seed as manual_seed,
+)
+from gradtape.ops.random import normal as normal, rand as rand, randn as randn, uniform as uniform
+from gradtape.ops.random_discrete import (
+    bernoulli as bernoulli,
+    permutation as permutation,
+    randint as randint,
+)
 
-__all__ = [
-    "Generator",
-    "default_generator",
-    "manual_seed",
-    "rand",
-    "randn",
-    "uniform",
-    "normal",
-    "bernoulli",
-    "randint",
-    "permutation",
-]
-
-__getattr__ = _missing_from("random")
+_complete(globals())

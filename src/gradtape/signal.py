@@ -1,106 +1,78 @@
 """Filters and convolutions, under the names of `scipy.signal`."""
 
-from gradtape.core.entry import open_doors as _open_doors
-from gradtape.core.spellings import missing_from as _missing_from
-from gradtape.ops.ndimage.medians import medfilt, medfilt2d, order_filter, wiener
-from gradtape.ops.signal.chirp_z import czt, zoom_fft
+from gradtape.namespaces import complete as _complete
+from gradtape.ops.ndimage.medians import (
+    medfilt as medfilt,
+    medfilt2d as medfilt2d,
+    order_filter as order_filter,
+    wiener as wiener,
+)
+from gradtape.ops.signal.chirp_z import czt as czt, zoom_fft as zoom_fft
 from gradtape.ops.signal.convolution import (
-    convolve,
-    convolve2d,
-    correlate,
-    correlate2d,
-    fftconvolve,
-    oaconvolve,
+    convolve as convolve,
+    convolve2d as convolve2d,
+    correlate as correlate,
+    correlate2d as correlate2d,
+    fftconvolve as fftconvolve,
+    oaconvolve as oaconvolve,
 )
-from gradtape.ops.signal.density import coherence, csd, periodogram, spectrogram, welch
-from gradtape.ops.signal.design import bessel, butter, cheby1, cheby2, ellip, iirnotch, iirpeak
-from gradtape.ops.signal.filters import lfilter, lfilter_zi, lfiltic, sosfilt, sosfilt_zi
-from gradtape.ops.signal.fir import firwin
-from gradtape.ops.signal.resampling import decimate, resample_poly, savgol_filter, upfirdn
+from gradtape.ops.signal.density import (
+    coherence as coherence,
+    csd as csd,
+    periodogram as periodogram,
+    spectrogram as spectrogram,
+    welch as welch,
+)
+from gradtape.ops.signal.design import (
+    bessel as bessel,
+    butter as butter,
+    cheby1 as cheby1,
+    cheby2 as cheby2,
+    ellip as ellip,
+    iirnotch as iirnotch,
+    iirpeak as iirpeak,
+)
+from gradtape.ops.signal.filters import (
+    lfilter as lfilter,
+    lfilter_zi as lfilter_zi,
+    lfiltic as lfiltic,
+    sosfilt as sosfilt,
+    sosfilt_zi as sosfilt_zi,
+)
+from gradtape.ops.signal.fir import firwin as firwin
+from gradtape.ops.signal.resampling import (
+    decimate as decimate,
+    resample_poly as resample_poly,
+    savgol_filter as savgol_filter,
+    upfirdn as upfirdn,
+)
 from gradtape.ops.signal.response import (
-    freqs,
-    freqs_zpk,
-    freqz,
-    freqz_sos,
-    freqz_zpk,
-    group_delay,
-    sosfreqz,
+    freqs as freqs,
+    freqs_zpk as freqs_zpk,
+    freqz as freqz,
+    freqz_sos as freqz_sos,
+    freqz_zpk as freqz_zpk,
+    group_delay as group_delay,
+    sosfreqz as sosfreqz,
 )
-from gradtape.ops.signal.spectral import detrend, hilbert, hilbert2, resample
-from gradtape.ops.signal.stft import istft, stft
-from gradtape.ops.signal.uneven import lombscargle
-from gradtape.ops.signal.zero_phase import filtfilt, sosfiltfilt
+from gradtape.ops.signal.spectral import (
+    detrend as detrend,
+    hilbert as hilbert,
+    hilbert2 as hilbert2,
+    resample as resample,
+)
+from gradtape.ops.signal.stft import istft as istft, stft as stft
+from gradtape.ops.signal.uneven import lombscargle as lombscargle
+from gradtape.ops.signal.zero_phase import filtfilt as filtfilt, sosfiltfilt as sosfiltfilt
 from gradtape.ops.signal.zpk import (
-    bilinear_zpk,
-    lp2bp_zpk,
-    lp2bs_zpk,
-    lp2hp_zpk,
-    lp2lp_zpk,
-    sos2tf,
-    zpk2sos,
-    zpk2tf,
+    bilinear_zpk as bilinear_zpk,
+    lp2bp_zpk as lp2bp_zpk,
+    lp2bs_zpk as lp2bs_zpk,
+    lp2hp_zpk as lp2hp_zpk,
+    lp2lp_zpk as lp2lp_zpk,
+    sos2tf as sos2tf,
+    zpk2sos as zpk2sos,
+    zpk2tf as zpk2tf,
 )
 
-__all__ = [
-    "convolve",
-    "correlate",
-    "fftconvolve",
-    "oaconvolve",
-    "convolve2d",
-    "correlate2d",
-    "lfilter",
-    "lfilter_zi",
-    "lfiltic",
-    "sosfilt",
-    "sosfilt_zi",
-    "filtfilt",
-    "sosfiltfilt",
-    "detrend",
-    "hilbert",
-    "hilbert2",
-    "resample",
-    "resample_poly",
-    "decimate",
-    "upfirdn",
-    "savgol_filter",
-    "stft",
-    "istft",
-    "medfilt",
-    "medfilt2d",
-    "order_filter",
-    "wiener",
-    "welch",
-    "csd",
-    "periodogram",
-    "coherence",
-    "spectrogram",
-    "lombscargle",
-    "czt",
-    "zoom_fft",
-    "firwin",
-    "butter",
-    "cheby1",
-    "cheby2",
-    "ellip",
-    "bessel",
-    "iirnotch",
-    "iirpeak",
-    "lp2lp_zpk",
-    "lp2hp_zpk",
-    "lp2bp_zpk",
-    "lp2bs_zpk",
-    "bilinear_zpk",
-    "zpk2tf",
-    "zpk2sos",
-    "sos2tf",
-    "freqz",
-    "freqz_zpk",
-    "freqz_sos",
-    "sosfreqz",
-    "freqs",
-    "freqs_zpk",
-    "group_delay",
-]
-
-__getattr__ = _missing_from("signal")
-_open_doors(globals())
+_complete(globals())

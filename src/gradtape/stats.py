@@ -4,56 +4,45 @@ Every parameter has a gradient: shapes, `loc` and `scale`. Outside of a support 
 density is -inf and its gradient 0.
 """
 
-from gradtape.core.entry import open_doors as _open_doors
-from gradtape.core.spellings import missing_from as _missing_from
+from gradtape.namespaces import complete as _complete
 from gradtape.ops.stats.continuous import (
-    cauchy,
-    expon,
-    gumbel_l,
-    gumbel_r,
-    laplace,
-    logistic,
-    pareto,
-    rayleigh,
-    uniform,
-    weibull_min,
+    cauchy as cauchy,
+    expon as expon,
+    gumbel_l as gumbel_l,
+    gumbel_r as gumbel_r,
+    laplace as laplace,
+    logistic as logistic,
+    pareto as pareto,
+    rayleigh as rayleigh,
+    uniform as uniform,
+    weibull_min as weibull_min,
 )
-from gradtape.ops.stats.discrete import bernoulli, binom, geom, nbinom, poisson
-from gradtape.ops.stats.gamma_family import beta, chi2, f, gamma, invgamma, t
-from gradtape.ops.stats.multivariate import dirichlet, multinomial, multivariate_normal
-from gradtape.ops.stats.normal_family import halfnorm, lognorm, norm, truncnorm, vonmises
+from gradtape.ops.stats.discrete import (
+    bernoulli as bernoulli,
+    binom as binom,
+    geom as geom,
+    nbinom as nbinom,
+    poisson as poisson,
+)
+from gradtape.ops.stats.gamma_family import (
+    beta as beta,
+    chi2 as chi2,
+    f as f,
+    gamma as gamma,
+    invgamma as invgamma,
+    t as t,
+)
+from gradtape.ops.stats.multivariate import (
+    dirichlet as dirichlet,
+    multinomial as multinomial,
+    multivariate_normal as multivariate_normal,
+)
+from gradtape.ops.stats.normal_family import (
+    halfnorm as halfnorm,
+    lognorm as lognorm,
+    norm as norm,
+    truncnorm as truncnorm,
+    vonmises as vonmises,
+)
 
-__all__ = [
-    "bernoulli",
-    "beta",
-    "binom",
-    "cauchy",
-    "chi2",
-    "dirichlet",
-    "expon",
-    "f",
-    "gamma",
-    "geom",
-    "gumbel_l",
-    "gumbel_r",
-    "halfnorm",
-    "invgamma",
-    "laplace",
-    "logistic",
-    "lognorm",
-    "multinomial",
-    "multivariate_normal",
-    "nbinom",
-    "norm",
-    "pareto",
-    "poisson",
-    "rayleigh",
-    "t",
-    "truncnorm",
-    "uniform",
-    "vonmises",
-    "weibull_min",
-]
-
-__getattr__ = _missing_from("stats")
-_open_doors(globals())
+_complete(globals())

@@ -3,13 +3,12 @@
 The names in `__all__` are found at `gradtape` itself.
 """
 
-from gradtape.core.op import registry
-
-__all__: list[str] = []
+from gradtape.core.op import registry as _registry
+from gradtape.namespaces import export as _export
 
 # ---- functions of arrays ------------------------------------------------------------------------
 
-with registry.opened():
+with _registry.opened():
     from gradtape.ops.arrays import (
         emath as emath,
         refused as refused,
@@ -45,9 +44,7 @@ with registry.opened():
         isrealobj as isrealobj,
         real_if_close as real_if_close,
     )
-    from gradtape.ops.arrays.described import (
-        broadcast_shapes as broadcast_shapes,
-    )
+    from gradtape.ops.arrays.described import broadcast_shapes as broadcast_shapes
     from gradtape.ops.arrays.differences import (
         diff as diff,
         ediff1d as ediff1d,
@@ -91,9 +88,7 @@ with registry.opened():
         left_shift as left_shift,
         right_shift as right_shift,
     )
-    from gradtape.ops.arrays.interpolation import (
-        interp as interp,
-    )
+    from gradtape.ops.arrays.interpolation import interp as interp
     from gradtape.ops.arrays.pieces import (
         append as append,
         block as block,
@@ -127,10 +122,7 @@ with registry.opened():
         vecdot as vecdot,
         vecmat as vecmat,
     )
-    from gradtape.ops.arrays.spaced import (
-        geomspace as geomspace,
-        logspace as logspace,
-    )
+    from gradtape.ops.arrays.spaced import geomspace as geomspace, logspace as logspace
     from gradtape.ops.arrays.tapers import (
         bartlett as bartlett,
         blackman as blackman,
@@ -152,117 +144,11 @@ with registry.opened():
         putmask as putmask,
     )
 
-__all__ += [
-    "angle",
-    "append",
-    "apply_along_axis",
-    "apply_over_axes",
-    "around",
-    "bartlett",
-    "bitwise_count",
-    "bitwise_left_shift",
-    "bitwise_not",
-    "bitwise_right_shift",
-    "blackman",
-    "block",
-    "broadcast_shapes",
-    "choose",
-    "compress",
-    "conjugate",
-    "convolve",
-    "correlate",
-    "cross",
-    "delete",
-    "diag_indices",
-    "diag_indices_from",
-    "diagflat",
-    "diff",
-    "divmod",
-    "dsplit",
-    "ediff1d",
-    "extract",
-    "fabs",
-    "fill_diagonal",
-    "fix",
-    "float_power",
-    "frexp",
-    "gcd",
-    "geomspace",
-    "gradient",
-    "hamming",
-    "hanning",
-    "heaviside",
-    "hsplit",
-    "i0",
-    "indices",
-    "insert",
-    "interp",
-    "invert",
-    "iscomplex",
-    "iscomplexobj",
-    "isneginf",
-    "isposinf",
-    "isreal",
-    "isrealobj",
-    "ix_",
-    "kaiser",
-    "lcm",
-    "ldexp",
-    "left_shift",
-    "logspace",
-    "matvec",
-    "mod",
-    "modf",
-    "nextafter",
-    "piecewise",
-    "place",
-    "poly",
-    "polyadd",
-    "polyder",
-    "polydiv",
-    "polyfit",
-    "polyint",
-    "polymul",
-    "polysub",
-    "polyval",
-    "put",
-    "put_along_axis",
-    "putmask",
-    "ravel_multi_index",
-    "real_if_close",
-    "resize",
-    "right_shift",
-    "rollaxis",
-    "roots",
-    "select",
-    "sliding_window_view",
-    "spacing",
-    "trapezoid",
-    "tri",
-    "tril_indices",
-    "tril_indices_from",
-    "trim_zeros",
-    "triu_indices",
-    "triu_indices_from",
-    "true_divide",
-    "unravel_index",
-    "unstack",
-    "unwrap",
-    "vander",
-    "vecdot",
-    "vecmat",
-    "vectorize",
-    "vsplit",
-]
 
 # ---- sorting, selection, statistics -------------------------------------------------------------
 
-with registry.opened():
-    from gradtape.ops.arrays.covariance import (
-        corrcoef as corrcoef,
-        cov as cov,
-        ptp as ptp,
-    )
+with _registry.opened():
+    from gradtape.ops.arrays.covariance import corrcoef as corrcoef, cov as cov, ptp as ptp
     from gradtape.ops.arrays.histograms import (
         bincount as bincount,
         histogram as histogram,
@@ -271,10 +157,7 @@ with registry.opened():
         histogramdd as histogramdd,
     )
     from gradtape.ops.arrays.logcumsumexp import logcumsumexp as logcumsumexp
-    from gradtape.ops.arrays.median import (
-        median as median,
-        nanmedian as nanmedian,
-    )
+    from gradtape.ops.arrays.median import median as median, nanmedian as nanmedian
     from gradtape.ops.arrays.nan import (
         nancumprod as nancumprod,
         nancumsum as nancumsum,
@@ -334,58 +217,4 @@ with registry.opened():
     )
     from gradtape.ops.arrays.weights import average as average
 
-__all__ += [
-    "argpartition",
-    "argsort",
-    "average",
-    "bincount",
-    "corrcoef",
-    "cov",
-    "cummax",
-    "cummin",
-    "cumulative_max",
-    "cumulative_min",
-    "cumulative_prod",
-    "cumulative_sum",
-    "digitize",
-    "histogram",
-    "histogram2d",
-    "histogram_bin_edges",
-    "histogramdd",
-    "intersect1d",
-    "isin",
-    "kthvalue",
-    "lexsort",
-    "logcumsumexp",
-    "median",
-    "nanargmax",
-    "nanargmin",
-    "nancumprod",
-    "nancumsum",
-    "nanmax",
-    "nanmean",
-    "nanmedian",
-    "nanmin",
-    "nanpercentile",
-    "nanprod",
-    "nanquantile",
-    "nanstd",
-    "nansum",
-    "nanvar",
-    "partition",
-    "percentile",
-    "ptp",
-    "quantile",
-    "searchsorted",
-    "setdiff1d",
-    "setxor1d",
-    "sort",
-    "sort_complex",
-    "topk",
-    "union1d",
-    "unique",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-]
+_export(globals(), "emath")
