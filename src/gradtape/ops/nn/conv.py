@@ -14,6 +14,7 @@ from gradtape.core.define import general
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import Batch, as_array
+from gradtape.ops.family import by_rank
 from gradtape.ops.nn.conv_products import conv
 from gradtape.ops.nn.windows import (
     Pads,
@@ -25,6 +26,7 @@ from gradtape.ops.nn.windows import (
 )
 from gradtape.ops.reduce import sum_over
 from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
 
 # ---- with a bias --------------------------------------------------------------------------------
@@ -150,124 +152,68 @@ def _check(name: str, x: Array, w: Array, padding: Pads, dilation: Sizes, groups
     check_windows(name, x.shape[2:], w.shape[2:], padding, dilation)
 
 
-def _convolved(
+# What the options that convolutions share mean.
+CONVOLUTION = {
+    "x": "Of shape (samples, channels, {sizes}), or the same without samples.",
+    "bias": "A number to add to each output channel.",
+    "groups": "Into how many groups the channels fall, each by itself.",
+}
+
+
+@options(CONVOLUTION)
+def _conv(
     name: str,
     rank: int,
     x: ArrayLike,
+    /,
     weight: ArrayLike,
-    bias: ArrayLike | None,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
+    bias: ArrayLike | None = None,
+    stride: int | Sizes = 1,
+    padding: int | Sizes | str = 0,
+    dilation: int | Sizes = 1,
+    groups: int = 1,
 ) -> Array:
+    """Sums of products of weights with windows that move over {things}: a convolution layer.
+
+    The kernel is not flipped, as everywhere in neural networks.
+
+    Args:
+        weight: Of shape (output channels, input channels / groups, and the kernel's sizes).
+        stride: By how much a window moves to the next one: a number, or one for each axis.
+        padding: How many zeros are added at both ends: a number, or one for each axis; "same"
+            keeps the size, "valid" adds none.
+        dilation: The distance of the elements that a window sees: a number, or one for each axis.
+
+    Raises:
+        ShapeError: The shapes do not fit together, or no window fits.
+        ArgumentError: An option has a value that has no meaning.
+
+    1d:
+    >>> gt.nn.conv1d(np.array([[1.0, 2.0, 4.0]]), np.array([[[-1.0, 1.0]]]))
+    array([[1., 2.]])
+
+    2d:
+    >>> x = np.arange(9.0).reshape(1, 1, 3, 3)
+    >>> gt.nn.conv2d(x, np.ones((1, 1, 2, 2)))
+    array([[[[ 8., 12.],
+             [20., 24.]]]])
+
+    3d:
+    >>> gt.nn.conv3d(np.ones((1, 2, 4, 4, 4)), np.ones((3, 2, 2, 2, 2)), stride=2).shape
+    (1, 3, 2, 2, 2)
+    """
     x, added = with_samples(name, x, rank)
     weight = as_array(weight)
     stride = per_axis(name, "stride", stride, rank)
     dilation = per_axis(name, "dilation", dilation, rank)
     kernel = weight.shape[2:] if len(weight.shape) == rank + 2 else (1,) * rank
-    padding = _pads(name, padding, kernel, stride, dilation)
-    _check(name, x, weight, padding, dilation, groups)
+    pads = _pads(name, padding, kernel, stride, dilation)
+    _check(name, x, weight, pads, dilation, groups)
     bias = checked_bias(name, bias, weight.shape[0])
-    geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    geometry = {"stride": stride, "padding": pads, "dilation": dilation, "groups": groups}
     if bias is None:
         return without_samples(conv(x, weight, **geometry), added)
     return without_samples(_conv_bias(x, weight, bias, **geometry), added)
 
 
-def conv1d(
-    x: ArrayLike,
-    /,
-    weight: ArrayLike,
-    bias: ArrayLike | None = None,
-    stride: int | Sizes = 1,
-    padding: int | Sizes | str = 0,
-    dilation: int | Sizes = 1,
-    groups: int = 1,
-) -> Array:
-    """Sums of products of weights with windows that move over sequences.
-
-    Args:
-        x: Of shape (samples, channels, length), or the same without samples.
-        weight: Of shape (output channels, input channels / groups, and the kernel's sizes).
-        bias: A number to add to each output channel.
-        stride: By how much a window moves to the next one.
-        padding: How many zeros are added at both ends; "same" keeps the size, "valid" adds none.
-        dilation: The distance of the elements that a window sees.
-        groups: Into how many groups the channels fall, each convolved by itself.
-
-    Raises:
-        ShapeError: The shapes do not fit together, or no window fits.
-        ArgumentError: An option has a value that has no meaning.
-
-    >>> gt.nn.conv1d(np.array([[1.0, 2.0, 4.0]]), np.array([[[-1.0, 1.0]]]))
-    array([[1., 2.]])
-    """
-    return _convolved("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
-
-
-def conv2d(
-    x: ArrayLike,
-    /,
-    weight: ArrayLike,
-    bias: ArrayLike | None = None,
-    stride: int | Sizes = 1,
-    padding: int | Sizes | str = 0,
-    dilation: int | Sizes = 1,
-    groups: int = 1,
-) -> Array:
-    """Sums of products of weights with windows that move over images: a convolution layer.
-
-    The kernel is not flipped, as everywhere in neural networks.
-
-    Args:
-        x: Images, of shape (samples, channels, height, width), or (channels, height, width).
-        weight: Of shape (output channels, input channels / groups, kernel height, kernel width).
-        bias: A number to add to each output channel.
-        stride: By how much a window moves to the next one: a number, or one for each axis.
-        padding: How many zeros are added at both ends: a number, or one for each axis; "same"
-            keeps the size, "valid" adds none.
-        dilation: The distance of the elements that a window sees: a number, or one for each axis.
-        groups: Into how many groups the channels fall, each convolved by itself.
-
-    Raises:
-        ShapeError: The shapes do not fit together, or no window fits into the image.
-        ArgumentError: An option has a value that has no meaning.
-
-    >>> x = np.arange(9.0).reshape(1, 1, 3, 3)
-    >>> gt.nn.conv2d(x, np.ones((1, 1, 2, 2)))
-    array([[[[ 8., 12.],
-             [20., 24.]]]])
-    """
-    return _convolved("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
-
-
-def conv3d(
-    x: ArrayLike,
-    /,
-    weight: ArrayLike,
-    bias: ArrayLike | None = None,
-    stride: int | Sizes = 1,
-    padding: int | Sizes | str = 0,
-    dilation: int | Sizes = 1,
-    groups: int = 1,
-) -> Array:
-    """Sums of products of weights with windows that move over volumes.
-
-    Args:
-        x: Of shape (samples, channels, depth, height, width), or the same without samples.
-        weight: Of shape (output channels, input channels / groups, and the kernel's sizes).
-        bias: A number to add to each output channel.
-        stride: By how much a window moves to the next one.
-        padding: How many zeros are added at both ends; "same" keeps the size, "valid" adds none.
-        dilation: The distance of the elements that a window sees.
-        groups: Into how many groups the channels fall, each convolved by itself.
-
-    Raises:
-        ShapeError: The shapes do not fit together, or no window fits.
-        ArgumentError: An option has a value that has no meaning.
-
-    >>> gt.nn.conv3d(np.ones((1, 2, 4, 4, 4)), np.ones((3, 2, 2, 2, 2)), stride=2).shape
-    (1, 3, 2, 2, 2)
-    """
-    return _convolved("conv3d", 3, x, weight, bias, stride, padding, dilation, groups)
+conv1d, conv2d, conv3d = by_rank("conv", _conv)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
-from gradtape.ops.nn.conv import biased, checked_bias
+from gradtape.ops.family import by_rank
+from gradtape.ops.nn.conv import CONVOLUTION, biased, checked_bias
 from gradtape.ops.nn.conv_products import conv_input
 from gradtape.ops.nn.windows import Sizes, per_axis, with_samples, without_samples
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
 
 _conv_input_bias = biased("conv_input_bias", conv_input)
@@ -28,18 +28,47 @@ def _check(name: str, x: Array, w: Array, rank: int, groups: int) -> None:
         )
 
 
-def _transposed(
+@options(CONVOLUTION)
+def _conv_transpose(
     name: str,
     rank: int,
     x: ArrayLike,
+    /,
     weight: ArrayLike,
-    bias: ArrayLike | None,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    groups: int,
-    dilation: Any,
+    bias: ArrayLike | None = None,
+    stride: int | Sizes = 1,
+    padding: int | Sizes = 0,
+    output_padding: int | Sizes = 0,
+    groups: int = 1,
+    dilation: int | Sizes = 1,
 ) -> Array:
+    """The transpose of `conv{rank}d`: every element adds a multiple of the weights to its window.
+
+    Args:
+        weight: Of shape (input channels, output channels / groups, and the kernel's sizes).
+        stride: The distance of the windows of elements beside each other.
+        padding: How many elements are cut off at both ends of the result.
+        output_padding: How many are left after all at the end; less than the stride.
+        dilation: The distance of the elements of a window.
+
+    Raises:
+        ShapeError: The shapes do not fit together, or nothing is left of the result.
+        ArgumentError: An option has a value that has no meaning.
+
+    1d:
+    >>> gt.nn.conv_transpose1d(np.array([[1.0, 2.0]]), np.array([[[1.0, 10.0]]]), stride=2)
+    array([[ 1., 10.,  2., 20.]])
+
+    2d:
+    >>> x = np.ones((1, 3, 4, 4))
+    >>> gt.nn.conv_transpose2d(x, np.ones((3, 2, 2, 2)), stride=2).shape
+    (1, 2, 8, 8)
+
+    3d:
+    >>> x = np.ones((1, 2, 3, 3, 3))
+    >>> gt.nn.conv_transpose3d(x, np.ones((2, 1, 2, 2, 2))).shape
+    (1, 1, 4, 4, 4)
+    """
     x, added = with_samples(name, x, rank)
     weight = as_array(weight)
     stride = per_axis(name, "stride", stride, rank)
@@ -73,135 +102,4 @@ def _transposed(
     return without_samples(_conv_input_bias(x, weight, bias, **geometry), added)
 
 
-def conv_transpose1d(
-    x: ArrayLike,
-    /,
-    weight: ArrayLike,
-    bias: ArrayLike | None = None,
-    stride: int | Sizes = 1,
-    padding: int | Sizes = 0,
-    output_padding: int | Sizes = 0,
-    groups: int = 1,
-    dilation: int | Sizes = 1,
-) -> Array:
-    """The transpose of `conv1d`: every element adds a multiple of the weights to its window.
-
-    Args:
-        x: Of shape (samples, channels, length), or the same without samples.
-        weight: Of shape (input channels, output channels / groups, and the kernel's sizes).
-        bias: A number to add to each output channel.
-        stride: The distance of the windows of elements beside each other.
-        padding: How many elements are cut off at both ends of the result.
-        output_padding: How many are left after all at the end; less than the stride.
-        groups: Into how many groups the channels fall, each by itself.
-        dilation: The distance of the elements of a window.
-
-    Raises:
-        ShapeError: The shapes do not fit together, or nothing is left of the result.
-        ArgumentError: An option has a value that has no meaning.
-
-    >>> gt.nn.conv_transpose1d(np.array([[1.0, 2.0]]), np.array([[[1.0, 10.0]]]), stride=2)
-    array([[ 1., 10.,  2., 20.]])
-    """
-    return _transposed(
-        "conv_transpose1d",
-        1,
-        x,
-        weight,
-        bias,
-        stride,
-        padding,
-        output_padding,
-        groups,
-        dilation,
-    )
-
-
-def conv_transpose2d(
-    x: ArrayLike,
-    /,
-    weight: ArrayLike,
-    bias: ArrayLike | None = None,
-    stride: int | Sizes = 1,
-    padding: int | Sizes = 0,
-    output_padding: int | Sizes = 0,
-    groups: int = 1,
-    dilation: int | Sizes = 1,
-) -> Array:
-    """The transpose of `conv2d`: every element adds a multiple of the weights to its window.
-
-    Args:
-        x: Of shape (samples, channels, height, width), or the same without samples.
-        weight: Of shape (input channels, output channels / groups, and the kernel's sizes).
-        bias: A number to add to each output channel.
-        stride: The distance of the windows of elements beside each other.
-        padding: How many elements are cut off at both ends of the result.
-        output_padding: How many are left after all at the end; less than the stride.
-        groups: Into how many groups the channels fall, each by itself.
-        dilation: The distance of the elements of a window.
-
-    Raises:
-        ShapeError: The shapes do not fit together, or nothing is left of the result.
-        ArgumentError: An option has a value that has no meaning.
-
-    >>> x = np.ones((1, 3, 4, 4))
-    >>> gt.nn.conv_transpose2d(x, np.ones((3, 2, 2, 2)), stride=2).shape
-    (1, 2, 8, 8)
-    """
-    return _transposed(
-        "conv_transpose2d",
-        2,
-        x,
-        weight,
-        bias,
-        stride,
-        padding,
-        output_padding,
-        groups,
-        dilation,
-    )
-
-
-def conv_transpose3d(
-    x: ArrayLike,
-    /,
-    weight: ArrayLike,
-    bias: ArrayLike | None = None,
-    stride: int | Sizes = 1,
-    padding: int | Sizes = 0,
-    output_padding: int | Sizes = 0,
-    groups: int = 1,
-    dilation: int | Sizes = 1,
-) -> Array:
-    """The transpose of `conv3d`: every element adds a multiple of the weights to its window.
-
-    Args:
-        x: Of shape (samples, channels, depth, height, width), or the same without samples.
-        weight: Of shape (input channels, output channels / groups, and the kernel's sizes).
-        bias: A number to add to each output channel.
-        stride: The distance of the windows of elements beside each other.
-        padding: How many elements are cut off at both ends of the result.
-        output_padding: How many are left after all at the end; less than the stride.
-        groups: Into how many groups the channels fall, each by itself.
-        dilation: The distance of the elements of a window.
-
-    Raises:
-        ShapeError: The shapes do not fit together, or nothing is left of the result.
-        ArgumentError: An option has a value that has no meaning.
-
-    >>> x = np.ones((1, 2, 3, 3, 3))
-    >>> gt.nn.conv_transpose3d(x, np.ones((2, 1, 2, 2, 2))).shape
-    (1, 1, 4, 4, 4)
-    """
-    return _transposed(
-        "conv_transpose3d",
-        3,
-        x,
-        weight,
-        bias,
-        stride,
-        padding,
-        output_padding,
-        groups,
-        dilation,
-    )
+conv_transpose1d, conv_transpose2d, conv_transpose3d = by_rank("conv_transpose", _conv_transpose)

@@ -19,10 +19,12 @@ from gradtape.core.op import Zero
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype
+from gradtape.ops.family import by_rank
 from gradtape.ops.generator import Generator, Key, Words, source_of
 from gradtape.ops.nn.activations import sloped
 from gradtape.ops.random import no_operands, random_uniform
 from gradtape.ops.reduce import floats
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
 
 # What selu tends to for small arguments: elements dropped by alpha_dropout are set to it.
@@ -110,6 +112,16 @@ def _dropped(x: Any, shape: tuple[int, ...], p: float, generator: Generator | No
     return keep_or_set(x, kept, scale=1 / (1 - p) if p < 1 else 1.0, shift=0.0, other=0.0)
 
 
+_DROPPING = {
+    "x": "What to drop elements of.",
+    "p": "The probability of an element to be dropped.",
+    "training": "Whether to drop anything; if not, the result is `x`.",
+    "generator": "Where to draw from; the default generator if not given.",
+}
+_NO_PROBABILITY = {"ArgumentError": "`p` is no probability."}
+
+
+@options(_DROPPING, raises=_NO_PROBABILITY)
 def dropout(
     x: ArrayLike,
     /,
@@ -120,15 +132,6 @@ def dropout(
 ) -> Array:
     """Elements set to 0 at random, and the others divided by the probability to stay.
 
-    Args:
-        x: What to drop elements of.
-        p: The probability of an element to be dropped.
-        training: Whether to drop anything; if not, the result is `x`.
-        generator: Where to draw from; the default generator if not given.
-
-    Raises:
-        ArgumentError: `p` is no probability.
-
     >>> x = gt.nn.dropout(np.ones(1000), 0.25, generator=gt.random.Generator(0))
     >>> np.unique(x)
     array([0.        , 1.33333333])
@@ -137,106 +140,55 @@ def dropout(
     return _dropped(x, x.shape, p, generator) if training and p > 0 else x
 
 
-def _channels(name: str, x: Any, allowed: tuple[int, ...], samples: int) -> tuple[int, ...]:
-    """The shape of a draw for each channel; arrays of `samples` axes have a first one for these."""
-    ndim = len(x.shape)
+# How many axes the arrays may have, and from how many on the first one is that of the samples; as
+# in PyTorch.
+_AXES = {1: ((2, 3), 3), 2: ((3, 4), 3), 3: ((4, 5), 5)}
+
+
+@options(_DROPPING, raises=_NO_PROBABILITY)
+def _dropout_channels(
+    name: str,
+    rank: int,
+    x: ArrayLike,
+    /,
+    p: float = 0.5,
+    training: bool = True,
+    *,
+    generator: Generator | None = None,
+) -> Array:
+    """Whole channels of {things} set to 0 at random; otherwise as `dropout`.
+
+    Args:
+        x: Of shape (samples, channels, {sizes}). If there is one axis less, `dropout2d` takes the
+            first one for the samples, and the other functions for the channels.
+        p: The probability of a channel to be dropped.
+
+    Raises:
+        ShapeError: The array has other axes.
+
+    1d:
+    >>> gt.nn.dropout1d(np.ones((2, 3, 4))).shape
+    (2, 3, 4)
+
+    2d:
+    >>> gt.nn.dropout2d(np.ones((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
+
+    3d:
+    >>> gt.nn.dropout3d(np.ones((2, 3, 4, 4, 4))).shape
+    (2, 3, 4, 4, 4)
+    """
+    p, x = _probability(name, p), floats(as_array(x))
+    (allowed, samples), ndim = _AXES[rank], len(x.shape)
     if ndim not in allowed:
         needed = " or ".join(map(str, allowed))
         raise ShapeError(f"{name}: got shape {x.shape}, expected {needed} axes")
     lead = 2 if ndim >= samples else 1
-    return (*x.shape[:lead], *(1,) * (ndim - lead))
-
-
-def dropout1d(
-    x: ArrayLike,
-    /,
-    p: float = 0.5,
-    training: bool = True,
-    *,
-    generator: Generator | None = None,
-) -> Array:
-    """Whole channels of sequences set to 0 at random; otherwise as `dropout`.
-
-    Args:
-        x: Of shape (samples, channels, length), or the same without samples.
-        p: The probability of a channel to be dropped.
-        training: Whether to drop anything.
-        generator: Where to draw from; the default generator if not given.
-
-    Raises:
-        ArgumentError: `p` is no probability.
-        ShapeError: The array has other axes.
-
-    >>> gt.nn.dropout1d(np.ones((2, 3, 4))).shape
-    (2, 3, 4)
-    """
-    return _dropped_channels("dropout1d", x, (2, 3), 3, p, training, generator)
-
-
-def dropout2d(
-    x: ArrayLike,
-    /,
-    p: float = 0.5,
-    training: bool = True,
-    *,
-    generator: Generator | None = None,
-) -> Array:
-    """Whole channels of images set to 0 at random; otherwise as `dropout`.
-
-    Args:
-        x: Of shape (samples, channels, height, width), or (samples, channels, length).
-        p: The probability of a channel to be dropped.
-        training: Whether to drop anything.
-        generator: Where to draw from; the default generator if not given.
-
-    Raises:
-        ArgumentError: `p` is no probability.
-        ShapeError: The array has other axes.
-
-    >>> gt.nn.dropout2d(np.ones((2, 3, 4, 4))).shape
-    (2, 3, 4, 4)
-    """
-    return _dropped_channels("dropout2d", x, (3, 4), 3, p, training, generator)
-
-
-def dropout3d(
-    x: ArrayLike,
-    /,
-    p: float = 0.5,
-    training: bool = True,
-    *,
-    generator: Generator | None = None,
-) -> Array:
-    """Whole channels of volumes set to 0 at random; otherwise as `dropout`.
-
-    Args:
-        x: Of shape (samples, channels, depth, height, width), or the same without samples.
-        p: The probability of a channel to be dropped.
-        training: Whether to drop anything.
-        generator: Where to draw from; the default generator if not given.
-
-    Raises:
-        ArgumentError: `p` is no probability.
-        ShapeError: The array has other axes.
-
-    >>> gt.nn.dropout3d(np.ones((2, 3, 4, 4, 4))).shape
-    (2, 3, 4, 4, 4)
-    """
-    return _dropped_channels("dropout3d", x, (4, 5), 5, p, training, generator)
-
-
-def _dropped_channels(
-    name: str,
-    x: ArrayLike,
-    allowed: tuple[int, ...],
-    samples: int,
-    p: float,
-    training: bool,
-    generator: Generator | None,
-) -> Array:
-    p, x = _probability(name, p), floats(as_array(x))
-    shape = _channels(name, x, allowed, samples)
+    shape = (*x.shape[:lead], *(1,) * (ndim - lead))
     return _dropped(x, shape, p, generator) if training and p > 0 else x
+
+
+dropout1d, dropout2d, dropout3d = by_rank("dropout", _dropout_channels)
 
 
 def _set_saturated(x: Any, shape: tuple[int, ...], p: float, generator: Generator | None) -> Any:
@@ -247,6 +199,7 @@ def _set_saturated(x: Any, shape: tuple[int, ...], p: float, generator: Generato
     return keep_or_set(x, draw_kept(shape, p, generator), scale=scale, shift=shift, other=other)
 
 
+@options(_DROPPING, raises=_NO_PROBABILITY)
 def alpha_dropout(
     x: ArrayLike,
     /,
@@ -257,15 +210,6 @@ def alpha_dropout(
 ) -> Array:
     """Dropout for `selu`: elements are set to its lower limit, and mean and variance kept.
 
-    Args:
-        x: What to drop elements of.
-        p: The probability of an element to be dropped.
-        training: Whether to drop anything; if not, the result is `x`.
-        generator: Where to draw from; the default generator if not given.
-
-    Raises:
-        ArgumentError: `p` is no probability.
-
     >>> x = gt.nn.alpha_dropout(gt.randn(10000), 0.3, training=True)
     >>> bool(abs(gt.std(x) - 1) < 0.1)
     True
@@ -274,6 +218,7 @@ def alpha_dropout(
     return _set_saturated(x, x.shape, p, generator) if training and p > 0 else x
 
 
+@options(_DROPPING, raises=_NO_PROBABILITY)
 def feature_alpha_dropout(
     x: ArrayLike,
     /,
@@ -287,11 +232,8 @@ def feature_alpha_dropout(
     Args:
         x: Of shape (samples, channels, …).
         p: The probability of a channel to be dropped.
-        training: Whether to drop anything; if not, the result is `x`.
-        generator: Where to draw from; the default generator if not given.
 
     Raises:
-        ArgumentError: `p` is no probability.
         ShapeError: There are less than two axes.
 
     >>> gt.nn.feature_alpha_dropout(np.ones((2, 3, 4)), training=True).shape
@@ -309,6 +251,7 @@ def feature_alpha_dropout(
 # ---- slopes drawn at random ---------------------------------------------------------------------
 
 
+@options(_DROPPING)
 def rrelu(
     x: ArrayLike,
     /,
@@ -325,7 +268,6 @@ def rrelu(
         lower: The smallest slope.
         upper: The largest slope.
         training: Whether to draw a slope for each element; if not, all are the mean of both.
-        generator: Where to draw from; the default generator if not given.
 
     Raises:
         ArgumentError: The smallest slope is larger than the largest one.

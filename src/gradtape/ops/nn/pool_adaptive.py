@@ -6,11 +6,14 @@ from typing import Any
 
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.family import by_rank
 from gradtape.ops.nn.normalization import lies_with_channels_last, widely
 from gradtape.ops.nn.pool_max import pool_by_extreme
+from gradtape.ops.nn.pooling import POOLING
 from gradtape.ops.nn.resample import Map, resample
 from gradtape.ops.nn.windows import Shares, Sizes, Windows, per_axis, with_samples, without_samples
 from gradtape.ops.reduce import floats, mean_over
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
 
 
@@ -25,7 +28,37 @@ def _target(name: str, x: Any, output_size: Any, rank: int) -> Sizes:
     return per_axis(name, "output_size", given, rank)
 
 
-def _averages(name: str, rank: int, x: ArrayLike, output_size: Any) -> Array:
+def _windows(size: int, count: int) -> Windows | Shares:
+    """Windows that cover an axis, all of one size if that is possible."""
+    step, rest = divmod(size, count)
+    return Shares(size, count) if rest else Windows(size, count, step, step, 0, 1)
+
+
+_OUTPUT = {
+    "output_size": "The size of the result; or one for each axis, None for that of `x`.",
+}
+_ERRORS = {
+    "ShapeError": "The array has other axes, or no elements.",
+    "ArgumentError": "`output_size` has no meaning.",
+}
+
+
+@options(POOLING, _OUTPUT, raises=_ERRORS)
+def _average(name: str, rank: int, x: ArrayLike, /, output_size: Any) -> Array:
+    """Averages over windows of almost equal sizes, as many as are asked for.
+
+    1d:
+    >>> gt.nn.adaptive_avg_pool1d(np.array([[1.0, 2.0, 3.0]]), 2)
+    array([[1.5, 2.5]])
+
+    2d:
+    >>> gt.nn.adaptive_avg_pool2d(np.ones((1, 3, 7, 5)), (2, None)).shape
+    (1, 3, 2, 5)
+
+    3d:
+    >>> gt.nn.adaptive_avg_pool3d(np.ones((1, 3, 4, 4, 4)), 1).shape
+    (1, 3, 1, 1, 1)
+    """
     x, added = with_samples(name, x, rank)
     x, sizes = floats(x), _target(name, x, output_size, rank)
     if set(sizes) == {1} and not lies_with_channels_last(x):
@@ -37,134 +70,41 @@ def _averages(name: str, rank: int, x: ArrayLike, output_size: Any) -> Array:
     return without_samples(resample(x, maps=maps, transposed=False), added)
 
 
-def _windows(size: int, count: int) -> Windows | Shares:
-    """Windows that cover an axis, all of one size if that is possible."""
-    step, rest = divmod(size, count)
-    return Shares(size, count) if rest else Windows(size, count, step, step, 0, 1)
-
-
-def _extremes(name: str, rank: int, x: ArrayLike, output_size: Any, indices: bool) -> Any:
-    x, added = with_samples(name, x, rank)
-    sizes = _target(name, x, output_size, rank)
-    windows = tuple(map(_windows, x.shape[2:], sizes))
-    return pool_by_extreme(name, x, added, windows, indices)
-
-
-def adaptive_avg_pool1d(x: ArrayLike, /, output_size: int) -> Array:
-    """Averages over windows of almost equal sizes, as many as are asked for.
-
-    Args:
-        x: Of shape (samples, channels, length), or the same without samples.
-        output_size: The size of the result.
-
-    Raises:
-        ShapeError: The array has other axes, or no elements.
-        ArgumentError: `output_size` has no meaning.
-
-    >>> gt.nn.adaptive_avg_pool1d(np.array([[1.0, 2.0, 3.0]]), 2)
-    array([[1.5, 2.5]])
-    """
-    return _averages("adaptive_avg_pool1d", 1, x, output_size)
-
-
-def adaptive_avg_pool2d(x: ArrayLike, /, output_size: Any) -> Array:
-    """Averages over windows of almost equal sizes, as many as are asked for.
-
-    Args:
-        x: Of shape (samples, channels, height, width), or the same without samples.
-        output_size: The size of the result; or one for each axis, None for that of `x`.
-
-    Raises:
-        ShapeError: The array has other axes, or no elements.
-        ArgumentError: `output_size` has no meaning.
-
-    >>> gt.nn.adaptive_avg_pool2d(np.ones((1, 3, 7, 5)), (2, None)).shape
-    (1, 3, 2, 5)
-    """
-    return _averages("adaptive_avg_pool2d", 2, x, output_size)
-
-
-def adaptive_avg_pool3d(x: ArrayLike, /, output_size: Any) -> Array:
-    """Averages over windows of almost equal sizes, as many as are asked for.
-
-    Args:
-        x: Of shape (samples, channels, depth, height, width), or the same without samples.
-        output_size: The size of the result; or one for each axis, None for that of `x`.
-
-    Raises:
-        ShapeError: The array has other axes, or no elements.
-        ArgumentError: `output_size` has no meaning.
-
-    >>> gt.nn.adaptive_avg_pool3d(np.ones((1, 3, 4, 4, 4)), 1).shape
-    (1, 3, 1, 1, 1)
-    """
-    return _averages("adaptive_avg_pool3d", 3, x, output_size)
-
-
-def adaptive_max_pool1d(x: ArrayLike, /, output_size: int, return_indices: bool = False) -> Any:
+@options(POOLING, _OUTPUT, raises=_ERRORS)
+def _extreme(
+    name: str, rank: int, x: ArrayLike, /, output_size: Any, return_indices: bool = False
+) -> Any:
     """The largest elements of windows of almost equal sizes, as many as are asked for.
 
     Of elements that are equal, the first one gets the gradient.
 
-    Args:
-        x: Of shape (samples, channels, length), or the same without samples.
-        output_size: The size of the result.
-        return_indices: Whether to return `(values, indices)`, with the places of the elements in
-            the flattened spatial axes.
-
     Raises:
-        ShapeError: The array has other axes, or no elements.
-        ArgumentError: `output_size` has no meaning.
         DTypeError: The numbers are complex.
 
+    1d:
     >>> gt.nn.adaptive_max_pool1d(np.array([[1.0, 2.0, 3.0]]), 2)
     array([[2., 3.]])
-    """
-    return _extremes("adaptive_max_pool1d", 1, x, output_size, return_indices)
 
-
-def adaptive_max_pool2d(x: ArrayLike, /, output_size: Any, return_indices: bool = False) -> Any:
-    """The largest elements of windows of almost equal sizes, as many as are asked for.
-
-    Of elements that are equal, the first one gets the gradient.
-
-    Args:
-        x: Of shape (samples, channels, height, width), or the same without samples.
-        output_size: The size of the result; or one for each axis, None for that of `x`.
-        return_indices: Whether to return `(values, indices)`, with the places of the elements in
-            the flattened spatial axes.
-
-    Raises:
-        ShapeError: The array has other axes, or no elements.
-        ArgumentError: `output_size` has no meaning.
-        DTypeError: The numbers are complex.
-
+    2d:
     >>> gt.nn.adaptive_max_pool2d(np.ones((1, 3, 7, 5)), (2, None)).shape
     (1, 3, 2, 5)
-    """
-    return _extremes("adaptive_max_pool2d", 2, x, output_size, return_indices)
 
-
-def adaptive_max_pool3d(x: ArrayLike, /, output_size: Any, return_indices: bool = False) -> Any:
-    """The largest elements of windows of almost equal sizes, as many as are asked for.
-
-    Of elements that are equal, the first one gets the gradient.
-
-    Args:
-        x: Of shape (samples, channels, depth, height, width), or the same without samples.
-        output_size: The size of the result; or one for each axis, None for that of `x`.
-        return_indices: Whether to return `(values, indices)`, with the places of the elements in
-            the flattened spatial axes.
-
-    Raises:
-        ShapeError: The array has other axes, or no elements.
-        ArgumentError: `output_size` has no meaning.
-        DTypeError: The numbers are complex.
-
+    3d:
     >>> gt.nn.adaptive_max_pool3d(np.ones((1, 3, 4, 4, 4)), 1).shape
     (1, 3, 1, 1, 1)
     """
-    return _extremes("adaptive_max_pool3d", 3, x, output_size, return_indices)
+    x, added = with_samples(name, x, rank)
+    sizes = _target(name, x, output_size, rank)
+    windows = tuple(map(_windows, x.shape[2:], sizes))
+    return pool_by_extreme(name, x, added, windows, return_indices)
+
+
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = by_rank(
+    "adaptive_avg_pool", _average
+)
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = by_rank(
+    "adaptive_max_pool", _extreme
+)
 
 
 def global_avg_pool(x: ArrayLike, /) -> Array:
@@ -180,7 +120,7 @@ def global_avg_pool(x: ArrayLike, /) -> Array:
     array([[[[1.5]]]])
     """
     x, rank = _with_rank("global_avg_pool", x)
-    return _averages("global_avg_pool", rank, x, 1)
+    return _average("global_avg_pool", rank, x, 1)
 
 
 def global_max_pool(x: ArrayLike, /) -> Array:
@@ -199,7 +139,7 @@ def global_max_pool(x: ArrayLike, /) -> Array:
     array([[[[3.]]]])
     """
     x, rank = _with_rank("global_max_pool", x)
-    return _extremes("global_max_pool", rank, x, 1, False)
+    return _extreme("global_max_pool", rank, x, 1)
 
 
 def _with_rank(name: str, x: ArrayLike) -> tuple[Any, int]:

@@ -10,34 +10,13 @@ import numpy as np
 
 from gradtape.errors import ArgumentError, DTypeError
 from gradtape.ops.cast import astype
+from gradtape.ops.family import by_rank
 from gradtape.ops.nn.pool_sums import lp_pool, pool_average
-from gradtape.ops.nn.pooling import pool_windows
+from gradtape.ops.nn.pooling import POOLING, POOLING_ERRORS, pool_windows
 from gradtape.ops.nn.windows import Sizes, Windows, with_samples, without_samples
 from gradtape.ops.reduce import floats
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
-
-
-def _averaged(
-    name: str,
-    rank: int,
-    x: ArrayLike,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: int | None = None,
-) -> Array:
-    x, added = with_samples(name, x, rank)
-    x = floats(x)
-    windows = pool_windows(name, x.shape[2:], kernel_size, stride, padding, 1, ceil_mode)
-    if divisor_override == 0:
-        raise ArgumentError(f"{name}: got divisor_override=0, expected another number, or None")
-    counts = divisor_override or _counts(windows, count_include_pad)
-    if not isinstance(counts, np.ndarray):
-        return without_samples(pool_average(x, windows=windows, divide=counts), added)
-    sums = pool_average(x, windows=windows, divide=1)
-    return without_samples(sums / counts.astype(x.dtype), added)
 
 
 @functools.lru_cache(maxsize=256)
@@ -55,15 +34,76 @@ def _counts(windows: tuple[Windows, ...], count_include_pad: bool) -> Any:
     return first if (counts == first).all() else counts
 
 
-def _summed(
+@options(POOLING, raises=POOLING_ERRORS)
+def _average(
     name: str,
     rank: int,
     x: ArrayLike,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    ceil_mode: bool,
+    /,
+    kernel_size: int | Sizes,
+    stride: int | Sizes | None = None,
+    padding: int | Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
 ) -> Array:
+    """Averages over windows that move over the spatial axes.
+
+    Args:
+        count_include_pad: Whether added zeros count in the average.
+        divisor_override: What to divide sums by, instead of their number of elements.
+
+    1d:
+    >>> gt.nn.avg_pool1d(np.array([[1.0, 3.0, 5.0, 7.0]]), 2)
+    array([[2., 6.]])
+
+    2d:
+    >>> gt.nn.avg_pool2d(np.arange(16.0).reshape(1, 4, 4), 2)
+    array([[[ 2.5,  4.5],
+            [10.5, 12.5]]])
+
+    3d:
+    >>> gt.nn.avg_pool3d(np.ones((1, 1, 4, 4, 4)), 2, stride=1).shape
+    (1, 1, 3, 3, 3)
+    """
+    x, added = with_samples(name, x, rank)
+    x = floats(x)
+    windows = pool_windows(name, x.shape[2:], kernel_size, stride, padding, 1, ceil_mode)
+    if divisor_override == 0:
+        raise ArgumentError(f"{name}: got divisor_override=0, expected another number, or None")
+    counts = divisor_override or _counts(windows, count_include_pad)
+    if not isinstance(counts, np.ndarray):
+        return without_samples(pool_average(x, windows=windows, divide=counts), added)
+    sums = pool_average(x, windows=windows, divide=1)
+    return without_samples(sums / counts.astype(x.dtype), added)
+
+
+@options(POOLING, raises=POOLING_ERRORS)
+def _sum(
+    name: str,
+    rank: int,
+    x: ArrayLike,
+    /,
+    kernel_size: int | Sizes,
+    stride: int | Sizes | None = None,
+    padding: int | Sizes = 0,
+    ceil_mode: bool = False,
+) -> Array:
+    """Sums over windows that move over the spatial axes.
+
+    1d:
+    >>> gt.nn.sum_pool1d(np.array([[1.0, 3.0, 5.0, 7.0]]), 2)
+    array([[ 4., 12.]])
+
+    2d:
+    >>> gt.nn.sum_pool2d(np.ones((1, 4, 4)), 2)
+    array([[[4., 4.],
+            [4., 4.]]])
+
+    3d:
+    >>> gt.nn.sum_pool3d(np.ones((1, 1, 2, 2, 2)), 2).item()
+    8.0
+    """
     x, added = with_samples(name, x, rank)
     if x.dtype.kind in "biu":
         x = astype(x, np.add.reduce(np.empty(0, x.dtype)).dtype)  # as NumPy's sums
@@ -71,15 +111,42 @@ def _summed(
     return without_samples(pool_average(x, windows=windows, divide=1), added)
 
 
-def _powers(
+@options(POOLING, raises=POOLING_ERRORS)
+def _lp(
     name: str,
     rank: int,
     x: ArrayLike,
+    /,
     norm_type: float,
-    kernel_size: Any,
-    stride: Any,
-    ceil_mode: bool,
+    kernel_size: int | Sizes,
+    stride: int | Sizes | None = None,
+    ceil_mode: bool = False,
 ) -> Array:
+    """The p-th root of the sum of p-th powers, over windows that move over the spatial axes.
+
+    Where all elements of a window are 0 there is a kink; the gradient is taken as 0 there.
+
+    Args:
+        norm_type: The power p; odd ones take negative elements as they are.
+        ceil_mode: Whether what is left over at the end makes one more, smaller window, of which
+            the mean power stands for what it lacks.
+
+    Raises:
+        DTypeError: The numbers are complex.
+
+    1d:
+    >>> gt.nn.lp_pool1d(np.array([[3.0, 4.0, 0.0, 1.0]]), 2, 2)
+    array([[5., 1.]])
+
+    2d:
+    >>> gt.nn.lp_pool2d(np.ones((1, 4, 4)), 2, 2)
+    array([[[2., 2.],
+            [2., 2.]]])
+
+    3d:
+    >>> gt.nn.lp_pool3d(np.ones((1, 1, 2, 2, 2)), 3, 2).item()
+    2.0
+    """
     x, added = with_samples(name, x, rank)
     x = floats(x)
     if x.dtype.kind == "c":
@@ -98,289 +165,6 @@ def _powers(
     return without_samples(out, added)
 
 
-def avg_pool1d(
-    x: ArrayLike,
-    /,
-    kernel_size: int | Sizes,
-    stride: int | Sizes | None = None,
-    padding: int | Sizes = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> Array:
-    """Averages over windows that move over the spatial axes.
-
-    Args:
-        x: Of shape (samples, channels, length), or the same without samples.
-        kernel_size: How many elements a window has along each axis: a number, or one per axis.
-        stride: By how much a window moves to the next one; None takes the size of the window.
-        padding: How many zeros are added at both ends; at most half of the window.
-        ceil_mode: Whether what is left over at the end makes one more, smaller window.
-        count_include_pad: Whether added zeros count in the average.
-
-    Raises:
-        ShapeError: The array has other axes, or no window fits.
-        ArgumentError: An option has a value that has no meaning.
-
-    >>> gt.nn.avg_pool1d(np.array([[1.0, 3.0, 5.0, 7.0]]), 2)
-    array([[2., 6.]])
-    """
-    return _averaged("avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode, count_include_pad)
-
-
-def avg_pool2d(
-    x: ArrayLike,
-    /,
-    kernel_size: int | Sizes,
-    stride: int | Sizes | None = None,
-    padding: int | Sizes = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Array:
-    """Averages over windows that move over the spatial axes.
-
-    Args:
-        x: Of shape (samples, channels, height, width), or the same without samples.
-        kernel_size: How many elements a window has along each axis: a number, or one per axis.
-        stride: By how much a window moves to the next one; None takes the size of the window.
-        padding: How many zeros are added at both ends; at most half of the window.
-        ceil_mode: Whether what is left over at the end makes one more, smaller window.
-        count_include_pad: Whether added zeros count in the average.
-        divisor_override: What to divide sums by, instead of their number of elements.
-
-    Raises:
-        ShapeError: The array has other axes, or no window fits.
-        ArgumentError: An option has a value that has no meaning.
-
-    >>> gt.nn.avg_pool2d(np.arange(16.0).reshape(1, 4, 4), 2)
-    array([[[ 2.5,  4.5],
-            [10.5, 12.5]]])
-    """
-    return _averaged(
-        "avg_pool2d",
-        2,
-        x,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        count_include_pad,
-        divisor_override,
-    )
-
-
-def avg_pool3d(
-    x: ArrayLike,
-    /,
-    kernel_size: int | Sizes,
-    stride: int | Sizes | None = None,
-    padding: int | Sizes = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Array:
-    """Averages over windows that move over the spatial axes.
-
-    Args:
-        x: Of shape (samples, channels, depth, height, width), or the same without samples.
-        kernel_size: How many elements a window has along each axis: a number, or one per axis.
-        stride: By how much a window moves to the next one; None takes the size of the window.
-        padding: How many zeros are added at both ends; at most half of the window.
-        ceil_mode: Whether what is left over at the end makes one more, smaller window.
-        count_include_pad: Whether added zeros count in the average.
-        divisor_override: What to divide sums by, instead of their number of elements.
-
-    Raises:
-        ShapeError: The array has other axes, or no window fits.
-        ArgumentError: An option has a value that has no meaning.
-
-    >>> gt.nn.avg_pool3d(np.ones((1, 1, 4, 4, 4)), 2, stride=1).shape
-    (1, 1, 3, 3, 3)
-    """
-    return _averaged(
-        "avg_pool3d",
-        3,
-        x,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        count_include_pad,
-        divisor_override,
-    )
-
-
-def sum_pool1d(
-    x: ArrayLike,
-    /,
-    kernel_size: int | Sizes,
-    stride: int | Sizes | None = None,
-    padding: int | Sizes = 0,
-    ceil_mode: bool = False,
-) -> Array:
-    """Sums over windows that move over the spatial axes.
-
-    Args:
-        x: Of shape (samples, channels, length), or the same without samples.
-        kernel_size: How many elements a window has along each axis: a number, or one per axis.
-        stride: By how much a window moves to the next one; None takes the size of the window.
-        padding: How many zeros are added at both ends; at most half of the window.
-        ceil_mode: Whether what is left over at the end makes one more, smaller window.
-
-    Raises:
-        ShapeError: The array has other axes, or no window fits.
-        ArgumentError: An option has a value that has no meaning.
-
-    >>> gt.nn.sum_pool1d(np.array([[1.0, 3.0, 5.0, 7.0]]), 2)
-    array([[ 4., 12.]])
-    """
-    return _summed("sum_pool1d", 1, x, kernel_size, stride, padding, ceil_mode)
-
-
-def sum_pool2d(
-    x: ArrayLike,
-    /,
-    kernel_size: int | Sizes,
-    stride: int | Sizes | None = None,
-    padding: int | Sizes = 0,
-    ceil_mode: bool = False,
-) -> Array:
-    """Sums over windows that move over the spatial axes.
-
-    Args:
-        x: Of shape (samples, channels, height, width), or the same without samples.
-        kernel_size: How many elements a window has along each axis: a number, or one per axis.
-        stride: By how much a window moves to the next one; None takes the size of the window.
-        padding: How many zeros are added at both ends; at most half of the window.
-        ceil_mode: Whether what is left over at the end makes one more, smaller window.
-
-    Raises:
-        ShapeError: The array has other axes, or no window fits.
-        ArgumentError: An option has a value that has no meaning.
-
-    >>> gt.nn.sum_pool2d(np.ones((1, 4, 4)), 2)
-    array([[[4., 4.],
-            [4., 4.]]])
-    """
-    return _summed("sum_pool2d", 2, x, kernel_size, stride, padding, ceil_mode)
-
-
-def sum_pool3d(
-    x: ArrayLike,
-    /,
-    kernel_size: int | Sizes,
-    stride: int | Sizes | None = None,
-    padding: int | Sizes = 0,
-    ceil_mode: bool = False,
-) -> Array:
-    """Sums over windows that move over the spatial axes.
-
-    Args:
-        x: Of shape (samples, channels, depth, height, width), or the same without samples.
-        kernel_size: How many elements a window has along each axis: a number, or one per axis.
-        stride: By how much a window moves to the next one; None takes the size of the window.
-        padding: How many zeros are added at both ends; at most half of the window.
-        ceil_mode: Whether what is left over at the end makes one more, smaller window.
-
-    Raises:
-        ShapeError: The array has other axes, or no window fits.
-        ArgumentError: An option has a value that has no meaning.
-
-    >>> gt.nn.sum_pool3d(np.ones((1, 1, 2, 2, 2)), 2).item()
-    8.0
-    """
-    return _summed("sum_pool3d", 3, x, kernel_size, stride, padding, ceil_mode)
-
-
-def lp_pool1d(
-    x: ArrayLike,
-    /,
-    norm_type: float,
-    kernel_size: int | Sizes,
-    stride: int | Sizes | None = None,
-    ceil_mode: bool = False,
-) -> Array:
-    """The p-th root of the sum of p-th powers, over windows that move over the spatial axes.
-
-    Where all elements of a window are 0 there is a kink; the gradient is taken as 0 there.
-
-    Args:
-        x: Of shape (samples, channels, length), or the same without samples.
-        norm_type: The power p; odd ones take negative elements as they are.
-        kernel_size: How many elements a window has along each axis: a number, or one per axis.
-        stride: By how much a window moves to the next one; None takes the size of the window.
-        ceil_mode: Whether what is left over at the end makes one more, smaller window, of which
-            the mean power stands for what it lacks.
-
-    Raises:
-        ShapeError: The array has other axes, or no window fits.
-        ArgumentError: An option has a value that has no meaning.
-        DTypeError: The numbers are complex.
-
-    >>> gt.nn.lp_pool1d(np.array([[3.0, 4.0, 0.0, 1.0]]), 2, 2)
-    array([[5., 1.]])
-    """
-    return _powers("lp_pool1d", 1, x, norm_type, kernel_size, stride, ceil_mode)
-
-
-def lp_pool2d(
-    x: ArrayLike,
-    /,
-    norm_type: float,
-    kernel_size: int | Sizes,
-    stride: int | Sizes | None = None,
-    ceil_mode: bool = False,
-) -> Array:
-    """The p-th root of the sum of p-th powers, over windows that move over the spatial axes.
-
-    Where all elements of a window are 0 there is a kink; the gradient is taken as 0 there.
-
-    Args:
-        x: Of shape (samples, channels, height, width), or the same without samples.
-        norm_type: The power p; odd ones take negative elements as they are.
-        kernel_size: How many elements a window has along each axis: a number, or one per axis.
-        stride: By how much a window moves to the next one; None takes the size of the window.
-        ceil_mode: Whether what is left over at the end makes one more, smaller window, of which
-            the mean power stands for what it lacks.
-
-    Raises:
-        ShapeError: The array has other axes, or no window fits.
-        ArgumentError: An option has a value that has no meaning.
-        DTypeError: The numbers are complex.
-
-    >>> gt.nn.lp_pool2d(np.ones((1, 4, 4)), 2, 2)
-    array([[[2., 2.],
-            [2., 2.]]])
-    """
-    return _powers("lp_pool2d", 2, x, norm_type, kernel_size, stride, ceil_mode)
-
-
-def lp_pool3d(
-    x: ArrayLike,
-    /,
-    norm_type: float,
-    kernel_size: int | Sizes,
-    stride: int | Sizes | None = None,
-    ceil_mode: bool = False,
-) -> Array:
-    """The p-th root of the sum of p-th powers, over windows that move over the spatial axes.
-
-    Where all elements of a window are 0 there is a kink; the gradient is taken as 0 there.
-
-    Args:
-        x: Of shape (samples, channels, depth, height, width), or the same without samples.
-        norm_type: The power p; odd ones take negative elements as they are.
-        kernel_size: How many elements a window has along each axis: a number, or one per axis.
-        stride: By how much a window moves to the next one; None takes the size of the window.
-        ceil_mode: Whether what is left over at the end makes one more, smaller window, of which
-            the mean power stands for what it lacks.
-
-    Raises:
-        ShapeError: The array has other axes, or no window fits.
-        ArgumentError: An option has a value that has no meaning.
-        DTypeError: The numbers are complex.
-
-    >>> gt.nn.lp_pool3d(np.ones((1, 1, 2, 2, 2)), 3, 2).item()
-    2.0
-    """
-    return _powers("lp_pool3d", 3, x, norm_type, kernel_size, stride, ceil_mode)
+avg_pool1d, avg_pool2d, avg_pool3d = by_rank("avg_pool", _average)
+sum_pool1d, sum_pool2d, sum_pool3d = by_rank("sum_pool", _sum)
+lp_pool1d, lp_pool2d, lp_pool3d = by_rank("lp_pool", _lp)

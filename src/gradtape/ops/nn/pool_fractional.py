@@ -15,11 +15,14 @@ from gradtape.core.define import general
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import Batch, as_array
+from gradtape.ops.family import by_rank
 from gradtape.ops.generator import default_generator
 from gradtape.ops.nn.pool_extremes import pool_pick
+from gradtape.ops.nn.pooling import POOLING
 from gradtape.ops.nn.windows import Sizes, per_axis, with_samples, without_samples
 from gradtape.ops.random import random_uniform
 from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.ops.shared_options import options
 from gradtape.typing import ArrayLike
 
 
@@ -91,16 +94,42 @@ def _output(name: str, sizes: Sizes, output_size: Any, output_ratio: Any) -> Siz
     return tuple(int(n * ratio) for n, ratio in zip(sizes, given, strict=True))
 
 
-def _pooled(
+@options(POOLING)
+def _pool(
     name: str,
     rank: int,
     x: ArrayLike,
-    kernel_size: Any,
-    output_size: Any,
-    output_ratio: Any,
-    return_indices: bool,
-    samples: ArrayLike | None,
+    /,
+    kernel_size: int | Sizes,
+    output_size: int | Sizes | None = None,
+    output_ratio: float | Sequence[float] | None = None,
+    return_indices: bool = False,
+    _random_samples: ArrayLike | None = None,
 ) -> Any:
+    """The largest elements of windows at random distances, so that any size can come out.
+
+    Args:
+        output_size: The size of the result; either this or `output_ratio`.
+        output_ratio: The size of the result relative to that of `x`, between 0 and 1.
+        _random_samples: Numbers from [0, 1) that decide on the places, of shape (samples,
+            channels, {rank}); None draws them from the default generator.
+
+    Raises:
+        ShapeError: The array has other axes, or there are more windows than fit.
+        ArgumentError: An option has a value that has no meaning.
+        DTypeError: The numbers are complex.
+
+    2d:
+    >>> x = np.arange(25.0).reshape(1, 1, 5, 5)
+    >>> gt.nn.fractional_max_pool2d(x, 2, 3, _random_samples=np.full((1, 1, 2), 0.5))
+    array([[[[ 6.,  8.,  9.],
+             [16., 18., 19.],
+             [21., 23., 24.]]]])
+
+    3d:
+    >>> gt.nn.fractional_max_pool3d(np.ones((1, 1, 5, 5, 5)), 2, output_ratio=0.6).shape
+    (1, 1, 3, 3, 3)
+    """
     x, added = with_samples(name, x, rank)
     if x.dtype.kind == "c":
         raise DTypeError(f"{name}: got {x.dtype}, expected real numbers, which have an order")
@@ -112,11 +141,11 @@ def _pooled(
             f"{name}: got sizes {x.shape[2:]}, windows of {kernel} and {output} of them, expected "
             "windows that can all start at different elements"
         )
-    if samples is None:
+    if _random_samples is None:
         shape = (*x.shape[:2], rank)
         taken = default_generator().take(math.prod(shape))
-        samples = random_uniform(shape=shape, dtype=np.dtype(np.float64), **taken)
-    samples = as_array(samples)
+        _random_samples = random_uniform(shape=shape, dtype=np.dtype(np.float64), **taken)
+    samples = as_array(_random_samples)
     if samples.shape != (*x.shape[:2], rank):
         raise ShapeError(
             f"{name}: got random samples of shape {samples.shape}, expected {rank} numbers from "
@@ -127,70 +156,4 @@ def _pooled(
     return (out, without_samples(places, added)) if return_indices else out
 
 
-def fractional_max_pool2d(
-    x: ArrayLike,
-    /,
-    kernel_size: int | Sizes,
-    output_size: int | Sizes | None = None,
-    output_ratio: float | Sequence[float] | None = None,
-    return_indices: bool = False,
-    _random_samples: ArrayLike | None = None,
-) -> Any:
-    """The largest elements of windows at random distances, so that any size can come out.
-
-    Args:
-        x: Of shape (samples, channels, height, width), or the same without samples.
-        kernel_size: How many elements a window has along each axis: a number, or one per axis.
-        output_size: The size of the result; either this or `output_ratio`.
-        output_ratio: The size of the result relative to that of `x`, between 0 and 1.
-        return_indices: Whether to return `(values, indices)`, with the places of the elements in
-            the flattened spatial axes.
-        _random_samples: Numbers from [0, 1) that decide on the places, of shape (samples,
-            channels, 2); None draws them from the default generator.
-
-    Raises:
-        ShapeError: The array has other axes, or there are more windows than fit.
-        ArgumentError: An option has a value that has no meaning.
-        DTypeError: The numbers are complex.
-
-    >>> x = np.arange(25.0).reshape(1, 1, 5, 5)
-    >>> gt.nn.fractional_max_pool2d(x, 2, 3, _random_samples=np.full((1, 1, 2), 0.5))
-    array([[[[ 6.,  8.,  9.],
-             [16., 18., 19.],
-             [21., 23., 24.]]]])
-    """
-    options = (output_size, output_ratio, return_indices, _random_samples)
-    return _pooled("fractional_max_pool2d", 2, x, kernel_size, *options)
-
-
-def fractional_max_pool3d(
-    x: ArrayLike,
-    /,
-    kernel_size: int | Sizes,
-    output_size: int | Sizes | None = None,
-    output_ratio: float | Sequence[float] | None = None,
-    return_indices: bool = False,
-    _random_samples: ArrayLike | None = None,
-) -> Any:
-    """The largest elements of windows at random distances, so that any size can come out.
-
-    Args:
-        x: Of shape (samples, channels, depth, height, width), or the same without samples.
-        kernel_size: How many elements a window has along each axis: a number, or one per axis.
-        output_size: The size of the result; either this or `output_ratio`.
-        output_ratio: The size of the result relative to that of `x`, between 0 and 1.
-        return_indices: Whether to return `(values, indices)`, with the places of the elements in
-            the flattened spatial axes.
-        _random_samples: Numbers from [0, 1) that decide on the places, of shape (samples,
-            channels, 3); None draws them from the default generator.
-
-    Raises:
-        ShapeError: The array has other axes, or there are more windows than fit.
-        ArgumentError: An option has a value that has no meaning.
-        DTypeError: The numbers are complex.
-
-    >>> gt.nn.fractional_max_pool3d(np.ones((1, 1, 5, 5, 5)), 2, output_ratio=0.6).shape
-    (1, 1, 3, 3, 3)
-    """
-    options = (output_size, output_ratio, return_indices, _random_samples)
-    return _pooled("fractional_max_pool3d", 3, x, kernel_size, *options)
+fractional_max_pool2d, fractional_max_pool3d = by_rank("fractional_max_pool", _pool, (2, 3))

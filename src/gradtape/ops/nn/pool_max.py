@@ -7,30 +7,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.errors import DTypeError, ShapeError
+from gradtape.ops.family import by_rank
 from gradtape.ops.nn.pool_extremes import pool_indices
 from gradtape.ops.nn.pool_gradients import pool_extreme
-from gradtape.ops.nn.pooling import pool_windows
+from gradtape.ops.nn.pooling import POOLING, POOLING_ERRORS, pool_windows
 from gradtape.ops.nn.windows import Sizes, Windows, with_samples, without_samples
+from gradtape.ops.shared_options import options
 from gradtape.typing import ArrayLike
-
-
-def _pooled(
-    name: str,
-    rank: int,
-    x: ArrayLike,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    ceil_mode: bool,
-    return_indices: bool,
-) -> Any:
-    x, added = with_samples(name, x, rank)
-    windows = pool_windows(name, x.shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
-    for w in windows:
-        if w.dilation > 1:
-            _check_seen(name, w)
-    return pool_by_extreme(name, x, added, windows, return_indices)
 
 
 def pool_by_extreme(name: str, x: Any, added: bool, windows: Any, return_indices: bool) -> Any:
@@ -56,7 +39,10 @@ def _check_seen(name: str, w: Windows) -> None:
         )
 
 
-def max_pool1d(
+@options(POOLING, raises=POOLING_ERRORS)
+def _pool(
+    name: str,
+    rank: int,
     x: ArrayLike,
     /,
     kernel_size: int | Sizes,
@@ -66,62 +52,21 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The largest elements of windows that move over the spatial axes.
+    """The {extreme} elements of windows that move over the spatial axes.
 
     Of elements that are equal, the first one gets the gradient. A NaN in a window is its result.
 
     Args:
-        x: Of shape (samples, channels, length), or the same without samples.
-        kernel_size: How many elements a window has along each axis: a number, or one per axis.
-        stride: By how much a window moves to the next one; None takes the size of the window.
         padding: By how much windows may begin before the array and end behind it.
-        dilation: The distance of the elements that a window sees.
-        ceil_mode: Whether what is left over at the end makes one more, smaller window.
-        return_indices: Whether to return `(values, indices)`, with the places of the elements in
-            the flattened spatial axes.
 
     Raises:
-        ShapeError: The array has other axes, or no window fits.
-        ArgumentError: An option has a value that has no meaning.
         DTypeError: The numbers are complex.
 
+    max_pool1d:
     >>> gt.nn.max_pool1d(np.array([[1.0, 3.0, 7.0, 5.0]]), 2)
     array([[3., 7.]])
-    """
-    return _pooled(
-        "max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )
 
-
-def max_pool2d(
-    x: ArrayLike,
-    /,
-    kernel_size: int | Sizes,
-    stride: int | Sizes | None = None,
-    padding: int | Sizes = 0,
-    dilation: int | Sizes = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """The largest elements of windows that move over the spatial axes.
-
-    Of elements that are equal, the first one gets the gradient. A NaN in a window is its result.
-
-    Args:
-        x: Of shape (samples, channels, height, width), or the same without samples.
-        kernel_size: How many elements a window has along each axis: a number, or one per axis.
-        stride: By how much a window moves to the next one; None takes the size of the window.
-        padding: By how much windows may begin before the array and end behind it.
-        dilation: The distance of the elements that a window sees.
-        ceil_mode: Whether what is left over at the end makes one more, smaller window.
-        return_indices: Whether to return `(values, indices)`, with the places of the elements in
-            the flattened spatial axes.
-
-    Raises:
-        ShapeError: The array has other axes, or no window fits.
-        ArgumentError: An option has a value that has no meaning.
-        DTypeError: The numbers are complex.
-
+    max_pool2d:
     >>> values, indices = gt.nn.max_pool2d(np.arange(16.0).reshape(1, 4, 4), 2, return_indices=True)
     >>> values
     array([[[ 5.,  7.],
@@ -129,156 +74,31 @@ def max_pool2d(
     >>> indices
     array([[[ 5,  7],
             [13, 15]]])
-    """
-    return _pooled(
-        "max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )
 
-
-def max_pool3d(
-    x: ArrayLike,
-    /,
-    kernel_size: int | Sizes,
-    stride: int | Sizes | None = None,
-    padding: int | Sizes = 0,
-    dilation: int | Sizes = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """The largest elements of windows that move over the spatial axes.
-
-    Of elements that are equal, the first one gets the gradient. A NaN in a window is its result.
-
-    Args:
-        x: Of shape (samples, channels, depth, height, width), or the same without samples.
-        kernel_size: How many elements a window has along each axis: a number, or one per axis.
-        stride: By how much a window moves to the next one; None takes the size of the window.
-        padding: By how much windows may begin before the array and end behind it.
-        dilation: The distance of the elements that a window sees.
-        ceil_mode: Whether what is left over at the end makes one more, smaller window.
-        return_indices: Whether to return `(values, indices)`, with the places of the elements in
-            the flattened spatial axes.
-
-    Raises:
-        ShapeError: The array has other axes, or no window fits.
-        ArgumentError: An option has a value that has no meaning.
-        DTypeError: The numbers are complex.
-
-    >>> gt.nn.max_pool3d(np.ones((1, 1, 4, 4, 4)), 2, stride=1).shape
-    (1, 1, 3, 3, 3)
-    """
-    return _pooled(
-        "max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )
-
-
-def min_pool1d(
-    x: ArrayLike,
-    /,
-    kernel_size: int | Sizes,
-    stride: int | Sizes | None = None,
-    padding: int | Sizes = 0,
-    dilation: int | Sizes = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """The smallest elements of windows that move over the spatial axes.
-
-    Of elements that are equal, the first one gets the gradient. A NaN in a window is its result.
-
-    Args:
-        x: Of shape (samples, channels, length), or the same without samples.
-        kernel_size: How many elements a window has along each axis: a number, or one per axis.
-        stride: By how much a window moves to the next one; None takes the size of the window.
-        padding: By how much windows may begin before the array and end behind it.
-        dilation: The distance of the elements that a window sees.
-        ceil_mode: Whether what is left over at the end makes one more, smaller window.
-        return_indices: Whether to return `(values, indices)`, with the places of the elements in
-            the flattened spatial axes.
-
-    Raises:
-        ShapeError: The array has other axes, or no window fits.
-        ArgumentError: An option has a value that has no meaning.
-        DTypeError: The numbers are complex.
-
+    min_pool1d:
     >>> gt.nn.min_pool1d(np.array([[1.0, 3.0, 7.0, 5.0]]), 2)
     array([[1., 5.]])
-    """
-    return _pooled(
-        "min_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )
 
-
-def min_pool2d(
-    x: ArrayLike,
-    /,
-    kernel_size: int | Sizes,
-    stride: int | Sizes | None = None,
-    padding: int | Sizes = 0,
-    dilation: int | Sizes = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """The smallest elements of windows that move over the spatial axes.
-
-    Of elements that are equal, the first one gets the gradient. A NaN in a window is its result.
-
-    Args:
-        x: Of shape (samples, channels, height, width), or the same without samples.
-        kernel_size: How many elements a window has along each axis: a number, or one per axis.
-        stride: By how much a window moves to the next one; None takes the size of the window.
-        padding: By how much windows may begin before the array and end behind it.
-        dilation: The distance of the elements that a window sees.
-        ceil_mode: Whether what is left over at the end makes one more, smaller window.
-        return_indices: Whether to return `(values, indices)`, with the places of the elements in
-            the flattened spatial axes.
-
-    Raises:
-        ShapeError: The array has other axes, or no window fits.
-        ArgumentError: An option has a value that has no meaning.
-        DTypeError: The numbers are complex.
-
+    min_pool2d:
     >>> gt.nn.min_pool2d(np.arange(16.0).reshape(1, 4, 4), 2)
     array([[[ 0.,  2.],
             [ 8., 10.]]])
-    """
-    return _pooled(
-        "min_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )
 
+    max_pool3d:
+    >>> gt.nn.max_pool3d(np.ones((1, 1, 4, 4, 4)), 2, stride=1).shape
+    (1, 1, 3, 3, 3)
 
-def min_pool3d(
-    x: ArrayLike,
-    /,
-    kernel_size: int | Sizes,
-    stride: int | Sizes | None = None,
-    padding: int | Sizes = 0,
-    dilation: int | Sizes = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """The smallest elements of windows that move over the spatial axes.
-
-    Of elements that are equal, the first one gets the gradient. A NaN in a window is its result.
-
-    Args:
-        x: Of shape (samples, channels, depth, height, width), or the same without samples.
-        kernel_size: How many elements a window has along each axis: a number, or one per axis.
-        stride: By how much a window moves to the next one; None takes the size of the window.
-        padding: By how much windows may begin before the array and end behind it.
-        dilation: The distance of the elements that a window sees.
-        ceil_mode: Whether what is left over at the end makes one more, smaller window.
-        return_indices: Whether to return `(values, indices)`, with the places of the elements in
-            the flattened spatial axes.
-
-    Raises:
-        ShapeError: The array has other axes, or no window fits.
-        ArgumentError: An option has a value that has no meaning.
-        DTypeError: The numbers are complex.
-
+    min_pool3d:
     >>> gt.nn.min_pool3d(np.ones((1, 1, 4, 4, 4)), 2, stride=1).shape
     (1, 1, 3, 3, 3)
     """
-    return _pooled(
-        "min_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )
+    x, added = with_samples(name, x, rank)
+    windows = pool_windows(name, x.shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
+    for w in windows:
+        if w.dilation > 1:
+            _check_seen(name, w)
+    return pool_by_extreme(name, x, added, windows, return_indices)
+
+
+max_pool1d, max_pool2d, max_pool3d = by_rank("max_pool", _pool, extreme="largest")
+min_pool1d, min_pool2d, min_pool3d = by_rank("min_pool", _pool, extreme="smallest")

@@ -2,26 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_shape
+from gradtape.ops.family import by_rank
 from gradtape.ops.gather import as_indices
 from gradtape.ops.nn.pool_extremes import pool_place
+from gradtape.ops.nn.pooling import POOLING
 from gradtape.ops.nn.windows import Sizes, per_axis, with_samples, without_samples
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
 
 
-def _unpooled(
+@options(POOLING)
+def _unpool(
     name: str,
     rank: int,
     x: ArrayLike,
     indices: ArrayLike,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    output_size: Any,
+    /,
+    kernel_size: int | Sizes,
+    stride: int | Sizes | None = None,
+    padding: int | Sizes = 0,
+    output_size: Sizes | None = None,
 ) -> Array:
+    """The elements put back to where `max_pool{rank}d` found them, among zeros.
+
+    Args:
+        indices: What `max_pool{rank}d` returned, of windows that do not overlap.
+        kernel_size: As it was given to `max_pool{rank}d`.
+        stride: As it was given to `max_pool{rank}d`.
+        padding: As it was given to `max_pool{rank}d`.
+        output_size: The sizes of the array that was pooled, if some of it was left over.
+
+    Raises:
+        ShapeError: The shapes differ.
+        IndexingError: An index lies outside, or one repeats.
+        ArgumentError: An option has a value that has no meaning.
+
+    1d:
+    >>> gt.nn.max_unpool1d(np.array([[3.0, 7.0]]), np.array([[1, 2]]), 2)
+    array([[0., 3., 7., 0.]])
+
+    2d:
+    >>> values, indices = gt.nn.max_pool2d(np.eye(2)[None], 2, return_indices=True)
+    >>> gt.nn.max_unpool2d(values, indices, 2)
+    array([[[1., 0.],
+            [0., 0.]]])
+
+    3d:
+    >>> values, indices = gt.nn.max_pool3d(np.ones((1, 4, 4, 4)), 2, return_indices=True)
+    >>> gt.nn.max_unpool3d(values, indices, 2).shape
+    (1, 4, 4, 4)
+    """
     x, added = with_samples(name, x, rank)
     indices, _ = with_samples(name, as_indices(indices, name), rank)
     if indices.shape != x.shape:
@@ -45,94 +77,4 @@ def _unpooled(
     return without_samples(pool_place(x, indices, sizes=sizes), added)
 
 
-def max_unpool1d(
-    x: ArrayLike,
-    indices: ArrayLike,
-    /,
-    kernel_size: int | Sizes,
-    stride: int | Sizes | None = None,
-    padding: int | Sizes = 0,
-    output_size: Sizes | None = None,
-) -> Array:
-    """The elements put back to where `max_pool1d` found them, among zeros.
-
-    Args:
-        x: Of shape (samples, channels, length), or the same without samples.
-        indices: What `max_pool1d` returned, of windows that do not overlap.
-        kernel_size: As it was given to `max_pool1d`.
-        stride: As it was given to `max_pool1d`.
-        padding: As it was given to `max_pool1d`.
-        output_size: The sizes of the array that was pooled, if some of it was left over.
-
-    Raises:
-        ShapeError: The shapes differ.
-        IndexingError: An index lies outside, or one repeats.
-        ArgumentError: An option has a value that has no meaning.
-
-    >>> gt.nn.max_unpool1d(np.array([[3.0, 7.0]]), np.array([[1, 2]]), 2)
-    array([[0., 3., 7., 0.]])
-    """
-    return _unpooled("max_unpool1d", 1, x, indices, kernel_size, stride, padding, output_size)
-
-
-def max_unpool2d(
-    x: ArrayLike,
-    indices: ArrayLike,
-    /,
-    kernel_size: int | Sizes,
-    stride: int | Sizes | None = None,
-    padding: int | Sizes = 0,
-    output_size: Sizes | None = None,
-) -> Array:
-    """The elements put back to where `max_pool2d` found them, among zeros.
-
-    Args:
-        x: Of shape (samples, channels, height, width), or the same without samples.
-        indices: What `max_pool2d` returned, of windows that do not overlap.
-        kernel_size: As it was given to `max_pool2d`.
-        stride: As it was given to `max_pool2d`.
-        padding: As it was given to `max_pool2d`.
-        output_size: The sizes of the array that was pooled, if some of it was left over.
-
-    Raises:
-        ShapeError: The shapes differ.
-        IndexingError: An index lies outside, or one repeats.
-        ArgumentError: An option has a value that has no meaning.
-
-    >>> values, indices = gt.nn.max_pool2d(np.eye(2)[None], 2, return_indices=True)
-    >>> gt.nn.max_unpool2d(values, indices, 2)
-    array([[[1., 0.],
-            [0., 0.]]])
-    """
-    return _unpooled("max_unpool2d", 2, x, indices, kernel_size, stride, padding, output_size)
-
-
-def max_unpool3d(
-    x: ArrayLike,
-    indices: ArrayLike,
-    /,
-    kernel_size: int | Sizes,
-    stride: int | Sizes | None = None,
-    padding: int | Sizes = 0,
-    output_size: Sizes | None = None,
-) -> Array:
-    """The elements put back to where `max_pool3d` found them, among zeros.
-
-    Args:
-        x: Of shape (samples, channels, depth, height, width), or the same without samples.
-        indices: What `max_pool3d` returned, of windows that do not overlap.
-        kernel_size: As it was given to `max_pool3d`.
-        stride: As it was given to `max_pool3d`.
-        padding: As it was given to `max_pool3d`.
-        output_size: The sizes of the array that was pooled, if some of it was left over.
-
-    Raises:
-        ShapeError: The shapes differ.
-        IndexingError: An index lies outside, or one repeats.
-        ArgumentError: An option has a value that has no meaning.
-
-    >>> values, indices = gt.nn.max_pool3d(np.ones((1, 4, 4, 4)), 2, return_indices=True)
-    >>> gt.nn.max_unpool3d(values, indices, 2).shape
-    (1, 4, 4, 4)
-    """
-    return _unpooled("max_unpool3d", 3, x, indices, kernel_size, stride, padding, output_size)
+max_unpool1d, max_unpool2d, max_unpool3d = by_rank("max_unpool", _unpool)

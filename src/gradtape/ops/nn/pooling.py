@@ -7,6 +7,22 @@ from typing import Any
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.nn.windows import Windows, per_axis
 
+# What the options of pooling functions mean, and what all of them raise.
+POOLING = {
+    "x": "Of shape (samples, channels, {sizes}), or the same without samples.",
+    "kernel_size": "How many elements a window has along each axis: a number, or one per axis.",
+    "stride": "By how much a window moves to the next one; None takes the size of the window.",
+    "padding": "How many zeros are added at both ends; at most half of the window.",
+    "dilation": "The distance of the elements that a window sees.",
+    "ceil_mode": "Whether what is left over at the end makes one more, smaller window.",
+    "return_indices": "Whether to return `(values, indices)`, with the places of the elements in\n"
+    "the flattened spatial axes.",
+}
+POOLING_ERRORS = {
+    "ShapeError": "The array has other axes, or no window fits.",
+    "ArgumentError": "An option has a value that has no meaning.",
+}
+
 
 def pool_windows(
     name: str,

@@ -1,0 +1,115 @@
+"""Functions that differ in their name and in little else, from one declaration.
+
+`conv1d`, `conv2d` and `conv3d` have the same parameters, docstring and code. They are declared
+once, by a function that takes the name and the rank before the arguments of users. In its docstring
+`{sizes}` and `{things}` stand for what depends on the rank. An example below a line `1d:` is for
+the function of this rank only, one below a line `conv1d:` for the function of this name.
+
+>>> from gradtape.ops.family import by_rank
+>>> def _corner(name, rank, x, /, place=0):
+...     '''The element of {things} at a corner, of shape ({sizes}).
+...
+...     2d:
+...     >>> corner2d(np.ones((2, 2)))
+...     1.0
+...     '''
+...     return x[(place,) * rank]
+>>> corner1d, corner2d, corner3d = by_rank("corner", _corner)
+>>> corner2d(np.eye(2), place=1).item()
+1.0
+>>> print(corner1d.__doc__)
+The element of sequences at a corner, of shape (length).
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_RANKS = {
+    1: {"sizes": "length", "things": "sequences"},
+    2: {"sizes": "height, width", "things": "images"},
+    3: {"sizes": "depth, height, width", "things": "volumes"},
+}
+_OF_ONE = re.compile(r"(\w+):\n(?=>>> )")
+
+
+def by_rank(
+    name: str,
+    declared: Callable[Concatenate[str, int, P], R],
+    ranks: Sequence[int] = (1, 2, 3),
+    **texts: str,
+) -> list[Callable[P, R]]:
+    """Functions `name1d`, `name2d` and `name3d`, for arrays with so many spatial axes.
+
+    Args:
+        name: What their names begin with.
+        declared: What they call, with a name and a rank before their own arguments.
+        ranks: Which of them there are.
+        **texts: What stands in the docstring for further words in braces.
+    """
+    return [
+        _member(declared, (f"{name}{rank}d", rank), {"rank": str(rank), **_RANKS[rank], **texts})
+        for rank in ranks
+    ]
+
+
+def member(name: str, declared: Callable[Concatenate[str, P], R], **texts: str) -> Callable[P, R]:
+    """The function of a family that has this name.
+
+    Args:
+        name: The name.
+        declared: What it calls, with the name before its own arguments.
+        **texts: What stands in the docstring for words in braces.
+    """
+    function: Callable[P, R] = _member(declared, (name,), texts)
+    return function
+
+
+def _member(declared: Any, leading: tuple[Any, ...], texts: dict[str, str]) -> Any:
+    """A function whose signature is that of `declared` without the leading parameters.
+
+    It is compiled from a text, as `dataclasses` does it, and no function of `*args`: its signature
+    is its own, and so are Python's errors of arguments that do not fit.
+    """
+    name, code, skipped = leading[0], declared.__code__, len(leading)
+    positional = code.co_varnames[skipped : code.co_argcount]
+    by_name = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    bound = ", ".join(code.co_varnames[:skipped])
+    taken = [*positional, *(("*", *by_name) if by_name else ())]
+    taken.insert(code.co_posonlyargcount - skipped, "/")
+    given = ", ".join([bound, *positional, *(f"{option}={option}" for option in by_name)])
+    # In one line, and that of the declaration: a traceback shows where to read on.
+    text = f"lambda declared, {bound}: lambda {', '.join(taken)}: declared({given})"
+    lines = "\n" * (code.co_firstlineno - 1)
+    function = eval(compile(lines + text, code.co_filename, "eval"), declared.__globals__)(
+        declared, *leading
+    )
+    function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)
+    function.__name__ = function.__qualname__ = name
+    function.__defaults__, function.__kwdefaults__ = declared.__defaults__, declared.__kwdefaults__
+    annotations = declared.__annotations__
+    function.__annotations__ = {
+        key: annotations[key] for key in (*positional, *by_name, "return") if key in annotations
+    }
+    function.__doc__ = declared.__doc__ and _docstring(declared.__doc__, name, texts)
+    return function
+
+
+def _docstring(text: str, name: str, texts: dict[str, str]) -> str:
+    """The docstring of one function, with the examples of the others left out."""
+    for word, meaning in {"name": name, **texts}.items():
+        text = text.replace(f"{{{word}}}", meaning)
+    paragraphs = []
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        of_one = _OF_ONE.match(paragraph)
+        if of_one is None:
+            paragraphs.append(paragraph)
+        elif of_one[1] in (name, name[-2:]):
+            paragraphs.append(paragraph[of_one.end() :])
+    return "\n\n".join(paragraphs)

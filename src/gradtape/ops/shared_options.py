@@ -1,0 +1,89 @@
+"""Explain once the parameters that several functions share.
+
+The functions of a family take the same options: those of Fourier transforms, or of windows that
+move over an array. What each of them means stands in one table, which the functions name. The
+docstring of a function explains the rest, and may explain one of them in another way.
+
+>>> from gradtape.ops.shared_options import options
+>>> ALONG = {"axis": "Along which axis.", "keepdims": "Whether the axis stays, with size 1."}
+>>> @options(ALONG, raises={"AxisError": "There is no such axis."})
+... def middle(x, /, axis=-1, keepdims=False):
+...     '''The element in the middle.
+...
+...     Args:
+...         x: The array.
+...         keepdims: Whether to keep the axis.
+...     '''
+>>> print(middle.__doc__)
+The element in the middle.
+<BLANKLINE>
+Args:
+    x: The array.
+    axis: Along which axis.
+    keepdims: Whether to keep the axis.
+<BLANKLINE>
+Raises:
+    AxisError: There is no such axis.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_NOTHING: Mapping[str, str] = {}
+# What may stand below a section; an example may be of one function of a family (`ops.family`).
+_BELOW = {
+    "Args": re.compile(r"Returns:\n|Raises:\n|(?:\w+:\n)?>>> "),
+    "Raises": re.compile(r"(?:\w+:\n)?>>> "),
+}
+
+
+def options(*tables: Mapping[str, str], raises: Mapping[str, str] = _NOTHING) -> Callable[[F], F]:
+    """Complete the docstring of a function by what tables say about its parameters.
+
+    Args:
+        *tables: The text about each parameter; that of the first table that has it is taken.
+        raises: The text about each error that all functions of the family raise.
+    """
+    known = {name: text for table in reversed(tables) for name, text in table.items()}
+
+    def complete(function: F) -> F:
+        if function.__doc__ is None:  # as with `python -OO`
+            return function
+        code = function.__code__
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        paragraphs = inspect.cleandoc(function.__doc__).split("\n\n")
+        _complete_section(paragraphs, "Args", names, known)
+        _complete_section(paragraphs, "Raises", raises, raises)
+        function.__doc__ = "\n\n".join(paragraphs)
+        return function
+
+    return complete
+
+
+def _complete_section(
+    paragraphs: list[str], title: str, names: Iterable[str], known: Mapping[str, str]
+) -> None:
+    """Add to a section, in the order of the names, what is known and not said by it."""
+    start = f"{title}:\n"
+    place = next((n for n, text in enumerate(paragraphs) if text.startswith(start)), None)
+    said: dict[str, str] = {}
+    if place is not None:
+        entries = re.split(r"\n    (?=\S)", paragraphs.pop(place))[1:]
+        said = {entry.partition(":")[0].lstrip("*"): entry for entry in entries}
+    else:
+        below = (n for n, text in enumerate(paragraphs) if _BELOW[title].match(text))
+        place = next(below, len(paragraphs))
+    entries = [
+        said.pop(name) if name in said else f"{name}: {known[name]}".replace("\n", "\n        ")
+        for name in names
+        if name in said or name in known
+    ]
+    entries += said.values()
+    if entries:
+        paragraphs.insert(place, start + "\n".join(f"    {entry}" for entry in entries))
