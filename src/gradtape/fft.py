@@ -20,14 +20,6 @@ from gradtape.ops.fft.cosine import (
     idst as idst,
     idstn as idstn,
 )
-from gradtape.ops.fft.fourier import (
-    fft as fft,
-    fft2 as fft2,
-    fftn as fftn,
-    ifft as ifft,
-    ifft2 as ifft2,
-    ifftn as ifftn,
-)
 from gradtape.ops.fft.frequencies import (
     fftfreq as fftfreq,
     fftshift as fftshift,
@@ -37,15 +29,20 @@ from gradtape.ops.fft.frequencies import (
     rfftfreq as rfftfreq,
 )
 from gradtape.ops.fft.hankel import fht as fht, ifht as ifht
-from gradtape.ops.fft.hermitian import (
+from gradtape.ops.fft.scipy_backend import DOMAIN as _DOMAIN, backend as _backend
+from gradtape.ops.fft.transforms import (
+    fft as fft,
+    fft2 as fft2,
+    fftn as fftn,
     hfft as hfft,
     hfft2 as hfft2,
     hfftn as hfftn,
+    ifft as ifft,
+    ifft2 as ifft2,
+    ifftn as ifftn,
     ihfft as ihfft,
     ihfft2 as ihfft2,
     ihfftn as ihfftn,
-)
-from gradtape.ops.fft.real import (
     irfft as irfft,
     irfft2 as irfft2,
     irfftn as irfftn,
@@ -53,7 +50,6 @@ from gradtape.ops.fft.real import (
     rfft2 as rfft2,
     rfftn as rfftn,
 )
-from gradtape.ops.fft.scipy_backend import DOMAIN as _DOMAIN, backend as _backend
 
 __ua_domain__ = _DOMAIN
 __ua_function__ = _backend(globals())

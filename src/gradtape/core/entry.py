@@ -25,7 +25,7 @@ from gradtape.core.aval import aval_of, is_numeric
 from gradtape.core.blame import in_the_name_of
 from gradtape.core.evaluate import KINDS, Kinds
 from gradtape.core.in_float32 import in_float32
-from gradtape.core.spellings import KEYWORDS, keyword_advice
+from gradtape.core.spellings import KEYWORDS, keyword_advice, unknown_keyword
 from gradtape.core.state import STATE, adopted, values_read
 from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import (
@@ -171,12 +171,12 @@ def _explained(
     if kind is None:
         return error
     if traceback is None:
-        return _of_signature(function, kwargs, error)
+        return _of_signature(function, args, kwargs, error)
     name = function.__name__
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
     except TypeError:
-        return error  # not the arguments that the function was called with
+        return _of_signature(function, args, kwargs, error)
     for parameter, value, annotation in _annotated(function, given):
         if not _fits(value, annotation):
             return DTypeError(
@@ -187,14 +187,18 @@ def _explained(
 
 
 def _of_signature(
-    function: Callable[..., Any], kwargs: dict[str, Any], error: Exception
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], error: Exception
 ) -> Exception:
     """Of a call that did not get into the function, of which Python says what is wrong."""
     known = inspect.signature(function).parameters
-    spelled = [name for name in kwargs if name not in known and KEYWORDS.get(name) in known]
-    if not spelled:
+    kinds = [parameter.kind for parameter in known.values()]
+    unknown = next((name for name in kwargs if name not in known), None)
+    arrays = kinds.count(inspect.Parameter.POSITIONAL_ONLY)
+    if unknown is None or inspect.Parameter.VAR_KEYWORD in kinds or len(args) < arrays:
         return error
-    return UnsupportedError(f"{function.__name__}: got {spelled[0]}=; {keyword_advice(spelled)}")
+    if KEYWORDS.get(unknown) in known:
+        return UnsupportedError(f"{function.__name__}: got {unknown}=; {keyword_advice([unknown])}")
+    return unknown_keyword(function.__name__, unknown, list(known)[arrays:])
 
 
 def _is_users(traceback: TracebackType | None) -> bool:

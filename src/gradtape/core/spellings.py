@@ -120,6 +120,20 @@ def keyword_advice(options: Iterable[str]) -> str | None:
     return found and f"it is called {KEYWORDS[found]}= here, as in NumPy"
 
 
+def unknown_keyword(name: str, option: str, known: list[str]) -> UnsupportedError:
+    """The error for an option that a function does not have.
+
+    Args:
+        name: What the function is called.
+        option: What it was given.
+        known: The options that it has.
+    """
+    near = importlib.import_module("difflib").get_close_matches(option, known, n=1, cutoff=0.7)
+    listed = ", ".join(f"{one}=" for one in known) or "arrays only"
+    advice = f"did you mean {near[0]}=?" if near else "leave it out"
+    return UnsupportedError(f"{name}: got {option}=, expected {listed}; {advice}")
+
+
 def spelled_here(function: Callable[P, R]) -> Callable[P, R]:
     """A transform that names the keyword to use in place of another library's."""
 

@@ -158,15 +158,11 @@ def refuse(name: str, options: dict[str, Any]) -> None:
     """Raise for options NumPy has and gradtape has not, unless they were left at None."""
     for option, value in options.items():
         if value is not None and value is not np._NoValue:
-            advice = keyword_advice([option])
-            raise UnsupportedError(
-                f"{name}: got {option}=; "
-                + (
-                    advice
-                    or "gradtape does not take it; leave it out and apply it to the argument or to "
-                    "the result"
-                )
+            advice = keyword_advice([option]) or (
+                "gradtape does not take it; leave it out and apply it to the argument or to the "
+                "result"
             )
+            raise UnsupportedError(f"{name}: got {option}=; {advice}")
 
 
 def masked(

@@ -28,6 +28,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from gradtape.ops.shared_options import wrapped
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -103,13 +105,14 @@ def _member(declared: Any, leading: tuple[Any, ...], texts: dict[str, str]) -> A
 
 def _docstring(text: str, name: str, texts: dict[str, str]) -> str:
     """The docstring of one function, with the examples of the others left out."""
+    text = inspect.cleandoc(text)
     for word, meaning in {"name": name, **texts}.items():
         text = text.replace(f"{{{word}}}", meaning)
     paragraphs = []
-    for paragraph in inspect.cleandoc(text).split("\n\n"):
+    for paragraph in text.split("\n\n"):
         of_one = _OF_ONE.match(paragraph)
         if of_one is None:
             paragraphs.append(paragraph)
         elif of_one[1] in (name, name[-2:]):
             paragraphs.append(paragraph[of_one.end() :])
-    return "\n\n".join(paragraphs)
+    return wrapped("\n\n".join(paragraphs))

@@ -30,11 +30,13 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_WIDTH = 96
 _NOTHING: Mapping[str, str] = {}
 # What may stand below a section; an example may be of one function of a family (`ops.family`).
 _BELOW = {
@@ -60,10 +62,20 @@ def options(*tables: Mapping[str, str], raises: Mapping[str, str] = _NOTHING) ->
         paragraphs = inspect.cleandoc(function.__doc__).split("\n\n")
         _complete_section(paragraphs, "Args", names, known)
         _complete_section(paragraphs, "Raises", raises, raises)
-        function.__doc__ = "\n\n".join(paragraphs)
+        function.__doc__ = wrapped("\n\n".join(paragraphs))
         return function
 
     return complete
+
+
+def wrapped(text: str) -> str:
+    """A docstring with lines as short as those of the sources, where a text was put in."""
+    lines = text.split("\n")
+    for n, line in enumerate(lines):
+        if len(line) > _WIDTH:
+            margin = line[: len(line) - len(line.lstrip())]
+            lines[n] = textwrap.fill(line, _WIDTH, subsequent_indent=margin and f"{margin}    ")
+    return "\n".join(lines)
 
 
 def _complete_section(
@@ -80,7 +92,7 @@ def _complete_section(
         below = (n for n, text in enumerate(paragraphs) if _BELOW[title].match(text))
         place = next(below, len(paragraphs))
     entries = [
-        said.pop(name) if name in said else f"{name}: {known[name]}".replace("\n", "\n        ")
+        said.pop(name) if name in said else f"{name}: {known[name]}"
         for name in names
         if name in said or name in known
     ]

@@ -21,6 +21,19 @@ from gradtape.typing import Array, ArrayLike, Axis
 # same scale under the other name, which is what transposes need.
 OTHER_NORM = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 _SINGLE = "efF"
+# What the options of transforms mean; words in braces depend on the transform.
+OPTIONS = {
+    "x": "{x}",
+    "n": "{n}",
+    "s": "{s}",
+    "axis": "Along which axis.",
+    "axes": "Over which axes, each at most once; None takes all of them.",
+    "norm": 'What is divided by the number of points: the inverse transform ("backward", also '
+    'None), this one ("forward"), or both by its root ("ortho").',
+    "type": "Which one of the four, 1 to 4.",
+    "orthogonalize": "Whether the matrix is made a multiple of an orthogonal one; None does so "
+    'for "ortho".',
+}
 
 
 @functools.cache

@@ -15,8 +15,9 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import linear
 from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops.arguments import refuse
+from gradtape.ops.family import member
 from gradtape.ops.fft.common import (
+    OPTIONS,
     OTHER_NORM,
     as_numbers,
     axes_and_sizes,
@@ -26,6 +27,7 @@ from gradtape.ops.fft.common import (
     real_dtype,
     resized,
 )
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike, Axis
 
 # The transform with the transposed matrix, which but for scale is also the inverse one.
@@ -97,10 +99,8 @@ def _transformed(
     axes: Axis,
     norm: str | None,
     orthogonalize: bool | None,
-    options: Any,
 ) -> Array:
-    """Any of the functions below; that it is inverse, and which one it is, shows in its name."""
-    refuse(name, options)
+    """Any of the functions below; which one it is, and whether it is inverse, shows in the name."""
     x, norm = as_numbers(x), norm_of(name, norm)
     if type not in _OTHER_TYPE:
         raise ArgumentError(f"{name}: got type={type!r}, expected 1, 2, 3 or 4")
@@ -118,7 +118,34 @@ def _transformed(
     return transform(x, type=type, axis=chosen, norm=norm, orthogonalize=orthogonalize)
 
 
-def dct(
+_POINTS = {
+    "n": "How many points to transform: the axis is cut off, or continued by zeros, to so many.",
+    "s": "The size wanted along each of the axes, to which they are cut off or continued by zeros.",
+}
+# What is said of each kind, in place of words in braces.
+_KINDS = {
+    "dct": {
+        "what": "Discrete cosine transform",
+        "x": "Real or complex numbers. Single precision stays single.",
+        **_POINTS,
+    },
+    "idct": {"what": "Inverse of `dct` of the same type", "x": "The coefficients.", **_POINTS},
+    "dst": {
+        "what": "Discrete sine transform",
+        "x": "Real or complex numbers. Single precision stays single.",
+        **_POINTS,
+    },
+    "idst": {"what": "Inverse of `dst` of the same type", "x": "The coefficients.", **_POINTS},
+}
+_ERRORS = {
+    "ShapeError": "There are no points, or only one for a cosine transform of type 1.",
+    "AxisError": "There is no such axis.",
+}
+
+
+@options(OPTIONS, raises=_ERRORS)
+def _along(
+    name: str,
     x: ArrayLike,
     /,
     type: int = 2,
@@ -127,120 +154,32 @@ def dct(
     norm: str | None = None,
     *,
     orthogonalize: bool | None = None,
-    **unsupported: Any,
 ) -> Array:
-    """Discrete cosine transform along one axis, as `scipy.fft.dct`.
+    """{what} along one axis, as `scipy.fft.{name}`.
 
-    Args:
-        x: Real or complex numbers. Single precision stays single.
-        type: Which one of the four, 1 to 4.
-        n: How many points to transform: the axis is cut off, or continued by zeros, to so many.
-        axis: Along which axis.
-        norm: Which direction is scaled: the inverse one ("backward", also None), this one
-            ("forward"), or both by the root ("ortho").
-        orthogonalize: Whether the matrix is made a multiple of an orthogonal one; None does so for
-            "ortho".
-        **unsupported: Further options of SciPy, which raise.
-
-    Raises:
-        AxisError: There is no such axis.
-        ShapeError: There are no points, or only one for type 1.
-
+    dct:
     >>> gt.fft.dct(np.array([1.0, 1.0, 1.0]))
     array([6., 0., 0.])
-    """
-    s = None if n is None else (n,)
-    return _transformed("dct", x, type, s, (axis,), norm, orthogonalize, unsupported)
 
-
-def idct(
-    x: ArrayLike,
-    /,
-    type: int = 2,
-    n: int | None = None,
-    axis: int = -1,
-    norm: str | None = None,
-    *,
-    orthogonalize: bool | None = None,
-    **unsupported: Any,
-) -> Array:
-    """Inverse of `gt.fft.dct` of the same type, with its options.
-
-    Args:
-        x: The coefficients.
-        type: Which one of the four is inverted.
-        n: How many coefficients to use: cut off, or continued by zeros.
-        axis: Along which axis.
-        norm: Which of the two directions is scaled.
-        orthogonalize: Whether the matrix is made a multiple of an orthogonal one.
-        **unsupported: Further options of SciPy, which raise.
-
+    idct:
     >>> gt.fft.idct(np.array([6.0, 0.0, 0.0]))
     array([1., 1., 1.])
-    """
-    s = None if n is None else (n,)
-    return _transformed("idct", x, type, s, (axis,), norm, orthogonalize, unsupported)
 
-
-def dst(
-    x: ArrayLike,
-    /,
-    type: int = 2,
-    n: int | None = None,
-    axis: int = -1,
-    norm: str | None = None,
-    *,
-    orthogonalize: bool | None = None,
-    **unsupported: Any,
-) -> Array:
-    """Discrete sine transform along one axis, as `scipy.fft.dst`, with the options of `gt.fft.dct`.
-
-    Args:
-        x: Real or complex numbers.
-        type: Which one of the four, 1 to 4.
-        n: How many points to transform: cut off, or continued by zeros.
-        axis: Along which axis.
-        norm: Which of the two directions is scaled.
-        orthogonalize: Whether the matrix is made a multiple of an orthogonal one.
-        **unsupported: Further options of SciPy, which raise.
-
+    dst:
     >>> gt.fft.dst(np.array([1.0, -1.0]), type=4)
     array([-1.0823922 ,  2.61312593])
-    """
-    s = None if n is None else (n,)
-    return _transformed("dst", x, type, s, (axis,), norm, orthogonalize, unsupported)
 
-
-def idst(
-    x: ArrayLike,
-    /,
-    type: int = 2,
-    n: int | None = None,
-    axis: int = -1,
-    norm: str | None = None,
-    *,
-    orthogonalize: bool | None = None,
-    **unsupported: Any,
-) -> Array:
-    """Inverse of `gt.fft.dst` of the same type, with its options.
-
-    Args:
-        x: The coefficients.
-        type: Which one of the four is inverted.
-        n: How many coefficients to use: cut off, or continued by zeros.
-        axis: Along which axis.
-        norm: Which of the two directions is scaled.
-        orthogonalize: Whether the matrix is made a multiple of an orthogonal one.
-        **unsupported: Further options of SciPy, which raise.
-
+    idst:
     >>> np.round(gt.fft.idst(gt.fft.dst(np.array([1.0, -1.0]))), 12)
     array([ 1., -1.])
     """
     s = None if n is None else (n,)
-    return _transformed("idst", x, type, s, (axis,), norm, orthogonalize, unsupported)
+    return _transformed(name, x, type, s, (axis,), norm, orthogonalize)
 
 
-def dctn(
+@options(OPTIONS, raises=_ERRORS)
+def _over(
+    name: str,
     x: ArrayLike,
     /,
     type: int = 2,
@@ -249,106 +188,29 @@ def dctn(
     norm: str | None = None,
     *,
     orthogonalize: bool | None = None,
-    **unsupported: Any,
 ) -> Array:
-    """Discrete cosine transform over several axes, with the options of `gt.fft.dct`.
+    """{what} over several axes, as `scipy.fft.{name}`.
 
-    Args:
-        x: Real or complex numbers.
-        type: Which one of the four, 1 to 4.
-        s: The size wanted along each of the axes, to which they are cut off or continued by zeros.
-        axes: Over which axes, each at most once; None takes all of them.
-        norm: Which of the two directions is scaled.
-        orthogonalize: Whether the matrix is made a multiple of an orthogonal one.
-        **unsupported: Further options of SciPy, which raise.
-
+    dctn:
     >>> gt.fft.dctn(np.ones((2, 2)))
     array([[16.,  0.],
            [ 0.,  0.]])
-    """
-    return _transformed("dctn", x, type, s, axes, norm, orthogonalize, unsupported)
 
-
-def idctn(
-    x: ArrayLike,
-    /,
-    type: int = 2,
-    s: Any = None,
-    axes: Axis = None,
-    norm: str | None = None,
-    *,
-    orthogonalize: bool | None = None,
-    **unsupported: Any,
-) -> Array:
-    """Inverse of `gt.fft.dctn` of the same type, with its options.
-
-    Args:
-        x: The coefficients.
-        type: Which one of the four is inverted.
-        s: The size wanted along each of the axes.
-        axes: Over which axes; None takes all of them.
-        norm: Which of the two directions is scaled.
-        orthogonalize: Whether the matrix is made a multiple of an orthogonal one.
-        **unsupported: Further options of SciPy, which raise.
-
+    idctn:
     >>> gt.fft.idctn(np.array([[16.0, 0.0], [0.0, 0.0]]))
     array([[1., 1.],
            [1., 1.]])
-    """
-    return _transformed("idctn", x, type, s, axes, norm, orthogonalize, unsupported)
 
-
-def dstn(
-    x: ArrayLike,
-    /,
-    type: int = 2,
-    s: Any = None,
-    axes: Axis = None,
-    norm: str | None = None,
-    *,
-    orthogonalize: bool | None = None,
-    **unsupported: Any,
-) -> Array:
-    """Discrete sine transform over several axes, with the options of `gt.fft.dctn`.
-
-    Args:
-        x: Real or complex numbers.
-        type: Which one of the four, 1 to 4.
-        s: The size wanted along each of the axes.
-        axes: Over which axes; None takes all of them.
-        norm: Which of the two directions is scaled.
-        orthogonalize: Whether the matrix is made a multiple of an orthogonal one.
-        **unsupported: Further options of SciPy, which raise.
-
+    dstn:
     >>> gt.fft.dstn(np.ones((1, 1)))
     array([[4.]])
-    """
-    return _transformed("dstn", x, type, s, axes, norm, orthogonalize, unsupported)
 
-
-def idstn(
-    x: ArrayLike,
-    /,
-    type: int = 2,
-    s: Any = None,
-    axes: Axis = None,
-    norm: str | None = None,
-    *,
-    orthogonalize: bool | None = None,
-    **unsupported: Any,
-) -> Array:
-    """Inverse of `gt.fft.dstn` of the same type, with its options.
-
-    Args:
-        x: The coefficients.
-        type: Which one of the four is inverted.
-        s: The size wanted along each of the axes.
-        axes: Over which axes; None takes all of them.
-        norm: Which of the two directions is scaled.
-        orthogonalize: Whether the matrix is made a multiple of an orthogonal one.
-        **unsupported: Further options of SciPy, which raise.
-
+    idstn:
     >>> gt.fft.idstn(np.array([[4.0]]))
     array([[1.]])
     """
-    return _transformed("idstn", x, type, s, axes, norm, orthogonalize, unsupported)
+    return _transformed(name, x, type, s, axes, norm, orthogonalize)
+
+
+dct, idct, dst, idst = (member(name, _along, **texts) for name, texts in _KINDS.items())
+dctn, idctn, dstn, idstn = (member(f"{name}n", _over, **texts) for name, texts in _KINDS.items())

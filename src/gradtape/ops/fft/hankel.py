@@ -10,7 +10,7 @@ from gradtape.errors import ArgumentError, DTypeError
 from gradtape.ops.arguments import check_real
 from gradtape.ops.cast import astype
 from gradtape.ops.fft.common import as_numbers
-from gradtape.ops.fft.real import irfft, rfft
+from gradtape.ops.fft.transforms import irfft, rfft
 from gradtape.ops.rearrange import flip
 from gradtape.typing import Array, ArrayLike
 

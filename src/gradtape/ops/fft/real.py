@@ -13,9 +13,8 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import answers, linear
+from gradtape.core.define import linear
 from gradtape.errors import DTypeError, ShapeError
-from gradtape.ops.arguments import refuse
 from gradtape.ops.cast import astype, conj
 from gradtape.ops.fft.common import (
     OTHER_NORM,
@@ -27,7 +26,6 @@ from gradtape.ops.fft.common import (
     real_dtype,
     resized,
 )
-from gradtape.ops.fft.fourier import LAST_TWO
 from gradtape.typing import Array, ArrayLike, Axis
 
 Axes = tuple[int, ...]
@@ -87,11 +85,11 @@ irfft_over: Callable[..., Any] = linear(
 # ---- what the public functions have in common ---------------------------------------------------
 
 
-def coefficients_of(
-    name: str, x: ArrayLike, s: Any, axes: Axis, norm: str | None, options: Any
-) -> Array:
-    """Transform real numbers; one of Hermitian kind ("ihfft") goes in the other direction."""
-    refuse(name, options)
+def coefficients_of(name: str, x: ArrayLike, s: Any, axes: Axis, norm: str | None) -> Array:
+    """Transform real numbers; a function of Hermitian kind, "ihfft", goes in the other direction.
+
+    Conjugating the coefficients turns the direction around.
+    """
     x, norm = as_numbers(x), norm_of(name, norm)
     if x.dtype.kind == "c":
         raise DTypeError(f"{name}: got {x.dtype}, expected real numbers; use fft, or real(x)")
@@ -103,11 +101,8 @@ def coefficients_of(
     return conj(rfft_over(x, axis=chosen, norm=OTHER_NORM[norm]))
 
 
-def numbers_of(
-    name: str, x: ArrayLike, s: Any, axes: Axis, norm: str | None, options: Any
-) -> Array:
-    """Real numbers from coefficients; one of Hermitian kind ("hfft") goes in this direction."""
-    refuse(name, options)
+def numbers_of(name: str, x: ArrayLike, s: Any, axes: Axis, norm: str | None) -> Array:
+    """Real numbers from coefficients; a function of Hermitian kind, "hfft", goes forward."""
     x, norm = as_numbers(x), norm_of(name, norm)
     chosen, sizes = axes_and_sizes(name, x, s, axes)
     _check_some(name, chosen)
@@ -126,177 +121,3 @@ def numbers_of(
 def _check_some(name: str, axes: Axes) -> None:
     if not axes:
         raise ShapeError(f"{name}: got no axes, expected at least one to transform")
-
-
-# ---- real numbers to coefficients ---------------------------------------------------------------
-
-
-@answers(np.fft.rfft)
-def rfft(
-    x: ArrayLike,
-    /,
-    n: int | None = None,
-    axis: int = -1,
-    norm: str | None = None,
-    **unsupported: Any,
-) -> Array:
-    """Discrete Fourier transform of real numbers along one axis: the first n//2 + 1 coefficients.
-
-    Args:
-        x: Real numbers. Single precision stays single.
-        n: How many points to transform: the axis is cut off, or continued by zeros, to so many.
-        axis: Along which axis.
-        norm: Which of the two directions is scaled, as for `gt.fft.fft`.
-        **unsupported: Further options of NumPy, which raise.
-
-    Raises:
-        DTypeError: The numbers are complex.
-        AxisError: There is no such axis.
-        ShapeError: There are no points.
-
-    >>> gt.fft.rfft(np.array([1.0, 1.0, 1.0, 1.0]))
-    array([4.+0.j, 0.+0.j, 0.+0.j])
-    """
-    return coefficients_of("rfft", x, None if n is None else (n,), (axis,), norm, unsupported)
-
-
-@answers(np.fft.rfft2)
-def rfft2(
-    x: ArrayLike,
-    /,
-    s: Any = None,
-    axes: Axis = LAST_TWO,
-    norm: str | None = None,
-    **unsupported: Any,
-) -> Array:
-    """Discrete Fourier transform of real numbers over two axes, with the options of `gt.fft.rfftn`.
-
-    Args:
-        x: Real numbers.
-        s: The size wanted along each of the axes.
-        axes: Over which axes; the last one gives half of the coefficients.
-        norm: Which of the two directions is scaled.
-        **unsupported: Further options of NumPy, which raise.
-
-    >>> gt.fft.rfft2(np.ones((2, 2))).real
-    array([[4., 0.],
-           [0., 0.]])
-    """
-    return coefficients_of("rfft2", x, s, axes, norm, unsupported)
-
-
-@answers(np.fft.rfftn)
-def rfftn(
-    x: ArrayLike,
-    /,
-    s: Any = None,
-    axes: Axis = None,
-    norm: str | None = None,
-    **unsupported: Any,
-) -> Array:
-    """Discrete Fourier transform of real numbers over several axes.
-
-    Args:
-        x: Real numbers. Single precision stays single.
-        s: The size wanted along each of the axes, as for `gt.fft.fftn`.
-        axes: Over which axes, each at most once; None takes all of them. The last one gives half of
-            the coefficients.
-        norm: Which of the two directions is scaled.
-        **unsupported: Further options of NumPy, which raise.
-
-    Raises:
-        DTypeError: The numbers are complex.
-        AxisError: There is no such axis, or one is named twice.
-        ShapeError: There are no points, or not as many sizes as axes.
-
-    >>> gt.fft.rfftn(np.ones((2, 4))).shape
-    (2, 3)
-    """
-    return coefficients_of("rfftn", x, s, axes, norm, unsupported)
-
-
-# ---- coefficients to real numbers ---------------------------------------------------------------
-
-
-@answers(np.fft.irfft)
-def irfft(
-    x: ArrayLike,
-    /,
-    n: int | None = None,
-    axis: int = -1,
-    norm: str | None = None,
-    **unsupported: Any,
-) -> Array:
-    """Inverse of `gt.fft.rfft`: real numbers from the first n//2 + 1 coefficients.
-
-    Args:
-        x: The coefficients; imaginary parts of the first, and of the last for an even n, are not
-            used.
-        n: How many numbers come out; twice the coefficients less 2 if it is left out, so that an
-            odd n has to be given.
-        axis: Along which axis.
-        norm: Which of the two directions is scaled.
-        **unsupported: Further options of NumPy, which raise.
-
-    Raises:
-        AxisError: There is no such axis.
-        ShapeError: There are no points.
-
-    >>> gt.fft.irfft(np.array([4.0, 0.0, 0.0]))
-    array([1., 1., 1., 1.])
-    """
-    return numbers_of("irfft", x, None if n is None else (n,), (axis,), norm, unsupported)
-
-
-@answers(np.fft.irfft2)
-def irfft2(
-    x: ArrayLike,
-    /,
-    s: Any = None,
-    axes: Axis = LAST_TWO,
-    norm: str | None = None,
-    **unsupported: Any,
-) -> Array:
-    """Inverse of `gt.fft.rfft2`.
-
-    Args:
-        x: The coefficients.
-        s: The sizes of the result along the axes; give them if the last one is odd.
-        axes: Over which axes.
-        norm: Which of the two directions is scaled.
-        **unsupported: Further options of NumPy, which raise.
-
-    >>> gt.fft.irfft2(np.array([[4.0, 0.0], [0.0, 0.0]]))
-    array([[1., 1.],
-           [1., 1.]])
-    """
-    return numbers_of("irfft2", x, s, axes, norm, unsupported)
-
-
-@answers(np.fft.irfftn)
-def irfftn(
-    x: ArrayLike,
-    /,
-    s: Any = None,
-    axes: Axis = None,
-    norm: str | None = None,
-    **unsupported: Any,
-) -> Array:
-    """Inverse of `gt.fft.rfftn`.
-
-    Args:
-        x: The coefficients.
-        s: The sizes of the result along the axes; give them if the last one is odd.
-        axes: Over which axes, each at most once; None takes all of them.
-        norm: Which of the two directions is scaled.
-        **unsupported: Further options of NumPy, which raise.
-
-    Raises:
-        AxisError: There is no such axis, or one is named twice.
-        ShapeError: There are no points, or not as many sizes as axes.
-
-    >>> gt.fft.irfftn(np.array([[4.0, 0.0], [0.0, 0.0]]))
-    array([[1., 1.],
-           [1., 1.]])
-    """
-    return numbers_of("irfftn", x, s, axes, norm, unsupported)

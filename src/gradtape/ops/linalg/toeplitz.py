@@ -13,8 +13,7 @@ from gradtape.core.define import general, unbroadcast
 from gradtape.errors import ArgumentError, LinAlgError, ShapeError
 from gradtape.ops.arguments import normalize_axis
 from gradtape.ops.cast import conj, copy, real
-from gradtape.ops.fft.fourier import fft, ifft
-from gradtape.ops.fft.real import irfft, rfft
+from gradtape.ops.fft.transforms import fft, ifft, irfft, rfft
 from gradtape.ops.join import concatenate
 from gradtape.ops.like import zeros_like
 from gradtape.ops.linalg.checks import verified

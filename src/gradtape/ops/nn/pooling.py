@@ -15,7 +15,7 @@ POOLING = {
     "padding": "How many zeros are added at both ends; at most half of the window.",
     "dilation": "The distance of the elements that a window sees.",
     "ceil_mode": "Whether what is left over at the end makes one more, smaller window.",
-    "return_indices": "Whether to return `(values, indices)`, with the places of the elements in\n"
+    "return_indices": "Whether to return `(values, indices)`, with the places of the elements in "
     "the flattened spatial axes.",
 }
 POOLING_ERRORS = {

@@ -11,8 +11,8 @@ from gradtape.core.define import answers
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, UnsupportedError
 from gradtape.ops.fft.common import complex_dtype
-from gradtape.ops.fft.fourier import fft, ifft
 from gradtape.ops.fft.frequencies import next_fast_len
+from gradtape.ops.fft.transforms import fft, ifft
 from gradtape.ops.shape import moveaxis
 from gradtape.ops.signal.parts import part, signal_along
 from gradtape.typing import Array, ArrayLike

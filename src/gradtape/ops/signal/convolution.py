@@ -11,9 +11,8 @@ from gradtape.core.define import answers
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.cast import conj_if_complex
-from gradtape.ops.fft.fourier import fftn, ifftn
 from gradtape.ops.fft.frequencies import next_fast_len
-from gradtape.ops.fft.real import irfftn, rfftn
+from gradtape.ops.fft.transforms import fftn, ifftn, irfftn, rfftn
 from gradtape.ops.pad import crop, pad
 from gradtape.ops.shape import reshape
 from gradtape.ops.signal.direct import convolve_over, turned

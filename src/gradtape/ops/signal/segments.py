@@ -14,8 +14,7 @@ from gradtape.ops.arrays.known import values_if_known
 from gradtape.ops.cast import astype
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.fft.common import real_dtype
-from gradtape.ops.fft.fourier import fft
-from gradtape.ops.fft.real import rfft
+from gradtape.ops.fft.transforms import fft, rfft
 from gradtape.ops.gather import take
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.signal.spectral import detrend as without_trend

@@ -12,8 +12,7 @@ from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
 from gradtape.ops.cast import astype
 from gradtape.ops.fft.common import real_dtype
-from gradtape.ops.fft.fourier import fft, fftn, ifft, ifftn
-from gradtape.ops.fft.real import irfft, rfft
+from gradtape.ops.fft.transforms import fft, fftn, ifft, ifftn, irfft, rfft
 from gradtape.ops.join import concatenate
 from gradtape.ops.pad import pad_constant
 from gradtape.ops.rearrange import flip, roll

@@ -11,8 +11,7 @@ from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
 from gradtape.ops.fft.common import real_dtype
-from gradtape.ops.fft.fourier import ifft
-from gradtape.ops.fft.real import irfft
+from gradtape.ops.fft.transforms import ifft, irfft
 from gradtape.ops.gather import scatter
 from gradtape.ops.pad import pad
 from gradtape.ops.select import where
