@@ -17,30 +17,43 @@ from gradtape.ops.index import getitem
 from gradtape.ops.join import stack
 from gradtape.ops.ndimage.prefilter import check_mode, check_order, spline_filter1d
 from gradtape.ops.ndimage.sample import sample
-from gradtape.ops.ndimage.windows import floating, refuse_output
+from gradtape.ops.ndimage.windows import floating
 from gradtape.ops.pad import pad
 from gradtape.ops.shape import broadcast_to, moveaxis, reshape
+from gradtape.ops.shared_options import options
 from gradtape.ops.trigonometric import cos, deg2rad, sin
 from gradtape.typing import Array, ArrayLike
 
 # By so much an array is continued for the modes whose spline has no rule for its ends.
 _MARGIN = 12
+_SPLINES = {
+    "input": "The array.",
+    "order": "The degree of the spline, from 0 to 5.",
+    "mode": 'What lies beyond the ends: "constant", "grid-constant", "nearest", "mirror", '
+    '"reflect" ("grid-mirror"), "wrap", "grid-wrap", as in SciPy.',
+    "cval": 'The number beyond the ends for "constant" and "grid-constant", which may be a tensor.',
+    "prefilter": "Whether the coefficients of the spline are computed; False takes the elements "
+    "for them.",
+}
+_ERRORS = {
+    "DTypeError": "The array is not floating.",
+    "ArgumentError": "`order` or `mode` is something else.",
+}
 
 
 def _at(
-    name: str, x: Array, coordinates: Any, output: Any, order: int, mode: str, cval: Any,
+    name: str, x: Array, coordinates: Any, order: int, mode: str, cval: Any,
     prefilter: bool,
 ) -> Array:  # fmt: skip
     """The spline through an array, at coordinates whose first axis is that of its last axes.
 
     Over the axes before, it is a stack of arrays, each with a spline of its own.
     """
-    refuse_output(name, output)
     check_order(name, order)
     check_mode(name, mode)
     if isinstance(cval, Tensor | np.ndarray):
         # The result is linear in the array and the number around it together.
-        rest = (coordinates, None, order, mode)
+        rest = (coordinates, order, mode)
         share = _at(name, np.zeros(x.shape, x.dtype), *rest, 1.0, prefilter)
         return _at(name, x, *rest, 0.0, prefilter) + astype(cval, x.dtype, copy=False) * share
     if coordinates.dtype.kind not in "fiu" or len(x.shape) == 0:
@@ -74,11 +87,12 @@ def _at(
 
 
 @answers("scipy.ndimage.map_coordinates")
+@options(_SPLINES, raises=_ERRORS)
 def map_coordinates(
     input: ArrayLike,
     /,
     coordinates: ArrayLike,
-    output: Any = None,
+    *,
     order: int = 3,
     mode: str = "constant",
     cval: Any = 0.0,
@@ -90,21 +104,11 @@ def map_coordinates(
     derivative in the coordinates, at elements, the one on the right is taken; of order 0 it is 0.
 
     Args:
-        input: The array.
         coordinates: One coordinate for each axis of the array, along a first axis; the others are
             those of the result.
-        output: An option of SciPy, which raises.
-        order: The degree of the spline, from 0 to 5.
-        mode: What lies beyond the ends: "constant", "grid-constant", "nearest", "mirror",
-            "reflect" ("grid-mirror"), "wrap", "grid-wrap", as in SciPy.
-        cval: The number beyond the ends for "constant" and "grid-constant", which may be a tensor.
-        prefilter: Whether the coefficients of the spline are computed; False takes the elements
-            for them.
 
     Raises:
         ShapeError: There is not one coordinate for each axis.
-        DTypeError: The array is not floating.
-        ArgumentError: `order` or `mode` is something else.
 
     >>> x = np.array([[0.0, 1.0], [2.0, 3.0]])
     >>> gt.ndimage.map_coordinates(x, np.array([[0.5], [0.5]]), order=1)
@@ -116,7 +120,7 @@ def map_coordinates(
             f"map_coordinates: got an array of shape {x.shape} and coordinates of shape "
             f"{places.shape}, expected a first axis of {len(x.shape)} and at least one more"
         )
-    return _at("map_coordinates", x, places, output, order, mode, cval, prefilter)
+    return _at("map_coordinates", x, places, order, mode, cval, prefilter)
 
 
 def _grid(shape: Sequence[int]) -> list[Any]:
@@ -149,11 +153,12 @@ def _item(x: Any, *index: int) -> Any:
 
 
 @answers("scipy.ndimage.shift")
+@options(_SPLINES, raises=_ERRORS)
 def shift(
     input: ArrayLike,
     /,
     shift: Any,
-    output: Any = None,
+    *,
     order: int = 3,
     mode: str = "constant",
     cval: Any = 0.0,
@@ -162,18 +167,10 @@ def shift(
     """The array moved by any distance, differentiable in the distance as well.
 
     Args:
-        input: The array.
         shift: How far, for all axes or for each of them.
-        output: An option of SciPy, which raises.
-        order: The degree of the spline, from 0 to 5.
-        mode: What lies beyond the ends, as for `gt.ndimage.map_coordinates`.
-        cval: The number beyond the ends for "constant" and "grid-constant".
-        prefilter: Whether the coefficients of the spline are computed.
 
     Raises:
         ShapeError: There is not one distance for each axis.
-        DTypeError: The array is not floating.
-        ArgumentError: `order` or `mode` is something else.
 
     >>> gt.ndimage.shift(np.array([1.0, 2.0, 4.0]), 0.5, order=1)
     array([0. , 1.5, 3. ])
@@ -182,39 +179,31 @@ def shift(
     distance = _number_per_axis("shift", "shift", shift, len(x.shape))
     rows = [places - _item(distance, axis) for axis, places in enumerate(_grid(x.shape))]
     places = _stacked(rows, x.shape)
-    return _at("shift", x, places, output, order, mode, cval, prefilter)
+    return _at("shift", x, places, order, mode, cval, prefilter)
 
 
 @answers("scipy.ndimage.zoom")
+@options(_SPLINES, raises=_ERRORS)
 def zoom(
     input: ArrayLike,
     /,
     zoom: Any,
-    output: Any = None,
+    *,
     order: int = 3,
     mode: str = "constant",
     cval: Any = 0.0,
     prefilter: bool = True,
-    *,
     grid_mode: bool = False,
 ) -> Array:
     """The array with more or fewer elements along its axes.
 
     Args:
-        input: The array.
         zoom: By which factor, for all axes or for each; sizes are rounded.
-        output: An option of SciPy, which raises.
-        order: The degree of the spline, from 0 to 5.
-        mode: What lies beyond the ends, as for `gt.ndimage.map_coordinates`.
-        cval: The number beyond the ends for "constant" and "grid-constant".
-        prefilter: Whether the coefficients of the spline are computed.
         grid_mode: Whether elements are areas, whose outer edges stay in place, and not points, of
             which the first and the last one stay.
 
     Raises:
         ShapeError: There is not one factor for each axis.
-        DTypeError: The array is not floating.
-        ArgumentError: `order` or `mode` is something else.
 
     >>> gt.ndimage.zoom(np.array([1.0, 2.0, 4.0]), 5 / 3, order=1)
     array([1. , 1.5, 2. , 3. , 4. ])
@@ -232,17 +221,18 @@ def zoom(
             rows.append(places * ((n - 1) / (m - 1) if m != 1 else 1.0))
     if all(factor == 1 for factor in factors) and prefilter:
         return functions["copy"](x)
-    return _at("zoom", x, _stacked(rows, shape), output, order, mode, cval, prefilter)
+    return _at("zoom", x, _stacked(rows, shape), order, mode, cval, prefilter)
 
 
 @answers("scipy.ndimage.affine_transform")
+@options(_SPLINES, raises=_ERRORS)
 def affine_transform(
     input: ArrayLike,
     /,
     matrix: ArrayLike,
     offset: Any = 0.0,
     output_shape: Any = None,
-    output: Any = None,
+    *,
     order: int = 3,
     mode: str = "constant",
     cval: Any = 0.0,
@@ -253,21 +243,13 @@ def affine_transform(
     The element of the result at index i is the value of the array at `matrix @ i + offset`.
 
     Args:
-        input: The array.
         matrix: One row per axis; also a vector for a diagonal matrix, or a matrix with the offset
             as a further column, which may have a further row.
         offset: What is added, for all axes or for each; not used if the matrix has it.
         output_shape: The shape of the result; that of the array if it is None.
-        output: An option of SciPy, which raises.
-        order: The degree of the spline, from 0 to 5.
-        mode: What lies beyond the ends, as for `gt.ndimage.map_coordinates`.
-        cval: The number beyond the ends for "constant" and "grid-constant".
-        prefilter: Whether the coefficients of the spline are computed.
 
     Raises:
         ShapeError: The matrix or the offset does not fit.
-        DTypeError: The array is not floating.
-        ArgumentError: `order` or `mode` is something else.
 
     >>> gt.ndimage.affine_transform(np.eye(2), np.array([[0.0, 1.0], [1.0, 0.0]]), order=1)
     array([[1., 0.],
@@ -296,17 +278,18 @@ def affine_transform(
                 row = row + _item(matrix, axis, other) * grid[other]
         rows.append(row + _item(moved, axis))
     places = _stacked(rows, shape)
-    return _at("affine_transform", x, places, output, order, mode, cval, prefilter)
+    return _at("affine_transform", x, places, order, mode, cval, prefilter)
 
 
 @answers("scipy.ndimage.rotate")
+@options(_SPLINES, raises=_ERRORS)
 def rotate(
     input: ArrayLike,
     /,
     angle: Any,
     axes: Sequence[int] = (1, 0),
     reshape: bool = True,
-    output: Any = None,
+    *,
     order: int = 3,
     mode: str = "constant",
     cval: Any = 0.0,
@@ -315,20 +298,13 @@ def rotate(
     """The array rotated in the plane of two axes.
 
     Args:
-        input: The array.
         angle: By how many degrees; without `reshape` it is differentiable in it.
         axes: The two axes.
         reshape: Whether the shape is made such that all of the array is inside.
-        output: An option of SciPy, which raises.
-        order: The degree of the spline, from 0 to 5.
-        mode: What lies beyond the ends, as for `gt.ndimage.map_coordinates`.
-        cval: The number beyond the ends for "constant" and "grid-constant".
-        prefilter: Whether the coefficients of the spline are computed.
 
     Raises:
         AxisError: There is no such axis.
         ArgumentError: There are not two different axes, or `order` or `mode` is something else.
-        DTypeError: The array is not floating.
         UnsupportedError: The angle is a tensor, and the shape would depend on it.
 
     >>> np.round(gt.ndimage.rotate(np.array([[1.0, 2.0], [3.0, 4.0]]), 90, order=1), 12)
@@ -360,7 +336,7 @@ def rotate(
     ]
     # Each plane by itself: along other axes nothing is interpolated.
     planes = moveaxis(x, plane, (-2, -1))
-    out = _at("rotate", planes, _stacked(rows, new), output, order, mode, cval, prefilter)
+    out = _at("rotate", planes, _stacked(rows, new), order, mode, cval, prefilter)
     return moveaxis(out, (-2, -1), plane)
 
 

@@ -22,7 +22,14 @@ from gradtape.ops.moments import root
 from gradtape.ops.reduce import max as max_of, min as min_of
 from gradtape.ops.select import where
 from gradtape.ops.shape import reshape
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
+
+_REGIONS = {
+    "input": "The array.",
+    "labels": "Which region each element is in; None for one region.",
+    "index": "Of which regions; None for all labels that are not 0 together.",
+}
 
 
 class _Regions(NamedTuple):
@@ -88,13 +95,9 @@ def _regions(name: str, input: ArrayLike, labels: Any, index: Any) -> _Regions:
 
 
 @answers("scipy.ndimage.sum_labels", "scipy.ndimage.sum")
+@options(_REGIONS)
 def sum_labels(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     """The sum over each region.
-
-    Args:
-        input: The array.
-        labels: Which region each element is in; None for one region.
-        index: Of which regions; None for all labels that are not 0 together.
 
     Raises:
         DTypeError: The array is not floating, or labels are not integers.
@@ -108,13 +111,9 @@ def sum_labels(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Ar
 
 
 @answers("scipy.ndimage.mean")
+@options(_REGIONS)
 def mean(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     """The mean over each region; NaN where there is no element.
-
-    Args:
-        input: The array.
-        labels: Which region each element is in, as for `gt.ndimage.sum_labels`.
-        index: Of which regions.
 
     >>> gt.ndimage.mean(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
     array([1., 3.])
@@ -124,13 +123,9 @@ def mean(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
 
 
 @answers("scipy.ndimage.variance")
+@options(_REGIONS)
 def variance(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     """The variance over each region: the mean squared distance from the mean.
-
-    Args:
-        input: The array.
-        labels: Which region each element is in, as for `gt.ndimage.sum_labels`.
-        index: Of which regions.
 
     >>> gt.ndimage.variance(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
     array([0., 1.])
@@ -141,13 +136,9 @@ def variance(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Arra
 
 
 @answers("scipy.ndimage.standard_deviation")
+@options(_REGIONS)
 def standard_deviation(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     """The root of `gt.ndimage.variance`; its derivative is 0 where that is, as of `gt.std`.
-
-    Args:
-        input: The array.
-        labels: Which region each element is in, as for `gt.ndimage.sum_labels`.
-        index: Of which regions.
 
     >>> gt.ndimage.standard_deviation(np.array([1.0, 2.0, 4.0]), [1, 2, 2], 2)
     np.float64(1.0)
@@ -156,13 +147,9 @@ def standard_deviation(input: ArrayLike, /, labels: Any = None, index: Any = Non
 
 
 @answers("scipy.ndimage.center_of_mass")
+@options(_REGIONS)
 def center_of_mass(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Any:
     """The mean of the coordinates of elements, with the elements as weights.
-
-    Args:
-        input: The array.
-        labels: Which region each element is in, as for `gt.ndimage.sum_labels`.
-        index: Of which regions.
 
     Returns:
         A tuple of coordinates, or a list of such for a sequence of regions.
@@ -216,13 +203,9 @@ def _over_rows(
 
 
 @answers("scipy.ndimage.maximum")
+@options(_REGIONS)
 def maximum(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     """The largest element of each region; equal ones share the gradient.
-
-    Args:
-        input: The array.
-        labels: Which region each element is in, as for `gt.ndimage.sum_labels`.
-        index: Of which regions.
 
     >>> gt.ndimage.maximum(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
     array([1., 4.])
@@ -231,13 +214,9 @@ def maximum(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array
 
 
 @answers("scipy.ndimage.minimum")
+@options(_REGIONS)
 def minimum(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     """The smallest element of each region; equal ones share the gradient.
-
-    Args:
-        input: The array.
-        labels: Which region each element is in, as for `gt.ndimage.sum_labels`.
-        index: Of which regions.
 
     >>> gt.ndimage.minimum(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
     array([1., 2.])
@@ -246,13 +225,9 @@ def minimum(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array
 
 
 @answers("scipy.ndimage.median")
+@options(_REGIONS)
 def median(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     """The median of each region.
-
-    Args:
-        input: The array.
-        labels: Which region each element is in, as for `gt.ndimage.sum_labels`.
-        index: Of which regions.
 
     >>> gt.ndimage.median(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
     array([1., 3.])

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.cast import astype
 from gradtape.ops.index import getitem
 from gradtape.ops.ndimage.windows import (
+    FILTERS,
+    members,
     neighbours,
     per_axis,
     real_floating,
-    refuse_output,
     window_of,
 )
 from gradtape.ops.rearrange import flip
 from gradtape.ops.reduce import max as max_of, min as min_of
 from gradtape.ops.shape import reshape
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike, Axis
 
 
@@ -53,298 +56,108 @@ def _extreme(
     return max_of(found, axis=0) if dilate else min_of(found, axis=0)
 
 
-def _steps(
-    name: str, input: ArrayLike, kinds: str, size: Any, footprint: Any, structure: Any,
-    output: Any, *options: Any,
-) -> list[Array]:  # fmt: skip
-    """The array, and what becomes of it by each of the kinds, "d" or "e", one after the other."""
-    refuse_output(name, output)
-    x = real_floating(name, input)
-    steps = [x]
-    for kind in kinds:
-        x = _extreme(name, x, kind == "d", size, footprint, structure, *options)
-        steps.append(x)
-    return steps
+# What becomes of an array x, given its erosion and its dilation as functions.
+_MADE_OF: dict[str, Callable[..., Any]] = {
+    "grey_erosion": lambda x, erode, dilate: erode(x),
+    "grey_dilation": lambda x, erode, dilate: dilate(x),
+    "grey_opening": lambda x, erode, dilate: dilate(erode(x)),
+    "grey_closing": lambda x, erode, dilate: erode(dilate(x)),
+    "white_tophat": lambda x, erode, dilate: x - dilate(erode(x)),
+    "black_tophat": lambda x, erode, dilate: erode(dilate(x)) - x,
+    "morphological_gradient": lambda x, erode, dilate: dilate(x) - erode(x),
+    "morphological_laplace": lambda x, erode, dilate: dilate(x) + erode(x) - 2 * x,
+}
 
 
-@answers("scipy.ndimage.grey_erosion")
-def grey_erosion(
+@options(FILTERS)
+def _morphology(
+    name: str,
     input: ArrayLike,
     /,
     size: Any = None,
     footprint: Any = None,
     structure: Any = None,
-    output: Any = None,
+    *,
     mode: Any = "reflect",
     cval: Any = 0.0,
     origin: Any = 0,
-    *,
     axes: Axis = None,
 ) -> Array:
-    """The smallest of neighbours less the structure; equal ones share the gradient.
+    """{what}.
+
+    Erosion takes the smallest of neighbours less the structure. Dilation takes the largest of
+    neighbours plus the structure, with window and structure turned around. Equal ones share the
+    gradient.
 
     Args:
-        input: The array.
-        size: The size of the window, for all axes or for each.
-        footprint: Which elements of a window count, instead of `size`.
-        structure: What is taken off the neighbours: an array as large as the window, which may be
-            a tensor.
-        output: An option of SciPy, which raises.
-        mode: What lies beyond the ends, for all axes or for each.
-        cval: The number for "constant".
-        origin: By how many elements the window is moved, likewise.
-        axes: Over which axes; None takes all of them.
+        structure: What is taken off the neighbours, or added to them: an array as large as the
+            window, which may be a tensor.
 
     Raises:
         ArgumentError: There is no window.
         ShapeError: The structure does not fit.
         DTypeError: The array is not floating.
 
+    grey_erosion:
     >>> gt.ndimage.grey_erosion(np.array([3.0, 1.0, 2.0, 5.0]), 3)
     array([1., 1., 1., 2.])
-    """
-    options = (size, footprint, structure, output, mode, cval, origin, axes)
-    return _steps("grey_erosion", input, "e", *options)[-1]
 
-
-@answers("scipy.ndimage.grey_dilation")
-def grey_dilation(
-    input: ArrayLike,
-    /,
-    size: Any = None,
-    footprint: Any = None,
-    structure: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Axis = None,
-) -> Array:
-    """The largest of neighbours plus the structure, with the options of `gt.ndimage.grey_erosion`.
-
-    Args:
-        input: The array.
-        size: The size of the window, for all axes or for each.
-        footprint: Which elements of a window count, turned around, instead of `size`.
-        structure: What is added to the neighbours, turned around.
-        output: An option of SciPy, which raises.
-        mode: What lies beyond the ends, for all axes or for each.
-        cval: The number for "constant".
-        origin: By how many elements the window is moved, likewise.
-        axes: Over which axes; None takes all of them.
-
+    grey_dilation:
     >>> gt.ndimage.grey_dilation(np.array([3.0, 1.0, 2.0, 5.0]), 3)
     array([3., 3., 5., 5.])
-    """
-    options = (size, footprint, structure, output, mode, cval, origin, axes)
-    return _steps("grey_dilation", input, "d", *options)[-1]
 
-
-@answers("scipy.ndimage.grey_opening")
-def grey_opening(
-    input: ArrayLike,
-    /,
-    size: Any = None,
-    footprint: Any = None,
-    structure: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Axis = None,
-) -> Array:
-    """Erosion, then dilation: what is bright and small goes.
-
-    Args:
-        input: The array.
-        size: The size of the window, and so on, as for `gt.ndimage.grey_erosion`.
-        footprint: Which elements of a window count.
-        structure: What neighbours are raised by.
-        output: An option of SciPy, which raises.
-        mode: What lies beyond the ends.
-        cval: The number for "constant".
-        origin: By how many elements the window is moved.
-        axes: Over which axes.
-
+    grey_opening:
     >>> gt.ndimage.grey_opening(np.array([1.0, 1.0, 5.0, 1.0, 1.0]), 2)
     array([1., 1., 1., 1., 1.])
-    """
-    options = (size, footprint, structure, output, mode, cval, origin, axes)
-    return _steps("grey_opening", input, "ed", *options)[-1]
 
-
-@answers("scipy.ndimage.grey_closing")
-def grey_closing(
-    input: ArrayLike,
-    /,
-    size: Any = None,
-    footprint: Any = None,
-    structure: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Axis = None,
-) -> Array:
-    """Dilation, then erosion: what is dark and small goes.
-
-    Args:
-        input: The array.
-        size: The size of the window, and so on, as for `gt.ndimage.grey_erosion`.
-        footprint: Which elements of a window count.
-        structure: What neighbours are raised by.
-        output: An option of SciPy, which raises.
-        mode: What lies beyond the ends.
-        cval: The number for "constant".
-        origin: By how many elements the window is moved.
-        axes: Over which axes.
-
+    grey_closing:
     >>> gt.ndimage.grey_closing(np.array([5.0, 5.0, 1.0, 5.0, 5.0]), 2)
     array([5., 5., 5., 5., 5.])
-    """
-    options = (size, footprint, structure, output, mode, cval, origin, axes)
-    return _steps("grey_closing", input, "de", *options)[-1]
 
-
-@answers("scipy.ndimage.white_tophat")
-def white_tophat(
-    input: ArrayLike,
-    /,
-    size: Any = None,
-    footprint: Any = None,
-    structure: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Axis = None,
-) -> Array:
-    """The array less its opening: what is bright and small.
-
-    Args:
-        input: The array.
-        size: The size of the window, and so on, as for `gt.ndimage.grey_erosion`.
-        footprint: Which elements of a window count.
-        structure: What neighbours are raised by.
-        output: An option of SciPy, which raises.
-        mode: What lies beyond the ends.
-        cval: The number for "constant".
-        origin: By how many elements the window is moved.
-        axes: Over which axes.
-
+    white_tophat:
     >>> gt.ndimage.white_tophat(np.array([1.0, 1.0, 5.0, 1.0, 1.0]), 2)
     array([0., 0., 4., 0., 0.])
-    """
-    options = (size, footprint, structure, output, mode, cval, origin, axes)
-    x, _, opened = _steps("white_tophat", input, "ed", *options)
-    return x - opened
 
-
-@answers("scipy.ndimage.black_tophat")
-def black_tophat(
-    input: ArrayLike,
-    /,
-    size: Any = None,
-    footprint: Any = None,
-    structure: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Axis = None,
-) -> Array:
-    """The closing of an array less itself: what is dark and small.
-
-    Args:
-        input: The array.
-        size: The size of the window, and so on, as for `gt.ndimage.grey_erosion`.
-        footprint: Which elements of a window count.
-        structure: What neighbours are raised by.
-        output: An option of SciPy, which raises.
-        mode: What lies beyond the ends.
-        cval: The number for "constant".
-        origin: By how many elements the window is moved.
-        axes: Over which axes.
-
+    black_tophat:
     >>> gt.ndimage.black_tophat(np.array([5.0, 5.0, 1.0, 5.0, 5.0]), 2)
     array([0., 0., 4., 0., 0.])
-    """
-    options = (size, footprint, structure, output, mode, cval, origin, axes)
-    x, _, closed = _steps("black_tophat", input, "de", *options)
-    return closed - x
 
-
-@answers("scipy.ndimage.morphological_gradient")
-def morphological_gradient(
-    input: ArrayLike,
-    /,
-    size: Any = None,
-    footprint: Any = None,
-    structure: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Axis = None,
-) -> Array:
-    """Dilation less erosion: edges, and how high they are.
-
-    Args:
-        input: The array.
-        size: The size of the window, and so on, as for `gt.ndimage.grey_erosion`.
-        footprint: Which elements of a window count.
-        structure: What neighbours are raised by.
-        output: An option of SciPy, which raises.
-        mode: What lies beyond the ends.
-        cval: The number for "constant".
-        origin: By how many elements the window is moved.
-        axes: Over which axes.
-
+    morphological_gradient:
     >>> gt.ndimage.morphological_gradient(np.array([1.0, 1.0, 5.0, 5.0]), 3)
     array([0., 4., 4., 0.])
-    """
-    options = (size, footprint, structure, output, mode, cval, origin, axes)
-    smaller, larger = (_steps("morphological_gradient", input, k, *options)[-1] for k in "ed")
-    return larger - smaller
 
-
-@answers("scipy.ndimage.morphological_laplace")
-def morphological_laplace(
-    input: ArrayLike,
-    /,
-    size: Any = None,
-    footprint: Any = None,
-    structure: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Axis = None,
-) -> Array:
-    """Dilation plus erosion less twice the array.
-
-    Args:
-        input: The array.
-        size: The size of the window, and so on, as for `gt.ndimage.grey_erosion`.
-        footprint: Which elements of a window count.
-        structure: What neighbours are raised by.
-        output: An option of SciPy, which raises.
-        mode: What lies beyond the ends.
-        cval: The number for "constant".
-        origin: By how many elements the window is moved.
-        axes: Over which axes.
-
+    morphological_laplace:
     >>> gt.ndimage.morphological_laplace(np.array([1.0, 1.0, 5.0, 5.0]), 3)
     array([ 0.,  4., -4.,  0.])
     """
-    options = (size, footprint, structure, output, mode, cval, origin, axes)
-    name = "morphological_laplace"
-    (x, smaller), (_, larger) = (_steps(name, input, kind, *options) for kind in "ed")
-    return larger + smaller - 2 * x
+
+    def extreme(dilate: bool, x: Array) -> Array:
+        return _extreme(name, x, dilate, size, footprint, structure, mode, cval, origin, axes)
+
+    erode, dilate = functools.partial(extreme, False), functools.partial(extreme, True)
+    result: Array = _MADE_OF[name](real_floating(name, input), erode, dilate)
+    return result
+
+
+(
+    grey_erosion,
+    grey_dilation,
+    grey_opening,
+    grey_closing,
+    white_tophat,
+    black_tophat,
+    morphological_gradient,
+    morphological_laplace,
+) = members(
+    _morphology,
+    {
+        "grey_erosion": "The smallest of neighbours, less the structure",
+        "grey_dilation": "The largest of neighbours, plus the structure",
+        "grey_opening": "Erosion, then dilation: what is bright and small goes",
+        "grey_closing": "Dilation, then erosion: what is dark and small goes",
+        "white_tophat": "The array less its opening: what is bright and small",
+        "black_tophat": "The closing of an array less itself: what is dark and small",
+        "morphological_gradient": "Dilation less erosion: edges, and how high they are",
+        "morphological_laplace": "Dilation plus erosion less twice the array",
+    },
+)

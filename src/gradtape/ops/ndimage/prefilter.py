@@ -11,7 +11,6 @@ from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import answers, linear
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array, normalize_axis
-from gradtape.ops.ndimage.windows import refuse_output
 from gradtape.ops.shape import moveaxis
 from gradtape.typing import Array, ArrayLike
 
@@ -79,7 +78,7 @@ filter_along = linear(
 
 @answers("scipy.ndimage.spline_filter1d")
 def spline_filter1d(
-    input: ArrayLike, /, order: int = 3, axis: int = -1, output: Any = None, mode: str = "mirror"
+    input: ArrayLike, /, order: int = 3, axis: int = -1, *, mode: str = "mirror"
 ) -> Array:
     """The coefficients of a spline through the elements along one axis, in double precision.
 
@@ -87,7 +86,6 @@ def spline_filter1d(
         input: The elements.
         order: The degree of the spline, from 0 to 5; for 0 and 1 they are the elements.
         axis: Along which axis.
-        output: An option of SciPy, which raises.
         mode: How the array goes on beyond its ends.
 
     Raises:
@@ -97,7 +95,6 @@ def spline_filter1d(
     >>> gt.ndimage.spline_filter1d(np.array([1.0, 1.0, 1.0]))
     array([1., 1., 1.])
     """
-    refuse_output("spline_filter1d", output)
     check_order("spline_filter1d", order)
     check_mode("spline_filter1d", mode)
     x = as_array(input)
@@ -106,15 +103,12 @@ def spline_filter1d(
 
 
 @answers("scipy.ndimage.spline_filter")
-def spline_filter(
-    input: ArrayLike, /, order: int = 3, output: Any = None, mode: str = "mirror"
-) -> Array:
+def spline_filter(input: ArrayLike, /, order: int = 3, *, mode: str = "mirror") -> Array:
     """The coefficients of a spline through the elements of an array, in double precision.
 
     Args:
         input: The elements.
         order: The degree of the spline, from 0 to 5; for 0 and 1 they are the elements.
-        output: An option of SciPy, which raises.
         mode: How the array goes on beyond its ends.
 
     Raises:
@@ -124,7 +118,6 @@ def spline_filter(
     array([[1., 1.],
            [1., 1.]])
     """
-    refuse_output("spline_filter", output)
     x = as_array(input)
     for axis in range(len(x.shape)):
         x = spline_filter1d(x, order, axis, mode=mode)

@@ -10,14 +10,15 @@ from gradtape.core.define import answers, functions
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import normalize_axes
 from gradtape.ops.ndimage.windows import (
+    FILTERS,
     floating,
     neighbours,
     real_floating,
-    refuse_output,
     window_of,
 )
 from gradtape.ops.reduce import max as max_of, min as min_of
 from gradtape.ops.shape import moveaxis, reshape
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike, Axis
 
 
@@ -36,10 +37,9 @@ def of_rank(found: Array, rank: int) -> Array:
 
 def _ranked(
     name: str, input: ArrayLike, rank_of: Callable[[int], int], size: Any, footprint: Any,
-    output: Any, mode: Any, cval: Any, origin: Any, axes: Axis,
+    mode: Any, cval: Any, origin: Any, axes: Axis,
 ) -> Array:  # fmt: skip
     """The filter whose rank follows from the number of elements in a window."""
-    refuse_output(name, output)
     x = real_floating(name, input)
     chosen = normalize_axes(axes, len(x.shape), name)
     window = window_of(name, size, footprint, len(chosen))
@@ -51,31 +51,23 @@ def _ranked(
 
 
 @answers("scipy.ndimage.rank_filter")
+@options(FILTERS)
 def rank_filter(
     input: ArrayLike,
     /,
     rank: int,
     size: Any = None,
     footprint: Any = None,
-    output: Any = None,
+    *,
     mode: Any = "reflect",
     cval: Any = 0.0,
     origin: Any = 0,
-    *,
     axes: Axis = None,
 ) -> Array:
     """The neighbour of some rank of each element; of equal ones it is one that has the gradient.
 
     Args:
-        input: The array.
         rank: Which one, from the smallest; negative numbers count from the largest.
-        size: The size of the window, for all axes or for each.
-        footprint: Which elements of a window count, instead of `size`.
-        output: An option of SciPy, which raises.
-        mode: What lies beyond the ends, for all axes or for each.
-        cval: The number for "constant".
-        origin: By how many elements the window is moved, likewise.
-        axes: Over which axes; None takes all of them.
 
     Raises:
         ArgumentError: There is no window, or it has no such rank.
@@ -85,68 +77,50 @@ def rank_filter(
     array([1., 2., 4., 4.])
     """
     rank = operator.index(rank)
-    options = (size, footprint, output, mode, cval, origin, axes)
+    options = (size, footprint, mode, cval, origin, axes)
     return _ranked("rank_filter", input, lambda n: rank + n if rank < 0 else rank, *options)
 
 
 @answers("scipy.ndimage.median_filter")
+@options(FILTERS)
 def median_filter(
     input: ArrayLike,
     /,
     size: Any = None,
     footprint: Any = None,
-    output: Any = None,
+    *,
     mode: Any = "reflect",
     cval: Any = 0.0,
     origin: Any = 0,
-    *,
     axes: Axis = None,
 ) -> Array:
     """The median of the neighbours of each element: of an even number of them, the larger middle.
 
-    Args:
-        input: The array.
-        size: The size of the window, for all axes or for each.
-        footprint: Which elements of a window count, instead of `size`.
-        output: An option of SciPy, which raises.
-        mode: What lies beyond the ends, for all axes or for each.
-        cval: The number for "constant".
-        origin: By how many elements the window is moved, likewise.
-        axes: Over which axes; None takes all of them.
-
     >>> gt.ndimage.median_filter(np.array([1.0, 9.0, 2.0, 3.0]), 3)
     array([1., 2., 3., 3.])
     """
-    options = (size, footprint, output, mode, cval, origin, axes)
+    options = (size, footprint, mode, cval, origin, axes)
     return _ranked("median_filter", input, lambda count: count // 2, *options)
 
 
 @answers("scipy.ndimage.percentile_filter")
+@options(FILTERS)
 def percentile_filter(
     input: ArrayLike,
     /,
     percentile: float,
     size: Any = None,
     footprint: Any = None,
-    output: Any = None,
+    *,
     mode: Any = "reflect",
     cval: Any = 0.0,
     origin: Any = 0,
-    *,
     axes: Axis = None,
 ) -> Array:
     """A percentile of the neighbours of each element, which is one of them.
 
     Args:
-        input: The array.
         percentile: Which one, from 0 to 100; negative numbers count from 100.
-        size: The size of the window, for all axes or for each.
-        footprint: Which elements of a window count, instead of `size`.
-        output: An option of SciPy, which raises.
-        mode: What lies beyond the ends, for all axes or for each.
-        cval: The number for "constant".
-        origin: By how many elements the window is moved, likewise.
-        axes: Over which axes; None takes all of them.
 
     >>> gt.ndimage.percentile_filter(np.array([1.0, 9.0, 2.0, 3.0]), 20, size=3)
     array([1., 1., 2., 2.])
@@ -159,11 +133,12 @@ def percentile_filter(
     def rank_of(count: int) -> int:
         return count - 1 if share == 100 else int(count * share / 100)
 
-    options = (size, footprint, output, mode, cval, origin, axes)
+    options = (size, footprint, mode, cval, origin, axes)
     return _ranked("percentile_filter", input, rank_of, *options)
 
 
 @answers("scipy.ndimage.vectorized_filter")
+@options(FILTERS)
 def vectorized_filter(
     input: ArrayLike,
     /,
@@ -171,7 +146,6 @@ def vectorized_filter(
     *,
     size: Any = None,
     footprint: Any = None,
-    output: Any = None,
     mode: Any = "reflect",
     cval: Any = None,
     origin: Any = None,
@@ -180,23 +154,16 @@ def vectorized_filter(
     """A function of the neighbours of each element, differentiable if the function is.
 
     Args:
-        input: The array.
         function: Called once as `function(neighbours, axis=...)`, with the neighbours along the
             last axis, or over the last axes if `size` has several, which it reduces: `np.mean`,
             `gt.logsumexp`, one of your own.
-        size: The size of the window, for all axes or for each.
-        footprint: Which elements of a window count, instead of `size`.
-        output: An option of SciPy, which raises.
-        mode: What lies beyond the ends, for all axes or for each.
         cval: The number for "constant"; 0 if it is None.
-        origin: By how many elements the window is moved, likewise; 0 if it is None.
-        axes: Over which axes; None takes all of them.
+        origin: By how many elements the window is moved, for all axes or for each; 0 if it is None.
 
     >>> gt.ndimage.vectorized_filter(np.array([1.0, 5.0, 3.0]), np.ptp, size=3)
     array([4., 4., 2.])
     """
     name = "vectorized_filter"
-    refuse_output(name, output)
     x = floating(name, input)
     chosen = normalize_axes(axes, len(x.shape), name)
     window = window_of(name, size, footprint, len(chosen))

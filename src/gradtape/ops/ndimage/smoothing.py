@@ -14,9 +14,10 @@ from gradtape.ops.arguments import check_real, normalize_axes
 from gradtape.ops.arrays.known import values_if_known
 from gradtape.ops.exponential import exp
 from gradtape.ops.ndimage.filters import correlate1d
-from gradtape.ops.ndimage.windows import floating, per_axis, refuse_output
+from gradtape.ops.ndimage.windows import ALONG, FILTERS, floating, per_axis
 from gradtape.ops.rearrange import flip
 from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike, Axis
 
 # As SciPy has it, along an axis with a standard deviation of no more nothing is smoothed.
@@ -47,30 +48,25 @@ def _radius(sigma: Any, truncate: float) -> int:
 
 
 @answers("scipy.ndimage.gaussian_filter1d")
+@options(ALONG)
 def gaussian_filter1d(
     input: ArrayLike,
     /,
     sigma: Any,
     axis: int = -1,
     order: int = 0,
-    output: Any = None,
+    *,
     mode: str = "reflect",
     cval: Any = 0.0,
     truncate: float = 4.0,
-    *,
     radius: int | None = None,
 ) -> Array:
     """The array smoothed along one axis by a Gaussian, or its smoothed derivative.
 
     Args:
-        input: The array.
         sigma: The standard deviation, in elements; the result is differentiable in a tensor, with
             a window that stays as large as it is.
-        axis: Along which axis.
         order: Which derivative of the Gaussian is taken.
-        output: An option of SciPy, which raises.
-        mode: What lies beyond the ends, as for `gt.ndimage.correlate1d`.
-        cval: The number for "constant".
         truncate: After how many standard deviations the window ends.
         radius: After how many elements instead; under `jit` a tensor as `sigma` needs it.
 
@@ -89,35 +85,30 @@ def gaussian_filter1d(
         raise ArgumentError(
             f"gaussian_filter1d: got radius={reach}, order={order}, expected none below 0"
         )
-    return correlate1d(input, _gaussian(sigma, order, reach), axis, output, mode, cval)
+    weights = _gaussian(sigma, order, reach)
+    return correlate1d(input, weights, axis, mode=mode, cval=cval)
 
 
 @answers("scipy.ndimage.gaussian_filter")
+@options(FILTERS)
 def gaussian_filter(
     input: ArrayLike,
     /,
     sigma: Any,
     order: Any = 0,
-    output: Any = None,
+    *,
     mode: Any = "reflect",
     cval: Any = 0.0,
     truncate: float = 4.0,
-    *,
     radius: Any = None,
     axes: Axis = None,
 ) -> Array:
     """The array smoothed by a Gaussian over all axes, or its smoothed derivative.
 
     Args:
-        input: The array.
-        sigma: The standard deviation in elements, for all axes or for each.
         order: Which derivative of the Gaussian is taken, likewise.
-        output: An option of SciPy, which raises.
-        mode: What lies beyond the ends, likewise; see `gt.ndimage.correlate1d`.
-        cval: The number for "constant".
         truncate: After how many standard deviations the window ends.
         radius: After how many elements instead, for all axes or for each.
-        axes: Over which axes; None takes all of them.
 
     Raises:
         DTypeError: The array is not floating.
@@ -127,74 +118,57 @@ def gaussian_filter(
            [1., 1.]])
     """
     name = "gaussian_filter"
-    refuse_output(name, output)
     x = floating(name, input)
     chosen = normalize_axes(axes, len(x.shape), name)
     given = {"sigma": sigma, "order": order, "mode": mode, "radius": radius}
     options = (per_axis(name, what, value, len(chosen)) for what, value in given.items())
     for axis, one, nth, beyond, reach in zip(chosen, *options, strict=True):
         if isinstance(one, Tensor) or one > _NO_WIDTH:
-            x = gaussian_filter1d(x, one, axis, nth, None, beyond, cval, truncate, radius=reach)
+            rest = {"mode": beyond, "cval": cval, "truncate": truncate, "radius": reach}
+            x = gaussian_filter1d(x, one, axis, nth, **rest)
     return x
 
 
 @answers("scipy.ndimage.uniform_filter1d")
+@options(ALONG)
 def uniform_filter1d(
     input: ArrayLike,
     /,
     size: int,
     axis: int = -1,
-    output: Any = None,
+    *,
     mode: str = "reflect",
     cval: Any = 0.0,
     origin: int = 0,
 ) -> Array:
-    """The mean of neighbours along one axis, with the options of `gt.ndimage.correlate1d`.
-
-    Args:
-        input: The array.
-        size: Of how many neighbours.
-        axis: Along which axis.
-        output: An option of SciPy, which raises.
-        mode: What lies beyond the ends.
-        cval: The number for "constant".
-        origin: By how many elements the window is moved.
+    """The mean of neighbours along one axis.
 
     >>> gt.ndimage.uniform_filter1d(np.array([3.0, 0.0, 6.0]), 3)
     array([2., 3., 4.])
     """
-    return correlate1d(input, np.full(size, 1.0 / size), axis, output, mode, cval, origin)
+    weights = np.full(size, 1.0 / size)
+    return correlate1d(input, weights, axis, mode=mode, cval=cval, origin=origin)
 
 
 @answers("scipy.ndimage.uniform_filter")
+@options(FILTERS)
 def uniform_filter(
     input: ArrayLike,
     /,
     size: Any = 3,
-    output: Any = None,
+    *,
     mode: Any = "reflect",
     cval: Any = 0.0,
     origin: Any = 0,
-    *,
     axes: Axis = None,
 ) -> Array:
     """The mean of neighbours over all axes.
-
-    Args:
-        input: The array.
-        size: The size of the window, for all axes or for each.
-        output: An option of SciPy, which raises.
-        mode: What lies beyond the ends, likewise; see `gt.ndimage.correlate1d`.
-        cval: The number for "constant".
-        origin: By how many elements the window is moved, likewise.
-        axes: Over which axes; None takes all of them.
 
     >>> gt.ndimage.uniform_filter(np.ones((2, 2)))
     array([[1., 1.],
            [1., 1.]])
     """
     name = "uniform_filter"
-    refuse_output(name, output)
     x = floating(name, input)
     chosen = normalize_axes(axes, len(x.shape), name)
     options = (
@@ -202,5 +176,5 @@ def uniform_filter(
         for what, value in (("size", size), ("mode", mode), ("origin", origin))
     )
     for axis, one, beyond, moved in zip(chosen, *options, strict=True):
-        x = uniform_filter1d(x, one, axis, None, beyond, cval, moved)
+        x = uniform_filter1d(x, one, axis, mode=beyond, cval=cval, origin=moved)
     return x

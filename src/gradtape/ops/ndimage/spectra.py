@@ -12,24 +12,29 @@ from gradtape.ops.arguments import as_array, as_integer, check_real, normalize_a
 from gradtape.ops.cast import astype
 from gradtape.ops.exponential import exp
 from gradtape.ops.fft.common import complex_dtype, real_dtype
-from gradtape.ops.ndimage.windows import per_axis, refuse_output
+from gradtape.ops.ndimage.windows import per_axis
 from gradtape.ops.shape import reshape
+from gradtape.ops.shared_options import options
 from gradtape.ops.trigonometric import sinc
 from gradtape.typing import Array, ArrayLike
 
 Factor = Callable[[Any, Any], Any]
+_TRANSFORMS = {
+    "input": "The transform of an image.",
+    "n": "Of how many real numbers `axis` holds the first half of the transform; negative if it "
+    "holds a complex transform.",
+    "axis": "That axis.",
+}
 
 
 def _multiplied(
-    name: str, input: ArrayLike, what: str, values: Any, n: int, axis: int, output: Any,
-    factor: Factor,
+    name: str, input: ArrayLike, what: str, values: Any, n: int, axis: int, factor: Factor,
 ) -> Array:  # fmt: skip
     """A transform times a factor for each axis, `factor(frequencies, value)`.
 
     Frequencies are in cycles per element. With n ≥ 0, the axis `axis` holds the first half of the
     transform of n real numbers.
     """
-    refuse_output(name, output)
     x, n = as_array(input), as_integer(n, name, "n")
     ndim = len(x.shape)
     last = normalize_axis(axis, ndim, name) if ndim else 0
@@ -49,68 +54,67 @@ def _multiplied(
 
 
 @answers("scipy.ndimage.fourier_gaussian")
-def fourier_gaussian(
-    input: ArrayLike, /, sigma: Any, n: int = -1, axis: int = -1, output: Any = None
-) -> Array:
+@options(_TRANSFORMS)
+def fourier_gaussian(input: ArrayLike, /, sigma: Any, n: int = -1, axis: int = -1) -> Array:
     """The transform of an image times that of a Gaussian, differentiable in both.
 
     Args:
-        input: The transform of an image.
         sigma: The standard deviation in elements, for all axes or for each; it may be a tensor.
-        n: Of how many real numbers `axis` holds the first half of the transform; negative if it
-            holds a complex transform.
-        axis: That axis.
-        output: An option of SciPy, which raises.
 
     >>> gt.ndimage.fourier_gaussian(np.ones(4), 1.0).round(4)
     array([1.    , 0.2912, 0.0072, 0.2912])
     """
     # The transform of a Gaussian: exp(−2·π²·σ²·f²)
     return _multiplied(
-        "fourier_gaussian", input, "sigma", sigma, n, axis, output,
+        "fourier_gaussian",
+        input,
+        "sigma",
+        sigma,
+        n,
+        axis,
         lambda f, width: exp(-2 * (np.pi * f * width) ** 2),
-    )  # fmt: skip
+    )
 
 
 @answers("scipy.ndimage.fourier_uniform")
-def fourier_uniform(
-    input: ArrayLike, /, size: Any, n: int = -1, axis: int = -1, output: Any = None
-) -> Array:
+@options(_TRANSFORMS)
+def fourier_uniform(input: ArrayLike, /, size: Any, n: int = -1, axis: int = -1) -> Array:
     """The transform of an image times that of a box.
 
     Args:
-        input: The transform of an image.
         size: The size of the box in elements, for all axes or for each; it may be a tensor.
-        n: Of how many real numbers `axis` holds the first half of the transform.
-        axis: That axis.
-        output: An option of SciPy, which raises.
 
     >>> gt.ndimage.fourier_uniform(np.ones(4), 2.0).round(4)
     array([1.    , 0.6366, 0.    , 0.6366])
     """
     return _multiplied(
-        "fourier_uniform", input, "size", size, n, axis, output,
+        "fourier_uniform",
+        input,
+        "size",
+        size,
+        n,
+        axis,
         lambda f, width: sinc(f * width),
-    )  # fmt: skip
+    )
 
 
 @answers("scipy.ndimage.fourier_shift")
-def fourier_shift(
-    input: ArrayLike, /, shift: Any, n: int = -1, axis: int = -1, output: Any = None
-) -> Array:
+@options(_TRANSFORMS)
+def fourier_shift(input: ArrayLike, /, shift: Any, n: int = -1, axis: int = -1) -> Array:
     """The transform of an image that is moved, differentiable in the distance as well.
 
     Args:
-        input: The transform of an image.
         shift: How far, for all axes or for each; it may be a tensor.
-        n: Of how many real numbers `axis` holds the first half of the transform.
-        axis: That axis.
-        output: An option of SciPy, which raises.
 
     >>> gt.fft.ifft(gt.ndimage.fourier_shift(np.fft.fft([1.0, 2.0, 3.0, 4.0]), 1)).real.round(12)
     array([4., 1., 2., 3.])
     """
     return _multiplied(
-        "fourier_shift", input, "shift", shift, n, axis, output,
+        "fourier_shift",
+        input,
+        "shift",
+        shift,
+        n,
+        axis,
         lambda f, distance: exp(-2j * np.pi * f * distance),
-    )  # fmt: skip
+    )

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
+from gradtape.core.define import answers
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.family import member
 from gradtape.ops.index import getitem
 from gradtape.ops.join import stack
 from gradtape.ops.pad import pad
 from gradtape.ops.signal.parts import padded
 from gradtape.typing import Array, ArrayLike
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # SciPy's name for what lies beyond the ends -> NumPy's, of `pad`.
 _PADDING = {
@@ -28,6 +33,41 @@ _PADDING = {
     "constant": "constant",
     "grid-constant": "constant",
 }
+
+# What the options of filters mean: of those over several axes, and of those along one.
+FILTERS = {
+    "input": "The array.",
+    "size": "The size of the window, for all axes or for each.",
+    "footprint": "Which elements of a window count, instead of `size`.",
+    "mode": 'What lies beyond the ends, for all axes or for each: "reflect" (mirrored, the last '
+    'element twice), "mirror" (once), "nearest" (the last element), "wrap" (the other end), '
+    '"constant".',
+    "cval": 'The number for "constant".',
+    "origin": "By how many elements the window is moved, for all axes or for each.",
+    "axes": "Over which axes; None takes all of them.",
+    "sigma": "The standard deviation in elements, for all axes or for each.",
+}
+ALONG = FILTERS | {
+    "size": "Of how many neighbours.",
+    "axis": "Along which axis.",
+    "mode": FILTERS["mode"].replace(", for all axes or for each", ""),
+    "origin": "By how many elements the window is moved.",
+}
+
+
+def members(
+    declared: Callable[Concatenate[str, P], R], summaries: dict[str, str]
+) -> list[Callable[P, R]]:
+    """Functions from one declaration, which answer for those of `scipy.ndimage`.
+
+    Args:
+        declared: What they call, with a name before their own arguments.
+        summaries: What stands for `{what}` in the docstring of the function of each name.
+    """
+    return [
+        answers(f"scipy.ndimage.{name}")(member(name, declared, what=what))
+        for name, what in summaries.items()
+    ]
 
 
 def per_axis(name: str, what: str, value: Any, count: int) -> list[Any]:
@@ -62,14 +102,6 @@ def real_floating(name: str, x: ArrayLike) -> Array:
     if x.dtype.kind == "c":
         raise DTypeError(f"{name}: got {x.dtype}, expected real numbers")
     return x
-
-
-def refuse_output(name: str, output: Any) -> None:
-    """Raise for SciPy's option `output`: results are new, in the dtype of the input."""
-    if output is not None:
-        raise UnsupportedError(
-            f"{name}: got output=; gradtape does not take it; use the result, and astype on it"
-        )
 
 
 def window_of(name: str, size: Any, footprint: Any, count: int) -> Any:
