@@ -28,7 +28,7 @@ EMBEDDING = [
             Raises((np.array([-1]), TABLE), IndexingError, "embedding: got index -1, expected"),
             Raises((np.array([0.5]), TABLE), IndexingError, "embedding: got an index of dtype"),
             Raises((ROWS, TABLE[0]), ShapeError, "embedding: got a table of shape .2,."),
-            Raises((ROWS, TABLE), UnsupportedError, "embedding: got max_norm=1", {"max_norm": 1.0}),
+            Raises((ROWS, TABLE), UnsupportedError, "embedding: got max_norm=", {"max_norm": 1.0}),
             Raises((ROWS, TABLE), UnsupportedError, "embedding: got sparse", {"sparse": True}),
             Raises((ROWS, TABLE), IndexingError, "got padding_idx=4", {"padding_idx": 4}),
         ],

@@ -31,9 +31,23 @@ from gradtape.ops.arguments import (
 from gradtape.ops.cast import astype, over_count
 from gradtape.ops.select import mask
 from gradtape.ops.shape import reshape
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike, Axis
 
 Axes = tuple[int, ...]
+# What the options of reductions mean.
+REDUCTIONS = {
+    "x": "The array.",
+    "axis": "One or several axes; None takes all of them.",
+    "dtype": "The dtype to compute in.",
+    "keepdims": "Whether the reduced axes stay, with size 1.",
+    "initial": "What the result starts from.",
+    "where": "Which elements take part, as truth values that broadcast to `x`.",
+    "ddof": "What is subtracted from the number of elements to divide by.",
+    "correction": "The same, by the name of the Array API.",
+    "mean": "The mean, if it is known: as computed with `keepdims=True`.",
+}
+NO_AXIS = {"AxisError": "There is no such axis."}
 
 # A repeated value is written out up to this many elements; above, a view without memory of its own
 # costs less than it does to make.
@@ -149,6 +163,7 @@ sum_over: Callable[..., Any] = linear(
 
 
 @public(np.sum)
+@options(REDUCTIONS, raises=NO_AXIS)
 def sum(
     x: ArrayLike,
     /,
@@ -163,16 +178,7 @@ def sum(
     """Sum of the elements, over all or the given axes.
 
     Args:
-        x: What to sum.
-        axis: One or several axes; None sums over all of them.
-        dtype: The dtype to sum in.
-        keepdims: Whether the reduced axes stay, with size 1.
-        initial: What the result starts from.
-        where: Which elements take part, as truth values that broadcast to `x`.
         **unsupported: Further options of NumPy, which raise.
-
-    Raises:
-        AxisError: There is no such axis.
 
     >>> gt.sum(np.ones((2, 3)), axis=0)
     array([2., 2., 2.])
@@ -232,6 +238,7 @@ mean_over = linear(
 
 
 @public(np.mean)
+@options(REDUCTIONS, raises=NO_AXIS)
 def mean(
     x: ArrayLike,
     /,
@@ -245,15 +252,7 @@ def mean(
     """Arithmetic mean of the elements, over all or the given axes.
 
     Args:
-        x: What to average.
-        axis: One or several axes; None takes all of them.
-        dtype: The dtype to compute in.
-        keepdims: Whether the reduced axes stay, with size 1.
-        where: Which elements take part, as truth values that broadcast to `x`.
         **unsupported: Further options of NumPy, which raise.
-
-    Raises:
-        AxisError: There is no such axis.
 
     >>> gt.mean(np.array([1.0, 2.0, 6.0]))
     np.float64(3.0)
@@ -333,6 +332,7 @@ min_over = _extreme("min", _min_forward, largest=False)
 
 
 @public(np.max)
+@options(REDUCTIONS, raises=NO_AXIS)
 def max(
     x: ArrayLike,
     /,
@@ -346,15 +346,10 @@ def max(
     """The largest element, over all or the given axes; several largest share the gradient.
 
     Args:
-        x: Where to look.
-        axis: One or several axes; None looks over all of them.
-        keepdims: Whether the reduced axes stay, with size 1.
-        initial: What the result starts from.
         where: Which elements take part, as truth values for which `initial` is needed.
         **unsupported: Further options of NumPy, which raise.
 
     Raises:
-        AxisError: There is no such axis.
         ShapeError: There are no elements.
 
     >>> gt.max(np.array([[1.0, 4.0], [3.0, 2.0]]), axis=0)
@@ -367,6 +362,7 @@ def max(
 
 
 @public(np.min)
+@options(REDUCTIONS, raises=NO_AXIS)
 def min(
     x: ArrayLike,
     /,
@@ -377,10 +373,13 @@ def min(
     where: Any = True,
     **unsupported: Any,
 ) -> Array:
-    """The smallest element, over all or the given axes; options as of `max`.
+    """The smallest element, over all or the given axes.
+
+    Args:
+        where: Which elements take part, as truth values for which `initial` is needed.
+        **unsupported: Further options of NumPy, which raise.
 
     Raises:
-        AxisError: There is no such axis.
         ShapeError: There are no elements.
 
     >>> gt.min(np.array([[1.0, 4.0], [3.0, 2.0]]), axis=0)

@@ -63,24 +63,21 @@ def select(
 
 
 @public(np.choose)
-def choose(a: ArrayLike, choices: Any, /, out: None = None, mode: str = "raise") -> Array:
+def choose(a: ArrayLike, choices: Any, /, *, mode: str = "raise") -> Array:
     """Elements of several arrays, by the number of the array for each place.
 
     Args:
         a: The numbers.
         choices: The arrays, as a sequence or along the first axis of an array; they broadcast.
-        out: Only None: nothing is written to.
         mode: What to do with a number that is none of an array: "raise", "wrap" or "clip".
 
     Raises:
         IndexingError: A number is out of bounds, or not an integer.
-        ArgumentError: `mode` is something else, or `out` is given.
+        ArgumentError: `mode` is something else.
 
     >>> gt.choose(np.array([1, 0]), [np.array([1.0, 2.0]), np.array([3.0, 4.0])])
     array([3., 2.])
     """
-    if out is not None:
-        raise ArgumentError("choose: got out=; use the result")
     numbers = as_indices(a, "choose")
     arrays = broadcast_arrays(numbers, *choices)
     numbers, whole = arrays[0], stack(arrays[1:])

@@ -9,37 +9,34 @@ import numpy as np
 from gradtape.core.define import public
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops.arguments import as_array, refuse
+from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.weights import average
 from gradtape.ops.cast import astype, conj, imag, real
 from gradtape.ops.diagonal import diag
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.join import concatenate
 from gradtape.ops.matmul import matmul
-from gradtape.ops.reduce import max as max_of, min as min_of, sum as sum_of
+from gradtape.ops.reduce import NO_AXIS, REDUCTIONS, max as max_of, min as min_of, sum as sum_of
 from gradtape.ops.select import clip, maximum
 from gradtape.ops.shape import atleast_2d, expand_dims, squeeze, transpose
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike, Axis
 
 
 @public(np.ptp)
-def ptp(x: ArrayLike, /, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
+@options(REDUCTIONS, raises=NO_AXIS)
+def ptp(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """The largest element less the smallest one, over all or the given axes.
 
     Args:
         x: Where to look.
-        axis: One or several axes; None looks over all of them.
-        out: Only None: use the result.
-        keepdims: Whether the reduced axes stay, with size 1.
 
     Raises:
-        AxisError: There is no such axis.
         ShapeError: There are no elements.
 
     >>> gt.ptp(np.array([3.0, 1.0, 7.0]))
     np.float64(6.0)
     """
-    refuse("ptp", {"out": out})
     return max_of(x, axis, keepdims=keepdims) - min_of(x, axis, keepdims=keepdims)
 
 

@@ -6,20 +6,23 @@ Where all elements are NaN, sums and products are those of nothing, and all othe
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gradtape.core.define import public
-from gradtape.ops.arguments import as_array, refuse
+from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.where_moments import mean_of, prepared_where, squares_of, without_axes
 from gradtape.ops.cast import astype
 from gradtape.ops.comparison import isnan, logical_not
 from gradtape.ops.cumulative import cumprod, cumsum
+from gradtape.ops.family import member
 from gradtape.ops.moments import correction_of, root
 from gradtape.ops.product import prod
-from gradtape.ops.reduce import prepared, sum as sum_of
+from gradtape.ops.reduce import NO_AXIS, REDUCTIONS, prepared, sum as sum_of
 from gradtape.ops.select import mask, where as where_of
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike, Axis
 
 
@@ -34,8 +37,18 @@ def without_nan(x: ArrayLike, instead: float = 0) -> Any:
 # ---- sums and products --------------------------------------------------------------------------
 
 
-@public(np.nansum)
-def nansum(
+# How to combine elements, and what NaN counts as.
+_COMBINE: dict[str, tuple[Callable[..., Any], int]] = {
+    "nansum": (sum_of, 0),
+    "nanprod": (prod, 1),
+    "nancumsum": (cumsum, 0),
+    "nancumprod": (cumprod, 1),
+}
+
+
+@options(REDUCTIONS, raises=NO_AXIS)
+def _total(
+    name: str,
     x: ArrayLike,
     /,
     axis: Axis = None,
@@ -44,91 +57,61 @@ def nansum(
     keepdims: bool = False,
     initial: Any = None,
     where: Any = True,
-    **unsupported: Any,
 ) -> Array:
-    """Sum of the elements that are not NaN, options as of `sum`.
+    """{what} of the elements that are not NaN.
 
-    Raises:
-        AxisError: There is no such axis.
-
+    nansum:
     >>> gt.nansum(np.array([1.0, np.nan, 3.0]))
     np.float64(4.0)
-    """
-    x, axes = prepared("nansum", x, axis, None, unsupported)
-    options = {"keepdims": keepdims, "initial": initial, "where": where}
-    return sum_of(without_nan(x), axes, dtype, **options)
 
-
-@public(np.nanprod)
-def nanprod(
-    x: ArrayLike,
-    /,
-    axis: Axis = None,
-    dtype: Any = None,
-    *,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-    **unsupported: Any,
-) -> Array:
-    """Product of the elements that are not NaN, options as of `sum`.
-
-    Raises:
-        AxisError: There is no such axis.
-
+    nanprod:
     >>> gt.nanprod(np.array([2.0, np.nan, 3.0]))
     np.float64(6.0)
     """
-    x, axes = prepared("nanprod", x, axis, None, unsupported)
+    x, axes = prepared(name, x, axis, None, {})
+    combine, instead = _COMBINE[name]
     options = {"keepdims": keepdims, "initial": initial, "where": where}
-    return prod(without_nan(x, 1), axes, dtype, **options)
+    return combine(without_nan(x, instead), axes, dtype, **options)
 
 
-@public(np.nancumsum)
-def nancumsum(
-    x: ArrayLike, /, axis: int | None = None, dtype: Any = None, **unsupported: Any
-) -> Array:
-    """Sums of the elements up to each place, NaN counted as 0; options as of `cumsum`.
+@options(REDUCTIONS, raises=NO_AXIS)
+def _running(name: str, x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Array:
+    """{what} of the elements up to each place, without those that are NaN.
 
-    Raises:
-        AxisError: There is no such axis.
+    Args:
+        axis: Along which axis; None goes along the flattened array.
 
+    nancumsum:
     >>> gt.nancumsum(np.array([1.0, np.nan, 3.0]))
     array([1., 1., 4.])
-    """
-    refuse("nancumsum", unsupported)
-    return cumsum(without_nan(x), axis, dtype)
 
-
-@public(np.nancumprod)
-def nancumprod(
-    x: ArrayLike, /, axis: int | None = None, dtype: Any = None, **unsupported: Any
-) -> Array:
-    """Products of the elements up to each place, NaN counted as 1; options as of `cumprod`.
-
-    Raises:
-        AxisError: There is no such axis.
-
+    nancumprod:
     >>> gt.nancumprod(np.array([2.0, np.nan, 3.0]))
     array([2., 2., 6.])
     """
-    refuse("nancumprod", unsupported)
-    return cumprod(without_nan(x, 1), axis, dtype)
+    combine, instead = _COMBINE[name]
+    return combine(without_nan(x, instead), axis, dtype)
+
+
+nansum = public(np.nansum)(member("nansum", _total, what="Sum"))
+nanprod = public(np.nanprod)(member("nanprod", _total, what="Product"))
+nancumsum = public(np.nancumsum)(member("nancumsum", _running, what="Sums"))
+nancumprod = public(np.nancumprod)(member("nancumprod", _running, what="Products"))
 
 
 # ---- means and variances ------------------------------------------------------------------------
 
 
 def _taking_part(
-    name: str, x: ArrayLike, axis: Axis, dtype: Any, where: Any, unsupported: dict[str, Any]
+    name: str, x: ArrayLike, axis: Axis, dtype: Any, where: Any
 ) -> tuple[Array, Array, tuple[int, ...]]:
     """The array as floats, which of its elements take part, and the axes as a tuple."""
-    refuse(name, unsupported)
     x, taken, axes = prepared_where(name, x, axis, dtype, where is None or where)
     return x, taken & logical_not(isnan(x)), axes
 
 
 @public(np.nanmean)
+@options(REDUCTIONS, raises=NO_AXIS)
 def nanmean(
     x: ArrayLike,
     /,
@@ -137,22 +120,19 @@ def nanmean(
     *,
     keepdims: bool = False,
     where: Any = True,
-    **unsupported: Any,
 ) -> Array:
-    """Mean of the elements that are not NaN, options as of `mean`.
-
-    Raises:
-        AxisError: There is no such axis.
+    """Mean of the elements that are not NaN.
 
     >>> gt.nanmean(np.array([1.0, np.nan, 3.0]))
     np.float64(2.0)
     """
-    x, taken, axes = _taking_part("nanmean", x, axis, dtype, where, unsupported)
+    x, taken, axes = _taking_part("nanmean", x, axis, dtype, where)
     return without_axes(mean_of(x, taken, axes), axes, keepdims)
 
 
-@public(np.nanvar)
-def nanvar(
+@options(REDUCTIONS, raises=NO_AXIS)
+def _spread(
+    name: str,
     x: ArrayLike,
     /,
     axis: Axis = None,
@@ -163,50 +143,30 @@ def nanvar(
     keepdims: bool = False,
     where: Any = True,
     mean: Any = None,
-    **unsupported: Any,
 ) -> Array:
-    """Variance of the elements that are not NaN, options as of `var`.
+    """{what} of the elements that are not NaN.
+
+    Where these are all equal the standard deviation has a kink; its gradient is taken as 0 there.
 
     Raises:
-        AxisError: There is no such axis.
         ArgumentError: Both `ddof` and `correction` were given.
 
+    nanvar:
     >>> gt.nanvar(np.array([1.0, np.nan, 3.0]))
     np.float64(1.0)
-    """
-    less = correction_of("nanvar", ddof, correction)
-    x, taken, axes = _taking_part("nanvar", x, axis, dtype, where, unsupported)
-    return without_axes(_variance(x, taken, axes, mean, less), axes, keepdims)
 
-
-@public(np.nanstd)
-def nanstd(
-    x: ArrayLike,
-    /,
-    axis: Axis = None,
-    dtype: Any = None,
-    *,
-    ddof: float = 0,
-    correction: float | None = None,
-    keepdims: bool = False,
-    where: Any = True,
-    mean: Any = None,
-    **unsupported: Any,
-) -> Array:
-    """Standard deviation of the elements that are not NaN, options as of `std`.
-
-    Where these are all equal it has a kink; the gradient is taken as 0 there, as that of `std`.
-
-    Raises:
-        AxisError: There is no such axis.
-        ArgumentError: Both `ddof` and `correction` were given.
-
+    nanstd:
     >>> gt.nanstd(np.array([1.0, np.nan, 3.0]))
     np.float64(1.0)
     """
-    less = correction_of("nanstd", ddof, correction)
-    x, taken, axes = _taking_part("nanstd", x, axis, dtype, where, unsupported)
-    return without_axes(root(_variance(x, taken, axes, mean, less)), axes, keepdims)
+    less = correction_of(name, ddof, correction)
+    x, taken, axes = _taking_part(name, x, axis, dtype, where)
+    variance = _variance(x, taken, axes, mean, less)
+    return without_axes(variance if name == "nanvar" else root(variance), axes, keepdims)
+
+
+nanvar = public(np.nanvar)(member("nanvar", _spread, what="Variance"))
+nanstd = public(np.nanstd)(member("nanstd", _spread, what="Standard deviation"))
 
 
 def _variance(x: Array, taken: Array, axes: tuple[int, ...], mean: Any, less: float) -> Any:

@@ -15,11 +15,13 @@ from gradtape.core.define import general, public
 from gradtape.core.op import Zero
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import refuse
 from gradtape.ops.arrays.ufunc_methods import reduce
 from gradtape.ops.cast import astype
 from gradtape.ops.comparison import isnan
+from gradtape.ops.family import member
 from gradtape.ops.reduce import (
+    NO_AXIS,
+    REDUCTIONS,
     Axes,
     beside,
     count_over,
@@ -32,6 +34,7 @@ from gradtape.ops.reduce import (
     sum_over,
 )
 from gradtape.ops.select import fmax, fmin, mask, where as where_of
+from gradtape.ops.shared_options import options
 from gradtape.ops.which import all as all_of, position_along
 from gradtape.typing import Array, ArrayLike, Axis
 
@@ -106,11 +109,15 @@ def _extreme(name: str, largest: bool) -> Callable[..., Any]:
     )
 
 
-_nanmax, _nanmin = _extreme("nanmax", True), _extreme("nanmin", False)
+_EXTREMES = {
+    "nanmax": (_extreme("nanmax", True), np.fmax, fmax),
+    "nanmin": (_extreme("nanmin", False), np.fmin, fmin),
+}
 
 
-@public(np.nanmax)
-def nanmax(
+@options(REDUCTIONS, raises=NO_AXIS)
+def _extreme_of(
+    name: str,
     x: ArrayLike,
     /,
     axis: Axis = None,
@@ -118,49 +125,30 @@ def nanmax(
     keepdims: bool = False,
     initial: Any = None,
     where: Any = True,
-    **unsupported: Any,
 ) -> Array:
-    """The largest element that is not NaN, options as of `max`.
+    """The {what} element that is not NaN.
 
     Raises:
-        AxisError: There is no such axis.
         ShapeError: There are no elements.
 
+    nanmax:
     >>> gt.nanmax(np.array([1.0, np.nan, 3.0]))
     np.float64(3.0)
-    """
-    x, axes = prepared("nanmax", x, axis, None, unsupported)
-    if initial is not None or (where is not True and where is not None):
-        taken = True if where is None else where
-        return reduce(np.fmax, fmax, x, axes, None, keepdims, initial, taken, "nanmax")
-    return _nanmax(x, axis=axes, keepdims=bool(keepdims))
 
-
-@public(np.nanmin)
-def nanmin(
-    x: ArrayLike,
-    /,
-    axis: Axis = None,
-    *,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-    **unsupported: Any,
-) -> Array:
-    """The smallest element that is not NaN, options as of `max`.
-
-    Raises:
-        AxisError: There is no such axis.
-        ShapeError: There are no elements.
-
+    nanmin:
     >>> gt.nanmin(np.array([1.0, np.nan, 3.0]))
     np.float64(1.0)
     """
-    x, axes = prepared("nanmin", x, axis, None, unsupported)
+    x, axes = prepared(name, x, axis, None, {})
+    run, ufunc, function = _EXTREMES[name]
     if initial is not None or (where is not True and where is not None):
         taken = True if where is None else where
-        return reduce(np.fmin, fmin, x, axes, None, keepdims, initial, taken, "nanmin")
-    return _nanmin(x, axis=axes, keepdims=bool(keepdims))
+        return reduce(ufunc, function, x, axes, None, keepdims, initial, taken, name)
+    return run(x, axis=axes, keepdims=bool(keepdims))
+
+
+nanmax = public(np.nanmax)(member("nanmax", _extreme_of, what="largest"))
+nanmin = public(np.nanmin)(member("nanmin", _extreme_of, what="smallest"))
 
 
 # ---- where the extremes are ---------------------------------------------------------------------
@@ -190,40 +178,32 @@ def _arg(name: str) -> Callable[..., Any]:
     )
 
 
-_nanargmax, _nanargmin = _arg("nanargmax"), _arg("nanargmin")
+_POSITIONS = {name: _arg(name) for name in ("nanargmax", "nanargmin")}
 
 
-@public(np.nanargmax)
-def nanargmax(
-    x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False, **unsupported: Any
+@options(REDUCTIONS, raises=NO_AXIS)
+def _position(
+    name: str, x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False
 ) -> Array:
-    """Where the largest element is that is not NaN, options as of `argmax`.
+    """Where the {what} element is that is not NaN.
+
+    Args:
+        axis: Along which axis; None looks at the flattened array.
 
     Raises:
-        AxisError: There is no such axis.
         ArgumentError: All elements are NaN.
         ShapeError: There are no elements.
 
+    nanargmax:
     >>> gt.nanargmax(np.array([1.0, np.nan, 3.0]))
     np.int64(2)
-    """
-    refuse("nanargmax", unsupported)
-    return position_along(_nanargmax, "nanargmax", x, axis, keepdims)
 
-
-@public(np.nanargmin)
-def nanargmin(
-    x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False, **unsupported: Any
-) -> Array:
-    """Where the smallest element is that is not NaN, options as of `argmax`.
-
-    Raises:
-        AxisError: There is no such axis.
-        ArgumentError: All elements are NaN.
-        ShapeError: There are no elements.
-
+    nanargmin:
     >>> gt.nanargmin(np.array([1.0, np.nan, 3.0]))
     np.int64(0)
     """
-    refuse("nanargmin", unsupported)
-    return position_along(_nanargmin, "nanargmin", x, axis, keepdims)
+    return position_along(_POSITIONS[name], name, x, axis, keepdims)
+
+
+nanargmax = public(np.nanargmax)(member("nanargmax", _position, what="largest"))
+nanargmin = public(np.nanargmin)(member("nanargmin", _position, what="smallest"))

@@ -2,149 +2,75 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gradtape.core.define import public
-from gradtape.ops.arguments import as_array, refuse
+from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.order_statistics import quantile_of
+from gradtape.ops.family import member
+from gradtape.ops.reduce import NO_AXIS, REDUCTIONS
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike, Axis
 
 
-def _is_weak(q: Any) -> bool:
-    return type(q) in (int, float)
-
-
-@public(np.quantile)
-def quantile(
+@options(REDUCTIONS, raises=NO_AXIS)
+def _quantile(
+    name: str,
     x: ArrayLike,
     /,
     q: ArrayLike,
     axis: Axis = None,
-    out: None = None,
+    *,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
-    *,
     weights: ArrayLike = None,
 ) -> Array:
-    """The element that a share q of the sorted elements lies before, or one between two of them.
+    """The element that a share q of the sorted {what} lies before.
 
-    It has a gradient with respect to the elements, and with respect to q for methods that go
-    between elements. Where q names an element, it is the slope towards the next one.
+    `method` says what it is between two of them. It has a gradient with respect to the elements,
+    and with respect to q for methods that go between elements. Where q names an element, that is
+    the slope towards the next one.
 
     Args:
         x: Where to look.
-        q: Shares from 0 to 1, in an array of up to two axes, which come first in the result.
+        q: Shares from 0 to {whole}, in an array of up to two axes, which come first in the result.
             Others raise; in compiled code they give NaN.
-        axis: One or several axes; None takes all of them.
-        out: Only None: use the result.
         overwrite_input: Whether `x` may be overwritten, which it never is.
         method: What to do between elements, by NumPy's names: "linear" by default.
-        keepdims: Whether the reduced axes stay, with size 1.
         weights: How much each element counts, for method "inverted_cdf" only.
 
     Raises:
         ArgumentError: q is out of range, there is no such method, or it takes no weights.
         DTypeError: `x` is complex.
         ShapeError: There are no elements, or the weights do not fit.
-        AxisError: There is no such axis.
 
+    quantile:
     >>> gt.quantile(np.array([3.0, 1.0, 7.0, 2.0]), 0.25)
     np.float64(1.75)
-    """
-    refuse("quantile", {"out": out})
-    share = as_array(q)
-    return quantile_of("quantile", x, share, axis, method, keepdims, weights, False, _is_weak(q))
 
-
-@public(np.percentile)
-def percentile(
-    x: ArrayLike,
-    /,
-    q: ArrayLike,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: ArrayLike = None,
-) -> Array:
-    """A quantile with `q` from 0 to 100, options as of `quantile`.
-
-    Raises:
-        ArgumentError: q is out of range, there is no such method, or it takes no weights.
-        DTypeError: `x` is complex.
-        ShapeError: There are no elements, or the weights do not fit.
-        AxisError: There is no such axis.
-
+    percentile:
     >>> gt.percentile(np.array([3.0, 1.0, 7.0, 2.0]), 25)
     np.float64(1.75)
-    """
-    refuse("percentile", {"out": out})
-    share = as_array(q) / 100
-    return quantile_of("percentile", x, share, axis, method, keepdims, weights, False, _is_weak(q))
 
-
-@public(np.nanquantile)
-def nanquantile(
-    x: ArrayLike,
-    /,
-    q: ArrayLike,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: ArrayLike = None,
-) -> Array:
-    """A quantile of the elements that are not NaN, options as of `quantile`.
-
-    It is NaN where all of them are; NaN has a gradient of 0.
-
-    Raises:
-        ArgumentError: q is out of range, there is no such method, or it takes no weights.
-        DTypeError: `x` is complex.
-        ShapeError: The weights do not fit.
-        AxisError: There is no such axis.
-
+    nanquantile:
     >>> gt.nanquantile(np.array([3.0, 1.0, np.nan]), 0.25)
     np.float64(1.5)
-    """
-    refuse("nanquantile", {"out": out})
-    share = as_array(q)
-    return quantile_of("nanquantile", x, share, axis, method, keepdims, weights, True, _is_weak(q))
 
-
-@public(np.nanpercentile)
-def nanpercentile(
-    x: ArrayLike,
-    /,
-    q: ArrayLike,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: ArrayLike = None,
-) -> Array:
-    """A `nanquantile` with `q` from 0 to 100, options as of `quantile`.
-
-    Raises:
-        ArgumentError: q is out of range, there is no such method, or it takes no weights.
-        DTypeError: `x` is complex.
-        ShapeError: The weights do not fit.
-        AxisError: There is no such axis.
-
+    nanpercentile:
     >>> gt.nanpercentile(np.array([3.0, 1.0, np.nan]), 25)
     np.float64(1.5)
     """
-    refuse("nanpercentile", {"out": out})
-    share = as_array(q) / 100
-    return quantile_of(
-        "nanpercentile", x, share, axis, method, keepdims, weights, True, _is_weak(q)
-    )
+    share, weak = as_array(q), type(q) in (int, float)
+    share = share / 100 if name.endswith("percentile") else share
+    without_nan = name.startswith("nan")
+    return quantile_of(name, x, share, axis, method, keepdims, weights, without_nan, weak)
+
+
+_ALL, _NUMBERS = "elements", "elements that are not NaN"
+quantile = public(np.quantile)(member("quantile", _quantile, what=_ALL, whole="1"))
+percentile = public(np.percentile)(member("percentile", _quantile, what=_ALL, whole="100"))
+nanquantile = public(np.nanquantile)(member("nanquantile", _quantile, what=_NUMBERS, whole="1"))
+nanpercentile = public(np.nanpercentile)(
+    member("nanpercentile", _quantile, what=_NUMBERS, whole="100")
+)

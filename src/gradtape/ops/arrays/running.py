@@ -16,12 +16,15 @@ from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import general, public
 from gradtape.core.op import infer_like
 from gradtape.errors import DTypeError, ShapeError
-from gradtape.ops.arguments import as_array, normalize_axis, refuse
+from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.arrays.sort import INDEX, put_along
 from gradtape.ops.cumulative import cumprod, cumsum
+from gradtape.ops.family import member
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
+from gradtape.ops.reduce import NO_AXIS, REDUCTIONS
 from gradtape.ops.shape import ravel
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
 
 # ---- running extremes ---------------------------------------------------------------------------
@@ -120,9 +123,9 @@ class Running(NamedTuple):
     indices: Array
 
 
-@public()
-def cummax(x: ArrayLike, /, axis: int) -> Running:
-    """The largest of the elements up to each place along an axis, and where it is, as in PyTorch.
+@options(raises=NO_AXIS)
+def _with_places(name: str, x: ArrayLike, /, axis: int) -> Running:
+    """The {what} of the elements up to each place along an axis, and where it is, as in PyTorch.
 
     Args:
         x: Where to look.
@@ -132,114 +135,75 @@ def cummax(x: ArrayLike, /, axis: int) -> Running:
         A named tuple of `values`, which have gradients, and `indices`.
 
     Raises:
-        AxisError: There is no such axis.
         DTypeError: `x` is complex.
 
+    cummax:
     >>> gt.cummax(np.array([1.0, 3.0, 2.0]), 0)
     Running(values=array([1., 3., 3.]), indices=array([0, 1, 1]))
-    """
-    x, axis = _along("cummax", x, axis)
-    indices = _holders(x, axis=axis, largest=True)
-    return Running(take_along_axis(x, indices, axis), indices)
 
-
-@public()
-def cummin(x: ArrayLike, /, axis: int) -> Running:
-    """The smallest of the elements up to each place along an axis, options as of `cummax`.
-
-    Returns:
-        A named tuple of `values`, which have gradients, and `indices`.
-
-    Raises:
-        AxisError: There is no such axis.
-        DTypeError: `x` is complex.
-
+    cummin:
     >>> gt.cummin(np.array([2.0, 1.0, 3.0]), 0)
     Running(values=array([2., 1., 1.]), indices=array([0, 1, 1]))
     """
-    x, axis = _along("cummin", x, axis)
-    indices = _holders(x, axis=axis, largest=False)
+    x, axis = _along(name, x, axis)
+    indices = _holders(x, axis=axis, largest=name == "cummax")
     return Running(take_along_axis(x, indices, axis), indices)
+
+
+cummax = public()(member("cummax", _with_places, what="largest"))
+cummin = public()(member("cummin", _with_places, what="smallest"))
 
 
 # ---- sums and products with what they begin with -------------------------------------------------
 
+# What computes them, and the result of nothing.
+_RUNNING = {"cumulative_sum": (cumsum, 0), "cumulative_prod": (cumprod, 1)}
 
-def _from_initial(
-    name: str, x: ArrayLike, axis: int | None, include: bool, initial: int, running: Any
+
+@options(REDUCTIONS, raises=NO_AXIS)
+def _cumulative(
+    name: str,
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    include_initial: bool = False,
 ) -> Array:
+    """{what} of the elements up to each place along an axis, as the Array API has it.
+
+    Args:
+        x: The numbers.
+        axis: Along which axis; may be left out if there is only one.
+        include_initial: Whether to begin with the result of nothing, 0 of a sum, 1 of a product.
+
+    Raises:
+        ShapeError: There are several axes and none was given.
+
+    cumulative_sum:
+    >>> gt.cumulative_sum(np.array([1.0, 2.0]), include_initial=True)
+    array([0., 1., 3.])
+
+    cumulative_prod:
+    >>> gt.cumulative_prod(np.array([2.0, 3.0]), include_initial=True)
+    array([1., 2., 6.])
+    """
     x = as_array(x)
     if axis is None:
         if len(x.shape) != 1:
             raise ShapeError(f"{name}: got shape {x.shape} and no axis, expected axis=")
         axis = 0
     axis = normalize_axis(axis, len(x.shape), name)
-    out = running(x, axis)
-    if not include:
+    running, initial = _RUNNING[name]
+    out = running(x, axis, dtype)
+    if not include_initial:
         return out
     first = np.full((*x.shape[:axis], 1, *x.shape[axis + 1 :]), initial, out.dtype)
     return concatenate([first, out], axis)
 
 
-@public(*[np.cumulative_sum] if hasattr(np, "cumulative_sum") else [])
-def cumulative_sum(
-    x: ArrayLike,
-    /,
-    *,
-    axis: int | None = None,
-    dtype: Any = None,
-    include_initial: bool = False,
-    **unsupported: Any,
-) -> Array:
-    """Sums of the elements up to each place along an axis, as the Array API has it.
-
-    Args:
-        x: What to sum.
-        axis: Along which axis; may be left out if there is only one.
-        dtype: The dtype to sum in.
-        include_initial: Whether to begin with a 0, the sum of nothing.
-        **unsupported: Further options of NumPy, which raise.
-
-    Raises:
-        ShapeError: There are several axes and none was given.
-        AxisError: There is no such axis.
-
-    >>> gt.cumulative_sum(np.array([1.0, 2.0]), include_initial=True)
-    array([0., 1., 3.])
-    """
-    refuse("cumulative_sum", unsupported)
-    return _from_initial(
-        "cumulative_sum", x, axis, include_initial, 0, lambda x, axis: cumsum(x, axis, dtype)
-    )
-
-
-@public(*[np.cumulative_prod] if hasattr(np, "cumulative_prod") else [])
-def cumulative_prod(
-    x: ArrayLike,
-    /,
-    *,
-    axis: int | None = None,
-    dtype: Any = None,
-    include_initial: bool = False,
-    **unsupported: Any,
-) -> Array:
-    """Products of the elements up to each place along an axis, as the Array API has it.
-
-    Args:
-        x: What to multiply.
-        axis: Along which axis; may be left out if there is only one.
-        dtype: The dtype to multiply in.
-        include_initial: Whether to begin with a 1, the product of nothing.
-        **unsupported: Further options of NumPy, which raise.
-
-    Raises:
-        ShapeError: There are several axes and none was given.
-        AxisError: There is no such axis.
-
-    >>> gt.cumulative_prod(np.array([2.0, 3.0]), include_initial=True)
-    array([1., 2., 6.])
-    """
-    refuse("cumulative_prod", unsupported)
-    return _from_initial(
-        "cumulative_prod", x, axis, include_initial, 1, lambda x, axis: cumprod(x, axis, dtype)
-    )
+# NumPy has them since 2.1.
+cumulative_sum, cumulative_prod = (
+    public(*filter(None, [getattr(np, name, None)]))(member(name, _cumulative, what=what))
+    for name, what in (("cumulative_sum", "Sums"), ("cumulative_prod", "Products"))
+)

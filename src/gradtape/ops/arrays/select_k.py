@@ -16,8 +16,9 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general, public
 from gradtape.errors import ArgumentError
-from gradtape.ops.arguments import as_array, normalize_axis, refuse
+from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.arrays.sort import INDEX, argsort, comparable
+from gradtape.ops.family import member
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.shape import ravel, swapaxes
 from gradtape.typing import Array, ArrayLike
@@ -49,64 +50,45 @@ def _parted(name: str, x: ArrayLike, kth: Any, axis: int | None) -> tuple[Any, A
     return x, swapaxes(order, axis, -1), axis
 
 
-@public(np.partition)
-def partition(
+def _partition(
+    name: str,
     x: ArrayLike,
     kth: int | Sequence[int],
     /,
     axis: int | None = -1,
     kind: str = "introselect",
-    order: None = None,
 ) -> Array:
-    """The elements with the k-th smallest one at place k, smaller ones before, larger ones after.
+    """The {what}: the k-th smallest one at place k, smaller ones before, larger ones after.
 
     Args:
         x: What to partition.
         kth: One place, or several, counted from 0.
         axis: Along which axis; None partitions the flattened array.
         kind: Only NumPy's "introselect".
-        order: Only None: there are no fields to go by.
 
     Raises:
         ArgumentError: A place is outside of the axis.
         AxisError: There is no such axis.
 
+    partition:
     >>> gt.partition(np.array([3.0, 1.0, 2.0]), 1)
     array([1., 2., 3.])
-    """
-    refuse("partition", {"order": order})
-    _check_kind("partition", kind)
-    x, indices, axis = _parted("partition", x, kth, axis)
-    return take_along_axis(x, indices, axis)
 
-
-@public(np.argpartition)
-def argpartition(
-    x: ArrayLike,
-    kth: int | Sequence[int],
-    /,
-    axis: int | None = -1,
-    kind: str = "introselect",
-    order: None = None,
-) -> Array:
-    """The indices that would partition an array, options as of `partition`; has no derivative.
-
-    Raises:
-        ArgumentError: A place is outside of the axis.
-        AxisError: There is no such axis.
-
+    argpartition:
     >>> gt.argpartition(np.array([3.0, 1.0, 2.0]), 1)
     array([1, 2, 0])
     """
-    refuse("argpartition", {"order": order})
-    _check_kind("argpartition", kind)
-    x = as_array(x)
-    return _parted("argpartition", x if x.shape else ravel(x), kth, axis)[1]
-
-
-def _check_kind(name: str, kind: str) -> None:
     if kind != "introselect":
         raise ArgumentError(f'{name}: got kind={kind!r}, expected "introselect"')
+    if name == "partition":
+        x, indices, axis = _parted(name, x, kth, axis)
+        return take_along_axis(x, indices, axis)
+    x = as_array(x)
+    return _parted(name, x if x.shape else ravel(x), kth, axis)[1]
+
+
+partition = public(np.partition)(member("partition", _partition, what="elements"))
+argpartition = public(np.argpartition)(member("argpartition", _partition, what="indices"))
 
 
 # ---- topk and kthvalue --------------------------------------------------------------------------

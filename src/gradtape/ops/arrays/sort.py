@@ -20,10 +20,11 @@ from gradtape.core.large import by_rows
 from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops.arguments import Batch, as_array, normalize_axis, refuse
+from gradtape.ops.arguments import Batch, as_array, normalize_axis
 from gradtape.ops.cast import astype
 from gradtape.ops.gather import scatter, take_along_axis
 from gradtape.ops.shape import broadcast_to, ravel
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
 
 INDEX = np.dtype(np.intp)
@@ -134,10 +135,7 @@ sort_both = general(
 # ---- public functions ---------------------------------------------------------------------------
 
 
-def _prepared(
-    name: str, x: ArrayLike, axis: int | None, kind: Any, order: Any
-) -> tuple[Array, int]:
-    refuse(name, {"order": order})
+def _prepared(name: str, x: ArrayLike, axis: int | None, kind: Any) -> tuple[Array, int]:
     if kind not in _KINDS:
         raise ArgumentError(f"{name}: got kind={kind!r}, expected one of {_KINDS[1:]}")
     x = as_array(x)
@@ -146,35 +144,33 @@ def _prepared(
     return x, normalize_axis(axis, len(x.shape), name)
 
 
+_SORTING = {
+    "x": "What to sort.",
+    "axis": "Along which axis; None sorts the flattened array.",
+    "kind": "A name NumPy has for a way of sorting; the result is the same for all of them.",
+    "descending": "Whether to put the largest elements first, and NaN before them.",
+    "stable": "Whether equal elements have to stay in order, which they do in any case.",
+}
+_ERRORS = {"AxisError": "There is no such axis.", "ArgumentError": "`kind` is something else."}
+
+
 @public(np.sort)
+@options(_SORTING, raises=_ERRORS)
 def sort(
     x: ArrayLike,
     /,
     axis: int | None = -1,
     kind: str | None = None,
-    order: None = None,
     *,
     descending: bool = False,
     stable: bool | None = None,
 ) -> Array:
     """The elements in ascending order along an axis, NaN last; equal ones stay in their order.
 
-    Args:
-        x: What to sort.
-        axis: Along which axis; None sorts the flattened array.
-        kind: A name NumPy has for a way of sorting; the result is the same for all of them.
-        order: Only None: there are no fields to sort by.
-        descending: Whether to put the largest elements first, and NaN before them.
-        stable: Whether equal elements have to stay in order, which they do in any case.
-
-    Raises:
-        AxisError: There is no such axis.
-        ArgumentError: `kind` is something else.
-
     >>> gt.sort(np.array([3.0, 1.0, 2.0]))
     array([1., 2., 3.])
     """
-    x, axis = _prepared("sort", x, axis, kind, order)
+    x, axis = _prepared("sort", x, axis, kind)
     if isinstance(x, np.ndarray) and x.dtype.kind != "V":  # nobody asks for the order
         values = np.sort(x, axis=axis)
         return values[_along(axis, slice(None, None, -1))] if descending else values
@@ -182,36 +178,24 @@ def sort(
 
 
 @public(np.argsort)
+@options(_SORTING, raises=_ERRORS)
 def argsort(
     x: ArrayLike,
     /,
     axis: int | None = -1,
     kind: str | None = None,
-    order: None = None,
     *,
     descending: bool = False,
     stable: bool | None = None,
 ) -> Array:
     """The indices that would sort an array along an axis, in stable order; has no derivative.
 
-    Args:
-        x: What to sort.
-        axis: Along which axis; None sorts the flattened array.
-        kind: A name NumPy has for a way of sorting; the result is the same for all of them.
-        order: Only None: there are no fields to sort by.
-        descending: Whether to put the largest elements first, and NaN before them.
-        stable: Whether equal elements have to stay in order, which they do in any case.
-
-    Raises:
-        AxisError: There is no such axis.
-        ArgumentError: `kind` is something else.
-
     >>> gt.argsort(np.array([3.0, 1.0, 2.0]))
     array([1, 2, 0])
     """
     x = as_array(x)
     # NumPy has an order of one element, though `sort` has no axis to sort along.
-    x, axis = _prepared("argsort", x if x.shape else ravel(x), axis, kind, order)
+    x, axis = _prepared("argsort", x if x.shape else ravel(x), axis, kind)
     return _argsort(x, axis=axis, descending=bool(descending))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops.arguments import as_array, refuse
+from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import copy
 from gradtape.ops.linalg.common import square
 from gradtape.ops.linalg.solve import inv
@@ -55,21 +55,18 @@ def matrix_power(x: ArrayLike, n: int, /) -> Array:
 
 
 @public(np.linalg.multi_dot)
-def multi_dot(arrays: Sequence[ArrayLike], /, *, out: None = None) -> Array:
+def multi_dot(arrays: Sequence[ArrayLike], /) -> Array:
     """The product of several matrices, in the order of multiplying that takes the least work.
 
     Args:
         arrays: Two or more matrices; the first and the last one may be vectors.
-        out: Only None: arrays are not written to.
 
     Raises:
         ShapeError: There are less than two arrays, or they do not fit each other.
-        UnsupportedError: `out` was given.
 
     >>> gt.linalg.multi_dot([np.ones((2, 3)), np.ones((3, 4)), np.ones(4)])
     array([12., 12.])
     """
-    refuse("multi_dot", {"out": out})
     chain = [as_array(array) for array in arrays]
     shapes = [array.shape for array in chain]
     ends = [len(shape) in (1, 2) for shape in (shapes[:1] + shapes[-1:])]

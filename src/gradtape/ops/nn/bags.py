@@ -103,11 +103,8 @@ def embedding_bag(
     /,
     weight: ArrayLike,
     offsets: ArrayLike | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
+    *,
     mode: str = "mean",
-    sparse: bool = False,
     per_sample_weights: ArrayLike | None = None,
     include_last_offset: bool = False,
     padding_idx: int | None = None,
@@ -118,11 +115,7 @@ def embedding_bag(
         x: The numbers of rows: of shape (bags, size), or along one axis with `offsets`.
         weight: The table.
         offsets: Where each bag begins, the first at 0.
-        max_norm: Not supported: a table is not written to.
-        norm_type: Of no use without `max_norm`.
-        scale_grad_by_freq: Not supported.
         mode: "sum", "mean" or "max"; a bag without rows gives 0.
-        sparse: Not supported: gradients are arrays.
         per_sample_weights: What each row is multiplied with, for "sum" only.
         include_last_offset: Whether `offsets` ends with where the last bag ends.
         padding_idx: A row that does not count.
@@ -135,7 +128,6 @@ def embedding_bag(
         ShapeError: The shapes do not fit.
         ArgumentError: There is no such mode, options do not go together, or offsets are not in
             order.
-        UnsupportedError: An option is not supported.
 
     >>> table = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 8.0]])
     >>> gt.nn.embedding_bag(np.array([0, 1, 2]), table, np.array([0, 2]), mode="sum")
@@ -143,8 +135,7 @@ def embedding_bag(
            [5., 8.]])
     """
     name = "embedding_bag"
-    refused = {"max_norm": max_norm, "scale_grad_by_freq": scale_grad_by_freq, "sparse": sparse}
-    weight = table_of(name, weight, refused)
+    weight = table_of(name, weight)
     if mode not in ("sum", "mean", "max"):
         raise ArgumentError(f'{name}: got mode={mode!r}, expected "sum", "mean" or "max"')
     given = as_indices(x, name)

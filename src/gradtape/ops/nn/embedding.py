@@ -190,21 +190,11 @@ add_rows: Any = general(
 # ---- embedding ----------------------------------------------------------------------------------
 
 
-def table_of(name: str, weight: ArrayLike, refused: dict[str, Any]) -> Array:
-    for option, given in refused.items():
-        if given:
-            raise UnsupportedError(f"{name}: got {option}={given}; {_INSTEAD[option]}")
+def table_of(name: str, weight: ArrayLike) -> Array:
     weight = as_array(weight)
     if len(weight.shape) != 2:
         raise ShapeError(f"{name}: got a table of shape {weight.shape}, expected (rows, size)")
     return weight
-
-
-_INSTEAD = {
-    "max_norm": "a table is not written to; divide its rows by their norms before",
-    "scale_grad_by_freq": "divide the gradient by how often each row was read",
-    "sparse": "gradients are arrays",
-}
 
 
 def row_number(name: str, number: int | None, count: int) -> int | None:
@@ -220,10 +210,6 @@ def embedding(
     /,
     weight: ArrayLike,
     padding_idx: int | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
 ) -> Array:
     """Rows of a table by their numbers.
 
@@ -231,10 +217,6 @@ def embedding(
         x: The numbers of rows, in an array of any shape.
         weight: The table.
         padding_idx: A row that has no gradient.
-        max_norm: Not supported: a table is not written to.
-        norm_type: Of no use without `max_norm`.
-        scale_grad_by_freq: Not supported.
-        sparse: Not supported: gradients are arrays.
 
     Returns:
         An array of the shape of `x`, and one further axis.
@@ -242,15 +224,13 @@ def embedding(
     Raises:
         IndexingError: There is no such row, or a number is not an integer.
         ShapeError: The table has other than two axes.
-        UnsupportedError: An option is not supported.
 
     >>> gt.nn.embedding(np.array([1, 1, 0]), np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([[3., 4.],
            [3., 4.],
            [1., 2.]])
     """
-    refused = {"max_norm": max_norm, "scale_grad_by_freq": scale_grad_by_freq, "sparse": sparse}
-    weight = table_of("embedding", weight, refused)
+    weight = table_of("embedding", weight)
     indices = as_indices(x, "embedding")
     skip = row_number("embedding", padding_idx, weight.shape[0])
     rows = read_rows(weight, indices, skip=skip)

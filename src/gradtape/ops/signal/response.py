@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import answers, functions
-from gradtape.errors import ShapeError, UnsupportedError
+from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arithmetic import absolute
 from gradtape.ops.arrays.known import values_of
@@ -50,11 +50,6 @@ def _delayed(w: Any, c: Any) -> Any:
     return exp(-1j * (reshape(w, (*w.shape, 1)) * np.arange(c.shape[0]))) @ (c + 0j)
 
 
-def _refuse_plot(name: str, plot: Any) -> None:
-    if plot is not None:
-        raise UnsupportedError(f"{name}: got plot=; call it on the result")
-
-
 @answers("scipy.signal.freqz")
 def freqz(
     b: ArrayLike,
@@ -62,7 +57,7 @@ def freqz(
     a: ArrayLike = 1,
     worN: Any = 512,
     whole: bool = False,
-    plot: Any = None,
+    *,
     fs: Any = _RATE,
     include_nyquist: bool = False,
 ) -> tuple[Any, Array]:
@@ -73,7 +68,6 @@ def freqz(
         a: The coefficients of the result.
         worN: How many frequencies, or which; they may be a tensor.
         whole: Whether they go up to the sampling rate, and not to half of it.
-        plot: An option of SciPy, which raises.
         fs: The sampling rate; frequencies are in radians per sample if it is not given.
         include_nyquist: Whether half of the sampling rate is the last one.
 
@@ -87,7 +81,6 @@ def freqz(
     >>> np.abs(h).round(6)
     array([1.      , 0.707107])
     """
-    _refuse_plot("freqz", plot)
     b, a = _vector("freqz", b), _vector("freqz", a)
     w, given = _angles(worN, whole, fs, include_nyquist)
     return given, _delayed(w, b) / _delayed(w, a)
@@ -160,7 +153,7 @@ def _found(name: str, worN: Any, find: Any) -> Any:
 
 
 @answers("scipy.signal.freqs")
-def freqs(b: ArrayLike, a: ArrayLike, /, worN: Any = 200, plot: Any = None) -> tuple[Any, Array]:
+def freqs(b: ArrayLike, a: ArrayLike, /, worN: Any = 200) -> tuple[Any, Array]:
     """The complex response of an analog filter to frequencies, differentiable in all three.
 
     Args:
@@ -168,7 +161,6 @@ def freqs(b: ArrayLike, a: ArrayLike, /, worN: Any = 200, plot: Any = None) -> t
         a: Those of the denominator.
         worN: Which frequencies, in radians per time; or how many, around where zeros and poles are,
             which looks at the values of the coefficients.
-        plot: An option of SciPy, which raises.
 
     Returns:
         The frequencies, and the response.
@@ -177,7 +169,6 @@ def freqs(b: ArrayLike, a: ArrayLike, /, worN: Any = 200, plot: Any = None) -> t
     >>> h
     array([1. +0.j , 0.5-0.5j])
     """
-    _refuse_plot("freqs", plot)
     b, a = _vector("freqs", b), _vector("freqs", a)
 
     def find(count: int) -> Any:
