@@ -27,6 +27,8 @@ from gradtape.ops.arguments import (
 )
 from gradtape.ops.comparison import equal, isnan, logical_or, not_equal
 from gradtape.ops.reduce import (
+    NO_AXIS,
+    REDUCTIONS,
     max as max_of,
     min as min_of,
     reduced_shape,
@@ -35,6 +37,7 @@ from gradtape.ops.reduce import (
 )
 from gradtape.ops.select import where as where_of
 from gradtape.ops.shape import ravel, reshape
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike, Axis
 
 
@@ -102,6 +105,7 @@ def position_along(
 
 
 @public(np.argmax)
+@options(REDUCTIONS, raises=NO_AXIS)
 def argmax(
     x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False, **unsupported: Any
 ) -> Array:
@@ -110,11 +114,9 @@ def argmax(
     Args:
         x: Where to look.
         axis: Along which axis; None looks in the flattened array.
-        keepdims: Whether the reduced axis stays, with size 1.
         **unsupported: Further options of NumPy, which raise.
 
     Raises:
-        AxisError: There is no such axis.
         ShapeError: There are no elements.
 
     >>> gt.argmax(np.array([[1.0, 4.0], [3.0, 2.0]]), axis=0)
@@ -125,6 +127,7 @@ def argmax(
 
 
 @public(np.argmin)
+@options(REDUCTIONS, raises=NO_AXIS)
 def argmin(
     x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False, **unsupported: Any
 ) -> Array:
@@ -133,11 +136,9 @@ def argmin(
     Args:
         x: Where to look.
         axis: Along which axis; None looks in the flattened array.
-        keepdims: Whether the reduced axis stays, with size 1.
         **unsupported: Further options of NumPy, which raise.
 
     Raises:
-        AxisError: There is no such axis.
         ShapeError: There are no elements.
 
     >>> gt.argmin(np.array([[1.0, 4.0], [3.0, 2.0]]), axis=0)
@@ -164,6 +165,7 @@ _any, _all = _test(np.logical_or, "any", "or"), _test(np.logical_and, "all", "an
 
 
 @public(np.any)
+@options(REDUCTIONS, raises=NO_AXIS)
 def any(
     x: ArrayLike,
     /,
@@ -177,13 +179,7 @@ def any(
 
     Args:
         x: The truth values; numbers count as true if they are not 0.
-        axis: One or several axes; None takes all of them.
-        keepdims: Whether the reduced axes stay, with size 1.
-        where: Which elements take part, as truth values that broadcast to `x`.
         **unsupported: Further options of NumPy, which raise.
-
-    Raises:
-        AxisError: There is no such axis.
 
     >>> gt.any(np.array([[True, False], [False, False]]), axis=1)
     array([ True, False])
@@ -196,6 +192,7 @@ def any(
 
 
 @public(np.all)
+@options(REDUCTIONS, raises=NO_AXIS)
 def all(
     x: ArrayLike,
     /,
@@ -209,13 +206,7 @@ def all(
 
     Args:
         x: The truth values; numbers count as true if they are not 0.
-        axis: One or several axes; None takes all of them.
-        keepdims: Whether the reduced axes stay, with size 1.
-        where: Which elements take part, as truth values that broadcast to `x`.
         **unsupported: Further options of NumPy, which raise.
-
-    Raises:
-        AxisError: There is no such axis.
 
     >>> gt.all(np.array([[True, True], [False, True]]), axis=1)
     array([ True, False])

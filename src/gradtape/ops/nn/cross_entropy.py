@@ -16,10 +16,11 @@ from gradtape.ops.nn.classes import (
     pick_class,
     sparse_cross_entropy,
 )
-from gradtape.ops.nn.reduction import check_reduction, floating, reduced
+from gradtape.ops.nn.reduction import LOSS_ERRORS, LOSSES, check_reduction, floating, reduced
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import mask, where
 from gradtape.ops.shape import moveaxis, reshape
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
 
 _IGNORED = -100
@@ -72,6 +73,7 @@ def _counts(target: Any, weight: Any, ignore_index: int) -> Any:
 # ---- logits -------------------------------------------------------------------------------------
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def cross_entropy(
     x: ArrayLike,
     target: ArrayLike,
@@ -95,7 +97,6 @@ def cross_entropy(
 
     Raises:
         IndexingError: There is no such class.
-        ShapeError: The shapes do not fit.
         ArgumentError: There is no such reduction, the share is not between 0 and 1, or the target
             is probabilities and there is an `ignore_index`.
         DTypeError: The target has the shape of the logits, and is not of floats.
@@ -206,6 +207,7 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike, /) -> Array:
 # ---- logarithms of probabilities ----------------------------------------------------------------
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def nll_loss(
     x: ArrayLike,
     target: ArrayLike,
@@ -227,8 +229,6 @@ def nll_loss(
 
     Raises:
         IndexingError: There is no such class.
-        ShapeError: The shapes do not fit.
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.nll_loss(np.log([[0.5, 0.5], [0.25, 0.75]]), np.array([1, 0]), reduction="none")
     array([0.69314718, 1.38629436])

@@ -15,6 +15,8 @@ from gradtape.ops.exponential import exp, log
 from gradtape.ops.nn.known import known_values
 from gradtape.ops.nn.losses import squared_error
 from gradtape.ops.nn.reduction import (
+    LOSS_ERRORS,
+    LOSSES,
     check_beside,
     check_real_loss,
     check_reduction,
@@ -25,6 +27,7 @@ from gradtape.ops.nn.reduction import (
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import clip, where
 from gradtape.ops.shape import reshape
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
 
 # ---- divergence ---------------------------------------------------------------------------------
@@ -60,6 +63,7 @@ def _define_divergences() -> tuple[Callable[..., Any], Callable[..., Any]]:
 divergence, log_divergence = _define_divergences()
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def kl_div(
     x: ArrayLike,
     target: ArrayLike,
@@ -75,10 +79,6 @@ def kl_div(
         reduction: "mean" of all elements, "batchmean" for their sum over the size of the first
             axis, "sum", or "none".
         log_target: Whether `target` holds logarithms as well.
-
-    Raises:
-        ShapeError: The shapes differ.
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.kl_div(np.log([0.5, 0.5]), np.array([1.0, 0.0]), reduction="sum")
     np.float64(0.6931471805599453)
@@ -96,6 +96,7 @@ def kl_div(
 # ---- likelihoods --------------------------------------------------------------------------------
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def poisson_nll_loss(
     x: ArrayLike,
     target: ArrayLike,
@@ -113,11 +114,6 @@ def poisson_nll_loss(
         log_input: Whether `x` is a logarithm.
         full: Whether Stirling's approximation of log(target!) is added, for counts above 1.
         eps: Added to an expected count before its logarithm is taken.
-        reduction: "mean", "sum", or "none" for the losses of all elements.
-
-    Raises:
-        ShapeError: The shapes differ.
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.poisson_nll_loss(np.array([0.0, 1.0]), np.array([1.0, 2.0]), reduction="none")
     array([1.        , 0.71828183])
@@ -135,6 +131,7 @@ def poisson_nll_loss(
     return reduced(losses, reduction)
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def gaussian_nll_loss(
     x: ArrayLike,
     target: ArrayLike,
@@ -152,7 +149,6 @@ def gaussian_nll_loss(
         var: The variance: for each element, or one for all along the last axis.
         full: Whether the constant log(2π)/2 is added.
         eps: What the variance is taken to be at least; its gradient is as if it were not.
-        reduction: "mean", "sum", or "none" for the losses of all elements.
 
     Raises:
         ShapeError: The shapes differ, or the variance does not broadcast to them.

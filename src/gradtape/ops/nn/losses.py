@@ -25,6 +25,8 @@ from gradtape.ops.arguments import as_array
 from gradtape.ops.arithmetic import sign
 from gradtape.ops.exponential import log, log1p
 from gradtape.ops.nn.reduction import (
+    LOSS_ERRORS,
+    LOSSES,
     check_beside,
     check_probabilities,
     check_real_loss,
@@ -37,6 +39,7 @@ from gradtape.ops.nn.reduction import (
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import clip
 from gradtape.ops.shape import broadcast_to
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
 
 # ---- distances of numbers -----------------------------------------------------------------------
@@ -71,20 +74,17 @@ def _define_errors() -> tuple[Callable[..., Any], Callable[..., Any]]:
 squared_error, absolute_error = _define_errors()
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def mse_loss(
     x: ArrayLike, target: ArrayLike, /, reduction: str = "mean", weight: ArrayLike | None = None
 ) -> Array:
     """Squared differences.
 
     Args:
-        x: What was predicted.
-        target: What it should have been: an array of the same shape, or one number.
-        reduction: "mean", "sum", or "none" for the differences of all elements.
         weight: How much each of them counts; a mean is then divided by the sum of weights.
 
     Raises:
         ShapeError: The shapes differ, or the weight does not broadcast to them.
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.mse_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
     np.float64(2.0)
@@ -92,20 +92,17 @@ def mse_loss(
     return _of_errors("mse_loss", squared_error, x, target, reduction, weight)
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def l1_loss(
     x: ArrayLike, target: ArrayLike, /, reduction: str = "mean", weight: ArrayLike | None = None
 ) -> Array:
     """Absolute differences; the gradient is 0 where there is none.
 
     Args:
-        x: What was predicted.
-        target: What it should have been: an array of the same shape, or one number.
-        reduction: "mean", "sum", or "none" for the differences of all elements.
         weight: How much each of them counts; a mean is then divided by the sum of weights.
 
     Raises:
         ShapeError: The shapes differ, or the weight does not broadcast to them.
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.l1_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
     np.float64(1.0)
@@ -178,19 +175,16 @@ def _weak(aval: Aval) -> Any:
     return aval.dtype.type(0).item() if aval.weak else aval.dtype
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def smooth_l1_loss(
     x: ArrayLike, target: ArrayLike, /, reduction: str = "mean", beta: float = 1.0
 ) -> Array:
     """Absolute differences less beta/2, and squared ones over 2·beta below beta.
 
     Args:
-        x: What was predicted.
-        target: What it should have been: an array of the same shape, or one number.
-        reduction: "mean", "sum", or "none" for the losses of all elements.
         beta: Up to which difference it is squared; with 0 it is `l1_loss`.
 
     Raises:
-        ShapeError: The shapes differ.
         ArgumentError: There is no such reduction, or beta is negative.
 
     >>> gt.nn.smooth_l1_loss(np.array([0.5, 3.0]), np.zeros(2), reduction="none")
@@ -204,6 +198,7 @@ def smooth_l1_loss(
     return _of_errors("smooth_l1_loss", error, x, target, reduction, None)
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def huber_loss(
     x: ArrayLike,
     target: ArrayLike,
@@ -215,14 +210,10 @@ def huber_loss(
     """Half of the squared differences up to delta, and straight lines beyond.
 
     Args:
-        x: What was predicted.
-        target: What it should have been: an array of the same shape, or one number.
-        reduction: "mean", "sum", or "none" for the losses of all elements.
         delta: Up to which difference it is squared.
         weight: How much the loss of each element counts.
 
     Raises:
-        ShapeError: The shapes differ.
         ArgumentError: There is no such reduction, or delta is not positive.
 
     >>> gt.nn.huber_loss(np.array([0.5, 3.0]), np.zeros(2), reduction="none")
@@ -276,6 +267,7 @@ def _define_entropies() -> tuple[Callable[..., Any], Callable[..., Any]]:
 binary_entropy, logits_entropy = _define_entropies()
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def binary_cross_entropy(
     x: ArrayLike,
     target: ArrayLike,
@@ -291,10 +283,8 @@ def binary_cross_entropy(
         x: The probability of the first class.
         target: Which class it is, 1 or 0, or a probability; of the same shape, or one number.
         weight: How much each element counts.
-        reduction: "mean", "sum", or "none" for the losses of all elements.
 
     Raises:
-        ShapeError: The shapes differ.
         ArgumentError: There is no such reduction, or an element is not from 0 to 1; compiled code
             gives NaN for such a probability.
 
@@ -310,6 +300,7 @@ def binary_cross_entropy(
     return reduced(weighted("binary_cross_entropy", losses, weight), reduction)
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def binary_cross_entropy_with_logits(
     x: ArrayLike,
     target: ArrayLike,
@@ -324,12 +315,7 @@ def binary_cross_entropy_with_logits(
         x: The logits of the first class.
         target: Which class it is, 1 or 0, or a probability; of the same shape, or one number.
         weight: How much each element counts.
-        reduction: "mean", "sum", or "none" for the losses of all elements.
         pos_weight: How much elements of the first class count beside those of the second.
-
-    Raises:
-        ShapeError: The shapes differ.
-        ArgumentError: There is no such reduction.
 
     >>> x = np.array([-1000.0, 0.0, 1000.0])
     >>> gt.nn.binary_cross_entropy_with_logits(x, np.ones(3), reduction="none")

@@ -14,6 +14,8 @@ from gradtape.ops.nn.classes import NOTHING, check_classes, class_hits, pick_cla
 from gradtape.ops.nn.cross_entropy import class_weights
 from gradtape.ops.nn.distances import pairwise_distance
 from gradtape.ops.nn.reduction import (
+    LOSS_ERRORS,
+    LOSSES,
     check_real_loss,
     check_reduction,
     check_same,
@@ -25,22 +27,19 @@ from gradtape.ops.nn.reduction import (
 from gradtape.ops.reduce import max as max_of, sum as sum_of
 from gradtape.ops.select import clip, mask, minimum, where
 from gradtape.ops.shape import reshape
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
 
 # ---- pairs --------------------------------------------------------------------------------------
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def soft_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = "mean") -> Array:
     """Log(1 + exp(-target·x)), without overflow.
 
     Args:
         x: How sure the first class is.
         target: 1 for the first class, -1 for the second.
-        reduction: "mean", "sum", or "none" for the losses of all elements.
-
-    Raises:
-        ShapeError: The shapes differ.
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.soft_margin_loss(np.array([0.0, 1000.0]), np.array([1.0, -1.0]), reduction="none")
     array([6.93147181e-01, 1.00000000e+03])
@@ -52,6 +51,7 @@ def soft_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = "mean"
     return reduced(softplus(-target * x), reduction)
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def hinge_loss(
     x: ArrayLike, target: ArrayLike, /, margin: float = 1.0, reduction: str = "mean"
 ) -> Array:
@@ -61,11 +61,6 @@ def hinge_loss(
         x: The scores.
         target: 1 for those that are to be positive, -1 for others.
         margin: By how much.
-        reduction: "mean", "sum", or "none" for the losses of all elements.
-
-    Raises:
-        ShapeError: The shapes differ.
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.hinge_loss(np.array([0.5, -3.0]), np.array([1, -1]), reduction="none")
     array([0.5, 0. ])
@@ -77,6 +72,7 @@ def hinge_loss(
     return reduced(relu(margin - target * x), reduction)
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def hinge_embedding_loss(
     x: ArrayLike, target: ArrayLike, /, margin: float = 1.0, reduction: str = "mean"
 ) -> Array:
@@ -86,11 +82,6 @@ def hinge_embedding_loss(
         x: The distances.
         target: 1 for pairs that belong together, -1 for others.
         margin: How far apart the others have to be.
-        reduction: "mean", "sum", or "none" for the losses of all pairs.
-
-    Raises:
-        ShapeError: The shapes differ.
-        ArgumentError: There is no such reduction.
 
     >>> x, target = np.array([0.5, 0.25, 2.0]), np.array([1, -1, -1])
     >>> gt.nn.hinge_embedding_loss(x, target, reduction="none")
@@ -104,6 +95,7 @@ def hinge_embedding_loss(
     return reduced(losses, reduction)
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def margin_ranking_loss(
     x1: ArrayLike,
     x2: ArrayLike,
@@ -119,11 +111,6 @@ def margin_ranking_loss(
         x2: Those of the other side.
         target: 1 where the first one is to be ahead, -1 where the second one is.
         margin: By how much.
-        reduction: "mean", "sum", or "none" for the losses of all pairs.
-
-    Raises:
-        ShapeError: The shapes differ.
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.margin_ranking_loss(np.array([1.0]), np.array([3.0]), np.array([1.0]))
     np.float64(2.0)
@@ -136,6 +123,7 @@ def margin_ranking_loss(
     return reduced(clip(margin - target * (x - y), 0), reduction)
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def cosine_embedding_loss(
     x1: ArrayLike,
     x2: ArrayLike,
@@ -151,11 +139,9 @@ def cosine_embedding_loss(
         x2: Those of the other side.
         target: 1 for pairs that belong together, -1 for others.
         margin: The cosine that others may have.
-        reduction: "mean", "sum", or "none" for the losses of all pairs.
 
     Raises:
         ShapeError: The shapes do not fit, or there is not a label for each pair.
-        ArgumentError: There is no such reduction.
 
     >>> x, y = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[0.0, 1.0], [1.0, 0.0]])
     >>> gt.nn.cosine_embedding_loss(x, y, np.array([1, -1]), reduction="none")
@@ -173,6 +159,7 @@ def cosine_embedding_loss(
     return reduced(losses, reduction)
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def contrastive_loss(
     x1: ArrayLike,
     x2: ArrayLike,
@@ -188,11 +175,9 @@ def contrastive_loss(
         x2: Those of the other side.
         target: 1 for pairs that belong together, 0 for others.
         margin: How far apart the others have to be.
-        reduction: "mean", "sum", or "none" for the losses of all pairs.
 
     Raises:
         ShapeError: The shapes do not fit, or there is not a label for each pair.
-        ArgumentError: There is no such reduction.
 
     >>> x, y = np.array([[0.0], [0.0]]), np.array([[0.5], [0.5]])
     >>> gt.nn.contrastive_loss(x, y, np.array([1.0, 0.0]), margin=2.0, reduction="none")
@@ -208,6 +193,7 @@ def contrastive_loss(
     return reduced(target * distance**2 + (1 - target) * lacking**2, reduction)
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def triplet_margin_loss(
     anchor: ArrayLike,
     positive: ArrayLike,
@@ -229,7 +215,6 @@ def triplet_margin_loss(
         p: Which norm of a difference its length is.
         eps: Added to every difference of elements.
         swap: Whether the negative one is to be far from the positive one as well.
-        reduction: "mean", "sum", or "none" for the losses of all triplets.
 
     Raises:
         ShapeError: The shapes do not broadcast, or have different numbers of axes.
@@ -264,6 +249,7 @@ def _rows(name: str, x: Any, target: Any, per_class: bool) -> None:
         )
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def multi_margin_loss(
     x: ArrayLike,
     target: ArrayLike,
@@ -281,11 +267,9 @@ def multi_margin_loss(
         p: The power that is taken of it, 1 or 2.
         margin: By how much it has to be ahead.
         weight: How much each class counts.
-        reduction: "mean", "sum", or "none" for the losses of all samples.
 
     Raises:
         IndexingError: There is no such class.
-        ShapeError: The shapes do not fit.
         ArgumentError: There is no such reduction or power.
 
     >>> gt.nn.multi_margin_loss(np.array([[0.5, 1.0]]), np.array([0]))
@@ -307,6 +291,7 @@ def multi_margin_loss(
     return reduced(losses if weight is None else losses * take(weight, target, 0), reduction)
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def multilabel_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = "mean") -> Array:
     """What the scores of several right classes lack to be ahead of all others by 1.
 
@@ -314,12 +299,9 @@ def multilabel_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = 
         x: Scores, of shape (samples, classes) or (classes,).
         target: The numbers of the right classes, of the same shape; what comes after a -1 does not
             count.
-        reduction: "mean", "sum", or "none" for the losses of all samples.
 
     Raises:
         IndexingError: There is no such class.
-        ShapeError: The shapes differ.
-        ArgumentError: There is no such reduction.
 
     >>> x, target = np.array([0.1, 0.2, 0.4, 0.8]), np.array([3, 0, -1, 1])
     >>> gt.nn.multilabel_margin_loss(x, target)
@@ -342,6 +324,7 @@ def multilabel_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = 
     return reduced(losses, reduction)
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def multilabel_soft_margin_loss(
     x: ArrayLike,
     target: ArrayLike,
@@ -355,11 +338,6 @@ def multilabel_soft_margin_loss(
         x: Logits, with classes along the last axis.
         target: 1 for a class it belongs to, 0 for others.
         weight: How much each class counts.
-        reduction: "mean", "sum", or "none" for the losses of all samples.
-
-    Raises:
-        ShapeError: The shapes differ.
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.multilabel_soft_margin_loss(np.zeros((1, 3)), np.array([[1.0, 0.0, 1.0]]))
     np.float64(0.6931471805599453)

@@ -10,6 +10,8 @@ from gradtape.ops.nn.cross_entropy import cross_entropy
 from gradtape.ops.nn.likelihoods import log_divergence
 from gradtape.ops.nn.losses import logits_entropy
 from gradtape.ops.nn.reduction import (
+    LOSS_ERRORS,
+    LOSSES,
     check_real_loss,
     check_reduction,
     check_same,
@@ -18,10 +20,12 @@ from gradtape.ops.nn.reduction import (
 )
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import maximum
+from gradtape.ops.shared_options import options
 from gradtape.ops.softmax import log_softmax
 from gradtape.typing import Array, ArrayLike
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def sigmoid_focal_loss(
     x: ArrayLike,
     target: ArrayLike,
@@ -38,11 +42,6 @@ def sigmoid_focal_loss(
         alpha: How much the first class counts, and the second one the rest of 1; negative for no
             difference.
         gamma: The power of the probability of the wrong class that each loss is multiplied with.
-        reduction: "mean", "sum", or "none" for the losses of all elements.
-
-    Raises:
-        ShapeError: The shapes differ.
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.sigmoid_focal_loss(np.array([0.0, 1000.0]), np.array([1.0, 1.0]))
     array([0.0433217, 0.       ])
@@ -50,6 +49,7 @@ def sigmoid_focal_loss(
     return _focal("sigmoid_focal_loss", x, target, alpha, gamma, reduction)
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def focal_loss(
     x: ArrayLike,
     target: ArrayLike,
@@ -66,11 +66,6 @@ def focal_loss(
         alpha: How much the first class counts, and the second one the rest of 1; negative for no
             difference.
         gamma: The power of the probability of the wrong class that each loss is multiplied with.
-        reduction: "mean", "sum", or "none" for the losses of all elements.
-
-    Raises:
-        ShapeError: The shapes differ.
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.focal_loss(np.array([0.0, 1000.0]), np.array([1.0, 1.0]))
     np.float64(0.0216608...)
@@ -102,6 +97,7 @@ def _sums(name: str, x: Any, target: Any) -> tuple[Any, Any, Any]:
     return sum_of(x * target, axes), sum_of(x, axes), sum_of(target, axes)
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def dice_loss(
     x: ArrayLike,
     target: ArrayLike,
@@ -116,11 +112,6 @@ def dice_loss(
             unless it is the only one.
         target: Whether it does, 1 or 0.
         smooth: Added above and below, so that empty regions are alike.
-        reduction: "mean", "sum", or "none" for the losses of all samples.
-
-    Raises:
-        ShapeError: The shapes differ.
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.dice_loss(np.array([[1.0, 1.0, 0.0]]), np.array([[1.0, 0.0, 0.0]]), smooth=0.0)
     np.float64(0.333...)
@@ -131,6 +122,7 @@ def dice_loss(
     return reduced(1 - (2 * both + smooth) / (first + second + smooth), reduction)
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def iou_loss(
     x: ArrayLike,
     target: ArrayLike,
@@ -145,11 +137,6 @@ def iou_loss(
             unless it is the only one.
         target: Whether it does, 1 or 0.
         smooth: Added above and below, so that empty regions are alike.
-        reduction: "mean", "sum", or "none" for the losses of all samples.
-
-    Raises:
-        ShapeError: The shapes differ.
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.iou_loss(np.array([[1.0, 1.0, 0.0]]), np.array([[1.0, 0.0, 0.0]]), smooth=0.0)
     np.float64(0.5)
@@ -163,19 +150,16 @@ def iou_loss(
 # ---- quantiles, and other networks --------------------------------------------------------------
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def quantile_loss(
     x: ArrayLike, target: ArrayLike, /, quantile: float = 0.5, reduction: str = "mean"
 ) -> Array:
     """Differences, weighted so that a quantile of the target is the best prediction.
 
     Args:
-        x: What was predicted.
-        target: What it should have been: an array of the same shape, or one number.
         quantile: Which quantile is to be predicted; with 0.5 it is half of `l1_loss`.
-        reduction: "mean", "sum", or "none" for the losses of all elements.
 
     Raises:
-        ShapeError: The shapes differ.
         ArgumentError: There is no such reduction or quantile.
 
     >>> gt.nn.quantile_loss(np.array([1.0, 3.0]), np.array([2.0, 2.0]), 0.75, reduction="none")
@@ -190,6 +174,7 @@ def quantile_loss(
     return reduced(maximum(quantile * apart, (quantile - 1) * apart), reduction)
 
 
+@options(LOSSES, raises=LOSS_ERRORS)
 def distillation_loss(
     x: ArrayLike,
     teacher: ArrayLike,
@@ -207,10 +192,8 @@ def distillation_loss(
         target: The numbers of the right classes; None to learn from the other network alone.
         temperature: What logits are divided by; the divergence is multiplied with its square.
         alpha: The share of the divergence in the loss, the cross entropy has the rest.
-        reduction: "mean", "sum", or "none" for the losses of all samples.
 
     Raises:
-        ShapeError: The shapes do not fit.
         ArgumentError: There is no such reduction, or the temperature is not positive.
 
     >>> x = np.array([[1.0, 2.0]])

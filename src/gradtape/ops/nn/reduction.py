@@ -16,6 +16,17 @@ from gradtape.ops.nn.known import known_values
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.typing import ArrayLike
 
+# What the options of losses mean, and what all of them raise.
+LOSSES = {
+    "x": "What was predicted.",
+    "target": "What it should have been: an array of the same shape, or one number.",
+    "reduction": '"mean", "sum", or "none" for each loss by itself.',
+}
+LOSS_ERRORS = {
+    "ShapeError": "The shapes do not fit.",
+    "ArgumentError": "There is no such reduction.",
+}
+
 
 def floating(*arrays: ArrayLike) -> list[Any]:
     """Arguments of a loss as arrays of floats; integers become floats of what is beside them."""

@@ -14,6 +14,7 @@ from gradtape.ops.cast import conj_if_complex, imag, real
 from gradtape.ops.pad import pad
 from gradtape.ops.reduce import mean
 from gradtape.ops.shape import moveaxis
+from gradtape.ops.shared_options import options
 from gradtape.ops.signal.parts import along_last, part, signal_along
 from gradtape.ops.signal.segments import (
     Segments,
@@ -96,7 +97,29 @@ def _cross_density(
 # ---- public functions ---------------------------------------------------------------------------
 
 
+_DENSITIES = {
+    "x": "The signal.",
+    "fs": "The sampling rate.",
+    "window": "What segments are multiplied by: the name of a window of SciPy, or an array, which "
+    "may be a tensor.",
+    "nperseg": "How many elements a segment has: 256, or those of the window, if it is None.",
+    "noverlap": "By how many segments overlap; half of them if it is None.",
+    "nfft": "How many points are transformed, with zeros after the segment.",
+    "detrend": 'What is taken off each segment: "constant", "linear", False, or a function of '
+    "segments along the last axis.",
+    "return_onesided": "Whether only frequencies from 0 on are given; not of complex signals.",
+    "scaling": '"density" for power per frequency, "spectrum" for power.',
+    "axis": "The axis of time.",
+    "average": '"mean" or "median" over segments.',
+}
+_ERRORS = {
+    "AxisError": "There is no such axis.",
+    "ArgumentError": "An option has another value, or segments do not fit.",
+}
+
+
 @answers("scipy.signal.welch")
+@options(_DENSITIES, raises=_ERRORS)
 def welch(
     x: ArrayLike,
     /,
@@ -113,27 +136,8 @@ def welch(
 ) -> tuple[Any, Array]:
     """The power spectral density of a signal, averaged over segments (Welch's method).
 
-    Args:
-        x: The signal.
-        fs: Its sampling rate.
-        window: What segments are multiplied by: the name of a window of SciPy, or an array, which
-            may be a tensor.
-        nperseg: How many elements a segment has: 256, or those of the window, if it is None.
-        noverlap: By how many segments overlap; half of them if it is None.
-        nfft: How many points are transformed, with zeros after the segment.
-        detrend: What is taken off each segment: "constant", "linear", False, or a function of
-            segments along the last axis.
-        return_onesided: Whether only frequencies from 0 on are given; not of complex signals.
-        scaling: "density" for power per frequency, "spectrum" for power.
-        axis: The axis of time.
-        average: "mean" or "median" over segments.
-
     Returns:
         The frequencies, and the density.
-
-    Raises:
-        AxisError: There is no such axis.
-        ArgumentError: An option has another value, or segments do not fit.
 
     >>> x = np.cos(np.pi / 2 * np.arange(8))
     >>> gt.signal.welch(x, window="boxcar", nperseg=4)[1].round(12)
@@ -144,6 +148,7 @@ def welch(
 
 
 @answers("scipy.signal.csd")
+@options(_DENSITIES, raises=_ERRORS)
 def csd(
     x: ArrayLike,
     y: ArrayLike,
@@ -164,16 +169,6 @@ def csd(
     Args:
         x: A signal, whose transform is conjugated.
         y: Another one; the shorter one is continued by zeros.
-        fs: Their sampling rate.
-        window: What segments are multiplied by, as for `gt.signal.welch`, as all that follows.
-        nperseg: How many elements a segment has.
-        noverlap: By how many segments overlap.
-        nfft: How many points are transformed.
-        detrend: What is taken off each segment.
-        return_onesided: Whether only frequencies from 0 on are given.
-        scaling: "density" or "spectrum".
-        axis: The axis of time.
-        average: "mean" or "median" over segments.
 
     Returns:
         The frequencies, and the density, which is complex.
@@ -188,6 +183,7 @@ def csd(
 
 
 @answers("scipy.signal.periodogram")
+@options(_DENSITIES, raises=_ERRORS)
 def periodogram(
     x: ArrayLike,
     /,
@@ -202,14 +198,9 @@ def periodogram(
     """The power spectral density of a signal by the transform of all of it.
 
     Args:
-        x: The signal.
-        fs: Its sampling rate.
         window: What it is multiplied by, as for `gt.signal.welch`; None for nothing.
         nfft: How many points are transformed: the signal is cut off, or continued by zeros.
         detrend: What is taken off it: "constant", "linear", False, or a function.
-        return_onesided: Whether only frequencies from 0 on are given; not of complex signals.
-        scaling: "density" for power per frequency, "spectrum" for power.
-        axis: The axis of time.
 
     Returns:
         The frequencies, and the density.
@@ -231,6 +222,7 @@ def periodogram(
 
 
 @answers("scipy.signal.coherence")
+@options(_DENSITIES, raises=_ERRORS)
 def coherence(
     x: ArrayLike,
     y: ArrayLike,
@@ -248,13 +240,6 @@ def coherence(
     Args:
         x: A signal.
         y: Another one.
-        fs: Their sampling rate.
-        window: What segments are multiplied by, as for `gt.signal.welch`, as all that follows.
-        nperseg: How many elements a segment has.
-        noverlap: By how many segments overlap.
-        nfft: How many points are transformed.
-        detrend: What is taken off each segment.
-        axis: The axis of time.
 
     Returns:
         The frequencies, and the coherence.
@@ -273,6 +258,7 @@ _MODES = ("psd", "complex", "magnitude", "angle", "phase")
 
 
 @answers("scipy.signal.spectrogram")
+@options(_DENSITIES, raises=_ERRORS)
 def spectrogram(
     x: ArrayLike,
     /,
@@ -290,16 +276,7 @@ def spectrogram(
     """The power spectral density of a signal over time.
 
     Args:
-        x: The signal.
-        fs: Its sampling rate.
-        window: What segments are multiplied by, as for `gt.signal.welch`.
-        nperseg: How many elements a segment has: 256, or those of the window, if it is None.
         noverlap: By how many segments overlap; an eighth of them if it is None.
-        nfft: How many points are transformed.
-        detrend: What is taken off each segment.
-        return_onesided: Whether only frequencies from 0 on are given.
-        scaling: "density" or "spectrum".
-        axis: The axis of time.
         mode: "psd" for densities, "complex" for the transforms themselves, or their "magnitude",
             "angle", or "phase", the angle without jumps from one frequency to the next.
 

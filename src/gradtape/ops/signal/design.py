@@ -19,6 +19,7 @@ from gradtape.ops.index import getitem
 from gradtape.ops.join import stack
 from gradtape.ops.product import prod
 from gradtape.ops.shape import reshape
+from gradtape.ops.shared_options import options
 from gradtape.ops.signal.segments import check_rate
 from gradtape.ops.signal.zpk import (
     Zpk,
@@ -151,7 +152,24 @@ def _order(name: str, N: int) -> int:
     return order
 
 
+_DESIGNS = {
+    "N": "Its order.",
+    "Wn": "Where it ends to let pass, which may be a tensor: one frequency, or two for a band. "
+    "With 1 for half of the sampling rate, unless `fs` is given or it is analog.",
+    "btype": '"low", "high", "band" or "bandstop".',
+    "analog": "Whether it is an analog filter.",
+    "output": '"ba" for coefficients b and a, "zpk" for zeros, poles and gain, "sos" for sections '
+    "of second order, best for filtering.",
+    "fs": "The sampling rate.",
+}
+_ERRORS = {
+    "ArgumentError": "An option has another value, or a frequency is out of range.",
+    "ShapeError": "There are not as many frequencies.",
+}
+
+
 @answers("scipy.signal.butter")
+@options(_DESIGNS, raises=_ERRORS)
 def butter(
     N: int,
     Wn: ArrayLike,
@@ -163,20 +181,6 @@ def butter(
 ) -> Any:
     """Butterworth's filter, as flat as can be where it lets pass; differentiable in frequencies.
 
-    Args:
-        N: Its order.
-        Wn: Where it ends to let pass, which may be a tensor: one frequency, or two for a band. With
-            1 for half of the sampling rate, unless `fs` is given or it is analog.
-        btype: "low", "high", "band" or "bandstop".
-        analog: Whether it is an analog filter.
-        output: "ba" for coefficients b and a, "zpk" for zeros, poles and gain, "sos" for sections
-            of second order, best for filtering.
-        fs: The sampling rate.
-
-    Raises:
-        ArgumentError: An option has another value, or a frequency is out of range.
-        ShapeError: There are not as many frequencies.
-
     >>> b, a = gt.signal.butter(1, 0.5)
     >>> b, np.round(a, 12) + 0.0
     (array([0.5, 0.5]), array([1., 0.]))
@@ -186,6 +190,7 @@ def butter(
 
 
 @answers("scipy.signal.cheby1")
+@options(_DESIGNS, raises=_ERRORS)
 def cheby1(
     N: int,
     rp: Any,
@@ -199,13 +204,7 @@ def cheby1(
     """Chebyshev's filter of the first kind, with ripples where it lets pass.
 
     Args:
-        N: Its order.
         rp: The height of the ripples in decibels, which may be a tensor.
-        Wn: Where it ends to let pass, as for `gt.signal.butter`, as all that follows.
-        btype: "low", "high", "band" or "bandstop".
-        analog: Whether it is an analog filter.
-        output: "ba", "zpk" or "sos".
-        fs: The sampling rate.
 
     >>> gt.signal.cheby1(2, 1.0, 0.3)[0].round(4)
     array([0.1382, 0.2765, 0.1382])
@@ -215,6 +214,7 @@ def cheby1(
 
 
 @answers("scipy.signal.cheby2")
+@options(_DESIGNS, raises=_ERRORS)
 def cheby2(
     N: int,
     rs: Any,
@@ -228,13 +228,8 @@ def cheby2(
     """Chebyshev's filter of the second kind, with ripples where it does not let pass.
 
     Args:
-        N: Its order.
         rs: How many decibels less come through there, which may be a tensor.
-        Wn: Where that begins, as for `gt.signal.butter`, as all that follows.
-        btype: "low", "high", "band" or "bandstop".
-        analog: Whether it is an analog filter.
-        output: "ba", "zpk" or "sos".
-        fs: The sampling rate.
+        Wn: Where that begins, in units as for `gt.signal.butter`.
 
     >>> gt.signal.cheby2(2, 20.0, 0.3)[0].round(4)
     array([ 0.1119, -0.0708,  0.1119])
@@ -244,6 +239,7 @@ def cheby2(
 
 
 @answers("scipy.signal.ellip")
+@options(_DESIGNS, raises=_ERRORS)
 def ellip(
     N: int,
     rp: float,
@@ -258,14 +254,8 @@ def ellip(
     """Cauer's elliptic filter, with ripples everywhere; differentiable in the frequencies.
 
     Args:
-        N: Its order.
         rp: The height of the ripples in decibels where it lets pass, a number.
         rs: How many decibels less come through elsewhere, a number.
-        Wn: Where it ends to let pass, as for `gt.signal.butter`, as all that follows.
-        btype: "low", "high", "band" or "bandstop".
-        analog: Whether it is an analog filter.
-        output: "ba", "zpk" or "sos".
-        fs: The sampling rate.
 
     Raises:
         UnsupportedError: `rp` or `rs` is a tensor.
@@ -278,6 +268,7 @@ def ellip(
 
 
 @answers("scipy.signal.bessel")
+@options(_DESIGNS, raises=_ERRORS)
 def bessel(
     N: int,
     Wn: ArrayLike,
@@ -291,13 +282,8 @@ def bessel(
     """Bessel's filter, which delays what it lets pass alike; differentiable in the frequencies.
 
     Args:
-        N: Its order.
-        Wn: Its frequency, as for `gt.signal.butter`, as all that follows.
-        btype: "low", "high", "band" or "bandstop".
-        analog: Whether it is an analog filter.
-        output: "ba", "zpk" or "sos".
+        Wn: Its frequency, in units as for `gt.signal.butter`.
         norm: What happens at that frequency: "phase", "delay" or "mag".
-        fs: The sampling rate.
 
     >>> gt.signal.bessel(2, 0.3)[0].round(4)
     array([0.1212, 0.2424, 0.1212])
