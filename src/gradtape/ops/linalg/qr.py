@@ -11,7 +11,6 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.errors import ArgumentError
-from gradtape.ops.arguments import refuse
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.diagonal import triu
 from gradtape.ops.gather import take_along_axis
@@ -201,7 +200,7 @@ class QRResult(NamedTuple):
 
 @public(np.linalg.qr)
 def qr(
-    a: ArrayLike, mode: str = "reduced", *, pivoting: bool = False, **others: Any
+    a: ArrayLike, mode: str = "reduced", *, pivoting: bool = False
 ) -> QRResult | Array | tuple[Array, ...]:
     """QR decomposition `q @ r` of a matrix, or of each in a stack.
 
@@ -210,7 +209,6 @@ def qr(
         mode: "reduced" gives as many columns of `q` as the matrix has rows or columns, "complete" a
             square `q`, "r" only `r`; SciPy's "economic" and "full" are the first two.
         pivoting: Whether to reorder columns so that the diagonal of `r` does not increase.
-        **others: Further options of SciPy, which are refused.
 
     Returns:
         A named tuple of `Q` and `R`, or `r` alone; with `pivoting` a tuple that has the order of
@@ -219,7 +217,6 @@ def qr(
     Raises:
         LinAlgError: There are less than two axes.
         ArgumentError: There is no such mode.
-        UnsupportedError: An option that gradtape does not have.
         NotDifferentiableError: A derivative was asked for that does not exist, as the first columns
             depend on each other.
 
@@ -228,7 +225,6 @@ def qr(
     array([[5. , 2.2],
            [0. , 0.4]])
     """
-    refuse("qr", others)
     if mode not in _MODES:
         raise ArgumentError(
             f"qr: got mode={mode!r}, expected 'reduced', 'complete' or 'r'; 'raw' is not supported"

@@ -11,7 +11,6 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.errors import ArgumentError
-from gradtape.ops.arguments import refuse
 from gradtape.ops.cast import astype, conj, stop_gradient
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.diagonal import diagonal, tril, triu
@@ -178,14 +177,13 @@ class SchurResult(NamedTuple):
 
 
 @answers("scipy.linalg.schur")
-def schur(a: ArrayLike, output: str = "real", **others: Any) -> SchurResult:
+def schur(a: ArrayLike, output: str = "real") -> SchurResult:
     """Schur decomposition `z @ t @ z.conj().T` of a square matrix, or of each in a stack.
 
     Args:
         a: The matrix.
         output: "real" leaves a real matrix real: `t` then has blocks of size 2 for pairs of complex
             eigenvalues, where there is no derivative. "complex" gives triangular matrices.
-        **others: Further options of SciPy, which are refused.
 
     Returns:
         A named tuple: `T`, upper triangular with the eigenvalues on its diagonal, and `Z`, unitary.
@@ -193,14 +191,12 @@ def schur(a: ArrayLike, output: str = "real", **others: Any) -> SchurResult:
     Raises:
         LinAlgError: A matrix is not square.
         ArgumentError: There is no such output.
-        UnsupportedError: An option that gradtape does not have.
         NotDifferentiableError: A derivative was asked for that does not exist.
 
     >>> t, z = gt.linalg.schur(np.array([[0.0, 1.0], [-1.0, 0.0]]), output="complex")
     >>> np.round(np.diagonal(t), 12)
     array([0.+1.j, 0.-1.j])
     """
-    refuse("schur", others)
     if output not in ("real", "complex", "r", "c"):
         raise ArgumentError(f"schur: got output={output!r}, expected 'real' or 'complex'")
     a = square("schur", inexact(a))

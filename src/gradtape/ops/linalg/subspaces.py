@@ -9,7 +9,6 @@ import numpy as np
 
 from gradtape.core.in_float32 import in_float32
 from gradtape.errors import ArgumentError, LinAlgError, ShapeError
-from gradtape.ops.arguments import refuse
 from gradtape.ops.arrays.known import values_of
 from gradtape.ops.linalg.checks import verified
 from gradtape.ops.linalg.common import adjoint, without_effect
@@ -71,7 +70,7 @@ def orth(a: ArrayLike, rcond: float | None = None) -> Array:
 
 
 @answers("scipy.linalg.null_space")
-def null_space(a: ArrayLike, rcond: float | None = None, **others: Any) -> Array:
+def null_space(a: ArrayLike, rcond: float | None = None) -> Array:
     """An orthonormal basis of the vectors that a matrix takes to 0.
 
     The basis is one of many: only what depends on the space alone, such as `n @ n.conj().T`, has a
@@ -81,7 +80,6 @@ def null_space(a: ArrayLike, rcond: float | None = None, **others: Any) -> Array
         a: The matrix.
         rcond: Singular values up to this times the largest one count as 0; None for the rounding of
             the dtype times the larger size.
-        **others: Further options of SciPy, which are refused.
 
     Raises:
         LinAlgError: There are not two axes.
@@ -93,7 +91,6 @@ def null_space(a: ArrayLike, rcond: float | None = None, **others: Any) -> Array
     array([[0.707107],
            [0.707107]])
     """
-    refuse("null_space", others)
     a = _one_matrix("null_space", a)
     _, s, vh = decompose(a, full_matrices=True)
     return adjoint(vh[_rank(s, a.shape, rcond) :])

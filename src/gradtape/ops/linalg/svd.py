@@ -10,7 +10,6 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
 from gradtape.core.define import functions, general
-from gradtape.ops.arguments import refuse
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
@@ -256,7 +255,6 @@ def svd(
     full_matrices: bool = True,
     compute_uv: bool = True,
     hermitian: bool = False,
-    **others: Any,
 ) -> SVDResult | Array:
     """Singular value decomposition `u @ diag(s) @ vh` of a matrix, or of each in a stack.
 
@@ -269,21 +267,18 @@ def svd(
         full_matrices: Whether `u` and `vh` are square, completed by bases of the null spaces.
         compute_uv: Whether the vectors are given; if not, the result is `svdvals(a)`.
         hermitian: Whether to take `a` for Hermitian, reading its lower triangle; that is faster.
-        **others: Further options of SciPy, which are refused.
 
     Returns:
         A named tuple: `U`, the singular values `S` in descending order, and `Vh`.
 
     Raises:
         LinAlgError: There are less than two axes, or LAPACK did not converge.
-        UnsupportedError: An option that gradtape does not have.
         NotDifferentiableError: A derivative was asked for that does not exist.
 
     >>> u, s, vh = gt.linalg.svd(np.array([[0.0, 2.0], [1.0, 0.0]]))
     >>> s
     array([2., 1.])
     """
-    refuse("svd", others)
     a = matrix_stack("svd", a)
     if hermitian:
         return _hermitian_svd(a) if compute_uv else _hermitian_values(a)
