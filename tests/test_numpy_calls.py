@@ -86,6 +86,12 @@ def test_every_form_of_a_call(call):
         (lambda m: np.clip(m, 0, 1, np.zeros((2, 3))), r"np\.clip: got out="),
         (lambda m: np.round(m, 1, np.zeros((2, 3))), r"np\.round: got out="),
         (lambda m: np.copy(m, subok=True), r"np\.copy: got subok="),
+        (lambda m: np.nan_to_num(m, False), r"np\.nan_to_num: got copy="),
+        (lambda m: np.median(m, 0, np.zeros(3)), r"np\.median: got out="),
+        (lambda m: np.quantile(m, 0.5, 0, np.zeros(3)), r"np\.quantile: got out="),
+        (lambda m: np.sort(m, 0, None, "x"), r"np\.sort: got order="),
+        (lambda m: np.fft.fft(m, out=np.zeros((2, 3), complex)), r"np\.fft\.fft: got out="),
+        (lambda m: np.nanmax(m, out=np.zeros(())), r"np\.nanmax: got out="),
         (lambda m: np.exp(m, where=M > 2), r"np\.exp: got where="),
     ],
 )

@@ -303,7 +303,7 @@ _nan_to_num = parametric(
 def nan_to_num(
     x: ArrayLike,
     /,
-    copy: bool = True,
+    *,
     nan: float = 0.0,
     posinf: float | None = None,
     neginf: float | None = None,
@@ -312,17 +312,11 @@ def nan_to_num(
 
     Args:
         x: What to clean.
-        copy: Only True: the array itself is never written to.
         nan: What replaces NaN.
         posinf: What replaces infinity; None for the largest number of the dtype.
         neginf: What replaces minus infinity; None for the smallest number of the dtype.
 
-    Raises:
-        ArgumentError: `copy` is False.
-
     >>> gt.nan_to_num(np.array([1.0, np.nan]))
     array([1., 0.])
     """
-    if not copy:
-        raise ArgumentError("nan_to_num: got copy=False; arrays are not written to, use the result")
     return _nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)

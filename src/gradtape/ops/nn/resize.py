@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
+from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.nn.resample import Map, is_selection, resample
 from gradtape.ops.nn.windows import Sizes, per_axis
@@ -33,7 +33,6 @@ def interpolate(
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
-    antialias: bool = False,
 ) -> Array:
     """The spatial axes resized, by the nearest element or by weighted sums of those around.
 
@@ -47,12 +46,10 @@ def interpolate(
             edges around them; only where weighted sums are taken.
         recompute_scale_factor: Whether places follow the ratio of the sizes, which are rounded, and
             not `scale_factor` as it was given.
-        antialias: Only False.
 
     Raises:
         ShapeError: The array has other axes than the mode needs, or none of the elements is left.
         ArgumentError: Options contradict each other, or the mode is unknown.
-        UnsupportedError: `antialias` was asked for.
 
     >>> x = np.array([[[1.0, 3.0]]])
     >>> gt.nn.interpolate(x, scale_factor=2)
@@ -62,11 +59,6 @@ def interpolate(
     """
     x = as_array(x)
     kind = _checked_mode(x, mode, align_corners)
-    if antialias:
-        raise UnsupportedError(
-            "interpolate: got antialias=True; gradtape does not have it; smooth with avg_pool "
-            'before shrinking, or use mode="area"'
-        )
     old = x.shape[2:]
     new, factors = _sizes(old, size, scale_factor)
     if recompute_scale_factor:

@@ -2,48 +2,37 @@
 
 from __future__ import annotations
 
-from gradtape.errors import UnsupportedError
 from gradtape.ops.select import mask, where
 from gradtape.ops.special.common import operand
 from gradtape.ops.special.gamma import binom, gamma, poch
 from gradtape.typing import Array, ArrayLike
 
 
-def factorial(n: ArrayLike, /, exact: bool = False) -> Array:
+def factorial(n: ArrayLike, /) -> Array:
     """Factorial of real arguments, gamma(n + 1), and 0 of negative ones.
 
     Args:
         n: Where to evaluate it.
-        exact: Only False: integers of any size have no derivatives.
-
-    Raises:
-        UnsupportedError: `exact` is True.
 
     >>> gt.special.factorial(np.array([3.0, -1.0]))
     array([6., 0.])
     """
-    _refuse_exact("factorial", exact)
     n = operand(n)
     below = n < 0
     return mask(gamma(where(below, 0, n) + 1.0), below ^ True)
 
 
-def comb(n: ArrayLike, k: ArrayLike, /, *, exact: bool = False, repetition: bool = False) -> Array:
+def comb(n: ArrayLike, k: ArrayLike, /, *, repetition: bool = False) -> Array:
     """Number of ways to choose `k` of `n` things, of real arguments.
 
     Args:
         n: How many things there are.
         k: How many are chosen.
-        exact: Only False: integers of any size have no derivatives.
         repetition: Whether a thing may be chosen again.
-
-    Raises:
-        UnsupportedError: `exact` is True.
 
     >>> gt.special.comb(np.array([4.0, 1.0]), 2.0)
     array([6., 0.])
     """
-    _refuse_exact("comb", exact)
     n, k = operand(n), operand(k)
     if repetition:
         n = n + k - 1
@@ -51,30 +40,17 @@ def comb(n: ArrayLike, k: ArrayLike, /, *, exact: bool = False, repetition: bool
     return mask(binom(where(possible, n, 1.0), where(possible, k, 1.0)), possible)
 
 
-def perm(n: ArrayLike, k: ArrayLike, /, exact: bool = False) -> Array:
+def perm(n: ArrayLike, k: ArrayLike, /) -> Array:
     """Number of ways to arrange `k` of `n` things, of real arguments.
 
     Args:
         n: How many things there are.
         k: How many are arranged.
-        exact: Only False: integers of any size have no derivatives.
-
-    Raises:
-        UnsupportedError: `exact` is True.
 
     >>> gt.special.perm(np.array([4.0, 1.0]), 2.0)
     array([12.,  0.])
     """
-    _refuse_exact("perm", exact)
     n, k = operand(n), operand(k)
     possible = (k <= n) & (n >= 0) & (k >= 0)
     rise = poch(where(possible, n - k + 1, 1.0), where(possible, k, 1.0))
     return mask(rise, possible)
-
-
-def _refuse_exact(name: str, exact: bool) -> None:
-    if exact:
-        raise UnsupportedError(
-            f"{name}: got exact=True; integers of any size have no derivatives; use exact=False, "
-            f"or scipy.special.{name} on numbers"
-        )
