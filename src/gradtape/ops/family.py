@@ -23,8 +23,8 @@ The element of sequences at a corner, of shape (length).
 
 from __future__ import annotations
 
+import functools
 import inspect
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -38,7 +38,6 @@ _RANKS = {
     2: {"sizes": "height, width", "things": "images"},
     3: {"sizes": "depth, height, width", "things": "volumes"},
 }
-_OF_ONE = re.compile(r"(\w+):\n(?=>>> )")
 
 
 def by_rank(
@@ -74,33 +73,38 @@ def member(name: str, declared: Callable[Concatenate[str, P], R], **texts: str) 
 
 
 def _member(declared: Any, leading: tuple[Any, ...], texts: dict[str, str]) -> Any:
-    """A function whose signature is that of `declared` without the leading parameters.
+    """A function whose signature is that of `declared` without the leading parameters."""
+    name, make = leading[0], _maker(declared, len(leading))
+    function = make(declared, *leading)
+    # At the line of the declaration: a traceback shows where to read on.
+    function.__code__ = function.__code__.replace(
+        co_name=name, co_qualname=name, co_firstlineno=declared.__code__.co_firstlineno
+    )
+    function.__name__ = function.__qualname__ = name
+    function.__defaults__, function.__kwdefaults__ = declared.__defaults__, declared.__kwdefaults__
+    leading_names = declared.__code__.co_varnames[: len(leading)]
+    annotations = declared.__annotations__.items()
+    function.__annotations__ = {key: text for key, text in annotations if key not in leading_names}
+    function.__doc__ = declared.__doc__ and _docstring(declared.__doc__, name, texts)
+    return function
 
-    It is compiled from a text, as `dataclasses` does it, and no function of `*args`: its signature
-    is its own, and so are Python's errors of arguments that do not fit.
+
+@functools.cache
+def _maker(declared: Any, skipped: int) -> Any:
+    """What makes the members of a family, given the declaration and the leading arguments.
+
+    It is compiled from a text, as `dataclasses` does it, so that members are no functions of
+    `*args`: a signature is their own, and so are Python's errors of arguments that do not fit.
     """
-    name, code, skipped = leading[0], declared.__code__, len(leading)
+    code = declared.__code__
     positional = code.co_varnames[skipped : code.co_argcount]
     by_name = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     bound = ", ".join(code.co_varnames[:skipped])
     taken = [*positional, *(("*", *by_name) if by_name else ())]
     taken.insert(code.co_posonlyargcount - skipped, "/")
     given = ", ".join([bound, *positional, *(f"{option}={option}" for option in by_name)])
-    # In one line, and that of the declaration: a traceback shows where to read on.
     text = f"lambda declared, {bound}: lambda {', '.join(taken)}: declared({given})"
-    lines = "\n" * (code.co_firstlineno - 1)
-    function = eval(compile(lines + text, code.co_filename, "eval"), declared.__globals__)(
-        declared, *leading
-    )
-    function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)
-    function.__name__ = function.__qualname__ = name
-    function.__defaults__, function.__kwdefaults__ = declared.__defaults__, declared.__kwdefaults__
-    annotations = declared.__annotations__
-    function.__annotations__ = {
-        key: annotations[key] for key in (*positional, *by_name, "return") if key in annotations
-    }
-    function.__doc__ = declared.__doc__ and _docstring(declared.__doc__, name, texts)
-    return function
+    return eval(compile(text, code.co_filename, "eval"), declared.__globals__)
 
 
 def _docstring(text: str, name: str, texts: dict[str, str]) -> str:
@@ -110,9 +114,9 @@ def _docstring(text: str, name: str, texts: dict[str, str]) -> str:
         text = text.replace(f"{{{word}}}", meaning)
     paragraphs = []
     for paragraph in text.split("\n\n"):
-        of_one = _OF_ONE.match(paragraph)
-        if of_one is None:
+        whose, marked, example = paragraph.partition(":\n>>> ")
+        if not marked or not whose.replace("_", "").isalnum():
             paragraphs.append(paragraph)
-        elif of_one[1] in (name, name[-2:]):
-            paragraphs.append(paragraph[of_one.end() :])
+        elif whose in (name, name[-2:]):
+            paragraphs.append(f">>> {example}")
     return wrapped("\n\n".join(paragraphs))

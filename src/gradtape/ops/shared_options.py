@@ -29,7 +29,6 @@ Raises:
 from __future__ import annotations
 
 import inspect
-import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -38,11 +37,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _WIDTH = 96
 _NOTHING: Mapping[str, str] = {}
-# What may stand below a section; an example may be of one function of a family (`ops.family`).
-_BELOW = {
-    "Args": re.compile(r"Returns:\n|Raises:\n|(?:\w+:\n)?>>> "),
-    "Raises": re.compile(r"(?:\w+:\n)?>>> "),
-}
 
 
 def options(*tables: Mapping[str, str], raises: Mapping[str, str] = _NOTHING) -> Callable[[F], F]:
@@ -82,20 +76,40 @@ def _complete_section(
     paragraphs: list[str], title: str, names: Iterable[str], known: Mapping[str, str]
 ) -> None:
     """Add to a section, in the order of the names, what is known and not said by it."""
-    start = f"{title}:\n"
-    place = next((n for n, text in enumerate(paragraphs) if text.startswith(start)), None)
     said: dict[str, str] = {}
-    if place is not None:
-        entries = re.split(r"\n    (?=\S)", paragraphs.pop(place))[1:]
-        said = {entry.partition(":")[0].lstrip("*"): entry for entry in entries}
+    for place, text in enumerate(paragraphs):
+        if text.startswith(f"{title}:\n"):
+            said = _entries(paragraphs.pop(place))
+            break
+        if _stands_below(text, title):
+            break
     else:
-        below = (n for n, text in enumerate(paragraphs) if _BELOW[title].match(text))
-        place = next(below, len(paragraphs))
+        place = len(paragraphs)
     entries = [
-        said.pop(name) if name in said else f"{name}: {known[name]}"
+        said.pop(name) if name in said else f"    {name}: {known[name]}"
         for name in names
         if name in said or name in known
     ]
     entries += said.values()
     if entries:
-        paragraphs.insert(place, start + "\n".join(f"    {entry}" for entry in entries))
+        paragraphs.insert(place, "\n".join([f"{title}:", *entries]))
+
+
+def _entries(section: str) -> dict[str, str]:
+    """The entries of a section, by what they are about."""
+    found: list[str] = []
+    for line in section.split("\n")[1:]:
+        if line.startswith("     "):  # goes on
+            found[-1] += f"\n{line}"
+        else:
+            found.append(line)
+    return {entry.partition(":")[0].strip(" *"): entry for entry in found}
+
+
+def _stands_below(paragraph: str, title: str) -> bool:
+    """Whether a paragraph comes after a section: an example, or the errors after the arguments."""
+    first, _, rest = paragraph.partition("\n")
+    if title == "Args" and first in ("Returns:", "Raises:"):
+        return True
+    # An example may be of one function of a family (`ops.family`).
+    return first.startswith(">>> ") or (first.endswith(":") and rest.startswith(">>> "))
