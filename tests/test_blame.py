@@ -104,5 +104,5 @@ def test_calls_that_python_refuses() -> None:
     with pytest.raises(TypeError, match=r"inv\(\) missing 1 required"):
         inv()
     cholesky: Any = gt.linalg.cholesky
-    with pytest.raises(TypeError, match="unexpected keyword argument 'uper'"):
+    with pytest.raises(TypeError, match=r"cholesky: got uper=.*did you mean upper=\?"):
         cholesky(np.eye(2), uper=True)
