@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from builds import NO_ENTRY
-from gradtape.compiler.runtime import entry
+from gradtape.compiler.cpu.runtime import entry
 
 
 @pytest.fixture(params=[True, False], ids=["native", "python"])

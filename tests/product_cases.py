@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradtape.compiler.llvm.builder import Module
-from gradtape.compiler.llvm.link import LEVELS, Library, Target, compile_module, host, llvm
-from gradtape.compiler.runtime.form import Form
-from gradtape.compiler.runtime.gemm import Gemm
-from gradtape.compiler.runtime.split import Split, plan
-from gradtape.compiler.runtime.symbols import imports
+from gradtape.compiler.cpu.llvm.builder import Module
+from gradtape.compiler.cpu.llvm.link import LEVELS, Library, Target, compile_module, host, llvm
+from gradtape.compiler.cpu.runtime.form import Form
+from gradtape.compiler.cpu.runtime.gemm import Gemm
+from gradtape.compiler.cpu.runtime.split import Split, plan
+from gradtape.compiler.cpu.runtime.symbols import imports
 
 DTYPES = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
 

@@ -17,8 +17,8 @@ from numpy._core import multiarray
 
 import gradtape as gt
 from gradtape import config
-from gradtape.compiler.llvm.link import Library, host_as_it_is
-from gradtape.compiler.runtime import blocks, blocks_ir, cache
+from gradtape.compiler.cpu.llvm.link import Library, host_as_it_is
+from gradtape.compiler.cpu.runtime import blocks, blocks_ir, cache
 from gradtape.core.large import copied
 from gradtape.errors import ArgumentError, IndexingError
 

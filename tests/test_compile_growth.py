@@ -14,10 +14,10 @@ import pytest
 
 import gradtape as gt
 from gradtape.compiler.classify import obstacle
+from gradtape.compiler.cpu.llvm.builder import Module
+from gradtape.compiler.cpu.llvm.link import host
+from gradtape.compiler.cpu.native import with_own_outputs, write
 from gradtape.compiler.kernel import Kernel
-from gradtape.compiler.llvm.builder import Module
-from gradtape.compiler.llvm.link import host
-from gradtape.compiler.native import with_own_outputs, write
 from gradtape.compiler.partition import NativePart, partition
 from gradtape.compiler.pipeline import optimized
 

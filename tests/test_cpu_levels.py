@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-from gradtape.compiler.llvm.link import LEVELS, Target, levels
+from gradtape.compiler.cpu.llvm.link import LEVELS, Target, levels
 
 PROGRAM = """
 import numpy as np, gradtape as gt
-from gradtape.compiler.llvm.link import host
+from gradtape.compiler.cpu.llvm.link import host
 from random_ways import check_together, gradient_of, programs, values_of
 x = np.linspace(0.1, 1.0, 1000, dtype=np.float32).reshape(20, 50)
 function = gt.jit(gt.value_and_grad(lambda x: np.sum(np.tanh(x @ x.T) ** 2) + np.sum(np.log(x))))

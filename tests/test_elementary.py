@@ -22,9 +22,9 @@ from elementary_samples import (
     exact_values,
     near_multiples,
 )
-from gradtape.compiler.llvm.builder import I64, PTR, Builder, Module, Type, Value
-from gradtape.compiler.llvm.elementary import ELEMENTARY
-from gradtape.compiler.llvm.link import Library, Target, assembly, compile_module, host
+from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type, Value
+from gradtape.compiler.cpu.llvm.elementary import ELEMENTARY
+from gradtape.compiler.cpu.llvm.link import Library, Target, assembly, compile_module, host
 from gradtape.ops.special.bessel_fixed import i2, i2e
 
 # Also a CPU without a fused multiply-add, whose code runs on all that have one.

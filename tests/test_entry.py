@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gradtape.compiler.llvm.link import Library, compile_module
-from gradtape.compiler.runtime.containers import leaves
-from gradtape.compiler.runtime.entry import (
+from gradtape.compiler.cpu.llvm.link import Library, compile_module
+from gradtape.compiler.cpu.runtime.containers import leaves
+from gradtape.compiler.cpu.runtime.entry import (
     ArrayLeaf,
     DictSpec,
     ListSpec,

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from builds import needs_entry, needs_lock
-from gradtape.compiler.llvm.link import Library, compile_module
-from gradtape.compiler.runtime import entry, layout
-from gradtape.compiler.runtime.entry import (
+from gradtape.compiler.cpu.llvm.link import Library, compile_module
+from gradtape.compiler.cpu.runtime import entry, layout
+from gradtape.compiler.cpu.runtime.entry import (
     ArrayLeaf,
     DictSpec,
     ListSpec,

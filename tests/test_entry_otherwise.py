@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from builds import needs_entry
-from gradtape.compiler.llvm.link import Library, compile_module
-from gradtape.compiler.runtime.entry import (
+from gradtape.compiler.cpu.llvm.link import Library, compile_module
+from gradtape.compiler.cpu.runtime.entry import (
     ArrayLeaf,
     DictSpec,
     ListSpec,
@@ -23,7 +23,7 @@ from gradtape.compiler.runtime.entry import (
     TupleSpec,
     make_callable,
 )
-from gradtape.compiler.runtime.entry_program import UNSETTLED_STATUS
+from gradtape.compiler.cpu.runtime.entry_program import UNSETTLED_STATUS
 from gradtape.errors import ArgumentError
 
 F8 = np.dtype(np.float64)

@@ -16,7 +16,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.compiler.classify import obstacle
-from gradtape.compiler.llvm.link import Target, llvm
+from gradtape.compiler.cpu.llvm.link import Target, llvm
 from gradtape.compiler.partition import NativePart, partition
 from gradtape.compiler.pipeline import optimized
 from gradtape.compiler.program import NativeFunction
@@ -169,7 +169,7 @@ PREAMBLE = """
     import os, pathlib, sys
     import numpy as np
     import gradtape as gt
-    from gradtape.compiler.runtime import cache
+    from gradtape.compiler.cpu.runtime import cache
 
     here = pathlib.Path(os.environ["GRADTAPE_CACHE_DIR"])
     x = np.linspace(-2.0, 3.0, 37)

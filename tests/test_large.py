@@ -16,7 +16,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.compiler import large as compiler_large, launch
-from gradtape.compiler.runtime import tiles
+from gradtape.compiler.cpu.runtime import tiles
 from gradtape.core.large import LARGE, is_tiled
 from gradtape.core.op import registry
 from opcall import Call, is_floating

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.compiler.runtime import layouts, pool
+from gradtape.compiler.cpu.runtime import layouts, pool
 from gradtape.core.large import LARGE, copied, copy_into
 
 DTYPES = ("float32", "float64", "int64", "float16", "int8", "complex128")

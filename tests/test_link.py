@@ -12,7 +12,7 @@ import weakref
 
 import pytest
 
-from gradtape.compiler.llvm.link import Library, Target, compile_module, host, llvm
+from gradtape.compiler.cpu.llvm.link import Library, Target, compile_module, host, llvm
 from gradtape.core.lazy import lazy
 
 COUNTER = """

@@ -45,11 +45,11 @@ def test_locks_are_in_one_file() -> None:
 # These are plain values, for which that does not matter.
 CACHED_VALUES = {
     "compiler/classify.py": ["_price"],
-    "compiler/llvm/link.py": ["_linker"],  # only asked for with the lock of LLVM held
-    "compiler/runtime/cache.py": ["_versions"],
-    "compiler/runtime/containers.py": ["type_numbers"],
+    "compiler/cpu/llvm/link.py": ["_linker"],  # only asked for with the lock of LLVM held
+    "compiler/cpu/runtime/cache.py": ["_versions"],
+    "compiler/cpu/runtime/containers.py": ["type_numbers"],
     # Functions of the process itself.
-    "compiler/runtime/layout.py": ["native_layout", "c_functions", "new_function"],
+    "compiler/cpu/runtime/layout.py": ["native_layout", "c_functions", "new_function"],
 }
 
 

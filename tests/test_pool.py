@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gradtape.compiler.llvm.link import Library, compile_module
-from gradtape.compiler.runtime import pool, pool_ir
-from gradtape.compiler.runtime.pool import get_num_threads, set_num_threads
+from gradtape.compiler.cpu.llvm.link import Library, compile_module
+from gradtape.compiler.cpu.runtime import pool, pool_ir
+from gradtape.compiler.cpu.runtime.pool import get_num_threads, set_num_threads
 from gradtape.errors import ArgumentError
 from pool_jobs import Jobs, all_ones
 
@@ -118,7 +118,7 @@ def test_workers_take_no_signals(jobs):
 
 def test_default_is_the_cpus_of_this_process():
     code = (
-        "from gradtape.compiler.runtime.pool import get_num_threads; import os;"
+        "from gradtape.compiler.cpu.runtime.pool import get_num_threads; import os;"
         "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); print(get_num_threads())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -298,7 +298,7 @@ PROGRAM = """
 import ctypes, sys, threading
 sys.path.insert(0, {tests!r})
 from pool_jobs import Jobs, all_ones
-from gradtape.compiler.runtime import pool
+from gradtape.compiler.cpu.runtime import pool
 {body}
 print("done", flush=True)
 """

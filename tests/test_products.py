@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from gradtape.compiler.llvm.builder import Module
-from gradtape.compiler.llvm.link import LEVELS
-from gradtape.compiler.llvm.scratch import NO_MEMORY
-from gradtape.compiler.runtime import form, split
-from gradtape.compiler.runtime.pool import get_num_threads, set_num_threads
+from gradtape.compiler.cpu.llvm.builder import Module
+from gradtape.compiler.cpu.llvm.link import LEVELS
+from gradtape.compiler.cpu.llvm.scratch import NO_MEMORY
+from gradtape.compiler.cpu.runtime import form, split
+from gradtape.compiler.cpu.runtime.pool import get_num_threads, set_num_threads
 from gradtape.errors import ArgumentError
 from product_cases import CPUS, DTYPES, Case, Products, random_cases, runs_here
 

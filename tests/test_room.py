@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.compiler.runtime import room
+from gradtape.compiler.cpu.runtime import room
 
 MEBI = 1 << 20
 

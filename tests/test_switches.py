@@ -24,7 +24,7 @@ import scipy.linalg
 import gradtape as gt
 from gradtape.compiler import large as kernels
 from gradtape.compiler.jit import jit
-from gradtape.compiler.runtime import copies, layouts
+from gradtape.compiler.cpu.runtime import copies, layouts
 from gradtape.core import large
 from gradtape.core.op import registry
 from gradtape.ops.linalg import lapack

@@ -334,11 +334,11 @@ if TYPE_CHECKING:
         stats as stats,
         testing as testing,
     )
-    from gradtape.compiler.jit import jit as jit
-    from gradtape.compiler.runtime.pool import (
+    from gradtape.compiler.cpu.runtime.pool import (
         get_num_threads as get_num_threads,
         set_num_threads as set_num_threads,
     )
+    from gradtape.compiler.jit import jit as jit
     from gradtape.dtypes import bfloat16 as bfloat16
     from gradtape.ops.arrays import *  # noqa: F403
     from gradtape.ops.linalg.solve import solve as solve
@@ -363,11 +363,11 @@ _LAZY = {
     "bfloat16": "gradtape.dtypes",
     "detect_writes": "gradtape.tools.writes",
     "digamma": "gradtape.ops.special.gamma",
-    "get_num_threads": "gradtape.compiler.runtime.pool",
+    "get_num_threads": "gradtape.compiler.cpu.runtime.pool",
     "jit": "gradtape.compiler.jit",
     "lgamma": "gradtape.ops.special.gamma",
     "polygamma": "gradtape.ops.special.gamma",
-    "set_num_threads": "gradtape.compiler.runtime.pool",
+    "set_num_threads": "gradtape.compiler.cpu.runtime.pool",
     "solve": "gradtape.ops.linalg.solve",
     "xlogy": "gradtape.ops.special.entropy",
 }

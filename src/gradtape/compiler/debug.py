@@ -21,14 +21,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.compiler.classify import sample
+from gradtape.compiler.cpu.llvm.builder import Module
+from gradtape.compiler.cpu.llvm.link import Library, host
+from gradtape.compiler.cpu.native import with_own_outputs, write
+from gradtape.compiler.cpu.runtime import cache
+from gradtape.compiler.cpu.runtime.symbols import imports
 from gradtape.compiler.explain import node_order, nodes_of_group, steps_of_groups
 from gradtape.compiler.kernel import walk
-from gradtape.compiler.llvm.builder import Module
-from gradtape.compiler.llvm.link import Library, host
-from gradtape.compiler.native import with_own_outputs, write
 from gradtape.compiler.program import NativeFunction, Program, Runner, evaluated
-from gradtape.compiler.runtime import cache
-from gradtape.compiler.runtime.symbols import imports
 from gradtape.core.evaluate import evaluate
 from gradtape.core.lowering import Contraction, Elements, Pointwise, Reduction
 from gradtape.errors import GradtapeError

@@ -14,14 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gradtape.compiler.classify import cost_of
+from gradtape.compiler.cpu.llvm.link import assembly
+from gradtape.compiler.cpu.native import Native
+from gradtape.compiler.cpu.schedule import work
+from gradtape.compiler.cpu.sequence import Step
 from gradtape.compiler.fuse import Fusion, Group
 from gradtape.compiler.kernel import Accumulate, Buffer, Kernel, Statement, Store, walk
 from gradtape.compiler.listing import listing
-from gradtape.compiler.llvm.link import assembly
-from gradtape.compiler.native import Native
 from gradtape.compiler.program import NativeFunction, Program
-from gradtape.compiler.schedule import work
-from gradtape.compiler.sequence import Step
 from gradtape.core.aval import Aval
 from gradtape.core.lazy import lazy
 from gradtape.graph.ir import Graph, Node, Operand, Value

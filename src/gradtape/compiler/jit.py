@@ -9,13 +9,8 @@ from typing import Any
 
 from gradtape import tree
 from gradtape.autodiff.arguments import deliver, has_tensors
-from gradtape.compiler.debug import CheckedProgram, check_same
-from gradtape.compiler.draws import Draws
-from gradtape.compiler.explain import Explanation
-from gradtape.compiler.forms import Flat, Form, RecentForms
-from gradtape.compiler.program import LONG, NativeFunction, Program
-from gradtape.compiler.runtime.containers import NUMBERS
-from gradtape.compiler.runtime.entry import (
+from gradtape.compiler.cpu.runtime.containers import NUMBERS
+from gradtape.compiler.cpu.runtime.entry import (
     ArrayLeaf,
     NumberLeaf,
     Result,
@@ -26,6 +21,11 @@ from gradtape.compiler.runtime.entry import (
     TupleSpec,
     make_callable,
 )
+from gradtape.compiler.debug import CheckedProgram, check_same
+from gradtape.compiler.draws import Draws
+from gradtape.compiler.explain import Explanation
+from gradtape.compiler.forms import Flat, Form, RecentForms
+from gradtape.compiler.program import LONG, NativeFunction, Program
 from gradtape.compiler.signature import (
     Arguments,
     Statics,

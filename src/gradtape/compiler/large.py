@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from gradtape import config
+from gradtape.compiler.cpu.runtime import blocks, copies, layouts, pool
 from gradtape.compiler.large_rules import RuleKernels
 from gradtape.compiler.launch import Bounded, Compiled, Launch, constant_of, in_line, signature
 from gradtape.compiler.planes import Planes
-from gradtape.compiler.runtime import blocks, copies, layouts, pool
 from gradtape.compiler.tiling import TILE, Call, Tiling, rows_of_part
 from gradtape.core.aval import aval_of
 from gradtape.core.call import call

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradtape.compiler.cpu.runtime import blocks
+from gradtape.compiler.cpu.runtime.entry_program import UNSETTLED_STATUS
+from gradtape.compiler.cpu.runtime.tiles import TileLoop
 from gradtape.compiler.program import Program
-from gradtape.compiler.runtime import blocks
-from gradtape.compiler.runtime.entry_program import UNSETTLED_STATUS
-from gradtape.compiler.runtime.tiles import TileLoop
 from gradtape.compiler.tiling import Call, Tiling
 from gradtape.core.aval import Aval
 from gradtape.core.lowering import Pointwise

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Value
+from gradtape.compiler.cpu.llvm.link import Target
+from gradtape.compiler.cpu.runtime.gemm import Gemm
 from gradtape.compiler.kernel import Buffer
-from gradtape.compiler.llvm.builder import I64, PTR, Builder, Value
-from gradtape.compiler.llvm.link import Target
-from gradtape.compiler.runtime.gemm import Gemm
 from gradtape.core.define import broadcast_sizes
 
 Shape = tuple[int, ...]

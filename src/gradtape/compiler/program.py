@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from gradtape.compiler.classify import obstacle
-from gradtape.compiler.llvm.builder import Module
-from gradtape.compiler.llvm.link import Library, Target, host
-from gradtape.compiler.llvm.scratch import NO_MEMORY
-from gradtape.compiler.native import Native, with_own_outputs, write
+from gradtape.compiler.cpu.llvm.builder import Module
+from gradtape.compiler.cpu.llvm.link import Library, Target, host
+from gradtape.compiler.cpu.llvm.scratch import NO_MEMORY
+from gradtape.compiler.cpu.native import Native, with_own_outputs, write
+from gradtape.compiler.cpu.runtime import cache, room
+from gradtape.compiler.cpu.runtime.entry import ArrayLeaf, ResultLeaf, TupleSpec, make_callable
+from gradtape.compiler.cpu.runtime.symbols import imports
+from gradtape.compiler.cpu.sequence import FIRST_FAILURE
 from gradtape.compiler.partition import EagerPart, NativePart, partition
 from gradtape.compiler.pipeline import optimized
-from gradtape.compiler.runtime import cache, room
-from gradtape.compiler.runtime.entry import ArrayLeaf, ResultLeaf, TupleSpec, make_callable
-from gradtape.compiler.runtime.symbols import imports
-from gradtape.compiler.sequence import FIRST_FAILURE
 from gradtape.core.aval import aval_of
 from gradtape.core.evaluate import evaluate
 from gradtape.errors import GradtapeError, ShapeError
