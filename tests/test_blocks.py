@@ -19,7 +19,7 @@ import gradtape as gt
 from gradtape import config
 from gradtape.compiler.cpu.llvm.link import Library, host_as_it_is
 from gradtape.compiler.cpu.runtime import blocks, blocks_ir, cache
-from gradtape.core.large import copied
+from gradtape.core.copies import copied
 from gradtape.errors import ArgumentError, IndexingError
 
 MB = 1 << 20

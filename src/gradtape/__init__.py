@@ -28,7 +28,7 @@ from gradtape.autodiff.reverse import (
 from gradtape.autodiff.tape import GradientTape as GradientTape
 from gradtape.autodiff.transforms import jvp as jvp, vmap as vmap
 from gradtape.core.entry import door as _door
-from gradtape.core.op import registry as _registry
+from gradtape.core.kernels import INSTALLED as _INSTALLED, Kernels as _Kernels
 from gradtape.core.spellings import missing_name as _missing_name
 from gradtape.core.state import (
     GradientContext as GradientContext,
@@ -373,14 +373,14 @@ _LAZY = {
 }
 
 
-def _kernels() -> object:
-    """What computes elementwise ops on large arrays: the compiler, loaded when there is one."""
+def _kernels() -> _Kernels | None:
+    """What computes large arrays, loaded when there is one; None for NumPy alone."""
     if not _config.uses("kernels"):
         return None
-    return _load("gradtape.compiler.large").Kernels()
+    return _load("gradtape.kernels").Kernels()  # type: ignore[no-any-return]
 
 
-_registry.provider = _kernels
+_INSTALLED.provider = _kernels
 
 
 def __getattr__(name: str) -> object:

@@ -319,6 +319,7 @@ def general(
     outputs: int | None = 1,
     effect: str | None = None,
     lower: Lowering | None = None,
+    composed: Callable[..., Any] | None = None,
     partials: Sequence[Rule] = (),
     bounded: bool = False,
 ) -> Callable[..., Any]:
@@ -341,6 +342,7 @@ def general(
             outputs=outputs,
             effect=effect,
             lower=lower,
+            composed=composed,
         )
     )
     if kind == "elementwise" and vjps and outputs == 1 and not bounded:

@@ -16,7 +16,7 @@ from gradtape.backends import array_module
 from gradtape.core.aval import aval_of
 from gradtape.core.broadcasting import broadcast_sizes
 from gradtape.core.finite import is_finite, is_traced
-from gradtape.core.large import LARGE, compute_large, is_large, is_tiled, pull_large
+from gradtape.core.kernels import Task, compute, is_large, pull as pull_by_kernels
 from gradtape.core.narrow import computes_wide, evaluate_narrow, is_narrow, widened
 from gradtape.core.op import Op, Rule, registry
 from gradtape.errors import (
@@ -45,7 +45,7 @@ def evaluate(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         if any(map(is_narrow, operands)):
             return evaluate_narrow(op, array_module(*operands), operands, params)
         if is_large(operands) and not op.aliases and op.kind not in _OF_USERS:
-            return compute_large(op, operands, params)
+            return compute(op, operands, params)
         return op.evaluate(array_module(*operands), *operands, **params)
     except Exception as error:
         if op.kind == "custom":
@@ -55,8 +55,8 @@ def evaluate(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
 
 def add(x: Any, y: Any) -> Any:
     """`x + y` of values of any kind, with large arrays added as by the op."""
-    if type(x) is type(y) is np.ndarray and y.size >= LARGE:
-        return compute_large(registry["add"], (x, y), {})
+    if type(x) is type(y) is np.ndarray and is_large((y,)):
+        return compute(registry["add"], (x, y), {})
     return x + y
 
 
@@ -100,8 +100,8 @@ def pull(
     if (type(ct) is not np.ndarray or ct.dtype.kind == "V") and computes_wide(op, ct):
         ct, out, inputs = widened(ct), widened(out), widened(inputs)
     large = raw and is_large((ct, *inputs))
-    if large and op.vjps and is_tiled(op):
-        given = pull_large(op, wanted, ct, out, inputs, params)
+    if large:
+        given = pull_by_kernels(Task(op, (ct, out, *inputs), params, wanted))
         if given is not NotImplemented:
             return given, False
     if op.vjp_all is not None:

@@ -15,11 +15,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradtape.core.aval import Aval
-from gradtape.core.lazy import lazy
 from gradtape.core.lowering import Lowering
 from gradtape.core.narrow import infer_narrow
 from gradtape.errors import GradtapeError, NotDifferentiableError
-from gradtape.locks import load, loading
+from gradtape.locks import load
 
 Rule = Callable[..., Any]
 
@@ -70,6 +69,8 @@ class Op:
         aliases: Whether a result may share memory with the first input.
         effect: What it does besides computing ("random", "assertion"), or None.
         lower: How the compiler generates code for it (see `core.lowering`); None runs `evaluate`.
+        composed: `composed(*arrays, **params)`, the forward made of other ops that have kernels,
+            for large arrays; returns `NotImplemented` where it does not fit.
         fast: The forward without `xp`, for the fast path of elementwise ops.
         partials: Of elementwise ops: per input the linear map from its change to the result's.
         flat_vjps: The rules the walk uses for records of the fast path, where all inputs have the
@@ -80,9 +81,9 @@ class Op:
     """
 
     __slots__ = (
-        "_infer", "_kept", "aliases", "batch", "careful", "careful_flat", "careful_jvp", "effect",
-        "evaluate", "fast", "flat_vjps", "jvp", "kind", "lower", "name", "outputs", "partials",
-        "vjp_all", "vjp_each", "vjps",
+        "_infer", "_kept", "aliases", "batch", "careful", "careful_flat", "careful_jvp", "composed",
+        "effect", "evaluate", "fast", "flat_vjps", "jvp", "kind", "lower", "name", "outputs",
+        "partials", "vjp_all", "vjp_each", "vjps",
     )  # fmt: skip
 
     def __init__(
@@ -101,6 +102,7 @@ class Op:
         aliases: bool = False,
         effect: str | None = None,
         lower: Lowering | None = None,
+        composed: Callable[..., Any] | None = None,
         fast: Callable[..., Any] | None = None,
         partials: tuple[Rule, ...] = (),
     ) -> None:
@@ -117,6 +119,7 @@ class Op:
         self.aliases = aliases
         self.effect = effect
         self.lower = lower
+        self.composed = composed
         self.fast = fast
         self.partials = partials
         self.flat_vjps = partials or vjps
@@ -186,10 +189,6 @@ def rule_reads(rule: Rule, skip: int = 1) -> frozenset[int]:
     return frozenset(found)
 
 
-class NotLoadedError(Exception):
-    """A module is not there yet."""
-
-
 class Registry:
     """All ops by name, and the functions that answer for NumPy's; closed but while `ops` loads.
 
@@ -207,26 +206,6 @@ class Registry:
         self.functions: dict[str, Callable[..., Any]] = _Functions(self)
         # NumPy or SciPy function -> gradtape function.
         self.replacements: dict[Any, Callable[..., Any]] = {}
-        # Computes elementwise ops on large arrays, see `core.large`; made by `provider`.
-        self.provider: Callable[[], Any] = lambda: None
-
-    @lazy
-    def kernels(self) -> Any:
-        """What computes elementwise ops on large arrays; None for NumPy.
-
-        Raises:
-            NotLoadedError: This thread is in the middle of loading something, interrupted by a
-                signal handler or the garbage collector.
-        """
-        with loading() as half_loaded:
-            if half_loaded:
-                raise NotLoadedError
-            return self.provider()
-
-    @property
-    def loaded_kernels(self) -> Any:
-        """The same if it was needed before; None otherwise."""
-        return vars(self).get("kernels")
 
     def add(self, op: Op) -> Op:
         """Register an op under its name."""

@@ -24,9 +24,9 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.broadcasting import fit
+from gradtape.core.copies import copied
 from gradtape.core.evaluate import pull as pull_op, push as push_op, sum_of_terms
 from gradtape.core.finite import is_finite
-from gradtape.core.large import copied
 from gradtape.core.level import Node, Segment
 from gradtape.core.narrow import computes_wide
 from gradtape.core.nested import wrap

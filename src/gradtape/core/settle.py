@@ -7,7 +7,7 @@ product counts as 0: `settle`. Programs whose derivatives are finite pay nothing
 stays NaN on its way through linear rules: whoever asks for derivatives looks at what came out, and
 has it computed again with rules that settle, if it is not finite (`core.walk`, `core.evaluate`).
 What is traced always settles; compiled code leaves it out until it matters (`compiler.program`),
-and so do the kernels of rules for large arrays (`compiler.large_rules`).
+and so do the kernels of rules for large arrays (`kernels.tile_rules`).
 """
 
 from __future__ import annotations

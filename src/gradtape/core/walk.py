@@ -16,9 +16,9 @@ import numpy as np
 
 from gradtape.backends import array_module
 from gradtape.core.blame import blame
+from gradtape.core.copies import add_to_zeros, copied
 from gradtape.core.evaluate import UnsettledError, add
 from gradtape.core.finite import is_finite, is_plain_factor, is_traced
-from gradtape.core.large import add_to_zeros, copied
 from gradtape.core.level import Leaf, Node, Segment
 from gradtape.core.narrow import is_narrow
 from gradtape.core.record import Binary, General, Output, Record, Taker, Unary

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: Any = None
 
 
 # d copy(x) = dx
-_copy = linear(
+fresh_copy: Callable[..., Any] = linear(
     "copy",
     lambda xp, x: xp.array(x),
     lambda ct, _out, _x: ct,
@@ -71,7 +72,7 @@ def copy(x: ArrayLike, /) -> Array:
     >>> gt.copy(np.array([1.0, 2.0]))
     array([1., 2.])
     """
-    return _copy(x)
+    return fresh_copy(x)
 
 
 # Untracked at every level: reverse mode does not record it, forward mode drops the tangent.

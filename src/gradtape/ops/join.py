@@ -12,8 +12,8 @@ from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
+from gradtape.core.copies import joined
 from gradtape.core.define import general, public
-from gradtape.core.large import joined
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar

@@ -9,7 +9,6 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import functions, general, public
-from gradtape.core.large import LARGE
 from gradtape.errors import ArgumentError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import as_number, weak_or_array
@@ -39,13 +38,9 @@ def _divisor(shape: tuple[int, ...], axis: Axes, correction: float) -> float:
 def _var_forward(xp: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
     if xp is not np or x.dtype.char not in "fd":
         return xp.var(x, axis=axis, ddof=correction, keepdims=keepdims)
-    if x.size >= LARGE and len(axis) == x.ndim and x.flags.c_contiguous:
-        squares = np.asarray(_squares_by_parts(x.reshape(-1)), x.dtype)
-        squares = squares.reshape(reduced_shape(x.shape, axis, keepdims))[()]
-    else:
-        # What np.var does, at less cost: around the mean, never by the difference of squares.
-        around = x - sum_forward(np, x, axis, True) / count_over(x.shape, axis)
-        squares = sum_forward(np, around * around, axis, keepdims)
+    # What np.var does, at less cost: around the mean, never by the difference of squares.
+    around = x - sum_forward(np, x, axis, True) / count_over(x.shape, axis)
+    squares = sum_forward(np, around * around, axis, keepdims)
     return squares / _divisor(x.shape, axis, correction)
 
 
@@ -53,8 +48,17 @@ def _var_forward(xp: Any, x: Any, axis: Axes, keepdims: bool, correction: float)
 _PART = 4096
 
 
+def _var_of_parts(x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
+    """The variance of all elements by that of parts, which needs no array in between."""
+    if x.dtype.char not in "fd" or len(axis) < x.ndim or not x.flags.c_contiguous:
+        return NotImplemented
+    squares = np.asarray(_squares_by_parts(x.reshape(-1)), x.dtype)
+    squares = squares.reshape(reduced_shape(x.shape, axis, keepdims))[()]
+    return squares / _divisor(x.shape, axis, correction)
+
+
 def _squares_by_parts(x: Any) -> Any:
-    """Σ(x − mean)² of many elements, by native code for parts, which needs no array in between.
+    """Σ(x − mean)² of the elements of a vector.
 
     Σ(x − mean)² = Σ over parts of Σ(x − m)² + size·(m − mean)², with the mean m of each part.
     """
@@ -112,6 +116,7 @@ _var = general(
     batch=batch_along_axis,
     kind="reduction",
     lower=lowered.composite(_var_composition),
+    composed=_var_of_parts,
 )
 
 

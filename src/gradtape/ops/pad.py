@@ -11,8 +11,8 @@ from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
+from gradtape.core.copies import copy_into
 from gradtape.core.define import functions, general, linear, public
-from gradtape.core.large import LARGE, copy_into
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
@@ -56,16 +56,20 @@ def _pad(xp: Any, x: Any, widths: Widths, fill: Any) -> Any:
     shape = tuple(n + b + a for n, (b, a) in zip(x.shape, widths, strict=True))
     out = xp.empty(shape, x.dtype)
     inner = _inner(shape, widths)
-    if xp is np and x.size >= LARGE:
-        # Only what is around is filled, and the rest is copied on all threads.
-        for axis, (before, after) in enumerate(widths):
-            whole = (slice(None),) * axis
-            out[(*whole, slice(before))] = fill
-            out[(*whole, slice(shape[axis] - after, None))] = fill
-        copy_into(out[inner], x)
-        return out
     out.fill(fill)
     out[inner] = x
+    return out
+
+
+def _pad_around(x: Any, widths: Widths, fill: Any) -> Any:
+    """The same with only the border filled, and the rest copied on all threads."""
+    shape = tuple(n + b + a for n, (b, a) in zip(x.shape, widths, strict=True))
+    out: Any = np.empty(shape, x.dtype)
+    for axis, (before, after) in enumerate(widths):
+        whole = (slice(None),) * axis
+        out[(*whole, slice(before))] = fill
+        out[(*whole, slice(shape[axis] - after, None))] = fill
+    copy_into(out[_inner(shape, widths)], x)
     return out
 
 
@@ -91,6 +95,7 @@ pad_constant: Callable[..., Any] = general(
     jvp=lambda tangents, _out, _x, widths, fill: pad_constant(tangents[0], widths=widths, fill=0),
     batch=_batch_widths,
     lower=Elements(_pad_element),
+    composed=_pad_around,
 )
 
 # ---- modes --------------------------------------------------------------------------------------

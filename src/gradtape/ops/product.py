@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.batching import batch_along_axis
-from gradtape.core.call import call
 from gradtape.core.define import general, public
-from gradtape.core.large import LARGE
 from gradtape.core.lowering import Reduction
-from gradtape.core.op import infer_like, registry
+from gradtape.core.op import infer_like
 from gradtape.ops.arguments import masked
-from gradtape.ops.arithmetic import multiply
+from gradtape.ops.arithmetic import divide, multiply
 from gradtape.ops.cast import astype, conj_if_complex
 from gradtape.ops.cumulative import cumulative_product
 from gradtape.ops.index import part_of
@@ -53,13 +51,8 @@ def _unlanes(lanes: Any, shape: tuple[int, ...], axis: Axes) -> Any:
 def _others_forward(xp: Any, x: Any, axis: Axes) -> Any:
     lanes = _lanes(x, axis)
     with np.errstate(all="ignore"):
-        if xp is np and lanes.size >= LARGE:
-            # By native code; an operator, or `divide` of the small array first, would be NumPy's.
-            product = _prod(lanes, axis=(lanes.ndim - 1,), keepdims=True)
-            others = call(registry["divide"], (product, lanes), {})
-        else:
-            product = lanes.prod(-1, keepdims=True)
-            others = product / lanes
+        product = _prod(lanes, axis=(lanes.ndim - 1,), keepdims=True)
+        others = divide(product, lanes)
     if _divides(xp, product, lanes):
         return _unlanes(others, x.shape, axis)
     last = lanes.ndim - 1

@@ -13,8 +13,8 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis, move_batch_axis
 from gradtape.core.call import call
+from gradtape.core.copies import joined
 from gradtape.core.define import functions, linear, public, sharing
-from gradtape.core.large import joined
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op, infer_like
 from gradtape.core.scalar import Scalar

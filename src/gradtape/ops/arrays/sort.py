@@ -15,8 +15,8 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
+from gradtape.core.copies import by_rows
 from gradtape.core.define import general, public
-from gradtape.core.large import by_rows
 from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError

@@ -8,6 +8,7 @@ A transposed convolution is `conv_input`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +21,14 @@ from gradtape.core.define import general
 from gradtape.core.op import Op
 from gradtape.ops.arguments import Batch
 from gradtape.ops.cast import conj_if_complex
-from gradtape.ops.nn.conv_kernels import conv_forward, conv_input_forward, conv_weight_forward
+from gradtape.ops.nn.conv_kernels import (
+    conv_by_kernels,
+    conv_forward,
+    conv_input_by_kernels,
+    conv_input_forward,
+    conv_weight_by_kernels,
+    conv_weight_forward,
+)
 from gradtape.ops.nn.windows import Pads, Sizes, window_counts
 from gradtape.ops.shape import moveaxis, reshape
 
@@ -176,6 +184,7 @@ conv: Callable[..., Any] = general(
     jvp=_bilinear_jvp(lambda x, w, **params: conv(x, w, **params)),
     batch=_batch_conv,
     kind="contraction",
+    composed=conv_by_kernels,
 )
 
 conv_input: Callable[..., Any] = general(
@@ -186,6 +195,7 @@ conv_input: Callable[..., Any] = general(
     jvp=_bilinear_jvp(lambda y, w, **params: conv_input(y, w, **params)),
     batch=_batch_input,
     kind="contraction",
+    composed=functools.partial(conv_input_by_kernels, conv),
 )
 
 conv_weight: Callable[..., Any] = general(
@@ -196,4 +206,5 @@ conv_weight: Callable[..., Any] = general(
     jvp=_bilinear_jvp(lambda x, y, **params: conv_weight(x, y, **params)),
     batch=_batch_weight,
     kind="contraction",
+    composed=conv_weight_by_kernels,
 )

@@ -13,12 +13,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape.compiler.launch import Bounded, Compiled, Launch, constant_of, in_line, signature
-from gradtape.compiler.tiling import WITH_ROWS, Call, Tiling, rows_of_part
 from gradtape.core.aval import Aval
+from gradtape.core.kernels import Task
 from gradtape.core.op import Op
 from gradtape.core.promotion import NATIVE
 from gradtape.graph.passes.hopeful import UnsettledError
+from gradtape.kernels.tile_kernels import (
+    Bounded,
+    TileCall,
+    TileKernels,
+    constant_of,
+    in_line,
+    signature,
+)
+from gradtape.kernels.tiling import WITH_ROWS, TileOperands, Tiling, rows_of_part
 from gradtape.ops.shape import reshape
 
 
@@ -32,8 +40,8 @@ class _Pull(NamedTuple):
         left: Inputs whose rules are left to NumPy.
     """
 
-    by_rows: Launch | None
-    sums: Launch | None
+    by_rows: TileCall | None
+    sums: TileCall | None
     rest: Callable[[Sequence[Any]], Sequence[Any]] | None
     left: tuple[int, ...]
 
@@ -80,29 +88,22 @@ class _Rules(NamedTuple):
         return (*unread, self.constant, *self.tiling.params.items())
 
 
-class RuleKernels:
+class TiledRules:
     """The kernels of all rules."""
 
-    def __init__(self, compiled: Compiled) -> None:
-        self._compiled = compiled
+    def __init__(self, kernels: TileKernels) -> None:
+        self._kernels = kernels
         self._pulls = Bounded()
 
-    def __call__(
-        self,
-        op: Op,
-        wanted: tuple[bool, ...],
-        ct: Any,
-        out: Any,
-        inputs: Sequence[Any],
-        params: dict[str, Any],
-    ) -> Any:
+    def run(self, task: Task) -> Any:
         """The cotangents of the inputs that are wanted, None for others; or `NotImplemented`.
 
         They are those of the careful rules. Kernels leave out what settles 0·∞ until it matters for
         the first time for arrays of these shapes, as compiled functions do.
         """
-        values = (ct, out, *inputs)
-        constant = constant_of(op, inputs)
+        op, values, params, wanted = task
+        assert wanted is not None
+        constant = constant_of(op, values)
         key = (op, wanted, constant, *map(signature, values), *params.items())
         try:
             pull = self._pulls[key]
@@ -135,7 +136,7 @@ class RuleKernels:
         if tiling is None:
             return None
         lined_up = [*values[:2], *map(tiling.lined_up, inputs)]
-        found = Call.of(lined_up, tiling, ct.dtype)
+        found = TileOperands.of(lined_up, tiling, ct.dtype)
         if found is None or not all(_has_rows(x, tiling) for x in lined_up):
             return None
         # Flat rules are those for arrays of one shape and dtype.
@@ -165,11 +166,11 @@ class RuleKernels:
         self,
         op: Op,
         rules: _Rules,
-        found: Call,
+        found: TileOperands,
         wanted: tuple[bool, ...],
         inputs: Sequence[Any],
         settling: bool,
-    ) -> Launch | None:
+    ) -> TileCall | None:
         """The cotangents of inputs that have the rows of the result."""
         tiling = rules.tiling
 
@@ -178,11 +179,11 @@ class RuleKernels:
 
         shapes = [getattr(x, "shape", None) for x in inputs]
         key = (wanted, *rules.key)
-        return self._compiled.launch(op, key, function, found, tiling, shapes, settling=settling)
+        return self._kernels.call(op, key, function, found, tiling, shapes, settling=settling)
 
     def _sums(
-        self, op: Op, rules: _Rules, found: Call, wanted: tuple[bool, ...], settling: bool
-    ) -> Launch | None:
+        self, op: Op, rules: _Rules, found: TileOperands, wanted: tuple[bool, ...], settling: bool
+    ) -> TileCall | None:
         """The cotangents of inputs that all rows share, per part of the rows."""
         rows = _rows_of_part(rules.tiling, found)
         if not rows:
@@ -203,7 +204,7 @@ class RuleKernels:
 
         key = ("sums", wanted, *rules.key)
         shapes = [None] * len(wanted)
-        return self._compiled.launch(op, key, function, cut, tiling, shapes, settling=settling)
+        return self._kernels.call(op, key, function, cut, tiling, shapes, settling=settling)
 
 
 def _pulled(pull: _Pull, op: Op, values: Sequence[Any], params: dict[str, Any]) -> list[Any]:
@@ -229,14 +230,14 @@ def _pulled(pull: _Pull, op: Op, values: Sequence[Any], params: dict[str, Any]) 
     return results
 
 
-def _rows_of_part(tiling: Tiling, found: Call) -> int:
+def _rows_of_part(tiling: Tiling, found: TileOperands) -> int:
     """How many rows to add up at a time; 0 if that is not worth it."""
     sizes = [math.prod(tail) for _, tail, kind in found.kinds if kind in WITH_ROWS]
     return rows_of_part(tiling.length, max(sizes, default=1))
 
 
 def _rest(
-    rules: _Rules, found: Call, wanted: tuple[bool, ...]
+    rules: _Rules, found: TileOperands, wanted: tuple[bool, ...]
 ) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
     """What rules give for the rows that are in no part."""
     length = rules.tiling.length

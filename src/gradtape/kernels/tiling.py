@@ -1,4 +1,4 @@
-"""How the arrays of a call are cut into tiles, for the kernels of `compiler.large`."""
+"""How the arrays of a call are cut into tiles, for kernels that take a tile at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from gradtape.compiler.cpu.runtime.tiles import MOST_ARRAYS
 from gradtape.core.aval import Aval
-from gradtape.core.large import works_along_axis
+from gradtape.core.kernels import works_along_axis
 from gradtape.core.op import Op
 from gradtape.core.promotion import NATIVE
 from gradtape.ops.shape import broadcast_to
@@ -116,7 +116,7 @@ class Tiling(NamedTuple):
 WITH_ROWS = ("rows", "spread")
 
 
-class Call(NamedTuple):
+class TileOperands(NamedTuple):
     """Arrays with the same leading axes, arrays that all rows share, and numbers.
 
     Attributes:
@@ -131,7 +131,7 @@ class Call(NamedTuple):
     kinds: tuple[tuple[np.dtype[Any], tuple[int, ...], str], ...]
 
     @classmethod
-    def of(cls, operands: Sequence[Any], tiling: Tiling, dtype: Any) -> Call | None:
+    def of(cls, operands: Sequence[Any], tiling: Tiling, dtype: Any) -> TileOperands | None:
         """The operands of a call; None if kernels do not take them.
 
         Args:
@@ -200,7 +200,7 @@ class Call(NamedTuple):
         dtype, tail, kind = self.kinds[i]
         return math.prod(tail) * dtype.itemsize if kind == "rows" else 0
 
-    def by_parts(self, rows: int) -> Call:
+    def by_parts(self, rows: int) -> TileOperands:
         """The same operands, of which so many rows are to be taken as one."""
         return self._replace(
             kinds=tuple(

@@ -1,4 +1,4 @@
-"""Native code for eager ops on large arrays that are not cut into tiles.
+"""Whole arrays: native code for ops on large arrays that are not cut into tiles.
 
 These are ops that work plane by plane, as pooling and resizing do, those along other axes than the
 last one, and elementwise ones of shapes that have no rows in common. Such an op, or its derivative
@@ -13,15 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape.compiler.launch import Variants
 from gradtape.compiler.program import Program
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.call import call
-from gradtape.core.large import copied
+from gradtape.core.copies import copied
+from gradtape.core.kernels import Task, goes_by_parts
 from gradtape.core.op import BY_AXIS, Op
 from gradtape.core.promotion import NATIVE
 from gradtape.errors import GradtapeError
 from gradtape.graph.trace import trace
+from gradtape.kernels.tile_kernels import Variants
 from gradtape.ops.shape import broadcast_to
 
 # So many sizes of one op are worth it; a size that is another one at each call is not.
@@ -32,7 +33,7 @@ _CHEAP = ("elementwise", "reduction")
 _MOST_CHEAP = 32
 
 
-class _Compiled(NamedTuple):
+class _SizedProgram(NamedTuple):
     """A program for arrays of some sizes.
 
     Attributes:
@@ -46,15 +47,22 @@ class _Compiled(NamedTuple):
     present: tuple[bool, ...]
 
 
-class Planes:
+class WholeArrays:
     """All programs of this process for whole arrays."""
+
+    name = "whole"
 
     def __init__(self) -> None:
         self._programs = Variants()
 
-    def forward(self, op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        """The result of an op, or `NotImplemented`."""
-        layout = _Layout.of(operands, params)
+    def run(self, task: Task) -> Any:
+        return self._forward(task) if task.wanted is None else self._pull(task)
+
+    def _forward(self, task: Task) -> Any:
+        op, operands, params, _ = task
+        if not goes_by_parts(op):
+            return NotImplemented
+        layout = _ChannelOrder.of(operands, params)
         params = layout.params(params)
 
         def function(*arrays: Any) -> Any:
@@ -63,24 +71,13 @@ class Planes:
         made = self._run((op, (*params.items(),)), op, function, operands, layout)
         return NotImplemented if made is None else made[0]
 
-    def pull(
-        self,
-        op: Op,
-        wanted: tuple[bool, ...],
-        ct: Any,
-        out: Any,
-        inputs: Sequence[Any],
-        params: dict[str, Any],
-    ) -> Any:
-        """The cotangents of the inputs that are wanted, None for others; or `NotImplemented`.
-
-        They are those of the careful rules.
-        """
-        values = [ct, out, *inputs]
+    def _pull(self, task: Task) -> Any:
+        op, values, params, wanted = task
+        assert wanted is not None
         read = [x is not None and not isinstance(x, Aval) for x in values]
         arrays = [x for x, own in zip(values, read, strict=True) if own]
         # What the forward saw says how it all lies in memory, sooner than the cotangent.
-        layout = _Layout.of([*arrays[1:], ct], params)
+        layout = _ChannelOrder.of([*arrays[1:], values[0]], params)
         params = layout.params(params)
         unread = [None if own else layout.aval(x) for x, own in zip(values, read, strict=True)]
 
@@ -101,7 +98,7 @@ class Planes:
         op: Op,
         function: Callable[..., tuple[Any, ...]],
         arrays: Sequence[Any],
-        layout: _Layout,
+        layout: _ChannelOrder,
     ) -> list[Any] | None:
         """The results of a function of arrays as they lie in memory; None if it has no code."""
         cheap = op.kind in _CHEAP
@@ -126,13 +123,13 @@ class Planes:
         return [layout.seen(next(made)) if there else None for there in compiled.present]
 
 
-class _Layout(NamedTuple):
+class _ChannelOrder(NamedTuple):
     """Whether the elements of images lie in memory with the second axis, channels, last."""
 
     channels_last: bool
 
     @classmethod
-    def of(cls, arrays: Sequence[Any], params: dict[str, Any]) -> _Layout:
+    def of(cls, arrays: Sequence[Any], params: dict[str, Any]) -> _ChannelOrder:
         """That of the first array that tells, for an op on planes behind the axis of channels."""
         plane = max((len(v) for name, v in params.items() if name in BY_AXIS), default=0)
         for x in arrays if plane else ():
@@ -179,7 +176,7 @@ def _compiled(
     given: Sequence[Any],
     avals: Sequence[Aval],
     name: str,
-) -> _Compiled | None:
+) -> _SizedProgram | None:
     """A function of arrays as native code; None if not all of it has such a form."""
     present: tuple[bool, ...] = ()
 
@@ -201,4 +198,4 @@ def _compiled(
     program = Program(traced.graph)
     if program.native is None:
         return None
-    return _Compiled(program, [capture.value for capture in traced.captures], present)
+    return _SizedProgram(program, [capture.value for capture in traced.captures], present)

@@ -1,8 +1,8 @@
 """Kernels of tiles, and the calls of them that have been seen before.
 
 What a call needs but for the data (which kernel, where tiles begin, the shapes of the results) is
-worked out once for given shapes and dtypes, and kept: a `Launch`. What is left of a call then takes
-a few microseconds.
+worked out once for given shapes and dtypes, and kept: a `TileCall`. What is left of a call then
+takes a few microseconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from gradtape.compiler.cpu.runtime import blocks
 from gradtape.compiler.cpu.runtime.entry_program import UNSETTLED_STATUS
 from gradtape.compiler.cpu.runtime.tiles import TileLoop
 from gradtape.compiler.program import Program
-from gradtape.compiler.tiling import Call, Tiling
 from gradtape.core.aval import Aval
 from gradtape.core.lowering import Pointwise
 from gradtape.core.op import Op
@@ -25,6 +24,7 @@ from gradtape.errors import GradtapeError
 from gradtape.graph.ir import Graph, Value
 from gradtape.graph.passes.hopeful import UnsettledError
 from gradtape.graph.trace import trace
+from gradtape.kernels.tiling import TileOperands, Tiling
 from gradtape.locks import Once, guard
 
 # So many kernels of one op are worth it; a parameter or a length of rows that is another one at
@@ -33,7 +33,7 @@ MOST_VARIANTS = 64
 _MOST_ENTRIES = 4096
 
 
-class Kernel(NamedTuple):
+class TileKernel(NamedTuple):
     """A function of tiles.
 
     Attributes:
@@ -56,7 +56,7 @@ class Kernel(NamedTuple):
         rows: int,
         name: str,
         settling: bool,
-    ) -> Kernel | None:
+    ) -> TileKernel | None:
         """Compile a function of tiles; None if it has no native form.
 
         Args:
@@ -112,12 +112,14 @@ def _found(slot: Any, graph: Graph) -> tuple[Any, tuple[int, ...]] | int | None:
     return graph.inputs.index(slot) if slot in graph.inputs else (slot.dtype, slot.shape[1:])
 
 
-class Launch:
+class TileCall:
     """A kernel with all that is known of a call but the data."""
 
     __slots__ = ("_empty", "_kernel", "_loop", "_reads", "_results")
 
-    def __init__(self, kernel: Kernel, call: Call, tiling: Tiling, shapes: Sequence[Any]) -> None:
+    def __init__(
+        self, kernel: TileKernel, call: TileOperands, tiling: Tiling, shapes: Sequence[Any]
+    ) -> None:
         """Work out what is known.
 
         Args:
@@ -207,23 +209,23 @@ class Variants:
         return self._variants.find(key, counted)
 
 
-class Compiled:
+class TileKernels:
     """The kernels of tiles of this process."""
 
     def __init__(self) -> None:
         self.kernels = Variants()
 
-    def launch(
+    def call(
         self,
         op: Op,
         key: tuple[Hashable, ...],
         function: Callable[..., Any],
-        call: Call,
+        call: TileOperands,
         tiling: Tiling,
         shapes: Sequence[Any] = (None,),
         *,
         settling: bool = True,
-    ) -> Launch | None:
+    ) -> TileCall | None:
         """A call of a function of tiles; None if it has no native form.
 
         Args:
@@ -239,16 +241,16 @@ class Compiled:
         def spread(*tiles: Any) -> Any:
             return function(*call.spread(tiles, tiling))
 
-        def make() -> Kernel | None:
-            return Kernel.of(spread, call.avals(tiling), tiling.rows, op.name, settling)
+        def make() -> TileKernel | None:
+            return TileKernel.of(spread, call.avals(tiling), tiling.rows, op.name, settling)
 
         key = (op, tiling.rows, call.kinds, settling, *key)
         kernel = self.kernels.find(op, key, make, MOST_VARIANTS)
-        return None if kernel is None else Launch(kernel, call, tiling, shapes)
+        return None if kernel is None else TileCall(kernel, call, tiling, shapes)
 
 
 def signature(x: Any) -> Any:
-    """What a launch depends on of a raw value, or of one that is not there."""
+    """What a call depends on of a raw value, or of one that is not there."""
     if type(x) is np.ndarray:
         return x.shape, x.strides, x.dtype, x.flags.aligned
     if x is None or isinstance(x, Aval):
