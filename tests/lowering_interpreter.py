@@ -276,6 +276,8 @@ def interpret(op: Op, operands: Any, params: Any, *, known: bool = True) -> Any:
 class _Interpret:
     """A mode that interprets the lowerings of what an op is composed of."""
 
+    kind = "rewriting"
+
     def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
         if op.lower is None:
             return proceed(op, args, params)
@@ -311,6 +313,8 @@ class Sample(NamedTuple):
 
 class Collect:
     """A mode that writes down every call of an op."""
+
+    kind = "rewriting"
 
     def __init__(self) -> None:
         self.samples: dict[str, dict[Any, Sample]] = {}

@@ -19,15 +19,31 @@ from gradtape.core.level import LEAVES, Level, Node, Segment
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.op import Op
 from gradtape.core.record import Constant, General, Output
-from gradtape.core.state import CONTEXT_LEVEL, Mode, current, current_context
+from gradtape.core.state import (
+    CONTEXT_LEVEL,
+    Mode,
+    current,
+    current_context,
+    run_inside,
+    seen_by,
+)
 from gradtape.core.tensor import Tensor, as_value, is_extended_float
 from gradtape.errors import ContextError, DTypeError, LeakedTensorError, ShapeError
+
+Modes = tuple[Mode, ...]
 
 
 def call(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Run an op on any mix of tensors, arrays and numbers."""
     modes = current().modes
-    return _through(modes, op, args, params) if modes else dispatch(op, args, params)
+    return _through(modes, modes, op, args, params) if modes else dispatch(op, args, params)
+
+
+def call_rewritten(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """`call` for an op of a graph: modes that rewrite were applied when it was traced."""
+    every = current().modes
+    modes = tuple([mode for mode in every if mode.kind != "rewriting"])
+    return _through(every, modes, op, args, params)
 
 
 def call_operator(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -38,13 +54,25 @@ def call_operator(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     return call(op, args, params)
 
 
-def _through(modes: tuple[Mode, ...], op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Run an op with the first of `modes` wrapped around the rest."""
+def _through(
+    every: Modes, modes: Modes, op: Op, args: Sequence[Any], params: dict[str, Any]
+) -> Any:
+    """Run an op with the first of `modes` wrapped around the rest of them.
+
+    What a mode calls itself is seen by the rest only; what the op leads to, by `every` mode.
+    """
     if not modes:
         return dispatch(op, args, params)
-    return modes[0].run(
-        op, tuple(args), params, lambda op, args, params: _through(modes[1:], op, args, params)
-    )
+    mode, rest = modes[0], modes[1:]
+    if mode.kind == "tracing":
+        return mode.run(op, tuple(args), params, lambda *call: _through(every, rest, *call))
+    if mode.kind == "rewriting" and op.graph is not None:
+        return _through(every, rest, op, args, params)  # it was applied when the graph was traced
+
+    def proceed(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        return run_inside(seen_by(every), _through, every, rest, op, args, params)
+
+    return run_inside(seen_by(rest), mode.run, op, tuple(args), params, proceed)
 
 
 def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:

@@ -68,6 +68,7 @@ class Op:
             length the arguments decide.
         aliases: Whether a result may share memory with the first input.
         effect: What it does besides computing ("random", "assertion"), or None.
+        graph: Of a compiled function: what it computes; None for others.
         lower: How the compiler generates code for it (see `core.lowering`); None runs `evaluate`.
         composed: `composed(*arrays, **params)`, the forward made of other ops that have kernels,
             for large arrays; returns `NotImplemented` where it does not fit.
@@ -82,8 +83,8 @@ class Op:
 
     __slots__ = (
         "_infer", "_kept", "aliases", "batch", "careful", "careful_flat", "careful_jvp", "composed",
-        "effect", "evaluate", "fast", "flat_vjps", "jvp", "kind", "lower", "name", "outputs",
-        "partials", "vjp_all", "vjp_each", "vjps",
+        "effect", "evaluate", "fast", "flat_vjps", "graph", "jvp", "kind", "lower", "name",
+        "outputs", "partials", "vjp_all", "vjp_each", "vjps",
     )  # fmt: skip
 
     def __init__(
@@ -101,6 +102,7 @@ class Op:
         outputs: int | None = 1,
         aliases: bool = False,
         effect: str | None = None,
+        graph: Any = None,
         lower: Lowering | None = None,
         composed: Callable[..., Any] | None = None,
         fast: Callable[..., Any] | None = None,
@@ -118,6 +120,7 @@ class Op:
         self.outputs = outputs
         self.aliases = aliases
         self.effect = effect
+        self.graph = graph
         self.lower = lower
         self.composed = composed
         self.fast = fast

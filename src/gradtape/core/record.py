@@ -25,12 +25,13 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.broadcasting import fit
 from gradtape.core.copies import copied
-from gradtape.core.evaluate import pull as pull_op, push as push_op, sum_of_terms
+from gradtape.core.evaluate import lifted, lowered, pull as pull_op, push as push_op, sum_of_terms
 from gradtape.core.finite import is_finite
 from gradtape.core.level import Node, Segment
 from gradtape.core.narrow import computes_wide
 from gradtape.core.nested import wrap
 from gradtape.core.op import Op
+from gradtape.core.state import STATE, WATCHING
 from gradtape.errors import NotDifferentiableError, TapeError
 
 Tangents = Mapping[Node, Any]
@@ -49,10 +50,12 @@ class Taker:
         give_output: Adds to the cotangent of one output of an op with several.
         owned: The nodes whose cotangents are arrays of the walk's own; None if it does not know.
         wanted: The nodes whose cotangents were asked for, and are not to be written to.
+        watched: Whether modes are to see what rules do with raw arrays.
     """
 
     __slots__ = (
         "careful", "give", "give_output", "give_part", "owned", "rebuild", "unsure", "wanted",
+        "watched",
     )  # fmt: skip
 
     def __init__(
@@ -65,6 +68,7 @@ class Taker:
         *,
         careful: bool = False,
         rebuild: bool = False,
+        watched: bool = False,
     ) -> None:
         self.give = give
         self.give_part = give_part
@@ -73,6 +77,7 @@ class Taker:
         self.wanted = wanted
         self.careful = careful
         self.rebuild = rebuild
+        self.watched = watched
         self.unsure = False
 
 
@@ -99,11 +104,13 @@ class Record(Node):
         if taker.rebuild:
             inputs = tuple(map(_rebuilt, inputs, parents))
             out = _rebuilt(out, self)
+        elif taker.watched:
+            ct, out, inputs = lifted(ct), lifted(out), lifted(inputs)
         params = self.params or {}
         for rule, parent in zip(rules, parents, strict=True):
             result = None if parent is None else rule(ct, out, *inputs, **params)
             if result is not None:
-                taker.give(parent, result)
+                taker.give(parent, lowered(result) if taker.watched else result)
 
     def push(self, tangents: Tangents) -> Any:
         """The tangent of the result, given those of some nodes; None if no parent has one."""
@@ -119,10 +126,12 @@ class Record(Node):
         if not op.partials:
             return push_op(op, given, out, inputs, self.params or {})
         # The op's own rule would ask for shapes the fast path did not keep; here all are the same.
+        if WATCHING and STATE.get().watched:
+            given, out, inputs = lifted(given), lifted(out), lifted(inputs)
         total = sum_of_terms(op.partials, given, out, inputs)
-        if total is None or op.careful_flat is None or is_finite(total):
-            return total
-        return sum_of_terms(op.careful_flat, given, out, inputs)
+        if total is not None and op.careful_flat is not None and not is_finite(total):
+            total = sum_of_terms(op.careful_flat, given, out, inputs)
+        return lowered(total)
 
     def free(self) -> None:
         self.out = None
@@ -237,7 +246,15 @@ class General(Record):
             out = self._rebuilt_out()
         wanted = tuple([parent is not None for parent in parents])
         given, unsure = pull_op(
-            op, wanted, ct, out, inputs, self.params, taker.careful, not taker.rebuild
+            op,
+            wanted,
+            ct,
+            out,
+            inputs,
+            self.params,
+            taker.careful,
+            raw=not taker.rebuild,
+            watched=taker.watched,
         )
         if unsure:
             taker.unsure = True

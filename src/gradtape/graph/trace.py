@@ -25,7 +25,7 @@ from gradtape.core.level import Level, Node as RecordNode
 from gradtape.core.lowering import Composite, Pointwise
 from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import Op, infer_like, registry
-from gradtape.core.state import Proceed, Scope, State, current, next_level, run_inside
+from gradtape.core.state import Mode, Proceed, Scope, State, current, next_level, run_inside
 from gradtape.core.tensor import Tensor
 from gradtape.errors import (
     ConversionError,
@@ -242,13 +242,21 @@ def _infer(op: Op, operands: Sequence[Operand], params: dict[str, Any]) -> Any:
 
 
 class _Tracing(Scope):
-    """While a function is traced every op on a tensor from outside is the trace's."""
+    """While a function is traced every op on a tensor from outside is the trace's.
 
-    def __init__(self, level: TraceLevel) -> None:
+    Args:
+        level: That of the trace.
+        rewriting: The modes that are applied to what is traced; others do not see it.
+    """
+
+    kind = "tracing"
+
+    def __init__(self, level: TraceLevel, rewriting: tuple[Mode, ...]) -> None:
         self._level = level
+        self._rewriting = rewriting
 
     def change(self, state: State, before: State | None = None) -> State:
-        return state.derive(modes=(self,))
+        return state.derive(modes=(*self._rewriting, self))
 
     def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
         """Lift arrays and tensors from outside before anything is done with them."""
@@ -314,6 +322,7 @@ def trace(
     avals: Sequence[Aval],
     name: str = "function",
     truths: Sequence[int] = (),
+    rewriting: tuple[Mode, ...] = (),
 ) -> Trace:
     """Run a function of flat arguments at abstract values.
 
@@ -322,6 +331,7 @@ def trace(
         avals: Shapes and dtypes of the arguments.
         name: What to call the graph.
         truths: Which of the arguments are True or False.
+        rewriting: The modes that are applied to what is traced.
 
     Raises:
         ConversionError: The function asks for the value of an argument.
@@ -334,7 +344,8 @@ def trace(
         level.truths.add(inputs[place])
     try:
         symbols = [level.symbol(value) for value in inputs]
-        flat = run_inside(_Tracing(level), run, lambda *args: _Flat(function(*args)), symbols, {})
+        tracing = _Tracing(level, rewriting)
+        flat = run_inside(tracing, run, lambda *args: _Flat(function(*args)), symbols, {})
         leaves, structure = flat.parts
         del flat
         outputs = [_output(level, leaf) for leaf in leaves]

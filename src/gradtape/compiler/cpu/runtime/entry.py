@@ -70,6 +70,7 @@ def make_callable(
     *,
     on_error: Callable[[int], object],
     otherwise: Callable[..., Any] | None = None,
+    unless: list[Any] | None = None,
     bound: Sequence[Any] = (),
     release_gil: bool = False,
     name: str | None = None,
@@ -90,6 +91,7 @@ def make_callable(
         otherwise: Called with the arguments if they are not as described, or some are passed by
             keyword, or `run` returns `UNSETTLED_STATUS`; what it returns or raises is the outcome
             of the call.
+        unless: A list: `otherwise`, if there is one, is called whenever something is in it.
         bound: Objects that follow the arguments at every call, and are checked like them: arrays
             can be resized in place. They stay alive as long as there is the callable.
         release_gil: Let other Python threads run during `run`.
@@ -140,13 +142,15 @@ def make_callable(
     if layout is not None:
         program = Program(layout, args, result, checked, release_gil, bound)
         if program.frame <= MOST_WORDS:
-            functions = (fail, NotImplemented if otherwise is None else otherwise)
+            idle: list[Any] = [] if unless is None or otherwise is None else unless
+            functions = (fail, NotImplemented if otherwise is None else otherwise, idle)
             return _native_callable(layout, program, address, library, functions, title.encode())
     call = (ctypes.CFUNCTYPE if release_gil else ctypes.PYFUNCTYPE)(
         ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p
     )
     specs = (tuple(args), result, checked, needed, scratch)
-    return _PythonEntry(title, call(address), library, fail, otherwise, tuple(bound), *specs)
+    functions = (fail, otherwise, [] if unless is None else unless)
+    return _PythonEntry(title, call(address), library, functions, tuple(bound), *specs)
 
 
 def _native_callable(
@@ -154,7 +158,7 @@ def _native_callable(
     program: Program,
     address: int,
     library: Library,
-    functions: tuple[Any, Any],
+    functions: tuple[Any, Any, list[Any]],
     title: bytes,
 ) -> Callable[..., Any]:
     entry = entry_library(layout)
@@ -175,8 +179,7 @@ class _PythonEntry:
         title: str,
         run: Callable[[Any, Any], int],
         library: Library,
-        fail: Callable[[int], None],
-        otherwise: Callable[..., Any] | None,
+        functions: tuple[Callable[[int], None], Callable[..., Any] | None, list[Any]],
         bound: tuple[Any, ...],
         args: tuple[Spec, ...],
         result: Spec,
@@ -187,8 +190,7 @@ class _PythonEntry:
         self.__name__ = title
         self._run = run
         self._library = library
-        self._fail = fail
-        self._otherwise = otherwise
+        self._fail, self._otherwise, self._unless = functions
         self._bound = bound
         self._args = args
         self._result = result
@@ -200,6 +202,7 @@ class _PythonEntry:
         inputs: list[NDArray[Any]] = []
         given = (*args, *self._bound)
         fits = not kwargs and len(given) == len(self._args)
+        fits = fits and not (self._unless and self._otherwise)
         if not fits or not all(map(unpack, self._args, given, itertools.repeat(inputs))):
             if self._otherwise is None:
                 return NotImplemented

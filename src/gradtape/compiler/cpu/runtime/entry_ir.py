@@ -22,6 +22,7 @@ from gradtape.compiler.cpu.runtime.entry_program import (
     OTHERWISE,
     PROGRAM,
     SCALAR_WORDS,
+    UNLESS,
     UNSETTLED_STATUS,
     Build,
     Header,
@@ -71,6 +72,8 @@ class EntryWriter(CheckWriter):
         self.program = self.at(program, self.layout.bytes_data)
         as_many = self.icmp("eq", _NARGS, self.header(Header.ARGUMENTS))
         self.require(self.and_(as_many, self.icmp("eq", _KWNAMES, NULL)))
+        waits = self.load(self.at(self.item(self.const(I64, UNLESS)), self.layout.size), I64)
+        self.require(self.icmp("eq", waits, self.const(I64, 0)))
         self.frame = self._new_frame(self.header(Header.FRAME))
         self._copy(_NARGS, _ARGS, self.frame)
         bound = self.item_at(self.header(Header.FIRST_BOUND))

@@ -132,7 +132,7 @@ CHECK_WORDS, ARRAY_WORDS, SCALAR_WORDS, BUILD_WORDS = 8, 5, 4, 6
 
 # `self` of a callable: what must stay alive, the program, on_error, what to call for arguments that
 # do not fit (or NotImplemented), these objects, the constants.
-PROGRAM, ON_ERROR, OTHERWISE, FIRST_FIXED = 1, 2, 3, 4
+PROGRAM, ON_ERROR, OTHERWISE, UNLESS, FIRST_FIXED = 1, 2, 3, 4, 5
 FIXED = (NotImplemented, np.ndarray, float, int, True, False, tuple, list, dict, str)
 _FIRST_CONSTANT = FIRST_FIXED + len(FIXED)
 
