@@ -352,6 +352,7 @@ if TYPE_CHECKING:
         GradientReport as GradientReport,
         NumericalChecker as NumericalChecker,
     )
+    from gradtape.tools.explain_call import explain_call as explain_call
     from gradtape.tools.writes import detect_writes as detect_writes
 
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
@@ -362,6 +363,7 @@ _LAZY = {
     "NumericalChecker": "gradtape.tools.check",
     "bfloat16": "gradtape.dtypes",
     "detect_writes": "gradtape.tools.writes",
+    "explain_call": "gradtape.tools.explain_call",
     "digamma": "gradtape.ops.special.gamma",
     "get_num_threads": "gradtape.compiler.cpu.runtime.pool",
     "jit": "gradtape.compiler.jit",

@@ -162,7 +162,7 @@ def record(
     structures = []
     for n in argnums:
         leaves, values, structure = as_primals(args[n], name, f"argument {n}")
-        own_nodes = [Leaf(segment) for _ in leaves]
+        own_nodes = [Leaf(segment, value) for value in values]
         watched = [wrap(value, node) for value, node in zip(values, own_nodes, strict=True)]
         full[n] = tree.unflatten(structure, watched)
         arguments += leaves
@@ -283,7 +283,7 @@ def _of_array(
 ) -> Any:
     """The common case without detours: one array to differentiate by, a scalar result."""
     segment = Segment(next_level(), "grad", strict=True)
-    node = Leaf(segment)
+    node = Leaf(segment, args[n])
     try:
         out = run(function, (*args[:n], Tensor(args[n], node), *args[n + 1 :]), kwargs)
     finally:

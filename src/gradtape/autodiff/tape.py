@@ -106,7 +106,7 @@ class GradientTape:
                 f"watch: the tensor is recorded by {node.segment.label}, which was started later "
                 "than this tape; open the tapes in the order of nesting"
             )
-        return wrap(below, Leaf(segment))
+        return wrap(below, Leaf(segment, below))
 
     def gradient(self, targets: Any, sources: Any, *, output_gradients: Any = None) -> Any:
         """Differentiate targets with respect to sources in one backward pass.

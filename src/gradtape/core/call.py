@@ -190,8 +190,13 @@ def record(
     out: Any,
     params: dict[str, Any],
 ) -> Any:
-    """Wrap the result(s) of an op in tensors with a record that keeps what the rules read."""
-    keep_out, *keep = op.keeps(tuple(parent is not None for parent in parents))
+    """Wrap the result(s) of an op in tensors with a record that keeps what the rules read.
+
+    A record policy may let it keep more, or less.
+    """
+    tracked = tuple(parent is not None for parent in parents)
+    policy = current().policy
+    keep_out, *keep = op.keeps(tracked) if policy is None else policy.keeps(op, tracked)
     kept = tuple(
         value if keep_value else aval_of(value)
         for value, keep_value in zip(inputs, keep, strict=True)
@@ -232,4 +237,5 @@ def lift(value: Any, like: Any) -> Any:
     value = lift(value, like.value)
     if not (level.active and isinstance(level, Segment)) or current().stops(level.number):
         return value
-    return wrap(value, Constant(current_context().tape.segment if level is LEAVES else level))
+    segment = current_context().tape.segment if level is LEAVES else level
+    return wrap(value, Constant(segment, aval_of(value)))

@@ -13,9 +13,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from gradtape.core.aval import Aval, aval_of
 from gradtape.core.lazy import lazy
 from gradtape.core.lowering import Scan
 from gradtape.core.op import Op
+from gradtape.core.state import STATE
 from gradtape.locks import loading
 
 # From so many elements on, a kernel makes up for what calling it costs.
@@ -51,6 +53,26 @@ class Task(NamedTuple):
     values: Sequence[Any]
     params: dict[str, Any]
     wanted: tuple[bool, ...] | None = None
+
+
+class Ran(NamedTuple):
+    """A task that was done.
+
+    Attributes:
+        op: The name of the op.
+        gradient: Whether it was its derivative rules.
+        operands: What the op was given: shapes and dtypes.
+        strategy: The name of the strategy, or "numpy".
+    """
+
+    op: str
+    gradient: bool
+    operands: tuple[Aval | None, ...]
+    strategy: str
+
+    def __str__(self) -> str:
+        called = f"{self.op}({', '.join(str(x) for x in self.operands if x is not None)})"
+        return f"{'gradient of ' if self.gradient else ''}{called}: {self.strategy}"
 
 
 class Strategy(Protocol):
@@ -153,7 +175,9 @@ def compute(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         for strategy in kernels.strategies:
             out = strategy.run(task)
             if out is not NotImplemented:
+                _note(task, strategy.name)
                 return out
+    _note(Task(op, operands, params), "numpy")
     if op.fast is None:
         return pooled(op.evaluate, np, *operands, **params)
     return pooled(op.fast, *operands, **params)
@@ -170,8 +194,18 @@ def pull(task: Task) -> Any:
     for strategy in kernels.strategies:
         given = strategy.run(task)
         if given is not NotImplemented:
+            _note(task, strategy.name)
             return given
     return NotImplemented
+
+
+def _note(task: Task, strategy: str) -> None:
+    """Write down who did a task, for whoever wants to know."""
+    log = STATE.get().log
+    if log is not None:
+        values = task.values if task.wanted is None else task.values[2:]
+        avals = [x if x is None or isinstance(x, Aval) else aval_of(x) for x in values]
+        log.append(Ran(task.op.name, task.wanted is not None, tuple(avals), strategy))
 
 
 def _quiet() -> bool:

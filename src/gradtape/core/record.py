@@ -4,10 +4,12 @@ A record is owned by the tensors that came out of it and never refers to them, s
 the results that need it. It says of itself
 
 - `op`, `parents` (the nodes of the inputs, None for one that is not tracked), `inputs` and `out`
-  (the values that rules read; otherwise an `Aval`, or None) and `params`;
+  (the values that rules read; otherwise an `Aval`, or None), `params`, and `aval`, the shape and
+  dtype of the result;
 - `pull`, what it gives to its parents in reverse mode;
 - `push`, what it gets from them in forward mode;
-- `free`, how to let go of everything.
+- `free`, how to let go of everything;
+- `replay`, what computes the result again, if it kept what it needs or is told (`REPLAYABLE`).
 
 A tensor is just a value with a node, so an input can be rebuilt as `wrap(value, parent)`.
 
@@ -22,10 +24,17 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.aval import Aval
+from gradtape.core.aval import Aval, aval_of
 from gradtape.core.broadcasting import fit
 from gradtape.core.copies import copied
-from gradtape.core.evaluate import lifted, lowered, pull as pull_op, push as push_op, sum_of_terms
+from gradtape.core.evaluate import (
+    evaluate,
+    lifted,
+    lowered,
+    pull as pull_op,
+    push as push_op,
+    sum_of_terms,
+)
 from gradtape.core.finite import is_finite
 from gradtape.core.level import Node, Segment
 from gradtape.core.narrow import computes_wide
@@ -132,6 +141,40 @@ class Record(Node):
         if total is not None and op.careful_flat is not None and not is_finite(total):
             total = sum_of_terms(op.careful_flat, given, out, inputs)
         return lowered(total)
+
+    def replay(self, known: Mapping[Node, Any]) -> Any:
+        """The result computed again.
+
+        Args:
+            known: The values of some nodes; of other inputs, what the record keeps is taken.
+
+        Raises:
+            TapeError: An input is neither known nor kept; see `REPLAYABLE`.
+        """
+        operands = []
+        for n, (parent, kept) in enumerate(zip(self.parents, self.inputs, strict=True)):
+            value = kept if parent is None else known.get(parent, kept)
+            if value is None or isinstance(value, Aval):
+                raise TapeError(
+                    f"replay: input {n} of {self.op.name} was not kept; give its value, or record "
+                    "under `with keeping(REPLAYABLE)`"
+                )
+            operands.append(value)
+        return evaluate(self.op, operands, self.params or {})
+
+    @property
+    def aval(self) -> Any:
+        """Shape and dtype of the result; a tuple of them for an op with several results."""
+        # Those of the fast paths have the shape of the inputs; what was kept of these tells it.
+        node: Any = self
+        while isinstance(node, Unary | Binary):
+            if node.params is not None:
+                return node.op.infer(aval_of(node.inputs[0]), **node.params)
+            for value in (node.out, *node.inputs):
+                if hasattr(value, "shape"):
+                    return aval_of(value)
+            node = next(parent for parent in node.parents if parent is not None)
+        return node.aval
 
     def free(self) -> None:
         self.out = None
@@ -262,6 +305,10 @@ class General(Record):
             if parent is not None and result is not None:
                 taker.give(parent, fit(result, value))
 
+    @property
+    def aval(self) -> Any:
+        return aval_of(self.out) if self.avals is None else self.avals
+
     def _whole(self, ct: Any) -> tuple[Any, ...]:
         """The cotangents of all outputs, zeros for those that have none, unless the rule knows."""
         if getattr(self.op.vjp_all, "takes_none", False):
@@ -345,6 +392,13 @@ class Output(Record):
         parts = tangents.get(self.parent)
         return None if parts is None else parts[self.index]
 
+    def replay(self, known: Mapping[Node, Any]) -> Any:
+        return self.parent.replay(known)[self.index]
+
+    @property
+    def aval(self) -> Any:
+        return self.parent.avals[self.index]
+
     def free(self) -> None:
         super().free()
         self.parent.free()
@@ -377,6 +431,10 @@ class Indexing(Record):
     def params(self) -> dict[str, Any]:
         return {"index": self.index}
 
+    @property
+    def aval(self) -> Any:
+        return self.op.infer(self.x, index=self.index)
+
     def pull(self, ct: Any, taker: Taker) -> None:
         (rule,) = self.op.flat_vjps
         if not taker.give_part(self.parent, self.x, self.index, ct):
@@ -393,14 +451,34 @@ class Constant(Record):
     __slots__ = ()
     parents = inputs = ()
 
-    def __init__(self, segment: Segment) -> None:
+    def __init__(self, segment: Segment, aval: Aval) -> None:
         self.segment = segment
         self.sequence = segment.next_sequence()
-        self.out = None
+        self.out = aval
         self.ct = None
+
+    @property
+    def aval(self) -> Any:
+        return self.out
 
     def pull(self, ct: Any, taker: Taker) -> None:
         """Nothing: it has no parents."""
+
+    def replay(self, known: Mapping[Node, Any]) -> Any:
+        if self not in known:
+            raise TapeError("replay: a constant does not hold its value; give it")
+        return known[self]
+
+
+class _Replayable:
+    """The policy that lets records keep what is not tracked: with values of leaves, all follows."""
+
+    def keeps(self, op: Op, tracked: tuple[bool, ...]) -> tuple[bool, ...]:
+        out, *inputs = op.keeps(tracked)
+        return (out, *[keep or not own for keep, own in zip(inputs, tracked, strict=True)])
+
+
+REPLAYABLE = _Replayable()
 
 
 class _Released:

@@ -63,6 +63,17 @@ class Mode(Protocol):
         ...
 
 
+class RecordPolicy(Protocol):
+    """What decides which values records keep."""
+
+    def keeps(self, op: Op, tracked: tuple[bool, ...]) -> tuple[bool, ...]:
+        """Which of (out, *inputs) a record keeps, given which inputs are tracked.
+
+        `op.keeps(tracked)` is what the rules read. Who keeps less has to put it back in time.
+        """
+        ...
+
+
 # One entry for each state that has a mode of the user's. Native entry points of compiled functions
 # look whether it is empty: a list, of which they can read the length.
 WATCHING: list[None] = []
@@ -113,8 +124,8 @@ class State:
     """What is switched on; see the module's docstring. Treat as immutable."""
 
     __slots__ = (
-        "context", "entry", "floor", "hidden", "log", "modes", "outer", "plain", "recorder",
-        "rewriting", "spared", "watched",
+        "context", "entry", "floor", "hidden", "log", "modes", "outer", "plain", "policy",
+        "recorder", "rewriting", "spared", "watched",
     )  # fmt: skip
 
     def __init__(
@@ -126,6 +137,7 @@ class State:
         spared: Spans = (),
         log: list[Any] | None = None,
         hidden: tuple[Mode, ...] = (),
+        policy: RecordPolicy | None = None,
     ) -> None:
         self.context = context
         self.floor = floor
@@ -134,6 +146,8 @@ class State:
         self.outer = outer
         # Where kernels write down what they did (`core.kernels`), if somebody wants to know.
         self.log = log
+        # What records keep; None for what their rules read.
+        self.policy = policy
         # Modes that do not see how an op is done which they have seen, see `unseen`.
         self.hidden = hidden
         # The modes that functions are compiled for; and whether modes are to see what rules compute
@@ -143,7 +157,7 @@ class State:
         # The block that made it; None for the state that a thread or task begins with.
         self.entry: Entry | None = None
         # Derived for the fast path of every op, which must not ask more than once.
-        self.plain = context is not None and not modes
+        self.plain = context is not None and not modes and policy is None
         recording = context is not None and floor < LEAF_LEVEL
         self.recorder: Recorder = context.tape if recording and context else _NoRecorder
 
@@ -151,7 +165,7 @@ class State:
         """This state with some fields changed."""
         fields: dict[str, Any] = {"context": self.context, "modes": self.modes}
         fields |= {"floor": self.floor, "spared": self.spared, "log": self.log}
-        fields |= {"hidden": self.hidden, **changes}
+        fields |= {"hidden": self.hidden, "policy": self.policy, **changes}
         watching = any(mode.kind != "tracing" for mode in (*fields["modes"], *fields["hidden"]))
         return (_WatchingState if watching else State)(**fields, outer=self)
 
@@ -458,6 +472,20 @@ class using_mode(Scope):  # noqa: N801
 
     def change(self, state: State, before: State | None = None) -> State:
         return state.derive(modes=(self.mode, *state.modes))
+
+
+class keeping(Scope):  # noqa: N801
+    """Let a policy decide in a block what records keep.
+
+    Args:
+        policy: An object with `keeps(op, tracked)`; see `RecordPolicy`.
+    """
+
+    def __init__(self, policy: RecordPolicy) -> None:
+        self._policy = policy
+
+    def change(self, state: State, before: State | None = None) -> State:
+        return state.derive(policy=self._policy)
 
 
 class seen_by(Scope):  # noqa: N801
