@@ -227,6 +227,6 @@ def test_a_mode_says_which_kind_it_is(kind: str | None) -> None:
     mode = Names()
     mode.kind = kind  # type: ignore[assignment]
     with pytest.raises(
-        ArgumentError, match="using_mode: got a mode of kind .*observing.*rewriting"
+        ArgumentError, match=r"using_mode: got a mode of kind .*observing.*rewriting"
     ):
         gt.using_mode(mode)

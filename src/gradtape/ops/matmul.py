@@ -23,7 +23,6 @@ from gradtape.core.state import CONTEXT_LEVEL, STATE
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import ARRAYS, as_array, refuse
-from gradtape.ops.arithmetic import multiply
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.contract import tensordot
 from gradtape.ops.shape import ravel, reshape
@@ -80,14 +79,14 @@ def _by_flat_left(ct: Any, _out: Any, _x: Any, y: Any) -> Any:
     """ct·yᵀ for real arrays of one or two axes; which they are shows in `ct` and `y`."""
     if y.ndim == 2:
         return _product(ct, y.mT)
-    return _outer(ct, y) if ct.ndim else multiply(y, ct)
+    return _outer(ct, y) if ct.ndim else y * ct
 
 
 def _by_flat_right(ct: Any, _out: Any, x: Any, _y: Any) -> Any:
     """xᵀ·ct for real arrays of one or two axes; which they are shows in `ct` and `x`."""
     if x.ndim == 2:
         return _product(x.mT, ct)
-    return _outer(x, ct) if ct.ndim else multiply(x, ct)
+    return _outer(x, ct) if ct.ndim else x * ct
 
 
 def _product(x: Any, y: Any) -> Any:

@@ -12,7 +12,7 @@ from gradtape.core.define import functions, general, public
 from gradtape.errors import ArgumentError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import as_number, weak_or_array
-from gradtape.ops.arithmetic import multiply, subtract
+from gradtape.ops.arithmetic import subtract
 from gradtape.ops.cast import over_count, real_product
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.reduce import (
@@ -82,8 +82,7 @@ def _infer(x: Aval, axis: Axes, keepdims: bool, correction: float) -> Aval:
 
 
 def _around(x: Any, axis: Axes) -> Any:
-    # Functions rather than operators: on large arrays these are native code.
-    return subtract(x, mean_over(x, axis=axis, keepdims=True))
+    return x - mean_over(x, axis=axis, keepdims=True)
 
 
 def _covary(tangent: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
@@ -96,7 +95,7 @@ def _covary(tangent: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
 
 def _var_vjp(ct: Any, _out: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
     scaled = over_count(ct * 2, _divisor(x.shape, axis, correction))
-    return multiply(_around(x, axis), beside(scaled, x.shape, axis, keepdims))
+    return _around(x, axis) * beside(scaled, x.shape, axis, keepdims)
 
 
 def _var_jvp(
@@ -194,7 +193,7 @@ def _std_forward(xp: Any, x: Any, axis: Axes, keepdims: bool, correction: float)
 
 def _std_vjp(ct: Any, out: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
     scaled = over_count(divide_or_zero(ct, out), _divisor(x.shape, axis, correction))
-    return multiply(_around(x, axis), beside(scaled, x.shape, axis, keepdims))
+    return _around(x, axis) * beside(scaled, x.shape, axis, keepdims)
 
 
 def _std_jvp(tangents: Any, out: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:

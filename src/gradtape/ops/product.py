@@ -12,7 +12,7 @@ from gradtape.core.define import general, public
 from gradtape.core.lowering import Reduction
 from gradtape.core.op import infer_like
 from gradtape.ops.arguments import masked
-from gradtape.ops.arithmetic import divide, multiply
+from gradtape.ops.arithmetic import divide
 from gradtape.ops.cast import astype, conj_if_complex
 from gradtape.ops.cumulative import cumulative_product
 from gradtape.ops.index import part_of
@@ -122,8 +122,8 @@ _prod = general(
     _prod_forward,
     infer=infer_reduction(_prod_forward),
     vjps=(
-        lambda ct, _out, x, axis, keepdims: multiply(
-            conj_if_complex(_others(x, axis=axis)), beside(ct, x.shape, axis, keepdims)
+        lambda ct, _out, x, axis, keepdims: (
+            conj_if_complex(_others(x, axis=axis)) * beside(ct, x.shape, axis, keepdims)
         ),
     ),
     jvp=lambda tangents, _out, x, axis, keepdims: sum_over(
