@@ -23,10 +23,16 @@ from elementary_samples import (
     near_multiples,
 )
 from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type, Value
-from gradtape.compiler.cpu.llvm.elementary import ELEMENTARY
+from gradtape.compiler.cpu.llvm.instructions import elementary
 from gradtape.compiler.cpu.llvm.link import Cpu, Library, assembly, compile_module, host
+from gradtape.compiler.elementary import ELEMENTARY as EXPRESSIONS
 from gradtape.ops.special.bessel_fixed import i2, i2e
 
+# (builder, *operands) -> result
+ELEMENTARY: dict[str, Callable[..., Value]] = {
+    **{name: lambda b, *args, name=name: elementary(b, name, [*args]) for name in EXPRESSIONS},
+    "sqrt": Builder.sqrt,
+}
 # Also a CPU without a fused multiply-add, whose code runs on all that have one.
 TARGETS = {"host": host()}
 if platform.machine() in ("x86_64", "AMD64"):
