@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gradtape.compiler.cpu.llvm.builder import Module
-from gradtape.compiler.cpu.llvm.link import LEVELS, Library, Target, compile_module, host, llvm
+from gradtape.compiler.cpu.llvm.link import LEVELS, Cpu, Library, compile_module, host, llvm
 from gradtape.compiler.cpu.runtime.form import Form
 from gradtape.compiler.cpu.runtime.gemm import Gemm
 from gradtape.compiler.cpu.runtime.split import Split, plan
@@ -38,13 +38,13 @@ class Case(NamedTuple):
     def gemm(self) -> Gemm:
         return Gemm(*self[:-1], self.strides)
 
-    def define(self, module: Module, target: Target | None = None) -> str:
+    def define(self, module: Module, target: Cpu | None = None) -> str:
         return self.gemm.define(module, target)
 
-    def form(self, target: Target | None = None) -> Form:
+    def form(self, target: Cpu | None = None) -> Form:
         return Form.of(self.gemm.simplified.block, target or host())
 
-    def split(self, target: Target | None = None) -> Split:
+    def split(self, target: Cpu | None = None) -> Split:
         product = self.gemm.simplified
         return plan(product.block, product.batch, target or host())
 
@@ -55,7 +55,7 @@ class Products:
     def __init__(
         self,
         cases: list[Case],
-        target: Target | None = None,
+        target: Cpu | None = None,
         symbols: dict[str, int] | None = None,
     ) -> None:
         module = Module()
@@ -131,7 +131,7 @@ def random_cases(seed: int, count: int) -> list[Case]:
 
 
 # The one at hand, and what is promised for others.
-CPUS = {"host": None, **{level: Target(level, "") for level in LEVELS}}
+CPUS = {"host": None, **{level: Cpu(level, "") for level in LEVELS}}
 
 
 def runs_here(name: str) -> bool:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from gradtape.compiler.cpu.llvm.link import LEVELS, Target, levels
+from gradtape.compiler.cpu.llvm.link import LEVELS, Cpu, levels
 
 PROGRAM = """
 import numpy as np, gradtape as gt
@@ -22,7 +22,7 @@ np.testing.assert_allclose(value, expected[0], rtol=1e-5)
 np.testing.assert_allclose(slope, expected[1], rtol=2e-4, atol=1e-5)
 check_together([values_of, gradient_of], programs(70_000, 8, floating=True))
 assembly = gt.jit(lambda x: np.exp(x) * x).explain(np.ones(1000)).assembly
-print(host().cpu, *(name for name in ("zmm", "ymm") if name in assembly))
+print(host().name, *(name for name in ("zmm", "ymm") if name in assembly))
 """
 
 
@@ -52,4 +52,4 @@ def test_levels_that_the_cpu_does_not_have_are_refused() -> None:
 
 
 def test_widths_of_levels() -> None:
-    assert [Target(level, "").vector_bytes for level in LEVELS] == [16, 32, 64]
+    assert [Cpu(level, "").vector_bytes for level in LEVELS] == [16, 32, 64]

@@ -8,9 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gradtape.compiler.cpu.llvm.link import Library, compile_module
-from gradtape.compiler.cpu.runtime.containers import leaves
-from gradtape.compiler.cpu.runtime.entry import (
+from gradtape.compiler.argument_specs import (
     ArrayLeaf,
     DictSpec,
     ListSpec,
@@ -20,8 +18,10 @@ from gradtape.compiler.cpu.runtime.entry import (
     ScalarLeaf,
     StaticLeaf,
     TupleSpec,
-    make_callable,
+    leaves,
 )
+from gradtape.compiler.cpu.llvm.link import Library, compile_module
+from gradtape.compiler.cpu.runtime.entry import make_callable
 from gradtape.errors import ArgumentError, DTypeError
 
 F8, F4, I8, I4, B1 = map(np.dtype, (np.float64, np.float32, np.int64, np.int32, np.bool_))

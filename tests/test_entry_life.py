@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 from builds import needs_entry, needs_lock
-from gradtape.compiler.cpu.llvm.link import Library, compile_module
-from gradtape.compiler.cpu.runtime import entry, layout
-from gradtape.compiler.cpu.runtime.entry import (
+from gradtape.compiler.argument_specs import (
     ArrayLeaf,
     DictSpec,
     ListSpec,
@@ -22,8 +20,10 @@ from gradtape.compiler.cpu.runtime.entry import (
     ScalarLeaf,
     StaticLeaf,
     TupleSpec,
-    make_callable,
 )
+from gradtape.compiler.cpu.llvm.link import Library, compile_module
+from gradtape.compiler.cpu.runtime import entry, layout
+from gradtape.compiler.cpu.runtime.entry import make_callable
 from gradtape.errors import GradtapeError
 
 F8 = np.dtype(np.float64)

@@ -9,8 +9,8 @@ from typing import Any
 
 from gradtape import tree
 from gradtape.autodiff.arguments import deliver, has_tensors
-from gradtape.compiler.cpu.runtime.containers import NUMBERS
-from gradtape.compiler.cpu.runtime.entry import (
+from gradtape.compiler.argument_specs import (
+    NUMBERS,
     ArrayLeaf,
     NumberLeaf,
     Result,
@@ -19,13 +19,12 @@ from gradtape.compiler.cpu.runtime.entry import (
     Spec,
     StaticLeaf,
     TupleSpec,
-    make_callable,
 )
 from gradtape.compiler.debug import CheckedProgram, check_same
 from gradtape.compiler.draws import Draws
 from gradtape.compiler.explain import Explanation
 from gradtape.compiler.forms import Flat, Form, RecentForms
-from gradtape.compiler.program import LONG, NativeFunction, Program
+from gradtape.compiler.program import NativeFunction, Program
 from gradtape.compiler.signature import (
     Arguments,
     Statics,
@@ -124,25 +123,16 @@ class Specialization:
         """An entry point of a graph like the one that was traced; None if there cannot be one."""
         runs: Any = function.runner
         native: NativeFunction | None = runs.in_force.native
-        if native is None or self._specs is None or result is None or native.run.asks:
+        if native is None or self._specs is None or result is None:
             return None
         outputs = [
             Result(o.dtype, o.shape, numbers and o.aval.weak) for o in function.graph.outputs
         ]
         if any(made.number and made.dtype not in NUMBERS for made in outputs):
             return None
-        return make_callable(
-            native.library,
-            native.native.name,
-            self._specs,
-            result,
-            outputs,
-            on_error=native.failed,
-            otherwise=otherwise,
-            unless=WATCHING,
-            bound=[capture.value for capture in self.traced.captures],
-            release_gil=native.native.nanoseconds > LONG,
-            name=self.traced.graph.name,
+        bound = [capture.value for capture in self.traced.captures]
+        return native.code.entry(
+            self._specs, result, outputs, otherwise=otherwise, unless=WATCHING, bound=bound
         )
 
     def _flat(self, function: GraphFunction, *, numbers: bool) -> Flat | None:

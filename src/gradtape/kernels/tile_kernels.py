@@ -16,6 +16,7 @@ import numpy as np
 from gradtape.compiler.cpu.runtime import blocks
 from gradtape.compiler.cpu.runtime.entry_program import UNSETTLED_STATUS
 from gradtape.compiler.cpu.runtime.tiles import TileLoop
+from gradtape.compiler.cpu.target import CpuCode
 from gradtape.compiler.program import Program
 from gradtape.core.aval import Aval
 from gradtape.core.lowering import Pointwise
@@ -94,7 +95,7 @@ class TileKernel(NamedTuple):
             program = Program(Graph(name, inputs, graph.nodes, made), settling=settling)
             if program.native is None:
                 return None
-            run = program.native.library.address(program.native.native.name)
+            run = _code_of(program).address
         return cls(program, run, reads, tuple(_found(x, graph) for x in slots))
 
     def failed(self, status: int) -> None:
@@ -102,8 +103,13 @@ class TileKernel(NamedTuple):
         if status == UNSETTLED_STATUS:
             raise UnsettledError
         assert self.program is not None
-        assert self.program.native is not None
-        self.program.native.failed(status)
+        _code_of(self.program).failed(status)
+
+
+def _code_of(program: Program) -> CpuCode:
+    assert program.native is not None
+    assert isinstance(program.native.code, CpuCode)
+    return program.native.code
 
 
 def _found(slot: Any, graph: Graph) -> tuple[Any, tuple[int, ...]] | int | None:

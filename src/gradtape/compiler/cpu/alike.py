@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradtape.compiler.cpu.parameters import Parameters
 from gradtape.compiler.cpu.schedule import Schedule
 from gradtape.compiler.kernel import (
     Accumulate,
@@ -21,7 +22,6 @@ from gradtape.compiler.kernel import (
     Buffer,
     Failure,
     Kernel,
-    Parameters,
     Place,
     Stage,
     Statement,

@@ -25,6 +25,8 @@ from gradtape.compiler.kernel import (
     rewritten,
     walk,
 )
+from gradtape.compiler.plan import Step
+from gradtape.compiler.product import Product
 from gradtape.core.promotion import BOOL
 from gradtape.core.scalar import Scalar, constant, where
 
@@ -33,6 +35,8 @@ _PART = 8_000
 _MOST_PARTS = 64
 # What a byte of memory traffic and an instruction on one lane cost, roughly, in nanoseconds.
 _BYTE, _LANE = 0.04, 0.3
+# Multiplications and additions of a matrix product in a nanosecond.
+_FLOPS = 80
 # Bodies of so few instructions wait for each other unless several vectors are under way; where
 # results are accumulated, longer ones do too.
 _SHORT, _SHORT_CHAIN = 12, 120
@@ -73,11 +77,13 @@ class Schedule(NamedTuple):
     peeled: bool
 
 
-def work(kernel: Kernel) -> float:
-    """A rough time in nanoseconds on one core."""
-    instructions = cost_of(kernel.expressions)
-    size = sum(buffer.nbytes for buffer in kernel.buffers if buffer.kind != "scratch")
-    return kernel.points * (instructions + 1) * _LANE / 8 + size * _BYTE
+def nanoseconds(step: Step) -> float:
+    """A rough time on one core."""
+    if isinstance(step, Product):
+        return step.flops / _FLOPS
+    instructions = cost_of(step.expressions)
+    size = sum(buffer.nbytes for buffer in step.buffers if buffer.kind != "scratch")
+    return step.points * (instructions + 1) * _LANE / 8 + size * _BYTE
 
 
 def scheduled(kernel: Kernel, vector_bytes: int) -> Schedule:
@@ -86,7 +92,7 @@ def scheduled(kernel: Kernel, vector_bytes: int) -> Schedule:
     lanes = _lanes(kernel, vector_bytes, vector)
     # For long bodies a mask costs little, and a second copy of them much.
     peeled = not kernel.ordered and cost_of(kernel.expressions) <= _SHORT_CHAIN
-    parts = min(_MOST_PARTS, int(work(kernel) / _PART))
+    parts = min(_MOST_PARTS, int(nanoseconds(kernel) / _PART))
     outer = kernel.outer
     if columns and len(outer) > 1:
         outer = outer[:-1]
@@ -175,10 +181,10 @@ def blocks(kernel: Kernel, stage: Stage, schedule: Schedule) -> dict[Axis, tuple
 def divided(kernel: Kernel) -> list[Kernel]:
     """A long reduction with few results as two kernels: parts of it, and their combination."""
     inner = kernel.inner
-    if not inner or len(kernel.stages) != 1:
+    if not inner or kernel.ordered or len(kernel.stages) != 1:
         return [kernel]
     long = max(inner, key=lambda axis: axis.size)
-    parts = min(_MOST_PARTS, int(work(kernel) / _PART))
+    parts = min(_MOST_PARTS, int(nanoseconds(kernel) / _PART))
     results = math.prod(axis.size for axis in kernel.outer)
     if _in_columns(kernel) and len(kernel.outer) == 1:
         parts = min(parts, _MOST_PARTS // 4)

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type, Value
-from gradtape.compiler.cpu.llvm.link import Target
+from gradtape.compiler.cpu.llvm.link import Cpu
 from gradtape.compiler.cpu.llvm.scratch import NO_MEMORY
 from gradtape.compiler.cpu.runtime.blocks_ir import SMALL
 from gradtape.compiler.cpu.runtime.entry_program import UNSETTLED_STATUS
+from gradtape.compiler.cpu.runtime.gemm import gemms_of
 from gradtape.compiler.cpu.runtime.tile import loop
 from gradtape.compiler.kernel import Buffer, Kernel
-from gradtape.compiler.memory import Arena
+from gradtape.compiler.plan import Plan, Step
 from gradtape.compiler.product import Product
 
 # Smaller arenas are on the stack.
@@ -32,10 +33,8 @@ _MOST_ON_STACK = 1024
 # number of the first condition that did not hold.
 FIRST_FAILURE = UNSETTLED_STATUS + 1
 
-Step = Kernel | Product
 
-
-class Call(NamedTuple):
+class KernelCall(NamedTuple):
     """How the function of a kernel is called.
 
     Attributes:
@@ -52,27 +51,19 @@ class Call(NamedTuple):
     words: tuple[int, ...] = ()
 
 
-class Plan(NamedTuple):
-    """What a function has to do, and with what.
+class Routine(NamedTuple):
+    """The function that runs a plan: what it calls, and where it finds the arrays.
 
     Attributes:
-        name: Its name.
-        steps: What it does, in order.
+        plan: The steps, and the memory of temporaries.
         calls: How the kernels among them are called.
-        arena: The memory of its temporaries.
-        slots: The arrays that are used, and the position of their addresses in the table of all.
-            That of the status comes after them.
-        numbers: Which of the inputs, or of the outputs, an array is.
-        conditions: How many conditions it checks.
+        slots: The position of the address of each buffer in the table of all. That of the status
+            comes after them.
     """
 
-    name: str
-    steps: tuple[Step, ...]
-    calls: Mapping[Kernel, Call]
-    arena: Arena
+    plan: Plan
+    calls: Mapping[Kernel, KernelCall]
     slots: Mapping[Buffer, int]
-    numbers: Mapping[Buffer, int]
-    conditions: int
 
     @property
     def table_on_stack(self) -> bool:
@@ -82,12 +73,12 @@ class Plan(NamedTuple):
     @property
     def status_words(self) -> int:
         """Words of the status: the code of the first failure, and for each the number that came."""
-        return FIRST_FAILURE + self.conditions
+        return FIRST_FAILURE + len(self.plan.failures)
 
     @property
     def status_at(self) -> int:
         """Where the status is in the memory of a call, if it is not on the stack."""
-        return self.arena.size + (0 if self.table_on_stack else 8 * (len(self.slots) + 1))
+        return self.plan.arena.size + (0 if self.table_on_stack else 8 * (len(self.slots) + 1))
 
     @property
     def memory(self) -> int:
@@ -96,24 +87,29 @@ class Plan(NamedTuple):
         return self.status_at + status
 
 
-def write_sequence(module: Module, plan: Plan, target: Target) -> None:
+def write_routine(module: Module, routine: Routine, cpu: Cpu) -> None:
     """Write the function of a plan, `i32 name(ptr inputs, ptr outputs)`."""
-    _Writer(module, plan, target).write()
+    _Writer(module, routine, cpu).write()
 
 
 class _Writer:
     """Writes one function."""
 
-    def __init__(self, module: Module, plan: Plan, target: Target) -> None:
+    def __init__(self, module: Module, routine: Routine, cpu: Cpu) -> None:
         self._b = Builder(module)
-        self._plan = plan
-        self._target = target
+        self._routine = routine
+        self._plan = plan = routine.plan
+        # Which of the inputs, or of the outputs, a buffer is.
+        self._numbers = {
+            buffer: n for given in (plan.inputs, plan.outputs) for n, buffer in enumerate(given)
+        }
+        self._cpu = cpu
         self._status = self._table = self._own_table = Value(PTR, "null")
 
     def write(self) -> None:
         b, plan = self._b, self._plan
-        memory = _take_arena(b, plan)
-        self._status = _begin_status(b, plan, memory)
+        memory = _take_arena(b, self._routine)
+        self._status = _begin_status(b, self._routine, memory)
         self._begin_tables(memory)
         known = self._fill_table(memory)
         if sum(1 + len(self._operands(step)) for step in plan.steps) <= _FEW_OPERANDS:
@@ -122,9 +118,9 @@ class _Writer:
         else:
             self._run_in_loop()
         code = b.load(self._status, I64)
-        if plan.conditions:
+        if plan.failures:
             _note_number(b, plan.name, code, self._status)
-        _give_back_arena(b, plan, memory)
+        _give_back_arena(b, self._routine, memory)
         result = b.select(b.icmp("eq", code, Value(I64, "-1")), Value(I64, "0"), code)
         b.emit(f"ret {b.convert('trunc', result, 'i32')}")
         b.module.define(b.function(f"define i32 @{plan.name}(ptr %inputs, ptr %outputs)"))
@@ -132,42 +128,44 @@ class _Writer:
     # ---- addresses -------------------------------------------------------------------------
 
     def _begin_tables(self, memory: Value) -> None:
-        b, plan = self._b, self._plan
-        if plan.table_on_stack:
-            self._table = b.alloca(PTR, len(plan.slots) + 1)
+        b, plan, routine = self._b, self._plan, self._routine
+        if routine.table_on_stack:
+            self._table = b.alloca(PTR, len(routine.slots) + 1)
         else:
             self._table = _at(b, memory, plan.arena.size, "i8")
-        b.store(self._status, _at(b, self._table, len(plan.slots)))
-        own = [len(c.buffers) + len(c.words) for c in plan.calls.values() if c.buffers is not None]
+        b.store(self._status, _at(b, self._table, len(routine.slots)))
+        own = [
+            len(c.buffers) + len(c.words) for c in routine.calls.values() if c.buffers is not None
+        ]
         if own:
             self._own_table = b.alloca(PTR, 1 + max(own))
             b.store(self._status, self._own_table)
 
     def _fill_table(self, memory: Value) -> dict[Buffer, Value]:
         """Write the addresses of all arrays down; returns those that are known as values."""
-        b, plan = self._b, self._plan
-        if len(plan.slots) > _FEW_BUFFERS:
+        b, plan, routine = self._b, self._plan, self._routine
+        if len(routine.slots) > _FEW_BUFFERS:
             self._fill_table_in_loops(memory)
             return {}
         known: dict[Buffer, Value] = {}
-        for buffer, slot in plan.slots.items():
+        for buffer, slot in routine.slots.items():
             if buffer.kind == "temporary":
                 address = _at(b, memory, plan.arena.offsets[buffer], "i8")
             else:
-                address = b.load(_at(b, _given(buffer), plan.numbers[buffer]), PTR)
+                address = b.load(_at(b, _given(buffer), self._numbers[buffer]), PTR)
             known[buffer] = address
             b.store(address, _at(b, self._table, slot))
         return known
 
     def _fill_table_in_loops(self, memory: Value) -> None:
-        b, plan = self._b, self._plan
+        b, plan, routine = self._b, self._plan, self._routine
         for kind in ("input", "output", "temporary"):
-            own = [buffer for buffer in plan.slots if buffer.kind == kind]
+            own = [buffer for buffer in routine.slots if buffer.kind == kind]
             if not own:
                 continue
-            first = plan.slots[own[0]]  # those of a kind stand side by side
+            first = routine.slots[own[0]]  # those of a kind stand side by side
             made = kind == "temporary"
-            where = plan.arena.offsets if made else plan.numbers
+            where = plan.arena.offsets if made else self._numbers
             numbers = _constants(
                 b.module, f"{plan.name}_{kind}s", [where[buffer] for buffer in own]
             )
@@ -180,7 +178,7 @@ class _Writer:
                 b.store(address, b.element(self._table, b.add(n, _number(first)), "ptr"))
 
     def _loaded(self, buffer: Buffer) -> Value:
-        return self._b.load(_at(self._b, self._table, self._plan.slots[buffer]), PTR)
+        return self._b.load(_at(self._b, self._table, self._routine.slots[buffer]), PTR)
 
     # ---- steps -----------------------------------------------------------------------------
 
@@ -193,10 +191,9 @@ class _Writer:
         """Write the call of a step, whose arrays are at `address(buffer)`."""
         b = self._b
         if isinstance(step, Product):
-            addresses = {buffer: address(buffer) for buffer in step.buffers}
-            step.write(b, addresses, self._status, self._target)
+            self._multiply(step, {buffer: address(buffer) for buffer in step.buffers})
             return
-        call, table = self._plan.calls[step], self._table
+        call, table = self._routine.calls[step], self._table
         if call.buffers is not None:
             table = self._own_table
             given = words if words is not None else map(_number, call.words)
@@ -208,13 +205,27 @@ class _Writer:
             b.module.declare("gt_parallel", "void", [PTR, PTR, I64])
             b.emit(f"call void @gt_parallel(ptr @{call.function}, {table}, i64 {call.parts})")
 
+    def _multiply(self, product: Product, addresses: Mapping[Buffer, Value]) -> None:
+        """Write the calls that compute a product; the status says if memory is lacking."""
+        b = self._b
+        work = Value(PTR, "null") if product.work is None else addresses[product.work]
+        for gemm, offsets in zip(gemms_of(product), product.calls, strict=True):
+            pointers = [
+                _at(b, addresses[buffer], offset, gemm.scalar)
+                for buffer, offset in zip(
+                    (product.a, product.b, product.c), offsets[:3], strict=True
+                )
+            ]
+            listed = ", ".join(map(str, (*pointers, work, self._status)))
+            b.emit(f"call void @{gemm.define(b.module, self._cpu)}({listed})")
+
     def _run_in_loop(self) -> None:
         """Go through a table: which code to run, for which arrays, with which numbers."""
         b, plan = self._b, self._plan
         samples: dict[Any, tuple[int, Step]] = {}
         table: list[int] = []
         for step in plan.steps:
-            number, _ = samples.setdefault(_code(plan, step), (len(samples), step))
+            number, _ = samples.setdefault(_code(self._routine, step), (len(samples), step))
             table += [number, *self._operands(step)]
         words = _constants(b.module, f"{plan.name}_steps", table)
         head, latch, done = (b.new_block(hint) for hint in ("step", "next", "done"))
@@ -240,10 +251,10 @@ class _Writer:
 
     def _operands(self, step: Step) -> list[int]:
         """What stands in the table behind the code of a step: positions of arrays, numbers."""
-        slots = self._plan.slots
+        slots = self._routine.slots
         if isinstance(step, Product):
             return [slots[buffer] for buffer in step.buffers]
-        call = self._plan.calls[step]
+        call = self._routine.calls[step]
         return [*(slots[buffer] for buffer in call.buffers or ()), *call.words]
 
     def _run_from_table(self, step: Step, at: Value) -> int:
@@ -252,7 +263,7 @@ class _Writer:
         operands = [
             b.load(_at(b, at, n, "i64"), I64) for n in range(1, 1 + len(self._operands(step)))
         ]
-        buffers = step.buffers if isinstance(step, Product) else self._plan.calls[step].buffers
+        buffers = step.buffers if isinstance(step, Product) else self._routine.calls[step].buffers
         count = len(buffers or ())
         slots = (b.element(self._table, slot, "ptr") for slot in operands[:count])
         addresses = iter([b.load(slot, PTR) for slot in slots])
@@ -260,12 +271,12 @@ class _Writer:
         return len(operands)
 
 
-def _code(plan: Plan, step: Step) -> Any:
+def _code(routine: Routine, step: Step) -> Any:
     """Equal for steps that are called in the same way."""
     if isinstance(step, Product):
         sizes = step._replace(a=None, b=None, c=None, work=None)  # type: ignore[arg-type]
         return sizes, step.c.dtype, step.a is step.b
-    return plan.calls[step].function
+    return routine.calls[step].function
 
 
 def _number(value: int) -> Value:
@@ -290,12 +301,12 @@ def _constants(module: Module, name: str, numbers: Sequence[int]) -> Value:
 # ---- what may fail ------------------------------------------------------------------------------
 
 
-def _begin_status(b: Builder, plan: Plan, memory: Value) -> Value:
+def _begin_status(b: Builder, routine: Routine, memory: Value) -> Value:
     """Room for a code, and at the place of each code for the number that came."""
-    if plan.status_words <= _MOST_ON_STACK:
-        status = b.alloca(I64, plan.status_words)
+    if routine.status_words <= _MOST_ON_STACK:
+        status = b.alloca(I64, routine.status_words)
     else:
-        status = _at(b, memory, plan.status_at, "i8")
+        status = _at(b, memory, routine.status_at, "i8")
     # Larger than all codes: the smallest one remains.
     b.store(Value(I64, "-1"), status)
     return status
@@ -314,16 +325,16 @@ def _note_number(b: Builder, name: str, code: Value, status: Value) -> None:
     b.start(well)
 
 
-def _take_arena(b: Builder, plan: Plan) -> Value:
+def _take_arena(b: Builder, routine: Routine) -> Value:
     """Memory for temporaries: on the stack, or borrowed from what all functions share."""
-    if plan.memory <= _STACK:
-        return b.alloca(Type("i8"), max(plan.memory, 1))
-    if plan.memory <= SMALL:
+    if routine.memory <= _STACK:
+        return b.alloca(Type("i8"), max(routine.memory, 1))
+    if routine.memory <= SMALL:
         b.module.declare("gt_take_small", PTR, [])
         memory = b.call("gt_take_small", PTR)
     else:
         b.module.declare("gt_take", PTR, [I64])
-        memory = b.call("gt_take", PTR, Value(I64, str(plan.memory)))
+        memory = b.call("gt_take", PTR, Value(I64, str(routine.memory)))
     failed, go = b.new_block("failed"), b.new_block("go")
     b.branch_if(b.instruction(memory.type.of("i1"), f"icmp eq {memory}, null"), failed, go)
     b.start(failed)
@@ -332,8 +343,8 @@ def _take_arena(b: Builder, plan: Plan) -> Value:
     return memory
 
 
-def _give_back_arena(b: Builder, plan: Plan, memory: Value) -> None:
-    if plan.memory > _STACK:
-        give = "gt_give_small" if plan.memory <= SMALL else "gt_give"
+def _give_back_arena(b: Builder, routine: Routine, memory: Value) -> None:
+    if routine.memory > _STACK:
+        give = "gt_give_small" if routine.memory <= SMALL else "gt_give"
         b.module.declare(give, "void", [PTR])
         b.emit(f"call void @{give}({memory})")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradtape.compiler.cpu.llvm.builder import Builder, Type, Value
-from gradtape.compiler.cpu.llvm.elementary import ELEMENTARY
+from gradtape.compiler.cpu.llvm.far_remainders import with_far_remainders
+from gradtape.compiler.elementary import ELEMENTARY
 from gradtape.core.promotion import BOOL
 from gradtape.core.scalar import Scalar
 from gradtape.errors import UnsupportedError
@@ -38,11 +40,13 @@ def instruction(b: Builder, part: Scalar, args: list[Value]) -> Value:
     if name in _COMPARISONS:
         return compare(b, name, args[0], args[1], part.args[0].dtype)
     if name in ELEMENTARY:
-        return ELEMENTARY[name](b, *args)
+        return elementary(b, name, args)
     kind = part.args[0].dtype.kind if name == "signbit" else part.dtype.kind
     table = _FLOAT if kind == "f" else _INTEGER
     if name in table:
         return table[name](b, *args)
+    if name == "right_shift":
+        return (b.ashr if part.dtype.kind == "i" else b.lshr)(*args)
     if name in ("floor_divide", "remainder"):
         return _divided(b, name, args[0], args[1], signed=part.dtype.kind == "i")
     if name in ("maximum", "minimum"):
@@ -58,6 +62,95 @@ def combine(b: Builder, name: str, x: Value, y: Value, dtype: DType) -> Value:
     if name in ("maximum", "minimum"):
         return _extreme(b, name, x, y, dtype)
     return table[name](b, x, y)
+
+
+# ---- elementary functions -----------------------------------------------------------------------
+
+
+class _Line(NamedTuple):
+    """An instruction; one that chooses rare values comes with the lines that compute them."""
+
+    part: Scalar
+    rare: tuple[_Line, ...] = ()
+
+
+class _Function(NamedTuple):
+    """An elementary function for operands of one dtype."""
+
+    arguments: tuple[Scalar, ...]
+    lines: tuple[_Line, ...]
+    result: Scalar
+
+
+def elementary(b: Builder, name: str, args: list[Value]) -> Value:
+    """Write an elementary function; it may end in another block than it begins in."""
+    function = _function(name, len(args), 4 if args[0].type.scalar == "float" else 8)
+    known: dict[Any, Any] = dict(zip(map(id, function.arguments), args, strict=True))
+    _write_lines(b, function.lines, known, args[0].type.lanes)
+    return known[id(function.result)]  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _function(name: str, count: int, itemsize: int) -> _Function:
+    dtype = np.dtype(f"f{itemsize}")
+    arguments = tuple(Scalar("argument", (), dtype, extra=n) for n in range(count))
+    result = ELEMENTARY[name](*arguments)
+    return _Function(arguments, _lines([result], set(map(id, arguments))), result)
+
+
+def _lines(wholes: Iterable[Scalar], known: set[int]) -> tuple[_Line, ...]:
+    """The parts of expressions in order, without those known already."""
+    lines: list[_Line] = []
+    stack = [(whole, False) for whole in wholes]
+    while stack:
+        part, ready = stack.pop()
+        together = part.extra if part.name == "rarely" else ()
+        if ready:
+            # What these share with parts to come is computed in both places.
+            rare = _lines([each.args[1] for each in together], set(known)) if together else ()
+            lines.append(_Line(part, rare))
+        elif id(part) not in known:
+            known.update(map(id, together or [part]))
+            needed = [part.args[0], *(each.args[2] for each in together)] if together else part.args
+            stack.append((part, True))
+            stack += [(arg, False) for arg in reversed(needed)]
+    return tuple(lines)
+
+
+def _write_lines(b: Builder, lines: Iterable[_Line], known: dict[Any, Any], lanes: int) -> None:
+    """Write lines; `known` has the values of parts by their identity."""
+    for part, rare in lines:
+        if part.name == "constant":
+            known[id(part)] = b.const(register_type(part.dtype, lanes), part.extra)
+        elif part.name == "rarely":
+            _write_rarely(b, part, rare, known, lanes)
+        elif part.name.startswith("far_"):
+            args = [known[id(arg)] for arg in part.args]
+            # The remainder and the multiple of an argument are computed together.
+            pair = known.get(tuple(args)) or with_far_remainders(b, *args, *part.extra)
+            known[tuple(args)] = pair
+            known[id(part)] = pair[part.name == "far_multiple"]
+        else:
+            known[id(part)] = instruction(b, part, [known[id(arg)] for arg in part.args])
+
+
+def _write_rarely(
+    b: Builder, part: Scalar, rare: Iterable[_Line], known: dict[Any, Any], lanes: int
+) -> None:
+    """Choose among values, of which the rare ones are computed if some lane needs them."""
+    condition, together = known[id(part.args[0])], part.extra
+    before, inside, after = b.block, b.new_block("rare"), b.new_block("common")
+    b.branch_if(b.any(condition), inside, after)
+    b.start(inside)
+    found = dict(known)
+    _write_lines(b, rare, found, lanes)
+    pairs = [(found[id(each.args[1])], known[id(each.args[2])]) for each in together]
+    chosen = [b.select(condition, *pair) for pair in pairs]
+    inside = b.block
+    b.branch(after)
+    b.start(after)
+    for each, value, (_, usual) in zip(together, chosen, pairs, strict=True):
+        known[id(each)] = b.phi(value.type, (usual, before), (value, inside))
 
 
 # ---- arithmetic ---------------------------------------------------------------------------------
@@ -85,6 +178,8 @@ _FLOAT: dict[str, Callable[..., Value]] = {
     "ceil": _rounding("ceil"),
     "trunc": _rounding("trunc"),
     "rint": _rounding("roundeven"),
+    "sqrt": Builder.sqrt,
+    "from_bits": Builder.from_bits,
     "signbit": lambda b, x: b.icmp("slt", b.bits(x), b.const(x.type.as_int, 0)),
 }
 
@@ -95,6 +190,8 @@ _INTEGER: dict[str, Callable[..., Value]] = {
     "and": Builder.and_,
     "or": Builder.or_,
     "xor": Builder.xor,
+    "left_shift": Builder.shl,
+    "bits": Builder.bits,
     "select": Builder.select,
     "negative": lambda b, x: b.sub(b.const(x.type, 0), x),
     "absolute": lambda b, x: b.select(

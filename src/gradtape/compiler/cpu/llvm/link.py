@@ -81,11 +81,11 @@ _V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 LEVELS: dict[str, set[str]] = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
 
 
-class Target:
+class Cpu:
     """A CPU to generate code for.
 
     Attributes:
-        cpu: LLVM's name of it.
+        name: LLVM's name of it.
         features: LLVM's list of what it has (`+avx2,-avx512f,…`) besides what the name says.
         vector_bytes: The width of its vector registers.
         vector_registers: How many it has.
@@ -93,11 +93,11 @@ class Target:
         optimizes: Whether LLVM is to improve the code, which takes most of the time it takes.
     """
 
-    def __init__(self, cpu: str, features: str, *, optimizes: bool = True) -> None:
-        self.cpu = cpu
+    def __init__(self, name: str, features: str, *, optimizes: bool = True) -> None:
+        self.name = name
         self.features = features
         self.optimizes = optimizes
-        has = _named(features) | LEVELS.get(cpu, set())
+        has = _named(features) | LEVELS.get(name, set())
         self.vector_bytes = 64 if "avx512f" in has else 32 if "avx2" in has else 16
         self.vector_registers = 32 if has & {"avx512f", "neon"} else 16
         self.masks = "avx2" in has
@@ -108,7 +108,7 @@ class Target:
     def key(self) -> str:
         """All that code generated for it depends on."""
         version = ".".join(map(str, llvm().llvm_version_info))
-        return f"llvm {version} {self.cpu} {self.features}{'' if self.optimizes else ' as it is'}"
+        return f"llvm {version} {self.name} {self.features}{'' if self.optimizes else ' as it is'}"
 
     @lazy
     def machine(self) -> Any:
@@ -117,7 +117,7 @@ class Target:
             llvm()
             .Target.from_default_triple()
             .create_target_machine(
-                cpu=self.cpu,
+                cpu=self.name,
                 features=self.features,
                 opt=2 if self.optimizes else 0,
                 reloc="pic",
@@ -145,7 +145,7 @@ def _named(features: str) -> set[str]:
 
 
 @once
-def host() -> Target:
+def host() -> Cpu:
     """The CPU that code is made for: the one at hand, or an older one that the user named.
 
     Raises:
@@ -153,19 +153,19 @@ def host() -> Target:
     """
     level = config.cpu_level()
     if level is None:
-        return Target(_calling_llvm(llvm().get_host_cpu_name), _features())
+        return Cpu(_calling_llvm(llvm().get_host_cpu_name), _features())
     if level not in levels():
         raise ArgumentError(
             f"GRADTAPE_CPU: got {level!r}; expected one of {', '.join(levels()) or 'none'}, which "
             "the CPU at hand has; leave it out to use all of that CPU"
         )
-    return Target(level, "")
+    return Cpu(level, "")
 
 
 @once
-def host_as_it_is() -> Target:
+def host_as_it_is() -> Cpu:
     """The same for code that is not worth improving: it runs seldom, beside what takes longer."""
-    return Target(host().cpu, host().features, optimizes=False)
+    return Cpu(host().name, host().features, optimizes=False)
 
 
 def levels() -> list[str]:
@@ -179,30 +179,30 @@ def _features() -> str:
     return _calling_llvm(lambda: llvm().get_host_cpu_features().flatten())  # type: ignore[no-any-return]
 
 
-def compile_module(text: str, target: Target | None = None) -> bytes:
+def compile_module(text: str, cpu: Cpu | None = None) -> bytes:
     """Machine code of a module, as an object file."""
-    return _printed(text, target or host(), "emit_object")  # type: ignore[no-any-return]
+    return _printed(text, cpu or host(), "emit_object")  # type: ignore[no-any-return]
 
 
-def assembly(text: str, target: Target | None = None) -> str:
+def assembly(text: str, cpu: Cpu | None = None) -> str:
     """The same as a listing."""
-    return _printed(text, target or host(), "emit_assembly")  # type: ignore[no-any-return]
+    return _printed(text, cpu or host(), "emit_assembly")  # type: ignore[no-any-return]
 
 
-def _printed(text: str, target: Target, form: str) -> Any:
+def _printed(text: str, cpu: Cpu, form: str) -> Any:
     def printed() -> Any:
-        module, machine = _optimized(text, target)
+        module, machine = _optimized(text, cpu)
         return getattr(machine, form)(module)
 
     return _calling_llvm(printed)
 
 
-def _optimized(text: str, target: Target) -> tuple[Any, Any]:
+def _optimized(text: str, cpu: Cpu) -> tuple[Any, Any]:
     module = llvm().parse_assembly(text)
     module.verify()
-    if target.optimizes:
-        target.improve(module)
-    return module, target.machine
+    if cpu.optimizes:
+        cpu.improve(module)
+    return module, cpu.machine
 
 
 class Library:

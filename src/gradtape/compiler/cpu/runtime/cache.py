@@ -29,7 +29,7 @@ import numpy as np
 
 from gradtape import config
 from gradtape.compiler.cpu.llvm import link
-from gradtape.compiler.cpu.llvm.link import Target, compile_module, host
+from gradtape.compiler.cpu.llvm.link import Cpu, compile_module, host
 
 # Magic, format, length of the contents, digest of the key, digest of the contents.
 _HEADER = struct.Struct("<8sQQ32s32s")
@@ -48,13 +48,13 @@ class _UnusableError(Exception):
     """Why the directory cannot be used."""
 
 
-def compiled(text: str, target: Target | None = None) -> bytes:
+def compiled(text: str, cpu: Cpu | None = None) -> bytes:
     """The object file of a module: from the cache, or compiled and put there."""
-    target = target or host()
-    key = "\n".join((target.key, *_versions(), text))
+    cpu = cpu or host()
+    key = "\n".join((cpu.key, *_versions(), text))
     code = get(key)
     if code is None:
-        code = compile_module(text, target)
+        code = compile_module(text, cpu)
         put(key, code)
     return code
 

@@ -22,41 +22,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gradtape.compiler.cpu.llvm.link import Library
-from gradtape.compiler.cpu.runtime import blocks, room
-from gradtape.compiler.cpu.runtime.containers import (
-    ArrayLeaf,
-    DictSpec,
-    ListSpec,
-    NumberLeaf,
+from gradtape.compiler import free_memory
+from gradtape.compiler.argument_specs import (
     Result,
-    ResultLeaf,
-    ScalarLeaf,
     Spec,
-    StaticLeaf,
-    TupleSpec,
     check_specs,
     pack,
     unpack,
 )
+from gradtape.compiler.cpu.llvm.link import Library
+from gradtape.compiler.cpu.runtime import blocks
 from gradtape.compiler.cpu.runtime.entry_ir import NAME, entry_library
 from gradtape.compiler.cpu.runtime.entry_program import FIXED, MOST_WORDS, UNSETTLED_STATUS, Program
 from gradtape.compiler.cpu.runtime.layout import Layout, address_of, native_layout, new_function
 from gradtape.errors import ArgumentError, GradtapeError
-
-__all__ = [
-    "ArrayLeaf",
-    "DictSpec",
-    "ListSpec",
-    "NumberLeaf",
-    "Result",
-    "ResultLeaf",
-    "ScalarLeaf",
-    "Spec",
-    "StaticLeaf",
-    "TupleSpec",
-    "make_callable",
-]
 
 _METH_FASTCALL, _METH_KEYWORDS = 0x80, 0x02
 
@@ -138,7 +117,7 @@ def make_callable(
         )
 
     needed = sum(math.prod(shape) * dtype.itemsize for dtype, shape, _ in checked)
-    layout = native_layout() if native and not room.is_noticed(needed + scratch) else None
+    layout = native_layout() if native and not free_memory.is_noticed(needed + scratch) else None
     if layout is not None:
         program = Program(layout, args, result, checked, release_gil, bound)
         if program.frame <= MOST_WORDS:
@@ -149,8 +128,8 @@ def make_callable(
         ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p
     )
     specs = (tuple(args), result, checked, needed, scratch)
-    functions = (fail, otherwise, [] if unless is None else unless)
-    return _PythonEntry(title, call(address), library, functions, tuple(bound), *specs)
+    own = (fail, otherwise, [] if unless is None else unless)
+    return _PythonEntry(title, call(address), library, own, tuple(bound), *specs)
 
 
 def _native_callable(
@@ -207,7 +186,7 @@ class _PythonEntry:
             if self._otherwise is None:
                 return NotImplemented
             return self._otherwise(*args, **kwargs)
-        room.require(self._needed, "results and intermediate values")
+        free_memory.require(self._needed, "results and intermediate values")
         results = [blocks.empty(shape, dtype) for dtype, shape, _ in self._results]
         status = self._run(_addresses(inputs), _addresses(results))
         if status == UNSETTLED_STATUS:

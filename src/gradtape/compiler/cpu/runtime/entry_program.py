@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.compiler.cpu.runtime import blocks
-from gradtape.compiler.cpu.runtime.containers import (
+from gradtape.compiler.argument_specs import (
     COMPARED_BY_VALUE,
     ArrayLeaf,
     Container,
@@ -37,6 +36,7 @@ from gradtape.compiler.cpu.runtime.containers import (
     leaves,
     type_numbers,
 )
+from gradtape.compiler.cpu.runtime import blocks
 from gradtape.compiler.cpu.runtime.layout import Layout
 
 # The frame is on the stack, of which a thread may have little.

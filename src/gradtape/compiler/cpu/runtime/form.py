@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from gradtape.compiler.cpu.llvm.link import Target
+from gradtape.compiler.cpu.llvm.link import Cpu
 from gradtape.compiler.cpu.runtime.tile import Block, Tile, best_tile
 
 _CHAIN, _LONG_CHAIN = 256, 1024  # steps that are added up one after the other, about
@@ -51,13 +51,13 @@ class Form(NamedTuple):
     copies: bool
 
     @classmethod
-    def of(cls, block: Block, target: Target) -> Form:
+    def of(cls, block: Block, cpu: Cpu) -> Form:
         """The form that suits a product."""
-        width = target.vector_bytes // block.itemsize
+        width = cpu.vector_bytes // block.itemsize
         if block.transpose_b and not block.transpose_a and block.m <= _DOT_ROWS:
             together = min(8 if block.m == 1 else 4, dot_lanes(block.k, width))
             return cls(Tile(block.m, together), together, True, False)
-        tile = best_tile(block, target)
+        tile = best_tile(block, cpu)
         columns = tile.vectors * width
         copies = block.transpose_b or (block.m >= _COPIED_ROWS and block.n > columns)
         return cls(tile, columns, False, copies)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gradtape.compiler.cpu.llvm.builder import Module
-from gradtape.compiler.cpu.llvm.link import Target, host
-from gradtape.compiler.cpu.runtime.product import Product, define, work_bytes
+from gradtape.compiler.cpu.llvm.link import Cpu, host
+from gradtape.compiler.cpu.runtime.product import BatchedBlock, define, work_bytes
 from gradtape.compiler.cpu.runtime.tile import Block
+from gradtape.compiler.product import Product
 from gradtape.errors import ArgumentError
 
 
@@ -43,19 +44,19 @@ class Gemm(NamedTuple):
             sizes += [self.batch, *self.strides]
         return "_".join(map(str, ("gt_gemm", self.scalar, *sizes)))
 
-    def work_bytes(self, target: Target | None = None) -> int:
+    def work_bytes(self, cpu: Cpu | None = None) -> int:
         """How much memory its function needs for partial results."""
         if min(self.m, self.n, self.k, self.batch) <= 0:
             return 0
-        return work_bytes(self.simplified, target or host())
+        return work_bytes(self.simplified, cpu or host())
 
-    def define(self, module: Module, target: Target | None = None) -> str:
+    def define(self, module: Module, cpu: Cpu | None = None) -> str:
         """Define its function, `void name(ptr a, ptr b, ptr c, ptr work, ptr status)`.
 
         Args:
             module: Where to define it, unless it is there already. The function may refer to the
                 symbols of `symbols.imports`.
-            target: The CPU, by default the one at hand.
+            cpu: The CPU, by default the one at hand.
 
         Returns:
             The name. C must not overlap A or B. If there is no memory, the status, an integer of
@@ -70,25 +71,32 @@ class Gemm(NamedTuple):
                 "needs them not to overlap"
             )
         if not module.defines(self.name):
-            define(module, self.name, self.simplified, target or host())
+            define(module, self.name, self.simplified, cpu or host())
         return self.name
 
     @property
-    def simplified(self) -> Product:
+    def simplified(self) -> BatchedBlock:
         """The same product with as little as possible transposed, batched, or one column wide."""
         m, n, k = self.m, self.n, self.k
         lda, ldb = m if self.transpose_a else k, k if self.transpose_b else n
         block = Block(self.scalar, m, n, k, self.transpose_a, self.transpose_b, lda, ldb, n)
-        return _simplified(Product(block, self.batch, self.strides, "abc"))
+        return _simplified(BatchedBlock(block, self.batch, self.strides, "abc"))
 
 
-def _simplified(product: Product) -> Product:
+def gemms_of(product: Product) -> list[Gemm]:
+    """The functions that compute a product of a plan, one for each of its calls."""
+    scalar = "float" if product.c.dtype.itemsize == 4 else "double"
+    sizes = (product.m, product.n, product.k, product.transpose_a, product.transpose_b)
+    return [Gemm(scalar, *sizes, count, product.strides) for *_, count in product.calls]
+
+
+def _simplified(product: BatchedBlock) -> BatchedBlock:
     block, batch, strides, order = product
     m, n, k = block.m, block.n, block.k
     dense = strides[::2] == (m * k, m * n) and strides[1] == 0 and not block.transpose_a
     if batch > 1 and dense:
         # One B for all: the As are one tall matrix.
-        return _simplified(Product(block._replace(m=batch * m), 1, (0, 0, 0), order))
+        return _simplified(BatchedBlock(block._replace(m=batch * m), 1, (0, 0, 0), order))
     if n == 1:
         # A column is also a row: Cᵀ = op(B)ᵀ·op(A)ᵀ, where the first factor is a row as well.
         along_k = not block.transpose_a or m == 1
@@ -98,4 +106,4 @@ def _simplified(product: Product) -> Product:
         block = block._replace(transpose_a=False, lda=k)
     if k == 1:
         block = block._replace(transpose_a=False, lda=1, transpose_b=False, ldb=block.n)
-    return Product(block, batch, strides, order)
+    return BatchedBlock(block, batch, strides, order)

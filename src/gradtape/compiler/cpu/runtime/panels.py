@@ -9,7 +9,7 @@ compete for the same places in a cache. If B is stored transposed, the copy is n
 from __future__ import annotations
 
 from gradtape.compiler.cpu.llvm.builder import I64, Builder, Value
-from gradtape.compiler.cpu.llvm.link import Target
+from gradtape.compiler.cpu.llvm.link import Cpu
 from gradtape.compiler.cpu.runtime.form import Form, chains
 from gradtape.compiler.cpu.runtime.tile import (
     Block,
@@ -30,14 +30,12 @@ class PanelWriter(TileWriter):
         b: Where to write.
         block: The product that it is a block of.
         form: How it is computed.
-        target: The CPU.
+        cpu: The CPU.
         scratch: Room for the copy of B, if that is copied.
     """
 
-    def __init__(
-        self, b: Builder, block: Block, form: Form, target: Target, scratch: Value
-    ) -> None:
-        super().__init__(b, block, target)
+    def __init__(self, b: Builder, block: Block, form: Form, cpu: Cpu, scratch: Value) -> None:
+        super().__init__(b, block, cpu)
         self.form = form
         self.scratch = scratch
         if form.copies:

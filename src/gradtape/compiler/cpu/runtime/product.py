@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type, Value
-from gradtape.compiler.cpu.llvm.link import Target
+from gradtape.compiler.cpu.llvm.link import Cpu
 from gradtape.compiler.cpu.llvm.scratch import take_scratch
 from gradtape.compiler.cpu.runtime.dots import DotWriter
 from gradtape.compiler.cpu.runtime.form import Form
@@ -21,7 +21,7 @@ from gradtape.compiler.cpu.runtime.tile import Block, Extent, Operands, loop, on
 _A, _B, _C, _WORK, _STATUS = (Value(PTR, f"%{name}") for name in ("a", "b", "c", "work", "status"))
 
 
-class Product(NamedTuple):
+class BatchedBlock(NamedTuple):
     """A batch of products of the same size.
 
     Attributes:
@@ -42,32 +42,32 @@ class Product(NamedTuple):
         return ", ".join(f"ptr %{name}" for name in (*self.order, "work", "status"))
 
 
-def work_bytes(product: Product, target: Target) -> int:
+def work_bytes(product: BatchedBlock, cpu: Cpu) -> int:
     """How much memory the function of a product needs for partial results."""
-    block, split = product.block, plan(product.block, product.batch, target)
+    block, split = product.block, plan(product.block, product.batch, cpu)
     return split.parts * block.m * block.n * block.itemsize if split.parts > 1 else 0
 
 
-def define(module: Module, name: str, product: Product, target: Target) -> None:
+def define(module: Module, name: str, product: BatchedBlock, cpu: Cpu) -> None:
     """Define `void name(ptr a, ptr b, ptr c, ptr work, ptr status)`."""
     if min(product.block.m, product.block.n, product.block.k, product.batch) <= 0:
         _define_zeros(module, name, product)
         return
-    split = plan(product.block, product.batch, target)
+    split = plan(product.block, product.batch, cpu)
     if split.chunks(product.batch) == 1 and product.batch == 1:
         block = product.block
         head = f"define void @{name}({_noalias(product.parameters)})"
         b = Builder(module)
-        size = Form.of(block, target).scratch(block)
+        size = Form.of(block, cpu).scratch(block)
         room = take_scratch(b, size, _STATUS) if size else Value(PTR, "null")
-        _write_block(b, block, target, room, (block.m, block.n))
+        _write_block(b, block, cpu, room, (block.m, block.n))
         b.emit("ret void")
-        module.define(b.function(f"{head} nounwind {_width(target)}"))
+        module.define(b.function(f"{head} nounwind {_width(cpu)}"))
         return
-    _Writer(module, name, product, split, target).define()
+    _Writer(module, name, product, split, cpu).define()
 
 
-def _define_zeros(module: Module, name: str, product: Product) -> None:
+def _define_zeros(module: Module, name: str, product: BatchedBlock) -> None:
     """What empty sums give."""
     b, block = Builder(module), product.block
     if product.batch > 0:
@@ -85,34 +85,34 @@ def _noalias(parameters: str) -> str:
     return parameters.replace("ptr", "ptr noalias")
 
 
-def _width(target: Target) -> str:
-    bits = target.vector_bytes * 8
+def _width(cpu: Cpu) -> str:
+    bits = cpu.vector_bytes * 8
     return f'"prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
 
 
 def _write_block(
-    b: Builder, block: Block, target: Target, room: Value, size: tuple[int | Value, int | Value]
+    b: Builder, block: Block, cpu: Cpu, room: Value, size: tuple[int | Value, int | Value]
 ) -> None:
     """Write the code of a block of so many rows and columns that begins at the pointers."""
-    form = Form.of(block, target)
+    form = Form.of(block, cpu)
     rows, columns = Extent(size[0], block.m), Extent(size[1], block.n)
     if form.dots:
-        DotWriter(b, block, target).write((_A, _B, _C), form.columns, columns)
+        DotWriter(b, block, cpu).write((_A, _B, _C), form.columns, columns)
     else:
-        PanelWriter(b, block, form, target, room).write((_A, _B, _C), rows, columns)
+        PanelWriter(b, block, form, cpu, room).write((_A, _B, _C), rows, columns)
 
 
 class _Writer:
     """Writes the functions of one product."""
 
     def __init__(
-        self, module: Module, name: str, product: Product, split: Split, target: Target
+        self, module: Module, name: str, product: BatchedBlock, split: Split, cpu: Cpu
     ) -> None:
         self.module = module
         self.name = name
         self.product = product
         self.split = split
-        self.target = target
+        self.cpu = cpu
         self.b = Builder(module)
         self.room = Value(PTR, "null")
 
@@ -137,11 +137,11 @@ class _Writer:
         b, split, block = Builder(self.module), self.split, self._block_of(k)
         rows: int | Value = block.m if split.down == 1 else Value(I64, "%rows")
         columns: int | Value = block.n if split.across == 1 else Value(I64, "%columns")
-        _write_block(b, block, self.target, Value(PTR, "%room"), (rows, columns))
+        _write_block(b, block, self.cpu, Value(PTR, "%room"), (rows, columns))
         b.emit("ret void")
         parameters = _noalias("ptr %a, ptr %b, ptr %c, i64 %rows, i64 %columns, ptr %room")
         head = f"define internal void @{self.name}_{name}({parameters})"
-        self.module.define(b.function(f"{head} nounwind {_width(self.target)}"))
+        self.module.define(b.function(f"{head} nounwind {_width(self.cpu)}"))
 
     # ---- the function ----------------------------------------------------------------------
 
@@ -169,7 +169,7 @@ class _Writer:
         """C = Σ parts, in their order."""
         b, block = self.b, self.product.block
         size = block.m * block.n
-        width = self.target.vector_bytes // block.itemsize
+        width = self.cpu.vector_bytes // block.itemsize
         for piece in pieces(size % width, width, masks=False):
             self._add_up_at(
                 results, c, b.const(I64, size - size % width + piece.offset), piece.lanes
@@ -214,7 +214,7 @@ class _Writer:
     def _take_room(self, status: Value) -> None:
         """Get the memory that blocks compute in."""
         size = max(
-            Form.of(block, self.target).scratch(block)
+            Form.of(block, self.cpu).scratch(block)
             for block in map(self._block_of, {self.split.depth, self._rest})
         )
         if size:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from gradtape.compiler.cpu.llvm.link import Target
+from gradtape.compiler.cpu.llvm.link import Cpu
 from gradtape.compiler.cpu.runtime.form import COPIED_STEPS, Form
 from gradtape.compiler.cpu.runtime.tile import Block, cycles, vectors_of
 
@@ -55,12 +55,12 @@ class Split(NamedTuple):
         return self.down * self.across * self.parts * -(-batch // self.together)
 
 
-def plan(block: Block, batch: int, target: Target) -> Split:
+def plan(block: Block, batch: int, cpu: Cpu) -> Split:
     """How to do `batch` products of this size, all of which is above zero."""
     m, n, k = block.m, block.n, block.k
     # Where little is computed with what is read, memory sets the pace: a byte costs as much.
     work = max(m * n * k, (m * k + k * n + m * n) * block.itemsize)
-    form = Form.of(block, target)
+    form = Form.of(block, cpu)
     whole = Split(form.tile.rows, form.columns, k, long=work * batch >= _LONG)
     if work * batch < 2 * _CHUNK:
         return whole._replace(together=batch)
@@ -71,7 +71,7 @@ def plan(block: Block, batch: int, target: Target) -> Split:
     if chunks < 2:
         return whole
     splits = _grids(whole, block, chunks) + (_parts(whole, block, chunks) if batch == 1 else [])
-    costs = _Costs(block, form, target)
+    costs = _Costs(block, form, cpu)
     return min(splits, key=lambda split: (costs.of(split), split))
 
 
@@ -105,7 +105,7 @@ class _Costs(NamedTuple):
 
     block: Block
     form: Form
-    target: Target
+    cpu: Cpu
 
     def of(self, split: Split) -> float:
         """Of all chunks, on one thread and on several."""
@@ -120,14 +120,14 @@ class _Costs(NamedTuple):
         ]
         mean, longest = sum(time * number for time, number in times) / count, max(times)[0]
         # Partial results are added up by one thread, a vector in a cycle or so.
-        vectors = block.m * vectors_of(block.n, block, self.target)
+        vectors = block.m * vectors_of(block.n, block, self.cpu)
         end = split.parts * vectors if split.parts > 1 else 0
         return sum(n * (max(-(-count // n) * mean, longest) + end) for n in (1, 2, 4, 8, 16))
 
     def _time(self, rows: int, columns: int, k: int) -> float:
         """Of a block."""
         block = self.block
-        time = cycles(self.form.tile, rows, vectors_of(columns, block, self.target), k)
+        time = cycles(self.form.tile, rows, vectors_of(columns, block, self.cpu), k)
         # Copying B takes as long as some rows of the result; too large a part of A is read again
         # from further away for each panel.
         if self.form.copies:

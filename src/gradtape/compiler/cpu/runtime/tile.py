@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Type, Value
-from gradtape.compiler.cpu.llvm.link import Target
+from gradtape.compiler.cpu.llvm.link import Cpu
 
 _UNROLLED = 32  # multiply-adds in the body of the loop over k, about
 _HIGHEST = 12  # rows of a tile: more makes code longer and no faster
@@ -132,16 +132,16 @@ def cycles(tile: Tile, m: int, vectors: int, k: int) -> float:
     return total
 
 
-def vectors_of(columns: int, block: Block, target: Target) -> int:
+def vectors_of(columns: int, block: Block, cpu: Cpu) -> int:
     """How many vectors so many columns are."""
-    return -(-columns * block.itemsize // target.vector_bytes)
+    return -(-columns * block.itemsize // cpu.vector_bytes)
 
 
-def best_tile(block: Block, target: Target) -> Tile:
+def best_tile(block: Block, cpu: Cpu) -> Tile:
     """The tile with which a product is estimated to be fastest."""
-    vectors = vectors_of(block.n, block, target)
+    vectors = vectors_of(block.n, block, cpu)
     # Besides the sums, registers hold an element of A, and a row of B if that is used again.
-    registers = target.vector_registers
+    registers = cpu.vector_registers
     widths = range(1, min(vectors, _WIDEST) + 1)
     heights = [max((registers - 1) // wide - 1, wide <= registers - 4) for wide in widths]
     tiles = [
@@ -190,11 +190,11 @@ def only_if(b: Builder, condition: Value) -> Iterator[None]:
 class TileWriter:
     """Writes tiles of products with B in rows along n."""
 
-    def __init__(self, b: Builder, block: Block, target: Target) -> None:
+    def __init__(self, b: Builder, block: Block, cpu: Cpu) -> None:
         self.b = b
         self.block = block
-        self.width = target.vector_bytes // block.itemsize
-        self.masks = target.masks
+        self.width = cpu.vector_bytes // block.itemsize
+        self.masks = cpu.masks
         self.ldb = block.ldb  # from one row of B to the next where tiles read it
 
     # ---- addresses, vectors ----------------------------------------------------------------

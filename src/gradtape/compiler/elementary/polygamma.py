@@ -9,16 +9,9 @@ from __future__ import annotations
 
 import math
 
-from gradtape.compiler.cpu.llvm.builder import Builder, Value
-from gradtape.compiler.cpu.llvm.elementary.logarithm import log
-from gradtape.compiler.cpu.llvm.elementary.pieces import (
-    INF,
-    NAN,
-    at_most,
-    constants,
-    polynomial,
-    where_any,
-)
+from gradtape.compiler.elementary.logarithm import log
+from gradtape.compiler.elementary.pieces import INF, NAN, at_most, polynomial
+from gradtape.core.scalar import Scalar, absolute, fma, rarely, rint, where
 
 Quotient = tuple[tuple[float, ...], tuple[float, ...]]
 
@@ -26,12 +19,12 @@ Quotient = tuple[tuple[float, ...], tuple[float, ...]]
 _FAR = 3.0
 # The zero of digamma between 1 and 2, less 1, in two parts.
 _ROOT = {
-    "float": (0.4616321325302124, 1.243815006546356e-08),
-    "double": (0.46163214496836236, -1.5522348162858677e-17),
+    "float32": (0.4616321325302124, 1.243815006546356e-08),
+    "float64": (0.46163214496836236, -1.5522348162858677e-17),
 }
 # digamma(1 + t)/(t − root) for t from 0 to 2 as a quotient; relative error 2^-30.3 and 2^-60.7.
 _DIGAMMA_NEAR = {
-    "float": (
+    "float32": (
         (
             1.2503801584243774,
             1.1856695413589478,
@@ -41,7 +34,7 @@ _DIGAMMA_NEAR = {
         ),
         (1.0, 1.6317939758300781, 0.7116908431053162, 0.07952693849802017),
     ),
-    "double": (
+    "float64": (
         (
             1.2503801375034054,
             1.937330480509771,
@@ -66,13 +59,13 @@ _DIGAMMA_NEAR = {
 # x²·(digamma(x) − log x + 1/(2x)) for x ≥ 3 as a polynomial in 1/x²; relative error of digamma
 # 2^-33.3 and 2^-57.6.
 _DIGAMMA_FAR = {
-    "float": (
+    "float32": (
         -0.08333327621221542,
         0.008328760974109173,
         -0.003845233004540205,
         0.0027334250044077635,
     ),
-    "double": (
+    "float64": (
         -0.0833333333333117,
         0.008333333322856872,
         -0.003968252125665867,
@@ -88,11 +81,11 @@ _DIGAMMA_FAR = {
 }
 # trigamma(1 + t) for t from 0 to 2 as a quotient; relative error 2^-32.2 and 2^-60.8.
 _TRIGAMMA_NEAR = {
-    "float": (
+    "float32": (
         (1.644934058189392, 3.0893707275390625, 2.080129384994507, 0.4982825219631195),
         (1.0, 3.3396379947662354, 4.171614646911621, 2.32915997505188, 0.49829164147377014),
     ),
-    "double": (
+    "float64": (
         (
             1.6449340668482264,
             4.567095496811714,
@@ -117,8 +110,13 @@ _TRIGAMMA_NEAR = {
 # x³·(trigamma(x) − 1/x − 1/(2x²)) for x ≥ 3 as a polynomial in 1/x²; relative error of trigamma
 # 2^-29.7 and 2^-58.1.
 _TRIGAMMA_FAR = {
-    "float": (0.16666631400585175, -0.03329961746931076, 0.02279714122414589, -0.02041635848581791),
-    "double": (
+    "float32": (
+        0.16666631400585175,
+        -0.03329961746931076,
+        0.02279714122414589,
+        -0.02041635848581791,
+    ),
+    "float64": (
         0.16666666666665889,
         -0.033333333327334555,
         0.023809522189532698,
@@ -136,7 +134,7 @@ _TRIGAMMA_FAR = {
 }
 # tetragamma(1 + t) for t from 0 to 2 as a quotient; relative error 2^-29.8 and 2^-56.6.
 _TETRAGAMMA_NEAR = {
-    "float": (
+    "float32": (
         (
             -2.40411376953125,
             -2.5283010005950928,
@@ -146,7 +144,7 @@ _TETRAGAMMA_NEAR = {
         ),
         (1.0, 3.752833843231201, 5.305964946746826, 3.3715410232543945, 0.8238171935081482),
     ),
-    "double": (
+    "float64": (
         (
             -2.4041138063191885,
             -5.145603811147406,
@@ -172,14 +170,14 @@ _TETRAGAMMA_NEAR = {
 # x⁴·(tetragamma(x) + 1/x² + 1/x³) for x ≥ 3 as a polynomial in 1/x²; relative error of tetragamma
 # 2^-30.5 and 2^-56.3.
 _TETRAGAMMA_FAR = {
-    "float": (
+    "float32": (
         -0.49999967217445374,
         0.16662032902240753,
         -0.1645117849111557,
         0.2541347146034241,
         -0.3255244493484497,
     ),
-    "double": (
+    "float64": (
         -0.49999999999996764,
         0.1666666666375348,
         -0.16666665749186002,
@@ -199,11 +197,11 @@ _TETRAGAMMA_FAR = {
 # πr·cot(πr)/(1 − 4r²) for |r| ≤ 1/2 as a quotient of polynomials in r²; relative error 2^-31.1 and
 # 2^-57.1.
 _COT = {
-    "float": (
+    "float32": (
         (1.0, -0.49217990040779114, 0.02458827756345272),
         (1.0, -1.202311635017395, 0.20250476896762848),
     ),
-    "double": (
+    "float64": (
         (1.0, -0.6460082819628986, 0.09672536444562939, -0.0031729291584842415),
         (
             1.0,
@@ -216,14 +214,14 @@ _COT = {
 }
 # sin(πr)/r for |r| ≤ 1/2 as a polynomial in r²; relative error 2^-27.5 and 2^-61.8.
 SIN_PI = {
-    "float": (
+    "float32": (
         3.1415927410125732,
         -5.167709827423096,
         2.550069808959961,
         -0.5982421040534973,
         0.07756038755178452,
     ),
-    "double": (
+    "float64": (
         3.141592653589793,
         -5.167712780049969,
         2.550164039877294,
@@ -237,127 +235,106 @@ SIN_PI = {
 }
 
 
-def digamma(b: Builder, x: Value) -> Value:
+def digamma(x: Scalar) -> Scalar:
     """ψ(x), the derivative of log Γ(x)."""
-    const = constants(b, x)
-    y, is_negative = _mirrored(b, x)
-    inverse = b.fdiv(const(1.0), y)
-    t, is_below, zero = _from_one(b, y)
+    y, is_negative = _mirrored(x)
+    inverse = 1.0 / y
+    t, is_below = _from_one(y)
     # t − root: the difference is exact where it is small, and what is left of the root is added.
-    high, low = _ROOT[x.type.scalar]
-    distance = b.exact_fsub(b.exact_fsub(t, const(high)), const(low))
-    near = b.fma(
-        distance, _quotient(b, t, _DIGAMMA_NEAR), b.select(is_below, b.fneg(inverse), zero)
-    )
-    w = b.fmul(inverse, inverse)
-    series = b.fma(w, polynomial(b, w, _DIGAMMA_FAR[x.type.scalar]), b.fmul(inverse, const(-0.5)))
-    found = _near_or_far(b, y, near, b.fadd(log(b, y), series))
+    high, low = _ROOT[x.dtype.name]
+    distance = t - high - low
+    near = fma(distance, _quotient(t, _DIGAMMA_NEAR), where(is_below, -inverse, 0.0))
+    w = inverse * inverse
+    series = fma(w, polynomial(w, _DIGAMMA_FAR[x.dtype.name]), inverse * -0.5)
+    found = _near_or_far(y, near, log(y) + series)
 
     # ψ(x) = ψ(1 − x) − π·cot(πx), without a value at integers
-    def reflected() -> Value:
-        r = distance_to_integer(b, x)
-        mirrored = b.fsub(found, _cotangent(b, r))
-        at_pole = b.fcmp("oeq", r, const(0.0))
-        return b.select(is_negative, b.select(at_pole, const(NAN), mirrored), found)
-
-    return where_any(b, is_negative, reflected, found)
+    r = distance_to_integer(x)
+    mirrored = where(r == 0.0, NAN, found - _cotangent(r))
+    return rarely(is_negative, mirrored, found)
 
 
-def trigamma(b: Builder, x: Value) -> Value:
+def trigamma(x: Scalar) -> Scalar:
     """ψ′(x), the derivative of digamma."""
-    const = constants(b, x)
-    y, is_negative = _mirrored(b, x)
-    inverse = b.fdiv(const(1.0), y)
-    w = b.fmul(inverse, inverse)
-    t, is_below, zero = _from_one(b, y)
-    near = b.fadd(_quotient(b, t, _TRIGAMMA_NEAR), b.select(is_below, w, zero))
-    series = b.fma(
-        b.fmul(w, inverse), polynomial(b, w, _TRIGAMMA_FAR[x.type.scalar]), b.fmul(w, const(0.5))
-    )
-    found = _near_or_far(b, y, near, b.fadd(inverse, series))
+    y, is_negative = _mirrored(x)
+    inverse = 1.0 / y
+    w = inverse * inverse
+    t, is_below = _from_one(y)
+    near = _quotient(t, _TRIGAMMA_NEAR) + where(is_below, w, 0.0)
+    series = fma(w * inverse, polynomial(w, _TRIGAMMA_FAR[x.dtype.name]), w * 0.5)
+    found = _near_or_far(y, near, inverse + series)
 
     # ψ′(x) = (π/sin(πx))² − ψ′(1 − x)
-    def reflected() -> Value:
-        r = distance_to_integer(b, x)
-        over_sine = _over_sine(b, r)
-        mirrored = b.fma(over_sine, over_sine, b.fneg(found))
-        at_pole = b.fcmp("ueq", r, const(0.0))
-        return b.select(is_negative, b.select(at_pole, const(INF), mirrored), found)
-
-    return where_any(b, is_negative, reflected, found)
+    r = distance_to_integer(x)
+    over_sine = _over_sine(r)
+    mirrored = fma(over_sine, over_sine, -found)
+    # At a pole, and at −∞, where r is NaN, it is infinite.
+    return rarely(is_negative, where(absolute(r) > 0.0, mirrored, INF), found)
 
 
-def tetragamma(b: Builder, x: Value) -> Value:
+def tetragamma(x: Scalar) -> Scalar:
     """ψ″(x), the derivative of trigamma."""
-    const = constants(b, x)
-    y, is_negative = _mirrored(b, x)
-    inverse = b.fdiv(const(1.0), b.fabs(y))
-    w = b.fmul(inverse, inverse)
-    t, is_below, zero = _from_one(b, y)
-    step = b.fmul(b.fmul(w, inverse), const(-2.0))
-    near = b.fadd(_quotient(b, t, _TETRAGAMMA_NEAR), b.select(is_below, step, zero))
+    y, is_negative = _mirrored(x)
+    inverse = 1.0 / absolute(y)
+    w = inverse * inverse
+    t, is_below = _from_one(y)
+    step = w * inverse * -2.0
+    near = _quotient(t, _TETRAGAMMA_NEAR) + where(is_below, step, 0.0)
     # −(1/x² + 1/x³) + …/x⁴
-    series = b.fma(w, polynomial(b, w, _TETRAGAMMA_FAR[x.type.scalar]), b.fneg(inverse))
-    found = _near_or_far(b, y, near, b.fmul(w, b.fadd(series, const(-1.0))))
+    series = fma(w, polynomial(w, _TETRAGAMMA_FAR[x.dtype.name]), -inverse)
+    found = _near_or_far(y, near, w * (series - 1.0))
 
     # ψ″(x) = ψ″(1 − x) − 2π·cot(πx)·(π/sin(πx))²
-    def reflected() -> Value:
-        r = distance_to_integer(b, x)
-        over_sine = _over_sine(b, r)
-        product = b.fmul(b.fmul(over_sine, over_sine), _cotangent(b, r))
-        mirrored = b.fma(product, const(-2.0), found)
-        at_pole = b.fcmp("ueq", r, const(0.0))
-        return b.select(is_negative, b.select(at_pole, const(-INF), mirrored), found)
-
-    return where_any(b, is_negative, reflected, found)
+    r = distance_to_integer(x)
+    over_sine = _over_sine(r)
+    product = over_sine * over_sine * _cotangent(r)
+    mirrored = fma(product, -2.0, found)
+    return rarely(is_negative, where(absolute(r) > 0.0, mirrored, -INF), found)
 
 
 # ---- parts ---------------------------------------------------------------------------------------
 
 
-def _mirrored(b: Builder, x: Value) -> tuple[Value, Value]:
-    """The arguments, 1 − x in place of negative ones; and which are."""
-    const = constants(b, x)
-    is_negative = b.fcmp("olt", x, const(0.0))
-    return b.select(is_negative, b.exact_fsub(const(1.0), x), x), is_negative
+def _mirrored(x: Scalar) -> tuple[Scalar, Scalar]:
+    """The argument, 1 − x in place of a negative one; and whether it is."""
+    is_negative = x < 0.0
+    return where(is_negative, 1.0 - x, x), is_negative
 
 
-def _from_one(b: Builder, y: Value) -> tuple[Value, Value, Value]:
-    """How far what is computed lies above 1: y itself where that is below 1; which are; and 0."""
-    const = constants(b, y)
-    is_below = b.fcmp("olt", y, const(1.0))
-    bounded = at_most(b, y, _FAR)
-    return b.select(is_below, y, b.exact_fsub(bounded, const(1.0))), is_below, const(0.0)
+def _from_one(y: Scalar) -> tuple[Scalar, Scalar]:
+    """How far what is computed lies above 1: y itself where that is below 1; and whether it is."""
+    is_below = y < 1.0
+    bounded = at_most(y, _FAR)
+    return where(is_below, y, bounded - 1.0), is_below
 
 
-def _quotient(b: Builder, t: Value, table: dict[str, Quotient]) -> Value:
+def _quotient(t: Scalar, table: dict[str, Quotient]) -> Scalar:
     """A quotient of polynomials."""
-    above, below = (polynomial(b, t, coefficients) for coefficients in table[t.type.scalar])
-    return b.fdiv(above, below)
+    above, below = (polynomial(t, coefficients) for coefficients in table[t.dtype.name])
+    return above / below
 
 
-def _near_or_far(b: Builder, y: Value, near: Value, far: Value) -> Value:
+def _near_or_far(y: Scalar, near: Scalar, far: Scalar) -> Scalar:
     """The one of two results that holds for an argument; NaN counts as far."""
-    return b.select(b.fcmp("olt", y, b.const(y.type, _FAR)), near, far)
+    return where(y < _FAR, near, far)
 
 
-def distance_to_integer(b: Builder, x: Value) -> Value:
+def distance_to_integer(x: Scalar) -> Scalar:
     """The difference to the nearest integer, which is exact."""
-    return b.exact_fsub(x, b.intrinsic("roundeven", x.type, x))
+    return x - rint(x)
 
 
-def _cotangent(b: Builder, r: Value) -> Value:
+def _cotangent(r: Scalar) -> Scalar:
     """π·cot(πr) for |r| ≤ 1/2."""
-    const = constants(b, r)
-    z = b.fmul(r, r)
-    above, below = (polynomial(b, z, coefficients) for coefficients in _COT[r.type.scalar])
+    z = r * r
+    above, below = (polynomial(z, coefficients) for coefficients in _COT[r.dtype.name])
     # 1 − 4r², exact where it is small
-    twice = b.exact_fadd(b.fabs(r), b.fabs(r))
-    zeros = b.fmul(b.exact_fsub(const(1.0), twice), b.fadd(const(1.0), twice))
-    return b.fdiv(b.fmul(zeros, above), b.fmul(r, below))
+    twice = absolute(r) + absolute(r)
+    zeros = (1.0 - twice) * (1.0 + twice)
+    return zeros * above / (r * below)
 
 
-def _over_sine(b: Builder, r: Value) -> Value:
+def _over_sine(r: Scalar) -> Scalar:
     """π/sin(πr) for |r| ≤ 1/2."""
-    sine_over_r = polynomial(b, b.fmul(r, r), SIN_PI[r.type.scalar])
-    return b.fdiv(b.const(r.type, math.pi), b.fmul(r, sine_over_r))
+    sine_over_r = polynomial(r * r, SIN_PI[r.dtype.name])
+    return math.pi / (r * sine_over_r)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.compiler.cpu.runtime import room
+from gradtape.compiler import free_memory
 
 MEBI = 1 << 20
 
@@ -72,24 +72,24 @@ OLD = {
     ],
 )
 def test_what_is_free(tmp_path: Path, files: dict[str, str], free: int | None) -> None:
-    assert room.free_bytes(system(tmp_path, files)) == free
+    assert free_memory.free_bytes(system(tmp_path, files)) == free
 
 
 def test_what_is_free_on_this_machine() -> None:
-    free = room.free_bytes()
+    free = free_memory.free_bytes()
     assert free is None or 0 < free < 1 << 50
 
 
 def test_nothing_is_asked_for_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "free_bytes", lambda: 0)
-    room.require(room.NOTICED - 1, "an array")
+    monkeypatch.setattr(free_memory, "free_bytes", lambda: 0)
+    free_memory.require(free_memory.NOTICED - 1, "an array")
     with pytest.raises(MemoryError, match=r"got an array of 1 GiB; expected at most the 0 bytes"):
-        room.require(room.NOTICED, "an array")
+        free_memory.require(free_memory.NOTICED, "an array")
 
 
 def test_what_is_unknown_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "free_bytes", lambda: None)
-    room.require(1 << 60, "an array")
+    monkeypatch.setattr(free_memory, "free_bytes", lambda: None)
+    free_memory.require(1 << 60, "an array")
 
 
 def spread(x: Any) -> Any:
@@ -115,21 +115,21 @@ def test_no_memory_is_taken_that_is_not_there(
     monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], argument: Any, what: str
 ) -> None:
     wanted = function(argument)
-    monkeypatch.setattr(room, "NOTICED", MEBI)
-    monkeypatch.setattr(room, "free_bytes", lambda: MEBI)
+    monkeypatch.setattr(free_memory, "NOTICED", MEBI)
+    monkeypatch.setattr(free_memory, "free_bytes", lambda: MEBI)
     compiled = gt.jit(function)
     for _ in range(3):  # of which the last ones would use an entry of their own
         with pytest.raises(MemoryError, match=what):
             compiled(argument)
-    monkeypatch.setattr(room, "free_bytes", lambda: 64 * MEBI)
+    monkeypatch.setattr(free_memory, "free_bytes", lambda: 64 * MEBI)
     for _ in range(3):
         np.testing.assert_allclose(compiled(argument), wanted)
 
 
 def test_what_was_taken_is_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "NOTICED", MEBI)
+    monkeypatch.setattr(free_memory, "NOTICED", MEBI)
     asked: list[int] = []
-    monkeypatch.setattr(room, "require", lambda nbytes, what: asked.append(nbytes))
+    monkeypatch.setattr(free_memory, "require", lambda nbytes, what: asked.append(nbytes))
 
     def function(x: Any) -> Any:
         return (y := np.cumsum(spread(x), axis=1)) - np.max(y)

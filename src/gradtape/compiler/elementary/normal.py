@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from gradtape.compiler.cpu.llvm.builder import Builder, Value
-from gradtape.compiler.cpu.llvm.elementary.exponential import exp_less_one_of_remainder
-from gradtape.compiler.cpu.llvm.elementary.logarithm import log_of_product, split_one_plus
-from gradtape.compiler.cpu.llvm.elementary.pieces import (
+from gradtape.compiler.elementary.exponential import exp_less_one_of_remainder
+from gradtape.compiler.elementary.logarithm import log_of_product, split_one_plus
+from gradtape.compiler.elementary.pieces import (
     LN2,
     LOG2_E,
     at_most,
-    constants,
     format_of,
     high_half,
+    number,
     polynomial,
     rounded,
     scaled_in_two_steps,
     split_exponent,
-    where_any,
 )
+from gradtape.core.scalar import Scalar, absolute, fma, rarely, where
 
 # (1 + 2x)·e^(x²)·erfc(x) − 1.2, less than 0.2, for all x ≥ 0 as a quotient of polynomials in
 # 1/(1 + 2x); relative error of erfcx 2^-30.8 and 2^-57.5.
 _ERFCX = {
-    "float": (
+    "float32": (
         (
             -0.07162083685398102,
             0.4325653612613678,
@@ -42,7 +41,7 @@ _ERFCX = {
             472.9853820800781,
         ),
     ),
-    "double": (
+    "float64": (
         (
             -0.07162083290448742,
             -0.9839000684045087,
@@ -77,7 +76,7 @@ _ERFCX_MIDDLE = 1.2
 # e^(x²/2)·Φ(−x) from 0 to where Φ(−x) rounds to 0, as a quotient; relative error 2^-27.3 and
 # 2^-59.9.
 _TAIL = {
-    "float": (
+    "float32": (
         (0.5, 0.43830278515815735, 0.18324099481105804, 0.04063521698117256, 0.004116609692573547),
         (
             1.0,
@@ -88,7 +87,7 @@ _TAIL = {
             0.010318690910935402,
         ),
     ),
-    "double": (
+    "float64": (
         (
             0.5,
             0.8279343801041689,
@@ -120,83 +119,74 @@ _TAIL = {
 }
 # √½ in two parts.
 _ROOT_HALF = {
-    "float": (0.7071067690849304, 1.210161710447897e-08),
-    "double": (0.7071067811865476, -4.833646656726457e-17),
+    "float32": (0.7071067690849304, 1.210161710447897e-08),
+    "float64": (0.7071067811865476, -4.833646656726457e-17),
 }
 # From here on e^(x²) is infinite, and e^(−x²/2) is 0.
-_SQUARE_END = {"float": 9.5, "double": 27.0}
-_HALF_SQUARE_END = {"float": 14.5, "double": 39.0}
+_SQUARE_END = {"float32": 9.5, "float64": 27.0}
+_HALF_SQUARE_END = {"float32": 14.5, "float64": 39.0}
 # Beyond this the logarithm of erfcx does not count beside x².
 _NOTHING_BESIDE_SQUARE = 2.0**40
 
 
-def erfcx(b: Builder, x: Value) -> Value:
+def erfcx(x: Scalar) -> Scalar:
     """e^(x²)·erfc(x)."""
-    const = constants(b, x)
-    a = b.fabs(x)
-    found = erfcx_of_positive(b, a)
-    is_negative = b.fcmp("olt", x, const(0.0))
-
+    a = absolute(x)
+    found = erfcx_of_positive(a)
     # erfc(x) = 2 − erfc(−x)
-    def reflected() -> Value:
-        e = _times_exp_of_square(b, const(1.0), at_most(b, a, _SQUARE_END[x.type.scalar]), 1.0)
-        return b.select(is_negative, b.fsub(b.fadd(e, e), found), found)
-
-    return where_any(b, is_negative, reflected, found)
+    bounded = at_most(a, _SQUARE_END[x.dtype.name])
+    e = _times_exp_of_square(number(x, 1.0), bounded, 1.0)
+    return rarely(x < 0.0, e + e - found, found)
 
 
-def erfcx_of_positive(b: Builder, x: Value) -> Value:
+def erfcx_of_positive(x: Scalar) -> Scalar:
     """e^(x²)·erfc(x) for x ≥ 0."""
-    return _erfcx(b, b.fadd(x, b.const(x.type, 0.5)))
+    return _erfcx(x + 0.5)
 
 
-def _erfcx(b: Builder, x_and_half: Value) -> Value:
+def _erfcx(x_and_half: Scalar) -> Scalar:
     """The same by x + ½."""
-    const = constants(b, x_and_half)
-    t = b.fdiv(const(0.5), x_and_half)
-    above, below = (polynomial(b, t, c) for c in _ERFCX[t.type.scalar])
-    return b.fmul(t, b.fadd(b.fdiv(above, below), const(_ERFCX_MIDDLE)))
+    t = 0.5 / x_and_half
+    above, below = (polynomial(t, c) for c in _ERFCX[t.dtype.name])
+    return t * (above / below + _ERFCX_MIDDLE)
 
 
-def ndtr(b: Builder, x: Value) -> Value:
+def ndtr(x: Scalar) -> Scalar:
     """The normal distribution function Φ(x)."""
-    const = constants(b, x)
-    a = at_most(b, b.fabs(x), _HALF_SQUARE_END[x.type.scalar])
-    above, below = (polynomial(b, a, c) for c in _TAIL[x.type.scalar])
-    tail = _times_exp_of_square(b, b.fdiv(above, below), a, -0.5)
-    return b.select(b.fcmp("ogt", x, const(0.0)), b.fsub(const(1.0), tail), tail)
+    a = at_most(absolute(x), _HALF_SQUARE_END[x.dtype.name])
+    above, below = (polynomial(a, c) for c in _TAIL[x.dtype.name])
+    tail = _times_exp_of_square(above / below, a, -0.5)
+    return where(x > 0.0, 1.0 - tail, tail)
 
 
-def log_ndtr(b: Builder, x: Value) -> Value:
+def log_ndtr(x: Scalar) -> Scalar:
     """The logarithm of the normal distribution function Φ(x)."""
-    const = constants(b, x)
-    a = b.fabs(x)
+    a = absolute(x)
     # Φ(−a) = ½·erfcx(a/√2)·e^(−a²/2)
-    high, low = (const(part) for part in _ROOT_HALF[x.type.scalar])
-    finite = at_most(b, a, _NOTHING_BESIDE_SQUARE)
-    scaled = b.fmul(_erfcx(b, b.fma(finite, high, b.fma(finite, low, const(0.5)))), const(0.5))
-    near = at_most(b, a, _HALF_SQUARE_END[x.type.scalar])
-    minus_tail = b.fneg(_times_exp_of_square(b, scaled, near, -0.5))
-    is_positive = b.fcmp("ogt", x, const(0.0))
+    high, low = _ROOT_HALF[x.dtype.name]
+    finite = at_most(a, _NOTHING_BESIDE_SQUARE)
+    scaled = _erfcx(fma(finite, high, fma(finite, low, 0.5))) * 0.5
+    near = at_most(a, _HALF_SQUARE_END[x.dtype.name])
+    minus_tail = -_times_exp_of_square(scaled, near, -0.5)
+    is_positive = x > 0.0
     # log(1 − Φ(−x)), or log ½·erfcx(−x/√2) less x²/2
-    one_less = split_one_plus(b, minus_tail, b.exact_fadd(minus_tail, const(1.0)))
-    k, m = split_exponent(b, scaled, subnormal=False)
-    k = b.select(is_positive, one_less[0], k)
-    f = b.select(is_positive, one_less[1], b.exact_fsub(m, const(1.0)))
-    logarithm = log_of_product(b, k, f)
-    below = b.fma(b.fmul(x, const(-0.5)), x, logarithm)
-    return b.select(is_positive, b.fneg(b.fabs(logarithm)), below)
+    one_less = split_one_plus(minus_tail, minus_tail + 1.0)
+    k, m = split_exponent(scaled, subnormal=False)
+    k = where(is_positive, one_less[0], k)
+    f = where(is_positive, one_less[1], m - 1.0)
+    logarithm = log_of_product(k, f)
+    below = fma(x * -0.5, x, logarithm)
+    return where(is_positive, -absolute(logarithm), below)
 
 
-def _times_exp_of_square(b: Builder, q: Value, a: Value, factor: float) -> Value:
+def _times_exp_of_square(q: Scalar, a: Scalar, factor: float) -> Scalar:
     """q·e^(a²·factor) for a factor of ±1 or ±½; a² = high² + rest, the first of which is exact."""
-    const = constants(b, a)
-    high = high_half(b, a)
-    square = b.exact_fmul(b.exact_fmul(high, const(factor)), high)
-    rest = b.fmul(b.fmul(b.exact_fsub(a, high), const(factor)), b.fadd(a, high))
-    k, shifted = rounded(b, b.fadd(square, rest), LOG2_E, add=2 * format_of(a).bias)
-    high_ln2, low_ln2 = (const(-part) for part in LN2[a.type.scalar])
-    r = b.fadd(b.fma(k, high_ln2, square), b.fma(k, low_ln2, rest))
+    high = high_half(a)
+    square = high * factor * high
+    rest = (a - high) * factor * (a + high)
+    k, shifted = rounded(square + rest, LOG2_E, add=2 * format_of(a).bias)
+    high_ln2, low_ln2 = (-part for part in LN2[a.dtype.name])
+    r = fma(k, high_ln2, square) + fma(k, low_ln2, rest)
     # q·eʳ = q + q·(eʳ − 1) is rounded less often.
-    product = b.fma(q, exp_less_one_of_remainder(b, r), q)
-    return scaled_in_two_steps(b, product, shifted)
+    product = fma(q, exp_less_one_of_remainder(r), q)
+    return scaled_in_two_steps(product, shifted)

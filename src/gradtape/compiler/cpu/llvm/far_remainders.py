@@ -43,7 +43,7 @@ _PI_62 = 0xC90FDAA22168C234  # π · 2^62
 
 
 def with_far_remainders(
-    b: Builder, x: Value, r: Value, k: Value, near: float, *, unit: float, offset: float
+    b: Builder, x: Value, r: Value, k: Value, unit: float, offset: float, near: float
 ) -> tuple[Value, Value]:
     """The given remainders and multiples, but right ones in lanes where |x| is beyond `near`.
 
@@ -52,9 +52,9 @@ def with_far_remainders(
         x: The arguments, in double precision.
         r: Remainders of x + offset·π modulo unit·π.
         k: Integers whose lowest bit is that of the multiple.
-        near: Up to where r and k are right.
         unit: 1 or 1/2.
         offset: 0 or 1/2; with 1/2, x must not be negative.
+        near: Up to where r and k are right.
     """
     if not b.module.defines(_NAME):
         b.module.define(_table())

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from gradtape.compiler.cpu.llvm.builder import Builder, Value
-from gradtape.compiler.cpu.llvm.elementary.exponential import exp_less_one_of_remainder
-from gradtape.compiler.cpu.llvm.elementary.pieces import (
+from gradtape.compiler.elementary.exponential import exp_less_one_of_remainder
+from gradtape.compiler.elementary.pieces import (
     INF,
     LOG2_E,
     NAN,
     at_most,
-    constants,
     format_of,
     polynomial,
     rounded,
     scaled_in_two_steps,
     without_multiples_of_ln2,
 )
+from gradtape.core.scalar import Scalar, absolute, copysign, fma, sqrt, where
 
 _FAR = 8.0
 # From here on the functions are infinite.
-_END = {"float": 93.0, "double": 715.0}
+_END = {"float32": 93.0, "float64": 715.0}
 # I₀(x), I₁(x)/x and I₂(x)/x² for |x| ≤ 8 as polynomials in x²; relative errors 2^-30.7 and 2^-58.9.
 _NEAR = {
-    "float": (
+    "float32": (
         (
             1.0,
             0.25,
@@ -62,7 +61,7 @@ _NEAR = {
             1.2026676193941106e-19,
         ),
     ),
-    "double": (
+    "float64": (
         (
             1.0,
             0.25,
@@ -124,7 +123,7 @@ _SLOPE = 0.07
 # 2^-25.9 and 2^-54.9.
 _SCALED_MIDDLE = 0.0625
 _SCALED = {
-    "float": (
+    "float32": (
         (
             0.40217649936676025,
             0.05376892909407616,
@@ -150,7 +149,7 @@ _SCALED = {
             0.728213369846344,
         ),
     ),
-    "double": (
+    "float64": (
         (
             0.4021765094450081,
             0.05376883173868468,
@@ -230,80 +229,78 @@ _SCALED = {
 }
 
 
-def bessel_i0(b: Builder, x: Value) -> Value:
+def bessel_i0(x: Scalar) -> Scalar:
     """I₀(x)."""
-    return _growing(b, x, 0)
+    return _growing(x, 0)
 
 
-def bessel_i1(b: Builder, x: Value) -> Value:
+def bessel_i1(x: Scalar) -> Scalar:
     """I₁(x)."""
-    return _growing(b, x, 1)
+    return _growing(x, 1)
 
 
-def bessel_i2(b: Builder, x: Value) -> Value:
+def bessel_i2(x: Scalar) -> Scalar:
     """I₂(x)."""
-    return _growing(b, x, 2)
+    return _growing(x, 2)
 
 
-def bessel_i0e(b: Builder, x: Value) -> Value:
+def bessel_i0e(x: Scalar) -> Scalar:
     """e^(−|x|)·I₀(x)."""
-    return _falling(b, x, 0)
+    return _falling(x, 0)
 
 
-def bessel_i1e(b: Builder, x: Value) -> Value:
+def bessel_i1e(x: Scalar) -> Scalar:
     """e^(−|x|)·I₁(x)."""
-    return _falling(b, x, 1)
+    return _falling(x, 1)
 
 
-def bessel_i2e(b: Builder, x: Value) -> Value:
+def bessel_i2e(x: Scalar) -> Scalar:
     """e^(−|x|)·I₂(x)."""
-    return _falling(b, x, 2)
+    return _falling(x, 2)
 
 
-def _growing(b: Builder, x: Value, order: int) -> Value:
+def _growing(x: Scalar, order: int) -> Scalar:
     """The function itself, NaN at infinity as SciPy has it."""
-    const = constants(b, x)
-    bounded = at_most(b, b.fabs(x), _END[x.type.scalar])
-    far = _times_exp(b, _scaled(b, bounded, order), bounded)
-    far = b.select(b.fcmp("oeq", b.fabs(x), const(INF)), const(NAN), far)
-    return _near_or_far(b, x, _near(b, x, order), far, order)
+    bounded = at_most(absolute(x), _END[x.dtype.name])
+    far = _times_exp(_scaled(bounded, order), bounded)
+    far = where(absolute(x) == INF, NAN, far)
+    return _near_or_far(x, _near(x, order), far, order)
 
 
-def _falling(b: Builder, x: Value, order: int) -> Value:
+def _falling(x: Scalar, order: int) -> Scalar:
     """The function times e^(−|x|)."""
-    a = b.fabs(x)
-    near = _times_exp(b, _near(b, x, order), b.fneg(at_most(b, a, _FAR)))
-    return _near_or_far(b, x, near, _scaled(b, a, order), order)
+    a = absolute(x)
+    near = _times_exp(_near(x, order), -at_most(a, _FAR))
+    return _near_or_far(x, near, _scaled(a, order), order)
 
 
-def _times_exp(b: Builder, q: Value, x: Value) -> Value:
+def _times_exp(q: Scalar, x: Scalar) -> Scalar:
     """q·eˣ = 2ᵏ·(q + q·(eʳ − 1)); the power of two comes last, as it may be infinite by itself."""
-    k, shifted = rounded(b, x, LOG2_E, add=2 * format_of(x).bias)
-    e = exp_less_one_of_remainder(b, without_multiples_of_ln2(b, x, k))
+    k, shifted = rounded(x, LOG2_E, add=2 * format_of(x).bias)
+    e = exp_less_one_of_remainder(without_multiples_of_ln2(x, k))
     # The sign is that of q, also of −0.
-    return b.copysign(scaled_in_two_steps(b, b.fma(q, e, q), shifted), q)
+    return copysign(scaled_in_two_steps(fma(q, e, q), shifted), q)
 
 
-def _near(b: Builder, x: Value, order: int) -> Value:
+def _near(x: Scalar, order: int) -> Scalar:
     """The function for |x| ≤ 8; as SciPy has it, that of −0 is 0."""
-    a = at_most(b, b.fabs(x), _FAR)
-    square = b.exact_fmul(a, a)
-    even = polynomial(b, square, _NEAR[x.type.scalar][order])
+    a = at_most(absolute(x), _FAR)
+    square = a * a
+    even = polynomial(square, _NEAR[x.dtype.name][order])
     # What the square lost, times about the relative slope from 4 to 8, where it counts most.
-    lost = b.fmul(b.fma(a, a, b.fneg(square)), b.const(x.type, _SLOPE))
-    even = b.fma(even, lost, even)
-    factor = square if order == 2 else b.exact_fadd(x, b.const(x.type, 0.0))
-    return b.fmul(factor, even) if order else even
+    lost = fma(a, a, -square) * _SLOPE
+    even = fma(even, lost, even)
+    factor = square if order == 2 else x + 0.0
+    return factor * even if order else even
 
 
-def _scaled(b: Builder, a: Value, order: int) -> Value:
+def _scaled(a: Scalar, order: int) -> Scalar:
     """The function of |x| ≥ 8 times e^(−|x|)."""
-    const = constants(b, a)
-    from_middle = b.fsub(b.fdiv(const(1.0), a), const(_SCALED_MIDDLE))
-    return b.fdiv(polynomial(b, from_middle, _SCALED[a.type.scalar][order]), b.sqrt(a))
+    from_middle = 1.0 / a - _SCALED_MIDDLE
+    return polynomial(from_middle, _SCALED[a.dtype.name][order]) / sqrt(a)
 
 
-def _near_or_far(b: Builder, x: Value, near: Value, far: Value, order: int) -> Value:
+def _near_or_far(x: Scalar, near: Scalar, far: Scalar, order: int) -> Scalar:
     """The one of two results that holds for an argument; the far one is that of its size."""
-    far = b.copysign(far, x) if order == 1 else far
-    return b.select(b.fcmp("olt", b.fabs(x), b.const(x.type, _FAR)), near, far)
+    far = copysign(far, x) if order == 1 else far
+    return where(absolute(x) < _FAR, near, far)

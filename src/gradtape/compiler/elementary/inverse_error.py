@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import math
 
-from gradtape.compiler.cpu.llvm.builder import Builder, Value
-from gradtape.compiler.cpu.llvm.elementary.logarithm import log
-from gradtape.compiler.cpu.llvm.elementary.normal import erfcx_of_positive
-from gradtape.compiler.cpu.llvm.elementary.pieces import INF, constants, polynomial, where_any
+from gradtape.compiler.elementary.logarithm import log
+from gradtape.compiler.elementary.normal import erfcx_of_positive
+from gradtape.compiler.elementary.pieces import INF, polynomial
+from gradtape.core.scalar import Scalar, absolute, copysign, fma, rarely, sqrt, where
 
 # erf⁻¹(x)/x as a polynomial in w − 2.5, for w = −log(1 − x²) up to 5; relative error 2^-27.4 and
 # 2^-60.2.
 _CENTRE, _CENTRE_END = 2.5, 5.0
 _NEAR = {
-    "float": (
+    "float32": (
         1.5014094114303589,
         0.24664027988910675,
         -0.004177386872470379,
@@ -28,7 +28,7 @@ _NEAR = {
         2.3233589274695987e-08,
         -8.791007921615801e-09,
     ),
-    "double": (
+    "float64": (
         1.501409351110792,
         0.246640276744167,
         -0.004177317724383611,
@@ -62,57 +62,49 @@ _TAIL = (
 )
 
 
-def erfinv(b: Builder, x: Value) -> Value:
+def erfinv(x: Scalar) -> Scalar:
     """The inverse of the error function."""
-    return _inverse(b, x, b.exact_fsub(b.const(x.type, 1.0), b.fabs(x)))
+    return _inverse(x, 1.0 - absolute(x))
 
 
-def erfcinv(b: Builder, x: Value) -> Value:
+def erfcinv(x: Scalar) -> Scalar:
     """The inverse of 1 − erf."""
-    const = constants(b, x)
-    is_small = b.fcmp("olt", x, const(1.0))
-    rest = b.select(is_small, x, b.exact_fsub(const(2.0), x))
-    return _inverse(b, b.exact_fsub(const(1.0), x), rest)
+    is_small = x < 1.0
+    rest = where(is_small, x, 2.0 - x)
+    return _inverse(1.0 - x, rest)
 
 
-def ndtri(b: Builder, p: Value) -> Value:
+def ndtri(p: Scalar) -> Scalar:
     """The inverse of the normal distribution function: √2·erf⁻¹(2p − 1)."""
-    const = constants(b, p)
-    is_small = b.fcmp("olt", p, const(0.5))
-    smaller = b.select(is_small, p, b.exact_fsub(const(1.0), p))
-    x = b.exact_fsub(b.exact_fadd(p, p), const(1.0))
-    return b.fmul(_inverse(b, x, b.exact_fadd(smaller, smaller)), const(math.sqrt(2.0)))
+    is_small = p < 0.5
+    smaller = where(is_small, p, 1.0 - p)
+    x = p + p - 1.0
+    return _inverse(x, smaller + smaller) * math.sqrt(2.0)
 
 
-def _inverse(b: Builder, x: Value, rest: Value) -> Value:
+def _inverse(x: Scalar, rest: Scalar) -> Scalar:
     """erf⁻¹(x), given 1 − |x| with all its digits; NaN where that is negative."""
-    const = constants(b, x)
     # 1 − x² = (1 − |x|)(1 + |x|)
-    w = b.fneg(log(b, b.fmul(rest, b.fsub(const(2.0), rest))))
-    factor = polynomial(b, b.fsub(w, const(_CENTRE)), _NEAR[x.type.scalar])
+    w = -log(rest * (2.0 - rest))
+    factor = polynomial(w - _CENTRE, _NEAR[x.dtype.name])
     # As SciPy has it, −0 gives 0.
-    near = b.fmul(b.exact_fadd(x, const(0.0)), factor)
-    is_tail = b.fcmp("ogt", w, const(_CENTRE_END))
-
-    def with_tails() -> Value:
-        return b.select(is_tail, b.copysign(_tail(b, rest), x), near)
-
-    return where_any(b, is_tail, with_tails, near)
+    near = (x + 0.0) * factor
+    is_tail = w > _CENTRE_END
+    return rarely(is_tail, copysign(_tail(rest), x), near)
 
 
-def _tail(b: Builder, q: Value) -> Value:
+def _tail(q: Scalar) -> Scalar:
     """erfc⁻¹(q) for small q: where h(y) = y² − log erfcx(y) + log q is 0.
 
     The derivatives are h′ = 2/(√π·erfcx(y)) and h″ = h′·(h′ − 2y).
     """
-    const = constants(b, q)
-    v = b.fneg(log(b, q))
-    s = b.sqrt(v)
-    above, below = (polynomial(b, b.fdiv(const(1.0), s), c) for c in _TAIL)
-    y = b.fdiv(b.fmul(s, above), below)
-    scaled = erfcx_of_positive(b, y)
-    h = b.fsub(b.fma(y, y, b.fneg(v)), log(b, scaled))
-    half_slope = b.fdiv(const(1.0 / math.sqrt(math.pi)), scaled)
-    step = b.fmul(b.fdiv(h, half_slope), const(0.5))
-    y = b.fsub(y, b.fma(b.fmul(step, step), b.fsub(half_slope, y), step))
-    return b.select(b.fcmp("oeq", q, const(0.0)), const(INF), y)
+    v = -log(q)
+    s = sqrt(v)
+    above, below = (polynomial(1.0 / s, c) for c in _TAIL)
+    y = s * above / below
+    scaled = erfcx_of_positive(y)
+    h = fma(y, y, -v) - log(scaled)
+    half_slope = 1.0 / math.sqrt(math.pi) / scaled
+    step = h / half_slope * 0.5
+    y = y - fma(step * step, half_slope - y, step)
+    return where(q == 0.0, INF, y)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from gradtape.compiler.cpu.llvm.builder import Builder, Value
-from gradtape.compiler.cpu.llvm.elementary.exponential import (
+from gradtape.compiler.elementary.exponential import (
     exp_less_one_of_remainder,
     exp_of_remainder,
 )
-from gradtape.compiler.cpu.llvm.elementary.pieces import (
+from gradtape.compiler.elementary.pieces import (
     LN2,
     LOG2_E,
     at_most,
-    constants,
     format_of,
     high_half,
     polynomial,
@@ -20,10 +18,11 @@ from gradtape.compiler.cpu.llvm.elementary.pieces import (
     scaled_in_two_steps,
     without_multiples_of_ln2,
 )
+from gradtape.core.scalar import Scalar, absolute, copysign, fma, where
 
 # erf(x)/x − 1 as a polynomial in x², |x| ≤ 1; relative error of erf 2^-29.4 and 2^-56.0.
 _ERF_NEAR = {
-    "float": (
+    "float32": (
         0.12837916612625122,
         -0.3761262595653534,
         0.11283578723669052,
@@ -32,7 +31,7 @@ _ERF_NEAR = {
         -0.0007997853099368513,
         7.806903158780187e-05,
     ),
-    "double": (
+    "float64": (
         0.12837916709551256,
         -0.37612638903183343,
         0.1128379167093694,
@@ -49,11 +48,11 @@ _ERF_NEAR = {
 }
 # e^(x²)·erfc(x) for x from 1 to 4 and to 6, as a quotient; error of erf 2^-32.5 and 2^-59.5.
 _ERF_FAR = {
-    "float": (
+    "float32": (
         (1.0010285377502441, 0.7618540525436401, 0.24631251394748688),
         (1.0, 1.896851897239685, 1.3667957782745361, 0.43530523777008057),
     ),
-    "double": (
+    "float64": (
         (
             0.9999998876368364,
             1.3904578167964206,
@@ -75,14 +74,14 @@ _ERF_FAR = {
 }
 # erf(x)/x as a polynomial in x², |x| ≤ 0.45; relative error of erfc 2^-28.1 and 2^-61.1.
 _ERFC_NEAR = {
-    "float": (
+    "float32": (
         1.1283791065216064,
         -0.37612277269363403,
         0.11277609318494797,
         -0.026447346433997154,
         0.004096596036106348,
     ),
-    "double": (
+    "float64": (
         1.1283791670955126,
         -0.3761263890318336,
         0.11283791670924896,
@@ -97,7 +96,7 @@ _ERFC_NEAR = {
 # (1 + 2x)·e^(x²)·erfc(x) − 1.2, less than 0.09, from 0.45 to where erfc rounds to 0, as a quotient;
 # relative error of erfc 2^-31.6 and 2^-58.9.
 _ERFC_FAR = {
-    "float": (
+    "float32": (
         (
             -0.20001372694969177,
             0.3742445707321167,
@@ -115,7 +114,7 @@ _ERFC_FAR = {
             0.09182638674974442,
         ),
     ),
-    "double": (
+    "float64": (
         (
             -0.19999999996216883,
             0.18762483641009875,
@@ -147,45 +146,43 @@ _ERFC_FAR = {
 _ERFC_FAR_MIDDLE = 1.2
 
 # From here on erf rounds to 1, and erfc to 0.
-_ERF_END = {"float": 4.0, "double": 6.0}
-_ERFC_END = {"float": 10.1, "double": 27.3}
+_ERF_END = {"float32": 4.0, "float64": 6.0}
+_ERFC_END = {"float32": 10.1, "float64": 27.3}
 _ERFC_NEAR_END = 0.45
 
 
-def erf(b: Builder, x: Value) -> Value:
+def erf(x: Scalar) -> Scalar:
     """The error function, 2/√π · ∫₀ˣ e^(−t²) dt."""
-    const = constants(b, x)
-    a = b.fabs(x)
-    near = b.fma(x, polynomial(b, b.fmul(x, x), _ERF_NEAR[x.type.scalar]), x)
-    bounded = at_most(b, a, _ERF_END[x.type.scalar])
-    minus_square = b.fmul(bounded, b.fneg(bounded))
-    k, shifted = rounded(b, minus_square, LOG2_E, add=format_of(x).bias)
-    e = exp_of_remainder(b, without_multiples_of_ln2(b, minus_square, k))
-    above, below = (polynomial(b, bounded, c) for c in _ERF_FAR[x.type.scalar])
-    complement = b.fdiv(b.fmul(b.fmul(e, power_of_two(b, shifted)), above), below)
-    far = b.copysign(b.fsub(const(1.0), complement), x)
-    return b.select(b.fcmp("olt", a, const(1.0)), near, far)
+    a = absolute(x)
+    near = fma(x, polynomial(x * x, _ERF_NEAR[x.dtype.name]), x)
+    bounded = at_most(a, _ERF_END[x.dtype.name])
+    minus_square = bounded * -bounded
+    k, shifted = rounded(minus_square, LOG2_E, add=format_of(x).bias)
+    e = exp_of_remainder(without_multiples_of_ln2(minus_square, k))
+    above, below = (polynomial(bounded, c) for c in _ERF_FAR[x.dtype.name])
+    complement = e * power_of_two(shifted) * above / below
+    far = copysign(1.0 - complement, x)
+    return where(a < 1.0, near, far)
 
 
-def erfc(b: Builder, x: Value) -> Value:
+def erfc(x: Scalar) -> Scalar:
     """1 − erf(x), with all digits where that is small."""
-    const = constants(b, x)
-    a = b.fabs(x)
-    near = b.fma(b.fneg(x), polynomial(b, b.fmul(x, x), _ERFC_NEAR[x.type.scalar]), const(1.0))
-    bounded = at_most(b, a, _ERFC_END[x.type.scalar])
+    a = absolute(x)
+    near = fma(-x, polynomial(x * x, _ERFC_NEAR[x.dtype.name]), 1.0)
+    bounded = at_most(a, _ERFC_END[x.dtype.name])
     # −a² = −(high² + rest): high² is exact, the rest small.
-    high = high_half(b, bounded)
-    minus_square = b.exact_fmul(high, b.fneg(high))
-    rest = b.fmul(b.exact_fsub(bounded, high), b.fadd(bounded, high))
-    k, shifted = rounded(b, minus_square, LOG2_E, add=2 * format_of(x).bias)
+    high = high_half(bounded)
+    minus_square = high * -high
+    rest = (bounded - high) * (bounded + high)
+    k, shifted = rounded(minus_square, LOG2_E, add=2 * format_of(x).bias)
     # The rest joins what is lost of k·ln2, so that only one large sum is rounded.
-    high_ln2, low_ln2 = (const(-part) for part in LN2[x.type.scalar])
-    r = b.fadd(b.fma(k, high_ln2, minus_square), b.fma(k, low_ln2, b.fneg(rest)))
-    above, below = (polynomial(b, bounded, c) for c in _ERFC_FAR[x.type.scalar])
+    high_ln2, low_ln2 = (-part for part in LN2[x.dtype.name])
+    r = fma(k, high_ln2, minus_square) + fma(k, low_ln2, -rest)
+    above, below = (polynomial(bounded, c) for c in _ERFC_FAR[x.dtype.name])
     # (1.2 + q)·eʳ = 1.2 + (q + (1.2 + q)(eʳ − 1))
-    q, middle = b.fdiv(above, below), const(_ERFC_FAR_MIDDLE)
-    product = b.fadd(b.fma(b.fadd(q, middle), exp_less_one_of_remainder(b, r), q), middle)
-    p = b.fdiv(product, b.fma(bounded, const(2.0), const(1.0)))
-    far = scaled_in_two_steps(b, p, shifted)
-    far = b.select(b.fcmp("olt", x, const(0.0)), b.fsub(const(2.0), far), far)
-    return b.select(b.fcmp("olt", a, const(_ERFC_NEAR_END)), near, far)
+    q, middle = above / below, _ERFC_FAR_MIDDLE
+    product = fma(q + middle, exp_less_one_of_remainder(r), q) + middle
+    p = product / fma(bounded, 2.0, 1.0)
+    far = scaled_in_two_steps(p, shifted)
+    far = where(x < 0.0, 2.0 - far, far)
+    return where(a < _ERFC_NEAR_END, near, far)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from gradtape.compiler.cpu.llvm.builder import Builder, Value
-from gradtape.compiler.cpu.llvm.elementary.pieces import (
+from gradtape.compiler.elementary.pieces import (
     LOG2_E,
     at_least,
     at_most,
-    constants,
     format_of,
     polynomial,
     power_of_two,
@@ -15,17 +13,18 @@ from gradtape.compiler.cpu.llvm.elementary.pieces import (
     scaled_in_two_steps,
     without_multiples_of_ln2,
 )
+from gradtape.core.scalar import Scalar, absolute, fma, where
 
 # (eʳ − 1 − r)/r² as a polynomial, for |r| ≤ ln2/2; relative error of eʳ 2^-28.2 and 2^-57.9.
 _EXP = {
-    "float": (
+    "float32": (
         0.4999999403953552,
         0.16666516661643982,
         0.041668105870485306,
         0.00836913101375103,
         0.0013836441794410348,
     ),
-    "double": (
+    "float64": (
         0.5000000000000011,
         0.1666666666666643,
         0.04166666666652566,
@@ -40,7 +39,7 @@ _EXP = {
 }
 # The same with the relative error of eʳ − 1 in mind: 2^-28.2 and 2^-60.4.
 _EXPM1 = {
-    "float": (
+    "float32": (
         0.5,
         0.16666635870933533,
         0.041666511446237564,
@@ -48,7 +47,7 @@ _EXPM1 = {
         0.0013930537970736623,
         0.0001504616520833224,
     ),
-    "double": (
+    "float64": (
         0.5,
         0.16666666666666677,
         0.041666666666666685,
@@ -64,7 +63,7 @@ _EXPM1 = {
 }
 # (2ʳ − 1)/r as a polynomial, for |r| ≤ 1/2; relative error of 2ʳ 2^-26.3 and 2^-56.4.
 EXP2 = {
-    "float": (
+    "float32": (
         0.6931471824645996,
         0.24022594094276428,
         0.055503662675619125,
@@ -72,7 +71,7 @@ EXP2 = {
         0.0013387928484007716,
         0.00013337316340766847,
     ),
-    "double": (
+    "float64": (
         0.6931471805599453,
         0.24022650695910172,
         0.055504108664824574,
@@ -88,67 +87,65 @@ EXP2 = {
 }
 
 # Beyond these arguments the result is infinite, or rounds to zero.
-_EXP_RANGE = {"float": (-104.0, 89.0), "double": (-746.0, 710.0)}
-_EXP2_RANGE = {"float": (-151.0, 129.0), "double": (-1076.0, 1025.0)}
+_EXP_RANGE = {"float32": (-104.0, 89.0), "float64": (-746.0, 710.0)}
+_EXP2_RANGE = {"float32": (-151.0, 129.0), "float64": (-1076.0, 1025.0)}
 # Below the first expm1 is −1; closer to 0 than the second it is its argument.
-_EXPM1_LOWEST = {"float": -18.0, "double": -38.0}
-_EXPM1_SMALLEST = {"float": 2.0**-26, "double": 2.0**-55}
+_EXPM1_LOWEST = {"float32": -18.0, "float64": -38.0}
+_EXPM1_SMALLEST = {"float32": 2.0**-26, "float64": 2.0**-55}
 
 
-def exp(b: Builder, x: Value) -> Value:
+def exp(x: Scalar) -> Scalar:
     """eˣ = 2ᵏ·eʳ."""
-    lowest, highest = _EXP_RANGE[x.type.scalar]
-    return exp_of_bounded(b, at_least(b, at_most(b, x, highest), lowest))
+    lowest, highest = _EXP_RANGE[x.dtype.name]
+    return exp_of_bounded(at_least(at_most(x, highest), lowest))
 
 
-def exp_of_bounded(b: Builder, x: Value) -> Value:
+def exp_of_bounded(x: Scalar) -> Scalar:
     """eˣ for arguments inside the range beyond which it is 0 or infinite."""
-    k, shifted = rounded(b, x, LOG2_E, add=2 * format_of(x).bias)
-    p = exp_of_remainder(b, without_multiples_of_ln2(b, x, k))
-    return scaled_in_two_steps(b, p, shifted)
+    k, shifted = rounded(x, LOG2_E, add=2 * format_of(x).bias)
+    p = exp_of_remainder(without_multiples_of_ln2(x, k))
+    return scaled_in_two_steps(p, shifted)
 
 
-def exp_of_remainder(b: Builder, r: Value) -> Value:
+def exp_of_remainder(r: Scalar) -> Scalar:
     """eʳ for |r| ≤ ln2/2."""
-    return b.fadd(exp_less_one_of_remainder(b, r), b.const(r.type, 1.0))
+    return exp_less_one_of_remainder(r) + 1.0
 
 
-def exp_less_one_of_remainder(b: Builder, r: Value) -> Value:
+def exp_less_one_of_remainder(r: Scalar) -> Scalar:
     """eʳ − 1 = r + r²q for |r| ≤ ln2/2, as exact as it counts beside 1."""
-    return b.fma(b.fmul(r, r), polynomial(b, r, _EXP[r.type.scalar]), r)
+    return fma(r * r, polynomial(r, _EXP[r.dtype.name]), r)
 
 
-def exp2(b: Builder, x: Value) -> Value:
+def exp2(x: Scalar) -> Scalar:
     """2ˣ = 2ᵏ·2ʳ."""
-    lowest, highest = _EXP2_RANGE[x.type.scalar]
-    x = at_least(b, at_most(b, x, highest), lowest)
-    k, shifted = rounded(b, x, 1.0, add=2 * format_of(x).bias)
-    return scaled_in_two_steps(b, exp2_of_remainder(b, b.exact_fsub(x, k)), shifted)
+    lowest, highest = _EXP2_RANGE[x.dtype.name]
+    x = at_least(at_most(x, highest), lowest)
+    k, shifted = rounded(x, 1.0, add=2 * format_of(x).bias)
+    return scaled_in_two_steps(exp2_of_remainder(x - k), shifted)
 
 
-def exp2_of_remainder(b: Builder, r: Value) -> Value:
+def exp2_of_remainder(r: Scalar) -> Scalar:
     """2ʳ for |r| ≤ 1/2."""
-    return b.fma(r, polynomial(b, r, EXP2[r.type.scalar]), b.const(r.type, 1.0))
+    return fma(r, polynomial(r, EXP2[r.dtype.name]), 1.0)
 
 
-def expm1(b: Builder, x: Value) -> Value:
+def expm1(x: Scalar) -> Scalar:
     """eˣ − 1 = 2ᵏ·(eʳ − 1) + (2ᵏ − 1)."""
-    const = constants(b, x)
-    bounded = at_least(b, at_most(b, x, _EXP_RANGE[x.type.scalar][1]), _EXPM1_LOWEST[x.type.scalar])
+    bounded = at_least(at_most(x, _EXP_RANGE[x.dtype.name][1]), _EXPM1_LOWEST[x.dtype.name])
     # Half of the result, since 2ᵏ itself may overflow.
-    k, shifted = rounded(b, bounded, LOG2_E, add=format_of(x).bias - 1)
-    r = without_multiples_of_ln2(b, bounded, k)
-    p = b.fma(b.fmul(r, r), polynomial(b, r, _EXPM1[x.type.scalar]), r)
-    half_scale = power_of_two(b, shifted)
-    half = b.fma(half_scale, p, b.fsub(half_scale, const(0.5)))
-    is_tiny = b.fcmp("olt", b.fabs(x), const(_EXPM1_SMALLEST[x.type.scalar]))
-    return b.select(is_tiny, x, b.fadd(half, half))
+    k, shifted = rounded(bounded, LOG2_E, add=format_of(x).bias - 1)
+    r = without_multiples_of_ln2(bounded, k)
+    p = fma(r * r, polynomial(r, _EXPM1[x.dtype.name]), r)
+    half_scale = power_of_two(shifted)
+    half = fma(half_scale, p, half_scale - 0.5)
+    is_tiny = absolute(x) < _EXPM1_SMALLEST[x.dtype.name]
+    return where(is_tiny, x, half + half)
 
 
-def sigmoid(b: Builder, x: Value) -> Value:
+def sigmoid(x: Scalar) -> Scalar:
     """1/(1 + e⁻ˣ); for negative x, eˣ/(1 + eˣ), which keeps its digits where it is small."""
-    one = b.const(x.type, 1.0)
-    far = at_least(b, b.fneg(b.fabs(x)), _EXP_RANGE[x.type.scalar][0])
-    e = exp_of_bounded(b, far)
-    is_negative = b.fcmp("olt", x, b.const(x.type, 0.0))
-    return b.fdiv(b.select(is_negative, e, one), b.fadd(one, e))
+    far = at_least(-absolute(x), _EXP_RANGE[x.dtype.name][0])
+    e = exp_of_bounded(far)
+    is_negative = x < 0.0
+    return where(is_negative, e, 1.0) / (1.0 + e)
