@@ -14,9 +14,9 @@ import pytest
 
 import gradtape as gt
 from counterpart_samples import EQUAL, EXEMPT, SAMPLES, X, Y, but_residues, parts
-from gradtape.core.advice import _GIVE
-from gradtape.core.counterparts import counterpart
 from gradtape.errors import ConversionError
+from gradtape.help.conversions import _GIVE
+from gradtape.help.scipy_counterparts import counterpart
 from scipy_calls import CALLS
 
 NAMESPACES = "fft linalg ndimage signal sparse special stats"

@@ -11,8 +11,9 @@ import pytest
 import elsewhere_samples as samples
 import gradtape as gt
 from elsewhere_samples import FUNCTIONS, VARIABLES, Sample
-from gradtape.core.advice import _IN_PLACE_OF_NUMPY
-from gradtape.core.elsewhere import MODULE, NAMES, TENSOR
+from gradtape.help.conversions import _IN_PLACE_OF_NUMPY
+from gradtape.help.foreign_names import MODULE, NAMES
+from gradtape.help.tensor_attributes import TENSOR
 
 TABLES: list[tuple[dict[str, str], dict[str, Sample], dict[str, str]]] = [
     (MODULE, samples.MODULE_SAMPLES, samples.MODULE_EXEMPT),

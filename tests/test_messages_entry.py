@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.core import entry
 from gradtape.errors import (
     ArgumentError,
     DTypeError,
@@ -27,6 +26,7 @@ from gradtape.errors import (
     ShapeError,
     UnsupportedError,
 )
+from gradtape.help import public
 
 X = np.array([1.0, 2.0, 3.0, 4.0])
 M = np.array([[2.0, 1.0], [1.0, 3.0]])
@@ -137,7 +137,7 @@ def test_errors_of_tensors_that_numpy_wraps_come_out() -> None:
         values[0] = x[0]
         return values
 
-    wrapped = entry._with_door(lost)
+    wrapped = public._wrapper(lost)
     with pytest.raises(gt.errors.ConversionError, match="history would be lost"):
         gt.grad(lambda x: np.sum(wrapped(x)))(X)
 
@@ -168,7 +168,7 @@ def test_functions_of_the_namespaces_are_pickled_by_name(namespace: str) -> None
 def test_ops_with_a_fast_path_have_no_door() -> None:
     for function in (gt.exp, gt.sum, gt.reshape, gt.relu, gt.special.erfcx, gt.nn.relu):
         assert function.__module__.startswith(("gradtape.ops.", "gradtape.core."))
-        assert entry.door(function, "gradtape") is function
+        assert public.explained(function, "gradtape") is function
 
 
 # ---- functions at gt itself ---------------------------------------------------------------------

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import help, tree
 from gradtape.backends import is_raw
-from gradtape.core.advice import add_advice
 from gradtape.core.aval import aval_of
 from gradtape.core.call import is_differentiable
 from gradtape.core.state import adopted
@@ -34,7 +33,7 @@ def run(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any
         if isinstance(cause, GradtapeError) and not isinstance(error, GradtapeError):
             raise cause.with_traceback(error.__traceback__) from None
         if not isinstance(error, GradtapeError):
-            add_advice(error)
+            help.note_hidden_conversion(error)
         raise
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.autodiff.transforms import jvp
-from gradtape.core.in_float32 import in_float32
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
 from gradtape.ops.cast import stop_gradient
@@ -22,6 +21,7 @@ from gradtape.ops.linalg.common import adjoint, square
 from gradtape.ops.linalg.hermitian import mirrored
 from gradtape.ops.linalg.spectral import Jets, derivative
 from gradtape.ops.linalg.stacks import matrix_stack
+from gradtape.ops.linalg.wide import in_float32
 from gradtape.ops.norm import inexact
 from gradtape.ops.rearrange import flip
 from gradtape.ops.shape import broadcast_to

@@ -21,7 +21,6 @@ from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of
 from gradtape.core.call import lift
 from gradtape.core.portable import Transformed
-from gradtape.core.spellings import spelled_here
 from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import own
@@ -95,7 +94,6 @@ def jvp(
     return (values, pushed, tree.map_leaves(value_of, aux)) if has_aux else (values, pushed)
 
 
-@spelled_here
 def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """Return a function that runs `function` on every element of a batch at once.
 

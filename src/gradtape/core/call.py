@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.backends import is_raw
-from gradtape.core.advice import named
 from gradtape.core.aval import aval_of
 from gradtape.core.evaluate import evaluate
+from gradtape.core.hooks import HOOKS
 from gradtape.core.level import LEAVES, Level, Node, Segment
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.op import Op
@@ -65,7 +65,8 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
             try:
                 operand = as_value(arg)
             except (DTypeError, ShapeError) as error:
-                raise named(error, op.name) from None
+                HOOKS.operand_refused(op, error)
+                raise
         operands.append(operand)
     if top is None:
         out = evaluate(op, operands, params)

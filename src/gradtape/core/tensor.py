@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape.backends import array_module, as_index, is_raw, make_array, to_numpy
-from gradtape.core.advice import not_an_array, truth, ways_out, with_advice
-from gradtape.core.aval import is_extended_float as is_extended_float
+from gradtape.core.aval import Abstract, is_extended_float as is_extended_float
+from gradtape.core.hooks import HOOKS
 from gradtape.core.level import LEAVES, Leaf, Node, Segment
 from gradtape.core.op import registry
-from gradtape.core.shown import shown
 from gradtape.core.state import current
 from gradtape.errors import ArgumentError, ConversionError, DTypeError, ShapeError, WriteError
 
@@ -57,7 +56,7 @@ class Tensor:
         try:
             return self.value.shape  # type: ignore[no-any-return]
         except AttributeError:
-            raise not_an_array(self.value) from None
+            raise _not_an_array(self.value) from None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -65,7 +64,7 @@ class Tensor:
         try:
             return self.value.dtype  # type: ignore[no-any-return]
         except AttributeError:
-            raise not_an_array(self.value) from None
+            raise _not_an_array(self.value) from None
 
     @property
     def ndim(self) -> int:
@@ -227,7 +226,13 @@ class Tensor:
         return as_index(concrete(self, "operator.index(tensor)"))
 
     def __bool__(self) -> bool:
-        return truth(innermost(self, "bool(tensor)"))
+        value = innermost(self, "bool(tensor)")
+        if value.size != 1:
+            raise ShapeError(
+                f"bool(tensor): got shape {value.shape}, whose truth is ambiguous, expected one "
+                "element; use gt.any(t) or gt.all(t), or gt.where to choose element by element"
+            )
+        return bool(value)
 
     def __format__(self, spec: str) -> str:
         if spec and self.ndim == 0:
@@ -236,7 +241,19 @@ class Tensor:
 
     def __repr__(self) -> str:
         now = self.peek()
-        return shown(innermost(now, show=True), now.dtype, now.record)
+        value, record, notes = innermost(now, show=True), now.record, []
+        if isinstance(value, Abstract):
+            body = str(value)
+        else:
+            body = np.array2string(
+                to_numpy(value), separator=", ", prefix="tensor(", floatmode="maxprec"
+            )
+            if now.dtype not in (np.float64, np.int64, np.bool_):
+                notes.append(f"dtype={now.dtype}")
+        if record is not None:
+            leaf = record.segment is LEAVES
+            notes.append("requires_grad=True" if leaf else f"recorded by {record.segment.label}")
+        return f"tensor({', '.join([body, *notes])})"
 
     def __len__(self) -> int:
         if not self.shape:
@@ -344,6 +361,14 @@ class Tensor:
         def __getattr__(self, name: str) -> Callable[..., Any]: ...
 
 
+def _not_an_array(value: Any) -> DTypeError:
+    """The error for a tensor that was made by its class, of something else than an array."""
+    return DTypeError(
+        f"Tensor: got a {type(value).__name__}, expected an array; make tensors with "
+        "gt.tensor([1.0, 2.0])"
+    )
+
+
 def innermost(tensor: Tensor, what: str = "the value", *, show: bool = False) -> Any:
     """The raw array below all levels, asked for as `what` says; to `show` it, also of a batch."""
     value: Any = tensor
@@ -362,19 +387,21 @@ def concrete(tensor: Tensor, what: str) -> Any:
     while isinstance(value, Tensor):
         value = value.peek()
         if value.record is not None:
-            segment = value.record.segment
+            segment, recorded = value.record.segment, False
             try:
                 segment.read(value, what)
-            except ConversionError as error:
-                raise with_advice(error) from None
-            # no_grad stops recording, not tangents.
-            if segment.active and not (
-                isinstance(segment, Segment) and state.stops(segment.number)
-            ):
-                raise ConversionError(
-                    f"{what}: this tensor is recorded by {segment.label}, and its history would "
-                    f"be lost. {ways_out()}"
+                # no_grad stops recording, not tangents.
+                recorded = segment.active and not (
+                    isinstance(segment, Segment) and state.stops(segment.number)
                 )
+                if recorded:
+                    raise ConversionError(
+                        f"{what}: this tensor is recorded by {segment.label}, and its history "
+                        "would be lost"
+                    )
+            except ConversionError as error:
+                HOOKS.conversion_refused(error, recorded)
+                raise
         value = value.value
     return value
 

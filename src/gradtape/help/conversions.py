@@ -1,4 +1,4 @@
-"""What to do instead, when a recorded tensor is turned into an array or a number.
+"""What to write instead, where a recorded tensor is turned into an array or a number.
 
 SciPy converts what it is given with `np.asarray`, unless it was told to look for the Array API.
 Some functions of NumPy do not ask tensors before they convert them, and some of ours want plain
@@ -13,17 +13,12 @@ import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from types import FrameType, TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
-from gradtape.core.counterparts import counterpart
-from gradtape.errors import ConversionError, DTypeError, ShapeError
-
-# Their functions stand between the one that was called and what it computes.
-_HELPERS = ("gradtape.ops.arguments", "gradtape.ops.methods", "gradtape.core.entry")
-E = TypeVar("E", bound=Exception)
-
-# Their functions call each other: the first one called is the one the user knows.
-_LIBRARIES = ("scipy", "sklearn")
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ConversionError
+from gradtape.help.frames import LIBRARIES, own_function, package, public_names, running
+from gradtape.help.scipy_counterparts import counterpart
 
 # What runs on tensors, and differentiates, once SCIPY_ARRAY_API is set; without it, it raises.
 # docs/scipy.md lists the same, and both are tested.
@@ -91,33 +86,33 @@ _OF_NUMPY = (
 )
 
 
-def ways_out() -> str:
-    """What to write instead of the conversion that is being refused."""
-    return specific_advice() or _OF_NUMPY
+def add_ways_out(error: ConversionError, recorded: bool) -> None:
+    """Add to an error what to write instead of the conversion that is being refused.
 
-
-def with_advice(error: ConversionError) -> ConversionError:
-    """The same error with a note that says what to write instead, if that is known.
-
-    It is about a tensor without a value, which has none without its history either.
+    Args:
+        error: Changed in place.
+        recorded: Whether the tensor has a value and a history; otherwise it has no value, and none
+            without its history either.
     """
-    if advice := specific_advice():
+    advice = _specific_advice()
+    if recorded:
+        error.args = (f"{error}. {advice or _OF_NUMPY}",)
+    elif advice:
         error.add_note(advice.removesuffix(_DETACHED))
-    return error
 
 
-def add_advice(error: BaseException) -> None:
+def note_hidden_conversion(error: BaseException) -> None:
     """Note what to write instead on an error of compiled code that hides what a tensor said.
 
     `_sigtools`, for one, answers any error of a conversion with one of its own. Then the function
     that called it is found in the traceback, if it has a recorded tensor among its variables.
     """
     frames = list(_frames_below(error.__traceback__))
-    called = [frame for frame in frames if _package(frame) in _LIBRARIES]
+    called = [frame for frame in frames if package(frame) in LIBRARIES]
     if called and frames[-1] is called[-1] and any(map(_is_recorded, frames[-1].f_locals.values())):
         advice = _library_advice(called)
         if advice is not None:
-            error.add_note(f"A tensor that is being recorded got. {advice}")
+            error.add_note(f"It was given a tensor that is being recorded. {advice}")
 
 
 def _frames_below(traceback: TracebackType | None) -> Iterator[FrameType]:
@@ -127,60 +122,21 @@ def _frames_below(traceback: TracebackType | None) -> Iterator[FrameType]:
 
 
 def _is_recorded(value: Any) -> bool:
-    ours = type(value).__module__.startswith("gradtape.core.")
-    return ours and getattr(value, "requires_grad", False)
+    return isinstance(value, Tensor) and value.requires_grad
 
 
-def not_an_array(value: Any) -> DTypeError:
-    """What is said of a tensor that somebody made by the class itself, of something else."""
-    return DTypeError(
-        f"Tensor: got a {type(value).__name__}, expected an array; make tensors with "
-        "gt.tensor([1.0, 2.0])"
-    )
-
-
-def truth(value: Any) -> bool:
-    """The truth value of an array of one element."""
-    if value.size != 1:
-        raise ShapeError(
-            f"bool(tensor): got shape {value.shape}, whose truth is ambiguous, expected one, "
-            "or gt.any(t), gt.all(t); gt.where chooses element by element"
-        )
-    return bool(value)
-
-
-def specific_advice() -> str | None:
+def _specific_advice() -> str | None:
     """What to write instead of the call that asks for an array or a number; None if none does."""
-    frames = _frames(inspect.currentframe())
-    outermost = _package(frames[0]) if frames else None
+    frames = running()
+    outermost = package(frames[0]) if frames else None
     if outermost == "gradtape":
         return _own_advice(frames)
     return _numpy_advice(frames[0]) if outermost == "numpy" else _library_advice(frames)
 
 
-def named(error: E, name: str | None = None) -> E:
-    """An error about what is to become an array, with the name of the function it was given to.
-
-    Args:
-        error: What was said, by one who does not know for whom it is.
-        name: The function, if it is known; else it is looked for among those that were called.
-    """
-    if not str(error).startswith("got "):
-        return error
-    name = _own_name(_frames(inspect.currentframe())) or name
-    return type(error)(f"{name}: {error}") if name else error
-
-
-def _own_name(frames: list[FrameType]) -> str | None:
-    """The first function of gradtape that was called, and that people know."""
-    own = (frame for frame in frames if _package(frame) == "gradtape")
-    names = (f.f_code.co_name for f in own if f.f_globals["__name__"] not in _HELPERS)
-    return next((name for name in names if name.isidentifier() and name[0] != "_"), None)
-
-
 def _own_advice(frames: list[FrameType]) -> str | None:
     """Of a function of gradtape that wants a plain array or number as one of its arguments."""
-    name = _own_name(frames)
+    name = own_function(frames)
     return name and (
         f"{name} takes arrays and numbers without history for this argument: give it t.item() or "
         "t.detach(), or join tensors with gt.stack"
@@ -200,7 +156,7 @@ def _numpy_advice(frame: FrameType) -> str | None:
 
 def _library_advice(frames: list[FrameType]) -> str | None:
     """Of a function of SciPy or scikit-learn."""
-    names = (name for frame in frames for name in _names(frame))
+    names = (name for frame in frames for name in public_names(frame))
     call = next((name for name in names if name is not None), None)
     if call is None:
         return None
@@ -252,61 +208,3 @@ def _array_api(call: str) -> str | None:
 def _outer(call: str) -> str:
     """The class of a method: `scipy.spatial.transform.Rotation` of `….Rotation.apply`."""
     return call.rpartition(".")[0]
-
-
-# ---- who called ---------------------------------------------------------------------------------
-
-
-def _frames(frame: FrameType | None) -> list[FrameType]:
-    """What the user called that led to the conversion, from the outside in.
-
-    The user's code ends it, and so do transforms, which call the user's code.
-    """
-    frames: list[FrameType] = []
-    while frame is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        if module.startswith("gradtape.ops.") or _package(frame) in ("numpy", *_LIBRARIES):
-            frames.insert(0, frame)
-        elif not module.startswith(("gradtape.core.", "gradtape.backends.")):
-            break
-        frame = frame.f_back
-    return frames
-
-
-def _package(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
-
-
-def _names(frame: FrameType) -> Iterator[str | None]:
-    """The public names that a frame may belong to, or None in place of one that is private."""
-    module = frame.f_globals["__name__"]
-    code, values = frame.f_code, frame.f_locals
-    if "self" in values:
-        # SciPy's distributions are the only instances of their classes: `norm` of `norm_gen`.
-        owner = type(values["self"])
-        name = owner.__name__.removesuffix("_gen")
-        method = "" if code.co_name.startswith("_") else f".{code.co_name}"
-        yield _public(owner.__module__, name, method)
-    name, _, method = code.co_qualname.partition(".")
-    yield _public(module, name, f".{method}" if method and not method.startswith("_") else "")
-    # A decorated function is called by one that has it among its variables.
-    for value in values.values():
-        called = getattr(value, "__name__", None) if callable(value) else None
-        if isinstance(called, str):
-            yield _public(getattr(value, "__module__", None) or module, called)
-
-
-def _public(module: str, name: str, method: str = "") -> str | None:
-    """`scipy.linalg.det` of `det` in `scipy.linalg._basic`, if it is found there."""
-    parts = module.split(".")
-    if parts[0] not in _LIBRARIES or name.startswith("_"):
-        return None
-    private = (number for number, part in enumerate(parts) if part.startswith("_"))
-    package = ".".join(parts[: next(private, len(parts))])
-    # Or next to it: `scipy.optimize.elementwise` has what is in `scipy.optimize._elementwise`.
-    for place in (package, module.replace("._", ".")):
-        found = sys.modules.get(place) if "." in place else None
-        # Not by getattr, at which modules that SciPy wants to be rid of would warn.
-        if found is not None and name in vars(found):
-            return f"{place}.{name}{method}"
-    return None

@@ -1,4 +1,4 @@
-"""Errors in the name of the function that was called.
+"""Errors begin with the name of the function that was called.
 
 A function that is made of others gets their errors: `tensorinv` that of `inv`. Whoever called it
 has not called these, and is told the name that stands in their program. Which one raised it is said
@@ -7,21 +7,23 @@ in a note.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from gradtape.core.op import Op, registry
 from gradtape.errors import (
     ArgumentError,
     AxisError,
     DTypeError,
+    GradtapeError,
     IndexingError,
     LinAlgError,
     NotDifferentiableError,
     ShapeError,
     UnsupportedError,
 )
+from gradtape.help.frames import own_function, running
 
-E = TypeVar("E", bound=BaseException)
+E = TypeVar("E", bound=GradtapeError)
 
 # Those that say of arguments what came; others are about tapes and transforms.
 _OF_ARGUMENTS = (
@@ -30,15 +32,30 @@ _OF_ARGUMENTS = (
 )
 
 
+def name_caller(error: GradtapeError, name: str | None = None) -> None:
+    """Let an error that begins with "got" begin with the name of the function that was called.
+
+    Args:
+        error: Changed in place.
+        name: What to begin with if that function is not found.
+    """
+    name = own_function(running()) or name
+    if name and str(error).startswith("got "):
+        error.args = (f"{name}: {error}",)
+
+
 def in_the_name_of(name: str, error: E) -> E:
     """An error that came out of a function, beginning with the name of that function.
 
     Args:
         name: Of the function that was called.
-        error: Changed in place if it begins with the name of another function of gradtape.
+        error: Changed in place if it begins with the name of another function of gradtape, or with
+            "got", as what is raised for any function does.
     """
     if type(error) not in _OF_ARGUMENTS:
         return error
+    if str(error).startswith("got "):
+        error.args = (f"{name}: {error}",)
     inner, colon, rest = str(error).partition(": ")
     if not colon or inner == name or not _is_ours(inner):
         return error
@@ -47,17 +64,16 @@ def in_the_name_of(name: str, error: E) -> E:
     return error
 
 
-def blame(what: Any, error: BaseException) -> None:
-    """Let an error of a rule begin with the name of its op, if that is one which people know.
+def name_rule(op: Op, error: GradtapeError) -> None:
+    """Let an error of a derivative rule begin with the name of its op, if people know that.
 
     Rules of users' functions, and of compiled ones, call what they call by themselves.
 
     Args:
-        what: An op, or the record of one.
+        op: The op that the rule belongs to.
         error: Changed in place.
     """
-    op = what if isinstance(what, Op) else getattr(what, "op", None)
-    if op is not None and op.kind not in ("custom", "graph") and op.name in registry.functions:
+    if op.kind not in ("custom", "graph") and op.name in registry.functions:
         in_the_name_of(op.name, error)
 
 
