@@ -136,8 +136,8 @@ def _slope(function: Callable[[Any], Any], w: Any) -> Any:
 def _values(name: str, values: Any, w: Any) -> Any:
     if isinstance(values, Tensor):
         raise ArgumentError(
-            f"{name}: got a function that depends on a tensor besides the eigenvalues; it is "
-            "constant here; detach() the tensor, or scale the argument or the result by it"
+            f"{name}: got a function that depends on a tensor besides the eigenvalues, which "
+            "would get no gradient; detach() it, or scale the argument or the result by it"
         )
     values = np.asarray(values)
     if values.shape != w.shape or values.dtype.kind == "c":

@@ -21,7 +21,7 @@ from gradtape.core.op import Op
 from gradtape.core.record import Constant, General, Output
 from gradtape.core.state import CONTEXT_LEVEL, Mode, current, current_context
 from gradtape.core.tensor import Tensor, as_value, is_extended_float
-from gradtape.errors import ContextError, DTypeError, LeakedTensorError, ShapeError
+from gradtape.errors import ContextError, GradtapeError, LeakedTensorError
 
 
 def call(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -64,8 +64,8 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         else:
             try:
                 operand = as_value(arg)
-            except (DTypeError, ShapeError) as error:
-                HOOKS.operand_refused(op, error)
+            except GradtapeError as error:
+                HOOKS.operand_refused(error, op.name)
                 raise
         operands.append(operand)
     if top is None:
@@ -150,8 +150,8 @@ def recording_segment(segment: Segment, op: Op) -> Segment | None:
 def _foreign(op: Op, level: Level) -> ContextError:
     return ContextError(
         f"{op.name}: got a tensor recorded by {level.label}, while context "
-        f"{current_context().id} is active; gradients could not flow back to where it got from. "
-        "Use detach(), or compute it in this context"
+        f"{current_context().id} is active; gradients could not flow back to where it came from; "
+        "use detach(), or compute it in this context"
     )
 
 

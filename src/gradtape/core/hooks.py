@@ -17,7 +17,8 @@ class Hooks:
     """Functions that may change an error before it is raised; without help they do nothing.
 
     Attributes:
-        operand_refused: `operand_refused(op, error)`: the op was given something that is no array.
+        operand_refused: `operand_refused(error, name)`: something was given that is no array, or no
+            integer; the name is to begin the error with, if no better one is known.
         rule_failed: `rule_failed(op, error)`: a derivative rule of the op raised the error.
         conversion_refused: `conversion_refused(error, recorded)`: a tensor refused to become an
             array or a number, because it is being recorded, or else because it has no value yet.
@@ -26,7 +27,7 @@ class Hooks:
     __slots__ = ("conversion_refused", "operand_refused", "rule_failed")
 
     def __init__(self) -> None:
-        self.operand_refused: Callable[[Op, GradtapeError], None] = lambda op, error: None
+        self.operand_refused: Callable[[GradtapeError, str | None], None] = lambda error, name: None
         self.rule_failed: Callable[[Op, GradtapeError], None] = lambda op, error: None
         self.conversion_refused: Callable[[ConversionError, bool], None] = lambda error, recorded: (
             None

@@ -8,7 +8,7 @@ Core and ops raise plain errors; help is added where something is made public:
 - `tensor_attributes` has the names that tensors do not have, but arrays of other libraries do.
 
 These two modules are loaded with the package. The others are loaded here, when something has gone
-wrong, and nowhere else: import `gradtape.help`, and write `help.name_caller(error)`.
+wrong, and nowhere else: import `gradtape.help`, and write `help.shown(value)`.
 
 | module | says |
 |---|---|

@@ -251,13 +251,13 @@ def _is_dtype(value: Any) -> bool:
         return False
 
 
-_SIZES = (_is_sizes, "integers, as in a tuple")
+_SIZES = (_is_sizes, "a tuple of integers")
 _ANNOTATIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "int": (_is_integer, "an integer"),
     "float": (_is_number, "a real number"),
     "complex": (lambda x: _is_number(x) or isinstance(x, complex), "a number"),
     "bool": (lambda x: isinstance(x, int | np.bool_), "True or False"),
-    "str": (lambda x: isinstance(x, str), "one of the words it knows"),
+    "str": (lambda x: isinstance(x, str), "a string"),
     "None": (lambda x: x is None, "None"),
     "dtype": (_is_dtype, "a dtype such as gt.float32"),
     "Generator": (lambda x: type(x).__module__.startswith("gradtape."), "a gt.random.Generator"),
@@ -269,7 +269,7 @@ _ANNOTATIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "Sizes": _SIZES,
     "Sequence[int]": _SIZES,
     "tuple[int, int]": (lambda x: _is_sizes(x) and len(x) == 2, "a pair of integers"),
-    "Sequence[float]": (_is_numbers, "numbers, as in a tuple"),
+    "Sequence[float]": (_is_numbers, "a tuple of numbers"),
     "Sequence[ArrayLike]": (_is_arrays, "a list or tuple of arrays"),
     "Sequence": (_is_collection, "a list or tuple"),
 }
@@ -283,4 +283,4 @@ def shown(value: Any) -> str:
         inner = ", ".join(map(shown, value))
         return f"[{inner}]" if isinstance(value, list) else f"({inner})"
     text = repr(value)
-    return text if len(text) <= 60 else f"a {type(value).__name__}"
+    return text if len(text) <= 60 else f"<{type(value).__name__}>"

@@ -80,8 +80,8 @@ _IN_PLACE_OF_NUMPY = {
 
 _DETACHED = "; t.detach() computes without gradient"
 _OF_NUMPY = (
-    "To go on with it, use np.sin instead of math.sin, np.stack instead of np.array, a buffer of "
-    "np.zeros_like(x, shape=n) instead of np.zeros(n); to print or log it, t.item() or "
+    "To keep it, use np.sin instead of math.sin, np.stack instead of np.array, a buffer of "
+    "np.zeros_like(x, shape=n) instead of np.zeros(n); to print or log the value, use t.item() or "
     "t.detach().numpy(), which have no gradient"
 )
 

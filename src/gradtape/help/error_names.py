@@ -13,6 +13,7 @@ from gradtape.core.op import Op, registry
 from gradtape.errors import (
     ArgumentError,
     AxisError,
+    ConversionError,
     DTypeError,
     GradtapeError,
     IndexingError,
@@ -27,8 +28,8 @@ E = TypeVar("E", bound=GradtapeError)
 
 # Those that say of arguments what came; others are about tapes and transforms.
 _OF_ARGUMENTS = (
-    *(ArgumentError, AxisError, DTypeError, IndexingError, LinAlgError),
-    *(NotDifferentiableError, ShapeError, UnsupportedError),
+    *(ArgumentError, AxisError, ConversionError, DTypeError, IndexingError),
+    *(LinAlgError, NotDifferentiableError, ShapeError, UnsupportedError),
 )
 
 
@@ -60,7 +61,7 @@ def in_the_name_of(name: str, error: E) -> E:
     if not colon or inner == name or not _is_ours(inner):
         return error
     error.args = (f"{name}: {rest}", *error.args[1:])
-    error.add_note(f"{name} calls {inner}, which found it.")
+    error.add_note(f"{name} calls {inner}, which raised it.")
     return error
 
 

@@ -57,7 +57,7 @@ MODULE = {
     "lax": "use NumPy's functions, and Python's loops and gt.where for control flow",
     "lerp": "use x + weight * (y - x)",
     "linearize": "use gt.jvp(f, (x,), (v,))",
-    "logdet": "use gt.linalg.slogdet(x)[1], where the determinant is above 0",
+    "logdet": "use gt.linalg.slogdet(x)[1], if the determinant is positive",
     "make_jaxpr": "use gt.jit(f).graph(x)",
     "make_jvp": "use gt.jvp(f, (x,), (v,))",
     "make_vjp": "use gt.vjp(f, x)[::-1], as its value comes first here",
@@ -106,7 +106,7 @@ MODULE = {
     "while_loop": _LOOPS,
 }
 
-_PARAMETERS = "parameters are arrays in a container of your choice, and layers functions of them"
+_PARAMETERS = "keep parameters in a container of your choice; layers are functions of them"
 _SEEDS = "use gt.manual_seed(seed), or generator=gt.random.Generator(seed)"
 _SAME_NAMES = tuple((name, name) for name in ("beta", "gamma", "laplace", "logistic", "pareto"))
 
@@ -161,12 +161,12 @@ DISTRIBUTIONS = {
     **dict.fromkeys(("fit", "fit_loc_scale", "nnlf"), _FIT),
     **dict.fromkeys(("interval", "isf", "median", "ppf"), _JUMPS),
     **dict.fromkeys(("logpdf", "pdf"), "use logpmf or pmf: its values are counts"),
-    **dict.fromkeys(("logpmf", "pmf"), "use logpdf or pdf: its values are no counts"),
+    **dict.fromkeys(("logpmf", "pmf"), "use logpdf or pdf: its values are not counts"),
     **dict.fromkeys(("moment", "stats"), "use mean, var and std, or SciPy's for a number"),
     "dist": "use distribution",
     "freeze": "call the distribution with its parameters",
     "marginal": "use the distribution of some rows of mean and cov",
-    "random_state": "draw with gt.random, from a generator of a seed",
+    "random_state": "draw with gt.random, from a gt.random.Generator(seed)",
     "rvs": "draw with gt.random: gt.normal(loc, scale, shape), gt.uniform, gt.bernoulli; or take "
     "ppf(gt.rand(shape)), differentiable in the parameters, where it has one; or SciPy's",
 }

@@ -39,11 +39,12 @@ def package(frame: FrameType) -> str:
 
 def own_function(frames: list[FrameType]) -> str | None:
     """The name of the first function of gradtape that was called, and that people know."""
-    own = (frame for frame in frames if package(frame) == "gradtape")
-    names = (
-        frame.f_code.co_qualname for frame in own if frame.f_globals["__name__"] not in PASS_ON
-    )
-    return next((name for name in names if name.isidentifier() and name[0] != "_"), None)
+    for frame in frames:
+        name, place = frame.f_code.co_name, frame.f_globals["__name__"]
+        passes_on = place in PASS_ON or "<locals>" in frame.f_code.co_qualname
+        if package(frame) == "gradtape" and name[0] not in "_<" and not passes_on:
+            return name
+    return None
 
 
 def public_names(frame: FrameType) -> Iterator[str | None]:

@@ -92,7 +92,7 @@ def missing_name(name: str) -> MissingNameError:
 
 def install() -> None:
     """Fill the hooks of core, and give tensors attributes that say what to write instead."""
-    HOOKS.operand_refused = lambda op, error: help.name_caller(error, op.name)
+    HOOKS.operand_refused = lambda error, name: help.name_caller(error, name)
     HOOKS.rule_failed = lambda op, error: help.name_rule(op, error)
     HOOKS.conversion_refused = lambda error, recorded: help.add_ways_out(error, recorded)
     tensor_attributes.install()

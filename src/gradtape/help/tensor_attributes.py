@@ -53,7 +53,7 @@ TENSOR = {
     "chunk": "use gt.chunk(t, chunks, axis)",
     "clamp": "use t.clip",
     "clamp_": "use t[...] = t.clip(low, high)",
-    "contiguous": "leave it out: a tensor does not tell how it lies in memory",
+    "contiguous": "leave it out: a tensor does not show its memory layout",
     "copy_": "use t[...] = other",
     "cpu": "use t.to_device('cpu')",
     "cuda": "tensors of CuPy's arrays are computed where these are: gt.asarray(cupy_array)",
@@ -101,7 +101,7 @@ TENSOR = {
     "scatter_add_": "use t = gt.scatter_add(t, index, source, axis)",
     "sgn": "use gt.sign(t)",
     "softmax": "use gt.softmax(t, axis)",
-    "split": "use gt.split(t, range(size, len(t), size)), which takes places or how many parts",
+    "split": "use gt.split(t, range(size, len(t), size)), which takes indices or a number",
     "squeeze_": "use t = t.squeeze()",
     "svd": "use gt.linalg.svd(t, full_matrices=False), whose last result is V.mT.conj()",
     "t": "use t.T",
@@ -121,8 +121,8 @@ TENSOR = {
 # What arrays have and tensors do not, and what to use.
 _OF_ARRAYS = {
     "flat": "use t.reshape(-1), which writes through to t as well",
-    "strides": "a tensor does not tell how it lies in memory; use t.numpy()",
-    "flags": "a tensor does not tell how it lies in memory; use t.numpy()",
+    "strides": "a tensor does not show its memory layout; use t.numpy()",
+    "flags": "a tensor does not show its memory layout; use t.numpy()",
     "base": "views follow their tensor by themselves",
     "data": "use t.detach().numpy()",
     "ctypes": "use t.detach().numpy()",

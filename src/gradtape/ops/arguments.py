@@ -34,11 +34,7 @@ def as_array(x: ArrayLike) -> Array:
     """`x` if it has a shape, else (numbers, lists) an array of it."""
     if isinstance(x, ARRAYS) or hasattr(x, "shape"):
         return x
-    try:
-        return np.asarray(as_value(x))
-    except (DTypeError, ShapeError) as error:
-        help.name_caller(error)
-        raise
+    return np.asarray(as_value(x))
 
 
 def normalize_axis(axis: int, ndim: int, name: str) -> int:
