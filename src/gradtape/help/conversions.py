@@ -17,66 +17,9 @@ from typing import Any
 
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ConversionError
+from gradtape.help.foreign_names import NUMPY, POLYNOMIAL, SCIPY, WITH_ARRAY_API
 from gradtape.help.frames import LIBRARIES, own_function, package, public_names, running
 from gradtape.help.scipy_counterparts import counterpart
-
-# What runs on tensors, and differentiates, once SCIPY_ARRAY_API is set; without it, it raises.
-# docs/scipy.md lists the same, and both are tested.
-WITH_ARRAY_API = frozenset(
-    f"scipy.{namespace}.{name}"
-    for namespace, names in {
-        "cluster.vq": "whiten",
-        "constants": "convert_temperature lambda2nu nu2lambda",
-        "differentiate": "derivative jacobian",
-        "fft": "fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft "
-        "hfft2 ihfft2 hfftn ihfftn fht ifht",
-        "integrate": "trapezoid cumulative_trapezoid cumulative_simpson romb tanhsinh cubature",
-        "linalg": "block_diag fiedler orthogonal_procrustes",
-        "optimize": "rosen rosen_der rosen_hess rosen_hess_prod",
-        "optimize.elementwise": "find_root find_minimum",
-        "signal": "fftconvolve oaconvolve hilbert hilbert2 envelope resample freqz freqs freqz_zpk "
-        "freqs_zpk freqz_sos group_delay zpk2tf tf2zpk sos2tf normalize lp2lp lp2hp lp2bp lp2bs "
-        "lp2lp_zpk lp2hp_zpk lp2bp_zpk lp2bs_zpk bilinear_zpk vectorstrength gauss_spline",
-        "spatial.transform": "Rotation RigidTransform",
-        "special": "logsumexp softmax log_softmax multigammaln polygamma",
-        "stats": "zscore zmap gzscore skew kurtosis moment kstat kstatvar lmoment describe sem "
-        "variation gmean hmean pmean gstd tmean tvar tstd tsem tmin tmax trim_mean sigmaclip mode "
-        "quantile iqr median_abs_deviation circmean circvar circstd directional_stats entropy "
-        "differential_entropy pearsonr boxcox_llf yeojohnson_llf ttest_1samp ttest_ind ttest_rel "
-        "f_oneway alexandergovern bartlett levene chisquare power_divergence skewtest kurtosistest "
-        "normaltest jarque_bera combine_pvalues",
-    }.items()
-    for name in names.split()
-)
-
-# What takes derivatives instead of tensors, and what takes tensors instead of it.
-_GIVE = {
-    **{
-        f"scipy.optimize.{name}": "use scipy.optimize.newton(f, x0), from an x0 near the root, "
-        "which takes tensors"
-        for name in ("brentq", "brenth", "ridder", "bisect", "toms748", "root_scalar")
-    },
-    "scipy.integrate.quad": "use scipy.integrate.fixed_quad(f, a, b, n=20)[0], with as many points "
-    "as a smooth function needs, which takes tensors",
-    "scipy.optimize.curve_fit": "give it arrays, and jac= made of gt.jacobian",
-    "scipy.optimize.minimize_scalar": "give it arrays, and differentiate at the minimum",
-    "scipy.optimize.minimize": "give it arrays, and gt.value_and_grad(f) with jac=True",
-    "scipy.optimize.root": "give it arrays, and jac=gt.jacobian(f)",
-    "scipy.optimize.least_squares": "give it arrays, and jac=gt.jacobian(f)",
-}
-
-# Functions of NumPy that convert without asking.
-_POLYNOMIAL = (
-    "a tensor can be the x of polyval, chebval, …; with coefficients that have a gradient use "
-    "np.polyval(c[::-1], x), or write the sum"
-)
-_IN_PLACE_OF_NUMPY = {
-    "np.c_": "use np.column_stack, or np.concatenate along the last of three axes or more",
-    "np.r_": "use np.concatenate",
-    "np.pad": "use gt.pad, which has a gradient by constant_values and end_values",
-    "np.full": "use np.full_like(t, t, shape=shape), or gt.full",
-    "np.vectorize": "use gt.vmap, or NumPy's functions on whole arrays",
-}
 
 _DETACHED = "; t.detach() computes without gradient"
 _OF_NUMPY = (
@@ -135,7 +78,7 @@ def _specific_advice() -> str | None:
 
 
 def _own_advice(frames: list[FrameType]) -> str | None:
-    """Of a function of gradtape that wants a plain array or number as one of its arguments."""
+    """Advice for a function of gradtape that wants a plain array or number as an argument."""
     name = own_function(frames)
     return name and (
         f"{name} takes arrays and numbers without history for this argument: give it t.item() or "
@@ -144,24 +87,24 @@ def _own_advice(frames: list[FrameType]) -> str | None:
 
 
 def _numpy_advice(frame: FrameType) -> str | None:
-    """Of a function of NumPy that does not ask its arguments whether they are arrays."""
+    """Advice for a function of NumPy that converts without asking."""
     module, owner = frame.f_globals["__name__"], frame.f_locals.get("self")
     if module.startswith("numpy.polynomial"):
-        return f"np.polynomial asks for arrays: {_POLYNOMIAL}{_DETACHED}"
+        return f"np.polynomial asks for arrays: {POLYNOMIAL}{_DETACHED}"
     kinds = {"RClass": "np.r_", "CClass": "np.c_", "vectorize": "np.vectorize"}
     name = kinds.get(type(owner).__name__, f"np.{frame.f_code.co_name}")
-    advice = _IN_PLACE_OF_NUMPY.get(name)
+    advice = NUMPY.get(name)
     return advice and f"{name} asks for an array: {advice}{_DETACHED}"
 
 
 def _library_advice(frames: list[FrameType]) -> str | None:
-    """Of a function of SciPy or scikit-learn."""
+    """Advice for a function of SciPy or scikit-learn."""
     names = (name for frame in frames for name in public_names(frame))
     call = next((name for name in names if name is not None), None)
     if call is None:
         return None
     other = counterpart(call, frames[0].f_code.co_name, _arguments(call, frames))
-    possible = (_array_api(call), other and f"use {other}", _GIVE.get(call))
+    possible = (_array_api(call), other and f"use {other}", SCIPY.get(call))
     ways = [way for way in possible if way]
     if not ways:
         ways = ["write it with NumPy's functions", "give it a rule with gt.custom_vjp"]
@@ -186,7 +129,7 @@ def _arguments(call: str, frames: list[FrameType]) -> Mapping[str, Any]:
 
 
 def _array_api(call: str) -> str | None:
-    """What has to be set for a function to take tensors as they are."""
+    """The setting with which a function takes tensors as they are, if there is one."""
     setting = "set SCIPY_ARRAY_API=1 before SciPy is imported"
     if call.startswith("scipy."):
         # What SciPy saw when it was imported, which is what counts.

@@ -10,46 +10,42 @@ from gradtape.help.tensor_attributes import OPERATORS
 
 _LOOPS = "use Python's loops and gt.where for control flow"
 
+# Names of other libraries, and our names for what takes the same arguments.
+_RENAMED = (
+    "as_tensor=asarray broadcast_tensors=broadcast_arrays cast=astype cat=concat clamp=clip "
+    "clamp_max=minimum clamp_min=maximum clone=copy compile=jit constant=asarray "
+    "convert_to_tensor=asarray custom_gradient=custom_vjp detach=stop_gradient "
+    "from_numpy=asarray ger=outer igamma=special.gammainc igammac=special.gammaincc "
+    "inference_mode=no_grad inverse=linalg.inv matrix_exp=linalg.expm movedim=moveaxis "
+    "mvlgamma=special.multigammaln neg=negative numel=size permute=permute_dims "
+    "pinverse=linalg.pinv primitive=custom_vjp promote_types=result_type randperm=permutation "
+    "reduce_max=max reduce_mean=mean reduce_sum=sum repeat_interleave=repeat row_stack=vstack "
+    "sgn=sign swapdims=swapaxes take_along_dim=take_along_axis tensor_split=array_split "
+    "trapz=trapezoid unbind=unstack"
+)
+
 # Names of PyTorch, JAX, HIPS autograd and TensorFlow at the top of the module.
 MODULE = {
+    **{name: f"use gt.{ours}" for name, ours in (pair.split("=") for pair in _RENAMED.split())},
     **{name: f"use x {symbol} y" for name, symbol in OPERATORS.items()},
     "Variable": "use gt.tensor(x, requires_grad=True)",
     "aminmax": "use gt.min(x), gt.max(x)",
     "addmm": "use c + a @ b",
     "array": "use gt.tensor, or gt.asarray for an array that is not copied",
-    "as_tensor": "use gt.asarray",
     "autograd": "use gt.grad(f)(x), or t.backward()",
     "bucketize": "use gt.searchsorted(boundaries, x)",
-    "broadcast_tensors": "use gt.broadcast_arrays",
-    "cast": "use gt.astype",
-    "cat": "use gt.concat",
     "chain_matmul": "use gt.linalg.multi_dot([a, b, c])",
     "checkpoint": "all values of the forward pass are kept; gt.jit keeps fewer",
     "cholesky_solve": "use gt.linalg.cho_solve((factor, True), b)",
-    "clamp": "use gt.clip",
-    "clamp_max": "use gt.minimum",
-    "clamp_min": "use gt.maximum",
-    "clone": "use gt.copy",
-    "compile": "use gt.jit",
     "complex": "use x + 1j * y",
-    "constant": "use gt.asarray",
-    "convert_to_tensor": "use gt.asarray",
     "cuda": "tensors of CuPy's arrays are computed where these are: gt.asarray(cupy_array)",
-    "custom_gradient": "use gt.custom_vjp",
-    "detach": "use gt.stop_gradient",
     "device_put": "use t.to_device",
     "elementwise_grad": "use gt.grad(lambda x: np.sum(f(x)))",
     "fori_loop": _LOOPS,
-    "from_numpy": "use gt.asarray",
-    "ger": "use gt.outer",
     "hamming_window": "use gt.hamming(n + 1)[:-1]",
     "hann_window": "use gt.hanning(n + 1)[:-1]",
     "hessian_vector_product": "use gt.hvp(f, (x,), (v,))",
-    "igamma": "use gt.special.gammainc",
-    "igammac": "use gt.special.gammaincc",
     "index_select": "use gt.take(x, index, axis=dim)",
-    "inference_mode": "use gt.no_grad",
-    "inverse": "use gt.linalg.inv",
     "is_complex": 'use gt.isdtype(x.dtype, "complex floating")',
     "is_floating_point": 'use gt.isdtype(x.dtype, "real floating")',
     "is_grad_enabled": "use t.requires_grad, which says whether a result was recorded",
@@ -63,45 +59,24 @@ MODULE = {
     "make_vjp": "use gt.vjp(f, x)[::-1], as its value comes first here",
     "masked_fill": "use gt.where(mask, value, x)",
     "masked_select": "use x[mask]",
-    "matrix_exp": "use gt.linalg.expm",
-    "movedim": "use gt.moveaxis",
     "multinomial": "use NumPy's generators",
-    "mvlgamma": "use gt.special.multigammaln",
-    "neg": "use gt.negative",
-    "numel": "use gt.size",
     "numpy": "use gt itself, or NumPy's functions: np.sin(t)",
-    "permute": "use gt.permute_dims",
-    "pinverse": "use gt.linalg.pinv",
     "pmap": "use gt.vmap, or gt.jit, which computes on all threads",
-    "primitive": "use gt.custom_vjp",
-    "promote_types": "use gt.result_type",
     "rand_like": "use gt.rand(x.shape)",
     "randn_like": "use gt.randn(x.shape)",
-    "randperm": "use gt.permutation",
     "range": "use gt.arange, which stops before its end, as Python's range",
-    "reduce_max": "use gt.max",
-    "reduce_mean": "use gt.mean",
-    "reduce_sum": "use gt.sum",
     "remat": "all values of the forward pass are kept; gt.jit keeps fewer",
-    "repeat_interleave": "use gt.repeat",
     "ravel_pytree": "use optree, and gt.concat of the leaves",
-    "row_stack": "use gt.vstack",
     "rsqrt": "use 1 / gt.sqrt(x)",
     "scan": _LOOPS,
     "scatter": "write into a copy with gt.put_along_axis(copy, index, source, dim); gt.scatter_add "
     "adds",
     "set_default_dtype": "give dtype=; the default is float64, as NumPy's",
     "set_grad_enabled": "use gt.no_grad or gt.enable_grad",
-    "sgn": "use gt.sign",
     "std_mean": "use gt.std(x, ddof=1), gt.mean(x)",
-    "swapdims": "use gt.swapaxes",
     "t": "use x.T",
-    "take_along_dim": "use gt.take_along_axis",
-    "tensor_split": "use gt.array_split",
-    "trapz": "use gt.trapezoid",
     "tree_map": "use optree.tree_map",
     "tree_util": "use optree",
-    "unbind": "use gt.unstack",
     "var_mean": "use gt.var(x, ddof=1), gt.mean(x)",
     "while_loop": _LOOPS,
 }
@@ -169,4 +144,62 @@ DISTRIBUTIONS = {
     "random_state": "draw with gt.random, from a gt.random.Generator(seed)",
     "rvs": "draw with gt.random: gt.normal(loc, scale, shape), gt.uniform, gt.bernoulli; or take "
     "ppf(gt.rand(shape)), differentiable in the parameters, where it has one; or SciPy's",
+}
+
+# Functions of SciPy that take tensors once SCIPY_ARRAY_API is set; without it they raise.
+# docs/scipy.md lists the same, and both are tested.
+WITH_ARRAY_API = frozenset(
+    f"scipy.{namespace}.{name}"
+    for namespace, names in {
+        "cluster.vq": "whiten",
+        "constants": "convert_temperature lambda2nu nu2lambda",
+        "differentiate": "derivative jacobian",
+        "fft": "fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft "
+        "hfft2 ihfft2 hfftn ihfftn fht ifht",
+        "integrate": "trapezoid cumulative_trapezoid cumulative_simpson romb tanhsinh cubature",
+        "linalg": "block_diag fiedler orthogonal_procrustes",
+        "optimize": "rosen rosen_der rosen_hess rosen_hess_prod",
+        "optimize.elementwise": "find_root find_minimum",
+        "signal": "fftconvolve oaconvolve hilbert hilbert2 envelope resample freqz freqs freqz_zpk "
+        "freqs_zpk freqz_sos group_delay zpk2tf tf2zpk sos2tf normalize lp2lp lp2hp lp2bp lp2bs "
+        "lp2lp_zpk lp2hp_zpk lp2bp_zpk lp2bs_zpk bilinear_zpk vectorstrength gauss_spline",
+        "spatial.transform": "Rotation RigidTransform",
+        "special": "logsumexp softmax log_softmax multigammaln polygamma",
+        "stats": "zscore zmap gzscore skew kurtosis moment kstat kstatvar lmoment describe sem "
+        "variation gmean hmean pmean gstd tmean tvar tstd tsem tmin tmax trim_mean sigmaclip mode "
+        "quantile iqr median_abs_deviation circmean circvar circstd directional_stats entropy "
+        "differential_entropy pearsonr boxcox_llf yeojohnson_llf ttest_1samp ttest_ind ttest_rel "
+        "f_oneway alexandergovern bartlett levene chisquare power_divergence skewtest kurtosistest "
+        "normaltest jarque_bera combine_pvalues",
+    }.items()
+    for name in names.split()
+)
+
+# Functions of SciPy that take derivatives instead of tensors, or others in their place that do.
+SCIPY = {
+    **{
+        f"scipy.optimize.{name}": "use scipy.optimize.newton(f, x0), from an x0 near the root, "
+        "which takes tensors"
+        for name in ("brentq", "brenth", "ridder", "bisect", "toms748", "root_scalar")
+    },
+    "scipy.integrate.quad": "use scipy.integrate.fixed_quad(f, a, b, n=20)[0], with as many points "
+    "as a smooth function needs, which takes tensors",
+    "scipy.optimize.curve_fit": "give it arrays, and jac= made of gt.jacobian",
+    "scipy.optimize.minimize_scalar": "give it arrays, and differentiate at the minimum",
+    "scipy.optimize.minimize": "give it arrays, and gt.value_and_grad(f) with jac=True",
+    "scipy.optimize.root": "give it arrays, and jac=gt.jacobian(f)",
+    "scipy.optimize.least_squares": "give it arrays, and jac=gt.jacobian(f)",
+}
+
+# Functions of NumPy that convert without asking.
+POLYNOMIAL = (
+    "a tensor can be the x of polyval, chebval, …; with coefficients that have a gradient use "
+    "np.polyval(c[::-1], x), or write the sum"
+)
+NUMPY = {
+    "np.c_": "use np.column_stack, or np.concatenate along the last of three axes or more",
+    "np.r_": "use np.concatenate",
+    "np.pad": "use gt.pad, which has a gradient by constant_values and end_values",
+    "np.full": "use np.full_like(t, t, shape=shape), or gt.full",
+    "np.vectorize": "use gt.vmap, or NumPy's functions on whole arrays",
 }

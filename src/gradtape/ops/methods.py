@@ -14,58 +14,12 @@ from gradtape.core.tensor import Tensor
 from gradtape.errors import UnsupportedError
 from gradtape.ops.into import INTO, method as into_method
 
-_SAME_NAME = [
-    "sum",
-    "mean",
-    "prod",
-    "max",
-    "min",
-    "var",
-    "std",
-    "argmax",
-    "argmin",
-    "any",
-    "all",
-    "cumsum",
-    "cumprod",
-    "nonzero",
-    "trace",
-    "diagonal",
-    "norm",
-    "clip",
-    "round",
-    "squeeze",
-    "unsqueeze",
-    "flatten",
-    "swapaxes",
-    "take",
-    "repeat",
-    "dot",
-    "matmul",
-    "copy",
-    "exp",
-    "log",
-    "sqrt",
-    "sin",
-    "cos",
-    "tanh",
-    "sigmoid",
-    "relu",
-    "abs",
-    "argsort",
-    "argpartition",
-    "searchsorted",
-    "topk",
-    "kthvalue",
-    "median",
-    "quantile",
-    "cummax",
-    "cummin",
-    "logcumsumexp",
-    "unique",
-    "choose",
-    "compress",
-]
+_SAME_NAME = (
+    "sum mean prod max min var std argmax argmin any all cumsum cumprod nonzero trace diagonal "
+    "norm clip round squeeze unsqueeze flatten swapaxes take repeat dot matmul copy exp log sqrt "
+    "sin cos tanh sigmoid relu abs argsort argpartition searchsorted topk kthvalue median "
+    "quantile cummax cummin logcumsumexp unique choose compress"
+)
 
 
 def _method(name: str) -> Callable[..., Any]:
@@ -182,7 +136,7 @@ def _conj(self: Tensor) -> Tensor:
 
 def install() -> None:
     """Give tensors their methods and properties."""
-    for name in _SAME_NAME:
+    for name in _SAME_NAME.split():
         setattr(Tensor, name, _method(name))
     for name in INTO:
         setattr(Tensor, name, into_method(name))
