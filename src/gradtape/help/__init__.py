@@ -55,4 +55,5 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-    return getattr(load(f"{__name__}.{_HOMES[name]}"), name)
+    # Found here from now on, without a detour.
+    return globals().setdefault(name, getattr(load(f"{__name__}.{_HOMES[name]}"), name))

@@ -1,7 +1,7 @@
 """Whatever is wrong with an argument, the error names the function, what came and what was needed.
 
-The functions of the namespaces are called through doors (`core.entry`), which explain errors of
-Python and NumPy after the fact; the functions at `gt` itself check what they are given.
+The functions of the namespaces are wrapped (`help.public`), which explains errors of Python and
+NumPy after the fact. The functions at `gt` itself check what they are given.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ from gradtape.help import public
 X = np.array([1.0, 2.0, 3.0, 4.0])
 M = np.array([[2.0, 1.0], [1.0, 3.0]])
 
-# ---- doors: what does not fit its annotation is named -------------------------------------------
+# ---- wrapped functions: what does not fit its annotation is named -------------------------------
 
 NAMED: dict[str, tuple[Callable[[], Any], str]] = {
     "an integer": (lambda: gt.fft.dct(X, n=1j), r"^dct: got n=1j, expected an integer or None$"),
@@ -95,7 +95,7 @@ def test_errors_of_other_kinds_keep_their_kind() -> None:
         lambda t: t.argpartition(None),
     ],
 )
-def test_numpys_functions_and_methods_are_doors_too(call: Callable[[Any], Any]) -> None:
+def test_numpys_functions_and_methods_are_explained_too(call: Callable[[Any], Any]) -> None:
     with pytest.raises(GradtapeError, match=r"^(fft|diff|median|argpartition): got "):
         call(gt.tensor(X, requires_grad=True))
 
@@ -142,12 +142,12 @@ def test_errors_of_tensors_that_numpy_wraps_come_out() -> None:
         gt.grad(lambda x: np.sum(wrapped(x)))(X)
 
 
-# ---- doors: what they leave as it was -----------------------------------------------------------
+# ---- wrapped functions: what stays as it was ----------------------------------------------------
 
 NAMESPACES = ("fft", "linalg", "ndimage", "nn.functional", "signal", "sparse", "special", "stats")
 
 
-def test_doors_look_like_what_is_behind_them() -> None:
+def test_wrappers_look_like_what_they_wrap() -> None:
     assert inspect.signature(gt.linalg.svd) == inspect.signature(gt.linalg.svd.__wrapped__)
     assert gt.linalg.svd.__doc__ == gt.linalg.svd.__wrapped__.__doc__
     assert gt.solve is gt.linalg.solve
@@ -157,15 +157,15 @@ def test_doors_look_like_what_is_behind_them() -> None:
 @pytest.mark.parametrize("namespace", NAMESPACES)
 def test_functions_of_the_namespaces_are_pickled_by_name(namespace: str) -> None:
     module = importlib.import_module(f"gradtape.{namespace}")
-    doors = [
+    wrappers = [
         value for name in module.__all__ if hasattr(value := getattr(module, name), "__wrapped__")
     ]
-    assert doors or namespace == "stats"
-    for door in doors:
-        assert pickle.loads(pickle.dumps(door)) is door
+    assert wrappers or namespace == "stats"
+    for wrapper in wrappers:
+        assert pickle.loads(pickle.dumps(wrapper)) is wrapper
 
 
-def test_ops_with_a_fast_path_have_no_door() -> None:
+def test_ops_with_a_fast_path_are_not_wrapped() -> None:
     for function in (gt.exp, gt.sum, gt.reshape, gt.relu, gt.special.erfcx, gt.nn.relu):
         assert function.__module__.startswith(("gradtape.ops.", "gradtape.core."))
         assert public.explained(function, "gradtape") is function
