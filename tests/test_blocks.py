@@ -372,5 +372,5 @@ def test_how_much_is_kept(monkeypatch: pytest.MonkeyPatch, text: str, bound: int
 @pytest.mark.parametrize("text", ["much", "-1", "1.5", "1e3"])
 def test_a_number_of_megabytes_is_asked_for(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("GRADTAPE_KEEP_MB", text)
-    with pytest.raises(ArgumentError, match=f"GRADTAPE_KEEP_MB: got '{text}'; expected"):
+    with pytest.raises(ArgumentError, match=f"GRADTAPE_KEEP_MB: got '{text}', expected"):
         config.kept_bytes()

@@ -83,7 +83,7 @@ def test_what_is_free_on_this_machine() -> None:
 def test_nothing_is_asked_for_little(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(free_memory, "free_bytes", lambda: 0)
     free_memory.require(free_memory.NOTICED - 1, "an array")
-    with pytest.raises(MemoryError, match=r"got an array of 1 GiB; expected at most the 0 bytes"):
+    with pytest.raises(MemoryError, match=r"got an array of 1 GiB, expected at most the 0 bytes"):
         free_memory.require(free_memory.NOTICED, "an array")
 
 

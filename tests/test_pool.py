@@ -128,7 +128,7 @@ def test_default_is_the_cpus_of_this_process():
 @pytest.mark.parametrize("threads", [0, -1, 1025, 1.5, "2", None, True])
 def test_bad_numbers_of_threads(threads):
     before = get_num_threads()
-    with pytest.raises(ArgumentError, match=r"set_num_threads: .*; needs an integer from 1 to"):
+    with pytest.raises(ArgumentError, match=r"set_num_threads: .*, expected an integer from 1 to"):
         set_num_threads(threads)
     assert get_num_threads() == before
 

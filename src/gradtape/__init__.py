@@ -27,9 +27,7 @@ from gradtape.autodiff.reverse import (
 )
 from gradtape.autodiff.tape import GradientTape as GradientTape
 from gradtape.autodiff.transforms import jvp as jvp, vmap as vmap
-from gradtape.core.entry import door as _door
 from gradtape.core.kernels import INSTALLED as _INSTALLED, Kernels as _Kernels
-from gradtape.core.spellings import missing_name as _missing_name
 from gradtape.core.state import (
     GradientContext as GradientContext,
     clear_default_context_tape as clear_default_context_tape,
@@ -43,6 +41,11 @@ from gradtape.core.state import (
 from gradtape.core.tensor import Tensor as Tensor
 from gradtape.dtypes import *  # noqa: F403 - they are a list of names
 from gradtape.errors import GradtapeError as GradtapeError
+from gradtape.help.public import (
+    explained as _explained,
+    install as _install_help,
+    missing_name as _missing_name,
+)
 from gradtape.locks import load as _load
 from gradtape.ops.activation import (
     elu as elu,
@@ -383,6 +386,8 @@ def _kernels() -> _Kernels | None:
 
 
 _INSTALLED.provider = _kernels
+_install_help()
+vmap = _explained(vmap, __name__)
 
 
 def __getattr__(name: str) -> object:
@@ -392,7 +397,7 @@ def __getattr__(name: str) -> object:
         module = _load(_LAZY.get(name, "gradtape.ops.arrays"))
         if hasattr(module, name):
             # Found here from now on, without a detour.
-            return globals().setdefault(name, _door(getattr(module, name), __name__))
+            return globals().setdefault(name, _explained(getattr(module, name), __name__))
     raise _missing_name(name)
 
 

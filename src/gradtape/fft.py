@@ -13,9 +13,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from gradtape.core.entry import open_doors as _open_doors
-from gradtape.core.spellings import missing_from as _missing_from
 from gradtape.core.tensor import Tensor
+from gradtape.help.public import make_public as _make_public
 from gradtape.ops.fft.cosine import dct, dctn, dst, dstn, idct, idctn, idst, idstn
 from gradtape.ops.fft.fourier import fft, fft2, fftn, ifft, ifft2, ifftn
 from gradtape.ops.fft.frequencies import (
@@ -86,5 +85,4 @@ def __ua_function__(  # noqa: N807 (the name that SciPy looks for)
     return function(given[array], **{name: given[name] for name in options})
 
 
-__getattr__ = _missing_from("fft")
-_open_doors(globals())
+_make_public(globals())

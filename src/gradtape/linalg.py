@@ -5,9 +5,8 @@ from gradtape.autodiff.spectral import (
     hermitian_function,
     singular_function,
 )
-from gradtape.core.entry import open_doors as _open_doors
-from gradtape.core.spellings import missing_from as _missing_from
 from gradtape.errors import LinAlgError
+from gradtape.help.public import make_public as _make_public
 from gradtape.ops.contract import tensordot
 from gradtape.ops.linalg.balance import matrix_balance
 from gradtape.ops.linalg.banded import (
@@ -257,5 +256,4 @@ __all__ = [
     "LinAlgError",
 ]
 
-__getattr__ = _missing_from("linalg")
-_open_doors(globals())
+_make_public(globals())

@@ -1,7 +1,6 @@
 """Interpolation and filters of images, under the names of `scipy.ndimage`."""
 
-from gradtape.core.entry import open_doors as _open_doors
-from gradtape.core.spellings import missing_from as _missing_from
+from gradtape.help.public import make_public as _make_public
 from gradtape.ops.ndimage.edges import (
     gaussian_gradient_magnitude,
     gaussian_laplace,
@@ -116,5 +115,4 @@ __all__ = [
 
 sum = sum_labels
 
-__getattr__ = _missing_from("ndimage")
-_open_doors(globals())
+_make_public(globals())

@@ -1,6 +1,6 @@
 """Random numbers: `gt.random`; the drawing functions are also found at `gt` itself."""
 
-from gradtape.core.spellings import missing_from as _missing_from
+from gradtape.help.public import make_public as _make_public
 from gradtape.ops.generator import Generator, default_generator, manual_seed
 from gradtape.ops.random import normal, rand, randn, uniform
 from gradtape.ops.random_discrete import bernoulli, permutation, randint
@@ -18,4 +18,4 @@ __all__ = [
     "permutation",
 ]
 
-__getattr__ = _missing_from("random")
+_make_public(globals())

@@ -1,7 +1,6 @@
 """Filters and convolutions, under the names of `scipy.signal`."""
 
-from gradtape.core.entry import open_doors as _open_doors
-from gradtape.core.spellings import missing_from as _missing_from
+from gradtape.help.public import make_public as _make_public
 from gradtape.ops.ndimage.medians import medfilt, medfilt2d, order_filter, wiener
 from gradtape.ops.signal.chirp_z import czt, zoom_fft
 from gradtape.ops.signal.convolution import (
@@ -102,5 +101,4 @@ __all__ = [
     "group_delay",
 ]
 
-__getattr__ = _missing_from("signal")
-_open_doors(globals())
+_make_public(globals())

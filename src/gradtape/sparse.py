@@ -1,7 +1,6 @@
 """Sparse matrices whose numbers may be tensors, with the names of `scipy.sparse` and `linalg`."""
 
-from gradtape.core.entry import open_doors as _open_doors
-from gradtape.core.spellings import missing_from as _missing_from
+from gradtape.help.public import make_public as _make_public
 from gradtape.ops.sparse.arrays import SparseArray, from_scipy
 from gradtape.ops.sparse.functions import (
     block_array,
@@ -41,5 +40,4 @@ __all__ = [
     "spsolve_triangular",
 ]
 
-__getattr__ = _missing_from("sparse")
-_open_doors(globals())
+_make_public(globals())

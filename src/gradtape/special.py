@@ -1,7 +1,6 @@
 """Special functions, under the names and with the signatures of `scipy.special`."""
 
-from gradtape.core.entry import open_doors as _open_doors
-from gradtape.core.spellings import missing_from as _missing_from
+from gradtape.help.public import make_public as _make_public
 from gradtape.ops.activation import (
     log_sigmoid as log_expit,
     sigmoid as expit,
@@ -382,5 +381,4 @@ __all__ = [
     "zeta",
 ]
 
-__getattr__ = _missing_from("special")
-_open_doors(globals())
+_make_public(globals())

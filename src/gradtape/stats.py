@@ -4,8 +4,7 @@ Every parameter has a gradient: shapes, `loc` and `scale`. Outside of a support 
 density is -inf and its gradient 0.
 """
 
-from gradtape.core.entry import open_doors as _open_doors
-from gradtape.core.spellings import missing_from as _missing_from
+from gradtape.help.public import make_public as _make_public
 from gradtape.ops.stats.continuous import (
     cauchy,
     expon,
@@ -55,5 +54,4 @@ __all__ = [
     "weibull_min",
 ]
 
-__getattr__ = _missing_from("stats")
-_open_doors(globals())
+_make_public(globals())

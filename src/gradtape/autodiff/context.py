@@ -109,7 +109,7 @@ def _on_active_tape(target: Any) -> tuple[Tensor, Node]:
     if not isinstance(target, Tensor) or target.record is None:
         raise TapeError(
             "compute_gradients: the target does not depend on any tensor that requires a "
-            "gradient, or was computed under no_grad; use x.set_requires_grad(True) before"
+            "gradient, or was computed under no_grad; call x.set_requires_grad() first"
         )
     segment = target.record.segment
     if segment is LEAVES or segment is active.tape.segment:

@@ -24,7 +24,7 @@ from gradtape.core.lowering import Composite
 from gradtape.core.nested import unshell
 from gradtape.core.op import NotDifferentiable, Op
 from gradtape.core.tensor import Tensor, read_only
-from gradtape.errors import DTypeError, GradtapeError, NotDifferentiableError, ShapeError
+from gradtape.errors import DTypeError, GradtapeError, NotDifferentiableError, ShapeError, a_type
 
 Rule = Callable[..., Any]
 
@@ -134,12 +134,12 @@ class Run:
             except ValueError:
                 raise ShapeError(
                     f"{self.name}: the vjp rule returned a cotangent of structure "
-                    f"{tree.flatten(ct)[1]}, expected {tree.flatten(arg)[1]}, as the argument has"
+                    f"{tree.flatten(ct)[1]}, expected that of the argument, {tree.flatten(arg)[1]}"
                 ) from None
         for n, value in self.static.items():
             if cts[n] is not None and is_object(value):
                 raise DTypeError(
-                    f"{self.name}: the vjp rule returned a cotangent of a {type(value).__name__}, "
+                    f"{self.name}: the vjp rule returned a cotangent for {a_type(value)}, "
                     "which has no derivative, expected None in its place"
                 )
         cts = [ct for n, ct in enumerate(cts) if n not in self.static]
@@ -173,7 +173,7 @@ class Run:
         got, needed = aval_of(derivative).shape, aval_of(value).shape
         if got != needed:
             raise ShapeError(
-                f"{self.name}: the {what} of shape {got}, expected {needed}, as the {of} has"
+                f"{self.name}: the {what} of shape {got}, expected {needed}, the shape of the {of}"
             )
 
     def _transposed(self, ct: Any, out: Any, inputs: Sequence[Any]) -> Any:
@@ -211,7 +211,7 @@ class Run:
         except ValueError:
             raise ShapeError(
                 f"{self.name}: the jvp rule returned tangents of structure "
-                f"{tree.flatten(result)[1]}, expected {self.out_structure}, as the output has"
+                f"{tree.flatten(result)[1]}, expected that of the output, {self.out_structure}"
             ) from None
         pushed = [np.asarray(part) if isinstance(part, float | int) else part for part in parts]
         for tangent, value in zip(pushed, out, strict=True):
@@ -283,4 +283,4 @@ def _frozen(values: Sequence[Any]) -> list[Any]:
 
 
 def _described(value: Any) -> str:
-    return f"{len(value)} values" if isinstance(value, tuple) else f"a {type(value).__name__}"
+    return f"{len(value)} values" if isinstance(value, tuple) else a_type(value)

@@ -167,7 +167,7 @@ def _solve(
             f"matrix of {size} rows and columns"
         )
     if callable(m) and not hasattr(m, "shape"):
-        raise UnsupportedError(f"{method}: got a function as M; give a matrix, as for A")
+        raise UnsupportedError(f"{method}: got a function as M, expected a matrix")
     start = 0 * stop_gradient(b) if x0 is None else stop_gradient(inexact(x0))
     help = np.empty((0, 0)) if m is None else stop_gradient(inexact(m))
     x, info = iterated(

@@ -24,7 +24,7 @@ from gradtape.core.aval import Aval, aval_of
 from gradtape.core.define import functions
 from gradtape.core.portable import Transformed
 from gradtape.core.walk import own
-from gradtape.errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError
+from gradtape.errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, a_type
 
 Argnums = int | Sequence[int]
 
@@ -291,8 +291,14 @@ def hvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     array([6., 0.])
     """
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
-        raise ArgumentError("hvp: expected tuples, one entry per argument: hvp(f, (x,), (v,))")
+        raise ArgumentError(
+            f"hvp: got {a_type(primals)} of primals and {a_type(tangents)} of tangents, expected "
+            "tuples with one entry per argument: hvp(f, (x,), (v,))"
+        )
     if len(primals) != len(tangents):
-        raise ShapeError(f"hvp: got {len(primals)} primals and {len(tangents)} tangents")
+        raise ShapeError(
+            f"hvp: got {len(primals)} primals and {len(tangents)} tangents, expected one tangent "
+            "per primal"
+        )
     argnums: Argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
     return jvp(grad(function, argnums), primals, tangents)[1]

@@ -31,7 +31,7 @@ from gradtape.core.portable import Transformed
 from gradtape.core.state import next_level
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import own, walk
-from gradtape.errors import DTypeError, ShapeError
+from gradtape.errors import DTypeError, ShapeError, a_type
 
 ndarray = np.ndarray
 
@@ -178,7 +178,10 @@ def record(
 def output_and_aux(out: Any, name: str) -> tuple[Any, Any]:
     """The pair a function with `has_aux` returned."""
     if not isinstance(out, tuple) or len(out) != 2:
-        raise ShapeError(f"{name}: with has_aux=True the function returns a pair (output, aux)")
+        raise ShapeError(
+            f"{name}: the function returned {a_type(out)}, expected a pair (output, aux), as "
+            "has_aux=True says"
+        )
     return out
 
 

@@ -56,7 +56,7 @@ class NumberLeaf:
     def __post_init__(self) -> None:
         if self.kind not in (float, int, bool):
             raise ArgumentError(
-                f"entry: a number of type {self.kind!r}; needs float, int or bool; "
+                f"entry: got a number of type {self.kind!r}, expected float, int or bool; "
                 "describe other objects by StaticLeaf"
             )
 
@@ -136,16 +136,16 @@ class DictSpec:
         if not self.order:
             object.__setattr__(self, "order", self.keys)
         if any(type(key) is not str for key in self.keys):
-            raise ArgumentError(f"entry: a dict with keys {self.keys!r}; needs strings")
+            raise ArgumentError(f"entry: got a dict with keys {self.keys!r}, expected strings")
         if len(set(self.keys)) != len(self.items) or len(self.keys) != len(self.items):
             raise ArgumentError(
-                f"entry: a dict with keys {self.keys!r} and {len(self.items)} items; "
-                "needs one item for each key, and each key once"
+                f"entry: got a dict with keys {self.keys!r} and {len(self.items)} items, "
+                "expected one item for each key, and each key once"
             )
         if len(self.order) != len(self.keys) or set(self.order) != set(self.keys):
             raise ArgumentError(
-                f"entry: a dict with keys {self.keys!r} in the order {self.order!r}; "
-                "needs the same keys in both"
+                f"entry: got a dict with keys {self.keys!r} in the order {self.order!r}, "
+                "expected the same keys in both"
             )
 
 
@@ -178,7 +178,7 @@ def type_numbers(dtype: np.dtype[Any]) -> tuple[int, ...]:
     numbers = tuple(d.num for d in same)
     if not dtype.isnative or dtype.num not in numbers:
         raise DTypeError(
-            f"entry: dtype {dtype!r}; needs a NumPy type of numbers in native byte order; "
+            f"entry: got dtype {dtype!r}, expected a NumPy type of numbers in native byte order; "
             "convert the array before the call"
         )
     return numbers
@@ -203,20 +203,24 @@ def check_specs(args: Sequence[Spec], result: Spec, results: Sequence[Result]) -
     for arg in args:
         for leaf in leaves(arg):
             if isinstance(leaf, ResultLeaf):
-                raise ArgumentError(f"entry: {leaf} as an argument; it can only stand in a result")
+                raise ArgumentError(f"entry: got {leaf} as an argument, expected it in a result")
     for leaf in leaves(result):
         if not isinstance(leaf, StaticLeaf | ResultLeaf):
-            raise ArgumentError(f"entry: {leaf} in a result; needs ResultLeaf or StaticLeaf")
+            raise ArgumentError(
+                f"entry: got {leaf} in a result, expected a ResultLeaf or StaticLeaf"
+            )
         if isinstance(leaf, ResultLeaf) and not 0 <= leaf.index < len(results):
-            raise ArgumentError(f"entry: {leaf}; the compiled function has {len(results)} results")
+            raise ArgumentError(
+                f"entry: got {leaf}, expected one of the {len(results)} results there are"
+            )
     for dtype, shape, number in results:
         type_numbers(dtype)
         if any(size < 0 for size in shape):
-            raise ArgumentError(f"entry: a result of shape {shape}; sizes cannot be negative")
+            raise ArgumentError(f"entry: got a result of shape {shape}, expected sizes from 0")
         if number and (shape or dtype not in NUMBERS):
             raise ArgumentError(
-                f"entry: a result of {dtype} and shape {shape} as a number of Python's; needs one "
-                "without axes, of " + ", ".join(map(str, NUMBERS))
+                f"entry: got a result of {dtype} and shape {shape} as a Python number, expected "
+                "one without axes, of " + ", ".join(map(str, NUMBERS))
             )
 
 
@@ -281,4 +285,4 @@ def pack(spec: Spec, results: Sequence[Any]) -> Any:
         case DictSpec(keys, items, order):
             made = {key: pack(item, results) for key, item in zip(keys, items, strict=True)}
             return {key: made[key] for key in order}
-    raise ArgumentError(f"entry: {spec} in a result; needs ResultLeaf or StaticLeaf")
+    raise ArgumentError(f"entry: got {spec} in a result, expected a ResultLeaf or StaticLeaf")

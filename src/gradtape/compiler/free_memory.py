@@ -36,8 +36,8 @@ def require(nbytes: int, what: str) -> None:
     free = free_bytes()
     if free is not None and nbytes > free:
         raise MemoryError(
-            f"jit: got {what} of {_in_words(nbytes)}; expected at most the {_in_words(free)} that "
-            "are free; try smaller arrays, or to call it on parts of them"
+            f"jit: got {what} of {_in_words(nbytes)}, expected at most the {_in_words(free)} that "
+            "are free; try smaller arrays, or call it on parts of them"
         )
 
 

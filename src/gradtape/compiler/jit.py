@@ -44,7 +44,7 @@ from gradtape.core.portable import Portable
 from gradtape.core.recent import Recent
 from gradtape.core.state import STATE, WATCHING, current, mode_keys, values_read
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError, DTypeError, WriteError
+from gradtape.errors import ArgumentError, DTypeError, WriteError, a_type
 from gradtape.graph.function import GraphFunction
 from gradtape.graph.ir import Graph
 from gradtape.graph.lines import user_line
@@ -485,5 +485,5 @@ def jit(
             jit, static_argnums=static_argnums, static_argnames=static_argnames, debug=debug
         )
     if not callable(function):
-        raise ArgumentError(f"jit: got a {type(function).__name__}, expected a function")
+        raise ArgumentError(f"jit: got {a_type(function)}, expected a function")
     return Compiled(function, static_arguments(function, static_argnums, static_argnames), debug)

@@ -153,8 +153,8 @@ def _check_sizes(graph: Graph) -> None:
             if _nbytes(value) > _MOST_BYTES:
                 at = f" at {node.line}" if node.line else ""
                 raise ShapeError(
-                    f"{node.op.name}: gives {value.aval}{at}, expected an array that fits into "
-                    "memory"
+                    f"{node.op.name}: got a result of {value.aval}{at}, expected one that fits "
+                    "into memory"
                 )
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.backends import is_raw
-from gradtape.core.advice import named
 from gradtape.core.aval import aval_of
 from gradtape.core.evaluate import evaluate
+from gradtape.core.hooks import HOOKS
 from gradtape.core.level import LEAVES, Level, Node, Segment
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.op import Op
@@ -28,7 +28,7 @@ from gradtape.core.state import (
     seen_by,
 )
 from gradtape.core.tensor import Tensor, as_value, is_extended_float
-from gradtape.errors import ContextError, DTypeError, LeakedTensorError, ShapeError
+from gradtape.errors import ContextError, GradtapeError, LeakedTensorError
 
 Modes = tuple[Mode, ...]
 
@@ -92,8 +92,9 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         else:
             try:
                 operand = as_value(arg)
-            except (DTypeError, ShapeError) as error:
-                raise named(error, op.name) from None
+            except GradtapeError as error:
+                HOOKS.operand_refused(error, op.name)
+                raise
         operands.append(operand)
     if top is None:
         out = evaluate(op, operands, params)
@@ -177,8 +178,8 @@ def recording_segment(segment: Segment, op: Op) -> Segment | None:
 def _foreign(op: Op, level: Level) -> ContextError:
     return ContextError(
         f"{op.name}: got a tensor recorded by {level.label}, while context "
-        f"{current_context().id} is active; gradients could not flow back to where it got from. "
-        "Use detach(), or compute it in this context"
+        f"{current_context().id} is active; gradients could not flow back to where it came from; "
+        "use detach(), or compute it in this context"
     )
 
 

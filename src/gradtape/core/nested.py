@@ -93,8 +93,8 @@ class Handle(Tensor):
         while isinstance(handle, Handle):
             if isinstance(handle, Alias) and handle.refuses_writes():
                 raise WriteError(
-                    f"{what}: got a part or rearrangement that shares its elements with another "
-                    "tensor in a way that cannot be written through; write to a copy()"
+                    f"{what}: got a view that cannot be written through to the tensor it is a view "
+                    "of; write to a copy()"
                 )
             handle = handle.base
         handle.check_writable(what)

@@ -15,13 +15,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape.backends import array_module, as_index, is_raw, make_array, to_numpy
-from gradtape.core.advice import not_an_array, truth, ways_out, with_advice
-from gradtape.core.aval import is_extended_float as is_extended_float
+from gradtape.core.aval import Abstract, is_extended_float as is_extended_float
+from gradtape.core.hooks import HOOKS
 from gradtape.core.level import LEAVES, Leaf, Node, Segment
 from gradtape.core.op import registry
-from gradtape.core.shown import shown
 from gradtape.core.state import current
-from gradtape.errors import ArgumentError, ConversionError, DTypeError, ShapeError, WriteError
+from gradtape.errors import (
+    ArgumentError,
+    ConversionError,
+    DTypeError,
+    GradtapeError,
+    ShapeError,
+    WriteError,
+    a_type,
+)
 
 functions = registry.functions
 
@@ -57,7 +64,7 @@ class Tensor:
         try:
             return self.value.shape  # type: ignore[no-any-return]
         except AttributeError:
-            raise not_an_array(self.value) from None
+            raise _not_an_array(self.value) from None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -65,7 +72,7 @@ class Tensor:
         try:
             return self.value.dtype  # type: ignore[no-any-return]
         except AttributeError:
-            raise not_an_array(self.value) from None
+            raise _not_an_array(self.value) from None
 
     @property
     def ndim(self) -> int:
@@ -113,13 +120,16 @@ class Tensor:
     def grad(self, gradient: Tensor | None) -> None:
         leaf = self._leaf()
         if leaf is None:
-            raise WriteError("grad: only a leaf that requires a gradient has one; detach() first")
+            raise WriteError(
+                "grad: got a tensor that is not a leaf, or requires no gradient, expected a leaf "
+                "that does; use t.detach().set_requires_grad()"
+            )
         if gradient is not None and not isinstance(gradient, Tensor):
             gradient = Tensor(np.asarray(gradient))
         if gradient is not None and (gradient.shape, gradient.dtype) != (self.shape, self.dtype):
             raise ShapeError(
                 f"grad: got {gradient.dtype}{list(gradient.shape)}, expected "
-                f"{self.dtype}{list(self.shape)}, as the tensor has"
+                f"{self.dtype}{list(self.shape)}, the dtype and shape of the tensor"
             )
         leaf.grad = gradient
 
@@ -141,7 +151,8 @@ class Tensor:
         if not requires_grad:
             if not self.is_leaf:
                 raise WriteError(
-                    "set_requires_grad(False): this is the result of a recorded op; use detach()"
+                    "set_requires_grad: got False for the result of a recorded op, expected a "
+                    "leaf; use detach()"
                 )
             self._off, self.record = leaf, None
         elif self.record is None:
@@ -210,7 +221,10 @@ class Tensor:
         array = to_numpy(concrete(self, "np.asarray(tensor)"))
         if dtype is not None and array.dtype != dtype:
             if copy is False:
-                raise ArgumentError(f"np.asarray: copy=False, but {array.dtype} to {dtype} copies")
+                raise ArgumentError(
+                    f"np.asarray: got copy=False to convert {array.dtype} to {dtype}, which "
+                    "copies; leave it out"
+                )
             return array.astype(dtype)
         return array.copy() if copy else read_only(array)
 
@@ -224,10 +238,21 @@ class Tensor:
         return complex(concrete(self, "complex(tensor)"))
 
     def __index__(self) -> int:
-        return as_index(concrete(self, "operator.index(tensor)"))
+        value = concrete(self, "operator.index(tensor)")
+        try:
+            return as_index(value)
+        except DTypeError as error:
+            HOOKS.operand_refused(error, "operator.index(tensor)")
+            raise
 
     def __bool__(self) -> bool:
-        return truth(innermost(self, "bool(tensor)"))
+        value = innermost(self, "bool(tensor)")
+        if value.size != 1:
+            raise ShapeError(
+                f"bool(tensor): got shape {value.shape}, whose truth is ambiguous, expected one "
+                "element; use gt.any(t) or gt.all(t), or gt.where to choose element by element"
+            )
+        return bool(value)
 
     def __format__(self, spec: str) -> str:
         if spec and self.ndim == 0:
@@ -236,7 +261,19 @@ class Tensor:
 
     def __repr__(self) -> str:
         now = self.peek()
-        return shown(innermost(now, show=True), now.dtype, now.record)
+        value, record, notes = innermost(now, show=True), now.record, []
+        if isinstance(value, Abstract):
+            body = str(value)
+        else:
+            body = np.array2string(
+                to_numpy(value), separator=", ", prefix="tensor(", floatmode="maxprec"
+            )
+            if now.dtype not in (np.float64, np.int64, np.bool_):
+                notes.append(f"dtype={now.dtype}")
+        if record is not None:
+            leaf = record.segment is LEAVES
+            notes.append("requires_grad=True" if leaf else f"recorded by {record.segment.label}")
+        return f"tensor({', '.join([body, *notes])})"
 
     def __len__(self) -> int:
         if not self.shape:
@@ -253,14 +290,14 @@ class Tensor:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if self.record is not None and self.record.segment is not LEAVES:
-            raise ConversionError("deepcopy: this tensor is being recorded; use copy() instead")
+            raise ConversionError("deepcopy: got a tensor that is being recorded; use copy()")
         return Tensor(np.array(concrete(self.detach(), "deepcopy"))).set_requires_grad(
             self.requires_grad
         )
 
     def __reduce__(self) -> Any:
         raise ConversionError(
-            "pickle: tensors are not pickled; save np.asarray(t.detach()) with np.save"
+            "pickle: got a tensor, expected an array; save np.asarray(t.detach()) with np.save"
         )
 
     # ---- writing ---------------------------------------------------------------------------
@@ -316,12 +353,15 @@ class Tensor:
         result = functions[name](self, other)
         if result.shape != self.shape:
             raise ShapeError(
-                f"{name}: augmented assignment would change shape {self.shape} to {result.shape}"
+                f"{name}: got a result of shape {result.shape} in an augmented assignment to shape "
+                f"{self.shape}, expected the same shape; assign the result to a name"
             )
         if result.dtype != self.dtype:
             if not np.can_cast(result.dtype, self.dtype, "same_kind"):
                 raise DTypeError(
-                    f"{name}: augmented assignment cannot turn {result.dtype} into {self.dtype}"
+                    f"{name}: got a result of {result.dtype} in an augmented assignment to "
+                    f"{self.dtype}, expected a dtype that can be cast to it; assign the result to "
+                    "a name"
                 )
             result = functions["astype"](result, self.dtype)
         self.rebind(result)
@@ -344,6 +384,13 @@ class Tensor:
         def __getattr__(self, name: str) -> Callable[..., Any]: ...
 
 
+def _not_an_array(value: Any) -> DTypeError:
+    """The error for a tensor that was made by its class, of something else than an array."""
+    return DTypeError(
+        f"Tensor: got {a_type(value)}, expected an array; make tensors with gt.tensor([1.0, 2.0])"
+    )
+
+
 def innermost(tensor: Tensor, what: str = "the value", *, show: bool = False) -> Any:
     """The raw array below all levels, asked for as `what` says; to `show` it, also of a batch."""
     value: Any = tensor
@@ -362,19 +409,21 @@ def concrete(tensor: Tensor, what: str) -> Any:
     while isinstance(value, Tensor):
         value = value.peek()
         if value.record is not None:
-            segment = value.record.segment
+            segment, recorded = value.record.segment, False
             try:
                 segment.read(value, what)
-            except ConversionError as error:
-                raise with_advice(error) from None
-            # no_grad stops recording, not tangents.
-            if segment.active and not (
-                isinstance(segment, Segment) and state.stops(segment.number)
-            ):
-                raise ConversionError(
-                    f"{what}: this tensor is recorded by {segment.label}, and its history would "
-                    f"be lost. {ways_out()}"
+                # no_grad stops recording, not tangents.
+                recorded = segment.active and not (
+                    isinstance(segment, Segment) and state.stops(segment.number)
                 )
+                if recorded:
+                    raise ConversionError(
+                        f"{what}: this tensor is recorded by {segment.label}, and its history "
+                        "would be lost"
+                    )
+            except ConversionError as error:
+                HOOKS.conversion_refused(error, recorded)
+                raise
         value = value.value
     return value
 
@@ -390,11 +439,18 @@ def as_value(value: Any, dtype: Any = None) -> Any:
     """An operand as ops take it: tensors, arrays and numbers as they are, lists as arrays."""
     if isinstance(value, Tensor):
         return value
-    if is_raw(value) and dtype is None:
-        # Subclasses with an arithmetic of their own would follow other rules than ours.
-        if isinstance(value, np.ma.MaskedArray):
-            raise DTypeError("a masked array has no derivatives; use np.where with filled values")
-        return np.asarray(value) if isinstance(value, np.matrix) else value
-    if isinstance(value, Sequence) and any(isinstance(item, Tensor) for item in value):
-        raise ConversionError("a list of tensors is not an array; use gt.stack")
-    return make_array(value, dtype)
+    try:
+        if is_raw(value) and dtype is None:
+            # Subclasses with an arithmetic of their own would follow other rules than ours.
+            if isinstance(value, np.ma.MaskedArray):
+                raise DTypeError(
+                    "got a masked array, which has no derivatives, expected a plain one; use "
+                    "np.where with filled values"
+                )
+            return np.asarray(value) if isinstance(value, np.matrix) else value
+        if isinstance(value, Sequence) and any(isinstance(item, Tensor) for item in value):
+            raise ConversionError("got a list of tensors, expected an array; use gt.stack")
+        return make_array(value, dtype)
+    except GradtapeError as error:
+        HOOKS.operand_refused(error, None)
+        raise

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from gradtape.backends import array_module
-from gradtape.core.blame import blame
 from gradtape.core.copies import add_to_zeros, copied
 from gradtape.core.evaluate import UnsettledError, add, add_watched
 from gradtape.core.finite import is_finite, is_plain_factor, is_traced
+from gradtape.core.hooks import HOOKS
 from gradtape.core.level import Leaf, Node, Segment
 from gradtape.core.narrow import is_narrow
 from gradtape.core.record import Binary, General, Output, Record, Taker, Unary
@@ -170,7 +170,7 @@ def _walk_in_records(
                     taker = _taker(give, found, fresh, heap, wanted)
                 record.pull(ct, taker)
     except GradtapeError as error:
-        blame(record, error)
+        HOOKS.rule_failed(record.op, error)
         raise
     finally:
         # After an error in a rule: no cotangent may stay behind for the next walk to add to.
@@ -264,7 +264,7 @@ def _walk_apart(
         try:
             record.pull(ct, taker)
         except GradtapeError as error:
-            blame(record, error)
+            HOOKS.rule_failed(record.op, error)
             raise
         # An output holds nothing but the record of its op, whose turn is still to come.
         if release and type(record) is not Output:

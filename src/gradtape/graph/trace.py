@@ -32,6 +32,7 @@ from gradtape.errors import (
     GradtapeError,
     LeakedTensorError,
     WriteError,
+    a_type,
 )
 from gradtape.graph.capture import Capture, DrawCapture, Guard, redrawn
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Value
@@ -409,7 +410,7 @@ def _settle(level: TraceLevel) -> None:
 def _output(level: TraceLevel, leaf: Any) -> Operand:
     if not isinstance(leaf, Tensor) and not is_raw(leaf):
         raise GradtapeError(
-            f"jit: the function returned a {type(leaf).__name__}, expected arrays, numbers or "
+            f"jit: the function returned {a_type(leaf)}, expected arrays, numbers or "
             "containers of them"
         )
     if isinstance(leaf, Tensor):

@@ -1,6 +1,6 @@
 """Operations of neural networks as functions, under the names of `torch.nn.functional`."""
 
-from gradtape.core.entry import open_doors as _open_doors
+from gradtape.help.public import make_public as _make_public
 from gradtape.ops.activation import (
     elu,
     gelu,
@@ -326,4 +326,4 @@ __all__ = [
     "hinge_loss",
 ]
 
-_open_doors(globals())
+_make_public(globals())

@@ -7,71 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.elsewhere import TENSOR
-from gradtape.core.entry import raise_explained
+from gradtape import help
 from gradtape.core.nested import Alias
 from gradtape.core.op import registry
-from gradtape.core.spellings import keyword_advice, position_advice
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError, AxisError, GradtapeError, UnsupportedError
+from gradtape.errors import UnsupportedError
 from gradtape.ops.into import INTO, method as into_method
 
-_SAME_NAME = [
-    "sum",
-    "mean",
-    "prod",
-    "max",
-    "min",
-    "var",
-    "std",
-    "argmax",
-    "argmin",
-    "any",
-    "all",
-    "cumsum",
-    "cumprod",
-    "nonzero",
-    "trace",
-    "diagonal",
-    "norm",
-    "clip",
-    "round",
-    "squeeze",
-    "unsqueeze",
-    "flatten",
-    "swapaxes",
-    "take",
-    "repeat",
-    "dot",
-    "matmul",
-    "copy",
-    "exp",
-    "log",
-    "sqrt",
-    "sin",
-    "cos",
-    "tanh",
-    "sigmoid",
-    "relu",
-    "abs",
-    "argsort",
-    "argpartition",
-    "searchsorted",
-    "topk",
-    "kthvalue",
-    "median",
-    "quantile",
-    "cummax",
-    "cummin",
-    "logcumsumexp",
-    "unique",
-    "choose",
-    "compress",
-]
-
-
-# What is raised where another library's arguments are given by position.
-_OF_POSITIONS = (TypeError, ArgumentError, AxisError)
+_SAME_NAME = (
+    "sum mean prod max min var std argmax argmin any all cumsum cumprod nonzero trace diagonal "
+    "norm clip round squeeze unsqueeze flatten swapaxes take repeat dot matmul copy exp log sqrt "
+    "sin cos tanh sigmoid relu abs argsort argpartition searchsorted topk kthvalue median "
+    "quantile cummax cummin logcumsumexp unique choose compress"
+)
 
 
 def _method(name: str) -> Callable[..., Any]:
@@ -81,16 +29,7 @@ def _method(name: str) -> Callable[..., Any]:
         try:
             return functions[name](self, *args, **kwargs)
         except (TypeError, ValueError) as error:
-            if isinstance(error, GradtapeError) and not isinstance(error, _OF_POSITIONS):
-                raise
-            if advice := position_advice(name, args):
-                raise ArgumentError(f"{name}: got {', '.join(map(repr, args))}{advice}") from None
-            advice = keyword_advice(kwargs)
-            if isinstance(error, GradtapeError):
-                raise
-            if advice is not None:
-                raise UnsupportedError(f"{name}: got {', '.join(kwargs)}; {advice}") from None
-            raise_explained(functions[name], (self, *args), kwargs, error)
+            help.raise_explained(functions[name], (self, *args), kwargs, error, name)
 
     method.__name__ = name
     method.__doc__ = f"See `gt.{name}`."
@@ -188,38 +127,6 @@ def _partition(self: Tensor, kth: Any, axis: int = -1, kind: str = "introselect"
     self[...] = registry.functions["partition"](self, kth, axis, kind)
 
 
-# What arrays have and tensors do not, and what to use.
-_INSTEAD = {
-    "flat": "use t.reshape(-1), which writes through to t as well",
-    "strides": "a tensor does not tell how it lies in memory; use t.numpy()",
-    "flags": "a tensor does not tell how it lies in memory; use t.numpy()",
-    "base": "views follow their tensor by themselves",
-    "data": "use t.detach().numpy()",
-    "ctypes": "use t.detach().numpy()",
-    "tobytes": "use t.detach().numpy()",
-    "tofile": "use t.detach().numpy()",
-    "dump": "use np.save with t.detach().numpy()",
-    "dumps": "use np.save with t.detach().numpy()",
-    "byteswap": "use t.detach().numpy()",
-    "setfield": "use item assignment",
-    "getfield": "use t.detach().numpy()",
-    "setflags": "a tensor can be written to, unless it is a leaf",
-    "resize": "a tensor keeps its size; use gt.resize or gt.reshape and the result",
-}
-
-
-class _Missing(property):
-    """Stands for what tensors do not have; a `__getattr__` would make every attribute slower."""
-
-
-def _missing(name: str, instead: str) -> _Missing:
-    def missing(self: Tensor) -> Any:
-        raise AttributeError(f"a tensor has no attribute {name!r}; {instead}", name=name, obj=self)
-
-    missing.__doc__ = f"Not there: {instead}."
-    return _Missing(missing)
-
-
 def _conj(self: Tensor) -> Tensor:
     """Complex conjugate; booleans are left as they are, as by NumPy's method."""
     # NumPy's function makes integers of them.
@@ -227,21 +134,12 @@ def _conj(self: Tensor) -> Tensor:
     return registry.functions[name](self)  # type: ignore[no-any-return]
 
 
-def _dir(self: Tensor) -> list[str]:
-    """The names that a tensor has."""
-    return [
-        name for name in object.__dir__(self) if not isinstance(getattr(Tensor, name, 0), _Missing)
-    ]
-
-
 def install() -> None:
     """Give tensors their methods and properties."""
-    for name in _SAME_NAME:
+    for name in _SAME_NAME.split():
         setattr(Tensor, name, _method(name))
     for name in INTO:
         setattr(Tensor, name, into_method(name))
-    for name, instead in {**TENSOR, **_INSTEAD}.items():
-        setattr(Tensor, name, _missing(name, instead))
     methods: dict[str, Callable[..., Any]] = {
         "reshape": _reshape,
         "view": _view,
@@ -256,7 +154,6 @@ def install() -> None:
         "fill": _fill,
         "sort": _sort,
         "partition": _partition,
-        "__dir__": _dir,
         "__round__": _round,
         "__divmod__": _divmod,
         "__rdivmod__": _rdivmod,

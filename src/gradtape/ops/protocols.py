@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.entry import call_adopted, raise_explained
+from gradtape import help
+from gradtape.core.adopted_calls import call_adopted
 from gradtape.core.op import registry
 from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor, concrete
@@ -140,7 +141,7 @@ def _array_function(
             return adapter.function(*args)
         return adapter(args, kwargs)
     except Exception as error:
-        raise_explained(adapter.function, args, kwargs, error)
+        help.raise_explained(adapter.function, args, kwargs, error)
 
 
 def install() -> None:

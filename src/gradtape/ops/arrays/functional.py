@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import public
-from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
+from gradtape.errors import ArgumentError, ShapeError, UnsupportedError, a_type
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
 from gradtape.ops.index import getitem
@@ -118,7 +118,7 @@ def vectorize(
     array([0., 6.])
     """
     if not callable(pyfunc):
-        raise ArgumentError(f"vectorize: got a {type(pyfunc).__name__}, expected a function")
+        raise ArgumentError(f"vectorize: got {a_type(pyfunc)}, expected a function")
     if signature is not None:
         raise UnsupportedError("vectorize: got signature=; use gt.vmap for functions of arrays")
     types = None if otypes is None else [np.dtype(one) for one in otypes]

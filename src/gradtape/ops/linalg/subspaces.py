@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape.core.in_float32 import in_float32
 from gradtape.errors import ArgumentError, LinAlgError, ShapeError
 from gradtape.ops.arguments import refuse
 from gradtape.ops.arrays.known import values_of
@@ -18,7 +17,7 @@ from gradtape.ops.linalg.polar import polar
 from gradtape.ops.linalg.qr import qr
 from gradtape.ops.linalg.stacks import matrix_stack
 from gradtape.ops.linalg.svd import decompose, svd, svdvals
-from gradtape.ops.linalg.wide import answers
+from gradtape.ops.linalg.wide import answers, in_float32
 from gradtape.ops.norm import inexact
 from gradtape.ops.rearrange import flip
 from gradtape.ops.reduce import sum as sum_of

@@ -156,8 +156,8 @@ def host() -> Cpu:
         return Cpu(_calling_llvm(llvm().get_host_cpu_name), _features())
     if level not in levels():
         raise ArgumentError(
-            f"GRADTAPE_CPU: got {level!r}; expected one of {', '.join(levels()) or 'none'}, which "
-            "the CPU at hand has; leave it out to use all of that CPU"
+            f"GRADTAPE_CPU: got {level!r}, expected a level this CPU has "
+            f"({', '.join(levels()) or 'none'}); leave it out to use all of the CPU"
         )
     return Cpu(level, "")
 

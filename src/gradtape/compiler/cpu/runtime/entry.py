@@ -105,7 +105,7 @@ def make_callable(
     check_specs(args, result, checked)
     if len(bound) > len(args):
         raise ArgumentError(
-            f"entry: {len(bound)} bound objects and {len(args)} specs; needs a spec for each"
+            f"entry: got {len(bound)} bound objects and {len(args)} specs, expected a spec for each"
         )
     address, title = library.address(run), name or run
 
@@ -113,7 +113,7 @@ def make_callable(
         on_error(code)
         raise GradtapeError(
             f"{title}: the compiled function failed with code {code}; "
-            "on_error had to raise an error and returned"
+            "on_error should have raised an error, and returned"
         )
 
     needed = sum(math.prod(shape) * dtype.itemsize for dtype, shape, _ in checked)

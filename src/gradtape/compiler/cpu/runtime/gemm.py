@@ -67,8 +67,8 @@ class Gemm(NamedTuple):
         """
         if self.batch > 1 and self.strides[2] < self.m * self.n:
             raise ArgumentError(
-                f"matmul: results of {self.m * self.n} elements every {self.strides[2]}; "
-                "needs them not to overlap"
+                f"matmul: got results of {self.m * self.n} elements, {self.strides[2]} apart, "
+                "expected results that do not overlap"
             )
         if not module.defines(self.name):
             define(module, self.name, self.simplified, cpu or host())

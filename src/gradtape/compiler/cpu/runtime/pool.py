@@ -126,8 +126,8 @@ def set_num_threads(threads: int) -> None:
         number = 0
     if isinstance(threads, bool) or not 1 <= number <= pool_ir.MAX_THREADS:
         raise ArgumentError(
-            f"set_num_threads: {threads!r}; needs an integer from 1 to {pool_ir.MAX_THREADS}; "
-            "pass 1 for a single thread"
+            f"set_num_threads: got {threads!r}, expected an integer from 1 to "
+            f"{pool_ir.MAX_THREADS}; pass 1 for a single thread"
         )
     _pool.set_wanted(number)
 

@@ -1,43 +1,35 @@
-"""The doors of the namespaces: what goes wrong behind them is said in terms of what was given.
+"""Which argument an error is about.
 
-A function of `gt.signal` may notice that an option is of no use only where it computes with it, in
-an error of Python or NumPy that names neither the function nor the option. Checking every option
-in every call would be paid by all calls; here nothing is checked before something went wrong. Then
-the arguments are compared with the annotations of the function, and the first that does not fit is
-named. The error of old is the cause of the new one, so that nothing of it is lost.
+An error of Python or NumPy that came out of a public function may name neither the function nor the
+argument. Then the arguments are compared with the annotations of the function, and the first that
+does not fit is named. The original error is the cause of the new one, so nothing of it is lost.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
 import operator
 import os
 from collections.abc import Callable, Collection, Sequence
-from types import FunctionType, TracebackType
-from typing import Any, NoReturn, TypeVar
+from types import TracebackType
+from typing import Any, NoReturn
 
 import numpy as np
 
-from gradtape import tree
 from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of, is_numeric
-from gradtape.core.blame import in_the_name_of
 from gradtape.core.evaluate import KINDS, Kinds
-from gradtape.core.in_float32 import in_float32
-from gradtape.core.spellings import KEYWORDS, keyword_advice
-from gradtape.core.state import STATE, adopted, values_read
 from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import (
     ArgumentError,
+    AxisError,
     DTypeError,
     GradtapeError,
-    ShapeError,
     UnsupportedError,
 )
-from gradtape.locks import once
-
-F = TypeVar("F", bound=Callable[..., Any])
+from gradtape.help.error_names import in_the_name_of
+from gradtape.help.frames import PASS_ON
+from gradtape.help.keywords import keyword_advice, position_advice
 
 # What is raised in place of errors that say nothing of the function; others are left alone.
 _KINDS: Kinds = (
@@ -47,96 +39,53 @@ _KINDS: Kinds = (
     (ZeroDivisionError, ArgumentError),
     (OverflowError, ArgumentError),
 )
-# Where families are, by how the names of modules begin and how many parts they have at least.
-# Ops that every program loads (`gradtape.ops.reduce`) are none: of their calls each part counts.
-_FAMILIES = {"gradtape.ops.": 4, "gradtape.autodiff.": 3}
 _PYTHONS = (os.path.dirname(os.__file__), "<frozen")
 _NOT_USERS = ("gradtape", "numpy", "scipy", "opt_einsum", "ml_dtypes", "cupy")
-
-
-def open_doors(namespace: dict[str, Any]) -> None:
-    """Replace the functions of families in the dict of a module by doors to them."""
-    for name in namespace["__all__"]:
-        namespace[name] = door(namespace[name], namespace["__name__"])
-
-
-def door(function: Any, module: str) -> Any:
-    """A function of a family with errors that say what came; anything else as it is.
-
-    Args:
-        function: What a namespace offers by a name.
-        module: Where it is found by this name, by which it is pickled.
-    """
-    if not isinstance(function, FunctionType) or hasattr(function, "op"):
-        return function  # ops explain their errors themselves (`core.call.explain`)
-    home = function.__module__
-    of_family = (
-        home.startswith(start) and len(home.split(".")) >= parts
-        for start, parts in _FAMILIES.items()
-    )
-    if not any(of_family):
-        return function
-    opened = _with_door(function)
-    if opened.__module__ == home:
-        opened.__module__ = module
-    return opened
-
-
-@once
-def _with_door(function: F) -> F:
-    @functools.wraps(function)
-    def opened(*args: Any, **kwargs: Any) -> Any:
-        try:
-            if STATE.get().modes:
-                return call_adopted(function, args, kwargs)
-            return function(*args, **kwargs)
-        except Exception as error:
-            raise_explained(function, args, kwargs, error)
-
-    return opened  # type: ignore[return-value]
-
-
-def call_adopted(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Call a function of a family while modes are in force, with arrays as these see them.
-
-    What it computes from an array before it calls an op would be computed once and for all while a
-    function is traced. So a trace makes inputs of the arrays beforehand. Where that cannot be
-    (`repeats` of `np.repeat` decide on a shape), the function gets the array, and the trace is told
-    that it depends on the elements.
-    """
-    leaves, structure = tree.flatten((tuple(args), kwargs))
-    arrays = [n for n, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray) and leaf.size]
-    if not arrays or not any(isinstance(leaf, Tensor) for leaf in leaves):
-        return function(*args, **kwargs)
-    floats = [n for n in arrays if leaves[n].dtype.kind in "fc"]
-    for lifted in (arrays, floats) if len(floats) < len(arrays) else (arrays,):
-        values = [adopted(leaf) if n in lifted else leaf for n, leaf in enumerate(leaves)]
-        before = [values[n].record for n in lifted if isinstance(values[n], Tensor)]
-        full, keywords = tree.unflatten(structure, values)
-        try:
-            out = function(*full, **keywords)
-        except (GradtapeError, TypeError, ValueError):
-            continue
-        if [values[n].record for n in lifted if isinstance(values[n], Tensor)] == before:
-            break  # else it has written to them: it is to write to the arrays, or to refuse that
-    else:
-        lifted, out = [], function(*args, **kwargs)
-    for n in set(arrays).difference(lifted):
-        values_read(leaves[n])
-    return out
+# What ours raise where arguments are given by position as another library takes them.
+_OF_POSITIONS = (TypeError, ArgumentError, AxisError)
 
 
 def raise_explained(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], error: Exception
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    error: Exception,
+    method: str | None = None,
 ) -> NoReturn:
-    """Raise an error that came out of a function, or what explains it."""
-    better = _explained(function, args, kwargs, error)
+    """Raise an error that came out of a function, or what explains it.
+
+    Args:
+        function: The function.
+        args: Its arguments.
+        kwargs: Likewise.
+        error: What came out.
+        method: The method of tensors that called it, if one did.
+    """
+    better = _of_method(method, args[1:], kwargs, error) if method else None
+    cause = error if better is None else None
+    if better is None:
+        better = _explained(function, args, kwargs, error)
     try:
         if better is error:
             raise error
-        raise better from error
+        raise better from cause
     finally:
-        del better, error  # their tracebacks hold this frame
+        del better, cause, error  # their tracebacks hold this frame
+
+
+def _of_method(
+    name: str, args: Sequence[Any], kwargs: dict[str, Any], error: Exception
+) -> Exception | None:
+    """The error for arguments that methods of other libraries take; one of ours stays as it is."""
+    own = isinstance(error, GradtapeError)
+    if own and not isinstance(error, _OF_POSITIONS):
+        return error
+    if advice := position_advice(name, tuple(args)):
+        return ArgumentError(f"{name}: {advice}")
+    if own:
+        return error
+    advice = keyword_advice(kwargs)
+    return UnsupportedError(f"{name}: {advice}") if advice else None
 
 
 def _explained(
@@ -147,14 +96,8 @@ def _explained(
     What says enough is returned as it is: errors of ours, of a wrong number of arguments, and those
     that a function of the user's raised, which ours called.
     """
-    if isinstance(error, GradtapeError):
-        # What is said of anything that is to become an array does not know for whom.
-        nameless = type(error) in (DTypeError, ShapeError) and str(error).startswith("got ")
-        if nameless:
-            return type(error)(f"{function.__name__}: {error}")
     traceback = error.__traceback__ and error.__traceback__.tb_next
-    # What only passes a call on is not where it went wrong.
-    while traceback and traceback.tb_frame.f_globals.get("__name__") == in_float32.__module__:
+    while traceback and traceback.tb_frame.f_globals.get("__name__") in PASS_ON:
         traceback = traceback.tb_next
     if _is_users(traceback):
         return error
@@ -190,11 +133,10 @@ def _of_signature(
     function: Callable[..., Any], kwargs: dict[str, Any], error: Exception
 ) -> Exception:
     """Of a call that did not get into the function, of which Python says what is wrong."""
-    known = inspect.signature(function).parameters
-    spelled = [name for name in kwargs if name not in known and KEYWORDS.get(name) in known]
-    if not spelled:
+    advice = keyword_advice(kwargs, inspect.signature(function).parameters)
+    if advice is None:
         return error
-    return UnsupportedError(f"{function.__name__}: got {spelled[0]}=; {keyword_advice(spelled)}")
+    return UnsupportedError(f"{function.__name__}: {advice}")
 
 
 def _is_users(traceback: TracebackType | None) -> bool:
@@ -309,13 +251,13 @@ def _is_dtype(value: Any) -> bool:
         return False
 
 
-_SIZES = (_is_sizes, "integers, as in a tuple")
+_SIZES = (_is_sizes, "a tuple of integers")
 _ANNOTATIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "int": (_is_integer, "an integer"),
     "float": (_is_number, "a real number"),
     "complex": (lambda x: _is_number(x) or isinstance(x, complex), "a number"),
     "bool": (lambda x: isinstance(x, int | np.bool_), "True or False"),
-    "str": (lambda x: isinstance(x, str), "one of the words it knows"),
+    "str": (lambda x: isinstance(x, str), "a string"),
     "None": (lambda x: x is None, "None"),
     "dtype": (_is_dtype, "a dtype such as gt.float32"),
     "Generator": (lambda x: type(x).__module__.startswith("gradtape."), "a gt.random.Generator"),
@@ -327,7 +269,7 @@ _ANNOTATIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "Sizes": _SIZES,
     "Sequence[int]": _SIZES,
     "tuple[int, int]": (lambda x: _is_sizes(x) and len(x) == 2, "a pair of integers"),
-    "Sequence[float]": (_is_numbers, "numbers, as in a tuple"),
+    "Sequence[float]": (_is_numbers, "a tuple of numbers"),
     "Sequence[ArrayLike]": (_is_arrays, "a list or tuple of arrays"),
     "Sequence": (_is_collection, "a list or tuple"),
 }
@@ -341,4 +283,4 @@ def shown(value: Any) -> str:
         inner = ", ".join(map(shown, value))
         return f"[{inner}]" if isinstance(value, list) else f"({inner})"
     text = repr(value)
-    return text if len(text) <= 60 else f"a {type(value).__name__}"
+    return text if len(text) <= 60 else f"<{type(value).__name__}>"

@@ -82,7 +82,7 @@ def counterpart(call: str, method: str = "", given: Given | None = None) -> str 
     library, _, path = call.partition(".")
     if library != "scipy":
         return None
-    # By name: the core does not know what is built upon it.
+    # By name: this package does not import what is built upon it.
     found: object = sys.modules["gradtape"]
     for part in path.split("."):
         found = getattr(found, part, None)

@@ -1,4 +1,4 @@
-"""Errors in the name of the function that was called.
+"""Errors begin with the name of the function that was called.
 
 A function that is made of others gets their errors: `tensorinv` that of `inv`. Whoever called it
 has not called these, and is told the name that stands in their program. Which one raised it is said
@@ -7,27 +7,42 @@ in a note.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from gradtape.core.op import Op, registry
 from gradtape.errors import (
     ArgumentError,
     AxisError,
+    ConversionError,
     DTypeError,
+    GradtapeError,
     IndexingError,
     LinAlgError,
     NotDifferentiableError,
     ShapeError,
     UnsupportedError,
 )
+from gradtape.help.frames import own_function, running
 
-E = TypeVar("E", bound=BaseException)
+E = TypeVar("E", bound=GradtapeError)
 
 # Those that say of arguments what came; others are about tapes and transforms.
 _OF_ARGUMENTS = (
-    *(ArgumentError, AxisError, DTypeError, IndexingError, LinAlgError),
-    *(NotDifferentiableError, ShapeError, UnsupportedError),
+    *(ArgumentError, AxisError, ConversionError, DTypeError, IndexingError),
+    *(LinAlgError, NotDifferentiableError, ShapeError, UnsupportedError),
 )
+
+
+def name_caller(error: GradtapeError, name: str | None = None) -> None:
+    """Let an error that begins with "got" begin with the name of the function that was called.
+
+    Args:
+        error: Changed in place.
+        name: What to begin with if that function is not found.
+    """
+    name = own_function(running()) or name
+    if name and str(error).startswith("got "):
+        error.args = (f"{name}: {error}",)
 
 
 def in_the_name_of(name: str, error: E) -> E:
@@ -35,29 +50,31 @@ def in_the_name_of(name: str, error: E) -> E:
 
     Args:
         name: Of the function that was called.
-        error: Changed in place if it begins with the name of another function of gradtape.
+        error: Changed in place if it begins with the name of another function of gradtape, or with
+            "got", as what is raised for any function does.
     """
     if type(error) not in _OF_ARGUMENTS:
         return error
+    if str(error).startswith("got "):
+        error.args = (f"{name}: {error}",)
     inner, colon, rest = str(error).partition(": ")
     if not colon or inner == name or not _is_ours(inner):
         return error
     error.args = (f"{name}: {rest}", *error.args[1:])
-    error.add_note(f"{name} calls {inner}, which found it.")
+    error.add_note(f"{name} calls {inner}, which raised it.")
     return error
 
 
-def blame(what: Any, error: BaseException) -> None:
-    """Let an error of a rule begin with the name of its op, if that is one which people know.
+def name_rule(op: Op, error: GradtapeError) -> None:
+    """Let an error of a derivative rule begin with the name of its op, if people know that.
 
     Rules of users' functions, and of compiled ones, call what they call by themselves.
 
     Args:
-        what: An op, or the record of one.
+        op: The op that the rule belongs to.
         error: Changed in place.
     """
-    op = what if isinstance(what, Op) else getattr(what, "op", None)
-    if op is not None and op.kind not in ("custom", "graph") and op.name in registry.functions:
+    if op.kind not in ("custom", "graph") and op.name in registry.functions:
         in_the_name_of(op.name, error)
 
 
