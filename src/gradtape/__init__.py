@@ -28,6 +28,7 @@ from gradtape.autodiff.reverse import (
 from gradtape.autodiff.tape import GradientTape as GradientTape
 from gradtape.autodiff.transforms import jvp as jvp, vmap as vmap
 from gradtape.core.entry import door as _door
+from gradtape.core.lazy import found_at as _found_at
 from gradtape.core.op import registry as _registry
 from gradtape.core.spellings import missing_name as _missing_name
 from gradtape.core.state import (
@@ -75,6 +76,7 @@ from gradtape.ops.arithmetic import (
     square as square,
     subtract as subtract,
 )
+from gradtape.ops.arrays import NAMES as _ARRAYS, place_of as _place_of
 from gradtape.ops.assign import setitem as setitem
 from gradtape.ops.cast import (
     astype as astype,
@@ -155,8 +157,6 @@ from gradtape.ops.exponential import (
     log1p as log1p,
     log2 as log2,
     log10 as log10,
-    logaddexp as logaddexp,
-    logaddexp2 as logaddexp2,
     sqrt as sqrt,
 )
 from gradtape.ops.gather import (
@@ -194,12 +194,8 @@ from gradtape.ops.like import (
     size as size,
     zeros_like as zeros_like,
 )
-from gradtape.ops.locate import (
-    argwhere as argwhere,
-    flatnonzero as flatnonzero,
-    nonzero as nonzero,
-    one_hot as one_hot,
-)
+from gradtape.ops.locate import one_hot as one_hot
+from gradtape.ops.logaddexp import logaddexp as logaddexp, logaddexp2 as logaddexp2
 from gradtape.ops.matmul import (
     dot as dot,
     inner as inner,
@@ -212,8 +208,13 @@ from gradtape.ops.moments import (
     std as std,
     var as var,
 )
+from gradtape.ops.nonzero import (
+    argwhere as argwhere,
+    flatnonzero as flatnonzero,
+    nonzero as nonzero,
+)
 from gradtape.ops.norm import norm as norm
-from gradtape.ops.pad import pad as pad
+from gradtape.ops.pad_modes import pad as pad
 from gradtape.ops.product import prod as prod
 from gradtape.ops.random import (
     normal as normal,
@@ -355,21 +356,21 @@ if TYPE_CHECKING:
     from gradtape.tools.writes import detect_writes as detect_writes
 
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
-# What stands in neither table is looked for among the functions of `ops.arrays`.
+# The functions of `ops.arrays` have a table of their own.
 _NAMESPACES = ("fft", "linalg", "ndimage", "nn", "signal", "sparse", "special", "stats", "testing")
 _LAZY = {
-    "GradientReport": "gradtape.tools.check",
-    "NumericalChecker": "gradtape.tools.check",
-    "bfloat16": "gradtape.dtypes",
-    "detect_writes": "gradtape.tools.writes",
-    "digamma": "gradtape.ops.special.gamma",
-    "get_num_threads": "gradtape.compiler.runtime.pool",
-    "jit": "gradtape.compiler.jit",
-    "lgamma": "gradtape.ops.special.gamma",
-    "polygamma": "gradtape.ops.special.gamma",
-    "set_num_threads": "gradtape.compiler.runtime.pool",
-    "solve": "gradtape.ops.linalg.solve",
-    "xlogy": "gradtape.ops.special.entropy",
+    "GradientReport": "gradtape.tools.check:GradientReport",
+    "NumericalChecker": "gradtape.tools.check:NumericalChecker",
+    "bfloat16": "gradtape.dtypes:bfloat16",
+    "detect_writes": "gradtape.tools.writes:detect_writes",
+    "digamma": "gradtape.ops.special.gamma:digamma",
+    "get_num_threads": "gradtape.compiler.runtime.pool:get_num_threads",
+    "jit": "gradtape.compiler.jit:jit",
+    "lgamma": "gradtape.ops.special.gamma:lgamma",
+    "polygamma": "gradtape.ops.special.gamma:polygamma",
+    "set_num_threads": "gradtape.compiler.runtime.pool:set_num_threads",
+    "solve": "gradtape.ops.linalg.solve:solve",
+    "xlogy": "gradtape.ops.special.entropy:xlogy",
 }
 
 
@@ -386,15 +387,13 @@ _registry.provider = _kernels
 def __getattr__(name: str) -> object:
     if name in _NAMESPACES:
         return _load(f"gradtape.{name}")
-    if not name.startswith("_"):
-        module = _load(_LAZY.get(name, "gradtape.ops.arrays"))
-        if hasattr(module, name):
-            # Found here from now on, without a detour.
-            return globals().setdefault(name, _door(getattr(module, name), __name__))
-    raise _missing_name(name)
+    place = _place_of(name) if name in _ARRAYS else _LAZY.get(name)
+    if place is None:
+        raise _missing_name(name)
+    # Found here from now on, without a detour.
+    return globals().setdefault(name, _door(_found_at(place), __name__))
 
 
 def __dir__() -> list[str]:
-    arrays = _load("gradtape.ops.arrays")
-    found = {*globals(), *_LAZY, *_NAMESPACES, *arrays.__all__}
+    found = {*globals(), *_LAZY, *_NAMESPACES, *_ARRAYS}
     return sorted(found - {"TYPE_CHECKING"})

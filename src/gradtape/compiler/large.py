@@ -26,7 +26,8 @@ from gradtape.compiler.tiling import TILE, Call, Tiling, rows_of_part
 from gradtape.core.aval import aval_of
 from gradtape.core.call import call
 from gradtape.core.lowering import Reduction
-from gradtape.core.op import Op, registry
+from gradtape.core.op import Op
+from gradtape.ops.cast import copy_op
 from gradtape.ops.reduce import accumulated
 from gradtape.ops.shape import broadcast_to
 
@@ -185,13 +186,12 @@ class Kernels:
         found = Call.of([source], tiling, array.dtype)
         if found is None:
             return None
-        copy = registry["copy"]
         tail = array.shape[len(tiling.batch) :]
 
         def function(tile: Any) -> Any:
-            return call(copy, [broadcast_to(tile, (tiling.rows, *tail))], {})
+            return call(copy_op, [broadcast_to(tile, (tiling.rows, *tail))], {})
 
-        return self.compiled.launch(copy, (tail,), function, found, tiling)
+        return self.compiled.launch(copy_op, (tail,), function, found, tiling)
 
 
 def _left(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:

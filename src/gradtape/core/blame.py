@@ -7,9 +7,10 @@ in a note.
 
 from __future__ import annotations
 
+import sys
 from typing import Any, TypeVar
 
-from gradtape.core.op import Op, registry
+from gradtape.core.op import Op
 from gradtape.errors import (
     ArgumentError,
     AxisError,
@@ -21,6 +22,8 @@ from gradtape.errors import (
     UnsupportedError,
 )
 
+# Where functions are defined that begin their messages with their name.
+_OF_OPS = ("gradtape.ops.", "gradtape.autodiff.")
 E = TypeVar("E", bound=BaseException)
 
 # Those that say of arguments what came; others are about tapes and transforms.
@@ -57,12 +60,11 @@ def blame(what: Any, error: BaseException) -> None:
         error: Changed in place.
     """
     op = what if isinstance(what, Op) else getattr(what, "op", None)
-    if op is not None and op.kind not in ("custom", "graph") and op.name in registry.functions:
+    if op is not None and op.kind not in ("custom", "graph") and _is_ours(op.name):
         in_the_name_of(op.name, error)
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a name is that of an op, or of a function that may call others."""
-    if name in registry or name in registry.functions:
-        return True
-    return any(function.__name__ == name for function in registry.replacements.values())
+    """Whether a name is that of a function of gradtape that is loaded, and so may have raised."""
+    modules = [module for name, module in tuple(sys.modules.items()) if name.startswith(_OF_OPS)]
+    return any(callable(vars(module).get(name)) for module in modules)

@@ -18,7 +18,8 @@ from gradtape.core.broadcasting import broadcast_sizes
 from gradtape.core.finite import is_finite, is_traced
 from gradtape.core.large import LARGE, compute_large, is_large, is_tiled, pull_large
 from gradtape.core.narrow import computes_wide, evaluate_narrow, is_narrow, widened
-from gradtape.core.op import Op, Rule, registry
+from gradtape.core.needed_ops import needed
+from gradtape.core.op import Op, Rule
 from gradtape.errors import (
     AxisError,
     DTypeError,
@@ -56,7 +57,7 @@ def evaluate(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
 def add(x: Any, y: Any) -> Any:
     """`x + y` of values of any kind, with large arrays added as by the op."""
     if type(x) is type(y) is np.ndarray and y.size >= LARGE:
-        return compute_large(registry["add"], (x, y), {})
+        return compute_large(needed.add_op, (x, y), {})
     return x + y
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gradtape.core.narrow import FLOAT32
-from gradtape.core.op import registry
+from gradtape.core.needed_ops import needed
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,4 +77,4 @@ def _shortened(out: Any, dtype: np.dtype[Any]) -> Any:
 def _cast(value: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(value, np.generic):
         return value.astype(dtype)  # stays a number
-    return registry.functions["astype"](value, dtype)
+    return needed.astype(value, dtype)

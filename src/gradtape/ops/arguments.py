@@ -10,7 +10,7 @@ import numpy as np
 
 from gradtape.core.advice import named
 from gradtape.core.entry import shown
-from gradtape.core.op import registry
+from gradtape.core.lazy import Deferred
 from gradtape.core.spellings import keyword_advice
 from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor, as_value, is_extended_float
@@ -169,6 +169,9 @@ def refuse(name: str, options: dict[str, Any]) -> None:
             )
 
 
+_reduce_where = Deferred("gradtape.ops.arrays.ufunc_methods:reduce_where")
+
+
 def masked(
     name: str,
     x: ArrayLike,
@@ -181,7 +184,7 @@ def masked(
 ) -> Array:
     """A reduction with `initial` or `where`, by a family of ops that is loaded for it."""
     refuse(name, unsupported)
-    return registry.functions["reduce_where"](name, x, axis, dtype, keepdims, initial, where)
+    return _reduce_where(name, x, axis, dtype, keepdims, initial, where)
 
 
 def weak_or_array(value: ArrayLike) -> Any:

@@ -9,12 +9,12 @@ import numpy as np
 
 from gradtape.core.batching import batch_along_axis
 from gradtape.core.call import call
-from gradtape.core.define import general, public
+from gradtape.core.define import general
 from gradtape.core.large import LARGE
 from gradtape.core.lowering import Reduction
-from gradtape.core.op import infer_like, registry
+from gradtape.core.op import infer_like, op_of
 from gradtape.ops.arguments import masked
-from gradtape.ops.arithmetic import multiply
+from gradtape.ops.arithmetic import divide, multiply
 from gradtape.ops.cast import astype, conj_if_complex
 from gradtape.ops.cumulative import cumulative_product
 from gradtape.ops.index import part_of
@@ -56,7 +56,7 @@ def _others_forward(xp: Any, x: Any, axis: Axes) -> Any:
         if xp is np and lanes.size >= LARGE:
             # By native code; an operator, or `divide` of the small array first, would be NumPy's.
             product = _prod(lanes, axis=(lanes.ndim - 1,), keepdims=True)
-            others = call(registry["divide"], (product, lanes), {})
+            others = call(op_of(divide), (product, lanes), {})
         else:
             product = lanes.prod(-1, keepdims=True)
             others = product / lanes
@@ -140,9 +140,9 @@ _prod = general(
     kind="reduction",
     lower=Reduction("multiply", accumulated),
 )
+prod_op = op_of(_prod)
 
 
-@public(np.prod)
 def prod(
     x: ArrayLike,
     /,

@@ -10,6 +10,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
+from gradtape.core.in_float32 import in_float32
 from gradtape.errors import ArgumentError
 from gradtape.ops.linalg.checks import once, require
 from gradtape.ops.linalg.cholesky import cholesky
@@ -30,7 +31,6 @@ from gradtape.ops.linalg.gauge import (
 )
 from gradtape.ops.linalg.hermitian import mirrored, symmetric_part
 from gradtape.ops.linalg.triangular import solve_triangular
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.norm import inexact
 from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike
@@ -134,7 +134,7 @@ class EighResult(NamedTuple):
     eigenvectors: Array
 
 
-@public(np.linalg.eigh, "scipy.linalg.eigh")
+@in_float32
 def eigh(
     a: ArrayLike,
     b: ArrayLike | str | None = None,
@@ -271,7 +271,7 @@ _eigvalsh = general(
 )
 
 
-@public(np.linalg.eigvalsh, "scipy.linalg.eigvalsh")
+@in_float32
 def eigvalsh(
     a: ArrayLike,
     b: ArrayLike | str | None = None,

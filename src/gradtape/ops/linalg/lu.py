@@ -10,6 +10,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
+from gradtape.core.in_float32 import in_float32
 from gradtape.errors import ArgumentError
 from gradtape.ops.diagonal import tril, triu
 from gradtape.ops.gather import take_along_axis
@@ -19,7 +20,6 @@ from gradtape.ops.linalg.lapack import lapack
 from gradtape.ops.linalg.qr import regular
 from gradtape.ops.linalg.stacks import matrix_stack
 from gradtape.ops.linalg.triangular import divided_by_upper, solve_triangular
-from gradtape.ops.linalg.wide import answers
 from gradtape.ops.locate import one_hot
 from gradtape.typing import Array, ArrayLike
 
@@ -171,7 +171,7 @@ order_of_rows = general(
 # ---- public functions ---------------------------------------------------------------------------
 
 
-@answers("scipy.linalg.lu_factor")
+@in_float32
 def lu_factor(a: ArrayLike, **others: Any) -> tuple[Array, Array]:
     """Both factors of a pivoted LU decomposition in one matrix, for `lu_solve`.
 
@@ -213,7 +213,7 @@ class LUResult(NamedTuple):
     U: Array
 
 
-@answers("scipy.linalg.lu")
+@in_float32
 def lu(
     a: ArrayLike, permute_l: bool = False, *, p_indices: bool = False, **others: Any
 ) -> LUResult | tuple[Array, Array]:

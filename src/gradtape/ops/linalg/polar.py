@@ -10,6 +10,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front, batch_together
 from gradtape.core.define import general
+from gradtape.core.in_float32 import in_float32
 from gradtape.errors import ArgumentError
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.linalg.checks import require
@@ -17,7 +18,6 @@ from gradtape.ops.linalg.common import MATRIX, adjoint
 from gradtape.ops.linalg.gauge import outside, rounding, skew
 from gradtape.ops.linalg.hermitian import symmetric_part
 from gradtape.ops.linalg.stacks import matrix_stack
-from gradtape.ops.linalg.wide import answers
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.typing import Array, ArrayLike
 
@@ -109,7 +109,7 @@ _unitary = general(
 )
 
 
-@answers("scipy.linalg.polar")
+@in_float32
 def polar(a: ArrayLike, side: str = "right") -> tuple[Array, Array]:
     """Polar decomposition `u @ p` of a matrix, or of each in a stack.
 

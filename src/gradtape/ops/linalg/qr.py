@@ -10,6 +10,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
+from gradtape.core.in_float32 import in_float32
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import refuse
 from gradtape.ops.cast import stop_gradient
@@ -22,7 +23,6 @@ from gradtape.ops.linalg.gauge import outside, place_special, rounding, skew, va
 from gradtape.ops.linalg.lapack import lapack, scipy_linalg
 from gradtape.ops.linalg.stacks import matrix_stack, over_stack
 from gradtape.ops.linalg.triangular import divided_by_upper
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.select import where
 from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
@@ -199,7 +199,7 @@ class QRResult(NamedTuple):
     R: Array
 
 
-@public(np.linalg.qr)
+@in_float32
 def qr(
     a: ArrayLike, mode: str = "reduced", *, pivoting: bool = False, **others: Any
 ) -> QRResult | Array | tuple[Array, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
+from gradtape.core.in_float32 import in_float32
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import refuse
 from gradtape.ops.cast import astype, conj, stop_gradient
@@ -21,7 +22,6 @@ from gradtape.ops.linalg.eig import complex_of, equal_pairs, uncertainty
 from gradtape.ops.linalg.gauge import differences, skew, vanishes
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.triangular import solve_triangular
-from gradtape.ops.linalg.wide import answers
 from gradtape.ops.norm import inexact, vector_norm
 from gradtape.ops.select import where
 from gradtape.ops.which import all as all_of, any as any_of
@@ -177,7 +177,7 @@ class SchurResult(NamedTuple):
     Z: Array
 
 
-@answers("scipy.linalg.schur")
+@in_float32
 def schur(a: ArrayLike, output: str = "real", **others: Any) -> SchurResult:
     """Schur decomposition `z @ t @ z.conj().T` of a square matrix, or of each in a stack.
 

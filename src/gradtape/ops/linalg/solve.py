@@ -11,6 +11,7 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front, move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import general, unbroadcast
+from gradtape.core.in_float32 import in_float32
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, UnsupportedError
 from gradtape.ops.arguments import as_array
@@ -22,7 +23,6 @@ from gradtape.ops.linalg.hermitian import mirrored
 from gradtape.ops.linalg.lapack import lapack
 from gradtape.ops.linalg.stacks import batch_stacks, computed_in, failed, over_stack, stack_of
 from gradtape.ops.linalg.triangular import solve_triangular
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.matmul import by_left
 from gradtape.ops.norm import inexact
 from gradtape.ops.shape import reshape
@@ -249,7 +249,7 @@ _STRUCTURES = {
 }  # fmt: skip
 
 
-@public(np.linalg.solve, "scipy.linalg.solve")
+@in_float32
 def solve(
     a: ArrayLike,
     b: ArrayLike,
@@ -346,7 +346,7 @@ _inv = general(
 )
 
 
-@public(np.linalg.inv, "scipy.linalg.inv")
+@in_float32
 def inv(x: ArrayLike, /) -> Array:
     """The inverse of a square matrix, or of each in a stack; to solve equations use `solve`.
 
