@@ -359,18 +359,18 @@ if TYPE_CHECKING:
 # The functions of `ops.arrays` have a table of their own.
 _NAMESPACES = ("fft", "linalg", "ndimage", "nn", "signal", "sparse", "special", "stats", "testing")
 _LAZY = {
-    "GradientReport": "gradtape.tools.check:GradientReport",
-    "NumericalChecker": "gradtape.tools.check:NumericalChecker",
-    "bfloat16": "gradtape.dtypes:bfloat16",
-    "detect_writes": "gradtape.tools.writes:detect_writes",
-    "digamma": "gradtape.ops.special.gamma:digamma",
-    "get_num_threads": "gradtape.compiler.runtime.pool:get_num_threads",
-    "jit": "gradtape.compiler.jit:jit",
-    "lgamma": "gradtape.ops.special.gamma:lgamma",
-    "polygamma": "gradtape.ops.special.gamma:polygamma",
-    "set_num_threads": "gradtape.compiler.runtime.pool:set_num_threads",
-    "solve": "gradtape.ops.linalg.solve:solve",
-    "xlogy": "gradtape.ops.special.entropy:xlogy",
+    "GradientReport": "gradtape.tools.check",
+    "NumericalChecker": "gradtape.tools.check",
+    "bfloat16": "gradtape.dtypes",
+    "detect_writes": "gradtape.tools.writes",
+    "digamma": "gradtape.ops.special.gamma",
+    "get_num_threads": "gradtape.compiler.runtime.pool",
+    "jit": "gradtape.compiler.jit",
+    "lgamma": "gradtape.ops.special.gamma",
+    "polygamma": "gradtape.ops.special.gamma",
+    "set_num_threads": "gradtape.compiler.runtime.pool",
+    "solve": "gradtape.ops.linalg.solve",
+    "xlogy": "gradtape.ops.special.entropy",
 }
 
 
@@ -387,9 +387,9 @@ _registry.provider = _kernels
 def __getattr__(name: str) -> object:
     if name in _NAMESPACES:
         return _load(f"gradtape.{name}")
-    place = _place_of(name) if name in _ARRAYS else _LAZY.get(name)
-    if place is None:
+    if name not in _LAZY and name not in _ARRAYS:
         raise _missing_name(name)
+    place = _place_of(name) if name in _ARRAYS else f"{_LAZY[name]}:{name}"
     # Found here from now on, without a detour.
     return globals().setdefault(name, _door(_found_at(place), __name__))
 

@@ -237,8 +237,8 @@ class NotLoadedError(Exception):
 class Registry:
     """All ops by name; only modules of `gradtape.ops` add to it, while they are imported.
 
-    Programs do not look ops up here: who needs one imports it. This is the list that tests and
-    documents go through. It loads every module of `ops` first, as families load at first use.
+    The package does not look ops up here: whoever needs one imports it. This is the list that
+    tests and documents go through, and it loads every module of `ops` first.
     """
 
     def __init__(self) -> None:
