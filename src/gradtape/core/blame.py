@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import Any, TypeVar
 
-from gradtape.core.op import Op
+from gradtape.core.op import Op, registry
 from gradtape.errors import (
     ArgumentError,
     AxisError,
@@ -60,11 +60,16 @@ def blame(what: Any, error: BaseException) -> None:
         error: Changed in place.
     """
     op = what if isinstance(what, Op) else getattr(what, "op", None)
-    if op is not None and op.kind not in ("custom", "graph") and _is_ours(op.name):
+    if op is not None and op.kind not in ("custom", "graph") and _is_function(op.name):
         in_the_name_of(op.name, error)
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a name is that of a function of gradtape that is loaded, and so may have raised."""
-    modules = [module for name, module in tuple(sys.modules.items()) if name.startswith(_OF_OPS)]
-    return any(callable(vars(module).get(name)) for module in modules)
+    """Whether a name is that of an op, or of a function that may call others."""
+    return name in registry or _is_function(name)
+
+
+def _is_function(name: str) -> bool:
+    """Whether a module of ours that is loaded, and so may have raised, has a function so named."""
+    modules = [module for key, module in tuple(sys.modules.items()) if key.startswith(_OF_OPS)]
+    return any(getattr(vars(module).get(name), "__name__", "") == name for module in modules)
