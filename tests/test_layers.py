@@ -5,6 +5,7 @@ The rules read source text, so they can be tried on made-up packages as well as 
 
 import ast
 import functools
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -191,6 +192,17 @@ def global_statements(sources: Sources) -> Iterator[str]:
                 yield f"{module}:{node.lineno} has `global {', '.join(node.names)}`"
 
 
+# Ops are compared with ops, or asked for their facts.
+BY_NAME = re.compile(r"\bop\.name (?:==|!=|in|not in) |\bregistry\[|\bregistry\.functions\b")
+
+
+def ops_by_name(sources: Sources) -> Iterator[str]:
+    for module, text in sources.items():
+        for number, line in enumerate(text.splitlines(), start=1):
+            if BY_NAME.search(line):
+                yield f"{module}:{number} tells an op by its name; import the op, or use its facts"
+
+
 Rule = Callable[[Sources], Iterator[str]]
 RULES: list[Rule] = [
     known_modules,
@@ -199,6 +211,7 @@ RULES: list[Rule] = [
     lazy_imports,
     heavy_imports,
     global_statements,
+    ops_by_name,
 ]
 
 
@@ -286,6 +299,9 @@ BROKEN: list[tuple[Rule, Sources, str]] = [
         {"gradtape.config": "def f():\n  global a, b"},
         "config:2 has `global a, b`",
     ),
+    (ops_by_name, {"gradtape.graph.a": 'node.op.name in ("add",)'}, "graph.a:1 tells an op by"),
+    (ops_by_name, {"gradtape.graph.a": '\nif op.name == "add": pass'}, "graph.a:2 tells an op"),
+    (ops_by_name, {"gradtape.ops.a": 'registry["add"]'}, "import the op, or use its facts"),
 ]
 
 

@@ -28,6 +28,7 @@ from gradtape.autodiff.reverse import (
 from gradtape.autodiff.tape import GradientTape as GradientTape
 from gradtape.autodiff.transforms import jvp as jvp, vmap as vmap
 from gradtape.core.kernels import INSTALLED as _INSTALLED, Kernels as _Kernels
+from gradtape.core.lazy import found_at as _found_at
 from gradtape.core.state import (
     GradientContext as GradientContext,
     clear_default_context_tape as clear_default_context_tape,
@@ -78,6 +79,7 @@ from gradtape.ops.arithmetic import (
     square as square,
     subtract as subtract,
 )
+from gradtape.ops.arrays import NAMES as _ARRAYS, place_of as _place_of
 from gradtape.ops.assign import setitem as setitem
 from gradtape.ops.cast import (
     astype as astype,
@@ -158,8 +160,6 @@ from gradtape.ops.exponential import (
     log1p as log1p,
     log2 as log2,
     log10 as log10,
-    logaddexp as logaddexp,
-    logaddexp2 as logaddexp2,
     sqrt as sqrt,
 )
 from gradtape.ops.gather import (
@@ -197,12 +197,8 @@ from gradtape.ops.like import (
     size as size,
     zeros_like as zeros_like,
 )
-from gradtape.ops.locate import (
-    argwhere as argwhere,
-    flatnonzero as flatnonzero,
-    nonzero as nonzero,
-    one_hot as one_hot,
-)
+from gradtape.ops.locate import one_hot as one_hot
+from gradtape.ops.logaddexp import logaddexp as logaddexp, logaddexp2 as logaddexp2
 from gradtape.ops.matmul import (
     dot as dot,
     inner as inner,
@@ -215,8 +211,13 @@ from gradtape.ops.moments import (
     std as std,
     var as var,
 )
+from gradtape.ops.nonzero import (
+    argwhere as argwhere,
+    flatnonzero as flatnonzero,
+    nonzero as nonzero,
+)
 from gradtape.ops.norm import norm as norm
-from gradtape.ops.pad import pad as pad
+from gradtape.ops.pad_modes import pad as pad
 from gradtape.ops.product import prod as prod
 from gradtape.ops.random import (
     normal as normal,
@@ -359,7 +360,7 @@ if TYPE_CHECKING:
     from gradtape.tools.writes import detect_writes as detect_writes
 
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
-# What stands in neither table is looked for among the functions of `ops.arrays`.
+# The functions of `ops.arrays` have a table of their own.
 _NAMESPACES = ("fft", "linalg", "ndimage", "nn", "signal", "sparse", "special", "stats", "testing")
 _LAZY = {
     "GradientReport": "gradtape.tools.check",
@@ -393,15 +394,13 @@ vmap = _explained(vmap, __name__)
 def __getattr__(name: str) -> object:
     if name in _NAMESPACES:
         return _load(f"gradtape.{name}")
-    if not name.startswith("_"):
-        module = _load(_LAZY.get(name, "gradtape.ops.arrays"))
-        if hasattr(module, name):
-            # Found here from now on, without a detour.
-            return globals().setdefault(name, _explained(getattr(module, name), __name__))
-    raise _missing_name(name)
+    if name not in _LAZY and name not in _ARRAYS:
+        raise _missing_name(name)
+    place = _place_of(name) if name in _ARRAYS else f"{_LAZY[name]}:{name}"
+    # Found here from now on, without a detour.
+    return globals().setdefault(name, _explained(_found_at(place), __name__))
 
 
 def __dir__() -> list[str]:
-    arrays = _load("gradtape.ops.arrays")
-    found = {*globals(), *_LAZY, *_NAMESPACES, *arrays.__all__}
+    found = {*globals(), *_LAZY, *_NAMESPACES, *_ARRAYS}
     return sorted(found - {"TYPE_CHECKING"})

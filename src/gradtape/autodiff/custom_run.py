@@ -19,12 +19,13 @@ from gradtape.autodiff.transforms import vmap
 from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of
 from gradtape.core.call import call, is_differentiable
-from gradtape.core.define import functions
 from gradtape.core.lowering import Composite
 from gradtape.core.nested import unshell
 from gradtape.core.op import NotDifferentiable, Op
 from gradtape.core.tensor import Tensor, read_only
 from gradtape.errors import DTypeError, GradtapeError, NotDifferentiableError, ShapeError, a_type
+from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.shape import moveaxis
 
 Rule = Callable[..., Any]
 
@@ -256,7 +257,7 @@ def _of_batch(ct: Any, axes: Any) -> Any:
         return None
     leaves, structure = tree.flatten(ct)
     placed = [
-        functions["sum"](leaf, axis=0) if axis is None else functions["moveaxis"](leaf, 0, axis)
+        sum_of(leaf, axis=0) if axis is None else moveaxis(leaf, 0, axis)
         for leaf, axis in zip(leaves, tree.broadcast_prefix(axes, ct), strict=True)
     ]
     return tree.unflatten(structure, placed)

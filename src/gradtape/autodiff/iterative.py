@@ -15,7 +15,6 @@ import numpy as np
 from gradtape.autodiff.custom import CustomFunction
 from gradtape.autodiff.reverse import vjp
 from gradtape.autodiff.transforms import jvp
-from gradtape.core.define import public
 from gradtape.core.nested import unshell
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import (
@@ -177,7 +176,6 @@ def _solve(
     return reshape(x, (size,)), info
 
 
-@public("scipy.sparse.linalg.cg")
 def cg(
     A: Any,
     b: ArrayLike,
@@ -223,7 +221,6 @@ def cg(
     return _solve("cg", A, b, x0, M, args, options)
 
 
-@public("scipy.sparse.linalg.bicgstab")
 def bicgstab(
     A: Any,
     b: ArrayLike,
@@ -256,7 +253,6 @@ def bicgstab(
     return _solve("bicgstab", A, b, x0, M, args, options)
 
 
-@public("scipy.sparse.linalg.gmres")
 def gmres(
     A: Any,
     b: ArrayLike,

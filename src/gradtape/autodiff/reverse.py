@@ -24,7 +24,6 @@ from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.autodiff.holomorphic import check_complex, holomorphic_only
 from gradtape.core.aval import aval_of
 from gradtape.core.call import is_differentiable, lift
-from gradtape.core.define import functions
 from gradtape.core.level import Leaf, Segment
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.portable import Transformed
@@ -32,6 +31,7 @@ from gradtape.core.state import next_level
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import own, walk
 from gradtape.errors import DTypeError, ShapeError, a_type
+from gradtape.ops.cast import conj
 
 ndarray = np.ndarray
 
@@ -277,7 +277,7 @@ def of_run(run: Pullback, single: bool, has_aux: bool, holomorphic: bool) -> Any
     grads = run.pull([one])
     if holomorphic:
         grads = holomorphic_only("grad", grads, run.pull([1j * one]))
-        grads = tree.map_leaves(functions["conj"], grads)
+        grads = tree.map_leaves(conj, grads)
     return (run.value(), run.aux) if has_aux else run.value(), grads[0] if single else grads
 
 

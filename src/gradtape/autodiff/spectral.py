@@ -19,9 +19,9 @@ from gradtape.ops.cast import stop_gradient
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.common import adjoint, square
 from gradtape.ops.linalg.hermitian import mirrored
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.spectral import Jets, derivative
 from gradtape.ops.linalg.stacks import matrix_stack
-from gradtape.ops.linalg.wide import in_float32
 from gradtape.ops.norm import inexact
 from gradtape.ops.rearrange import flip
 from gradtape.ops.shape import broadcast_to

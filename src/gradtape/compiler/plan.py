@@ -18,8 +18,9 @@ from gradtape.compiler.product import Product, product_of
 from gradtape.compiler.roots import source_of_matrix
 from gradtape.core.lazy import lazy
 from gradtape.core.lowering import Contraction
-from gradtape.core.op import registry
 from gradtape.graph.ir import Graph, Literal, Node, Rewriter, Value
+from gradtape.ops.cast import copy_op
+from gradtape.ops.shape import broadcast_op
 
 Step = Kernel | Product
 
@@ -115,9 +116,9 @@ def _with_own_outputs(graph: Graph) -> Graph:
     for output in graph.outputs:
         new = rewriter[output]
         if isinstance(new, Literal):
-            new = rewriter.add(registry["broadcast_to"], [new], {"shape": ()})
+            new = rewriter.add(broadcast_op, [new], {"shape": ()})
         elif new.node is None or new in taken:
-            new = rewriter.add(registry["copy"], [new], {})
+            new = rewriter.add(copy_op, [new], {})
         taken.add(new)
         outputs.append(new)
     finished = rewriter.finish()

@@ -173,7 +173,7 @@ def evaluated(node: Node, values: Mapping[Value, Any]) -> dict[Value, Any]:
     try:
         with np.errstate(all="ignore"):
             if is_of_integers(node.op, node.operands):
-                result: Any = computed_exactly(node.op.name, operands)
+                result: Any = computed_exactly(node.op, operands)
             else:
                 result = evaluate(node.op, operands, node.params)
     except GradtapeError as error:

@@ -21,9 +21,13 @@ from gradtape.core.lowering import (
     Scan,
     Scatter,
 )
+from gradtape.core.op import op_of
 from gradtape.graph.ir import Graph, Node, Value
 from gradtape.graph.python_numbers import is_of_integers
+from gradtape.ops.comparison import equal
+from gradtape.ops.shape import transpose_op
 
+equal_op = op_of(equal)
 # Values that cost more instructions than this are not computed twice.
 _DEAR = 8
 # Nor are expressions of more parts, whatever their instructions: each time they are pulled they are
@@ -55,7 +59,7 @@ def find_roots(graph: Graph, users: dict[Value, list[Node]]) -> tuple[set[Value]
                 # Its loop is not one of vectors.
                 roots.update(v for v in inlined if costs[v] > _DEAR)
             continue
-        if node.op.name == "equal":
+        if node.op is equal_op:
             roots.update(v for v in inlined if _has_extreme(v, users))
         value, own = node.outputs[0], cost(node)
         costs[value] += own.instructions - 1
@@ -122,7 +126,7 @@ def source_of_matrix(operand: Value) -> MatrixSource:
             break
         if isinstance(node.op.lower, Relabel) and source.dtype == value.dtype:
             value = source
-        elif node.op.name == "transpose" and not transposed and shape == value.shape:
+        elif node.op is transpose_op and not transposed and shape == value.shape:
             axes, ndim = tuple(node.params["axes"]), len(shape)
             if ndim < 2 or axes != (*range(ndim - 2), ndim - 1, ndim - 2):
                 break

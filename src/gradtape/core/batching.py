@@ -11,9 +11,8 @@ from typing import Any
 
 from gradtape.core.aval import aval_of
 from gradtape.core.call import call
-from gradtape.core.op import Op, registry
-
-functions = registry.functions
+from gradtape.core.needed_ops import needed
+from gradtape.core.op import Op
 
 
 def batch_elementwise(
@@ -30,7 +29,7 @@ def batch_elementwise(
             arg = move_batch_axis(arg, axis)
             if own < ndim:
                 shape = arg.shape
-                arg = functions["reshape"](arg, (shape[0],) + (1,) * (ndim - own) + shape[1:])
+                arg = needed.reshape(arg, (shape[0],) + (1,) * (ndim - own) + shape[1:])
         lined_up.append(arg)
     return call(op, lined_up, params), 0
 
@@ -58,7 +57,7 @@ def batch_together(
     """Batching of an op that leaves a leading axis of all inputs alone; one without is repeated."""
     size = next(x.shape[n] for x, n in zip(args, axes, strict=True) if n is not None)
     lined_up = [
-        functions["broadcast_to"](x, (size, *x.shape)) if n is None else move_batch_axis(x, n)
+        needed.broadcast_to(x, (size, *x.shape)) if n is None else move_batch_axis(x, n)
         for x, n in zip(args, axes, strict=True)
     ]
     return call(op, lined_up, params), 0
@@ -78,4 +77,4 @@ def batch_along_axis(
 
 def move_batch_axis(arg: Any, axis: int, to: int = 0) -> Any:
     """`arg` with its batch axis at position `to`."""
-    return arg if axis == to else functions["moveaxis"](arg, axis, to)
+    return arg if axis == to else needed.moveaxis(arg, axis, to)

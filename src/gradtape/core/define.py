@@ -30,34 +30,13 @@ from gradtape.core.call import call, call_operator
 from gradtape.core.evaluate import sum_of_terms
 from gradtape.core.fast import fast_binary, fast_params, fast_reflected, fast_unary
 from gradtape.core.lowering import Lowering, Pointwise
+from gradtape.core.needed_ops import needed
 from gradtape.core.nested import Alias
-from gradtape.core.op import Op, Rule, registry, rule_reads
+from gradtape.core.op import NO_FACTS, Facts, Op, Rule, registry, rule_reads
 from gradtape.core.settle import guarded, settled_tangent
 from gradtape.core.tensor import Tensor, innermost
 
-functions = registry.functions
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def public(*replaces: Any, name: str | None = None) -> Callable[[F], F]:
-    """Make a function callable by name from tensors, and the answer to NumPy's `replaces`."""
-
-    def register(function: F) -> F:
-        functions[name or function.__name__] = function
-        return answers(*replaces)(function)
-
-    return register
-
-
-def answers(*replaces: Any) -> Callable[[F], F]:
-    """Make a function the answer to NumPy's or SciPy's `replaces`, and no method of tensors."""
-
-    def register(function: F) -> F:
-        for original in replaces:
-            registry.replacements[original] = function
-        return function
-
-    return register
 
 
 # ---- elementwise --------------------------------------------------------------------------------
@@ -66,8 +45,8 @@ def answers(*replaces: Any) -> Callable[[F], F]:
 def elementwise(
     forward: Callable[..., Any],
     *partials: Rule,
-    replaces: Sequence[Any] = (),
     operator: str | None = None,
+    facts: Facts = NO_FACTS,
     fast: Callable[..., Any] | None = None,
     vjps: Sequence[Rule] = (),
     jvp: Rule | None = None,
@@ -80,8 +59,8 @@ def elementwise(
         forward: A NumPy ufunc, or `forward(xp, *arrays)`.
         *partials: Per argument `partial(ct, out, *inputs)`, linear in `ct`: `ct` times the partial
             derivative. None of them: the result is untracked.
-        replaces: Further NumPy or SciPy functions it answers for (a ufunc `forward` always is one).
         operator: The operator it implements: "add" installs `__add__` and `__radd__`.
+        facts: What passes over graphs rely on (see `core.op.Facts`).
         fast: What computes it on raw arrays, if there is something faster than `forward`.
         vjps: Rules where the op is not complex-linear, so that they differ from the partials.
         jvp: The same for forward mode.
@@ -98,13 +77,12 @@ def elementwise(
             Op(
                 name=name,
                 evaluate=evaluate,
-                infer=functools.partial(
-                    _infer_elementwise, evaluate, operator is not None or forward in _OPERATORS
-                ),
+                infer=functools.partial(_infer_elementwise, evaluate, facts.python is not None),
                 vjps=tuple(vjps) or tuple(map(vjp_of_partial, partials, range(len(partials)))),
                 jvp=jvp or (_jvp(partials) if partials else None),
                 batch=batch_elementwise,
                 kind="elementwise",
+                facts=facts,
                 lower=pointwise(lower),
                 fast=compute,
                 partials=partials,
@@ -120,23 +98,11 @@ def elementwise(
             function = fast_unary(op) if arity == 1 else fast_binary(op)
         function = functools.update_wrapper(function, declared)
         function.op = op  # type: ignore[attr-defined]
-        public(*((forward, *replaces) if ufunc else replaces), name=name)(function)
         if operator is not None:
-            install_operator(operator, op)
+            install_operator(operator, op, function)
         return function  # type: ignore[return-value]
 
     return define
-
-
-# Operators of Python's that are not installed by `elementwise`.
-_OPERATORS = (
-    np.bitwise_and,
-    np.bitwise_or,
-    np.bitwise_xor,
-    np.invert,
-    np.left_shift,
-    np.right_shift,
-)
 
 
 def _make_careful(op: Op, partials: Sequence[Rule], vjps: Sequence[Rule]) -> None:
@@ -192,8 +158,8 @@ def vjp_of_partial(partial: Rule, argument: int = 0) -> Rule:
 
     def vjp(ct: Any, out: Any, *inputs: Any, **params: Any) -> Any:
         if ct.dtype.kind == "c":
-            result = partial(functions["conj"](ct), out, *inputs, **params)
-            result = None if result is None else functions["conj"](result)
+            result = partial(needed.conj(ct), out, *inputs, **params)
+            result = None if result is None else needed.conj(result)
         else:
             result = partial(ct, out, *inputs, **params)
         return None if result is None else unbroadcast(result, inputs[argument].shape)
@@ -213,14 +179,14 @@ def _jvp(partials: Sequence[Rule]) -> Rule:
     return jvp
 
 
-def install_operator(operator: str, op: Op) -> None:
+def install_operator(operator: str, op: Op, function: Callable[..., Any]) -> None:
     """Make `op` a tensor's operator, with its reflected and augmented forms."""
     if len(op.partials) == 1:
         setattr(Tensor, f"__{operator}__", fast_unary(op))
         return
 
     def augmented(x: Tensor, y: Any) -> Tensor:
-        return x.augment(op.name, y)
+        return x.augment(function, y)
 
     setattr(Tensor, f"__{operator}__", fast_binary(op, call_operator))
     setattr(Tensor, f"__r{operator}__", fast_reflected(op))
@@ -239,6 +205,7 @@ def linear(
     batch: Callable[..., Any],
     kind: str = "linear",
     aliases: bool = False,
+    facts: Facts = NO_FACTS,
     outputs: int | None = 1,
     lower: Lowering | None = None,
 ) -> Callable[..., Any]:
@@ -257,6 +224,7 @@ def linear(
             batch=batch,
             kind=kind,
             aliases=aliases,
+            facts=facts,
             outputs=outputs,
             lower=lower,
         )
@@ -317,6 +285,8 @@ def general(
     batch: Callable[..., Any],
     kind: str = "general",
     outputs: int | None = 1,
+    aliases: bool = False,
+    facts: Facts = NO_FACTS,
     effect: str | None = None,
     lower: Lowering | None = None,
     composed: Callable[..., Any] | None = None,
@@ -340,6 +310,8 @@ def general(
             batch=batch,
             kind=kind,
             outputs=outputs,
+            aliases=aliases,
+            facts=facts,
             effect=effect,
             lower=lower,
             composed=composed,

@@ -21,7 +21,8 @@ from gradtape.core.broadcasting import broadcast_sizes
 from gradtape.core.finite import is_finite, is_traced
 from gradtape.core.kernels import Task, compute, is_large, pull as pull_by_kernels
 from gradtape.core.narrow import computes_wide, evaluate_narrow, is_narrow, widened
-from gradtape.core.op import Op, Rule, registry
+from gradtape.core.needed_ops import needed
+from gradtape.core.op import Op, Rule
 from gradtape.core.state import STATE, WATCHING, run_inside, seen_by, unseen
 from gradtape.core.tensor import Tensor
 from gradtape.errors import (
@@ -63,7 +64,7 @@ def evaluate(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
 def add(x: Any, y: Any) -> Any:
     """`x + y` of values of any kind, with large arrays added as by the op."""
     if type(x) is type(y) is np.ndarray and is_large((y,)):
-        return compute(registry["add"], (x, y), {})
+        return compute(needed.add_op, (x, y), {})
     return x + y
 
 

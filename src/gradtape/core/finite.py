@@ -10,7 +10,7 @@ import numpy as np
 from gradtape.backends import array_module
 from gradtape.core.aval import Abstract
 from gradtape.core.kernels import compute, is_large
-from gradtape.core.op import registry
+from gradtape.core.needed_ops import needed
 from gradtape.core.tensor import Tensor, innermost
 
 _ALL = {"axis": (0,), "keepdims": False}
@@ -43,7 +43,7 @@ def is_finite(value: Any) -> bool:
 def _sum(array: Any) -> Any:
     """By our own threads: those of BLAS would go on to spin in their way."""
     with np.errstate(all="ignore"):
-        return compute(registry["sum"], (_in_order(array),), _ALL)
+        return compute(needed.sum_op, (_in_order(array),), _ALL)
 
 
 def _in_order(array: Any) -> Any:

@@ -18,7 +18,7 @@ from gradtape.backends import array_module, as_index, is_raw, make_array, to_num
 from gradtape.core.aval import Abstract, is_extended_float as is_extended_float
 from gradtape.core.hooks import HOOKS
 from gradtape.core.level import LEAVES, Leaf, Node, Segment
-from gradtape.core.op import registry
+from gradtape.core.needed_ops import needed
 from gradtape.core.state import current
 from gradtape.errors import (
     ArgumentError,
@@ -29,8 +29,6 @@ from gradtape.errors import (
     WriteError,
     a_type,
 )
-
-functions = registry.functions
 
 
 class Tensor:
@@ -189,7 +187,7 @@ class Tensor:
             release: Whether to free the records on the way.
         """
         release = release or not retain_graph
-        functions["compute_gradients"](self, gradient, create_graph=create_graph, release=release)
+        needed.compute_gradients(self, gradient, create_graph=create_graph, release=release)
 
     def detach(self) -> Tensor:
         """The same value without history, at every level.
@@ -198,7 +196,7 @@ class Tensor:
         >>> (x * 2).detach().requires_grad
         False
         """
-        return functions["stop_gradient"](self)  # type: ignore[no-any-return]
+        return needed.stop_gradient(self)  # type: ignore[no-any-return]
 
     # ---- reading the value -----------------------------------------------------------------
 
@@ -286,7 +284,7 @@ class Tensor:
     __hash__ = object.__hash__
 
     def __copy__(self) -> Tensor:
-        return functions["copy"](self)  # type: ignore[no-any-return]
+        return needed.copy(self)  # type: ignore[no-any-return]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if self.record is not None and self.record.segment is not LEAVES:
@@ -322,13 +320,13 @@ class Tensor:
             self._off = None
 
     def __getitem__(self, index: Any) -> Tensor:
-        return functions["getitem"](self, index)  # type: ignore[no-any-return]
+        return needed.getitem(self, index)  # type: ignore[no-any-return]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.check_writable("item assignment")
-        if type(self) is Tensor and functions["write_item"](self, value, index):
+        if type(self) is Tensor and needed.assign_in_place(self, value, index):
             return
-        self.rebind(functions["setitem"](self, value, index))
+        self.rebind(needed.setitem(self, value, index))
 
     def check_writable(self, what: str) -> None:
         """Refuse a write that would lose history."""
@@ -347,10 +345,11 @@ class Tensor:
                 "history; write outside of no_grad, or to its detach()"
             )
 
-    def augment(self, name: str, other: Any) -> Tensor:
-        """`self <op>= other`: keeps shape and dtype, as NumPy does."""
+    def augment(self, function: Callable[[Any, Any], Any], other: Any) -> Tensor:
+        """`self = function(self, other)`: keeps shape and dtype, as NumPy does."""
+        name = function.__name__
         self.check_writable("augmented assignment")
-        result = functions[name](self, other)
+        result = function(self, other)
         if result.shape != self.shape:
             raise ShapeError(
                 f"{name}: got a result of shape {result.shape} in an augmented assignment to shape "
@@ -363,7 +362,7 @@ class Tensor:
                     f"{self.dtype}, expected a dtype that can be cast to it; assign the result to "
                     "a name"
                 )
-            result = functions["astype"](result, self.dtype)
+            result = needed.astype(result, self.dtype)
         self.rebind(result)
         return self
 

@@ -24,7 +24,7 @@ from gradtape.core.evaluate import explain
 from gradtape.core.level import Level, Node as RecordNode
 from gradtape.core.lowering import Composite, Pointwise
 from gradtape.core.nested import Nested, unshell
-from gradtape.core.op import Op, infer_like, registry
+from gradtape.core.op import EVERY, Facts, Op, infer_like
 from gradtape.core.state import Mode, Proceed, Scope, State, current, next_level, run_inside
 from gradtape.core.tensor import Tensor
 from gradtape.errors import (
@@ -40,6 +40,7 @@ from gradtape.graph.layout import layout
 from gradtape.graph.lines import user_line
 from gradtape.graph.python_numbers import Truths
 from gradtape.ops.generator import Draw
+from gradtape.ops.shape import broadcast_op, transpose_op
 
 
 class Symbol(RecordNode):
@@ -74,7 +75,7 @@ class _Traced(Abstract):
         level, value = self._level, dtype.type(number)
         if not shape:
             return level.symbol(Literal(value))
-        return level.append(registry["broadcast_to"], [Literal(value)], {"shape": shape})
+        return level.append(broadcast_op, [Literal(value)], {"shape": shape})
 
 
 class TraceLevel(Level):
@@ -118,7 +119,7 @@ class TraceLevel(Level):
         known = self._turned.get(id(array))
         if known is None:
             axes = tuple(reversed(range(array.ndim)))
-            turned = self.append(registry["transpose"], [self.capture(array.T)], {"axes": axes})
+            turned = self.append(transpose_op, [self.capture(array.T)], {"axes": axes})
             known = self._turned[id(array)] = array, operand_of(turned)
         return known[1]
 
@@ -223,6 +224,7 @@ UNRECORDED = Op(
     infer_like,
     jvp=lambda tangents, _out, _x: tangents[0],
     batch=batch_in_place,
+    facts=Facts(carries=EVERY),
     lower=Pointwise(scalar.positive),
 )
 

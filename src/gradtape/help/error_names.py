@@ -7,6 +7,7 @@ in a note.
 
 from __future__ import annotations
 
+import sys
 from typing import TypeVar
 
 from gradtape.core.op import Op, registry
@@ -25,6 +26,8 @@ from gradtape.errors import (
 from gradtape.help.frames import own_function, running
 
 E = TypeVar("E", bound=GradtapeError)
+# Where functions are defined that begin their messages with their name.
+_OF_OPS = ("gradtape.ops.", "gradtape.autodiff.")
 
 # Those that say of arguments what came; others are about tapes and transforms.
 _OF_ARGUMENTS = (
@@ -74,12 +77,16 @@ def name_rule(op: Op, error: GradtapeError) -> None:
         op: The op that the rule belongs to.
         error: Changed in place.
     """
-    if op.kind not in ("custom", "graph") and op.name in registry.functions:
+    if op.kind not in ("custom", "graph") and _is_function(op.name):
         in_the_name_of(op.name, error)
 
 
 def _is_ours(name: str) -> bool:
     """Whether a name is that of an op, or of a function that may call others."""
-    if name in registry or name in registry.functions:
-        return True
-    return any(function.__name__ == name for function in registry.replacements.values())
+    return name in registry or _is_function(name)
+
+
+def _is_function(name: str) -> bool:
+    """Whether a module of ours that is loaded, and so may have raised, has a function so named."""
+    modules = [module for key, module in tuple(sys.modules.items()) if key.startswith(_OF_OPS)]
+    return any(getattr(vars(module).get(name), "__name__", "") == name for module in modules)

@@ -11,7 +11,7 @@ from types import FrameType
 LIBRARIES = ("scipy", "sklearn")
 
 # Modules whose functions stand between the one that was called and what it computes.
-PASS_ON = ("gradtape.ops.arguments", "gradtape.ops.methods", "gradtape.ops.linalg.wide")
+PASS_ON = ("gradtape.ops.arguments", "gradtape.ops.methods", "gradtape.ops.linalg.in_float32")
 _BELOW = ("gradtape.core.", "gradtape.backends.", "gradtape.help.")
 
 

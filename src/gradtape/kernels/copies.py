@@ -9,13 +9,10 @@ import numpy as np
 from gradtape import config
 from gradtape.compiler.cpu.runtime import blocks, copies, layouts
 from gradtape.core.call import call
-from gradtape.core.op import Op
 from gradtape.kernels.tile_kernels import Bounded, TileCall, TileKernels, signature
 from gradtape.kernels.tiling import TILE, TileOperands, Tiling
-from gradtape.ops.cast import fresh_copy
+from gradtape.ops.cast import copy_op
 from gradtape.ops.shape import broadcast_to
-
-_COPY: Op = fresh_copy.op  # type: ignore[attr-defined]
 
 
 class Copies:
@@ -61,9 +58,9 @@ class Copies:
         tail = array.shape[len(tiling.batch) :]
 
         def function(tile: Any) -> Any:
-            return call(_COPY, [broadcast_to(tile, (tiling.rows, *tail))], {})
+            return call(copy_op, [broadcast_to(tile, (tiling.rows, *tail))], {})
 
-        return self._kernels.call(_COPY, (tail,), function, found, tiling)
+        return self._kernels.call(copy_op, (tail,), function, found, tiling)
 
 
 def _repeated(array: Any) -> tuple[Any, Tiling]:

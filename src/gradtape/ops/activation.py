@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core import scalar
-from gradtape.core.define import elementwise, public
+from gradtape.core.define import elementwise
 from gradtape.core.fast import F32, F64
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_number, real_only
@@ -44,7 +44,6 @@ def _sigmoid_forward(xp: Any, x: Any) -> Any:
 @elementwise(
     _sigmoid_forward,
     lambda ct, out, _x: ct * (out - out * out),
-    replaces=("scipy.special.expit",),
     lower=scalar.sigmoid,
 )
 def sigmoid(x: ArrayLike, /) -> Array:
@@ -77,7 +76,6 @@ _softplus = parametric(
 )
 
 
-@public()
 def softplus(x: ArrayLike, /, beta: float = 1.0, threshold: float = math.inf) -> Array:
     """A smooth relu, log(1 + exp(beta·x))/beta.
 
@@ -109,7 +107,6 @@ def _log_sigmoid_forward(xp: Any, x: Any) -> Any:
 @elementwise(
     _log_sigmoid_forward,
     lambda ct, out, _x: -ct * expm1(out),
-    replaces=("scipy.special.log_expit",),
     lower=functools.partial(_log_sigmoid_forward, scalar),
 )
 def log_sigmoid(x: ArrayLike, /) -> Array:
@@ -164,7 +161,6 @@ _leaky_relu = parametric(
 )
 
 
-@public()
 def leaky_relu(x: ArrayLike, /, negative_slope: float = 0.01) -> Array:
     """The array with its negative elements multiplied by a slope.
 
@@ -193,7 +189,6 @@ _elu = parametric(
 )
 
 
-@public()
 def elu(x: ArrayLike, /, alpha: float = 1.0) -> Array:
     """The array with its negative elements bent to alpha·(exp(x) - 1).
 
@@ -258,7 +253,6 @@ _gelu = parametric(
 )
 
 
-@public()
 def gelu(x: ArrayLike, /, *, approximate: str = "none") -> Array:
     """The array times the normal distribution function of it.
 

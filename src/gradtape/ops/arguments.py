@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import help
-from gradtape.core.op import registry
+from gradtape.core.lazy import Deferred
 from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor, as_value, is_extended_float
 from gradtape.errors import (
@@ -162,6 +162,9 @@ def refuse(name: str, options: dict[str, Any]) -> None:
             raise UnsupportedError(f"{name}: {advice}")
 
 
+_reduce_where = Deferred("gradtape.ops.arrays.ufunc_methods:reduce_where")
+
+
 def masked(
     name: str,
     x: ArrayLike,
@@ -174,7 +177,7 @@ def masked(
 ) -> Array:
     """A reduction with `initial` or `where`, by a family of ops that is loaded for it."""
     refuse(name, unsupported)
-    return registry.functions["reduce_where"](name, x, axis, dtype, keepdims, initial, where)
+    return _reduce_where(name, x, axis, dtype, keepdims, initial, where)
 
 
 def weak_or_array(value: ArrayLike) -> Any:

@@ -16,10 +16,10 @@ from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import broadcast_sizes, general, public
+from gradtape.core.define import broadcast_sizes, general
 from gradtape.core.lowering import Composite, Elements, Reader, Scatter
 from gradtape.core.nested import View
-from gradtape.core.op import NotDifferentiable, Op
+from gradtape.core.op import Facts, NotDifferentiable, Op
 from gradtape.core.scalar import Scalar
 from gradtape.core.state import adopted, values_read
 from gradtape.core.tensor import Tensor, as_value
@@ -108,6 +108,7 @@ assign: Callable[..., Any] = general(
     ),
     jvp=_assign_jvp,
     batch=_batch_assign,
+    facts=Facts(layout="copy"),
     lower=Elements(_assign_element),
 )
 
@@ -203,7 +204,6 @@ assign_at: Callable[..., Any] = general(
 # ---- x[index] = value ---------------------------------------------------------------------------
 
 
-@public()
 def setitem(x: ArrayLike, value: ArrayLike, /, index: Any) -> Array:
     """The array with `x[index] = value` done, as a new array; differentiable in `x` and `value`.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import string
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
-from gradtape.core.define import general, public
+from gradtape.core.define import general
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gradtape.ops import lowered
@@ -150,6 +149,9 @@ contract = general(
 )
 
 
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
 def fresh_letters(used: str, count: int) -> str:
     """So many letters that are not in `used`."""
     letters = (_letter(i) for i in range(len(used) + count))
@@ -158,13 +160,12 @@ def fresh_letters(used: str, count: int) -> str:
 
 def _letter(number: int) -> str:
     """One letter of many: the alphabet, then those of other alphabets, as in opt_einsum."""
-    return string.ascii_letters[number] if number < 52 else chr(number + 140)
+    return LETTERS[number] if number < 52 else chr(number + 140)
 
 
 # ---- tensordot ----------------------------------------------------------------------------------
 
 
-@public(np.tensordot, np.linalg.tensordot)
 def tensordot(x: ArrayLike, y: ArrayLike, /, axes: Any = 2) -> Array:
     """Sum of products over chosen axes of two arrays.
 

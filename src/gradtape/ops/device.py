@@ -9,7 +9,6 @@ import numpy as np
 
 from gradtape.backends import array_module
 from gradtape.core.aval import Abstract
-from gradtape.core.define import public
 from gradtape.core.tensor import Tensor, concrete, innermost, read_only
 from gradtape.errors import ArgumentError, ConversionError, DTypeError, UnsupportedError, a_type
 
@@ -98,7 +97,6 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
     return (_CPU_MEMORY, 0) if kind == CPU else (_CUDA_MEMORY, int(number))
 
 
-@public()
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """Make a tensor of an array of another library that speaks DLPack, without copying.
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import public
 from gradtape.core.state import STATE
 from gradtape.errors import ArgumentError, WriteError, a_type
 from gradtape.locks import guard, loading
@@ -223,7 +222,6 @@ def default_generator() -> Generator:
     return _default
 
 
-@public()
 def manual_seed(seed: int | Sequence[int]) -> None:
     """Start the default generator anew from a seed.
 

@@ -12,12 +12,13 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call, call_operator, recording_segment
-from gradtape.core.define import broadcast_sizes, general, public, unbroadcast
+from gradtape.core.define import broadcast_sizes, general, unbroadcast
 from gradtape.core.fast import F32, F64
+from gradtape.core.lazy import Deferred
 from gradtape.core.level import LEAVES, Segment
 from gradtape.core.lowering import Contraction
 from gradtape.core.nested import Handle
-from gradtape.core.op import Op, registry
+from gradtape.core.op import Op
 from gradtape.core.record import Binary
 from gradtape.core.state import CONTEXT_LEVEL, STATE
 from gradtape.core.tensor import Tensor
@@ -251,7 +252,10 @@ def _reflected(y: Tensor, x: Any) -> Any:
 
 
 def _augmented(x: Tensor, y: Any) -> Tensor:
-    return x.augment("matmul", y)
+    return x.augment(matmul, y)
+
+
+_sparse_matmul = Deferred("gradtape.ops.sparse.functions:matmul")
 
 
 def _with_sparse(otherwise: Callable[..., Any]) -> Callable[..., Any]:
@@ -260,7 +264,7 @@ def _with_sparse(otherwise: Callable[..., Any]) -> Callable[..., Any]:
     def product(op: Op, args: tuple[Any, Any], params: dict[str, Any]) -> Any:
         for arg in args:
             if not isinstance(arg, ARRAYS) and hasattr(arg, "tocsr"):
-                return registry.functions["sparse_matmul"](*args)
+                return _sparse_matmul(*args)
         return otherwise(op, args, params)
 
     return product
@@ -279,7 +283,6 @@ def _declared(declaration: F) -> F:
     return functools.update_wrapper(_fast(_with_sparse(call)), declaration)  # type: ignore[return-value]
 
 
-@public(np.matmul, np.linalg.matmul)
 @_declared
 def matmul(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Matrix product; also of vectors, and of stacks of matrices whose first axes broadcast.
@@ -294,7 +297,6 @@ def matmul(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@public(np.dot)
 def dot(x: ArrayLike, y: ArrayLike, /, out: None = None) -> Array:
     """Sum of products over the last axis of `x` and the second to last of `y`.
 
@@ -330,7 +332,6 @@ def _meet(name: str, x: Any, y: Any, axis: int) -> None:
         )
 
 
-@public(np.vdot)
 def vdot(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Sum of products of all elements, the first conjugated.
 
@@ -345,7 +346,6 @@ def vdot(x: ArrayLike, y: ArrayLike, /) -> Array:
     return matmul(conj_if_complex(x), y)
 
 
-@public(np.inner)
 def inner(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Sum of products over the last axes of both; numbers are multiplied.
 
@@ -362,7 +362,6 @@ def inner(x: ArrayLike, y: ArrayLike, /) -> Array:
     return matmul(x, y) if len(y.shape) == 1 else tensordot(x, y, (-1, -1))
 
 
-@public(np.outer, np.linalg.outer)
 def outer(x: ArrayLike, y: ArrayLike, /, out: None = None) -> Array:
     """Products of each element of `x` with each of `y`, both taken as vectors.
 
@@ -382,7 +381,6 @@ def outer(x: ArrayLike, y: ArrayLike, /, out: None = None) -> Array:
     return _outer(ravel(x), ravel(y))
 
 
-@public(np.kron)
 def kron(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Kronecker product: blocks of `y`, each times an element of `x`.
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import functions, general, public
+from gradtape.core.define import general
+from gradtape.core.lazy import Deferred
 from gradtape.errors import ArgumentError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import as_number, weak_or_array
@@ -119,7 +120,10 @@ _var = general(
 )
 
 
-@public(np.var)
+_var_where = Deferred("gradtape.ops.arrays.where_moments:var_where")
+_std_where = Deferred("gradtape.ops.arrays.where_moments:std_where")
+
+
 def var(
     x: ArrayLike,
     /,
@@ -159,7 +163,7 @@ def var(
         if mean is not None:
             unsupported["mean"] = mean
         options = {"ddof": less, "keepdims": keepdims, "where": where, **unsupported}
-        return functions["var_where"](x, axis, dtype, **options)
+        return _var_where(x, axis, dtype, **options)
     x, axes = prepared("var", x, axis, dtype, unsupported)
     if mean is not None:
         return _around_given(x, axes, bool(keepdims), less, mean)
@@ -220,7 +224,6 @@ def root(variance: Any) -> Any:
     return sqrt(where_of(spread, variance, 1)) * spread
 
 
-@public(np.std)
 def std(
     x: ArrayLike,
     /,
@@ -262,7 +265,7 @@ def std(
         if mean is not None:
             unsupported["mean"] = mean
         options = {"ddof": less, "keepdims": keepdims, "where": where, **unsupported}
-        return functions["std_where"](x, axis, dtype, **options)
+        return _std_where(x, axis, dtype, **options)
     x, axes = prepared("std", x, axis, dtype, unsupported)
     if mean is not None:
         return root(_around_given(x, axes, bool(keepdims), less, mean))

@@ -11,7 +11,8 @@ import numpy as np
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import functions, general, public
+from gradtape.core.define import general
+from gradtape.core.lazy import Deferred
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array, normalize_axes
@@ -164,10 +165,13 @@ def _of_matrices(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
     return (max_of if ord > 0 else min_of)(sums, compared, keepdims=keepdims)
 
 
+_svdvals = Deferred("gradtape.ops.linalg.svd:svdvals")
+
+
 def _of_singular_values(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
     if ord == "nuc" and 0 in (x.shape[axis] for axis in axes):
         return sum_of(abs_of(x), axes, keepdims=keepdims)
-    values = functions["svdvals"](moveaxis(x, axes, (-2, -1)))
+    values = _svdvals(moveaxis(x, axes, (-2, -1)))
     if ord == "nuc":
         out = sum_of(_above_rounding(values, x.shape, axes), -1)
     else:
@@ -192,7 +196,6 @@ def inexact(x: ArrayLike) -> Any:
     return floats(as_array(x))
 
 
-@public(np.linalg.norm)
 def norm(x: ArrayLike, /, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Array:
     """Norm of vectors or matrices; its gradient at 0 is 0.
 
@@ -227,7 +230,6 @@ def norm(x: ArrayLike, /, ord: Any = None, axis: Axis = None, keepdims: bool = F
     return _of_matrices(x, ord, axes, bool(keepdims))
 
 
-@public(np.linalg.vector_norm)
 def vector_norm(
     x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2
 ) -> Array:
@@ -250,7 +252,6 @@ def vector_norm(
     return _of_vectors(x, ord, normalize_axes(axis, len(x.shape), "vector_norm"), bool(keepdims))
 
 
-@public(np.linalg.matrix_norm)
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """Norm of the matrices in the last two axes.
 

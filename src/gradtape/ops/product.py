@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import general, public
+from gradtape.core.define import general
 from gradtape.core.lowering import Reduction
-from gradtape.core.op import infer_like
+from gradtape.core.op import infer_like, op_of
 from gradtape.ops.arguments import masked
 from gradtape.ops.arithmetic import divide
 from gradtape.ops.cast import astype, conj_if_complex
@@ -133,9 +133,9 @@ _prod = general(
     kind="reduction",
     lower=Reduction("multiply", accumulated),
 )
+prod_op = op_of(_prod)
 
 
-@public(np.prod)
 def prod(
     x: ArrayLike,
     /,

@@ -13,9 +13,10 @@ from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis, move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import functions, general, linear, public
+from gradtape.core.define import general, linear
+from gradtape.core.lazy import Deferred
 from gradtape.core.lowering import Elements, Reader, Reduction
-from gradtape.core.op import Op, Zero
+from gradtape.core.op import EVERY, Facts, Op, Zero
 from gradtape.core.scalar import Scalar
 from gradtape.errors import ShapeError
 from gradtape.ops import lowered
@@ -131,6 +132,7 @@ spread = linear(
     infer=lambda x, shape, axis, keepdims: Aval(shape, x.dtype),
     batch=batch_spread,
     aliases=True,
+    facts=Facts(rearranges=True),
     lower=Elements(_spread_element, repeats=True),
 )
 
@@ -144,11 +146,11 @@ sum_over: Callable[..., Any] = linear(
     infer=infer_reduction(sum_forward),
     batch=batch_along_axis,
     kind="reduction",
+    facts=Facts(carries=EVERY),
     lower=Reduction("add", accumulated),
 )
 
 
-@public(np.sum)
 def sum(
     x: ArrayLike,
     /,
@@ -231,7 +233,9 @@ mean_over = linear(
 )
 
 
-@public(np.mean)
+_mean_where = Deferred("gradtape.ops.arrays.where_moments:mean_where")
+
+
 def mean(
     x: ArrayLike,
     /,
@@ -260,7 +264,7 @@ def mean(
     """
     if where is not True and where is not None:
         options = {"keepdims": keepdims, "where": where, **unsupported}
-        return functions["mean_where"](x, axis, dtype, **options)
+        return _mean_where(x, axis, dtype, **options)
     x, axes = prepared("mean", x, axis, dtype, unsupported)
     return mean_over(x, axis=axes, keepdims=bool(keepdims))
 
@@ -332,7 +336,6 @@ max_over = _extreme("max", _max_forward, largest=True)
 min_over = _extreme("min", _min_forward, largest=False)
 
 
-@public(np.max)
 def max(
     x: ArrayLike,
     /,
@@ -366,7 +369,6 @@ def max(
     return max_over(x, axis=axes, keepdims=bool(keepdims))
 
 
-@public(np.min)
 def min(
     x: ArrayLike,
     /,
@@ -392,4 +394,4 @@ def min(
     return min_over(x, axis=axes, keepdims=bool(keepdims))
 
 
-amax, amin = public(np.amax, name="amax")(max), public(np.amin, name="amin")(min)
+amax, amin = max, min

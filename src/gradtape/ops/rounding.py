@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradtape.core import scalar
-from gradtape.core.define import elementwise, public
+from gradtape.core.define import elementwise
 from gradtape.core.op import Zero
 from gradtape.ops import lowered
 from gradtape.ops.comparison import signbit
@@ -38,7 +38,7 @@ def ceil(x: ArrayLike, /) -> Array:
 _FIX = (np.fix,) if hasattr(np, "fix") else ()
 
 
-@elementwise(np.trunc, PIECEWISE_CONSTANT, replaces=_FIX, lower=scalar.trunc)
+@elementwise(np.trunc, PIECEWISE_CONSTANT, lower=scalar.trunc)
 def trunc(x: ArrayLike, /) -> Array:
     """The elements without what stands behind the point.
 
@@ -61,7 +61,6 @@ _round = parametric(
 )
 
 
-@public(np.round, np.around)
 def round(x: ArrayLike, /, decimals: int = 0) -> Array:
     """The elements rounded to decimals; the even one of two equally near.
 

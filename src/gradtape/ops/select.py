@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 
 from gradtape.core import scalar
-from gradtape.core.define import elementwise, functions, public
+from gradtape.core.define import elementwise
 from gradtape.core.fast import F32, F64
-from gradtape.core.op import Zero
+from gradtape.core.op import Facts, Zero, op_of
 from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
 from gradtape.ops import lowered
 from gradtape.ops.cast import copy as copy_of, imag, real
 from gradtape.ops.comparison import isfinite, logical_not
+from gradtape.ops.nonzero import nonzero
 from gradtape.ops.parametric import parametric
 from gradtape.typing import Array, ArrayLike
 
@@ -48,6 +49,7 @@ def _mask(x: Any, condition: Any) -> Any:
     lambda ct, _out, _x, condition: mask(ct, condition),  # type: ignore[has-type]
     _CONDITION,
     fast=_mask,
+    facts=Facts(carries=(0,)),
     lower=lambda x, condition: scalar.where(condition, x, 0),
     bounded=True,
 )
@@ -67,7 +69,7 @@ def _divide_or_zero_forward(xp: Any, x: Any, y: Any) -> Any:
 @elementwise(
     _divide_or_zero_forward,
     lambda ct, _out, _x, y: divide_or_zero(ct, y),  # type: ignore[has-type]
-    lambda ct, out, _x, y: functions["divide"](-ct * out, y),
+    lambda ct, out, _x, y: -ct * out / y,
     lower=functools.partial(_divide_or_zero_forward, scalar),
 )
 def divide_or_zero(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -85,6 +87,7 @@ def _define_where() -> Callable[..., Any]:
         _CONDITION,
         lambda ct, _out, condition, _x, _y: mask(ct, condition),
         lambda ct, _out, condition, _x, _y: mask(ct, logical_not(condition)),
+        facts=Facts(carries=(1, 2)),
         lower=scalar.where,
         bounded=True,
     )
@@ -94,9 +97,9 @@ def _define_where() -> Callable[..., Any]:
 
 
 _where = _define_where()
+where_op = op_of(_where)
 
 
-@public(np.where)
 def where(condition: ArrayLike, x: ArrayLike = None, y: ArrayLike = None, /) -> Array:
     """Elements of `x` where the condition is true, of `y` where it is not.
 
@@ -118,7 +121,7 @@ def where(condition: ArrayLike, x: ArrayLike = None, y: ArrayLike = None, /) -> 
         return _where(condition, x, y)
     if x is not None:
         raise ArgumentError("where: got x without y; give both of them, or neither")
-    return functions["nonzero"](condition)
+    return nonzero(condition)
 
 
 # ---- maximum and minimum ------------------------------------------------------------------------
@@ -135,6 +138,7 @@ def _larger(ct: Any, _out: Any, x: Any, y: Any) -> Any:
     np.maximum,
     _larger,
     lambda ct, _out, x, y: _larger(ct, None, y, x),
+    facts=Facts(commutes="biu"),
     lower=scalar.maximum,
     bounded=True,
 )
@@ -151,6 +155,7 @@ def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
     np.minimum,
     lambda ct, _out, x, y: _larger(ct, None, y, x),
     lambda ct, _out, x, y: _larger(ct, None, x, y),
+    facts=Facts(commutes="biu"),
     lower=scalar.minimum,
     bounded=True,
 )
@@ -236,7 +241,6 @@ def clip_above(x: ArrayLike, high: ArrayLike, /) -> Array:
     """The array with elements above a bound lowered to it; at the bound the gradient passes."""
 
 
-@public(np.clip)
 def clip(
     x: ArrayLike,
     /,
@@ -299,7 +303,6 @@ _nan_to_num = parametric(
 )
 
 
-@public(np.nan_to_num)
 def nan_to_num(
     x: ArrayLike,
     /,

@@ -9,7 +9,8 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import general, public
+from gradtape.core.define import general
+from gradtape.core.op import Facts
 from gradtape.errors import DTypeError, UnsupportedError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import refuse
@@ -99,7 +100,7 @@ def _softmax_rule(change: Any, out: Any, axis: Axes) -> Any:
 
 # With p = softmax(x): dp = p·(dx − Σ p·dx), a symmetric map. `limits` decides on infinite
 # arguments: shares among those that are +inf, and 0 if all are −inf, instead of NaN.
-_softmax = general(
+softmax_over = general(
     "softmax",
     _softmax_forward,
     infer=_infer_float,
@@ -107,11 +108,11 @@ _softmax = general(
     jvp=lambda tangents, out, _x, axis, limits: _softmax_rule(tangents[0], out, axis),
     batch=batch_along_axis,
     kind="axiswise",
+    facts=Facts(layout="kept"),
     lower=lowered.composite(_softmax_composition),
 )
 
 
-@public()
 def softmax(x: ArrayLike, /, axis: Axis = -1, **unsupported: Any) -> Array:
     """Exponentials divided by their sum along an axis: positive shares that add up to 1.
 
@@ -129,7 +130,7 @@ def softmax(x: ArrayLike, /, axis: Axis = -1, **unsupported: Any) -> Array:
     if unsupported:
         refuse("softmax", unsupported)
     x, axes = _prepared("softmax", x, axis)
-    return _softmax(x, axis=axes, limits=False)
+    return softmax_over(x, axis=axes, limits=False)
 
 
 # ---- log_softmax --------------------------------------------------------------------------------
@@ -158,11 +159,11 @@ _log_softmax = general(
     ),
     batch=batch_along_axis,
     kind="axiswise",
+    facts=Facts(layout="kept"),
     lower=lowered.composite(_log_softmax_composition),
 )
 
 
-@public()
 def log_softmax(x: ArrayLike, /, axis: Axis = -1, **unsupported: Any) -> Array:
     """Logarithm of `softmax`, exact where softmax itself would underflow to 0.
 
@@ -217,11 +218,11 @@ _logsumexp = general(
     infer=_infer_logsumexp,
     vjps=(
         lambda ct, _out, x, axis, keepdims: (
-            beside(ct, x.shape, axis, keepdims) * _softmax(x, axis=axis, limits=True)
+            beside(ct, x.shape, axis, keepdims) * softmax_over(x, axis=axis, limits=True)
         ),
     ),
     jvp=lambda tangents, _out, x, axis, keepdims: sum_over(
-        _softmax(x, axis=axis, limits=True) * tangents[0], axis=axis, keepdims=keepdims
+        softmax_over(x, axis=axis, limits=True) * tangents[0], axis=axis, keepdims=keepdims
     ),
     batch=batch_along_axis,
     kind="reduction",
@@ -229,7 +230,6 @@ _logsumexp = general(
 )
 
 
-@public()
 def logsumexp(
     x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsupported: Any
 ) -> Array:

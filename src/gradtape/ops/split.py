@@ -6,12 +6,10 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import linear, public
+from gradtape.core.define import linear
 from gradtape.core.nested import View
 from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor
@@ -72,7 +70,6 @@ def split_at(x: Array, axis: int, bounds: Sequence[int]) -> list[Array]:
     return [View(x, *pair) for pair in zip(_between(bounds, axis), parts, strict=True)]
 
 
-@public(np.split)
 def split(x: ArrayLike, /, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """The array cut into several along an axis.
 
@@ -104,7 +101,6 @@ def split(x: ArrayLike, /, indices_or_sections: Any, axis: int = 0) -> list[Arra
     return array_split(x, indices_or_sections, axis)
 
 
-@public(np.array_split)
 def array_split(x: ArrayLike, /, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """The array cut into several along an axis, into parts as equal as possible.
 
@@ -159,7 +155,6 @@ def _slice(x: Array, axis: int, start: int, stop: int) -> Array:
     return View(x, index, part) if isinstance(x, Tensor) else part
 
 
-@public()
 def chunk(x: ArrayLike, /, chunks: int, axis: int = 0) -> list[Array]:
     """The array cut into at most `chunks` parts of one size, the last one smaller if need be.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core import scalar
-from gradtape.core.define import elementwise, public
+from gradtape.core.define import elementwise
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.parametric import parametric
 from gradtape.ops.select import where
@@ -125,7 +125,6 @@ _DEGREE = math.pi / 180.0
 @elementwise(
     np.deg2rad,
     lambda ct, _out, _x: ct * _DEGREE,
-    replaces=(np.radians,),
     lower=lambda x: scalar.promoted(x)[0] * _DEGREE,
 )
 def deg2rad(x: ArrayLike, /) -> Array:
@@ -139,7 +138,6 @@ def deg2rad(x: ArrayLike, /) -> Array:
 @elementwise(
     np.rad2deg,
     lambda ct, _out, _x: ct / _DEGREE,
-    replaces=(np.degrees,),
     lower=lambda x: scalar.promoted(x)[0] * (180.0 / math.pi),
 )
 def rad2deg(x: ArrayLike, /) -> Array:
@@ -184,7 +182,6 @@ _sinc: Callable[..., Any] = parametric(
 )
 
 
-@public(np.sinc)
 def sinc(x: ArrayLike, /) -> Array:
     """The normalized cardinal sine, sin(πx)/(πx).
 

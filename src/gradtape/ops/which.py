@@ -11,7 +11,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis, move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import general, public
+from gradtape.core.define import general
 from gradtape.core.lowering import Elements, Reduction
 from gradtape.core.op import Op
 from gradtape.core.scalar import truth
@@ -101,7 +101,6 @@ def position_along(
     return reshape(out, (*shape[:axis], 1, *shape[axis + 1 :])) if keepdims else out
 
 
-@public(np.argmax)
 def argmax(
     x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False, **unsupported: Any
 ) -> Array:
@@ -124,7 +123,6 @@ def argmax(
     return position_along(_argmax, "argmax", x, axis, keepdims)
 
 
-@public(np.argmin)
 def argmin(
     x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False, **unsupported: Any
 ) -> Array:
@@ -163,7 +161,6 @@ def _test(ufunc: np.ufunc, name: str, combine: str) -> Callable[..., Any]:
 _any, _all = _test(np.logical_or, "any", "or"), _test(np.logical_and, "all", "and")
 
 
-@public(np.any)
 def any(
     x: ArrayLike,
     /,
@@ -195,7 +192,6 @@ def any(
     return _any(x, axis=normalize_axes(axis, len(x.shape), "any"), keepdims=bool(keepdims))
 
 
-@public(np.all)
 def all(
     x: ArrayLike,
     /,
@@ -227,7 +223,6 @@ def all(
     return _all(x, axis=normalize_axes(axis, len(x.shape), "all"), keepdims=bool(keepdims))
 
 
-@public(np.count_nonzero)
 def count_nonzero(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """How many elements are not zero, over all or the given axes.
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import public
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError, a_type
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
@@ -19,7 +18,6 @@ from gradtape.ops.shape import broadcast_arrays, expand_dims, moveaxis, reshape
 from gradtape.typing import Array, ArrayLike
 
 
-@public(np.apply_along_axis)
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: ArrayLike, /, *args: Any, **kwargs: Any
 ) -> Array:
@@ -55,7 +53,6 @@ def apply_along_axis(
     return moveaxis(out, tuple(source), tuple(range(axis, axis + count)))
 
 
-@public(np.apply_over_axes)
 def apply_over_axes(
     func: Callable[[Any, int], Any], x: ArrayLike, /, axes: int | Sequence[int]
 ) -> Array:

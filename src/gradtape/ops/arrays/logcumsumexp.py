@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import general, public
+from gradtape.core.define import general
 from gradtape.core.op import infer_like
 from gradtape.errors import DTypeError
 from gradtape.ops.arguments import as_array, normalize_axis
@@ -47,7 +47,6 @@ _logcumsumexp = general(
 )
 
 
-@public()
 def logcumsumexp(x: ArrayLike, /, axis: int) -> Array:
     """Logarithms of the sums of exponentials up to each place along an axis, without overflow.
 

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from gradtape.core.define import public
 from gradtape.ops.arguments import as_array, normalize_axes, refuse
 from gradtape.ops.arrays.order_statistics import at_places, count_numbers, rows_of, unrows
 from gradtape.ops.join import concatenate
@@ -33,7 +32,6 @@ def _median(x: ArrayLike, name: str, axis: Axis, keepdims: bool, ignore_nan: boo
     return unrows(out, x.shape, axes, (), keepdims)
 
 
-@public(np.median)
 def median(
     x: ArrayLike,
     /,
@@ -61,7 +59,6 @@ def median(
     return _median(x, "median", axis, keepdims, False)
 
 
-@public(np.nanmedian)
 def nanmedian(
     x: ArrayLike,
     /,

@@ -8,9 +8,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
-from gradtape.core.define import public
 from gradtape.ops.arguments import as_array, refuse
 from gradtape.ops.arrays.where_moments import mean_of, prepared_where, squares_of, without_axes
 from gradtape.ops.cast import astype
@@ -34,7 +31,6 @@ def without_nan(x: ArrayLike, instead: float = 0) -> Any:
 # ---- sums and products --------------------------------------------------------------------------
 
 
-@public(np.nansum)
 def nansum(
     x: ArrayLike,
     /,
@@ -59,7 +55,6 @@ def nansum(
     return sum_of(without_nan(x), axes, dtype, **options)
 
 
-@public(np.nanprod)
 def nanprod(
     x: ArrayLike,
     /,
@@ -84,7 +79,6 @@ def nanprod(
     return prod(without_nan(x, 1), axes, dtype, **options)
 
 
-@public(np.nancumsum)
 def nancumsum(
     x: ArrayLike, /, axis: int | None = None, dtype: Any = None, **unsupported: Any
 ) -> Array:
@@ -100,7 +94,6 @@ def nancumsum(
     return cumsum(without_nan(x), axis, dtype)
 
 
-@public(np.nancumprod)
 def nancumprod(
     x: ArrayLike, /, axis: int | None = None, dtype: Any = None, **unsupported: Any
 ) -> Array:
@@ -128,7 +121,6 @@ def _taking_part(
     return x, taken & logical_not(isnan(x)), axes
 
 
-@public(np.nanmean)
 def nanmean(
     x: ArrayLike,
     /,
@@ -151,7 +143,6 @@ def nanmean(
     return without_axes(mean_of(x, taken, axes), axes, keepdims)
 
 
-@public(np.nanvar)
 def nanvar(
     x: ArrayLike,
     /,
@@ -179,7 +170,6 @@ def nanvar(
     return without_axes(_variance(x, taken, axes, mean, less), axes, keepdims)
 
 
-@public(np.nanstd)
 def nanstd(
     x: ArrayLike,
     /,

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import general, public
+from gradtape.core.define import general
 from gradtape.core.op import Zero
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops import lowered
@@ -109,7 +109,6 @@ def _extreme(name: str, largest: bool) -> Callable[..., Any]:
 _nanmax, _nanmin = _extreme("nanmax", True), _extreme("nanmin", False)
 
 
-@public(np.nanmax)
 def nanmax(
     x: ArrayLike,
     /,
@@ -136,7 +135,6 @@ def nanmax(
     return _nanmax(x, axis=axes, keepdims=bool(keepdims))
 
 
-@public(np.nanmin)
 def nanmin(
     x: ArrayLike,
     /,
@@ -193,7 +191,6 @@ def _arg(name: str) -> Callable[..., Any]:
 _nanargmax, _nanargmin = _arg("nanargmax"), _arg("nanargmin")
 
 
-@public(np.nanargmax)
 def nanargmax(
     x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False, **unsupported: Any
 ) -> Array:
@@ -211,7 +208,6 @@ def nanargmax(
     return position_along(_nanargmax, "nanargmax", x, axis, keepdims)
 
 
-@public(np.nanargmin)
 def nanargmin(
     x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False, **unsupported: Any
 ) -> Array:

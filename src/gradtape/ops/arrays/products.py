@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import general, public
+from gradtape.core.define import general
 from gradtape.core.lowering import Composite
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis
@@ -66,7 +66,6 @@ _cross: Callable[..., Any] = general(
 )
 
 
-@public(np.cross)
 def cross(
     a: ArrayLike,
     b: ArrayLike,
@@ -140,7 +139,6 @@ def _components(x: Array, axis: int) -> list[Array]:
 # ---- products with vectors ----------------------------------------------------------------------
 
 
-@public(np.vecdot)
 def vecdot(x: ArrayLike, y: ArrayLike, /, *, axis: int = -1, keepdims: bool = False) -> Array:
     """Dot products of vectors along an axis; complex ones of the first array are conjugated.
 
@@ -168,7 +166,6 @@ def vecdot(x: ArrayLike, y: ArrayLike, /, *, axis: int = -1, keepdims: bool = Fa
     return moveaxis(expand_dims(out, -1), -1, axis)
 
 
-@public(*_NEWER["matvec"])
 def matvec(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Products of matrices and vectors, in the last axes.
 
@@ -188,7 +185,6 @@ def matvec(x: ArrayLike, y: ArrayLike, /) -> Array:
     return squeeze(matmul(x, expand_dims(y, -1)), -1)
 
 
-@public(*_NEWER["vecmat"])
 def vecmat(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Products of vectors and matrices, in the last axes; complex vectors are conjugated.
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from gradtape.core.define import public
 from gradtape.ops.arguments import as_array, refuse
 from gradtape.ops.arrays.order_statistics import quantile_of
 from gradtape.typing import Array, ArrayLike, Axis
@@ -16,7 +13,6 @@ def _is_weak(q: Any) -> bool:
     return type(q) in (int, float)
 
 
-@public(np.quantile)
 def quantile(
     x: ArrayLike,
     /,
@@ -59,7 +55,6 @@ def quantile(
     return quantile_of("quantile", x, share, axis, method, keepdims, weights, False, _is_weak(q))
 
 
-@public(np.percentile)
 def percentile(
     x: ArrayLike,
     /,
@@ -88,7 +83,6 @@ def percentile(
     return quantile_of("percentile", x, share, axis, method, keepdims, weights, False, _is_weak(q))
 
 
-@public(np.nanquantile)
 def nanquantile(
     x: ArrayLike,
     /,
@@ -119,7 +113,6 @@ def nanquantile(
     return quantile_of("nanquantile", x, share, axis, method, keepdims, weights, True, _is_weak(q))
 
 
-@public(np.nanpercentile)
 def nanpercentile(
     x: ArrayLike,
     /,

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import general, public
+from gradtape.core.define import general
 from gradtape.core.op import infer_like
 from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis, refuse
@@ -75,7 +75,6 @@ def _along(name: str, x: ArrayLike, axis: int | None) -> tuple[Array, int]:
     return (ravel(x), 0) if axis is None else (x, normalize_axis(axis, len(x.shape), name))
 
 
-@public()
 def cumulative_max(x: ArrayLike, /, axis: int | None = None) -> Array:
     """The largest of the elements up to each place along an axis, as `np.maximum.accumulate`.
 
@@ -94,7 +93,6 @@ def cumulative_max(x: ArrayLike, /, axis: int | None = None) -> Array:
     return _running_max(x, axis=axis)
 
 
-@public()
 def cumulative_min(x: ArrayLike, /, axis: int | None = None) -> Array:
     """The smallest of the elements up to each place along an axis, as `np.minimum.accumulate`.
 
@@ -120,7 +118,6 @@ class Running(NamedTuple):
     indices: Array
 
 
-@public()
 def cummax(x: ArrayLike, /, axis: int) -> Running:
     """The largest of the elements up to each place along an axis, and where it is, as in PyTorch.
 
@@ -143,7 +140,6 @@ def cummax(x: ArrayLike, /, axis: int) -> Running:
     return Running(take_along_axis(x, indices, axis), indices)
 
 
-@public()
 def cummin(x: ArrayLike, /, axis: int) -> Running:
     """The smallest of the elements up to each place along an axis, options as of `cummax`.
 
@@ -181,7 +177,6 @@ def _from_initial(
     return concatenate([first, out], axis)
 
 
-@public(*[np.cumulative_sum] if hasattr(np, "cumulative_sum") else [])
 def cumulative_sum(
     x: ArrayLike,
     /,
@@ -213,7 +208,6 @@ def cumulative_sum(
     )
 
 
-@public(*[np.cumulative_prod] if hasattr(np, "cumulative_prod") else [])
 def cumulative_prod(
     x: ArrayLike,
     /,

@@ -14,7 +14,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import general, public
+from gradtape.core.define import general
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array, normalize_axis, refuse
 from gradtape.ops.arrays.sort import INDEX, argsort, comparable
@@ -49,7 +49,6 @@ def _parted(name: str, x: ArrayLike, kth: Any, axis: int | None) -> tuple[Any, A
     return x, swapaxes(order, axis, -1), axis
 
 
-@public(np.partition)
 def partition(
     x: ArrayLike,
     kth: int | Sequence[int],
@@ -80,7 +79,6 @@ def partition(
     return take_along_axis(x, indices, axis)
 
 
-@public(np.argpartition)
 def argpartition(
     x: ArrayLike,
     kth: int | Sequence[int],
@@ -164,7 +162,6 @@ _top = general(
 )
 
 
-@public()
 def topk(
     x: ArrayLike,
     /,
@@ -207,7 +204,6 @@ def topk(
     return TopK(take_along_axis(x, indices, axis), indices)
 
 
-@public()
 def kthvalue(
     x: ArrayLike, /, k: int, axis: int = -1, keepdims: bool = False, *, dim: int | None = None
 ) -> TopK:

@@ -16,7 +16,7 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.copies import by_rows
-from gradtape.core.define import general, public
+from gradtape.core.define import general
 from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
@@ -146,7 +146,6 @@ def _prepared(
     return x, normalize_axis(axis, len(x.shape), name)
 
 
-@public(np.sort)
 def sort(
     x: ArrayLike,
     /,
@@ -181,7 +180,6 @@ def sort(
     return sort_both(x, axis=axis, descending=bool(descending))[0]
 
 
-@public(np.argsort)
 def argsort(
     x: ArrayLike,
     /,
@@ -215,7 +213,6 @@ def argsort(
     return _argsort(x, axis=axis, descending=bool(descending))
 
 
-@public(np.sort_complex)
 def sort_complex(x: ArrayLike, /) -> Array:
     """The elements as complex numbers, sorted along the last axis by real, then imaginary parts.
 
@@ -248,7 +245,6 @@ _lexsort = general(
 )
 
 
-@public(np.lexsort)
 def lexsort(keys: Sequence[ArrayLike] | ArrayLike, /, axis: int = -1) -> Array:
     """The indices that sort by several keys, the last one first; has no derivative.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis, batch_elementwise
-from gradtape.core.define import answers, broadcast_sizes, general, linear, public, unbroadcast
+from gradtape.core.define import broadcast_sizes, general, linear, unbroadcast
 from gradtape.core.lowering import Elements, Reader, Scatter
 from gradtape.core.scalar import Scalar
 from gradtape.errors import ArgumentError, ShapeError
@@ -91,7 +91,6 @@ overlap_add: Callable[..., Any] = linear(
 )
 
 
-@answers(np.lib.stride_tricks.sliding_window_view)
 def sliding_window_view(
     x: ArrayLike, /, window_shape: int | Sequence[int], axis: Axis = None
 ) -> Array:
@@ -214,7 +213,6 @@ def _mode(name: str, mode: Any) -> str:
     return str(chosen)
 
 
-@public(np.convolve)
 def convolve(x: ArrayLike, y: ArrayLike, /, mode: str = "full") -> Array:
     """Convolution of two sequences: out[k] = Σ x[k - j]·y[j].
 
@@ -241,7 +239,6 @@ def convolve(x: ArrayLike, y: ArrayLike, /, mode: str = "full") -> Array:
     return convolve_part(x, y, start=start, stop=stop)
 
 
-@public(np.correlate)
 def correlate(x: ArrayLike, y: ArrayLike, /, mode: str = "valid") -> Array:
     """Correlation of two sequences: out[k] = Σ x[k + j]·conj(y[j]).
 

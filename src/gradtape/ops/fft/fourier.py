@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import answers, linear
+from gradtape.core.define import linear
 from gradtape.ops.arguments import normalize_axis, refuse
 from gradtape.ops.fft.common import (
     OTHER_NORM,
@@ -62,7 +60,6 @@ def _over(name: str, x: ArrayLike, s: Any, axes: Axis, norm: str | None, options
     return fft_over(x, axis=chosen, inverse=name[0] == "i", norm=norm)
 
 
-@answers(np.fft.fft)
 def fft(
     x: ArrayLike,
     /,
@@ -91,7 +88,6 @@ def fft(
     return _along("fft", x, n, axis, norm, unsupported)
 
 
-@answers(np.fft.ifft)
 def ifft(
     x: ArrayLike,
     /,
@@ -115,7 +111,6 @@ def ifft(
     return _along("ifft", x, n, axis, norm, unsupported)
 
 
-@answers(np.fft.fft2)
 def fft2(
     x: ArrayLike,
     /,
@@ -140,7 +135,6 @@ def fft2(
     return _over("fft2", x, s, axes, norm, unsupported)
 
 
-@answers(np.fft.ifft2)
 def ifft2(
     x: ArrayLike,
     /,
@@ -165,7 +159,6 @@ def ifft2(
     return _over("ifft2", x, s, axes, norm, unsupported)
 
 
-@answers(np.fft.fftn)
 def fftn(
     x: ArrayLike,
     /,
@@ -196,7 +189,6 @@ def fftn(
     return _over("fftn", x, s, axes, norm, unsupported)
 
 
-@answers(np.fft.ifftn)
 def ifftn(
     x: ArrayLike,
     /,

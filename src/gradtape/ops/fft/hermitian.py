@@ -7,15 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from gradtape.core.define import answers
 from gradtape.ops.fft.fourier import LAST_TWO
 from gradtape.ops.fft.real import coefficients_of, numbers_of
 from gradtape.typing import Array, ArrayLike, Axis
 
 
-@answers(np.fft.hfft)
 def hfft(
     x: ArrayLike,
     /,
@@ -43,7 +39,6 @@ def hfft(
     return numbers_of("hfft", x, None if n is None else (n,), (axis,), norm, unsupported)
 
 
-@answers(np.fft.ihfft)
 def ihfft(
     x: ArrayLike,
     /,

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import answers, linear
+from gradtape.core.define import linear
 from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import refuse
 from gradtape.ops.cast import astype, conj
@@ -131,7 +131,6 @@ def _check_some(name: str, axes: Axes) -> None:
 # ---- real numbers to coefficients ---------------------------------------------------------------
 
 
-@answers(np.fft.rfft)
 def rfft(
     x: ArrayLike,
     /,
@@ -160,7 +159,6 @@ def rfft(
     return coefficients_of("rfft", x, None if n is None else (n,), (axis,), norm, unsupported)
 
 
-@answers(np.fft.rfft2)
 def rfft2(
     x: ArrayLike,
     /,
@@ -185,7 +183,6 @@ def rfft2(
     return coefficients_of("rfft2", x, s, axes, norm, unsupported)
 
 
-@answers(np.fft.rfftn)
 def rfftn(
     x: ArrayLike,
     /,
@@ -218,7 +215,6 @@ def rfftn(
 # ---- coefficients to real numbers ---------------------------------------------------------------
 
 
-@answers(np.fft.irfft)
 def irfft(
     x: ArrayLike,
     /,
@@ -248,7 +244,6 @@ def irfft(
     return numbers_of("irfft", x, None if n is None else (n,), (axis,), norm, unsupported)
 
 
-@answers(np.fft.irfft2)
 def irfft2(
     x: ArrayLike,
     /,
@@ -273,7 +268,6 @@ def irfft2(
     return numbers_of("irfft2", x, s, axes, norm, unsupported)
 
 
-@answers(np.fft.irfftn)
 def irfftn(
     x: ArrayLike,
     /,

@@ -20,9 +20,9 @@ from gradtape.ops.linalg.banded import DEFINITE, bands_of
 from gradtape.ops.linalg.bands import adjoint_bands, picked, shifted
 from gradtape.ops.linalg.common import without_effect
 from gradtape.ops.linalg.implicit import transposed_pair
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
 from gradtape.ops.linalg.stacks import computed_in, failed
-from gradtape.ops.linalg.wide import answers
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike
@@ -139,7 +139,7 @@ _factor = general(
 )
 
 
-@answers("scipy.linalg.cholesky_banded")
+@in_float32
 def cholesky_banded(ab: ArrayLike, /, *, lower: bool = False, **others: Any) -> Array:
     """The triangular factor of a positive definite banded matrix, by its diagonals.
 

@@ -14,8 +14,8 @@ from gradtape.ops.cast import conj, imag, real
 from gradtape.ops.exponential import log
 from gradtape.ops.linalg.cofactors import cofactors
 from gradtape.ops.linalg.common import MATRIX, adjoint, dtype_of, square, stretch
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.solve import inv
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike
@@ -33,7 +33,7 @@ _det = general(
 )
 
 
-@public(np.linalg.det)
+@in_float32
 def det(x: ArrayLike, /) -> Array:
     """The determinant of a square matrix, or of each in a stack.
 
@@ -90,7 +90,7 @@ _slogdet = general(
 )
 
 
-@public(np.linalg.slogdet)
+@in_float32
 def slogdet(x: ArrayLike, /) -> SlogdetResult:
     """Sign and logarithm of the determinant of a square matrix, or of each in a stack.
 
@@ -106,7 +106,7 @@ def slogdet(x: ArrayLike, /) -> SlogdetResult:
     return SlogdetResult(*_slogdet(square("slogdet", x)))
 
 
-@public()
+@in_float32
 def logdet(x: ArrayLike, /) -> Array:
     """The logarithm of the determinant of a square matrix, or of each in a stack.
 

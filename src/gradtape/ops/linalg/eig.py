@@ -28,9 +28,9 @@ from gradtape.ops.linalg.gauge import (
     unmoved,
     vanishes,
 )
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.solve import inv, solve_stack
 from gradtape.ops.linalg.stacks import failed, matrices
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.norm import inexact, vector_norm
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import divide_or_zero, where
@@ -219,7 +219,7 @@ class EigResult(NamedTuple):
     eigenvectors: Array
 
 
-@public(np.linalg.eig, "scipy.linalg.eig")
+@in_float32
 def eig(
     a: ArrayLike,
     b: ArrayLike | None = None,
@@ -311,7 +311,7 @@ _eigvals = general(
 )
 
 
-@public(np.linalg.eigvals, "scipy.linalg.eigvals")
+@in_float32
 def eigvals(a: ArrayLike, b: ArrayLike | None = None, **others: Any) -> Array:
     """Eigenvalues of a square matrix, or of each in a stack, as complex numbers.
 

@@ -29,8 +29,8 @@ from gradtape.ops.linalg.gauge import (
     vanishes,
 )
 from gradtape.ops.linalg.hermitian import mirrored, symmetric_part
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.triangular import solve_triangular
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.norm import inexact
 from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike
@@ -134,7 +134,7 @@ class EighResult(NamedTuple):
     eigenvectors: Array
 
 
-@public(np.linalg.eigh, "scipy.linalg.eigh")
+@in_float32
 def eigh(
     a: ArrayLike,
     b: ArrayLike | str | None = None,
@@ -271,7 +271,7 @@ _eigvalsh = general(
 )
 
 
-@public(np.linalg.eigvalsh, "scipy.linalg.eigvalsh")
+@in_float32
 def eigvalsh(
     a: ArrayLike,
     b: ArrayLike | str | None = None,

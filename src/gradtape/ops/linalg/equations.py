@@ -11,6 +11,7 @@ from gradtape.core.aval import Aval
 from gradtape.core.define import general, unbroadcast
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.linalg.common import adjoint
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack, scipy_linalg
 from gradtape.ops.linalg.stacks import (
     batch_stacks,
@@ -20,7 +21,6 @@ from gradtape.ops.linalg.stacks import (
     over_stack,
     stack_of,
 )
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
 
@@ -82,7 +82,7 @@ _sylvester = general(
 )
 
 
-@public("scipy.linalg.solve_sylvester")
+@in_float32
 def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike, /) -> Array:
     """The solution X of `a @ X + X @ b = q`.
 
@@ -112,7 +112,7 @@ def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike, /) -> Array:
 # ---- Lyapunov -----------------------------------------------------------------------------------
 
 
-@public("scipy.linalg.solve_continuous_lyapunov", "scipy.linalg.solve_lyapunov")
+@in_float32
 def solve_continuous_lyapunov(a: ArrayLike, q: ArrayLike, /) -> Array:
     """The solution X of `a @ X + X @ a.conj().T = q`.
 
@@ -188,7 +188,7 @@ discrete_lyapunov = general(
 )
 
 
-@public("scipy.linalg.solve_discrete_lyapunov")
+@in_float32
 def solve_discrete_lyapunov(a: ArrayLike, q: ArrayLike, /, method: str | None = None) -> Array:
     """The solution X of `a @ X @ a.conj().T - X + q = 0`.
 

@@ -9,12 +9,13 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_at_front
-from gradtape.core.define import functions, general
+from gradtape.core.define import general
 from gradtape.ops.cast import astype, real
 from gradtape.ops.linalg.checks import verified
+from gradtape.ops.linalg.eig import eig
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.solve import inv
 from gradtape.ops.linalg.stacks import failed, matrices
-from gradtape.ops.linalg.wide import public
 from gradtape.typing import Array, ArrayLike
 
 _REMEDY = "expected a basis of eigenvectors; use expm, logm, sqrtm and so on, which need none"
@@ -45,7 +46,7 @@ _real_result = general(
 )
 
 
-@public("scipy.linalg.funm")
+@in_float32
 def funm(x: ArrayLike, func: Callable[[Any], Any], /) -> Array:
     """A function of a square matrix, or of each in a stack, by the function of its eigenvalues.
 
@@ -67,7 +68,7 @@ def funm(x: ArrayLike, func: Callable[[Any], Any], /) -> Array:
            [0., 8.]])
     """
     (x,) = matrices("funm", x)
-    w, v = functions["eig"](x)
+    w, v = eig(x)
     # NumPy's eig gives real results for real eigenvalues; functions of them need not be real.
     complex_dtype = np.result_type(x.dtype, np.complex64)
     w, v = astype(w, complex_dtype), verified(astype(v, complex_dtype), _independent)

@@ -22,8 +22,8 @@ from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint, square, without_effect
 from gradtape.ops.linalg.gauge import largest, rounding
 from gradtape.ops.linalg.implicit import transposed_pair
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
-from gradtape.ops.linalg.wide import answers
 from gradtape.ops.norm import inexact
 from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
@@ -163,7 +163,7 @@ class HessenbergResult(NamedTuple):
     Q: Array
 
 
-@answers("scipy.linalg.hessenberg")
+@in_float32
 def hessenberg(a: ArrayLike, calc_q: bool = False, **others: Any) -> HessenbergResult | Array:
     """Hessenberg form `q @ h @ q.conj().T` of a square matrix, or of each in a stack.
 

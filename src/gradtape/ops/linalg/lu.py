@@ -15,11 +15,11 @@ from gradtape.ops.diagonal import tril, triu
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.common import adjoint, without_effect
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
 from gradtape.ops.linalg.qr import regular
 from gradtape.ops.linalg.stacks import matrix_stack
 from gradtape.ops.linalg.triangular import divided_by_upper, solve_triangular
-from gradtape.ops.linalg.wide import answers
 from gradtape.ops.locate import one_hot
 from gradtape.typing import Array, ArrayLike
 
@@ -171,7 +171,7 @@ order_of_rows = general(
 # ---- public functions ---------------------------------------------------------------------------
 
 
-@answers("scipy.linalg.lu_factor")
+@in_float32
 def lu_factor(a: ArrayLike, **others: Any) -> tuple[Array, Array]:
     """Both factors of a pivoted LU decomposition in one matrix, for `lu_solve`.
 
@@ -213,7 +213,7 @@ class LUResult(NamedTuple):
     U: Array
 
 
-@answers("scipy.linalg.lu")
+@in_float32
 def lu(
     a: ArrayLike, permute_l: bool = False, *, p_indices: bool = False, **others: Any
 ) -> LUResult | tuple[Array, Array]:

@@ -25,6 +25,7 @@ from gradtape.ops.comparison import isfinite
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint, without_effect
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.powers import matrix_power
 from gradtape.ops.linalg.roots import logarithm_of, null_space_of, power_of, root_of, sign_of
@@ -36,7 +37,6 @@ from gradtape.ops.linalg.stacks import (
     over_stack,
     stack_of,
 )
-from gradtape.ops.linalg.wide import answers, public
 from gradtape.ops.norm import matrix_norm
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.ops.which import all as all_of
@@ -183,7 +183,7 @@ def _apply(name: str, x: ArrayLike, power: float = 0.0) -> Any:
 # ---- public functions ---------------------------------------------------------------------------
 
 
-@public("scipy.linalg.expm")
+@in_float32
 def expm(x: ArrayLike, /) -> Array:
     """The exponential of a square matrix, or of each in a stack.
 
@@ -197,7 +197,7 @@ def expm(x: ArrayLike, /) -> Array:
     return _apply("expm", x)
 
 
-@answers("scipy.linalg.expm_frechet")
+@in_float32
 def expm_frechet(
     A: ArrayLike,
     E: ArrayLike,
@@ -234,7 +234,7 @@ def expm_frechet(
     return (expm(a), change) if compute_expm else change
 
 
-@answers("scipy.linalg.expm_cond")
+@in_float32
 def expm_cond(A: ArrayLike, **others: Any) -> Array:
     """How much relative changes of a matrix, or of each in a stack, are enlarged by `expm`.
 
@@ -259,7 +259,7 @@ def expm_cond(A: ArrayLike, **others: Any) -> Array:
     return matrix_norm(slopes, ord=2) * matrix_norm(a) / matrix_norm(expm(a))
 
 
-@public("scipy.linalg.logm")
+@in_float32
 def logm(x: ArrayLike, /) -> Array:
     """The principal logarithm of a square matrix, or of each in a stack: the inverse of `expm`.
 
@@ -274,7 +274,7 @@ def logm(x: ArrayLike, /) -> Array:
     return _apply("logm", x)
 
 
-@public("scipy.linalg.sqrtm")
+@in_float32
 def sqrtm(x: ArrayLike, /) -> Array:
     """The principal square root of a square matrix, or of each in a stack.
 
@@ -290,7 +290,7 @@ def sqrtm(x: ArrayLike, /) -> Array:
     return _apply("sqrtm", x)
 
 
-@public("scipy.linalg.fractional_matrix_power")
+@in_float32
 def fractional_matrix_power(x: ArrayLike, t: Any, /) -> Array:
     """A square matrix, or each in a stack, to a power that need not be an integer.
 
@@ -316,7 +316,7 @@ def fractional_matrix_power(x: ArrayLike, t: Any, /) -> Array:
     return _apply("fractional_matrix_power", x, power)
 
 
-@public("scipy.linalg.signm")
+@in_float32
 def signm(x: ArrayLike, /) -> Array:
     """The sign of a square matrix, or of each in a stack.
 

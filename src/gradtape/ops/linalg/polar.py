@@ -16,8 +16,8 @@ from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint
 from gradtape.ops.linalg.gauge import outside, rounding, skew
 from gradtape.ops.linalg.hermitian import symmetric_part
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.stacks import matrix_stack
-from gradtape.ops.linalg.wide import answers
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.typing import Array, ArrayLike
 
@@ -109,7 +109,7 @@ _unitary = general(
 )
 
 
-@answers("scipy.linalg.polar")
+@in_float32
 def polar(a: ArrayLike, side: str = "right") -> tuple[Array, Array]:
     """Polar decomposition `u @ p` of a matrix, or of each in a stack.
 

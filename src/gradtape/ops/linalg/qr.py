@@ -19,10 +19,10 @@ from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint
 from gradtape.ops.linalg.gauge import outside, place_special, rounding, skew, vanishes
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack, scipy_linalg
 from gradtape.ops.linalg.stacks import matrix_stack, over_stack
 from gradtape.ops.linalg.triangular import divided_by_upper
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.select import where
 from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
@@ -199,7 +199,7 @@ class QRResult(NamedTuple):
     R: Array
 
 
-@public(np.linalg.qr)
+@in_float32
 def qr(
     a: ArrayLike, mode: str = "reduced", *, pivoting: bool = False, **others: Any
 ) -> QRResult | Array | tuple[Array, ...]:

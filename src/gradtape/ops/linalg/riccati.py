@@ -17,6 +17,7 @@ from gradtape.errors import ShapeError
 from gradtape.ops.linalg.common import adjoint
 from gradtape.ops.linalg.equations import discrete_lyapunov, solve_continuous_lyapunov
 from gradtape.ops.linalg.hermitian import symmetric_part
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.solve import solve, solve_stack
 from gradtape.ops.linalg.stacks import (
@@ -27,7 +28,6 @@ from gradtape.ops.linalg.stacks import (
     over_stack,
     stack_of,
 )
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
 
@@ -131,7 +131,7 @@ def _solve_are(
     return _riccati(a, b, q, r, discrete=discrete)
 
 
-@public("scipy.linalg.solve_continuous_are")
+@in_float32
 def solve_continuous_are(
     a: ArrayLike,
     b: ArrayLike,
@@ -164,7 +164,7 @@ def solve_continuous_are(
     return _solve_are("solve_continuous_are", a, b, q, r, e, s)
 
 
-@public("scipy.linalg.solve_discrete_are")
+@in_float32
 def solve_discrete_are(
     a: ArrayLike,
     b: ArrayLike,

@@ -19,9 +19,9 @@ from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint, square
 from gradtape.ops.linalg.eig import complex_of, equal_pairs, uncertainty
 from gradtape.ops.linalg.gauge import differences, skew, vanishes
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.triangular import solve_triangular
-from gradtape.ops.linalg.wide import answers
 from gradtape.ops.norm import inexact, vector_norm
 from gradtape.ops.select import where
 from gradtape.ops.which import all as all_of, any as any_of
@@ -177,7 +177,7 @@ class SchurResult(NamedTuple):
     Z: Array
 
 
-@answers("scipy.linalg.schur")
+@in_float32
 def schur(a: ArrayLike, output: str = "real", **others: Any) -> SchurResult:
     """Schur decomposition `z @ t @ z.conj().T` of a square matrix, or of each in a stack.
 

@@ -19,10 +19,10 @@ from gradtape.ops.linalg.bands import diagonals
 from gradtape.ops.linalg.columns import in_columns
 from gradtape.ops.linalg.common import SINGULAR, adjoint, evaluated_by, infer_like, square
 from gradtape.ops.linalg.hermitian import mirrored
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
 from gradtape.ops.linalg.stacks import batch_stacks, computed_in, failed, over_stack, stack_of
 from gradtape.ops.linalg.triangular import solve_triangular
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.matmul import by_left
 from gradtape.ops.norm import inexact
 from gradtape.ops.shape import reshape
@@ -249,7 +249,7 @@ _STRUCTURES = {
 }  # fmt: skip
 
 
-@public(np.linalg.solve, "scipy.linalg.solve")
+@in_float32
 def solve(
     a: ArrayLike,
     b: ArrayLike,
@@ -346,7 +346,7 @@ _inv = general(
 )
 
 
-@public(np.linalg.inv, "scipy.linalg.inv")
+@in_float32
 def inv(x: ArrayLike, /) -> Array:
     """The inverse of a square matrix, or of each in a stack; to solve equations use `solve`.
 

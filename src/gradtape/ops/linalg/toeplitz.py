@@ -21,10 +21,10 @@ from gradtape.ops.linalg.checks import verified
 from gradtape.ops.linalg.columns import in_columns
 from gradtape.ops.linalg.common import without_effect
 from gradtape.ops.linalg.gauge import largest, resolution
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.stacks import batch_stacks, common_dtype, failed, over_stack, stack_of
 from gradtape.ops.linalg.structured import toeplitz
-from gradtape.ops.linalg.wide import answers
 from gradtape.ops.matmul import matmul
 from gradtape.ops.norm import inexact
 from gradtape.ops.rearrange import flip
@@ -145,7 +145,7 @@ def _column_and_row(name: str, c_or_cr: Any) -> tuple[Any, Any]:
     return reshape(c, (*c.shape, 1)), reshape(r, (*r.shape, 1))
 
 
-@answers("scipy.linalg.matmul_toeplitz")
+@in_float32
 def matmul_toeplitz(
     c_or_cr: ArrayLike | tuple[ArrayLike, ArrayLike], x: ArrayLike, /, **others: Any
 ) -> Array:
@@ -174,7 +174,7 @@ def matmul_toeplitz(
     return in_columns("matmul_toeplitz", times, r, inexact(x))
 
 
-@answers("scipy.linalg.solve_toeplitz")
+@in_float32
 def solve_toeplitz(
     c_or_cr: ArrayLike | tuple[ArrayLike, ArrayLike], b: ArrayLike, /, **others: Any
 ) -> Array:
@@ -213,7 +213,7 @@ def _not_singular(xp: Any, zero: Any) -> None:
         )
 
 
-@answers("scipy.linalg.solve_circulant")
+@in_float32
 def solve_circulant(
     c: ArrayLike,
     b: ArrayLike,

@@ -14,9 +14,9 @@ from gradtape.errors import ArgumentError
 from gradtape.ops.diagonal import tril, triu
 from gradtape.ops.linalg.columns import in_columns
 from gradtape.ops.linalg.common import SINGULAR, adjoint, square
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
 from gradtape.ops.linalg.stacks import batch_stacks, computed_in, failed, over_stack, stack_of
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.matmul import by_left
 from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
@@ -91,7 +91,7 @@ triangular = general(
 _TRANSPOSED = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 
 
-@public("scipy.linalg.solve_triangular")
+@in_float32
 def solve_triangular(
     a: ArrayLike,
     b: ArrayLike,

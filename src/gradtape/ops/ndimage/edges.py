@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape.core.define import answers
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import normalize_axes, normalize_axis
 from gradtape.ops.exponential import sqrt
@@ -29,7 +28,6 @@ def _edges(
     return x
 
 
-@answers("scipy.ndimage.sobel")
 def sobel(
     input: ArrayLike, /, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0
 ) -> Array:
@@ -49,7 +47,6 @@ def sobel(
     return _edges("sobel", input, axis, [1.0, 2.0, 1.0], output, mode, cval)
 
 
-@answers("scipy.ndimage.prewitt")
 def prewitt(
     input: ArrayLike, /, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0
 ) -> Array:
@@ -69,7 +66,6 @@ def prewitt(
     return _edges("prewitt", input, axis, [1.0, 1.0, 1.0], output, mode, cval)
 
 
-@answers("scipy.ndimage.laplace")
 def laplace(
     input: ArrayLike,
     /,
@@ -129,7 +125,6 @@ def _derivatives(
     ]
 
 
-@answers("scipy.ndimage.gaussian_laplace")
 def gaussian_laplace(
     input: ArrayLike,
     /,
@@ -159,7 +154,6 @@ def gaussian_laplace(
     return _sum(_derivatives("gaussian_laplace", input, sigma, 2, mode, cval, axes, kwargs))
 
 
-@answers("scipy.ndimage.gaussian_gradient_magnitude")
 def gaussian_gradient_magnitude(
     input: ArrayLike,
     /,

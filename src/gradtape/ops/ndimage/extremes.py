@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape.core.define import answers
 from gradtape.ops.arguments import normalize_axes, normalize_axis
 from gradtape.ops.ndimage.windows import (
     neighbours,
@@ -54,7 +53,6 @@ def _over(
     return x
 
 
-@answers("scipy.ndimage.maximum_filter1d")
 def maximum_filter1d(
     input: ArrayLike,
     /,
@@ -82,7 +80,6 @@ def maximum_filter1d(
     return _along("maximum_filter1d", input, size, axis, output, mode, cval, origin)
 
 
-@answers("scipy.ndimage.minimum_filter1d")
 def minimum_filter1d(
     input: ArrayLike,
     /,
@@ -110,7 +107,6 @@ def minimum_filter1d(
     return _along("minimum_filter1d", input, size, axis, output, mode, cval, origin)
 
 
-@answers("scipy.ndimage.maximum_filter")
 def maximum_filter(
     input: ArrayLike,
     /,
@@ -143,7 +139,6 @@ def maximum_filter(
     return _over("maximum_filter", input, size, footprint, output, mode, cval, origin, axes)
 
 
-@answers("scipy.ndimage.minimum_filter")
 def minimum_filter(
     input: ArrayLike,
     /,

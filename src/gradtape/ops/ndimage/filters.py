@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
 from gradtape.ops.cast import astype
@@ -39,7 +38,6 @@ def _filtered(
     return moveaxis(convolve_over(moveaxis(x, axis, -1), kernel, ndim=1, full=False), -1, axis)
 
 
-@answers("scipy.ndimage.correlate1d")
 def correlate1d(
     input: ArrayLike,
     /,
@@ -77,7 +75,6 @@ def correlate1d(
     return _filtered("correlate1d", x, kernel, axis, mode, cval, origin)
 
 
-@answers("scipy.ndimage.convolve1d")
 def convolve1d(
     input: ArrayLike,
     /,
@@ -135,7 +132,6 @@ def _over(
     return moveaxis(out, last, chosen)
 
 
-@answers("scipy.ndimage.correlate")
 def correlate(
     input: ArrayLike,
     /,
@@ -173,7 +169,6 @@ def correlate(
     return _over("correlate", x, weights, mode, cval, origin, axes, True)
 
 
-@answers("scipy.ndimage.convolve")
 def convolve(
     input: ArrayLike,
     /,

@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers, functions
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, as_shape, normalize_axis
-from gradtape.ops.cast import astype
+from gradtape.ops.cast import astype, copy as copy_of
 from gradtape.ops.index import getitem
 from gradtape.ops.join import stack
 from gradtape.ops.ndimage.prefilter import check_mode, check_order, spline_filter1d
 from gradtape.ops.ndimage.sample import sample
 from gradtape.ops.ndimage.windows import floating, refuse_output
-from gradtape.ops.pad import pad
+from gradtape.ops.pad_modes import pad
 from gradtape.ops.shape import broadcast_to, moveaxis, reshape
 from gradtape.ops.trigonometric import cos, deg2rad, sin
 from gradtape.typing import Array, ArrayLike
@@ -73,7 +72,6 @@ def _at(
     return out if out.dtype == dtype else astype(out, dtype)
 
 
-@answers("scipy.ndimage.map_coordinates")
 def map_coordinates(
     input: ArrayLike,
     /,
@@ -148,7 +146,6 @@ def _item(x: Any, *index: int) -> Any:
     return getitem(x, index)
 
 
-@answers("scipy.ndimage.shift")
 def shift(
     input: ArrayLike,
     /,
@@ -185,7 +182,6 @@ def shift(
     return _at("shift", x, places, output, order, mode, cval, prefilter)
 
 
-@answers("scipy.ndimage.zoom")
 def zoom(
     input: ArrayLike,
     /,
@@ -231,11 +227,10 @@ def zoom(
         else:
             rows.append(places * ((n - 1) / (m - 1) if m != 1 else 1.0))
     if all(factor == 1 for factor in factors) and prefilter:
-        return functions["copy"](x)
+        return copy_of(x)
     return _at("zoom", x, _stacked(rows, shape), output, order, mode, cval, prefilter)
 
 
-@answers("scipy.ndimage.affine_transform")
 def affine_transform(
     input: ArrayLike,
     /,
@@ -299,7 +294,6 @@ def affine_transform(
     return _at("affine_transform", x, places, output, order, mode, cval, prefilter)
 
 
-@answers("scipy.ndimage.rotate")
 def rotate(
     input: ArrayLike,
     /,

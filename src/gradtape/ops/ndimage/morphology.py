@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.cast import astype
@@ -67,7 +66,6 @@ def _steps(
     return steps
 
 
-@answers("scipy.ndimage.grey_erosion")
 def grey_erosion(
     input: ArrayLike,
     /,
@@ -107,7 +105,6 @@ def grey_erosion(
     return _steps("grey_erosion", input, "e", *options)[-1]
 
 
-@answers("scipy.ndimage.grey_dilation")
 def grey_dilation(
     input: ArrayLike,
     /,
@@ -141,7 +138,6 @@ def grey_dilation(
     return _steps("grey_dilation", input, "d", *options)[-1]
 
 
-@answers("scipy.ndimage.grey_opening")
 def grey_opening(
     input: ArrayLike,
     /,
@@ -175,7 +171,6 @@ def grey_opening(
     return _steps("grey_opening", input, "ed", *options)[-1]
 
 
-@answers("scipy.ndimage.grey_closing")
 def grey_closing(
     input: ArrayLike,
     /,
@@ -209,7 +204,6 @@ def grey_closing(
     return _steps("grey_closing", input, "de", *options)[-1]
 
 
-@answers("scipy.ndimage.white_tophat")
 def white_tophat(
     input: ArrayLike,
     /,
@@ -244,7 +238,6 @@ def white_tophat(
     return x - opened
 
 
-@answers("scipy.ndimage.black_tophat")
 def black_tophat(
     input: ArrayLike,
     /,
@@ -279,7 +272,6 @@ def black_tophat(
     return closed - x
 
 
-@answers("scipy.ndimage.morphological_gradient")
 def morphological_gradient(
     input: ArrayLike,
     /,
@@ -314,7 +306,6 @@ def morphological_gradient(
     return larger - smaller
 
 
-@answers("scipy.ndimage.morphological_laplace")
 def morphological_laplace(
     input: ArrayLike,
     /,

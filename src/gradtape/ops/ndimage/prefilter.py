@@ -8,7 +8,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import answers, linear
+from gradtape.core.define import linear
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.ndimage.windows import refuse_output
@@ -77,7 +77,6 @@ filter_along = linear(
 )
 
 
-@answers("scipy.ndimage.spline_filter1d")
 def spline_filter1d(
     input: ArrayLike, /, order: int = 3, axis: int = -1, output: Any = None, mode: str = "mirror"
 ) -> Array:
@@ -105,7 +104,6 @@ def spline_filter1d(
     return filter_along(x, axis=axis, order=order, mode=_ENDS[mode])
 
 
-@answers("scipy.ndimage.spline_filter")
 def spline_filter(
     input: ArrayLike, /, order: int = 3, output: Any = None, mode: str = "mirror"
 ) -> Array:

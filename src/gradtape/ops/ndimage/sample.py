@@ -17,7 +17,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import broadcast_sizes, general, unbroadcast
-from gradtape.core.op import Op
+from gradtape.core.op import Op, op_of
 from gradtape.ops.arguments import Batch
 from gradtape.ops.cast import conj_if_complex, real
 from gradtape.ops.index import getitem
@@ -265,7 +265,7 @@ def _spread_jvp(
 
 
 def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    own = (len(params["derivative"]) if op.name == "spline_sample" else 1, 2)
+    own = (len(params["derivative"]) if op is op_of(sample) else 1, 2)
     leads = [
         len(x.shape) - n - (axis is not None) for x, n, axis in zip(args, own, axes, strict=True)
     ]

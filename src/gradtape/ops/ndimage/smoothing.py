@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import check_real, normalize_axes
@@ -46,7 +45,6 @@ def _radius(sigma: Any, truncate: float) -> int:
     return int(truncate * float(width) + 0.5)
 
 
-@answers("scipy.ndimage.gaussian_filter1d")
 def gaussian_filter1d(
     input: ArrayLike,
     /,
@@ -92,7 +90,6 @@ def gaussian_filter1d(
     return correlate1d(input, _gaussian(sigma, order, reach), axis, output, mode, cval)
 
 
-@answers("scipy.ndimage.gaussian_filter")
 def gaussian_filter(
     input: ArrayLike,
     /,
@@ -138,7 +135,6 @@ def gaussian_filter(
     return x
 
 
-@answers("scipy.ndimage.uniform_filter1d")
 def uniform_filter1d(
     input: ArrayLike,
     /,
@@ -166,7 +162,6 @@ def uniform_filter1d(
     return correlate1d(input, np.full(size, 1.0 / size), axis, output, mode, cval, origin)
 
 
-@answers("scipy.ndimage.uniform_filter")
 def uniform_filter(
     input: ArrayLike,
     /,

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.ops.arguments import as_array, as_integer, check_real, normalize_axis
 from gradtape.ops.cast import astype
 from gradtape.ops.exponential import exp
@@ -48,7 +47,6 @@ def _multiplied(
     return x
 
 
-@answers("scipy.ndimage.fourier_gaussian")
 def fourier_gaussian(
     input: ArrayLike, /, sigma: Any, n: int = -1, axis: int = -1, output: Any = None
 ) -> Array:
@@ -72,7 +70,6 @@ def fourier_gaussian(
     )  # fmt: skip
 
 
-@answers("scipy.ndimage.fourier_uniform")
 def fourier_uniform(
     input: ArrayLike, /, size: Any, n: int = -1, axis: int = -1, output: Any = None
 ) -> Array:
@@ -94,7 +91,6 @@ def fourier_uniform(
     )  # fmt: skip
 
 
-@answers("scipy.ndimage.fourier_shift")
 def fourier_shift(
     input: ArrayLike, /, shift: Any, n: int = -1, axis: int = -1, output: Any = None
 ) -> Array:

@@ -13,7 +13,7 @@ from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedEr
 from gradtape.ops.arguments import as_array
 from gradtape.ops.index import getitem
 from gradtape.ops.join import stack
-from gradtape.ops.pad import pad
+from gradtape.ops.pad_modes import pad
 from gradtape.ops.signal.parts import padded
 from gradtape.typing import Array, ArrayLike
 

@@ -12,7 +12,7 @@ from gradtape.core.batching import batch_at_front, move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import broadcast_sizes, general, unbroadcast
 from gradtape.core.lowering import Elements
-from gradtape.core.op import Op, registry
+from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array
@@ -25,6 +25,7 @@ from gradtape.ops.rearrange import repeat
 from gradtape.ops.reduce import floats, sum_over
 from gradtape.ops.select import where
 from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.ops.softmax import softmax_over
 from gradtape.typing import Array, ArrayLike
 
 # ---- with all weights at once -------------------------------------------------------------------
@@ -60,7 +61,7 @@ class _Whole:
             scores = scores + self.mask
         # Where no key is open to a query, all of its weights are 0.
         over = {"axis": (len(scores.shape) - 1,), "limits": True}
-        self.p = call(registry["softmax"], (scores,), over)
+        self.p = softmax_over(scores, **over)
         kept = others[-1] if params["keep"] else None
         self._factor = None if kept is None else astype(kept, self.p.dtype) * params["keep"]
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
-from gradtape.core.define import functions, general
+from gradtape.core.define import general
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import Batch, as_array
+from gradtape.ops.arrays.search import searchsorted
 from gradtape.ops.cast import astype
 from gradtape.ops.gather import as_indices, take_along_axis
 from gradtape.ops.index import getitem
@@ -167,7 +168,7 @@ def embedding_bag(
 
 def _summed(rows: Any, starts: Any, valid: Any, mean: bool) -> Any:
     n, bags = rows.shape[0], starts.shape[0]
-    numbers = functions["searchsorted"](starts, np.arange(n), side="right") - 1
+    numbers = searchsorted(starts, np.arange(n), side="right") - 1
     out = add_rows(rows, numbers, count=bags, skip=None)
     if not mean:
         return out

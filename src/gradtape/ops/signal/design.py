@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, check_real
@@ -151,7 +150,6 @@ def _order(name: str, N: int) -> int:
     return order
 
 
-@answers("scipy.signal.butter")
 def butter(
     N: int,
     Wn: ArrayLike,
@@ -185,7 +183,6 @@ def butter(
     return _designed("butter", _butterworth(order), Wn, btype, analog, output, fs)
 
 
-@answers("scipy.signal.cheby1")
 def cheby1(
     N: int,
     rp: Any,
@@ -214,7 +211,6 @@ def cheby1(
     return _designed("cheby1", prototype, Wn, btype, analog, output, fs)
 
 
-@answers("scipy.signal.cheby2")
 def cheby2(
     N: int,
     rs: Any,
@@ -243,7 +239,6 @@ def cheby2(
     return _designed("cheby2", prototype, Wn, btype, analog, output, fs)
 
 
-@answers("scipy.signal.ellip")
 def ellip(
     N: int,
     rp: float,
@@ -277,7 +272,6 @@ def ellip(
     return _designed("ellip", prototype, Wn, btype, analog, output, fs)
 
 
-@answers("scipy.signal.bessel")
 def bessel(
     N: int,
     Wn: ArrayLike,
@@ -325,7 +319,6 @@ def _notch(name: str, w0: Any, Q: Any, fs: Any, peak: bool) -> tuple[Array, Arra
     return stack([gain, -2 * gain * middle, gain]), a
 
 
-@answers("scipy.signal.iirnotch")
 def iirnotch(w0: Any, Q: Any, /, fs: Any = 2.0) -> tuple[Array, Array]:
     """The coefficients of a filter that takes one frequency out.
 
@@ -343,7 +336,6 @@ def iirnotch(w0: Any, Q: Any, /, fs: Any = 2.0) -> tuple[Array, Array]:
     return _notch("iirnotch", w0, Q, fs, peak=False)
 
 
-@answers("scipy.signal.iirpeak")
 def iirpeak(w0: Any, Q: Any, /, fs: Any = 2.0) -> tuple[Array, Array]:
     """The coefficients of a filter that lets one frequency pass.
 

@@ -16,7 +16,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import broadcast_sizes, general, unbroadcast
-from gradtape.core.op import Op
+from gradtape.core.op import Op, op_of
 from gradtape.errors import UnsupportedError
 from gradtape.ops.arguments import Batch
 from gradtape.ops.cast import conj_if_complex
@@ -147,7 +147,7 @@ def batch_sparse(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
             f"{op.name}: got a batch of places of the stored numbers, expected the same for all; "
             "use vmap over the numbers, and a loop over the places"
         )
-    own = (2, 2) if op.name == "sampled_matmul" else (1, 2)
+    own = (2, 2) if op is op_of(sampled) else (1, 2)
     both = list(zip(args, own, axes, strict=False))
     lead = max(len(x.shape) - n - (axis is not None) for x, n, axis in both)
     stacks = [batch_first(x, axis, lead + n) for x, n, axis in both]

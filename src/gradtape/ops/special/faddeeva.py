@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.ops.erf import scipy_special
 from gradtape.ops.parametric import parametric
 from gradtape.ops.special.common import as_complex, operand, with_params
@@ -80,7 +79,6 @@ wofz_derivative: Callable[..., Any] = parametric(
 )
 
 
-@answers("scipy.special.wofz")
 def wofz(z: ArrayLike, /) -> Array:
     """Faddeeva function, exp(-z²)·erfc(-i·z); its result is complex.
 
@@ -133,7 +131,6 @@ _voigt: Callable[..., Any] = with_params(
 )
 
 
-@answers("scipy.special.voigt_profile")
 def voigt_profile(x: ArrayLike, sigma: ArrayLike, gamma: ArrayLike, /) -> Array:
     """Voigt profile: a normal density of deviation `sigma` and a Cauchy one of half-width `gamma`.
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gradtape.core.define import answers, elementwise
+from gradtape.core.define import elementwise
 from gradtape.core.op import NotDifferentiable
 from gradtape.errors import NotDifferentiableError
 from gradtape.ops.arguments import as_array
@@ -154,7 +154,6 @@ def _airy_slopes(out: Any, z: Any) -> tuple[Any, ...]:
 _airy = with_results("airy", of_scipy("airy"), 4, _airy_slopes)
 
 
-@answers("scipy.special.airy")
 def airy(z: ArrayLike, /) -> tuple[Array, Array, Array, Array]:
     """Airy functions and their derivatives, (Ai, Ai', Bi, Bi').
 
@@ -206,7 +205,6 @@ def _outer_slopes(z: Any) -> tuple[Any, ...]:
 _airye = with_results("airye", of_scipy("airye"), 4, _airye_slopes)
 
 
-@answers("scipy.special.airye")
 def airye(z: ArrayLike, /) -> tuple[Array, Array, Array, Array]:
     """Airy functions and their derivatives without their exponential growth, for real z.
 

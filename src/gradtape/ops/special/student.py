@@ -170,7 +170,6 @@ _stdtr_by_df: Callable[..., Any] = with_params(
     of_scipy("stdtr"),
     lambda ct, _out, df, t: ct * _stdtr_by_df(df, t),
     lambda ct, _out, df, t: ct * t_density(df, t),
-    replaces=("scipy.special.stdtr",),
 )
 def stdtr(df: ArrayLike, t: ArrayLike, /) -> Array:
     """Distribution function of Student's t with `df` degrees of freedom.
@@ -185,7 +184,6 @@ def stdtr(df: ArrayLike, t: ArrayLike, /) -> Array:
     of_scipy("stdtrit"),
     lambda ct, out, df, _p: -ct * (_stdtr_by_df(df, out) / t_density(df, out)),
     lambda ct, out, df, _p: ct / t_density(df, out),
-    replaces=("scipy.special.stdtrit",),
 )
 def stdtrit(df: ArrayLike, p: ArrayLike, /) -> Array:
     """Inverse of `stdtr` in its second argument.

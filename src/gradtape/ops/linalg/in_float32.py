@@ -1,8 +1,4 @@
-"""Functions of linear algebra, declared such that they take float16 and bfloat16 as well.
-
-LAPACK has no such numbers. A function computes in float32 from beginning to end, and what it gives
-is rounded once, to what came; so are its derivatives.
-"""
+"""Whole functions that compute in float32 where they are given float16 or narrower floats."""
 
 from __future__ import annotations
 
@@ -12,23 +8,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gradtape.core import define
 from gradtape.core.narrow import FLOAT32
-from gradtape.core.op import registry
+from gradtape.ops.cast import astype
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def public(*replaces: Any) -> Callable[[F], F]:
-    """As `core.define.public`, for a function that computes in float32 or wider."""
-    register = define.public(*replaces)
-    return lambda function: register(in_float32(function))
-
-
-def answers(*replaces: Any) -> Callable[[F], F]:
-    """As `core.define.answers`, for a function that computes in float32 or wider."""
-    register = define.answers(*replaces)
-    return lambda function: register(in_float32(function))
 
 
 def in_float32(function: F) -> F:
@@ -94,4 +77,4 @@ def _shortened(out: Any, dtype: np.dtype[Any]) -> Any:
 def _cast(value: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(value, np.generic):
         return value.astype(dtype)  # stays a number
-    return registry.functions["astype"](value, dtype)
+    return astype(value, dtype)
