@@ -94,10 +94,7 @@ class AdamRule(Rule):
         # leave the range of float16.
         total = beta * total + gradient
         scaled = scale * gradient
-        if scaled.dtype.kind == "c":
-            square = beta2 * square + (scaled * scaled.conj()).real
-        else:
-            square = beta2 * square + scaled * scaled
+        square = beta2 * square + (scaled * scaled.conj()).real
         return value - total / (_root(square) + eps) * rate, (total, square)
 
 
