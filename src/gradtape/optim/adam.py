@@ -106,7 +106,7 @@ def _root(square: Any) -> Any:
     """
     if not isinstance(square, Tensor):
         return square**0.5
-    zero = square == 0
+    zero = np.equal(square, 0.0)
     return np.where(zero, 0.0, np.sqrt(np.where(zero, 1.0, square)))
 
 

@@ -182,11 +182,12 @@ class Optimizer:
             states: Arrays by name, as it gave them, for parameters in the same order.
 
         Raises:
-            ArgumentError: There is no parameter of a position.
+            ArgumentError: There is no parameter of a position, or a part of its state is missing.
             ShapeError: A state does not have the shape of its parameter.
         """
-        params = self._meant(None, "load_state_dict")
+        params, rule = self._meant(None, "load_state_dict"), self.rule
         loaded: list[State] = [{} for _ in params]
+        fresh = [dict(zip(rule.slots, rule.start(param.value), strict=True)) for param in params]
         for entry, value in states.items():
             position, _, name = entry.partition(".")
             if not (position.isdecimal() and name and int(position) < len(params)):
@@ -194,12 +195,20 @@ class Optimizer:
                     f"{self._name}: got state {entry!r}, expected names such as '0.momentum' with "
                     f"the position of one of {len(params)} parameters"
                 )
-            array, shape = np.array(value), params[int(position)].shape
+            own = fresh[int(position)].get(name)
+            array = np.array(value, None if own is None else own.dtype)
+            shape = params[int(position)].shape
             if array.shape != shape and name != "step":
                 raise ShapeError(
                     f"{self._name}: got state {entry!r} of shape {array.shape}, expected {shape}"
                 )
             loaded[int(position)][name] = int(array) if name == "step" else array
+        for place, state in enumerate(loaded):
+            if state and (missing := sorted(rule.state_names.difference(state))):
+                raise ArgumentError(
+                    f"{self._name}: got no state '{place}.{missing[0]}', expected "
+                    f"{sorted(rule.state_names)} of each parameter; is it another optimizer's?"
+                )
         held = [self._states.of(param, param.shape, self._name) for param in params]
         for own, state in zip(held, loaded, strict=True):
             own.clear()

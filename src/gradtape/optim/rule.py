@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 from types import FunctionType
 from typing import Any, ClassVar, Self
 
@@ -30,6 +29,7 @@ Number = Any
 Factors = tuple[Any, ...]
 # What is remembered of one parameter.
 Slots = tuple[Any, ...]
+Update = Callable[[Any, Any, Slots, Factors], tuple[Any, Slots]]
 
 # For arrays of so many elements the rule is compiled: NumPy goes through memory once for each
 # operator, and asks the system for some each time.
@@ -78,12 +78,17 @@ class Rule:
     @property
     def name(self) -> str:
         """The name in messages: that of the optimizer with this rule."""
-        return type(self).__name__.removesuffix("Rule")
+        return type(self).__name__.removesuffix("Rule") or "Optimizer"
 
     @property
     def slots(self) -> tuple[str, ...]:
         """The names of the arrays that are remembered of each parameter."""
         return ()
+
+    @property
+    def state_names(self) -> set[str]:
+        """The names in a state."""
+        return {*self.slots, "step"} if self.counts else {*self.slots}
 
     def start(self, value: Any) -> Slots:
         """Return what the slots of one parameter hold before the first step: zeros."""
@@ -146,7 +151,7 @@ class Rule:
             state: What `init` or the last `apply` gave.
 
         Returns:
-            New parameters, of the same structure, shapes and dtypes, and the new state.
+            New parameters and the new state, of the same structures, shapes and dtypes.
 
         Raises:
             ArgumentError: The gradients or the state have another structure than the parameters.
@@ -161,34 +166,32 @@ class Rule:
         """
         values, structure = tree.flatten(params)
         self._check_dtypes(values)
-        expected = {*self.slots, "step"} if self.counts else {*self.slots}
-        if set(state) != expected:
+        if set(state) != self.state_names:
             raise ArgumentError(
-                f"{self.name}: got a state with {sorted(state)}, expected {sorted(expected)}; make "
-                "it by init(params)"
+                f"{self.name}: got a state with {sorted(state)}, expected "
+                f"{sorted(self.state_names)}; make it by init(params)"
             )
         gradients = self._aligned(grads, "a gradient", values, structure)
         slots = [self._aligned(state[name], name, values, structure) for name in self.slots]
         step = state["step"] + 1 if self.counts else None
         numbers = Numbers(self, step)
-        after = [
-            self.stepped(value, gradient, tuple(held), numbers)
-            for value, gradient, *held in zip(values, gradients, *slots, strict=True)
-        ]
+        new_values, new_slots = [], []
+        for value, gradient, *held in zip(values, gradients, *slots, strict=True):
+            new_value, after = self.stepped(value, gradient, tuple(held), numbers)
+            new_values.append(_as_before(new_value, value))
+            new_slots.append(tuple(map(_as_before, after, held)))
         counted: State = {"step": step} if self.counts else {}
-        return (
-            tree.unflatten(structure, [value for value, _ in after]),
-            counted | self._by_name(structure, [held for _, held in after]),
-        )
+        return tree.unflatten(structure, new_values), counted | self._by_name(structure, new_slots)
 
     def stepped(
         self, value: Any, gradient: Any, slots: Slots, numbers: Numbers
     ) -> tuple[Any, Slots]:
-        """`update` in enough precision, compiled if that pays; results have the dtypes they had."""
+        """`update` in enough precision, and compiled if that pays."""
         dtype = value.dtype
-        if gradient.dtype is not dtype or dtype.itemsize <= 2:
+        if (gradient.dtype is not dtype and gradient.dtype != dtype) or dtype.itemsize <= 2:
             return self._converted(value, gradient, slots, numbers)
-        update, factors = self.update, numbers.of(value)
+        update: Update = self.update
+        factors = numbers.of(value)
         if value.size >= LARGE and type(value) is np.ndarray and dtype.kind == "f":
             update = _fastest(update, gradient, factors)
         return update(value, gradient, slots, factors)
@@ -203,10 +206,11 @@ class Rule:
                 f"{self.name}: got a {gradient.dtype} gradient of a {dtype} parameter, expected a "
                 "real one"
             )
-        wide = np.dtype(np.float32) if dtype.itemsize <= 2 else dtype
-        value, gradient, *held = [x.astype(wide) for x in (value, gradient, *slots)]
-        value, after = self.stepped(value, gradient, tuple(held), numbers)
-        return value.astype(dtype), tuple([x.astype(dtype) for x in after])
+        if dtype.itemsize > 2:
+            return self.stepped(value, gradient.astype(dtype), slots, numbers)
+        wide, ct, *held = [x.astype(np.float32) for x in (value, gradient, *slots)]
+        result, after = self.stepped(wide, ct, tuple(held), numbers)
+        return _as_before(result, value), tuple(map(_as_before, after, slots))
 
     def replace(self, **changes: Any) -> Self:
         """Return the same rule with other numbers.
@@ -281,13 +285,15 @@ class Numbers:
         return made
 
 
+def _as_before(new: Any, old: Any) -> Any:
+    """A result in the dtype of what it replaces."""
+    return new if new.dtype == old.dtype else new.astype(old.dtype)
+
+
 def _in_precision(number: Number, dtype: np.dtype[Any], is_raw: bool) -> Any:
     if number is None or (type(number) is float and not is_raw):
         return number
     return np.asarray(number, dtype) if type(number) is float else number.astype(dtype)
-
-
-Update = Callable[[Any, Any, Slots, Factors], tuple[Any, Slots]]
 
 
 def _fastest(update: Update, gradient: Any, factors: Factors) -> Update:
@@ -300,7 +306,11 @@ def _fastest(update: Update, gradient: Any, factors: Factors) -> Update:
 
 @once
 def _compiled(update: Update) -> Update:
-    if not uses("kernels") or find_spec("llvmlite") is None:
+    if not uses("kernels"):
+        return update
+    try:
+        load("llvmlite.binding")
+    except ImportError:
         return update
     return load("gradtape.compiler.jit").jit(update)  # type: ignore[no-any-return]
 
