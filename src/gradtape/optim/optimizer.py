@@ -1,15 +1,14 @@
-"""What optimizers have in common: parameters, their state, and what is done with the tape.
+"""Optimizers as objects: a rule applied to leaf tensors, with the state of each kept beside them.
 
 A step gives a parameter a new array and never writes into the old one, which records may hold.
 """
 
 from __future__ import annotations
 
-import math
-import numbers
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from numbers import Number
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,13 +17,30 @@ from gradtape.core.level import LEAVES, Leaf
 from gradtape.core.state import clear_default_context_tape
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.optim.rule import Numbers, Rule, State, learning_rate
 
-# What an optimizer remembers of one parameter, by name: arrays of its shape, and a step count.
-State = dict[str, Any]
+
+def of_rule(name: str) -> Any:
+    """A property of an optimizer that is a number of its rule."""
+
+    def get(optimizer: Optimizer) -> Any:
+        return getattr(optimizer.rule, name)
+
+    def put(optimizer: Optimizer, value: Any) -> None:
+        optimizer.rule = optimizer.rule.replace(**{name: _plain(value)})
+
+    return property(get, put, doc=f"The rule's `{name}`; may be set between steps.")
+
+
+def _plain(number: Any) -> Any:
+    """A number as Python's: parameters are arrays, which a tensor would make tensors of."""
+    if isinstance(number, tuple | list):
+        return [_plain(part) for part in number]
+    return float(number) if isinstance(number, Tensor) else number
 
 
 class Optimizer:
-    """Base class of optimizers; a subclass says in `update` how one array changes.
+    """Base class of optimizers: a subclass names its `kind` of rule, or says how arrays change.
 
     There are two ways to use one. Made with its parameters, `step()` and `zero_grad()` are for
     those. Made without, `step(params)` and `zero_grad(params)` say each time which ones are meant,
@@ -34,6 +50,10 @@ class Optimizer:
         params: Leaf tensors that require a gradient, in a sequence, a dict or nested ones; one
             that is there twice counts once.
         lr: The learning rate.
+        **numbers: What else the rule takes.
+
+    Attributes:
+        rule: The pure rule, with the numbers as they are now.
 
     Raises:
         ArgumentError: The learning rate is not a positive number, or a parameter is no leaf that
@@ -50,29 +70,22 @@ class Optimizer:
     tensor([0.8], requires_grad=True)
     """
 
-    def __init__(self, params: Any = None, *, lr: float | None = None) -> None:
+    kind: ClassVar[type[Rule]] = Rule
+
+    lr = of_rule("lr")
+
+    def __init__(self, params: Any = None, *, lr: float | None = None, **numbers: Any) -> None:
         self._name = type(self).__name__
-        if isinstance(params, numbers.Number):
+        if isinstance(params, Number):
             raise ArgumentError(
                 f"{self._name}: got the number {params} as parameters, expected a sequence or dict "
                 f"of tensors; a learning rate is given by its name, lr={params}"
             )
-        if lr is None:
-            raise ArgumentError(f"{self._name}: got no learning rate; give it as lr=0.1")
-        self.lr = lr
+        given = {name: _plain(value) for name, value in numbers.items()}
+        self.rule = self.kind(lr=learning_rate(_plain(lr), self._name), **given)
+        self._numbers = Numbers(self.rule, 1)
         self.params: list[Tensor] | None = None if params is None else self._checked(params)
         self._states = _States()
-
-    @property
-    def lr(self) -> float:
-        """The learning rate; may be set between steps."""
-        return self._lr
-
-    @lr.setter
-    def lr(self, lr: float) -> None:
-        if not (lr > 0 and math.isfinite(lr)):
-            raise ArgumentError(f"{self._name}: got lr={lr}, expected a positive number")
-        self._lr = float(lr)  # a NumPy number would decide the dtype of the parameters
 
     def update(self, value: Any, gradient: Any, state: State) -> Any:
         """Return the new value of a parameter.
@@ -85,7 +98,21 @@ class Optimizer:
         Returns:
             A new array of the same shape and dtype.
         """
-        raise NotImplementedError
+        rule, numbers = self.rule, self._numbers
+        step = state.get("step", 0) + 1 if rule.counts else None
+        if numbers.rule is not rule or numbers.step != step:
+            numbers = self._numbers = Numbers(rule, step)
+        if names := numbers.slots:
+            slots = tuple(map(state.__getitem__, names)) if state else rule.start(value)
+            result, after = rule.stepped(value, gradient, slots, numbers)
+            for place, name in enumerate(names):
+                state[name] = after[place]
+        else:
+            result, _ = rule.stepped(value, gradient, (), numbers)
+        if step is not None:
+            state["step"] = step
+        # NumPy makes numbers of arrays without axes.
+        return np.asarray(result) if isinstance(result, np.generic) else result
 
     def step(self, params: Any = None) -> None:
         """Give every parameter that has a gradient its next value.
@@ -97,6 +124,8 @@ class Optimizer:
             ArgumentError: No parameters were given, neither now nor before.
             ShapeError: A parameter has changed its shape since the last step.
         """
+        # All are looked at before the first one changes.
+        work = []
         for param in self._meant(params, "step"):
             record = param.record
             gradient = record.grad if type(record) is Leaf else None
@@ -105,12 +134,15 @@ class Optimizer:
             value, ct = param.value, gradient.value
             if type(ct) is not np.ndarray:
                 ct = np.asarray(innermost(gradient))
-            if ct.shape != value.shape:
+            shape = value.shape
+            if ct.shape != shape:
                 raise ShapeError(
                     f"{self._name}: got a gradient of shape {ct.shape} for a parameter of shape "
-                    f"{value.shape}; zero_grad() after changing the shape of a parameter"
+                    f"{shape}; zero_grad() after changing the shape of a parameter"
                 )
-            param.value = self.update(value, ct, self._states.of(param, value.shape, self._name))
+            work.append((param, value, ct, self._states.of(param, shape, self._name)))
+        for param, value, ct, state in work:
+            param.value = self.update(value, ct, state)
 
     def zero_grad(self, params: Any = None) -> None:
         """Set the gradients of the parameters to zeros.
@@ -150,11 +182,12 @@ class Optimizer:
             states: Arrays by name, as it gave them, for parameters in the same order.
 
         Raises:
-            ArgumentError: There is no parameter of a position.
+            ArgumentError: There is no parameter of a position, or a part of its state is missing.
             ShapeError: A state does not have the shape of its parameter.
         """
-        params = self._meant(None, "load_state_dict")
+        params, rule = self._meant(None, "load_state_dict"), self.rule
         loaded: list[State] = [{} for _ in params]
+        fresh = [dict(zip(rule.slots, rule.start(param.value), strict=True)) for param in params]
         for entry, value in states.items():
             position, _, name = entry.partition(".")
             if not (position.isdecimal() and name and int(position) < len(params)):
@@ -162,14 +195,22 @@ class Optimizer:
                     f"{self._name}: got state {entry!r}, expected names such as '0.momentum' with "
                     f"the position of one of {len(params)} parameters"
                 )
-            array, shape = np.array(value), params[int(position)].shape
+            own = fresh[int(position)].get(name)
+            array = np.array(value, None if own is None else own.dtype)
+            shape = params[int(position)].shape
             if array.shape != shape and name != "step":
                 raise ShapeError(
                     f"{self._name}: got state {entry!r} of shape {array.shape}, expected {shape}"
                 )
             loaded[int(position)][name] = int(array) if name == "step" else array
-        for param, state in zip(params, loaded, strict=True):
-            own = self._states.of(param, param.shape, self._name)
+        for place, state in enumerate(loaded):
+            if state and (missing := sorted(rule.state_names.difference(state))):
+                raise ArgumentError(
+                    f"{self._name}: got no state '{place}.{missing[0]}', expected "
+                    f"{sorted(rule.state_names)} of each parameter; is it another optimizer's?"
+                )
+        held = [self._states.of(param, param.shape, self._name) for param in params]
+        for own, state in zip(held, loaded, strict=True):
             own.clear()
             own.update(state)
 
@@ -210,16 +251,6 @@ class Optimizer:
                     "leaf: x.set_requires_grad(True), after detach() if need be"
                 )
         return list({id(param): param for param in result}.values())
-
-
-def decayed(gradient: Any, value: Any, weight_decay: float) -> Any:
-    """The gradient with `weight_decay` times the parameter added."""
-    if not weight_decay:
-        return gradient
-    # Into an array of the same dtype: bfloat16 times a Python number would be float32.
-    result = np.empty_like(gradient)
-    np.multiply(value, weight_decay, out=result)
-    return np.add(result, gradient, out=result)
 
 
 class _States:
