@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import add
 from types import ModuleType
 from typing import Any, TypeVar
@@ -33,10 +33,11 @@ from gradtape.core.broadcasting import (
 from gradtape.core.call import call, call_operator
 from gradtape.core.evaluate import sum_of_terms
 from gradtape.core.fast import fast_binary, fast_params, fast_reflected, fast_unary
-from gradtape.core.lowering import Lowering, Pointwise
+from gradtape.core.lowering import Composite, Lowering, Pointwise
 from gradtape.core.nested import Alias
-from gradtape.core.op import Op, Rule, registry, rule_reads
+from gradtape.core.op import Op, Rule, Zero, registry, rule_reads
 from gradtape.core.settle import guarded, settled_tangent
+from gradtape.core.state import STATE, Scope, State, run_inside
 from gradtape.core.tensor import Tensor, innermost
 
 functions = registry.functions
@@ -314,14 +315,15 @@ def install_operator(operator: str, op: Op) -> None:
     setattr(Tensor, f"__i{operator}__", augmented)
 
 
-# ---- other classes of op ------------------------------------------------------------------------
+# ---- linear -------------------------------------------------------------------------------------
 
 
 def linear(
     name: str,
-    evaluate: Callable[..., Any],
-    transpose: Rule,
+    evaluate: Callable[..., Any] | Composite,
+    transpose: Rule | None = None,
     *,
+    self_adjoint: bool = False,
     infer: Callable[..., Any],
     batch: Callable[..., Any],
     kind: str = "linear",
@@ -329,18 +331,26 @@ def linear(
     outputs: int | None = 1,
     lower: Lowering | None = None,
 ) -> Callable[..., Any]:
-    """Define an op linear in its one input by its transpose `transpose(ct, _out, _x, **params)`."""
+    """Define an op linear in its one input by its transpose `transpose(ct, _out, _x, **params)`.
 
-    def jvp(tangents: Sequence[Any], _out: Any, _x: Any, **params: Any) -> Any:
+    A map that is its own transpose says `self_adjoint` in place of it.
+    """
+
+    def again(tangents: Sequence[Any], _out: Any, _x: Any, **params: Any) -> Any:
         return function(tangents[0], **params)
 
+    def back(ct: Any, _out: Any, _x: Any, **params: Any) -> Any:
+        return function(ct, **params)
+
+    assert self_adjoint is (transpose is None)
+    evaluate, lower = _forward_and_lowering(evaluate, lower)
     op = registry.add(
         Op(
             name=name,
             evaluate=evaluate,
             infer=infer,
-            vjps=(transpose,),
-            jvp=jvp,
+            vjps=(transpose or back,),
+            jvp=again,
             batch=batch,
             kind=kind,
             aliases=aliases,
@@ -351,6 +361,58 @@ def linear(
     function = fast_params(op)
     function.op = op  # type: ignore[attr-defined]
     return function
+
+
+def multilinear(
+    name: str,
+    evaluate: Callable[..., Any] | Composite,
+    *transposes: Rule,
+    infer: Callable[..., Any],
+    batch: Callable[..., Any],
+    kind: str = "general",
+    lower: Lowering | None = None,
+) -> Callable[..., Any]:
+    """Define an op that is linear in each of its inputs by its transposes.
+
+    Args:
+        name: The name of the op.
+        evaluate: `evaluate(xp, *arrays, **params)`, or the composition it is.
+        *transposes: Per input `transpose(ct, _out, *inputs, **params)`, which reads all inputs but
+            its own. `Zero` for an input that the others are only told by, such as an index.
+        infer: As of `general`, like everything below.
+        batch: Likewise.
+        kind: Likewise.
+        lower: Likewise.
+    """
+
+    # d f(x, y) = f(dx, y) + f(x, dy)
+    def jvp(tangents: Sequence[Any], _out: Any, *inputs: Any, **params: Any) -> Any:
+        return added(
+            None if tangent is None else call(op, (*inputs[:i], tangent, *inputs[i + 1 :]), params)
+            for i, (tangent, transpose) in enumerate(zip(tangents, transposes, strict=True))
+            if not isinstance(transpose, Zero)
+        )
+
+    # The tangent of an input meets the values that its transpose reads, and no others.
+    jvp.reads = frozenset()  # type: ignore[attr-defined]
+    function = general(
+        name,
+        evaluate,
+        infer=infer,
+        vjps=transposes,
+        jvp=jvp,
+        batch=batch,
+        kind=kind,
+        lower=lower,
+    )
+    op: Op = function.op  # type: ignore[attr-defined]
+    return function
+
+
+def added(terms: Iterable[Any]) -> Any:
+    """The sum of the terms that are not None; None if all are."""
+    present = [term for term in terms if term is not None]
+    return functools.reduce(add, present) if present else None
 
 
 def sharing(function: Callable[..., Any], *, permutes: bool = False) -> Callable[..., Any]:
@@ -392,22 +454,33 @@ def _shares(view: Tensor, tensor: Tensor) -> bool:
     return owner is not None and (owner is array or owner is getattr(array, "base", None))
 
 
+# ---- everything else ----------------------------------------------------------------------------
+
+
 def general(
     name: str,
-    evaluate: Callable[..., Any],
+    evaluate: Callable[..., Any] | Composite,
     *,
     infer: Callable[..., Any],
     vjps: Sequence[Rule] = (),
     vjp_each: Rule | None = None,
     vjp_all: Rule | None = None,
     jvp: Rule | None = None,
+    self_adjoint: bool = False,
     batch: Callable[..., Any],
     kind: str = "general",
     outputs: int | None = 1,
     effect: str | None = None,
     lower: Lowering | None = None,
 ) -> Callable[..., Any]:
-    """Define an op by all of its rules; without a VJP its result is untracked."""
+    """Define an op by all of its rules (see `Op`); without a VJP its result is untracked.
+
+    The forward may be a `Composite`, where the op is a composition of others also on arrays. An op
+    of one input is `self_adjoint` if its derivative is a symmetric map: then its VJP is its JVP.
+    """
+    evaluate, lower = _forward_and_lowering(evaluate, lower)
+    if self_adjoint:
+        jvp = _pushed_by(*vjps)
     op = registry.add(
         Op(
             name=name,
@@ -428,3 +501,40 @@ def general(
     function = fast_params(op) if len(vjps) == 1 and effect is None else _plain_function(op)
     function.op = op  # type: ignore[attr-defined]
     return function
+
+
+def _pushed_by(rule: Rule) -> Rule:
+    """The JVP that a symmetric VJP is."""
+
+    def jvp(tangents: Sequence[Any], out: Any, x: Any, **params: Any) -> Any:
+        return rule(tangents[0], out, x, **params)
+
+    jvp.reads = rule_reads(rule)  # type: ignore[attr-defined]
+    return jvp
+
+
+# ---- compositions -------------------------------------------------------------------------------
+
+
+def _forward_and_lowering(
+    evaluate: Callable[..., Any] | Composite, lower: Lowering | None
+) -> tuple[Callable[..., Any], Lowering | None]:
+    """Both, of an op that is a composition of others."""
+    if not isinstance(evaluate, Composite):
+        return evaluate, lower
+    assert lower is None
+    composition = evaluate.function
+
+    def forward(_xp: Any, *operands: Any, **params: Any) -> Any:
+        if STATE.get().modes:
+            return run_inside(_Unseen(), functools.partial(composition, *operands, **params))
+        return composition(*operands, **params)
+
+    return forward, evaluate
+
+
+class _Unseen(Scope):
+    """Runs what an op is made of: modes have seen the op, and are not shown its parts."""
+
+    def change(self, state: State, before: State | None = None) -> State:
+        return state.derive(modes=())
