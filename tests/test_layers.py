@@ -245,7 +245,7 @@ BROKEN: list[tuple[Rule, Sources, str]] = [
     (
         direction,
         {"gradtape.nn.init": "from gradtape import Tensor"},
-        "layer 8 may not know layer 10",
+        "layer 9 may not know layer 11",
     ),
     (
         direction,

@@ -188,12 +188,16 @@ def lowered(value: Any) -> Any:
 
 
 def sum_of_terms(
-    partials: Sequence[Rule], tangents: Sequence[Any], out: Any, inputs: Sequence[Any]
+    partials: Sequence[Rule],
+    tangents: Sequence[Any],
+    out: Any,
+    inputs: Sequence[Any],
+    **params: Any,
 ) -> Any:
     """The sum of the partials of an elementwise op, applied to the tangents; None if all are."""
     total = None
     for partial, tangent in zip(partials, tangents, strict=True):
-        term = None if tangent is None else partial(tangent, out, *inputs)
+        term = None if tangent is None else partial(tangent, out, *inputs, **params)
         if term is not None:
             total = term if total is None else total + term
     return total

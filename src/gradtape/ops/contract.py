@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
-from gradtape.core.define import general
+from gradtape.core.define import multilinear
+from gradtape.core.lowering import Composite
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array, as_integer, normalize_axis
 from gradtape.ops.cast import conj_if_complex
 from gradtape.typing import Array, ArrayLike
@@ -69,7 +69,7 @@ def split(subscripts: str) -> tuple[str, str, str]:
     return x, y, out
 
 
-def _evaluate(xp: Any, x: Any, y: Any, subscripts: str) -> Any:
+def _contracted(x: Any, y: Any, subscripts: str) -> Any:
     pair = _pair(subscripts)
     if pair.swap:
         x, y = y, x
@@ -113,19 +113,6 @@ def _by_second(ct: Any, _out: Any, x: Any, _y: Any, subscripts: str) -> Any:
     return contract(conj_if_complex(x), ct, subscripts=f"{letters_x},{out}->{letters_y}")
 
 
-def _jvp(tangents: Sequence[Any], _out: Any, x: Any, y: Any, subscripts: str) -> Any:
-    dx, dy = tangents
-    first = None if dx is None else contract(dx, y, subscripts=subscripts)
-    second = None if dy is None else contract(x, dy, subscripts=subscripts)
-    if first is None or second is None:
-        return second if first is None else first
-    return first + second
-
-
-# The tangent of an array meets the values that its VJP reads, and no others.
-_jvp.reads = frozenset()  # type: ignore[attr-defined]
-
-
 def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
     letters_x, letters_y, out = split(params["subscripts"])
     new = fresh_letters(letters_x + letters_y, 1)
@@ -137,15 +124,14 @@ def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, i
 
 
 # d(x·y) = dx·y + x·dy, whatever letters the product sums over
-contract = general(
+contract: Callable[..., Any] = multilinear(
     "einsum",
-    _evaluate,
+    Composite(_contracted),
+    _by_first,
+    _by_second,
     infer=_infer,
-    vjps=(_by_first, _by_second),
-    jvp=_jvp,
     batch=_batch,
     kind="contraction",
-    lower=lowered.composite(functools.partial(_evaluate, None)),
 )
 
 

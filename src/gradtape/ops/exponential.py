@@ -42,7 +42,7 @@ def exp2(x: ArrayLike, /) -> Array:
 @elementwise(
     lambda xp, x: xp.power(10.0, x),
     lambda ct, out, _x: ct * (LN_10 * out),
-    lower=lambda x: scalar.power(10.0, x),
+    lower=scalar,
 )
 def exp10(x: ArrayLike, /) -> Array:
     """Ten to the power of the elements.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call, call_operator, recording_segment
-from gradtape.core.define import broadcast_sizes, general, unbroadcast
+from gradtape.core.define import broadcast_sizes, multilinear, unbroadcast
 from gradtape.core.fast import F32, F64
 from gradtape.core.lazy import Deferred
 from gradtape.core.level import LEAVES, Segment
@@ -133,17 +133,6 @@ def _by_right(ct: Any, _out: Any, x: Any, _y: Any) -> Any:
     return unbroadcast(x.mT @ ct, shape)
 
 
-def _jvp(tangents: Sequence[Any], _out: Any, x: Any, y: Any) -> Any:
-    dx, dy = tangents
-    if dx is None or dy is None:
-        return x @ dy if dx is None else dx @ y
-    return dx @ y + x @ dy
-
-
-# The tangent of an array meets the values that its VJP reads, and no others.
-_jvp.reads = frozenset()  # type: ignore[attr-defined]
-
-
 def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
     (x, y), (axis, axis2) = args, axes
     ndim, ndim2 = len(x.shape) - (axis is not None), len(y.shape) - (axis2 is not None)
@@ -173,12 +162,12 @@ def _matrices(x: Any, ndim: int, matrix: int, batched: bool, place: int) -> Any:
 
 
 # d(x·y) = dx·y + x·dy
-_general = general(
+_general = multilinear(
     "matmul",
     _evaluate,
+    by_left,
+    _by_right,
     infer=lambda x, y: Aval(_shape(x.shape, y.shape), np.result_type(x.dtype, y.dtype)),
-    vjps=(by_left, _by_right),
-    jvp=_jvp,
     batch=_batch,
     kind="contraction",
     lower=Contraction(),

@@ -11,7 +11,7 @@ import numpy as np
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import general
+from gradtape.core.define import elementwise_op, general
 from gradtape.core.lazy import Deferred
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops import lowered
@@ -20,7 +20,6 @@ from gradtape.ops.arithmetic import abs as abs_of, sign
 from gradtape.ops.cast import real_product, stop_gradient
 from gradtape.ops.comparison import equal
 from gradtape.ops.exponential import sqrt
-from gradtape.ops.parametric import parametric
 from gradtape.ops.reduce import (
     Axes,
     floats,
@@ -56,13 +55,13 @@ def _power_element(x: Any, exponent: float, signed: bool) -> Any:
 
 # |x|^q, or sign(x)·|x|^q, of real numbers: the slope is q·|x|^(q−1), the one of them with the sign
 # that the other has not
-_size_power: Callable[..., Any] = parametric(
+_size_power: Callable[..., Any] = elementwise_op(
     "size_power",
     _power_forward,
     lambda ct, _out, x, exponent, signed: (
         ct * (exponent * _size_power(x, exponent=exponent - 1, signed=not signed))
     ),
-    _power_element,
+    lower=_power_element,
 )
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from gradtape.core import scalar
-from gradtape.core.define import elementwise
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.core.op import Zero
 from gradtape.ops import lowered
 from gradtape.ops.comparison import signbit
-from gradtape.ops.parametric import parametric
 from gradtape.ops.select import mask, where
 from gradtape.typing import Array, ArrayLike
 
@@ -56,7 +55,7 @@ def rint(x: ArrayLike, /) -> Array:
     """
 
 
-_round = parametric(
+_round = elementwise_op(
     "round", lambda xp, x, decimals: xp.round(x, decimals), PIECEWISE_CONSTANT, lower=lowered.round
 )
 

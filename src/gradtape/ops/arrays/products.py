@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import general
+from gradtape.core.define import multilinear
 from gradtape.core.lowering import Composite
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis
@@ -41,25 +41,13 @@ def _lowered(a: Any, b: Any, axis: int) -> Any:
     return stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis)
 
 
-def _jvp(tangents: Any, _out: Any, a: Any, b: Any, axis: int) -> Any:
-    d_a, d_b = tangents
-    change = None if d_a is None else _cross(d_a, b, axis=axis)
-    if d_b is None:
-        return change
-    other = _cross(a, d_b, axis=axis)
-    return other if change is None else change + other
-
-
 # of two arrays of one shape and dtype; d(a×b) = da×b + a×db, and ct·(da×b) = da·(b×ct)
-_cross: Callable[..., Any] = general(
+_cross: Callable[..., Any] = multilinear(
     "cross",
     _forward,
+    lambda ct, _out, _a, b, axis: _cross(conj_if_complex(b), ct, axis=axis),
+    lambda ct, _out, a, _b, axis: _cross(ct, conj_if_complex(a), axis=axis),
     infer=lambda a, b, axis: a,
-    vjps=(
-        lambda ct, _out, _a, b, axis: _cross(conj_if_complex(b), ct, axis=axis),
-        lambda ct, _out, a, _b, axis: _cross(ct, conj_if_complex(a), axis=axis),
-    ),
-    jvp=_jvp,
     batch=batch_along_axis,
     kind="axiswise",
     lower=Composite(_lowered),

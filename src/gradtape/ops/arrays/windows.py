@@ -13,7 +13,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_along_axis, batch_elementwise
-from gradtape.core.define import broadcast_sizes, general, linear, unbroadcast
+from gradtape.core.define import broadcast_sizes, linear, multilinear, unbroadcast
 from gradtape.core.lowering import Elements, Reader, Scatter
 from gradtape.core.scalar import Scalar
 from gradtape.errors import ArgumentError, ShapeError
@@ -172,22 +172,12 @@ def _convolve_transpose(ct: Any, x: Any, y: Any, start: int) -> Any:
     return unbroadcast(convolve_part(ct, flipped, start=first, stop=first + x.shape[-1]), x.shape)
 
 
-def _convolve_jvp(tangents: Sequence[Any], _out: Any, x: Any, y: Any, start: int, stop: int) -> Any:
-    dx, dy = tangents
-    left = None if dx is None else convolve_part(dx, y, start=start, stop=stop)
-    right = None if dy is None else convolve_part(x, dy, start=start, stop=stop)
-    return right if left is None else left if right is None else left + right
-
-
-convolve_part: Callable[..., Any] = general(
+convolve_part: Callable[..., Any] = multilinear(
     "convolve_part",
     _convolve_forward,
+    lambda ct, _out, _x, y, start, stop: _convolve_transpose(ct, _x, y, start),
+    lambda ct, _out, x, _y, start, stop: _convolve_transpose(ct, _y, x, start),
     infer=_infer_convolve,
-    vjps=(
-        lambda ct, _out, _x, y, start, stop: _convolve_transpose(ct, _x, y, start),
-        lambda ct, _out, x, _y, start, stop: _convolve_transpose(ct, _y, x, start),
-    ),
-    jvp=_convolve_jvp,
     batch=batch_elementwise,
     kind="contraction",
     lower=lowered.composite(_convolve_composition),

@@ -14,7 +14,7 @@ from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_in_place
 from gradtape.core.call import call
-from gradtape.core.define import general
+from gradtape.core.define import general, multilinear
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op, Zero
 from gradtape.core.scalar import Scalar
@@ -124,36 +124,26 @@ def _batch_lined_up(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Bat
 
 # x[target] along the last axis, where the target has size 1; 0 where it is ignored. Transpose:
 # values at these places of an array of zeros
-pick_class: Any = general(
+pick_class: Any = multilinear(
     "pick_class",
     _pick_forward,
+    lambda ct, _out, _x, target, ignore_index: put_class(
+        ct, target, classes=_x.shape[-1], ignore_index=ignore_index
+    ),
+    _NUMBERED,
     infer=lambda x, target, ignore_index: Aval(target.shape, x.dtype),
-    vjps=(
-        lambda ct, _out, _x, target, ignore_index: put_class(
-            ct, target, classes=_x.shape[-1], ignore_index=ignore_index
-        ),
-        _NUMBERED,
-    ),
-    jvp=lambda tangents, _out, _x, target, ignore_index: pick_class(
-        tangents[0], target, ignore_index=ignore_index
-    ),
     batch=_batch_lined_up,
     lower=Elements(_pick_element),
 )
-put_class: Any = general(
+put_class: Any = multilinear(
     "put_class",
     _put_forward,
+    lambda ct, _out, _values, target, classes, ignore_index: pick_class(
+        ct, target, ignore_index=ignore_index
+    ),
+    _NUMBERED,
     infer=lambda values, target, classes, ignore_index: Aval(
         (*target.shape[:-1], classes), values.dtype
-    ),
-    vjps=(
-        lambda ct, _out, _values, target, classes, ignore_index: pick_class(
-            ct, target, ignore_index=ignore_index
-        ),
-        _NUMBERED,
-    ),
-    jvp=lambda tangents, _out, _values, target, classes, ignore_index: put_class(
-        tangents[0], target, classes=classes, ignore_index=ignore_index
     ),
     batch=_batch_lined_up,
     lower=Elements(_put_element),

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradtape.core.define import elementwise
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.errors import NotDifferentiableError
 from gradtape.ops.special.bessel_scaled import scaled_derivative
-from gradtape.ops.special.common import as_complex, in_parameter, of_scipy, with_params
+from gradtape.ops.special.common import as_complex, in_parameter, of_scipy
 from gradtape.typing import Array, ArrayLike
 
 
@@ -172,7 +172,7 @@ def kve(v: ArrayLike, z: ArrayLike, /) -> Array:
 
 
 # d H_v = ½·(H_{v−1} − H_{v+1})·dz
-_hankel1: Callable[..., Any] = with_params(
+_hankel1: Callable[..., Any] = elementwise_op(
     "hankel1",
     of_scipy("hankel1"),
     in_parameter("hankel1", "its order"),
@@ -190,7 +190,7 @@ def hankel1(v: ArrayLike, z: ArrayLike, /) -> Array:
 
 
 # d H_v = ½·(H_{v−1} − H_{v+1})·dz
-_hankel2: Callable[..., Any] = with_params(
+_hankel2: Callable[..., Any] = elementwise_op(
     "hankel2",
     of_scipy("hankel2"),
     in_parameter("hankel2", "its order"),

@@ -12,10 +12,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gradtape.core.define import elementwise
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.select import where
-from gradtape.ops.special.common import of_scipy, with_params
+from gradtape.ops.special.common import of_scipy
 from gradtape.ops.special.quadrature import in_blocks
 from gradtape.typing import Array, ArrayLike
 
@@ -69,7 +69,7 @@ def _partial(i: int) -> Any:
 
 
 # dI = −(a·I(a + 1)·dx + b·I(b + 1)·dy + c·I(c + 1)·dz + d·I(d + 1)·dp)
-carlson: Callable[..., Any] = with_params("carlson", _forward, *(_partial(i) for i in range(4)))
+carlson: Callable[..., Any] = elementwise_op("carlson", _forward, *(_partial(i) for i in range(4)))
 
 
 def _is_complex(*args: Any) -> bool:

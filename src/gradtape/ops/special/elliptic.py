@@ -9,12 +9,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gradtape.core.define import elementwise
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.ops.erf import scipy_special, special
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.select import where
 from gradtape.ops.special.carlson import carlson_integral
-from gradtape.ops.special.common import of_scipy, operand, with_params, with_results
+from gradtape.ops.special.common import of_scipy, operand
 from gradtape.ops.special.hypergeometric import hyp2f1
 from gradtape.ops.special.quadrature import in_blocks
 from gradtape.ops.trigonometric import cos, sin
@@ -152,7 +152,7 @@ def _moment_by_phi(ct: Any, _out: Any, phi: Any, m: Any, powers: tuple[int, int]
 
 
 # With Δ = √(1 − m·sin²θ): d ∫ sin²ⁿθ/Δ²ʲ⁺¹ dθ = sin²ⁿφ/Δ²ʲ⁺¹·dφ + (j + ½)·∫ sin²ⁿ⁺²θ/Δ²ʲ⁺³ dθ·dm
-_moment: Callable[..., Any] = with_params(
+_moment: Callable[..., Any] = elementwise_op(
     "elliptic_moment",
     _moment_forward,
     _moment_by_phi,
@@ -211,7 +211,7 @@ def _ellipj_by_m(out: Any, _u: Any, m: Any) -> tuple[Any, ...]:
 
 
 # d(sn, cn, dn, φ) = (cn·dn, −sn·dn, −m·sn·cn, dn)·du, and by the turn of φ in m
-_ellipj = with_results("ellipj", of_scipy("ellipj"), 4, _ellipj_by_u, _ellipj_by_m)
+_ellipj = elementwise_op("ellipj", of_scipy("ellipj"), _ellipj_by_u, _ellipj_by_m, outputs=4)
 
 
 def ellipj(u: ArrayLike, m: ArrayLike, /) -> tuple[Array, Array, Array, Array]:

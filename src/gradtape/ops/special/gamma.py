@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.core import scalar
-from gradtape.core.define import elementwise
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.core.op import Zero
 from gradtape.errors import ArgumentError, UnsupportedError
 from gradtape.ops.erf import narrowed, special
-from gradtape.ops.parametric import parametric
 from gradtape.ops.rounding import floor
 from gradtape.ops.select import where
-from gradtape.ops.special.common import in_parameter, of_scipy, operand, with_params
+from gradtape.ops.special.common import in_parameter, of_scipy, operand
 from gradtape.ops.special.quadrature import in_blocks
 from gradtape.ops.special.stirling import (
     complex_polygamma,
@@ -41,7 +40,7 @@ def _polygamma_element(x: Any, order: int) -> Any:
 
 
 # d ψ⁽ⁿ⁾(x) = ψ⁽ⁿ⁺¹⁾(x)·dx
-_polygamma: Callable[..., Any] = parametric(
+_polygamma: Callable[..., Any] = elementwise_op(
     "polygamma",
     _polygamma_forward,
     lambda ct, _out, x, order: ct * _polygamma(x, order=order + 1),
@@ -166,7 +165,7 @@ def _step_forward(xp: Any, x: Any, step: Any, order: int) -> Any:
 
 
 # Δₙ = ψ⁽ⁿ⁾(x + s) − ψ⁽ⁿ⁾(x): dΔₙ = Δₙ₊₁·dx + ψ⁽ⁿ⁺¹⁾(x + s)·ds
-polygamma_step: Callable[..., Any] = with_params(
+polygamma_step: Callable[..., Any] = elementwise_op(
     "polygamma_step",
     _step_forward,
     lambda ct, _out, x, step, order: ct * polygamma_step(x, step, order=order + 1),

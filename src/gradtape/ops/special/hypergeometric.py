@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import elementwise
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import INTEGER
 from gradtape.ops.arithmetic import power
 from gradtape.ops.erf import scipy_special, special
 from gradtape.ops.exponential import exp
 from gradtape.ops.select import where
-from gradtape.ops.special.common import as_complex, in_parameter, of_scipy, with_params
+from gradtape.ops.special.common import as_complex, in_parameter, of_scipy
 from gradtape.ops.special.gamma import rgamma
 from gradtape.typing import Array, ArrayLike
 
@@ -162,7 +162,7 @@ def modstruve(v: ArrayLike, x: ArrayLike, /) -> Array:
 # ---- inverses of x·eˣ and x + log x -------------------------------------------------------------
 
 # W·e^W = z: dW = e^(−W)/(1 + W)·dz
-_lambertw: Callable[..., Any] = with_params(
+_lambertw: Callable[..., Any] = elementwise_op(
     "lambertw",
     lambda xp, z, k, tol: scipy_special(xp).lambertw(z, k, tol).astype(xp.result_type(z)),
     lambda ct, out, _z, k, tol: ct * (exp(-out) / (1 + out)),

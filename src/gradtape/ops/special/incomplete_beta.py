@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import elementwise
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.ops.exponential import log, log1p
 from gradtape.ops.select import mask, where
-from gradtape.ops.special.common import of_scipy, with_params
+from gradtape.ops.special.common import of_scipy
 from gradtape.ops.special.entropy import xlog1py, xlogy
 from gradtape.ops.special.gamma import digamma_step, polygamma
 from gradtape.ops.special.incomplete_gamma import sloped
@@ -80,7 +80,7 @@ def _slope_by_x(ct: Any, _out: Any, a: Any, b: Any, x: Any, orders: tuple[int, i
 
 
 # ∂ⁱ⁺ʲI/∂aⁱ∂bʲ: one order more in a or b; in x the same derivative of the density
-_betainc_slope: Callable[..., Any] = with_params(
+_betainc_slope: Callable[..., Any] = elementwise_op(
     "betainc_slope",
     beta_slope,
     lambda ct, _out, a, b, x, orders: (

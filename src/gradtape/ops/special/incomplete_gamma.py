@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import elementwise
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.exponential import log
 from gradtape.ops.select import mask, where
-from gradtape.ops.special.common import of_scipy, operand, promoted, whole_part, with_params
+from gradtape.ops.special.common import of_scipy, operand, promoted, whole_part
 from gradtape.ops.special.entropy import xlogy
 from gradtape.ops.special.gamma import digamma, polygamma
 from gradtape.ops.special.quadrature import gamma_slope, in_blocks
@@ -73,7 +73,7 @@ def _slope_by_x(ct: Any, _out: Any, a: Any, x: Any, order: int) -> Any:
 
 
 # ∂ⁿP/∂aⁿ: one order more in a; in x the same derivative of the density
-_gammainc_slope: Callable[..., Any] = with_params(
+_gammainc_slope: Callable[..., Any] = elementwise_op(
     "gammainc_slope",
     gamma_slope,
     lambda ct, _out, a, x, order: ct * _gammainc_slope(a, x, order=order + 1),

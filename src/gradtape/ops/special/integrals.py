@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gradtape.core.define import elementwise
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.ops.erf import special
 from gradtape.ops.exponential import exp, log
 from gradtape.ops.select import where
-from gradtape.ops.special.common import in_parameter, of_scipy, series, with_results
+from gradtape.ops.special.common import in_parameter, of_scipy, series
 from gradtape.ops.special.elementary import exprel
 from gradtape.ops.trigonometric import cos, cosh, sin, sinc, sinh
 from gradtape.typing import Array, ArrayLike
@@ -31,7 +31,7 @@ def _sici_slopes(_out: Any, x: Any) -> tuple[Any, ...]:
 
 
 # d(Si, Ci) = (sin x/x, cos x/x)·dx
-_sici = with_results("sici", of_scipy("sici"), 2, _sici_slopes)
+_sici = elementwise_op("sici", of_scipy("sici"), _sici_slopes, outputs=2)
 
 
 def sici(x: ArrayLike, /) -> tuple[Array, Array]:
@@ -51,7 +51,7 @@ def _shichi_slopes(_out: Any, x: Any) -> tuple[Any, ...]:
 
 
 # d(Shi, Chi) = (sinh x/x, cosh x/x)·dx
-_shichi = with_results("shichi", of_scipy("shichi"), 2, _shichi_slopes)
+_shichi = elementwise_op("shichi", of_scipy("shichi"), _shichi_slopes, outputs=2)
 
 
 def shichi(x: ArrayLike, /) -> tuple[Array, Array]:
@@ -69,7 +69,7 @@ def _fresnel_slopes(_out: Any, x: Any) -> tuple[Any, ...]:
 
 
 # d(S, C) = (sin(πx²/2), cos(πx²/2))·dx
-_fresnel = with_results("fresnel", of_scipy("fresnel"), 2, _fresnel_slopes)
+_fresnel = elementwise_op("fresnel", of_scipy("fresnel"), _fresnel_slopes, outputs=2)
 
 
 def fresnel(x: ArrayLike, /) -> tuple[Array, Array]:
