@@ -91,7 +91,7 @@ def _of_method(
 def _explained(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], error: Exception
 ) -> Exception:
-    """The error to raise in place of one that came out of a function: names what did not fit.
+    """The error to raise in place of one that came out of a function: it names what did not fit.
 
     What says enough is returned as it is: errors of ours, of a wrong number of arguments, and those
     that a function of the user's raised, which ours called.
@@ -132,7 +132,7 @@ def _explained(
 def _of_signature(
     function: Callable[..., Any], kwargs: dict[str, Any], error: Exception
 ) -> Exception:
-    """Of a call that did not get into the function, of which Python says what is wrong."""
+    """The error for a call that does not fit the signature."""
     advice = keyword_advice(kwargs, inspect.signature(function).parameters)
     if advice is None:
         return error
@@ -192,7 +192,7 @@ def _wanted(alternatives: list[str]) -> str:
 
 
 def _known(alternative: str) -> tuple[Callable[[Any], bool] | None, str | None]:
-    """What tells whether a value is as an annotation says, and what that is called."""
+    """The check of one annotation and its words; None for one that is not in the table."""
     plain = alternative.partition("[")[0]
     return _ANNOTATIONS.get(alternative) or _ANNOTATIONS.get(plain) or (None, None)
 
