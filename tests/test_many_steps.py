@@ -13,10 +13,10 @@ import pytest
 
 import gradtape as gt
 from gradtape.compiler import unrolled
-from gradtape.compiler.cpu.sequence import _MOST_ON_STACK
+from gradtape.compiler.cpu.routine import _MOST_ON_STACK
 from gradtape.compiler.kernel import Buffer
 from gradtape.compiler.memory import Arena
-from gradtape.compiler.needs import Needs
+from gradtape.compiler.reachability import Needs
 from gradtape.errors import UnrolledLoopWarning
 
 # ---- memory -------------------------------------------------------------------------------------
