@@ -140,7 +140,7 @@ def test_what_grows_step_by_step_compiles_in_reasonable_time() -> None:
     assert_as_eager(grown, np.ones(5))
 
 
-# ---- what groups what ----------------------------------------------------------------------------
+# ---- what needs what ----------------------------------------------------------------------------
 
 
 def test_needs_are_those_a_search_finds() -> None:
