@@ -169,7 +169,7 @@ class _Loop:
 
     def _accumulate(self, target: Accumulator, value: Any) -> None:
         start = np.asarray(target.start, target.dtype)
-        if self._kernel.ordered:  # one step of many
+        if self._kernel.serial:  # one step of many
             so_far = self._results.get(target, start)
             if target.combine != "replace":
                 value = COMBINE[target.combine](so_far, value)

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gradtape.compiler.cpu.gemm.form import TileForm
+from gradtape.compiler.cpu.gemm.gemm import Gemm
+from gradtape.compiler.cpu.gemm.split import Split, split_of
 from gradtape.compiler.cpu.llvm.builder import Module
 from gradtape.compiler.cpu.llvm.link import LEVELS, Cpu, Library, compile_module, host, llvm
-from gradtape.compiler.cpu.runtime.form import Form
-from gradtape.compiler.cpu.runtime.gemm import Gemm
-from gradtape.compiler.cpu.runtime.split import Split, plan
 from gradtape.compiler.cpu.runtime.symbols import imports
 
 DTYPES = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
@@ -41,12 +41,12 @@ class Case(NamedTuple):
     def define(self, module: Module, target: Cpu | None = None) -> str:
         return self.gemm.define(module, target)
 
-    def form(self, target: Cpu | None = None) -> Form:
-        return Form.of(self.gemm.simplified.block, target or host())
+    def form(self, target: Cpu | None = None) -> TileForm:
+        return TileForm.of(self.gemm.simplified.block, target or host())
 
     def split(self, target: Cpu | None = None) -> Split:
         product = self.gemm.simplified
-        return plan(product.block, product.batch, target or host())
+        return split_of(product.block, product.batch, target or host())
 
 
 class Products:

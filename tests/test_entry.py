@@ -21,7 +21,7 @@ from gradtape.compiler.argument_specs import (
     leaves,
 )
 from gradtape.compiler.cpu.llvm.link import Library, compile_module
-from gradtape.compiler.cpu.runtime.entry import make_callable
+from gradtape.compiler.cpu.runtime.entry_point import make_callable
 from gradtape.errors import ArgumentError, DTypeError
 
 F8, F4, I8, I4, B1 = map(np.dtype, (np.float64, np.float32, np.int64, np.int32, np.bool_))

@@ -22,8 +22,8 @@ from gradtape.compiler.argument_specs import (
     TupleSpec,
 )
 from gradtape.compiler.cpu.llvm.link import Library, compile_module
-from gradtape.compiler.cpu.runtime.entry import make_callable
-from gradtape.compiler.cpu.runtime.entry_program import UNSETTLED_STATUS
+from gradtape.compiler.cpu.runtime.entry_point import make_callable
+from gradtape.compiler.cpu.runtime.entry_tables import UNSETTLED_STATUS
 from gradtape.errors import ArgumentError
 
 F8 = np.dtype(np.float64)

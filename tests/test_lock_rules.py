@@ -50,7 +50,7 @@ CACHED_VALUES = {
     "compiler/cpu/runtime/cache.py": ["_versions"],
     "compiler/argument_specs.py": ["type_numbers"],
     # Functions of the process itself.
-    "compiler/cpu/runtime/layout.py": ["native_layout", "c_functions", "new_function"],
+    "compiler/cpu/runtime/object_layout.py": ["native_layout", "c_functions", "new_function"],
 }
 
 

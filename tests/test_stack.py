@@ -14,8 +14,8 @@ from gradtape.compiler.cpu.llvm import scratch as llvm_scratch
 from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type
 from gradtape.compiler.cpu.llvm.link import LEVELS, Cpu
 from gradtape.compiler.cpu.runtime import copies, layouts, pool_ir, scratch, tiles
-from gradtape.compiler.cpu.runtime.entry_ir import entry_text
-from gradtape.compiler.cpu.runtime.layout import native_layout
+from gradtape.compiler.cpu.runtime.entry_point_ir import entry_text
+from gradtape.compiler.cpu.runtime.object_layout import native_layout
 from product_cases import Case
 
 # The memory of a call, or what a kernel keeps, and some vectors besides.

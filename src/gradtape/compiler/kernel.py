@@ -219,7 +219,7 @@ class Kernel:
         self.ops = tuple(ops)
 
     @property
-    def ordered(self) -> bool:
+    def serial(self) -> bool:
         """Whether some of it has to be done in order."""
         return any(axis.serial for axis in self.axes)
 

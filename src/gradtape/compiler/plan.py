@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gradtape.compiler.build import build
 from gradtape.compiler.fuse import Fusion, Group
+from gradtape.compiler.fusion_roots import source_of_matrix
 from gradtape.compiler.kernel import Buffer, Failure, Kernel
 from gradtape.compiler.memory import Arena
-from gradtape.compiler.ordered import ordered
 from gradtape.compiler.product import Product, product_of
-from gradtape.compiler.roots import source_of_matrix
+from gradtape.compiler.serial_kernels import serial_kernels
 from gradtape.core.lazy import lazy
 from gradtape.core.lowering import Contraction
 from gradtape.graph.ir import Graph, Literal, Node, Rewriter, Value
@@ -145,7 +145,7 @@ def _steps(group: Group, buffers: dict[Value, Buffer], name: str) -> tuple[Step,
         return (build(group, buffers, name),)
     if isinstance(group.opaque.op.lower, Contraction):
         return (_product(group.opaque, buffers),)
-    return tuple(ordered(group.opaque, buffers, name))
+    return tuple(serial_kernels(group.opaque, buffers, name))
 
 
 def _product(node: Node, buffers: Mapping[Value, Buffer]) -> Product:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.compiler.cpu.runtime import blocks
-from gradtape.compiler.cpu.runtime.entry_program import UNSETTLED_STATUS
+from gradtape.compiler.cpu.runtime.entry_tables import UNSETTLED_STATUS
 from gradtape.compiler.cpu.runtime.tiles import TileLoop
 from gradtape.compiler.cpu.target import CpuCode
 from gradtape.compiler.program import Program

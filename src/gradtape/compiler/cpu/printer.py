@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradtape.compiler.cpu.alike import Pattern, families
+from gradtape.compiler.cpu.gemm.gemm import gemms_of
+from gradtape.compiler.cpu.kernel_families import Pattern, families
 from gradtape.compiler.cpu.llvm.builder import Module
 from gradtape.compiler.cpu.llvm.link import Cpu
 from gradtape.compiler.cpu.llvm.loops import Loops
 from gradtape.compiler.cpu.parameters import Parameters
-from gradtape.compiler.cpu.runtime.gemm import gemms_of
+from gradtape.compiler.cpu.routine import FIRST_FAILURE, KernelCall, Routine, write_routine
 from gradtape.compiler.cpu.schedule import Schedule, divided, scheduled
-from gradtape.compiler.cpu.sequence import FIRST_FAILURE, KernelCall, Routine, write_routine
 from gradtape.compiler.kernel import Buffer, Failure, Kernel
 from gradtape.compiler.plan import Plan, Step
 

@@ -91,7 +91,7 @@ def scheduled(kernel: Kernel, vector_bytes: int) -> Schedule:
     vector, columns = _vector_axis(kernel), _in_columns(kernel)
     lanes = _lanes(kernel, vector_bytes, vector)
     # For long bodies a mask costs little, and a second copy of them much.
-    peeled = not kernel.ordered and cost_of(kernel.expressions) <= _SHORT_CHAIN
+    peeled = not kernel.serial and cost_of(kernel.expressions) <= _SHORT_CHAIN
     parts = min(_MOST_PARTS, int(nanoseconds(kernel) / _PART))
     outer = kernel.outer
     if columns and len(outer) > 1:
@@ -119,7 +119,7 @@ def _vector_axis(kernel: Kernel) -> Axis | None:
     if not kernel.axes:
         return None
     last = kernel.axes[-1]
-    if kernel.ordered:
+    if kernel.serial:
         return None if last.serial else last
     return last if last.reduced or not kernel.inner else kernel.outer[-1]
 
@@ -160,7 +160,7 @@ def blocks(kernel: Kernel, stage: Stage, schedule: Schedule) -> dict[Axis, tuple
 
     Where floating-point numbers are added up, few are each time, elements or the sums of blocks.
     """
-    if kernel.ordered or not any(target.sums_floats for target in stage.targets):
+    if kernel.serial or not any(target.sums_floats for target in stage.targets):
         return {}
     found, chain = {}, 1
     for axis in reversed(kernel.inner):
@@ -181,7 +181,7 @@ def blocks(kernel: Kernel, stage: Stage, schedule: Schedule) -> dict[Axis, tuple
 def divided(kernel: Kernel) -> list[Kernel]:
     """A long reduction with few results as two kernels: parts of it, and their combination."""
     inner = kernel.inner
-    if not inner or kernel.ordered or len(kernel.stages) != 1:
+    if not inner or kernel.serial or len(kernel.stages) != 1:
         return [kernel]
     long = max(inner, key=lambda axis: axis.size)
     parts = min(_MOST_PARTS, int(nanoseconds(kernel) / _PART))

@@ -16,11 +16,11 @@ from gradtape.compiler.cpu.llvm.builder import Module
 from gradtape.compiler.cpu.llvm.link import Cpu, Library, assembly, host
 from gradtape.compiler.cpu.llvm.scratch import NO_MEMORY
 from gradtape.compiler.cpu.printer import Printed, print_plan
+from gradtape.compiler.cpu.routine import FIRST_FAILURE
 from gradtape.compiler.cpu.runtime import cache
-from gradtape.compiler.cpu.runtime.entry import make_callable
+from gradtape.compiler.cpu.runtime.entry_point import make_callable
 from gradtape.compiler.cpu.runtime.symbols import imports
 from gradtape.compiler.cpu.schedule import nanoseconds
-from gradtape.compiler.cpu.sequence import FIRST_FAILURE
 from gradtape.compiler.kernel import Kernel
 from gradtape.compiler.plan import Plan, Step
 from gradtape.compiler.target import Code, StepReport, Target

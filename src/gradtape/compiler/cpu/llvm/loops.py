@@ -256,7 +256,7 @@ class Loops(Values):
         if axis.size % step != 0 and not whole:
             last = Value(I64, str(axis.size - step))
             place = b.select(b.icmp("slt", index, last), index, last)
-            if axis.reduced or self._columns or self._kernel.ordered:
+            if axis.reduced or self._columns or self._kernel.serial:
                 self._mask = self._fresh_lanes(index, place)
             index = place
         self._index[axis] = index
@@ -342,7 +342,7 @@ class Loops(Values):
             value = b.convert("zext", value, "i8")
         more = None if statement.further is None else self._value(statement.further)
         address = self._address(place, more)
-        if self._kernel.ordered:
+        if self._kernel.serial:
             assert step == (value.type.lanes > 1)  # elements of a vector lie side by side
             self._store_in_order(value, address, adds=statement.adds)
         elif step in (0, 1):

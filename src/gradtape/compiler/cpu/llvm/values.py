@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type, Value
 from gradtape.compiler.cpu.llvm.instructions import instruction, memory_type, register_type
 from gradtape.compiler.cpu.parameters import Parameters
-from gradtape.compiler.cpu.runtime.entry_program import UNSETTLED_STATUS
+from gradtape.compiler.cpu.runtime.entry_tables import UNSETTLED_STATUS
 from gradtape.compiler.cpu.schedule import Schedule
 from gradtape.compiler.kernel import Axis, Buffer, Failure, Kernel, Place
 from gradtape.core.promotion import BOOL, DType

@@ -24,7 +24,7 @@ from numpy._core import multiarray as _multiarray
 from gradtape import config
 from gradtape.compiler.cpu.llvm.link import Library, host_as_it_is
 from gradtape.compiler.cpu.runtime import blocks_ir, cache
-from gradtape.compiler.cpu.runtime.layout import (
+from gradtape.compiler.cpu.runtime.object_layout import (
     address_of,
     c_functions,
     native_layout,

@@ -16,7 +16,7 @@ import numpy as np
 
 from gradtape.compiler.cpu.llvm.link import Library
 from gradtape.compiler.cpu.runtime import cache, pool
-from gradtape.compiler.cpu.runtime.layout import native_layout
+from gradtape.compiler.cpu.runtime.object_layout import native_layout
 from gradtape.locks import once
 
 MOST_ARRAYS = 16

@@ -37,7 +37,7 @@ from gradtape.compiler.argument_specs import (
     type_numbers,
 )
 from gradtape.compiler.cpu.runtime import blocks
-from gradtape.compiler.cpu.runtime.layout import Layout
+from gradtape.compiler.cpu.runtime.object_layout import ObjectLayout
 
 # The frame is on the stack, of which a thread may have little.
 MOST_WORDS = 16384
@@ -137,7 +137,7 @@ FIXED = (NotImplemented, np.ndarray, float, int, True, False, tuple, list, dict,
 _FIRST_CONSTANT = FIRST_FIXED + len(FIXED)
 
 
-class Program:
+class EntryTables:
     """The tables for a signature.
 
     Attributes:
@@ -147,7 +147,7 @@ class Program:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: ObjectLayout,
         args: Sequence[Spec],
         result: Spec,
         results: Sequence[Result],

@@ -1,20 +1,20 @@
-"""Which of many things need which others, directly or not, while there come to be more."""
+"""Reachability in a graph that grows: does one group depend on another, directly or not?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-# Things that are further apart in the order are not told apart by a search, so that a question
-# takes the same time however many things there are. Unrolled loops have tens of thousands.
+# Groups that are further apart in the order are not searched for, so that a question takes the same
+# time however many groups there are. Unrolled loops have tens of thousands.
 _FAR = 256
 
 
-class Needs:
-    """Things by their numbers, in an order in which each comes after all that it needs.
+class Reachability:
+    """Nodes by their numbers, in an order in which each comes after all that it depends on.
 
-    The order answers most questions: nothing needs what comes after it. It is kept up by moving
-    only what lies between two things that turn out to be in the wrong order (Pearce and Kelly's
-    algorithm).
+    The order answers most questions: nothing depends on what comes after it. It is kept up by
+    moving only what lies between two nodes that turn out to be in the wrong order (Pearce and
+    Kelly's algorithm).
     """
 
     def __init__(self) -> None:
@@ -23,15 +23,15 @@ class Needs:
         self._place: list[int] = []
 
     def add(self) -> int:
-        """Another thing, which needs nothing yet; gives its number."""
+        """Add a node that depends on nothing yet; gives its number."""
         number = len(self._place)
         self._needed.append(set())
         self._dependents.append(set())
         self._place.append(number)
         return number
 
-    def note(self, number: int, others: Iterable[int]) -> None:
-        """A thing needs others; none of them needs it."""
+    def depend(self, number: int, others: Iterable[int]) -> None:
+        """Note that a node depends on others, none of which depends on it."""
         for other in sorted(set(others) - self._needed[number]):
             self._needed[number].add(other)
             self._dependents[other].add(number)
@@ -51,7 +51,7 @@ class Needs:
     def _reached(
         self, start: int, following: Sequence[set[int]], first: int, last: int
     ) -> set[int]:
-        """What is reached from a thing without leaving a part of the order."""
+        """The nodes reached from one without leaving a part of the order."""
         found, pending = {start}, [start]
         while pending:
             for n in following[pending.pop()]:
@@ -60,8 +60,8 @@ class Needs:
                     pending.append(n)
         return found
 
-    def has(self, number: int, other: int) -> bool:
-        """Whether a thing needs another one; yes as well if they are too far apart to tell."""
+    def depends(self, number: int, other: int) -> bool:
+        """Whether a node depends on another one; yes as well if they are too far apart to tell."""
         first, last = self._place[other], self._place[number]
         if last <= first:
             return False

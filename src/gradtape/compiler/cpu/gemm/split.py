@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
+from gradtape.compiler.cpu.gemm.form import COPIED_STEPS, TileForm
+from gradtape.compiler.cpu.gemm.tile import Block, cycles, vectors_of
 from gradtape.compiler.cpu.llvm.link import Cpu
-from gradtape.compiler.cpu.runtime.form import COPIED_STEPS, Form
-from gradtape.compiler.cpu.runtime.tile import Block, cycles, vectors_of
 
 # Work is counted in multiply-adds; a core does some 50 in a nanosecond.
 _CHUNK = 2**19  # least work of a chunk
@@ -55,12 +55,12 @@ class Split(NamedTuple):
         return self.down * self.across * self.parts * -(-batch // self.together)
 
 
-def plan(block: Block, batch: int, cpu: Cpu) -> Split:
+def split_of(block: Block, batch: int, cpu: Cpu) -> Split:
     """How to do `batch` products of this size, all of which is above zero."""
     m, n, k = block.m, block.n, block.k
     # Where little is computed with what is read, memory sets the pace: a byte costs as much.
     work = max(m * n * k, (m * k + k * n + m * n) * block.itemsize)
-    form = Form.of(block, cpu)
+    form = TileForm.of(block, cpu)
     whole = Split(form.tile.rows, form.columns, k, long=work * batch >= _LONG)
     if work * batch < 2 * _CHUNK:
         return whole._replace(together=batch)
@@ -104,7 +104,7 @@ class _Costs(NamedTuple):
     """Estimates how long products take, in cycles."""
 
     block: Block
-    form: Form
+    form: TileForm
     cpu: Cpu
 
     def of(self, split: Split) -> float:

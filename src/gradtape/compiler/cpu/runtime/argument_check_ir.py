@@ -13,14 +13,14 @@ from collections.abc import Callable
 import numpy as np
 
 from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type, Value
-from gradtape.compiler.cpu.runtime.entry_program import (
+from gradtape.compiler.cpu.runtime.entry_tables import (
     CHECK_WORDS,
     FIRST_FIXED,
     FIXED,
     Check,
     Header,
 )
-from gradtape.compiler.cpu.runtime.layout import ALIGNED, C_CONTIGUOUS, SWAPPED, Layout
+from gradtape.compiler.cpu.runtime.object_layout import ALIGNED, C_CONTIGUOUS, SWAPPED, ObjectLayout
 
 I1, I8, I32 = Type("i1"), Type("i8"), Type("i32")
 NULL = Value(PTR, "null")
@@ -79,7 +79,7 @@ class CheckWriter(Builder):
         frame: The address of the frame, likewise.
     """
 
-    def __init__(self, module: Module, layout: Layout) -> None:
+    def __init__(self, module: Module, layout: ObjectLayout) -> None:
         super().__init__(module)
         self.called: set[str] = set()
         self.layout = layout

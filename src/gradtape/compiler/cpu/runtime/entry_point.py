@@ -32,9 +32,19 @@ from gradtape.compiler.argument_specs import (
 )
 from gradtape.compiler.cpu.llvm.link import Library
 from gradtape.compiler.cpu.runtime import blocks
-from gradtape.compiler.cpu.runtime.entry_ir import NAME, entry_library
-from gradtape.compiler.cpu.runtime.entry_program import FIXED, MOST_WORDS, UNSETTLED_STATUS, Program
-from gradtape.compiler.cpu.runtime.layout import Layout, address_of, native_layout, new_function
+from gradtape.compiler.cpu.runtime.entry_point_ir import NAME, entry_library
+from gradtape.compiler.cpu.runtime.entry_tables import (
+    FIXED,
+    MOST_WORDS,
+    UNSETTLED_STATUS,
+    EntryTables,
+)
+from gradtape.compiler.cpu.runtime.object_layout import (
+    ObjectLayout,
+    address_of,
+    native_layout,
+    new_function,
+)
 from gradtape.errors import ArgumentError, GradtapeError
 
 _METH_FASTCALL, _METH_KEYWORDS = 0x80, 0x02
@@ -119,11 +129,11 @@ def make_callable(
     needed = sum(math.prod(shape) * dtype.itemsize for dtype, shape, _ in checked)
     layout = native_layout() if native and not free_memory.is_noticed(needed + scratch) else None
     if layout is not None:
-        program = Program(layout, args, result, checked, release_gil, bound)
-        if program.frame <= MOST_WORDS:
+        tables = EntryTables(layout, args, result, checked, release_gil, bound)
+        if tables.frame <= MOST_WORDS:
             idle: list[Any] = [] if unless is None or otherwise is None else unless
             functions = (fail, NotImplemented if otherwise is None else otherwise, idle)
-            return _native_callable(layout, program, address, library, functions, title.encode())
+            return _native_callable(layout, tables, address, library, functions, title.encode())
     call = (ctypes.CFUNCTYPE if release_gil else ctypes.PYFUNCTYPE)(
         ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p
     )
@@ -133,8 +143,8 @@ def make_callable(
 
 
 def _native_callable(
-    layout: Layout,
-    program: Program,
+    layout: ObjectLayout,
+    tables: EntryTables,
     address: int,
     library: Library,
     functions: tuple[Any, Any, list[Any]],
@@ -146,7 +156,7 @@ def _native_callable(
     # Bytes and tuples: the garbage collector never empties them, so the definition is there until
     # the callable, which reads it last, is gone.
     alive = (title, method, library, entry)
-    owned = (alive, program.pack(address), *functions, *FIXED, *program.constants)
+    owned = (alive, tables.pack(address), *functions, *FIXED, *tables.constants)
     return new_function()(address_of(method), owned, None)  # type: ignore[no-any-return]
 
 

@@ -1,7 +1,7 @@
 """Functions for matrix products: blocks of C as chunks of the thread pool.
 
-`plan` says how a product is cut; here that becomes code. The function stores its pointers where the
-chunks find them and runs these; a chunk finds its block from its number and computes it, by the
+`split_of` says how a product is cut; here that becomes code. The function stores its pointers where
+the chunks find them and runs these; a chunk finds its block from its number and computes it, by the
 loops of `panels` or `dots`.
 """
 
@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gradtape.compiler.cpu.gemm.dots import DotWriter
+from gradtape.compiler.cpu.gemm.form import TileForm
+from gradtape.compiler.cpu.gemm.panels import PanelWriter
+from gradtape.compiler.cpu.gemm.split import Split, split_of
+from gradtape.compiler.cpu.gemm.tile import Block, Extent, Operands, loop, only_if, pieces
 from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type, Value
 from gradtape.compiler.cpu.llvm.link import Cpu
 from gradtape.compiler.cpu.llvm.scratch import take_scratch
-from gradtape.compiler.cpu.runtime.dots import DotWriter
-from gradtape.compiler.cpu.runtime.form import Form
-from gradtape.compiler.cpu.runtime.panels import PanelWriter
-from gradtape.compiler.cpu.runtime.split import Split, plan
-from gradtape.compiler.cpu.runtime.tile import Block, Extent, Operands, loop, only_if, pieces
 
 _A, _B, _C, _WORK, _STATUS = (Value(PTR, f"%{name}") for name in ("a", "b", "c", "work", "status"))
 
@@ -44,7 +44,7 @@ class BatchedBlock(NamedTuple):
 
 def work_bytes(product: BatchedBlock, cpu: Cpu) -> int:
     """How much memory the function of a product needs for partial results."""
-    block, split = product.block, plan(product.block, product.batch, cpu)
+    block, split = product.block, split_of(product.block, product.batch, cpu)
     return split.parts * block.m * block.n * block.itemsize if split.parts > 1 else 0
 
 
@@ -53,12 +53,12 @@ def define(module: Module, name: str, product: BatchedBlock, cpu: Cpu) -> None:
     if min(product.block.m, product.block.n, product.block.k, product.batch) <= 0:
         _define_zeros(module, name, product)
         return
-    split = plan(product.block, product.batch, cpu)
+    split = split_of(product.block, product.batch, cpu)
     if split.chunks(product.batch) == 1 and product.batch == 1:
         block = product.block
         head = f"define void @{name}({_noalias(product.parameters)})"
         b = Builder(module)
-        size = Form.of(block, cpu).scratch(block)
+        size = TileForm.of(block, cpu).scratch(block)
         room = take_scratch(b, size, _STATUS) if size else Value(PTR, "null")
         _write_block(b, block, cpu, room, (block.m, block.n))
         b.emit("ret void")
@@ -94,7 +94,7 @@ def _write_block(
     b: Builder, block: Block, cpu: Cpu, room: Value, size: tuple[int | Value, int | Value]
 ) -> None:
     """Write the code of a block of so many rows and columns that begins at the pointers."""
-    form = Form.of(block, cpu)
+    form = TileForm.of(block, cpu)
     rows, columns = Extent(size[0], block.m), Extent(size[1], block.n)
     if form.dots:
         DotWriter(b, block, cpu).write((_A, _B, _C), form.columns, columns)
@@ -214,7 +214,7 @@ class _Writer:
     def _take_room(self, status: Value) -> None:
         """Get the memory that blocks compute in."""
         size = max(
-            Form.of(block, self.cpu).scratch(block)
+            TileForm.of(block, self.cpu).scratch(block)
             for block in map(self._block_of, {self.split.depth, self._rest})
         )
         if size:

@@ -10,8 +10,8 @@ import math
 from typing import NamedTuple
 
 from gradtape.compiler.classify import cost, is_inlinable
+from gradtape.compiler.element_expressions import reshaped_index
 from gradtape.compiler.kernel import Axis, affine
-from gradtape.compiler.pull import reshaped_index
 from gradtape.core.lowering import (
     Contraction,
     Elements,

@@ -8,10 +8,8 @@ compete for the same places in a cache. If B is stored transposed, the copy is n
 
 from __future__ import annotations
 
-from gradtape.compiler.cpu.llvm.builder import I64, Builder, Value
-from gradtape.compiler.cpu.llvm.link import Cpu
-from gradtape.compiler.cpu.runtime.form import Form, chains
-from gradtape.compiler.cpu.runtime.tile import (
+from gradtape.compiler.cpu.gemm.form import TileForm, chains
+from gradtape.compiler.cpu.gemm.tile import (
     Block,
     Extent,
     Operands,
@@ -19,6 +17,8 @@ from gradtape.compiler.cpu.runtime.tile import (
     TileWriter,
     pieces,
 )
+from gradtape.compiler.cpu.llvm.builder import I64, Builder, Value
+from gradtape.compiler.cpu.llvm.link import Cpu
 
 _SIDE = 8  # of the squares that are transposed in registers, at most
 
@@ -34,7 +34,7 @@ class PanelWriter(TileWriter):
         scratch: Room for the copy of B, if that is copied.
     """
 
-    def __init__(self, b: Builder, block: Block, form: Form, cpu: Cpu, scratch: Value) -> None:
+    def __init__(self, b: Builder, block: Block, form: TileForm, cpu: Cpu, scratch: Value) -> None:
         super().__init__(b, block, cpu)
         self.form = form
         self.scratch = scratch

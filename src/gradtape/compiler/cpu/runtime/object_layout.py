@@ -60,7 +60,7 @@ _PYTHON_FUNCTIONS = (
 
 
 @dataclass(frozen=True)
-class Layout:
+class ObjectLayout:
     """Offsets in bytes from the start of an object; all that the native entry depends on."""
 
     type: int
@@ -84,10 +84,10 @@ class Layout:
         return -(-self.scalar_header // dtype.alignment) * dtype.alignment
 
 
-def expected_layout() -> Layout:
+def expected_layout() -> ObjectLayout:
     """The offsets that follow from the C structures, with the header this Python has."""
     header, pointer = object.__basicsize__, ctypes.sizeof(ctypes.c_void_p)
-    return Layout(
+    return ObjectLayout(
         # Header: reference count, type; then in objects of variable length the length.
         type=header - pointer,
         size=header,
@@ -110,7 +110,7 @@ def expected_layout() -> Layout:
 
 
 @functools.cache
-def native_layout() -> Layout | None:
+def native_layout() -> ObjectLayout | None:
     """The offsets in this process; None where compiled code must not look into objects."""
     if not config.uses("entry"):
         return None
@@ -165,7 +165,7 @@ def _numpy_table_is_known() -> bool:
 # ---- the check ---------------------------------------------------------------------------------
 
 
-def first_mismatch(layout: Layout) -> str | None:
+def first_mismatch(layout: ObjectLayout) -> str | None:
     """What of a layout is not so in this process, by looking into objects that are known.
 
     Stops there: an address is followed only after the fields around it have been found in place.
@@ -187,7 +187,7 @@ def _can_be_address(number: int) -> bool:
     return number > 0xFFFF and number % 8 == 0
 
 
-def _python_objects(layout: Layout) -> Iterator[tuple[str, bool]]:
+def _python_objects(layout: ObjectLayout) -> Iterator[tuple[str, bool]]:
     number, data = -1234.5678, b"gradtape"
     items, names = ("a", 1.5, None), {"a": 1, "b": 2, "c": 3}
     listed = list(items)
@@ -207,7 +207,7 @@ def _python_objects(layout: Layout) -> Iterator[tuple[str, bool]]:
         yield "items of a list", in_list == id(item)
 
 
-def _arrays(layout: Layout) -> Iterator[tuple[str, bool]]:
+def _arrays(layout: ObjectLayout) -> Iterator[tuple[str, bool]]:
     whole = np.arange(24.0).reshape(2, 3, 4)
     packed = np.zeros(3, np.dtype([("byte", "i1"), ("number", "f8")]))
     views = (whole, whole[:, ::2], whole.T, packed["number"])
@@ -228,7 +228,7 @@ def _arrays(layout: Layout) -> Iterator[tuple[str, bool]]:
         yield "number", _read(ctypes.c_int, descr, layout.descr_number) == descr.num
 
 
-def _scalars(layout: Layout) -> Iterator[tuple[str, bool]]:
+def _scalars(layout: ObjectLayout) -> Iterator[tuple[str, bool]]:
     for char in "?bBhHiIlLqQefdFD":
         scalar = np.dtype(char).type(77)
         address = id(scalar) + layout.scalar_value(scalar.dtype)

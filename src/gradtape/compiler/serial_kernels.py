@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradtape.compiler.build import collapsed
+from gradtape.compiler.element_expressions import Index, Puller, flat_place, load, place
 from gradtape.compiler.kernel import (
     Accumulate,
     Accumulator,
@@ -22,7 +23,6 @@ from gradtape.compiler.kernel import (
     Store,
     walk,
 )
-from gradtape.compiler.pull import Index, Puller, flat_place, load, place
 from gradtape.core.lowering import Scan, Scatter
 from gradtape.core.promotion import INT64
 from gradtape.core.scalar import Scalar, add, constant, convert, multiply, scalar, where
@@ -31,7 +31,7 @@ from gradtape.graph.ir import Node, Value
 _COMBINE = {"add": add, "multiply": multiply}
 
 
-def ordered(node: Node, buffers: dict[Value, Buffer], name: str) -> list[Kernel]:
+def serial_kernels(node: Node, buffers: dict[Value, Buffer], name: str) -> list[Kernel]:
     """The loop nests of a node that is lowered by `Scan` or `Scatter`.
 
     Args:

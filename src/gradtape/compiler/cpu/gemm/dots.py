@@ -6,9 +6,9 @@ added up across their lanes at the end.
 
 from __future__ import annotations
 
+from gradtape.compiler.cpu.gemm.form import chains, dot_lanes
+from gradtape.compiler.cpu.gemm.tile import Extent, Operands, Piece, TileWriter, loop, ways_of
 from gradtape.compiler.cpu.llvm.builder import I64, Value
-from gradtape.compiler.cpu.runtime.form import chains, dot_lanes
-from gradtape.compiler.cpu.runtime.tile import Extent, Operands, Piece, TileWriter, loop, ways_of
 
 
 class DotWriter(TileWriter):

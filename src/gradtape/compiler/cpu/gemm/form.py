@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from gradtape.compiler.cpu.gemm.tile import Block, Tile, best_tile
 from gradtape.compiler.cpu.llvm.link import Cpu
-from gradtape.compiler.cpu.runtime.tile import Block, Tile, best_tile
 
 _CHAIN, _LONG_CHAIN = 256, 1024  # steps that are added up one after the other, about
 COPIED_STEPS = 1024  # steps along k for which B is copied at a time, about
@@ -35,7 +35,7 @@ def chains(steps: int) -> Chains:
     return Chains(depth, *divmod(steps, depth))
 
 
-class Form(NamedTuple):
+class TileForm(NamedTuple):
     """How blocks of a product are computed.
 
     Attributes:
@@ -51,7 +51,7 @@ class Form(NamedTuple):
     copies: bool
 
     @classmethod
-    def of(cls, block: Block, cpu: Cpu) -> Form:
+    def of(cls, block: Block, cpu: Cpu) -> TileForm:
         """The form that suits a product."""
         width = cpu.vector_bytes // block.itemsize
         if block.transpose_b and not block.transpose_a and block.m <= _DOT_ROWS:

@@ -13,9 +13,9 @@ import numpy as np
 from gradtape.compiler.cpu.llvm.builder import I64, PTR, Module, Type, Value
 from gradtape.compiler.cpu.llvm.link import Library
 from gradtape.compiler.cpu.runtime import blocks
+from gradtape.compiler.cpu.runtime.argument_check_ir import I8, I32, NULL, CheckWriter
 from gradtape.compiler.cpu.runtime.cache import compiled
-from gradtape.compiler.cpu.runtime.entry_check_ir import I8, I32, NULL, CheckWriter
-from gradtape.compiler.cpu.runtime.entry_program import (
+from gradtape.compiler.cpu.runtime.entry_tables import (
     ARRAY_WORDS,
     BUILD_WORDS,
     ON_ERROR,
@@ -29,7 +29,7 @@ from gradtape.compiler.cpu.runtime.entry_program import (
     Into,
     Scalar,
 )
-from gradtape.compiler.cpu.runtime.layout import Layout, c_functions
+from gradtape.compiler.cpu.runtime.object_layout import ObjectLayout, c_functions
 from gradtape.locks import once
 
 NAME = "gt_entry"
@@ -41,14 +41,14 @@ _ARGS, _NARGS, _KWNAMES = Value(PTR, "%args"), Value(I64, "%nargs"), Value(PTR, 
 
 
 @once
-def entry_library(layout: Layout) -> Library:
+def entry_library(layout: ObjectLayout) -> Library:
     """The native entry point, made once per process."""
     text, called = entry_text(layout)
     functions = {**c_functions(), "gt_new_array": blocks.new_array_address()}
     return Library(compiled(text), {name: functions[name] for name in called}, [NAME])
 
 
-def entry_text(layout: Layout) -> tuple[str, list[str]]:
+def entry_text(layout: ObjectLayout) -> tuple[str, list[str]]:
     """The module with the entry point, and the C functions it has to be linked with."""
     module = Module()
     writer = EntryWriter(module, layout)
@@ -59,7 +59,7 @@ def entry_text(layout: Layout) -> tuple[str, list[str]]:
 class EntryWriter(CheckWriter):
     """Writes the function, stage by stage."""
 
-    def __init__(self, module: Module, layout: Layout) -> None:
+    def __init__(self, module: Module, layout: ObjectLayout) -> None:
         super().__init__(module, layout)
         self._failed, self._done = self.new_block("failed"), self.new_block("done")
         self._own_frame = self.stack("ptr")  # what to free

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gradtape.compiler.cpu.gemm.function import BatchedBlock, define, work_bytes
+from gradtape.compiler.cpu.gemm.tile import Block
 from gradtape.compiler.cpu.llvm.builder import Module
 from gradtape.compiler.cpu.llvm.link import Cpu, host
-from gradtape.compiler.cpu.runtime.product import BatchedBlock, define, work_bytes
-from gradtape.compiler.cpu.runtime.tile import Block
 from gradtape.compiler.product import Product
 from gradtape.errors import ArgumentError
 
