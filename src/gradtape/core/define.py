@@ -24,7 +24,7 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_elementwise, batch_in_place
+from gradtape.core.batching import batch_at_front, batch_elementwise, batch_in_place
 from gradtape.core.broadcasting import (
     broadcast_sizes as broadcast_sizes,
     broadcast_tangent as broadcast_tangent,
@@ -325,7 +325,7 @@ def linear(
     *,
     self_adjoint: bool = False,
     infer: Callable[..., Any],
-    batch: Callable[..., Any],
+    batch: Callable[..., Any] = batch_at_front,
     kind: str = "linear",
     aliases: bool = False,
     outputs: int | None = 1,
@@ -368,7 +368,7 @@ def multilinear(
     evaluate: Callable[..., Any] | Composite,
     *transposes: Rule,
     infer: Callable[..., Any],
-    batch: Callable[..., Any],
+    batch: Callable[..., Any] = batch_at_front,
     kind: str = "general",
     lower: Lowering | None = None,
 ) -> Callable[..., Any]:
@@ -467,7 +467,7 @@ def general(
     vjp_all: Rule | None = None,
     jvp: Rule | None = None,
     self_adjoint: bool = False,
-    batch: Callable[..., Any],
+    batch: Callable[..., Any] = batch_at_front,
     kind: str = "general",
     outputs: int | None = 1,
     effect: str | None = None,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front, move_batch_axis
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import linear, public, sharing
 from gradtape.core.lowering import Elements, Reader
@@ -180,7 +180,6 @@ _tril: Callable[..., Any] = linear(
     lambda xp, x, k: xp.tril(x, k),
     lambda ct, _out, _x, k: _tril(ct, k=k),
     infer=infer_like,
-    batch=batch_at_front,
     kind="planewise",
     lower=Elements(lambda i, x, k: lowered.read_or(0, x, i, i[-1] - i[-2] <= k)),
 )
@@ -189,7 +188,6 @@ _triu: Callable[..., Any] = linear(
     lambda xp, x, k: xp.triu(x, k),
     lambda ct, _out, _x, k: _triu(ct, k=k),
     infer=infer_like,
-    batch=batch_at_front,
     kind="planewise",
     lower=Elements(lambda i, x, k: lowered.read_or(0, x, i, i[-1] - i[-2] >= k)),
 )

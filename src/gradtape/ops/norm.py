@@ -10,8 +10,8 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import elementwise_op, functions, general, public
+from gradtape.core.lowering import Composite
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array, normalize_axes
@@ -28,6 +28,7 @@ from gradtape.ops.reduce import (
     reduced_shape,
     spread,
     sum as sum_of,
+    sum_over,
 )
 from gradtape.ops.select import divide_or_zero, where
 from gradtape.ops.shape import moveaxis, reshape
@@ -77,17 +78,9 @@ def _steepness(x: Any, ord: float) -> Any:
 # ---- the norm Σ(|x|^p)^(1/p) of all elements over some axes -------------------------------------
 
 
-def _forward(xp: Any, x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
-    if ord == 2:
-        squares = x * x if x.dtype.kind != "c" else x.real**2 + x.imag**2
-        return xp.sqrt(squares.sum(axis=axis, keepdims=keepdims, dtype=squares.dtype))
-    powers = xp.abs(x) ** ord
-    return powers.sum(axis=axis, keepdims=keepdims, dtype=powers.dtype) ** (1 / ord)
-
-
-def _composition(x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
-    powers = x * x if ord == 2 else abs_of(x) ** ord
-    total = sum_of(powers, axis, keepdims=keepdims)
+def _norm_of(x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
+    powers = real_product(x, x) if ord == 2 else abs_of(x) ** ord
+    total = sum_over(powers, axis=axis, keepdims=keepdims)
     return sqrt(total) if ord == 2 else total ** (1 / ord)
 
 
@@ -115,13 +108,11 @@ def _infer(x: Aval, ord: float, axis: Axes, keepdims: bool) -> Aval:
 # the norm is 0, as there is no direction to go in
 _vector_norm = general(
     "vector_norm",
-    _forward,
+    Composite(_norm_of),
     infer=_infer,
     vjps=(_vjp,),
     jvp=_jvp,
-    batch=batch_along_axis,
     kind="reduction",
-    lower=lowered.composite(_composition),
 )
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.batching import batch_along_axis
 from gradtape.core.call import call
 from gradtape.core.define import general, public
 from gradtape.core.large import LARGE
@@ -118,7 +117,6 @@ _others = general(
     infer=infer_like,
     vjps=(lambda ct, _out, x, axis: conj_if_complex(_others_rule(conj_if_complex(ct), x, axis)),),
     jvp=lambda tangents, _out, x, axis: _others_rule(tangents[0], x, axis),
-    batch=batch_along_axis,
 )
 
 _prod_forward = reducer(np.multiply, "prod")
@@ -136,7 +134,6 @@ _prod = general(
     jvp=lambda tangents, _out, x, axis, keepdims: sum_over(
         tangents[0] * _others(x, axis=axis), axis=axis, keepdims=keepdims
     ),
-    batch=batch_along_axis,
     kind="reduction",
     lower=Reduction("multiply", accumulated),
 )

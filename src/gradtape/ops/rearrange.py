@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis, move_batch_axis
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import functions, linear, public, sharing
 from gradtape.core.large import joined
@@ -51,7 +51,6 @@ _flip: Callable[..., Any] = sharing(
         _flip_forward,
         lambda ct, _out, _x, axis: _flip(ct, axis=axis),
         infer=infer_like,
-        batch=batch_along_axis,
         lower=Elements(_flip_element),
         aliases=True,
     ),
@@ -172,7 +171,6 @@ _roll: Callable[..., Any] = linear(
     _roll_forward,
     lambda ct, _out, _x, shift, axis: _roll(ct, shift=tuple(-by for by in shift), axis=axis),
     infer=infer_like,
-    batch=batch_along_axis,
     lower=Elements(_roll_element),
 )
 
@@ -294,7 +292,6 @@ _repeat = linear(
     infer=lambda x, repeats, axis: Aval(
         (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]), x.dtype
     ),
-    batch=batch_along_axis,
     lower=Elements(_repeat_element),
 )
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import general
 from gradtape.core.lowering import Scan
 from gradtape.ops.cast import conj_if_complex
@@ -104,6 +103,5 @@ recurrence = general(
         ),
     ),
     jvp=_jvp,
-    batch=batch_along_axis,
     lower=Scan("add"),
 )

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import general, public
 from gradtape.core.op import infer_like
 from gradtape.errors import DTypeError
@@ -43,7 +42,6 @@ _logcumsumexp = general(
     infer=infer_like,
     vjps=(_vjp,),
     jvp=_jvp,
-    batch=batch_along_axis,
 )
 
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import general, public
 from gradtape.core.op import infer_like
 from gradtape.errors import DTypeError, ShapeError
@@ -39,7 +38,6 @@ _holders = general(
     "extreme_holders",
     _holders_forward,
     infer=lambda x, axis, largest: Aval(x.shape, INDEX),
-    batch=batch_along_axis,
 )
 
 
@@ -60,7 +58,6 @@ def _running(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
         infer=infer_like,
         vjps=(vjp,),
         jvp=jvp,
-        batch=batch_along_axis,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front, batch_in_place, batch_together
+from gradtape.core.batching import batch_in_place
 from gradtape.core.define import general
 from gradtape.core.lowering import Elements
 from gradtape.core.op import Zero
@@ -68,7 +68,6 @@ _verified = general(
     infer=lambda x, test: x,
     vjps=(lambda ct, _out, _x, test: ct,),
     jvp=lambda tangents, _out, _x, test: tangents[0],
-    batch=batch_at_front,
 )
 
 
@@ -110,7 +109,6 @@ _once = general(
     infer=lambda x, smooth, message: Aval(x.shape, x.dtype),
     vjps=(_once_vjp, Zero("truth values are piecewise constant")),
     jvp=_once_jvp,
-    batch=batch_together,
     lower=Elements(lambda i, x, smooth, message: x(*i)),
 )
 

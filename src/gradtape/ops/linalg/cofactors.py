@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_together
 from gradtape.core.define import general
 from gradtape.errors import LinAlgError
 from gradtape.ops.cast import conj
@@ -191,5 +190,4 @@ cofactors = general(
     infer=_infer,
     vjp_each=_vjp,
     jvp=_jvp,
-    batch=batch_together,
 )

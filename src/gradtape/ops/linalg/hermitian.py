@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.ops.linalg.common import adjoint
 
@@ -39,5 +38,4 @@ mirrored = general(
     infer=_infer,
     vjps=(lambda ct, _out, _x, lower, conjugate: symmetric_part(ct, conjugate),),
     jvp=lambda tangents, _out, _x, lower, conjugate: symmetric_part(tangents[0], conjugate),
-    batch=batch_at_front,
 )

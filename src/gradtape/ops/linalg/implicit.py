@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_together
 from gradtape.core.define import general
 from gradtape.ops.linalg.stacks import computed_in
 
@@ -78,4 +77,4 @@ def _solved(name: str, one: Pair, vjp: Callable[..., Any], jvp: Callable[..., An
     def infer(matrix: Aval, other: Aval) -> Aval:
         return Aval(matrix.shape, computed_in(matrix.dtype, other.dtype))
 
-    return general(name, forward, infer=infer, vjp_all=vjp, jvp=jvp, batch=batch_together)
+    return general(name, forward, infer=infer, vjp_all=vjp, jvp=jvp)

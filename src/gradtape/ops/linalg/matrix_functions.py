@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import broadcast_sizes, general, unbroadcast
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
@@ -172,7 +171,6 @@ _function = general(
     infer=lambda x, name, power: Aval(x.shape, computed_in(x.dtype)),
     vjps=(lambda ct, _out, x, name, power: adjoint(_along(x, adjoint(ct), name, power)),),
     jvp=lambda tangents, _out, x, name, power: _along(x, tangents[0], name, power),
-    batch=batch_at_front,
 )
 
 

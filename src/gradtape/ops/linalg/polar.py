@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front, batch_together
 from gradtape.core.define import general
 from gradtape.errors import ArgumentError
 from gradtape.ops.comparison import isfinite
@@ -59,7 +58,6 @@ balanced = general(
     infer=lambda p, c: Aval(c.shape, np.result_type(p.dtype, c.dtype)),
     vjp_all=_balanced_vjp,
     jvp=_balanced_jvp,
-    batch=batch_together,
 )
 
 
@@ -105,7 +103,6 @@ _unitary = general(
     infer=lambda x: x,
     vjps=(_unitary_vjp,),
     jvp=_unitary_jvp,
-    batch=batch_at_front,
 )
 
 

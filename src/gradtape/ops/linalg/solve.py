@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front, move_batch_axis
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import general, unbroadcast
 from gradtape.core.op import Op
@@ -342,7 +342,6 @@ _inv = general(
     infer=infer_like("inv"),
     vjps=(lambda ct, out, _x: -(adjoint(out) @ ct @ adjoint(out)),),
     jvp=lambda tangents, out, _x: -(out @ tangents[0] @ out),
-    batch=batch_at_front,
 )
 
 

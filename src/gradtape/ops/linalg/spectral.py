@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_together
 from gradtape.core.define import general
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.linalg.checks import require
@@ -190,7 +189,6 @@ _function = general(
     infer=_infer,
     vjp_each=_vjp,
     jvp=_jvp,
-    batch=batch_together,
 )
 
 

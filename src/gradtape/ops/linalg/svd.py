@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import functions, general
 from gradtape.ops.arguments import refuse
 from gradtape.ops.cast import astype, stop_gradient
@@ -233,7 +232,6 @@ decompose = general(
     infer=_infer_svd,
     vjps=(_svd_vjp,),
     jvp=_svd_jvp,
-    batch=batch_at_front,
     outputs=3,
 )
 
@@ -336,7 +334,6 @@ _svdvals = general(
     infer=lambda x: _infer_svd(x, False)[1],
     vjps=(_svdvals_vjp,),
     jvp=_svdvals_jvp,
-    batch=batch_at_front,
 )
 
 

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front, move_batch_axis
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import broadcast_sizes, general, unbroadcast
-from gradtape.core.lowering import Elements
+from gradtape.core.lowering import Composite, Elements
 from gradtape.core.op import Op, registry
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
-from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype
 from gradtape.ops.generator import Generator
@@ -39,7 +38,6 @@ _up_to_own = general(
     "up_to_own",
     lambda xp, scores: xp.broadcast_to(xp.tri(*scores.shape[-2:], dtype=np.bool_), scores.shape),
     infer=lambda scores: Aval(scores.shape, np.dtype(np.bool_)),
-    batch=batch_at_front,
     lower=Elements(lambda i, _scores: i[-1] <= i[-2]),
 )
 
@@ -240,7 +238,7 @@ _attention = general(
     jvp=_jvp,
     batch=_batch,
     kind="contraction",
-    lower=lowered.composite(_composition),
+    lower=Composite(_composition),
 )
 _pull = general(
     "attention_pull",
@@ -251,7 +249,7 @@ _pull = general(
     batch=_batch_pull,
     kind="contraction",
     outputs=None,
-    lower=lowered.composite(_pull_composition),
+    lower=Composite(_pull_composition),
 )
 
 

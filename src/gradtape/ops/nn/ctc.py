@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import in_front
 from gradtape.core.call import call
 from gradtape.core.define import general
 from gradtape.core.op import NotDifferentiable, Op, Zero
@@ -28,7 +29,6 @@ from gradtape.ops.nn.ctc_paths import (
     likelihood,
     likelihood_change,
 )
-from gradtape.ops.nn.distances import in_front
 from gradtape.ops.nn.known import known_values
 from gradtape.ops.nn.reduction import check_reduction, floating, reduced
 from gradtape.ops.reduce import sum_over

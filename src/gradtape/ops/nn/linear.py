@@ -11,9 +11,9 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import general
+from gradtape.core.lowering import Composite
 from gradtape.core.op import Op
 from gradtape.errors import ShapeError
-from gradtape.ops import lowered
 from gradtape.ops.arguments import Batch, as_array
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.einsum import einsum
@@ -83,7 +83,7 @@ _linear = general(
     jvp=_jvp,
     batch=_batch,
     kind="contraction",
-    lower=lowered.composite(lambda x, weight, bias: matmul(x, weight.mT) + bias),
+    lower=Composite(lambda x, weight, bias: matmul(x, weight.mT) + bias),
 )
 
 

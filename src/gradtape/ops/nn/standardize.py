@@ -16,8 +16,8 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import general, unbroadcast
+from gradtape.core.lowering import Composite
 from gradtape.core.op import Op
-from gradtape.ops import lowered
 from gradtape.ops.arguments import Batch
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.reduce import Axes, count_over, floats, mean_over, sum_forward, sum_over
@@ -130,10 +130,10 @@ standardize = general(
     _standardized,
     infer=_infer,
     vjps=(lambda ct, _out, x, **params: _change(ct, x, **params),),
-    jvp=_jvp,
+    self_adjoint=True,
     batch=_batch,
     kind="axiswise",
-    lower=lowered.composite(_composition),
+    lower=Composite(_composition),
 )
 
 
@@ -169,7 +169,7 @@ standardize_scaled = general(
     jvp=_jvp,
     batch=_batch,
     kind="axiswise",
-    lower=lowered.composite(_composition),
+    lower=Composite(_composition),
 )
 
 # d(x̂·w + b) = w·dx̂ + x̂·dw + db
@@ -185,14 +185,14 @@ standardize_affine = general(
     jvp=_jvp,
     batch=_batch,
     kind="axiswise",
-    lower=lowered.composite(_composition),
+    lower=Composite(_composition),
 )
 
 
 # x·a + c, where a and c are the same along an axis: d = a·dx + x·da + dc
 scale_rows = general(
     "scale_rows",
-    lambda xp, x, scale, shift, axis: x * scale + shift,
+    Composite(lambda x, scale, shift, axis: x * scale + shift),
     infer=lambda x, scale, shift, axis: Aval(
         x.shape, np.result_type(x.dtype, scale.dtype, shift.dtype)
     ),
@@ -204,7 +204,6 @@ scale_rows = general(
     jvp=_scale_jvp,
     batch=_batch,
     kind="axiswise",
-    lower=lowered.composite(lambda x, scale, shift, axis: x * scale + shift),
 )
 
 
