@@ -1,10 +1,12 @@
 """Constructors by class of op: from the least text, the rest of the op record is derived.
 
-- `elementwise`: states one linear map per argument, `ct ↦ ct·∂`. It serves as VJP and as JVP
-  (for complex numbers with its conjugate); un-broadcasting, casts and batching follow.
-- `untracked`: elementwise results without derivatives (comparisons).
+- `elementwise`, `elementwise_op`: state one linear map per argument, `ct ↦ ct·∂`. It serves as VJP
+  and as JVP (for complex numbers with its conjugate); un-broadcasting, casts and batching follow.
 - `linear`: states only the transpose; its JVP is the op itself.
+- `multilinear`: states a transpose per input; its JVP is the sum of the op with one replaced.
 - `general`: states what cannot be derived.
+
+A forward that is also the expression of one element, or a composition of ops, is said once.
 
 Each returns the function that runs the op on anything: arrays in, arrays out; tensors in, tensors
 out. Rules are written with operators and such functions only, so that they run at NumPy speed on
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from operator import add
 from types import ModuleType
 from typing import Any, TypeVar
@@ -35,7 +37,7 @@ from gradtape.core.evaluate import sum_of_terms
 from gradtape.core.fast import fast_binary, fast_params, fast_reflected, fast_unary
 from gradtape.core.lowering import Composite, Lowering, Pointwise
 from gradtape.core.nested import Alias
-from gradtape.core.op import Op, Rule, Zero, registry, rule_reads
+from gradtape.core.op import Op, Rule, Zero, infer_like, registry, rule_reads
 from gradtape.core.settle import guarded, settled_tangent
 from gradtape.core.state import STATE, Scope, State, run_inside
 from gradtape.core.tensor import Tensor, innermost
@@ -324,12 +326,12 @@ def linear(
     transpose: Rule | None = None,
     *,
     self_adjoint: bool = False,
-    infer: Callable[..., Any],
+    infer: Callable[..., Any] = infer_like,
     batch: Callable[..., Any] = batch_at_front,
     kind: str = "linear",
     aliases: bool = False,
     outputs: int | None = 1,
-    lower: Lowering | None = None,
+    lower: Lowering | ModuleType | None = None,
 ) -> Callable[..., Any]:
     """Define an op linear in its one input by its transpose `transpose(ct, _out, _x, **params)`.
 
@@ -367,10 +369,8 @@ def multilinear(
     name: str,
     evaluate: Callable[..., Any] | Composite,
     *transposes: Rule,
-    infer: Callable[..., Any],
-    batch: Callable[..., Any] = batch_at_front,
-    kind: str = "general",
-    lower: Lowering | None = None,
+    again: Callable[..., Any] | None = None,
+    **options: Any,
 ) -> Callable[..., Any]:
     """Define an op that is linear in each of its inputs by its transposes.
 
@@ -379,37 +379,28 @@ def multilinear(
         evaluate: `evaluate(xp, *arrays, **params)`, or the composition it is.
         *transposes: Per input `transpose(ct, _out, *inputs, **params)`, which reads all inputs but
             its own. `Zero` for an input that the others are only told by, such as an index.
-        infer: As of `general`, like everything below.
-        batch: Likewise.
-        kind: Likewise.
-        lower: Likewise.
+        again: What calls the op, if there is something faster.
+        **options: As of `general`: infer, batch, kind, lower.
     """
+    constants = {i for i, transpose in enumerate(transposes) if isinstance(transpose, Zero)}
 
     # d f(x, y) = f(dx, y) + f(x, dy)
     def jvp(tangents: Sequence[Any], _out: Any, *inputs: Any, **params: Any) -> Any:
-        return added(
-            None if tangent is None else call(op, (*inputs[:i], tangent, *inputs[i + 1 :]), params)
-            for i, (tangent, transpose) in enumerate(zip(tangents, transposes, strict=True))
-            if not isinstance(transpose, Zero)
-        )
+        run: Callable[..., Any] = again or function
+        total = None
+        for i, tangent in enumerate(tangents):
+            if tangent is not None and i not in constants:
+                term = run(*inputs[:i], tangent, *inputs[i + 1 :], **params)
+                total = term if total is None else total + term
+        return total
 
     # The tangent of an input meets the values that its transpose reads, and no others.
     jvp.reads = frozenset()  # type: ignore[attr-defined]
-    function = general(
-        name,
-        evaluate,
-        infer=infer,
-        vjps=transposes,
-        jvp=jvp,
-        batch=batch,
-        kind=kind,
-        lower=lower,
-    )
-    op: Op = function.op  # type: ignore[attr-defined]
+    function: Callable[..., Any] = general(name, evaluate, vjps=transposes, jvp=jvp, **options)
     return function
 
 
-def added(terms: Iterable[Any]) -> Any:
+def added(*terms: Any) -> Any:
     """The sum of the terms that are not None; None if all are."""
     present = [term for term in terms if term is not None]
     return functools.reduce(add, present) if present else None
@@ -461,7 +452,7 @@ def general(
     name: str,
     evaluate: Callable[..., Any] | Composite,
     *,
-    infer: Callable[..., Any],
+    infer: Callable[..., Any] = infer_like,
     vjps: Sequence[Rule] = (),
     vjp_each: Rule | None = None,
     vjp_all: Rule | None = None,
@@ -471,12 +462,14 @@ def general(
     kind: str = "general",
     outputs: int | None = 1,
     effect: str | None = None,
-    lower: Lowering | None = None,
+    lower: Lowering | ModuleType | None = None,
 ) -> Callable[..., Any]:
     """Define an op by all of its rules (see `Op`); without a VJP its result is untracked.
 
-    The forward may be a `Composite`, where the op is a composition of others also on arrays. An op
-    of one input is `self_adjoint` if its derivative is a symmetric map: then its VJP is its JVP.
+    The forward may be a `Composite`, where the op is a composition of others also on arrays. Where
+    it is a formula that holds for tensors, it is said once with the lowering, which is then the
+    module to give it as `xp` (`ops.array_functions`). An op is `self_adjoint` if its derivative by
+    the first input is a symmetric map, and that by others is `Zero`: then its VJP is its JVP.
     """
     evaluate, lower = _forward_and_lowering(evaluate, lower)
     if self_adjoint:
@@ -503,11 +496,12 @@ def general(
     return function
 
 
-def _pushed_by(rule: Rule) -> Rule:
-    """The JVP that a symmetric VJP is."""
+def _pushed_by(rule: Rule, *constants: Rule) -> Rule:
+    """The JVP that a symmetric VJP is, of an op whose other inputs have no derivative."""
+    assert all(isinstance(constant, Zero) for constant in constants)
 
-    def jvp(tangents: Sequence[Any], out: Any, x: Any, **params: Any) -> Any:
-        return rule(tangents[0], out, x, **params)
+    def jvp(tangents: Sequence[Any], out: Any, *inputs: Any, **params: Any) -> Any:
+        return None if tangents[0] is None else rule(tangents[0], out, *inputs, **params)
 
     jvp.reads = rule_reads(rule)  # type: ignore[attr-defined]
     return jvp
@@ -517,9 +511,12 @@ def _pushed_by(rule: Rule) -> Rule:
 
 
 def _forward_and_lowering(
-    evaluate: Callable[..., Any] | Composite, lower: Lowering | None
+    evaluate: Callable[..., Any] | Composite, lower: Lowering | ModuleType | None
 ) -> tuple[Callable[..., Any], Lowering | None]:
-    """Both, of an op that is a composition of others."""
+    """Both, of an op that states only one of them."""
+    if isinstance(lower, ModuleType):
+        assert not isinstance(evaluate, Composite)
+        return evaluate, Composite(functools.partial(evaluate, lower))
     if not isinstance(evaluate, Composite):
         return evaluate, lower
     assert lower is None

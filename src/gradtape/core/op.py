@@ -304,6 +304,6 @@ class _Functions(dict[str, Callable[..., Any]]):
 registry = Registry()
 
 
-def infer_like(aval: Aval, **_params: Any) -> Aval:
-    """Shape rule of ops whose result has the shape and dtype of their input."""
-    return aval
+def infer_like(first: Aval, *_others: Aval, **_params: Any) -> Aval:
+    """Shape rule of ops whose result has the shape and dtype of their first input."""
+    return first

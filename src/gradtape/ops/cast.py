@@ -11,7 +11,6 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_in_place
 from gradtape.core.define import elementwise, functions, general, linear, public
 from gradtape.core.lowering import Pointwise, Relabel
-from gradtape.core.op import infer_like
 from gradtape.ops.arguments import as_dtype
 from gradtape.ops.device import check_device, device_of
 from gradtape.typing import Array, ArrayLike
@@ -58,7 +57,6 @@ _copy = linear(
     "copy",
     lambda xp, x: xp.array(x),
     lambda ct, _out, _x: ct,
-    infer=infer_like,
     batch=batch_in_place,
     lower=Relabel(),
 )
@@ -78,7 +76,6 @@ def copy(x: ArrayLike, /) -> Array:
 _stop_gradient = general(
     "stop_gradient",
     lambda xp, x: x,
-    infer=infer_like,
     batch=batch_in_place,
     lower=Pointwise(scalar.positive),
 )

@@ -11,14 +11,12 @@ import numpy as np
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.define import elementwise_op, functions, general, public
-from gradtape.core.lowering import Composite
 from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops import lowered
+from gradtape.ops import array_functions, lowered
 from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.arithmetic import abs as abs_of, sign
 from gradtape.ops.cast import real_product, stop_gradient
 from gradtape.ops.comparison import equal
-from gradtape.ops.exponential import sqrt
 from gradtape.ops.reduce import (
     Axes,
     floats,
@@ -28,7 +26,6 @@ from gradtape.ops.reduce import (
     reduced_shape,
     spread,
     sum as sum_of,
-    sum_over,
 )
 from gradtape.ops.select import divide_or_zero, where
 from gradtape.ops.shape import moveaxis, reshape
@@ -78,10 +75,12 @@ def _steepness(x: Any, ord: float) -> Any:
 # ---- the norm Σ(|x|^p)^(1/p) of all elements over some axes -------------------------------------
 
 
-def _norm_of(x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
-    powers = real_product(x, x) if ord == 2 else abs_of(x) ** ord
-    total = sum_over(powers, axis=axis, keepdims=keepdims)
-    return sqrt(total) if ord == 2 else total ** (1 / ord)
+def _forward(xp: Any, x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
+    if ord == 2:
+        squares = x * x if x.dtype.kind != "c" else x.real**2 + x.imag**2
+        return xp.sqrt(squares.sum(axis=axis, keepdims=keepdims, dtype=squares.dtype))
+    powers = xp.abs(x) ** ord
+    return powers.sum(axis=axis, keepdims=keepdims, dtype=powers.dtype) ** (1 / ord)
 
 
 def _vjp(ct: Any, out: Any, x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
@@ -108,11 +107,12 @@ def _infer(x: Aval, ord: float, axis: Axes, keepdims: bool) -> Aval:
 # the norm is 0, as there is no direction to go in
 _vector_norm = general(
     "vector_norm",
-    Composite(_norm_of),
+    _forward,
     infer=_infer,
     vjps=(_vjp,),
     jvp=_jvp,
     kind="reduction",
+    lower=array_functions,
 )
 
 

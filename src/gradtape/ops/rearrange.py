@@ -16,7 +16,7 @@ from gradtape.core.call import call
 from gradtape.core.define import functions, linear, public, sharing
 from gradtape.core.large import joined
 from gradtape.core.lowering import Elements, Reader
-from gradtape.core.op import Op, infer_like
+from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
 from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gradtape.ops import lowered
@@ -45,12 +45,11 @@ def _flip_element(i: Sequence[Scalar], x: Reader, axis: tuple[int, ...]) -> Scal
 
 
 # d flip(x) = flip(dx); flipping twice changes nothing, so it is its own transpose
-_flip: Callable[..., Any] = sharing(
+_flip = sharing(
     linear(
         "flip",
         _flip_forward,
-        lambda ct, _out, _x, axis: _flip(ct, axis=axis),
-        infer=infer_like,
+        self_adjoint=True,
         lower=Elements(_flip_element),
         aliases=True,
     ),
@@ -170,7 +169,6 @@ _roll: Callable[..., Any] = linear(
     "roll",
     _roll_forward,
     lambda ct, _out, _x, shift, axis: _roll(ct, shift=tuple(-by for by in shift), axis=axis),
-    infer=infer_like,
     lower=Elements(_roll_element),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -202,7 +203,7 @@ def reduction(
     evaluate: Callable[..., Any] | Composite,
     *slopes: Callable[..., Any],
     infer: Callable[..., Any],
-    lower: Lowering | None = None,
+    lower: Lowering | ModuleType | None = None,
     chosen: bool = False,
 ) -> Callable[..., Any]:
     """Define a reduction over its parameter `axis` by its slopes: d out = Σ slope·dx.
@@ -236,7 +237,7 @@ def reduction(
             if not isinstance(slope, Zero)
         )
         axis, keepdims = _over(params)
-        return sum_over(added(terms), axis=axis, keepdims=keepdims)
+        return sum_over(added(*terms), axis=axis, keepdims=keepdims)
 
     reads = (rule_reads(slope, skip=0) for slope in slopes)
     jvp.reads = frozenset().union(*reads)  # type: ignore[attr-defined]
@@ -329,12 +330,12 @@ _max_forward, _min_forward = reducer(np.maximum, "max"), reducer(np.minimum, "mi
 
 def hits_of(x: Any, extreme: Any) -> Any:
     """1 where an element is the extreme, in a dtype that can count them: float16 ends at 65504."""
-    return astype(x == extreme, np.float32 if x.dtype == np.float16 else x.dtype)
+    return (x == extreme).astype(np.float32 if x.dtype == np.float16 else x.dtype)
 
 
 def _shares_of(x: Any, axis: Axes, largest: bool) -> Any:
     hits = hits_of(x, (max_over if largest else min_over)(x, axis=axis, keepdims=True))
-    return astype(hits / sum_over(hits, axis=axis, keepdims=True), x.dtype, copy=False)
+    return (hits / sum_over(hits, axis=axis, keepdims=True)).astype(x.dtype, copy=False)
 
 
 # How much each element takes part in the extreme: equal shares if there are several. Piecewise
@@ -342,14 +343,22 @@ def _shares_of(x: Any, axis: Axes, largest: bool) -> Any:
 _shares = general(
     "extreme_shares",
     Composite(_shares_of),
-    infer=lambda x, axis, largest: x,
     vjps=(Zero("extreme_shares: piecewise constant"),),
-    jvp=lambda tangents, _out, _x, axis, largest: None,
+    self_adjoint=True,
 )
 
 
 def _extreme(name: str, evaluate: Callable[..., Any], largest: bool) -> Callable[..., Any]:
     """The op of an extreme; one that several elements reach is shared among them."""
+
+    # d max(x) = Σ share·dx
+    def vjp(ct: Any, _out: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
+        shares = _shares(x, axis=axis, largest=largest)
+        return mask(beside(ct, x.shape, axis, keepdims) * shares, shares != 0)
+
+    def jvp(tangents: Any, _out: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
+        shares = _shares(x, axis=axis, largest=largest)
+        return sum_over(tangents[0] * shares, axis=axis, keepdims=keepdims)
 
     def infer(x: Aval, axis: Axes, keepdims: bool) -> Aval:
         if count_over(x.shape, axis) == 0:
@@ -357,14 +366,14 @@ def _extreme(name: str, evaluate: Callable[..., Any], largest: bool) -> Callable
         return of_any(x, axis, keepdims)
 
     of_any = infer_reduction(evaluate)
-    # d max(x) = Σ share·dx
-    return reduction(
+    return general(
         name,
         evaluate,
-        lambda _out, x, axis, keepdims: _shares(x, axis=axis, largest=largest),
         infer=infer,
+        vjps=(vjp,),
+        jvp=jvp,
+        kind="reduction",
         lower=Reduction("maximum" if largest else "minimum"),
-        chosen=True,
     )
 
 

@@ -9,37 +9,44 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import general, public
-from gradtape.core.finite import is_finite
-from gradtape.core.lowering import Composite
 from gradtape.errors import DTypeError
+from gradtape.ops import array_functions
 from gradtape.ops.arguments import refuse
-from gradtape.ops.cast import astype
-from gradtape.ops.comparison import isfinite
-from gradtape.ops.exponential import exp, log
+from gradtape.ops.exponential import exp
 from gradtape.ops.reduce import (
     Axes,
     count_over,
-    floats,
-    max_over,
     prepared,
     reduced_shape,
     reduction,
+    sum_forward,
     sum_over,
 )
-from gradtape.ops.select import where
-from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike, Axis
+
+
+def _float(x: Any) -> Any:
+    return x.astype(np.float64) if x.dtype.kind in "biu" else x
 
 
 def _infer_float(x: Aval, axis: Axes, **_params: Any) -> Aval:
     return Aval(x.shape, np.dtype(np.float64) if x.dtype.kind in "biu" else x.dtype)
 
 
-def _top(x: Any, axis: Axes) -> Any:
+def _largest(xp: Any, x: Any, axis: Axes) -> Any:
     """The largest elements along `axis`, kept as axes of size 1; −inf if there are none."""
-    if count_over(x.shape, axis) == 0:
-        return sum_over(x, axis=axis, keepdims=True) - math.inf
-    return max_over(x, axis=axis, keepdims=True)
+    if xp is np:
+        return np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf)
+    if count_over(x.shape, axis) == 0:  # other modules have no value to start from
+        return sum_forward(xp, x, axis, True) - np.inf
+    return xp.max(x, axis=axis, keepdims=True)
+
+
+def _finite(xp: Any, top: Any) -> bool:
+    """Whether all of them are known to be finite."""
+    if xp is not np:
+        return False
+    return math.isfinite(top.item()) if top.size == 1 else bool(np.isfinite(top).all())
 
 
 def _prepared(name: str, x: ArrayLike, axis: Axis) -> tuple[Array, Axes]:
@@ -52,29 +59,30 @@ def _prepared(name: str, x: ArrayLike, axis: Axis) -> tuple[Array, Axes]:
 # ---- softmax ------------------------------------------------------------------------------------
 
 
-def _softmax_of(x: Any, axis: Axes, limits: bool) -> Any:
-    x = floats(x)
-    top = _top(x, axis)
-    if not limits or is_finite(top):
-        parts = exp(x - top)
-        return parts / sum_over(parts, axis=axis, keepdims=True)
+def _softmax_forward(xp: Any, x: Any, axis: Axes, limits: bool) -> Any:
+    x = _float(x)
+    top = _largest(xp, x, axis)
+    if not limits or _finite(xp, top):
+        parts = xp.exp(x - top)
+        return parts / sum_forward(xp, parts, axis, True)
     with np.errstate(all="ignore"):
-        parts = where(top == math.inf, astype(x == math.inf, x.dtype), exp(x - top))
-        shares = parts / sum_over(parts, axis=axis, keepdims=True)
-    return where(top == -math.inf, 0, shares)
+        parts = xp.where(top == np.inf, x == np.inf, xp.exp(x - top)).astype(x.dtype)
+        shares = parts / sum_forward(xp, parts, axis, True)
+    return xp.where(top == -np.inf, 0, shares)
 
 
 # With p = softmax(x): dp = p·(dx − Σ p·dx), a symmetric map. `limits` decides on infinite
 # arguments: shares among those that are +inf, and 0 if all are −inf, instead of NaN.
 _softmax = general(
     "softmax",
-    Composite(_softmax_of),
+    _softmax_forward,
     infer=_infer_float,
     vjps=(
         lambda ct, out, _x, axis, limits: out * (ct - sum_over(ct * out, axis=axis, keepdims=True)),
     ),
     self_adjoint=True,
     kind="axiswise",
+    lower=array_functions,
 )
 
 
@@ -102,22 +110,23 @@ def softmax(x: ArrayLike, /, axis: Axis = -1, **unsupported: Any) -> Array:
 # ---- log_softmax --------------------------------------------------------------------------------
 
 
-def _log_softmax_of(x: Any, axis: Axes) -> Any:
-    x = floats(x)
-    down = x - _top(x, axis)
-    return down - log(sum_over(exp(down), axis=axis, keepdims=True))
+def _log_softmax_forward(xp: Any, x: Any, axis: Axes) -> Any:
+    x = _float(x)
+    down = x - _largest(xp, x, axis)
+    return down - xp.log(sum_forward(xp, xp.exp(down), axis, True))
 
 
 # With p = exp(out): d out = dx − Σ p·dx; transpose: ct − p·Σ ct
 _log_softmax = general(
     "log_softmax",
-    Composite(_log_softmax_of),
+    _log_softmax_forward,
     infer=_infer_float,
     vjps=(lambda ct, out, _x, axis: ct - exp(out) * sum_over(ct, axis=axis, keepdims=True),),
     jvp=lambda tangents, out, _x, axis: (
         tangents[0] - sum_over(exp(out) * tangents[0], axis=axis, keepdims=True)
     ),
     kind="axiswise",
+    lower=array_functions,
 )
 
 
@@ -145,14 +154,16 @@ def log_softmax(x: ArrayLike, /, axis: Axis = -1, **unsupported: Any) -> Array:
 # ---- logsumexp ----------------------------------------------------------------------------------
 
 
-def _logsumexp_of(x: Any, axis: Axes, keepdims: bool) -> Any:
-    x = floats(x)
-    top = _top(x, axis)
-    if not is_finite(top):
-        top = where(isfinite(top), top, 0)
-    with np.errstate(divide="ignore", over="ignore"):
-        out = log(sum_over(exp(x - top), axis=axis, keepdims=True)) + top
-    return out if keepdims else reshape(out, reduced_shape(x.shape, axis, False))
+def logsumexp_forward(xp: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
+    x = _float(x)
+    top = _largest(xp, x, axis)
+    if _finite(xp, top):
+        out = xp.log(sum_forward(xp, xp.exp(x - top), axis, True)) + top
+    else:
+        top = xp.where(xp.isfinite(top), top, 0)
+        with np.errstate(all="ignore"):
+            out = xp.log(sum_forward(xp, xp.exp(x - top), axis, True)) + top
+    return out if keepdims else out.reshape(reduced_shape(x.shape, axis, False))[()]
 
 
 def _infer_logsumexp(x: Aval, axis: Axes, keepdims: bool) -> Aval:
@@ -160,11 +171,12 @@ def _infer_logsumexp(x: Aval, axis: Axes, keepdims: bool) -> Aval:
 
 
 # d logsumexp(x) = Σ softmax(x)·dx
-logsumexp_over = reduction(
+_logsumexp = reduction(
     "logsumexp",
-    Composite(_logsumexp_of),
+    logsumexp_forward,
     lambda _out, x, axis, keepdims: _softmax(x, axis=axis, limits=True),
     infer=_infer_logsumexp,
+    lower=array_functions,
 )
 
 
@@ -191,4 +203,4 @@ def logsumexp(
     if unsupported:
         refuse("logsumexp", unsupported)
     x, axes = _prepared("logsumexp", x, axis)
-    return logsumexp_over(x, axis=axes, keepdims=bool(keepdims))
+    return _logsumexp(x, axis=axes, keepdims=bool(keepdims))

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import general, public
-from gradtape.core.op import infer_like
 from gradtape.errors import DTypeError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.exponential import exp
@@ -39,7 +38,6 @@ def _jvp(tangents: Any, out: Any, x: Any, axis: int) -> Any:
 _logcumsumexp = general(
     "logcumsumexp",
     lambda xp, x, axis: np.logaddexp.accumulate(x, axis),
-    infer=infer_like,
     vjps=(_vjp,),
     jvp=_jvp,
 )

@@ -16,7 +16,6 @@ from gradtape.core.op import Zero
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import refuse
 from gradtape.ops.arrays.ufunc_methods import reduce
-from gradtape.ops.cast import astype
 from gradtape.ops.comparison import isnan
 from gradtape.ops.reduce import (
     Axes,
@@ -29,7 +28,7 @@ from gradtape.ops.reduce import (
     reduction,
     sum_over,
 )
-from gradtape.ops.select import fmax, fmin, maximum, where as where_of
+from gradtape.ops.select import fmax, fmin, where as where_of
 from gradtape.ops.which import all as all_of, position_along
 from gradtape.typing import Array, ArrayLike, Axis
 
@@ -53,8 +52,9 @@ def _extreme_composition(x: Any, axis: Axes, keepdims: bool, largest: bool) -> A
 
 def _shares_of(x: Any, axis: Axes, largest: bool) -> Any:
     hits = hits_of(x, (_nanmax if largest else _nanmin)(x, axis=axis, keepdims=True))
-    shares = hits / maximum(sum_over(hits, axis=axis, keepdims=True), 1)
-    return shares if x.dtype.kind in "biu" else astype(shares, x.dtype, copy=False)
+    total = sum_over(hits, axis=axis, keepdims=True)
+    shares = hits / (total + (total == 0))
+    return shares if x.dtype.kind in "biu" else shares.astype(x.dtype, copy=False)
 
 
 # How much each element takes part in the extreme, as `extreme_shares`; NaN does not.
@@ -63,7 +63,7 @@ _shares = general(
     Composite(_shares_of),
     infer=lambda x, axis, largest: Aval(x.shape, np.dtype(float)) if x.dtype.kind in "biu" else x,
     vjps=(Zero("nan_extreme_shares: piecewise constant"),),
-    jvp=lambda tangents, _out, _x, axis, largest: None,
+    self_adjoint=True,
 )
 
 

@@ -46,7 +46,6 @@ _cross: Callable[..., Any] = multilinear(
     _forward,
     lambda ct, _out, _a, b, axis: _cross(conj_if_complex(b), ct, axis=axis),
     lambda ct, _out, a, _b, axis: _cross(ct, conj_if_complex(a), axis=axis),
-    infer=lambda a, b, axis: a,
     kind="axiswise",
     lower=Composite(_lowered),
 )

@@ -13,7 +13,6 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import general, public
-from gradtape.core.op import infer_like
 from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis, refuse
 from gradtape.ops.arrays.sort import INDEX, put_along
@@ -55,7 +54,6 @@ def _running(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
     return general(
         name,
         lambda xp, x, axis: ufunc.accumulate(x, axis),
-        infer=infer_like,
         vjps=(vjp,),
         jvp=jvp,
     )

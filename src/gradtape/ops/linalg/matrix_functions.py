@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import broadcast_sizes, general, unbroadcast
+from gradtape.core.define import added, broadcast_sizes, general, unbroadcast
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
 from gradtape.ops.comparison import isfinite
@@ -147,11 +147,8 @@ def _change_vjp(
 
 def _change_jvp(tangents: Sequence[Any], _out: Any, x: Any, e: Any, name: str, power: float) -> Any:
     dx, de = tangents
-    total = None if de is None else _along(x, de, name, power)
-    if dx is None:
-        return total
-    second = _second(x, e, dx, name, power)
-    return second if total is None else total + second
+    along = None if de is None else _along(x, de, name, power)
+    return added(along, None if dx is None else _second(x, e, dx, name, power))
 
 
 # L(A, E), linear in E; ⟨C, L(A, E)⟩ = ⟨L(A, Cᴴ)ᴴ, E⟩

@@ -85,7 +85,6 @@ def _vectors_jvp(tangents: Sequence[Any], out: Any, t: Any) -> Any:
 _vectors = general(
     "triangular_eigenvectors",
     _vectors_forward,
-    infer=lambda t: t,
     vjps=(_vectors_vjp,),
     jvp=_vectors_jvp,
 )

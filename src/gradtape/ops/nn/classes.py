@@ -18,12 +18,13 @@ from gradtape.core.lowering import Composite, Elements, Reader
 from gradtape.core.op import Zero
 from gradtape.core.scalar import Scalar
 from gradtape.errors import IndexingError, UnsupportedError
+from gradtape.ops import array_functions
 from gradtape.ops.cast import astype
 from gradtape.ops.nn.known import known_values
-from gradtape.ops.reduce import mean_over, reduction, sum_over
+from gradtape.ops.reduce import mean_over, reduction, sum_forward, sum_over
 from gradtape.ops.select import mask, where
 from gradtape.ops.shape import reshape
-from gradtape.ops.softmax import log_softmax, logsumexp, logsumexp_over, softmax
+from gradtape.ops.softmax import log_softmax, logsumexp, logsumexp_forward, softmax
 
 # An `ignore_index` that no class has: none is ignored.
 NOTHING = int(np.iinfo(np.int64).min)
@@ -147,7 +148,7 @@ def _sparse_forward(
     xp: Any, x: Any, target: Any, axis: int, ignore_index: int, smoothing: float
 ) -> Any:
     ignored, named = _named(xp, target, x.shape[axis], ignore_index)
-    total = logsumexp_over(x, axis=(axis,), keepdims=True)
+    total = logsumexp_forward(xp, x, (axis,), True)
     out = total - (xp.take_along_axis(x, named, axis) if named.size else total)
     if smoothing:
         out = (1 - smoothing) * out + smoothing * (total - x.mean(axis, keepdims=True))
@@ -191,18 +192,19 @@ sparse_cross_entropy = reduction(
 # ---- classes by probabilities -------------------------------------------------------------------
 
 
-def _dense_of(x: Any, target: Any, axis: int) -> Any:
-    apart = logsumexp_over(x, axis=(axis,), keepdims=True) - x
-    return sum_over(target * apart, axis=(axis,), keepdims=False)
+def _dense_forward(xp: Any, x: Any, target: Any, axis: int) -> Any:
+    apart = logsumexp_forward(xp, x, (axis,), True) - x
+    return sum_forward(xp, target * apart, (axis,), False)
 
 
 # −Σ t·log p: d = (p·Σt − t)·dx − log p·dt
 dense_cross_entropy = reduction(
     "dense_cross_entropy",
-    Composite(_dense_of),
+    _dense_forward,
     lambda _out, x, target, axis: (
         softmax(x, axis) * sum_over(target, axis=(axis,), keepdims=True) - target
     ),
     lambda _out, x, _target, axis: -log_softmax(x, axis),
     infer=lambda x, target, axis: Aval(x.shape[:-1], np.result_type(x.dtype, target.dtype)),
+    lower=array_functions,
 )

@@ -13,6 +13,7 @@ from gradtape.core.define import broadcast_sizes, general, unbroadcast
 from gradtape.core.lowering import Composite
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops import array_functions
 from gradtape.ops.arguments import Batch, normalize_axis
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.matmul import matmul
@@ -26,10 +27,11 @@ from gradtape.typing import Array, ArrayLike
 # ---- cosine of the angle ------------------------------------------------------------------------
 
 
-def _cosine_of(x: Any, y: Any, axis: int, eps: float) -> Any:
-    over = {"axis": (axis,), "keepdims": False}
-    first, second = (clip(sqrt(sum_over(z * z, **over)), eps) for z in (x, y))
-    return sum_over(x * y, **over) / first / second
+def _cosine_forward(xp: Any, x: Any, y: Any, axis: int, eps: float) -> Any:
+    over = (axis,)
+    lengths = (xp.sqrt(sum_forward(xp, z * z, over, False)) for z in (x, y))
+    first, second = (xp.maximum(length, eps) for length in lengths)
+    return sum_forward(xp, x * y, over, False) / first / second
 
 
 def _slope(out: Any, x: Any, y: Any, axis: int, eps: float) -> Any:
@@ -44,12 +46,13 @@ def _slope(out: Any, x: Any, y: Any, axis: int, eps: float) -> Any:
 
 _cosine = reduction(
     "cosine_similarity",
-    Composite(_cosine_of),
+    _cosine_forward,
     lambda out, x, y, axis, eps: _slope(out, x, y, axis, eps),
     lambda out, x, y, axis, eps: _slope(out, y, x, axis, eps),
     infer=lambda x, y, axis, eps: Aval(
         reduced_shape(x.shape, (axis,), False), np.result_type(x.dtype, y.dtype)
     ),
+    lower=array_functions,
 )
 
 

@@ -8,18 +8,23 @@ from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import general, linear
 from gradtape.core.lowering import Composite
-from gradtape.core.op import Op, infer_like
+from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.ops import array_functions
 from gradtape.ops.arguments import Batch, as_array, normalize_axis
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.index import getitem_basic
 from gradtape.ops.norm import norm
 from gradtape.ops.pad import pad_constant
-from gradtape.ops.reduce import floats, sum_over
+from gradtape.ops.reduce import floats, sum_forward, sum_over
 from gradtape.ops.select import clip, mask
 from gradtape.typing import Array, ArrayLike
 
 # ---- vectors of length 1 ------------------------------------------------------------------------
+
+
+def _unit_forward(xp: Any, x: Any, axis: int, eps: float) -> Any:
+    return x / xp.maximum(xp.sqrt(sum_forward(xp, x * x, (axis,), True)), eps)
 
 
 def _length(x: Any, axis: int) -> Any:
@@ -35,11 +40,11 @@ def _unit_change(change: Any, out: Any, x: Any, axis: int, eps: float) -> Any:
 # d(x/|x|) = (dx − u·(u·dx))/|x| with u = x/|x|, a symmetric map; dx/eps where |x| is below eps
 _unit = general(
     "unit_vectors",
-    Composite(lambda x, axis, eps: x / clip(_length(x, axis), eps)),
-    infer=infer_like,
+    _unit_forward,
     vjps=(_unit_change,),
     self_adjoint=True,
     kind="axiswise",
+    lower=array_functions,
 )
 
 
@@ -94,7 +99,6 @@ channel_sums: Any = linear(
     "channel_sums",
     Composite(_window_of),
     lambda ct, _out, _x, before, after: channel_sums(ct, before=after, after=before),
-    infer=infer_like,
     batch=_batch_window,
 )
 
@@ -125,7 +129,6 @@ def _response_jvp(
 _response = general(
     "local_response_norm",
     Composite(lambda x, alpha, beta, k, **window: x * _levels(x, alpha, k, **window) ** -beta),
-    infer=infer_like,
     vjps=(_response_vjp,),
     jvp=_response_jvp,
     batch=_batch_window,

@@ -15,7 +15,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import general, unbroadcast
+from gradtape.core.define import added, general, unbroadcast
 from gradtape.core.lowering import Composite
 from gradtape.core.op import Op
 from gradtape.ops.arguments import Batch
@@ -82,25 +82,18 @@ def _change(change: Any, x: Any, axis: Over, eps: float, center: bool) -> Any:
     return rest * factor
 
 
-def _jvp(tangents: Any, _out: Any, x: Any, *weight_and_bias: Any, **params: Any) -> Any:
-    dx, dw, db = (*tangents, None, None)[:3]
-    total = None if dx is None else _change(dx, x, **params)
-    if weight_and_bias and total is not None:
-        total = total * weight_and_bias[0]
-    if dw is not None:
-        by_weight = dw * standardize(x, **params)
-        total = by_weight if total is None else total + by_weight
-    if db is not None:
-        total = broadcast_to(db, _out.shape) if total is None else total + db
-    return total
+def _jvp(tangents: Any, _out: Any, x: Any, weight: Any, *_bias: Any, **params: Any) -> Any:
+    dx, dw, db = (*tangents, None)[:3]
+    by_x = None if dx is None else _change(dx, x, **params) * weight
+    total = added(by_x, None if dw is None else dw * standardize(x, **params), db)
+    return total if total.shape == _out.shape else broadcast_to(total, _out.shape)
 
 
 def _scale_jvp(tangents: Any, _out: Any, x: Any, scale: Any, _shift: Any, axis: int) -> Any:
     dx, da, dc = tangents
-    terms = [] if dx is None else [dx * scale]
-    terms += [] if da is None else [x * da]
-    terms += [] if dc is None else [broadcast_to(dc, _out.shape)]
-    return sum(terms[1:], terms[0])
+    by_scale = None if da is None else x * da
+    total = added(None if dx is None else dx * scale, by_scale, dc)
+    return total if total.shape == _out.shape else broadcast_to(total, _out.shape)
 
 
 def _infer(x: Aval, *others: Aval, **_params: Any) -> Aval:
