@@ -390,7 +390,9 @@ def multilinear(
         total = None
         for i, tangent in enumerate(tangents):
             if tangent is not None and i not in constants:
-                term = run(*inputs[:i], tangent, *inputs[i + 1 :], **params)
+                changed = list(inputs)
+                changed[i] = tangent
+                term = run(*changed, **params)
                 total = term if total is None else total + term
         return total
 

@@ -14,7 +14,7 @@ from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import added, functions, general, linear, public
+from gradtape.core.define import functions, general, linear, public
 from gradtape.core.lowering import Composite, Elements, Lowering, Reader, Reduction
 from gradtape.core.op import Op, Zero, rule_reads
 from gradtape.core.scalar import Scalar
@@ -231,13 +231,13 @@ def reduction(
         return slope if isinstance(slope, Zero) else vjp
 
     def jvp(tangents: Sequence[Any], out: Any, *inputs: Any, **params: Any) -> Any:
-        terms = (
-            None if tangent is None else times(tangent, slope(out, *inputs, **params))
-            for tangent, slope in zip(tangents, slopes, strict=True)
-            if not isinstance(slope, Zero)
-        )
+        total = None
+        for tangent, slope in zip(tangents, slopes, strict=True):
+            if tangent is not None and not isinstance(slope, Zero):
+                term = times(tangent, slope(out, *inputs, **params))
+                total = term if total is None else total + term
         axis, keepdims = _over(params)
-        return sum_over(added(*terms), axis=axis, keepdims=keepdims)
+        return sum_over(total, axis=axis, keepdims=keepdims)
 
     reads = (rule_reads(slope, skip=0) for slope in slopes)
     jvp.reads = frozenset().union(*reads)  # type: ignore[attr-defined]
