@@ -1,10 +1,12 @@
 """Constructors by class of op: from the least text, the rest of the op record is derived.
 
-- `elementwise`: states one linear map per argument, `ct ↦ ct·∂`. It serves as VJP and as JVP
-  (for complex numbers with its conjugate); un-broadcasting, casts and batching follow.
-- `untracked`: elementwise results without derivatives (comparisons).
+- `elementwise`, `elementwise_op`: state one linear map per argument, `ct ↦ ct·∂`. It serves as VJP
+  and as JVP (for complex numbers with its conjugate); un-broadcasting, casts and batching follow.
 - `linear`: states only the transpose; its JVP is the op itself.
+- `multilinear`: states a transpose per input; its JVP is the sum of the op with one replaced.
 - `general`: states what cannot be derived.
+
+A forward that is also the expression of one element, or a composition of ops, is said once.
 
 Each returns the function that runs the op on anything: arrays in, arrays out; tensors in, tensors
 out. Rules are written with operators and such functions only, so that they run at NumPy speed on
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from operator import add
 from types import ModuleType
 from typing import Any, TypeVar
@@ -24,7 +26,7 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_elementwise, batch_in_place
+from gradtape.core.batching import batch_at_front, batch_elementwise, batch_in_place
 from gradtape.core.broadcasting import (
     broadcast_sizes as broadcast_sizes,
     broadcast_tangent as broadcast_tangent,
@@ -36,7 +38,7 @@ from gradtape.core.fast import fast_binary, fast_params, fast_reflected, fast_un
 from gradtape.core.lowering import Composite, Lowering, Pointwise
 from gradtape.core.needed_ops import needed
 from gradtape.core.nested import Alias
-from gradtape.core.op import NO_FACTS, Facts, Op, Rule, Zero, registry, rule_reads
+from gradtape.core.op import NO_FACTS, Facts, Op, Rule, Zero, infer_like, registry, rule_reads
 from gradtape.core.settle import guarded, settled_tangent
 from gradtape.core.state import STATE, run_inside, seen_by
 from gradtape.core.tensor import Tensor, innermost
@@ -288,13 +290,13 @@ def linear(
     transpose: Rule | None = None,
     *,
     self_adjoint: bool = False,
-    infer: Callable[..., Any],
-    batch: Callable[..., Any],
+    infer: Callable[..., Any] = infer_like,
+    batch: Callable[..., Any] = batch_at_front,
     kind: str = "linear",
     aliases: bool = False,
     facts: Facts = NO_FACTS,
     outputs: int | None = 1,
-    lower: Lowering | None = None,
+    lower: Lowering | ModuleType | None = None,
 ) -> Callable[..., Any]:
     """Define an op linear in its one input by its transpose `transpose(ct, _out, _x, **params)`.
 
@@ -333,11 +335,8 @@ def multilinear(
     name: str,
     evaluate: Callable[..., Any] | Composite,
     *transposes: Rule,
-    infer: Callable[..., Any],
-    batch: Callable[..., Any],
-    kind: str = "general",
-    lower: Lowering | None = None,
-    composed: Callable[..., Any] | None = None,
+    again: Callable[..., Any] | None = None,
+    **options: Any,
 ) -> Callable[..., Any]:
     """Define an op that is linear in each of its inputs by its transposes.
 
@@ -346,39 +345,30 @@ def multilinear(
         evaluate: `evaluate(xp, *arrays, **params)`, or the composition it is.
         *transposes: Per input `transpose(ct, _out, *inputs, **params)`, which reads all inputs but
             its own. `Zero` for an input that the others are only told by, such as an index.
-        infer: As of `general`, like everything below.
-        batch: Likewise.
-        kind: Likewise.
-        lower: Likewise.
-        composed: Likewise.
+        again: What calls the op, if there is something faster.
+        **options: As of `general`: infer, batch, kind, lower, composed.
     """
+    constants = {i for i, transpose in enumerate(transposes) if isinstance(transpose, Zero)}
 
     # d f(x, y) = f(dx, y) + f(x, dy)
     def jvp(tangents: Sequence[Any], _out: Any, *inputs: Any, **params: Any) -> Any:
-        return added(
-            None if tangent is None else call(op, (*inputs[:i], tangent, *inputs[i + 1 :]), params)
-            for i, (tangent, transpose) in enumerate(zip(tangents, transposes, strict=True))
-            if not isinstance(transpose, Zero)
-        )
+        run: Callable[..., Any] = again or function
+        total = None
+        for i, tangent in enumerate(tangents):
+            if tangent is not None and i not in constants:
+                changed = list(inputs)
+                changed[i] = tangent
+                term = run(*changed, **params)
+                total = term if total is None else total + term
+        return total
 
     # The tangent of an input meets the values that its transpose reads, and no others.
     jvp.reads = frozenset()  # type: ignore[attr-defined]
-    function = general(
-        name,
-        evaluate,
-        infer=infer,
-        vjps=transposes,
-        jvp=jvp,
-        batch=batch,
-        kind=kind,
-        lower=lower,
-        composed=composed,
-    )
-    op: Op = function.op  # type: ignore[attr-defined]
+    function: Callable[..., Any] = general(name, evaluate, vjps=transposes, jvp=jvp, **options)
     return function
 
 
-def added(terms: Iterable[Any]) -> Any:
+def added(*terms: Any) -> Any:
     """The sum of the terms that are not None; None if all are."""
     present = [term for term in terms if term is not None]
     return functools.reduce(add, present) if present else None
@@ -430,25 +420,27 @@ def general(
     name: str,
     evaluate: Callable[..., Any] | Composite,
     *,
-    infer: Callable[..., Any],
+    infer: Callable[..., Any] = infer_like,
     vjps: Sequence[Rule] = (),
     vjp_each: Rule | None = None,
     vjp_all: Rule | None = None,
     jvp: Rule | None = None,
     self_adjoint: bool = False,
-    batch: Callable[..., Any],
+    batch: Callable[..., Any] = batch_at_front,
     kind: str = "general",
     outputs: int | None = 1,
     aliases: bool = False,
     facts: Facts = NO_FACTS,
     effect: str | None = None,
-    lower: Lowering | None = None,
+    lower: Lowering | ModuleType | None = None,
     composed: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """Define an op by all of its rules (see `Op`); without a VJP its result is untracked.
 
-    The forward may be a `Composite`, where the op is a composition of others also on arrays. An op
-    of one input is `self_adjoint` if its derivative is a symmetric map: then its VJP is its JVP.
+    The forward may be a `Composite`, where the op is a composition of others also on arrays. Where
+    it is a formula that holds for tensors, it is said once with the lowering, which is then the
+    module to give it as `xp` (`ops.array_functions`). An op is `self_adjoint` if its derivative by
+    the first input is a symmetric map, and that by others is `Zero`: then its VJP is its JVP.
     """
     evaluate, lower = _forward_and_lowering(evaluate, lower)
     if self_adjoint:
@@ -478,11 +470,12 @@ def general(
     return function
 
 
-def _pushed_by(rule: Rule) -> Rule:
-    """The JVP that a symmetric VJP is."""
+def _pushed_by(rule: Rule, *constants: Rule) -> Rule:
+    """The JVP that a symmetric VJP is, of an op whose other inputs have no derivative."""
+    assert all(isinstance(constant, Zero) for constant in constants)
 
-    def jvp(tangents: Sequence[Any], out: Any, x: Any, **params: Any) -> Any:
-        return rule(tangents[0], out, x, **params)
+    def jvp(tangents: Sequence[Any], out: Any, *inputs: Any, **params: Any) -> Any:
+        return None if tangents[0] is None else rule(tangents[0], out, *inputs, **params)
 
     jvp.reads = rule_reads(rule)  # type: ignore[attr-defined]
     return jvp
@@ -492,9 +485,12 @@ def _pushed_by(rule: Rule) -> Rule:
 
 
 def _forward_and_lowering(
-    evaluate: Callable[..., Any] | Composite, lower: Lowering | None
+    evaluate: Callable[..., Any] | Composite, lower: Lowering | ModuleType | None
 ) -> tuple[Callable[..., Any], Lowering | None]:
-    """Both, of an op that is a composition of others."""
+    """Both, of an op that states only one of them."""
+    if isinstance(lower, ModuleType):
+        assert not isinstance(evaluate, Composite)
+        return evaluate, Composite(functools.partial(evaluate, lower))
     if not isinstance(evaluate, Composite):
         return evaluate, lower
     assert lower is None

@@ -289,6 +289,6 @@ def op_of(function: Any) -> Op:
     return function.op  # type: ignore[no-any-return]
 
 
-def infer_like(aval: Aval, **_params: Any) -> Aval:
-    """Shape rule of ops whose result has the shape and dtype of their input."""
-    return aval
+def infer_like(first: Aval, *_others: Aval, **_params: Any) -> Aval:
+    """Shape rule of ops whose result has the shape and dtype of their first input."""
+    return first

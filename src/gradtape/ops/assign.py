@@ -101,7 +101,6 @@ def _assign_element(i: Sequence[Scalar], x: Reader, value: Reader, index: Index)
 assign: Callable[..., Any] = general(
     "setitem",
     _assign_forward,
-    infer=lambda x, value, index: x,
     vjps=(
         _assign_by_array,
         lambda ct, _out, _x, _value, index: getitem_basic(ct, index=index),
@@ -185,7 +184,6 @@ def _put_at(i: Sequence[Scalar], x: Reader, value: Reader, positions: Reader) ->
 assign_at: Callable[..., Any] = general(
     "setitem_at",
     lambda xp, x, value, positions: _assign_forward(xp, x, value, positions),
-    infer=lambda x, value, positions: x,
     vjps=(
         lambda ct, _out, _x, _value, positions: assign_at(ct, 0.0, positions),
         _assign_at_by_value,

@@ -11,7 +11,7 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_in_place
 from gradtape.core.define import elementwise, general, linear
 from gradtape.core.lowering import Pointwise, Relabel
-from gradtape.core.op import EVERY, Facts, infer_like, op_of
+from gradtape.core.op import EVERY, Facts, op_of
 from gradtape.ops.arguments import as_dtype
 from gradtape.ops.device import check_device, device_of
 from gradtape.typing import Array, ArrayLike
@@ -60,7 +60,6 @@ _copy = linear(
     "copy",
     lambda xp, x: xp.array(x),
     lambda ct, _out, _x: ct,
-    infer=infer_like,
     batch=batch_in_place,
     facts=Facts(rearranges=True, layout="kept"),
     lower=Relabel(),
@@ -82,7 +81,6 @@ def copy(x: ArrayLike, /) -> Array:
 _stop_gradient = general(
     "stop_gradient",
     lambda xp, x: x,
-    infer=infer_like,
     batch=batch_in_place,
     aliases=True,
     facts=Facts(rearranges=True, layout="same", carries=EVERY),

@@ -16,9 +16,9 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import multilinear
-from gradtape.core.lowering import Composite
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from gradtape.ops import array_functions
 from gradtape.ops.arguments import as_array, as_integer, normalize_axis
 from gradtape.ops.cast import conj_if_complex
 from gradtape.typing import Array, ArrayLike
@@ -69,7 +69,7 @@ def split(subscripts: str) -> tuple[str, str, str]:
     return x, y, out
 
 
-def _contracted(x: Any, y: Any, subscripts: str) -> Any:
+def _evaluate(_xp: Any, x: Any, y: Any, subscripts: str) -> Any:
     pair = _pair(subscripts)
     if pair.swap:
         x, y = y, x
@@ -126,12 +126,13 @@ def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, i
 # d(x·y) = dx·y + x·dy, whatever letters the product sums over
 contract: Callable[..., Any] = multilinear(
     "einsum",
-    Composite(_contracted),
+    _evaluate,
     _by_first,
     _by_second,
     infer=_infer,
     batch=_batch,
     kind="contraction",
+    lower=array_functions,
 )
 
 

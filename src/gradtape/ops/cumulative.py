@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import general, linear
 from gradtape.core.lowering import Scan
 from gradtape.core.op import Facts
@@ -58,7 +57,6 @@ _cumsum: Callable[..., Any] = linear(
     _in_order(lambda x, axis: x.cumsum(axis)),
     lambda ct, _out, _x, axis, reverse: _cumsum(ct, axis=axis, reverse=not reverse),
     infer=_infer,
-    batch=batch_along_axis,
     facts=Facts(layout="kept"),
     lower=Scan("add"),
 )
@@ -109,7 +107,6 @@ cumulative_product: Callable[..., Any] = general(
     jvp=lambda tangents, out, x, axis, reverse: recurrence(
         tangents[0] * previous(out, axis, reverse, 1), x, axis=axis, reverse=reverse
     ),
-    batch=batch_along_axis,
     facts=Facts(layout="kept"),
     lower=Scan("multiply"),
 )

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front, move_batch_axis
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import linear, sharing
 from gradtape.core.lowering import Elements, Reader
-from gradtape.core.op import Facts, Op, infer_like
+from gradtape.core.op import Facts, Op
 from gradtape.core.scalar import Scalar
 from gradtape.errors import AxisError, ShapeError
 from gradtape.ops import lowered
@@ -173,22 +173,18 @@ def trace(
 
 
 # d tril(x) = tril(dx); a projection along the axes is its own transpose
-_tril: Callable[..., Any] = linear(
+_tril = linear(
     "tril",
     lambda xp, x, k: xp.tril(x, k),
-    lambda ct, _out, _x, k: _tril(ct, k=k),
-    infer=infer_like,
-    batch=batch_at_front,
+    self_adjoint=True,
     kind="planewise",
     facts=Facts(layout="kept"),
     lower=Elements(lambda i, x, k: lowered.read_or(0, x, i, i[-1] - i[-2] <= k)),
 )
-_triu: Callable[..., Any] = linear(
+_triu = linear(
     "triu",
     lambda xp, x, k: xp.triu(x, k),
-    lambda ct, _out, _x, k: _triu(ct, k=k),
-    infer=infer_like,
-    batch=batch_at_front,
+    self_adjoint=True,
     kind="planewise",
     facts=Facts(layout="kept"),
     lower=Elements(lambda i, x, k: lowered.read_or(0, x, i, i[-1] - i[-2] >= k)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -167,6 +168,7 @@ _general = multilinear(
     _evaluate,
     by_left,
     _by_right,
+    again=operator.matmul,
     infer=lambda x, y: Aval(_shape(x.shape, y.shape), np.result_type(x.dtype, y.dtype)),
     batch=_batch,
     kind="contraction",

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import general
 from gradtape.core.lazy import Deferred
+from gradtape.core.lowering import Composite
 from gradtape.errors import ArgumentError
-from gradtape.ops import lowered
 from gradtape.ops.arguments import as_number, weak_or_array
 from gradtape.ops.arithmetic import subtract
 from gradtape.ops.cast import over_count, real_product
@@ -113,9 +112,8 @@ _var = general(
     infer=_infer,
     vjps=(_var_vjp,),
     jvp=_var_jvp,
-    batch=batch_along_axis,
     kind="reduction",
-    lower=lowered.composite(_var_composition),
+    lower=Composite(_var_composition),
     composed=_var_of_parts,
 )
 
@@ -212,9 +210,8 @@ _std = general(
     infer=_infer,
     vjps=(_std_vjp,),
     jvp=_std_jvp,
-    batch=batch_along_axis,
     kind="reduction",
-    lower=lowered.composite(lambda x, **params: sqrt(_var_composition(x, **params))),
+    lower=Composite(lambda x, **params: sqrt(_var_composition(x, **params))),
 )
 
 

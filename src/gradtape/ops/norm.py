@@ -10,16 +10,14 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import elementwise_op, general
 from gradtape.core.lazy import Deferred
 from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops import lowered
+from gradtape.ops import array_functions, lowered
 from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.arithmetic import abs as abs_of, sign
 from gradtape.ops.cast import real_product, stop_gradient
 from gradtape.ops.comparison import equal
-from gradtape.ops.exponential import sqrt
 from gradtape.ops.reduce import (
     Axes,
     floats,
@@ -86,12 +84,6 @@ def _forward(xp: Any, x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
     return powers.sum(axis=axis, keepdims=keepdims, dtype=powers.dtype) ** (1 / ord)
 
 
-def _composition(x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
-    powers = x * x if ord == 2 else abs_of(x) ** ord
-    total = sum_of(powers, axis, keepdims=keepdims)
-    return sqrt(total) if ord == 2 else total ** (1 / ord)
-
-
 def _vjp(ct: Any, out: Any, x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
     whole = {"shape": x.shape, "axis": axis, "keepdims": keepdims}
     if ord == 2:
@@ -120,9 +112,8 @@ _vector_norm = general(
     infer=_infer,
     vjps=(_vjp,),
     jvp=_jvp,
-    batch=batch_along_axis,
     kind="reduction",
-    lower=lowered.composite(_composition),
+    lower=array_functions,
 )
 
 

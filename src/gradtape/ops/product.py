@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import general
 from gradtape.core.lowering import Reduction
 from gradtape.core.op import infer_like, op_of
@@ -111,7 +110,6 @@ _others = general(
     infer=infer_like,
     vjps=(lambda ct, _out, x, axis: conj_if_complex(_others_rule(conj_if_complex(ct), x, axis)),),
     jvp=lambda tangents, _out, x, axis: _others_rule(tangents[0], x, axis),
-    batch=batch_along_axis,
 )
 
 _prod_forward = reducer(np.multiply, "prod")
@@ -129,7 +127,6 @@ _prod = general(
     jvp=lambda tangents, _out, x, axis, keepdims: sum_over(
         tangents[0] * _others(x, axis=axis), axis=axis, keepdims=keepdims
     ),
-    batch=batch_along_axis,
     kind="reduction",
     lower=Reduction("multiply", accumulated),
 )

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis, move_batch_axis
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.copies import joined
 from gradtape.core.define import linear, sharing
 from gradtape.core.lowering import Elements, Reader
-from gradtape.core.op import Facts, Op, infer_like, op_of
+from gradtape.core.op import Facts, Op, op_of
 from gradtape.core.scalar import Scalar
 from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gradtape.ops import lowered
@@ -48,13 +48,11 @@ def _flip_element(i: Sequence[Scalar], x: Reader, axis: tuple[int, ...]) -> Scal
 
 
 # d flip(x) = flip(dx); flipping twice changes nothing, so it is its own transpose
-_flip: Callable[..., Any] = sharing(
+_flip = sharing(
     linear(
         "flip",
         _flip_forward,
-        lambda ct, _out, _x, axis: _flip(ct, axis=axis),
-        infer=infer_like,
-        batch=batch_along_axis,
+        self_adjoint=True,
         facts=Facts(rearranges=True, layout="view"),
         lower=Elements(_flip_element),
         aliases=True,
@@ -173,8 +171,6 @@ _roll: Callable[..., Any] = linear(
     "roll",
     _roll_forward,
     lambda ct, _out, _x, shift, axis: _roll(ct, shift=tuple(-by for by in shift), axis=axis),
-    infer=infer_like,
-    batch=batch_along_axis,
     facts=Facts(rearranges=True),
     lower=Elements(_roll_element),
 )
@@ -296,7 +292,6 @@ _repeat = linear(
     infer=lambda x, repeats, axis: Aval(
         (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]), x.dtype
     ),
-    batch=batch_along_axis,
     facts=Facts(rearranges=True),
     lower=Elements(_repeat_element),
 )

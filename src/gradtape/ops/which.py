@@ -9,16 +9,11 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis, move_batch_axis
-from gradtape.core.call import call
 from gradtape.core.define import general
-from gradtape.core.lowering import Elements, Reduction
-from gradtape.core.op import Op
+from gradtape.core.lowering import Composite, Elements, Reduction
 from gradtape.core.scalar import truth
 from gradtape.errors import ShapeError
-from gradtape.ops import lowered
 from gradtape.ops.arguments import (
-    Batch,
     as_array,
     masked,
     normalize_axes,
@@ -38,11 +33,6 @@ from gradtape.ops.shape import ravel, reshape
 from gradtape.typing import Array, ArrayLike, Axis
 
 
-def _batch_arg(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    x = move_batch_axis(args[0], axes[0])
-    return call(op, (x,), {"axis": params["axis"] + 1}), 0
-
-
 def _infer_position(name: str, x: Aval, axis: int) -> Aval:
     if x.shape[axis] == 0:
         raise ShapeError(f"{name}: got {x}, expected at least one element along axis {axis}")
@@ -59,7 +49,6 @@ numbers_along = general(
     "numbers_along",
     _numbers_forward,
     infer=lambda x, axis: Aval(x.shape, np.dtype(np.intp)),
-    batch=_batch_arg,
     lower=Elements(lambda i, x, axis: i[axis]),
 )
 
@@ -78,9 +67,8 @@ def _arg(name: str, extreme: Callable[..., Any]) -> Callable[..., Any]:
         name,
         lambda xp, x, axis: getattr(x, name)(axis),
         infer=functools.partial(_infer_position, name),
-        batch=_batch_arg,
         kind="reduction",
-        lower=lowered.composite(functools.partial(_first_extreme, extreme)),
+        lower=Composite(functools.partial(_first_extreme, extreme)),
     )
 
 
@@ -152,7 +140,6 @@ def _test(ufunc: np.ufunc, name: str, combine: str) -> Callable[..., Any]:
         infer=lambda x, axis, keepdims: Aval(
             reduced_shape(x.shape, axis, keepdims), np.dtype(np.bool_)
         ),
-        batch=batch_along_axis,
         kind="reduction",
         lower=Reduction(combine, truth),
     )

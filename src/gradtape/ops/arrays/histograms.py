@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, IndexingError, ShapeError
@@ -98,7 +97,6 @@ _even_edges = general(
     "bin_edges",
     _edges_forward,
     infer=lambda x, bins, bounds, dtype: Aval((*x.shape[:-1], bins + 1), dtype),
-    batch=batch_at_front,
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front, batch_elementwise
+from gradtape.core.batching import batch_elementwise
 from gradtape.core.define import broadcast_sizes, general
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
@@ -247,7 +247,6 @@ _unravel = general(
         "unravel_index", lambda: xp.unravel_index(x, shape, order)
     ),
     infer=lambda x, shape, order: (Aval(x.shape, _INDEX),) * len(shape),
-    batch=batch_at_front,
     outputs=None,
 )
 

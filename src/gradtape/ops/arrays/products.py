@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import multilinear
 from gradtape.core.lowering import Composite
 from gradtape.errors import ShapeError
@@ -47,8 +46,6 @@ _cross: Callable[..., Any] = multilinear(
     _forward,
     lambda ct, _out, _a, b, axis: _cross(conj_if_complex(b), ct, axis=axis),
     lambda ct, _out, a, _b, axis: _cross(ct, conj_if_complex(a), axis=axis),
-    infer=lambda a, b, axis: a,
-    batch=batch_along_axis,
     kind="axiswise",
     lower=Composite(_lowered),
 )

@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import general
-from gradtape.core.op import infer_like
 from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis, refuse
 from gradtape.ops.arrays.sort import INDEX, put_along
@@ -39,7 +37,6 @@ _holders = general(
     "extreme_holders",
     _holders_forward,
     infer=lambda x, axis, largest: Aval(x.shape, INDEX),
-    batch=batch_along_axis,
 )
 
 
@@ -57,10 +54,8 @@ def _running(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
     return general(
         name,
         lambda xp, x, axis: ufunc.accumulate(x, axis),
-        infer=infer_like,
         vjps=(vjp,),
         jvp=jvp,
-        batch=batch_along_axis,
     )
 
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array, normalize_axis, refuse
@@ -29,7 +28,6 @@ argpartition_last = general(
     "argpartition",
     lambda xp, x, kth: xp.argpartition(comparable(x), kth, axis=-1),
     infer=lambda x, kth: Aval(x.shape, INDEX),
-    batch=batch_at_front,
 )
 
 
@@ -158,7 +156,6 @@ _top = general(
     "topk",
     _top_forward,
     infer=lambda x, k, largest: Aval((*x.shape[:-1], k), INDEX),
-    batch=batch_at_front,
 )
 
 

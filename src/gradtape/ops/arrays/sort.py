@@ -13,17 +13,14 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
-from gradtape.core.call import call
 from gradtape.core.copies import by_rows
 from gradtape.core.define import general
-from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops.arguments import Batch, as_array, normalize_axis, refuse
+from gradtape.ops.arguments import as_array, normalize_axis, refuse
 from gradtape.ops.cast import astype
 from gradtape.ops.gather import scatter, take_along_axis
-from gradtape.ops.shape import broadcast_to, ravel
+from gradtape.ops.shape import ravel
 from gradtape.typing import Array, ArrayLike
 
 INDEX = np.dtype(np.intp)
@@ -88,16 +85,10 @@ def _argsort_forward(xp: Any, x: Any, axis: int, descending: bool) -> Any:
     return x.shape[axis] - 1 - _ascending(xp, x[backwards], axis)[backwards]
 
 
-def _batch_along(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, Any]:
-    out = call(op, (move_batch_axis(args[0], axes[0]),), {**params, "axis": params["axis"] + 1})
-    return out, 0 if op.outputs == 1 else (0, 0)
-
-
 _argsort = general(
     "argsort",
     _argsort_forward,
     infer=lambda x, axis, descending: Aval(x.shape, INDEX),
-    batch=_batch_along,
 )
 
 
@@ -126,7 +117,6 @@ sort_both = general(
         take_along_axis(tangents[0], out[1], axis),
         None,
     ),
-    batch=_batch_along,
     outputs=2,
 )
 
@@ -228,20 +218,10 @@ def sort_complex(x: ArrayLike, /) -> Array:
 # ---- lexsort ------------------------------------------------------------------------------------
 
 
-def _batch_lexsort(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    size = next(key.shape[at] for key, at in zip(args, axes, strict=True) if at is not None)
-    keys = [
-        broadcast_to(key, (size, *key.shape)) if at is None else move_batch_axis(key, at)
-        for key, at in zip(args, axes, strict=True)
-    ]
-    return call(op, keys, {"axis": params["axis"] + 1}), 0
-
-
 _lexsort = general(
     "lexsort",
     lambda xp, *keys, axis: xp.lexsort(keys, axis),
     infer=lambda *keys, axis: Aval(keys[0].shape, INDEX),
-    batch=_batch_lexsort,
 )
 
 

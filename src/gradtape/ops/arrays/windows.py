@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis, batch_elementwise
+from gradtape.core.batching import batch_elementwise
 from gradtape.core.define import broadcast_sizes, linear, multilinear, unbroadcast
-from gradtape.core.lowering import Elements, Reader, Scatter
+from gradtape.core.lowering import Composite, Elements, Reader, Scatter
 from gradtape.core.scalar import Scalar
 from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
 from gradtape.ops.cast import astype, conj_if_complex
 from gradtape.ops.pad import pad_constant
@@ -58,7 +57,6 @@ sliding_windows: Callable[..., Any] = linear(
     lambda xp, x, window, axis: xp.lib.stride_tricks.sliding_window_view(x, window, axis),
     lambda ct, _out, _x, window, axis: overlap_add(ct, shape=_x.shape, window=window, axis=axis),
     infer=lambda x, window, axis: Aval(_windowed_shape(x.shape, window, axis), x.dtype),
-    batch=batch_along_axis,
     aliases=True,
     lower=Elements(_windows_element),
 )
@@ -180,7 +178,7 @@ convolve_part: Callable[..., Any] = multilinear(
     infer=_infer_convolve,
     batch=batch_elementwise,
     kind="contraction",
-    lower=lowered.composite(_convolve_composition),
+    lower=Composite(_convolve_composition),
 )
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.linalg.common import square, without_effect
@@ -40,7 +39,6 @@ _scales = general(
     "balanced_scales",
     _scales_forward,
     infer=_infer_scales,
-    batch=batch_at_front,
     outputs=2,
 )
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import general, unbroadcast
+from gradtape.core.define import added, general, unbroadcast
 from gradtape.errors import ArgumentError, LinAlgError, ShapeError
 from gradtape.ops.linalg.bands import (
     adjoint_bands,
@@ -81,11 +81,9 @@ def _vjp(
 def _jvp(
     tangents: Sequence[Any], out: Any, ab: Any, _b: Any, lower: int, upper: int, definite: bool
 ) -> Any:
-    dab, change = tangents
-    if dab is not None:
-        moved = times_columns(dab, upper, out)
-        change = -moved if change is None else change - moved
-    return banded(ab, change, lower=lower, upper=upper, definite=definite)
+    dab, db = tangents
+    moved = None if dab is None else -times_columns(dab, upper, out)
+    return banded(ab, added(db, moved), lower=lower, upper=upper, definite=definite)
 
 
 # x = A⁻¹b: dx = A⁻¹(db − dA·x), on the diagonals of A; of a positive definite A the upper ones are

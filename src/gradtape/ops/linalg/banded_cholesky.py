@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.ops.cast import conj
 from gradtape.ops.gather import take
@@ -135,7 +134,6 @@ _factor = general(
     infer=lambda ab: Aval(ab.shape, computed_in(ab.dtype)),
     vjps=(lambda ct, out, _ab: _pull(out, ct),),
     jvp=lambda tangents, out, _ab: _change(out, tangents[0]),
-    batch=batch_at_front,
 )
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.ops.linalg.common import adjoint, evaluated_by, infer_like, square
 from gradtape.ops.linalg.in_float32 import in_float32
@@ -49,7 +48,6 @@ _cholesky = general(
     infer=infer_like("cholesky"),
     vjps=(_cholesky_vjp,),
     jvp=_cholesky_jvp,
-    batch=batch_at_front,
 )
 
 

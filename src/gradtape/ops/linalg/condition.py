@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.errors import ArgumentError, LinAlgError
 from gradtape.ops.cast import astype, stop_gradient
@@ -45,7 +44,6 @@ _inverse_or_inf = general(
     infer=lambda x: Aval(x.shape, x.dtype),
     vjps=(lambda ct, out, _x: -(adjoint(out) @ ct @ adjoint(out)),),
     jvp=lambda tangents, out, _x: -(out @ tangents[0] @ out),
-    batch=batch_at_front,
 )
 
 

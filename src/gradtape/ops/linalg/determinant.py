@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.ops.cast import conj, imag, real
 from gradtape.ops.exponential import log
@@ -29,7 +28,6 @@ _det = general(
     infer=lambda x: Aval(x.shape[:-2], dtype_of("inv", x.dtype)),
     vjps=(lambda ct, _out, x: stretch(ct) * conj(cofactors(x)),),
     jvp=lambda tangents, _out, x: sum_of(cofactors(x) * tangents[0], MATRIX),
-    batch=batch_at_front,
 )
 
 
@@ -85,7 +83,6 @@ _slogdet = general(
     infer=_infer_slogdet,
     vjps=(_slogdet_vjp,),
     jvp=_slogdet_jvp,
-    batch=batch_at_front,
     outputs=2,
 )
 

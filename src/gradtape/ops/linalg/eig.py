@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.ops.cast import conj, imag, stop_gradient
 from gradtape.ops.comparison import isfinite
@@ -124,10 +123,8 @@ def _dual_forward(xp: Any, v: Any) -> Any:
 _dual = general(
     "dual_basis",
     _dual_forward,
-    infer=lambda v: v,
     vjps=(lambda ct, out, _v: -(adjoint(out) @ ct @ adjoint(out)),),
     jvp=lambda tangents, out, _v: -(out @ tangents[0] @ out),
-    batch=batch_at_front,
 )
 
 
@@ -203,7 +200,6 @@ _eig = general(
     infer=_infer_eig,
     vjps=(_eig_vjp,),
     jvp=_eig_jvp,
-    batch=batch_at_front,
     outputs=2,
 )
 
@@ -307,7 +303,6 @@ _eigvals = general(
     infer=lambda x: _infer_eig(x)[0],
     vjps=(_eigvals_vjp,),
     jvp=_eigvals_jvp,
-    batch=batch_at_front,
 )
 
 

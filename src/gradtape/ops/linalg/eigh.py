@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.errors import ArgumentError
 from gradtape.ops.linalg.checks import once, require
@@ -118,7 +117,6 @@ decompose = general(
     infer=_infer_eigh,
     vjps=(_eigh_vjp,),
     jvp=_eigh_jvp,
-    batch=batch_at_front,
     outputs=2,
 )
 
@@ -267,7 +265,6 @@ _eigvalsh = general(
     infer=lambda x, lower: _infer_eigh(x, lower)[0],
     vjps=(_eigvalsh_vjp,),
     jvp=_eigvalsh_jvp,
-    batch=batch_at_front,
 )
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.ops.cast import astype, real
 from gradtape.ops.linalg.checks import verified
@@ -42,7 +41,6 @@ _real_result = general(
     infer=lambda x: Aval(x.shape, np.empty(0, x.dtype).real.dtype),
     vjps=(lambda ct, _out, _x: astype(ct, _x.dtype),),
     jvp=lambda tangents, _out, _x: real(tangents[0]),
-    batch=batch_at_front,
 )
 
 

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.ops.cast import copy, stop_gradient
 from gradtape.ops.diagonal import diagonal, triu
@@ -145,7 +144,6 @@ _hessenberg = general(
     infer=lambda x: (x, x),
     vjps=(_vjp,),
     jvp=_jvp,
-    batch=batch_at_front,
     outputs=2,
 )
 

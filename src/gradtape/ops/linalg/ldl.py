@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.ops.arrays.sort import argsort
 from gradtape.ops.cast import stop_gradient
@@ -140,7 +139,6 @@ _ldl = general(
     infer=_infer,
     vjps=(_vjp,),
     jvp=_jvp,
-    batch=batch_at_front,
     outputs=3,
 )
 

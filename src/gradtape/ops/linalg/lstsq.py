@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import broadcast_sizes, general, unbroadcast
 from gradtape.core.tensor import Tensor, concrete, innermost
 from gradtape.errors import ArgumentError, ConversionError, NotDifferentiableError
@@ -66,7 +65,6 @@ _pinv = general(
     infer=_infer_pinv,
     vjps=(_pinv_vjp,),
     jvp=_pinv_jvp,
-    batch=batch_at_front,
 )
 
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.errors import ArgumentError
 from gradtape.ops.diagonal import tril, triu
@@ -135,7 +134,6 @@ _factor = general(
     infer=_infer,
     vjps=(_vjp,),
     jvp=_jvp,
-    batch=batch_at_front,
     outputs=2,
 )
 
@@ -164,7 +162,6 @@ order_of_rows = general(
     "lu_order",
     _order_forward,
     infer=lambda pivots, rows, inverse: Aval((*pivots.shape[:-1], rows), np.dtype(np.int64)),
-    batch=batch_at_front,
 )
 
 

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
-from gradtape.core.define import broadcast_sizes, general, unbroadcast
+from gradtape.core.define import added, broadcast_sizes, general, unbroadcast
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
 from gradtape.ops.comparison import isfinite
@@ -148,11 +147,8 @@ def _change_vjp(
 
 def _change_jvp(tangents: Sequence[Any], _out: Any, x: Any, e: Any, name: str, power: float) -> Any:
     dx, de = tangents
-    total = None if de is None else _along(x, de, name, power)
-    if dx is None:
-        return total
-    second = _second(x, e, dx, name, power)
-    return second if total is None else total + second
+    along = None if de is None else _along(x, de, name, power)
+    return added(along, None if dx is None else _second(x, e, dx, name, power))
 
 
 # L(A, E), linear in E; ⟨C, L(A, E)⟩ = ⟨L(A, Cᴴ)ᴴ, E⟩
@@ -172,7 +168,6 @@ _function = general(
     infer=lambda x, name, power: Aval(x.shape, computed_in(x.dtype)),
     vjps=(lambda ct, _out, x, name, power: adjoint(_along(x, adjoint(ct), name, power)),),
     jvp=lambda tangents, _out, x, name, power: _along(x, tangents[0], name, power),
-    batch=batch_at_front,
 )
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front, batch_together
-from gradtape.core.define import general
+from gradtape.core.define import added, general
 from gradtape.errors import ArgumentError
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.linalg.checks import require
@@ -45,11 +44,8 @@ def _balanced_vjp(wanted: tuple[bool, bool], ct: Any, out: Any, p: Any, _c: Any)
 
 def _balanced_jvp(tangents: Sequence[Any], out: Any, p: Any, _c: Any) -> Any:
     dp, dc = tangents
-    if dp is None:
-        return balanced(p, dc)
-    dp = symmetric_part(dp)
-    moved = -(dp @ out + out @ dp)
-    return balanced(p, moved if dc is None else dc + moved)
+    dp = None if dp is None else symmetric_part(dp)
+    return balanced(p, added(dc, None if dp is None else -(dp @ out + out @ dp)))
 
 
 # P·X + X·P = C with P Hermitian and positive definite, else NaN: P·dX + dX·P = dC − dP·X − X·dP
@@ -59,7 +55,6 @@ balanced = general(
     infer=lambda p, c: Aval(c.shape, np.result_type(p.dtype, c.dtype)),
     vjp_all=_balanced_vjp,
     jvp=_balanced_jvp,
-    batch=batch_together,
 )
 
 
@@ -102,10 +97,8 @@ def _unitary_jvp(tangents: Sequence[Any], out: Any, x: Any) -> Any:
 _unitary = general(
     "polar",
     _unitary_forward,
-    infer=lambda x: x,
     vjps=(_unitary_vjp,),
     jvp=_unitary_jvp,
-    batch=batch_at_front,
 )
 
 

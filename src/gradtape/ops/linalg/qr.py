@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import refuse
@@ -83,7 +82,6 @@ _independent = general(
     "independent_columns",
     _independent_forward,
     infer=lambda r: Aval(r.shape[:-1], np.dtype(bool)),
-    batch=batch_at_front,
 )
 
 
@@ -160,7 +158,6 @@ _qr = general(
     infer=_infer_qr,
     vjps=(_qr_vjp,),
     jvp=_qr_jvp,
-    batch=batch_at_front,
     outputs=2,
 )
 
@@ -182,7 +179,6 @@ _pivots = general(
     "qr_pivots",
     _pivots_forward,
     infer=lambda x: Aval((*x.shape[:-2], x.shape[-1]), np.dtype(np.int64)),
-    batch=batch_at_front,
 )
 
 

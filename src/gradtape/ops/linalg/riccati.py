@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import general, unbroadcast
+from gradtape.core.define import added, general, unbroadcast
 from gradtape.errors import ShapeError
 from gradtape.ops.linalg.common import adjoint
 from gradtape.ops.linalg.equations import discrete_lyapunov, solve_continuous_lyapunov
@@ -72,19 +72,14 @@ def _vjp(
 
 
 def _jvp(tangents: Sequence[Any], out: Any, a: Any, b: Any, _q: Any, r: Any, discrete: bool) -> Any:
-    da, db, change, dr = tangents
+    da, db, dq, dr = tangents
     gain = _gain(out, a, b, r, discrete)
     loop = a - b @ gain
-    moved = da
-    if db is not None:
-        moved = -(db @ gain) if da is None else da - db @ gain
-    if dr is not None:
-        weighed = adjoint(gain) @ dr @ gain
-        change = weighed if change is None else change + weighed
+    moved = added(da, None if db is None else -(db @ gain))
+    change = added(dq, None if dr is None else adjoint(gain) @ dr @ gain)
     if moved is not None:
         half = adjoint(moved) @ (out @ loop if discrete else out)
-        both = half + adjoint(half)
-        change = both if change is None else change + both
+        change = added(change, half + adjoint(half))
     if discrete:
         return discrete_lyapunov(adjoint(loop), change)
     return solve_continuous_lyapunov(adjoint(loop), -change)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import refuse
@@ -86,10 +85,8 @@ def _vectors_jvp(tangents: Sequence[Any], out: Any, t: Any) -> Any:
 _vectors = general(
     "triangular_eigenvectors",
     _vectors_forward,
-    infer=lambda t: t,
     vjps=(_vectors_vjp,),
     jvp=_vectors_jvp,
-    batch=batch_at_front,
 )
 
 # ---- decomposition ------------------------------------------------------------------------------
@@ -159,7 +156,6 @@ _schur = general(
     infer=lambda x: (Aval(x.shape, x.dtype), Aval(x.shape, x.dtype)),
     vjps=(_vjp,),
     jvp=_jvp,
-    batch=batch_at_front,
     outputs=2,
 )
 

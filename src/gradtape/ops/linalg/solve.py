@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front, move_batch_axis
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import general, unbroadcast
+from gradtape.core.define import added, general, unbroadcast
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, UnsupportedError
 from gradtape.ops.arguments import as_array
@@ -125,10 +125,9 @@ def _again_jvp(
     assume: str, back: bool,
 ) -> Any:  # fmt: skip
     _, _, da, db = tangents
-    moved = None if da is None else -((adjoint(da) if back else da) @ out)
-    if moved is None and db is None:
+    change = added(db, None if da is None else -((adjoint(da) if back else da) @ out))
+    if change is None:
         return None  # the factors have no derivative of their own: that of A goes past them
-    change = db if moved is None else moved if db is None else db + moved
     return again(factors, pivots, a, change, assume=assume, back=back)
 
 
@@ -204,9 +203,7 @@ _solve_vjp.takes_none = True  # type: ignore[attr-defined]
 
 def _solve_jvp(tangents: Sequence[Any], out: Any, a: Any, _b: Any, assume: str) -> Any:
     (da, db), (solution, factors, pivots) = tangents, out
-    change = db
-    if da is not None:
-        change = -(da @ solution) if db is None else db - da @ solution
+    change = added(db, None if da is None else -(da @ solution))
     return again(factors, pivots, a, change, assume=assume, back=False), None, None
 
 
@@ -342,7 +339,6 @@ _inv = general(
     infer=infer_like("inv"),
     vjps=(lambda ct, out, _x: -(adjoint(out) @ ct @ adjoint(out)),),
     jvp=lambda tangents, out, _x: -(out @ tangents[0] @ out),
-    batch=batch_at_front,
 )
 
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.ops.arguments import refuse
 from gradtape.ops.arrays.sort import argsort
@@ -234,7 +233,6 @@ decompose = general(
     infer=_infer_svd,
     vjps=(_svd_vjp,),
     jvp=_svd_jvp,
-    batch=batch_at_front,
     outputs=3,
 )
 
@@ -337,7 +335,6 @@ _svdvals = general(
     infer=lambda x: _infer_svd(x, False)[1],
     vjps=(_svdvals_vjp,),
     jvp=_svdvals_jvp,
-    batch=batch_at_front,
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import general, unbroadcast
+from gradtape.core.define import added, general, unbroadcast
 from gradtape.errors import ArgumentError, LinAlgError, ShapeError
 from gradtape.ops.arguments import normalize_axis
 from gradtape.ops.cast import conj, copy, real
@@ -106,12 +106,11 @@ def _vjp(wanted: tuple[bool, ...], ct: Any, out: Any, c: Any, r: Any, _b: Any) -
 
 
 def _jvp(tangents: Sequence[Any], out: Any, c: Any, r: Any, _b: Any) -> Any:
-    dc, dr, change = tangents
+    dc, dr, db = tangents
     if dc is not None or dr is not None:
         dc = zeros_like(c) if dc is None else dc
-        moved = _times(dc, zeros_like(r) if dr is None else dr, out)
-        change = -moved if change is None else change - moved
-    return _equations(c, r, change)
+        db = added(db, -_times(dc, zeros_like(r) if dr is None else dr, out))
+    return _equations(c, r, db)
 
 
 def _infer(c: Aval, r: Aval, b: Aval) -> Aval:

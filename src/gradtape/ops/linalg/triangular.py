@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import general, unbroadcast
+from gradtape.core.define import added, general, unbroadcast
 from gradtape.errors import ArgumentError
 from gradtape.ops.diagonal import tril, triu
 from gradtape.ops.linalg.columns import in_columns
@@ -70,11 +70,9 @@ def _vjp(
 def _jvp(
     tangents: Sequence[Any], out: Any, a: Any, _b: Any, lower: bool, unit_diagonal: bool
 ) -> Any:
-    change, db = None, tangents[1]
-    if tangents[0] is not None:
-        change = -(_triangle(tangents[0], lower, unit_diagonal) @ out)
-    change = db if change is None else change if db is None else db + change
-    return triangular(a, change, lower=lower, unit_diagonal=unit_diagonal)
+    da, db = tangents
+    moved = None if da is None else -(_triangle(da, lower, unit_diagonal) @ out)
+    return triangular(a, added(db, moved), lower=lower, unit_diagonal=unit_diagonal)
 
 
 # x = T⁻¹b with the triangle T of A: dx = T⁻¹(db − dT·x)

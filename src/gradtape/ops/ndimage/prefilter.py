@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import linear
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array, normalize_axis
@@ -73,7 +72,6 @@ filter_along = linear(
     infer=lambda x, **_params: Aval(
         x.shape, np.dtype(np.complex128 if x.dtype.kind == "c" else np.float64)
     ),
-    batch=batch_along_axis,
 )
 
 

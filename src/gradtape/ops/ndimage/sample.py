@@ -16,7 +16,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
-from gradtape.core.define import broadcast_sizes, general, unbroadcast
+from gradtape.core.define import added, broadcast_sizes, general, unbroadcast
 from gradtape.core.op import Op, op_of
 from gradtape.ops.arguments import Batch
 from gradtape.ops.cast import conj_if_complex, real
@@ -235,8 +235,7 @@ def _sample_jvp(
     for k, more in _once_more(params["derivative"], params["order"]) if dx is not None else ():
         if more is not None:
             slope = sample(c, coordinates, cval=cval, **{**params, "derivative": more})
-            term = slope * _row(dx, k)
-            total = term if total is None else total + term
+            total = added(total, slope * _row(dx, k))
     return total
 
 
@@ -259,8 +258,7 @@ def _spread_jvp(
     for k, more in _once_more(params["derivative"], params["order"]) if dc is not None else ():
         if more is not None:
             along = {**params, "derivative": more}
-            term = spread(x * _row(dc, k), coordinates, shape=shape, **along)
-            total = term if total is None else total + term
+            total = added(total, spread(x * _row(dc, k), coordinates, shape=shape, **along))
     return total
 
 

@@ -20,20 +20,18 @@ import numpy as np
 
 from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_as_samples
 from gradtape.core.call import call
 from gradtape.core.define import multilinear
-from gradtape.core.lowering import Elements, Reader, Scatter
+from gradtape.core.lowering import Composite, Elements, Reader, Scatter
 from gradtape.core.op import Op, Zero
 from gradtape.core.scalar import Scalar
 from gradtape.errors import UnsupportedError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import Batch
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.index import getitem_basic
 from gradtape.ops.join import concatenate
-from gradtape.ops.nn.distances import in_front
 from gradtape.ops.reduce import sum_over
-from gradtape.ops.shape import reshape
 
 AllSizes = tuple[int | None, ...]
 
@@ -199,14 +197,6 @@ def _infer_add(y: Aval, _places: Aval, weights: Aval, sizes: AllSizes) -> Aval:
     return Aval(tuple(_index(sizes, sample, channels, own)), dtype)
 
 
-def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    """The batch made samples."""
-    lined_up = in_front(args, axes)
-    joined = [reshape(z, (z.shape[0] * z.shape[1], *z.shape[2:])) for z in lined_up]
-    out = call(op, joined, params)
-    return reshape(out, (*lined_up[0].shape[:2], *out.shape[1:])), 0
-
-
 _NUMBERED = Zero("a place is a number, and does not change by a little")
 
 # out[n, c, s] = Σ over terms k: w[n, k, s]·x[n, c, place[n, k, s]]
@@ -221,7 +211,7 @@ grid_read: Callable[..., Any] = multilinear(
         conj_if_complex(x), ct, places, sizes=sizes
     ),
     infer=_infer_read,
-    batch=_batch,
+    batch=batch_as_samples,
     kind="planewise",
     lower=Elements(_read_element, often=True),
 )
@@ -238,7 +228,7 @@ grid_add: Callable[..., Any] = multilinear(
         ct, conj_if_complex(y), places, sizes=sizes
     ),
     infer=_infer_add,
-    batch=_batch,
+    batch=batch_as_samples,
     kind="planewise",
     lower=Scatter(_add_sizes, _add_put, adds=True),
 )
@@ -251,7 +241,7 @@ grid_dot: Callable[..., Any] = multilinear(
     lambda ct, _out, x, _y, places, sizes: grid_read(conj_if_complex(x), places, ct, sizes=sizes),
     _NUMBERED,
     infer=lambda x, y, places, sizes: Aval(places.shape, np.result_type(x.dtype, y.dtype)),
-    batch=_batch,
+    batch=batch_as_samples,
     kind="planewise",
-    lower=lowered.composite(_dot_composition),
+    lower=Composite(_dot_composition),
 )

@@ -17,7 +17,6 @@ import numpy as np
 
 from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front, batch_together
 from gradtape.core.call import call
 from gradtape.core.define import general, multilinear
 from gradtape.core.lowering import Elements, Reader, Scatter
@@ -301,7 +300,6 @@ pool_pick: Callable[..., Any] = multilinear(
     lambda ct, _out, _x, places, sizes: pool_put(ct, places, sizes=sizes),
     _NUMBERED,
     infer=lambda x, places, sizes: Aval(places.shape, x.dtype),
-    batch=batch_together,
     kind="planewise",
     lower=Elements(_pick_element),
 )
@@ -313,7 +311,6 @@ pool_put: Callable[..., Any] = multilinear(
     lambda ct, _out, _x, places, sizes: pool_pick(ct, places, sizes=sizes),
     _NUMBERED,
     infer=_infer_put,
-    batch=batch_together,
     kind="planewise",
     lower=Scatter(_put_sizes, _put_element, adds=True),
 )
@@ -325,14 +322,12 @@ pool_place: Callable[..., Any] = multilinear(
     lambda ct, _out, _x, places, sizes: pool_pick(ct, places, sizes=sizes),
     _NUMBERED,
     infer=_infer_put,
-    batch=batch_together,
 )
 
 pool_indices: Callable[..., Any] = general(
     "pool_indices",
     indices_forward,
     infer=lambda x, **params: Aval(infer_windows(x, **params).shape, np.dtype(np.int64)),
-    batch=batch_at_front,
     kind="planewise",
     lower=Elements(_index_element, often=True),
 )

@@ -15,10 +15,9 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front, batch_together
 from gradtape.core.call import call
 from gradtape.core.define import general, multilinear
-from gradtape.core.lowering import Elements, Reader
+from gradtape.core.lowering import Composite, Elements, Reader
 from gradtape.core.op import Op, Zero
 from gradtape.core.scalar import Scalar
 from gradtape.ops import lowered
@@ -156,9 +155,8 @@ pool_give: Callable[..., Any] = multilinear(
     lambda ct, _out, _y, x, **params: _pick_chosen(ct, x, **params),
     Zero("which element is the largest is piecewise constant"),
     infer=lambda y, _x, windows, largest: infer_windows(y, windows, back=True),
-    batch=batch_together,
     kind="planewise",
-    lower=lowered.composite(_give_composition),
+    lower=Composite(_give_composition),
 )
 
 # d max(x) = dx where the largest element stands, the first of those that are equal
@@ -168,7 +166,6 @@ pool_extreme = general(
     infer=infer_windows,
     vjps=(lambda ct, _out, x, **params: pool_give(ct, x, **params),),
     jvp=lambda tangents, _out, x, **params: _pick_chosen(tangents[0], x, **params),
-    batch=batch_at_front,
     kind="planewise",
-    lower=lowered.composite(extreme_composition),
+    lower=Composite(extreme_composition),
 )

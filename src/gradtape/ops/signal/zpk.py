@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_together
 from gradtape.core.define import general
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array
@@ -329,7 +328,6 @@ _pairs = general(
     "sos_pairs",
     _pairs_forward,
     infer=lambda z, p: Aval((*z.shape[:-1], z.shape[-1] // 2, 4), np.dtype(np.intp)),
-    batch=batch_together,
 )
 
 
