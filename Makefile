@@ -82,7 +82,7 @@ NUMPY_WITHOUT_x86-64-v3 := X86_V4 AVX512_ICL AVX512_SPR
 OPENBLAS_x86-64-v2 := Nehalem
 OPENBLAS_x86-64-v3 := Haswell
 OPENBLAS_x86-64-v4 := SkylakeX
-LEVELS_HERE := from gradtape.compiler.llvm.link import levels; print(*levels())
+LEVELS_HERE := from gradtape.compiler.cpu.llvm.link import levels; print(*levels())
 
 test-levels: $(VENV)/.stamp
 	for level in $$($(VENV)/bin/python -c '$(LEVELS_HERE)'); do $(MAKE) test-level LEVEL=$$level || exit 1; done

@@ -149,9 +149,13 @@ def _classifier(rng: np.random.Generator) -> Arrays:
     shapes = (784, 128), (128,), (128, CLASSES), (CLASSES,)
     return {
         "params": tuple(_normal(rng, *shape, scale=0.05) for shape in shapes),
-        "m": tuple(_normal(rng, *shape, scale=1e-3) for shape in shapes),
-        "v": tuple(np.float32(1e-4) + np.abs(_normal(rng, *shape, scale=1e-4)) for shape in shapes),
-        "t": np.array(100.0, np.float32),
+        "state": {
+            "step": np.int64(100),
+            "sum": tuple(_normal(rng, *shape, scale=1e-2) for shape in shapes),
+            "square": tuple(
+                np.float32(1e-4) + np.abs(_normal(rng, *shape, scale=1e-4)) for shape in shapes
+            ),
+        },
         "x": rng.uniform(size=(32, 784)).astype(np.float32),
         "labels": rng.integers(0, CLASSES, 32, dtype=np.int32),
     }

@@ -8,11 +8,14 @@ would. PyTorch, whose names differ, shares what it can (`compiled_torch.py`).
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from gradtape.optim import AdamRule
+
 SLOPE, SHIFT = 1.3, -0.2
 EPS = 1e-5
 CLASSES = 10
 SGD_RATE = 0.01
-ADAM_RATE, BETA1, BETA2, ADAM_EPS = 1e-3, 0.9, 0.999, 1e-8
+ADAM = AdamRule(lr=1e-3)
+"""A rule is written with operators, which all of these libraries have."""
 
 
 class Library(NamedTuple):
@@ -99,20 +102,9 @@ def _sgd_dict_step(lib: Library, params: dict[str, Any], x: Any, y: Any) -> tupl
     return {name: params[name] - SGD_RATE * grads[name] for name in params}, loss
 
 
-def _adam_step(
-    lib: Library, params: Any, m: Any, v: Any, t: Any, x: Any, labels: Any
-) -> tuple[Any, ...]:
-    np = lib.np
+def _adam_step(lib: Library, params: Any, state: Any, x: Any, labels: Any) -> tuple[Any, ...]:
     loss, grads = lib.value_and_grad(lambda p: classifier_loss(lib, p, x, labels))(params)
-    t = t + 1.0
-    rate = ADAM_RATE / (1.0 - BETA1**t)
-    root = np.sqrt(1.0 - BETA2**t)
-    m = tuple(BETA1 * a + (1.0 - BETA1) * g for a, g in zip(m, grads, strict=True))
-    v = tuple(BETA2 * a + (1.0 - BETA2) * g * g for a, g in zip(v, grads, strict=True))
-    params = tuple(
-        p - rate * a / (np.sqrt(b) / root + ADAM_EPS) for p, a, b in zip(params, m, v, strict=True)
-    )
-    return params, m, v, t, loss
+    return *ADAM.apply(params, grads, state), loss
 
 
 class Kind(NamedTuple):
@@ -137,5 +129,5 @@ KINDS = {
     "layer norm": Kind(_layer_norm, "x, gamma, beta, g"),
     "regression": Kind(_sgd_step, "x, y", "w1, b1, w2, b2"),
     "regression, dict": Kind(_sgd_dict_step, "x, y", "params"),
-    "classifier": Kind(_adam_step, "x, labels", "params, m, v, t"),
+    "classifier": Kind(_adam_step, "x, labels", "params, state"),
 }

@@ -16,10 +16,7 @@ from torch.nn import functional
 from benchmarks import THREADS
 from benchmarks.compiled_cases import Arrays
 from benchmarks.compiled_functions import (
-    ADAM_EPS,
-    ADAM_RATE,
-    BETA1,
-    BETA2,
+    ADAM,
     EPS,
     SGD_RATE,
     chain,
@@ -130,39 +127,42 @@ def _classifier_loss(params: Any, x: torch.Tensor, labels: torch.Tensor) -> torc
 
 
 def _classifier_compiled(arrays: Arrays) -> Program:
-    def step(params: Any, m: Any, v: Any, t: Any, x: Any, labels: Any) -> torch.Tensor:
+    def step(params: Any, state: Any, x: Any, labels: Any) -> torch.Tensor:
         grads, loss = torch.func.grad_and_value(_classifier_loss)(params, x, labels)
-        t.add_(1.0)
-        rate = ADAM_RATE / (1.0 - BETA1**t)
-        root = torch.sqrt(1.0 - BETA2**t)
-        for p, a, b, g in zip(params, m, v, grads, strict=True):
-            a.mul_(BETA1).add_(g, alpha=1.0 - BETA1)
-            b.mul_(BETA2).addcmul_(g, g, value=1.0 - BETA2)
-            p.sub_(rate * a / (torch.sqrt(b) / root + ADAM_EPS))
+        state["step"].add_(1)
+        factors = ADAM.factors(state["step"])
+        for p, g, *slots in zip(params, grads, state["sum"], state["square"], strict=True):
+            after = ADAM.update(p, g, tuple(slots), factors)
+            for old, new in zip((p, *slots), (after[0], *after[1]), strict=True):
+                old.copy_(new)
         return loss
 
     def start() -> tuple[Any, ...]:
-        return *(_stored(arrays[name]) for name in ("params", "m", "v")), torch.tensor(arrays["t"])
+        given = arrays["state"]
+        slots = {name: _stored(given[name]) for name in ("sum", "square")}
+        return _stored(arrays["params"]), slots | {"step": torch.tensor(given["step"])}
 
     return Program(
-        "loss = step(params, m, v, t, x, labels)",
+        "loss = step(params, state, x, labels)",
         _classifier_data(arrays) | {"step": torch.compile(step), "start": start},
-        start="params, m, v, t = start()",
-        result="(params, m, v, t, loss)",
+        start="params, state = start()",
+        result="(params, state, loss)",
         leaf=_unstored,
     )
 
 
 def _classifier_eager(arrays: Arrays) -> Program:
+    beta, _ = ADAM.betas
+
     def start() -> tuple[Any, ...]:
         params = [p.requires_grad_() for p in _stored(arrays["params"])]
-        m, v, t = _stored(arrays["m"]), _stored(arrays["v"]), arrays["t"]
-        optimizer = torch.optim.Adam(
-            params, lr=ADAM_RATE, betas=(BETA1, BETA2), eps=ADAM_EPS, fused=True
-        )
-        for p, a, b in zip(params, m, v, strict=True):
-            optimizer.state[p] = {"step": torch.tensor(t), "exp_avg": a, "exp_avg_sq": b}
-        return params, m, v, optimizer
+        optimizer = torch.optim.Adam(params, lr=ADAM.lr, betas=ADAM.betas, eps=ADAM.eps, fused=True)
+        count = torch.tensor(float(arrays["state"]["step"]))
+        slots = [_stored(arrays["state"][name]) for name in ("sum", "square")]
+        for p, total, square in zip(params, *slots, strict=True):
+            mean = (1 - beta) * total
+            optimizer.state[p] = {"step": count.clone(), "exp_avg": mean, "exp_avg_sq": square}
+        return params, optimizer
 
     def step(params: Any, optimizer: Any, x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         loss = _classifier_loss(params, x, labels)
@@ -171,11 +171,19 @@ def _classifier_eager(arrays: Arrays) -> Program:
         optimizer.zero_grad()
         return loss
 
+    def state_of(params: Any, optimizer: Any) -> dict[str, Any]:
+        held = [optimizer.state[p] for p in params]
+        return {
+            "step": held[0]["step"],
+            "sum": [of["exp_avg"] / (1 - beta) for of in held],
+            "square": [of["exp_avg_sq"] for of in held],
+        }
+
     return Program(
         "loss = step(params, optimizer, x, labels)",
-        _classifier_data(arrays) | {"step": step, "start": start},
-        start="params, m, v, optimizer = start()",
-        result="(params, m, v, optimizer.state[params[0]]['step'], loss)",
+        _classifier_data(arrays) | {"step": step, "start": start, "state_of": state_of},
+        start="params, optimizer = start()",
+        result="(params, state_of(params, optimizer), loss)",
         leaf=_unstored,
     )
 

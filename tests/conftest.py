@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from builds import NO_ENTRY
-from gradtape.compiler.runtime import entry
+from gradtape.compiler.cpu.runtime import entry_point
 
 
 @pytest.fixture(params=[True, False], ids=["native", "python"])
@@ -23,5 +23,5 @@ def direct(native: bool, monkeypatch: pytest.MonkeyPatch) -> Any:
     """What the entry points of compiled functions are."""
     if native:
         return type(len)
-    monkeypatch.setattr(entry, "native_layout", lambda: None)
-    return entry._PythonEntry
+    monkeypatch.setattr(entry_point, "native_layout", lambda: None)
+    return entry_point._PythonEntry

@@ -8,6 +8,7 @@ are read inside of arrays only.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ UNIFORM = {
     for name in (
         *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod"),
         *("negative", "absolute", "maximum", "minimum", "copysign"),
-        *("floor", "ceil", "trunc", "rint"),
+        *("floor", "ceil", "trunc", "rint", "left_shift", "right_shift"),
     )
 }
 UNIFORM |= {name: getattr(np, f"bitwise_{name}") for name in ("and", "or", "xor")}
@@ -108,25 +109,8 @@ class Operand:
         return scalar.check(value, holds, message, given)
 
 
-def evaluate(expression: Scalar, done: dict[int, Any] | None = None) -> Any:
-    """The values of an expression, with what is done already by the identity of its parts."""
-    done = {} if done is None else done
-    stack = [expression]
-    while stack:
-        part = stack[-1]
-        missing = [arg for arg in part.args if id(arg) not in done]
-        if missing:
-            stack += missing
-            continue
-        stack.pop()
-        if id(part) not in done:
-            value = np.asarray(_instruction(part, [done[id(arg)] for arg in part.args]))
-            assert value.dtype == part.dtype, f"{part.name} is {value.dtype}, not {part.dtype}"
-            done[id(part)] = value
-    return done[id(expression)]
-
-
-def _instruction(part: Scalar, values: list[Any]) -> Any:
+def instruction(part: Scalar, values: list[Any]) -> Any:
+    """What an instruction of the language gives for the values of its operands."""
     name, dtypes = part.name, [value.dtype for value in values]
     if name == "constant":
         return np.asarray(part.extra, part.dtype)
@@ -141,9 +125,12 @@ def _instruction(part: Scalar, values: list[Any]) -> Any:
         assert dtypes[0] == part.dtype
         assert np.all(values[1]), part.extra
         return values[0]
-    if name == "select":
+    if name in ("select", "rarely"):
         assert dtypes == [np.bool_, part.dtype, part.dtype]
         return np.where(*values)
+    if name in ("bits", "from_bits"):
+        assert dtypes[0].itemsize == part.dtype.itemsize
+        return values[0].view(part.dtype)
     assert len(set(dtypes)) == 1, f"{name} of {dtypes}"
     if name in TESTS:
         return TESTS[name](*values)
@@ -155,6 +142,34 @@ def _instruction(part: Scalar, values: list[Any]) -> Any:
         values = [np.array(value) for value in np.broadcast_arrays(*values)]
         return _fused(*values) if name == "fma" else ELEMENTARY[name](*values)
     return UNIFORM[name](*values)
+
+
+def evaluate(
+    expression: Scalar,
+    done: dict[int, Any] | None = None,
+    compute: Callable[[Scalar, list[Any]], Any] = instruction,
+) -> Any:
+    """The values of an expression.
+
+    Args:
+        expression: What to compute.
+        done: What is done already, by the identity of the parts.
+        compute: Gives the value of one part from those of its arguments.
+    """
+    done = {} if done is None else done
+    stack = [expression]
+    while stack:
+        part = stack[-1]
+        missing = [arg for arg in part.args if id(arg) not in done]
+        if missing:
+            stack += missing
+            continue
+        stack.pop()
+        if id(part) not in done:
+            value = np.asarray(compute(part, [done[id(arg)] for arg in part.args]))
+            assert value.dtype == part.dtype, f"{part.name} is {value.dtype}, not {part.dtype}"
+            done[id(part)] = value
+    return done[id(expression)]
 
 
 def _fused(x: Any, y: Any, z: Any) -> Any:
@@ -276,6 +291,8 @@ def interpret(op: Op, operands: Any, params: Any, *, known: bool = True) -> Any:
 class _Interpret:
     """A mode that interprets the lowerings of what an op is composed of."""
 
+    kind = "rewriting"
+
     def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
         if op.lower is None:
             return proceed(op, args, params)
@@ -311,6 +328,8 @@ class Sample(NamedTuple):
 
 class Collect:
     """A mode that writes down every call of an op."""
+
+    kind = "rewriting"
 
     def __init__(self) -> None:
         self.samples: dict[str, dict[Any, Sample]] = {}

@@ -56,6 +56,8 @@ def _has_slope(rule: Rule) -> bool:
 class _Seen:
     """A mode that notes the first call of an op."""
 
+    kind = "observing"
+
     def __init__(self, op: Op) -> None:
         self._op = op
         self.call: tuple[Sequence[Any], dict[str, Any]] | None = None

@@ -89,6 +89,8 @@ def assert_same(got: Any, expected: Any, ulps: float) -> None:
 class CheckInfer:
     """A mode that compares the shape rule of every op with what comes out of it."""
 
+    kind = "observing"
+
     def __init__(self) -> None:
         self.seen: set[str] = set()
 
@@ -112,6 +114,8 @@ class CheckInfer:
 
 class PassOn:
     """A mode that does nothing; where one is on, ops leave the fast path."""
+
+    kind = "observing"
 
     def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
         return proceed(op, args, params)

@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 
-from gradtape.compiler.llvm.link import Library, compile_module
+from gradtape.compiler.cpu.llvm.link import Library, compile_module
 
 # `counts` is an array with a counter for each chunk.
 BODIES = """

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradtape.compiler.llvm.builder import Module
-from gradtape.compiler.llvm.link import LEVELS, Library, Target, compile_module, host, llvm
-from gradtape.compiler.runtime.form import Form
-from gradtape.compiler.runtime.gemm import Gemm
-from gradtape.compiler.runtime.split import Split, plan
-from gradtape.compiler.runtime.symbols import imports
+from gradtape.compiler.cpu.gemm.form import TileForm
+from gradtape.compiler.cpu.gemm.gemm import Gemm
+from gradtape.compiler.cpu.gemm.split import Split, split_of
+from gradtape.compiler.cpu.llvm.builder import Module
+from gradtape.compiler.cpu.llvm.link import LEVELS, Cpu, Library, compile_module, host, llvm
+from gradtape.compiler.cpu.runtime.symbols import imports
 
 DTYPES = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
 
@@ -38,15 +38,15 @@ class Case(NamedTuple):
     def gemm(self) -> Gemm:
         return Gemm(*self[:-1], self.strides)
 
-    def define(self, module: Module, target: Target | None = None) -> str:
+    def define(self, module: Module, target: Cpu | None = None) -> str:
         return self.gemm.define(module, target)
 
-    def form(self, target: Target | None = None) -> Form:
-        return Form.of(self.gemm.simplified.block, target or host())
+    def form(self, target: Cpu | None = None) -> TileForm:
+        return TileForm.of(self.gemm.simplified.block, target or host())
 
-    def split(self, target: Target | None = None) -> Split:
+    def split(self, target: Cpu | None = None) -> Split:
         product = self.gemm.simplified
-        return plan(product.block, product.batch, target or host())
+        return split_of(product.block, product.batch, target or host())
 
 
 class Products:
@@ -55,7 +55,7 @@ class Products:
     def __init__(
         self,
         cases: list[Case],
-        target: Target | None = None,
+        target: Cpu | None = None,
         symbols: dict[str, int] | None = None,
     ) -> None:
         module = Module()
@@ -131,7 +131,7 @@ def random_cases(seed: int, count: int) -> list[Case]:
 
 
 # The one at hand, and what is promised for others.
-CPUS = {"host": None, **{level: Target(level, "") for level in LEVELS}}
+CPUS = {"host": None, **{level: Cpu(level, "") for level in LEVELS}}
 
 
 def runs_here(name: str) -> bool:

@@ -176,6 +176,32 @@ def compiled_gradient_of_compiled(program: Program) -> Callable[..., Any]:
     return gt.jit(gradient_of(program, gt.jit))
 
 
+class _Look:
+    """A mode that lets everything pass."""
+
+    kind = "observing"
+
+    def run(self, op: Any, args: Any, params: Any, proceed: Any) -> Any:
+        return proceed(op, args, params)
+
+
+def watched(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, with a mode that sees every op."""
+    return gt.using_mode(_Look())(function)
+
+
+def watched_gradient(program: Program) -> Callable[..., Any]:
+    return watched(gradient_of(program))
+
+
+def watched_tangents(program: Program) -> Callable[..., Any]:
+    return watched(tangents_of(program))
+
+
+def watched_gradient_of_compiled(program: Program) -> Callable[..., Any]:
+    return watched(gradient_of_compiled(program))
+
+
 def tangents_of(program: Program, make: Callable[..., Any] = lambda f: f) -> Callable[..., Any]:
     """The derivative of the loss along the floating inputs themselves."""
     chosen = floating_inputs(program)

@@ -43,7 +43,7 @@ def test_numpys_functions_are_named_likewise() -> None:
         LinAlgError, match=r"^matrix_power: got float64\[2, 2\]; Singular"
     ) as caught:
         np.linalg.matrix_power(gt.tensor(SINGULAR), -1)
-    assert caught.value.__notes__ == ["matrix_power calls inv, which found it."]
+    assert caught.value.__notes__ == ["matrix_power calls inv, which raised it."]
 
 
 @pytest.mark.parametrize("derivative", [gt.grad, gt.jacfwd, gt.jacrev])

@@ -17,9 +17,9 @@ from numpy._core import multiarray
 
 import gradtape as gt
 from gradtape import config
-from gradtape.compiler.llvm.link import Library, host_as_it_is
-from gradtape.compiler.runtime import blocks, blocks_ir, cache
-from gradtape.core.large import copied
+from gradtape.compiler.cpu.llvm.link import Library, host_as_it_is
+from gradtape.compiler.cpu.runtime import blocks, blocks_ir, cache
+from gradtape.core.copies import copied
 from gradtape.errors import ArgumentError, IndexingError
 
 MB = 1 << 20
@@ -372,5 +372,5 @@ def test_how_much_is_kept(monkeypatch: pytest.MonkeyPatch, text: str, bound: int
 @pytest.mark.parametrize("text", ["much", "-1", "1.5", "1e3"])
 def test_a_number_of_megabytes_is_asked_for(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("GRADTAPE_KEEP_MB", text)
-    with pytest.raises(ArgumentError, match=f"GRADTAPE_KEEP_MB: got '{text}'; expected"):
+    with pytest.raises(ArgumentError, match=f"GRADTAPE_KEEP_MB: got '{text}', expected"):
         config.kept_bytes()

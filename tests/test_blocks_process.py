@@ -10,7 +10,7 @@ import textwrap
 
 import pytest
 
-from gradtape.compiler.runtime import blocks
+from gradtape.compiler.cpu.runtime import blocks
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or blocks.for_array(1 << 20) is None,
@@ -21,7 +21,7 @@ HEAD = """
 import gc, mmap, sys
 import numpy as np
 import gradtape as gt
-from gradtape.compiler.runtime import blocks
+from gradtape.compiler.cpu.runtime import blocks
 
 MB = 1 << 20
 

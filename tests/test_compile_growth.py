@@ -14,12 +14,14 @@ import pytest
 
 import gradtape as gt
 from gradtape.compiler.classify import obstacle
+from gradtape.compiler.cpu.llvm.builder import Module
+from gradtape.compiler.cpu.llvm.link import host
+from gradtape.compiler.cpu.printer import print_plan
 from gradtape.compiler.kernel import Kernel
-from gradtape.compiler.llvm.builder import Module
-from gradtape.compiler.llvm.link import host
-from gradtape.compiler.native import with_own_outputs, write
 from gradtape.compiler.partition import NativePart, partition
 from gradtape.compiler.pipeline import optimized
+from gradtape.compiler.plan import plan_of
+from gradtape.compiler.program import NativeFunction
 
 
 class Size(NamedTuple):
@@ -39,10 +41,10 @@ def size_of(function: Callable[..., Any], *args: Any) -> Size:
     for part in partition(graph, obstacle):
         if isinstance(part, NativePart):
             module = Module()
-            native = write(with_own_outputs(part.graph), module, host())
-            own = [step for step in native.steps if isinstance(step, Kernel)]
+            printed = print_plan(plan_of(part.graph), module, host())
+            own = [step for step in printed.plan.steps if isinstance(step, Kernel)]
             kernels += len(own)
-            functions += len(set(native.functions.values()))
+            functions += len(set(printed.functions.values()))
             parts += sum(len(kernel.expressions) for kernel in own)
             text += len(str(module))
     return Size(len(graph.nodes), kernels, functions, parts, text)
@@ -379,7 +381,8 @@ def test_native_parts_between_eager_ops_share_their_code() -> None:
     compiled = gt.jit(function)
     np.testing.assert_allclose(compiled(*args), function(*args), 1e-12)
     (form,) = compiled._forms
-    libraries = [step.library for step in form.program.steps if hasattr(step, "library")]
+    steps = form.program.steps
+    libraries = [step.code.library for step in steps if isinstance(step, NativeFunction)]
     assert len(libraries) == 13
     assert len(set(map(id, libraries))) <= 3
 

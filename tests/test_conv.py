@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.compiler.planes import Planes
 from gradtape.core.aval import aval_of
-from gradtape.core.op import registry
+from gradtape.core.kernels import INSTALLED
+from gradtape.kernels.whole import WholeArrays
 from gradtape.ops.nn import conv_grouped, conv_kernels
 from gradtape.ops.nn.conv_products import conv, conv_input, conv_weight
 from opcases.conv import correlate
@@ -62,10 +62,8 @@ def test_every_stride_th_element_by_itself(number: int) -> None:
     geometry["dilation"] = tuple(1 if s > 1 else d for s, d in pairs)
     y = rng.normal(size=conv(x, w, **geometry).shape)
     shape = conv_kernels.Geometry(**geometry)
-    one, other = (
-        function(np, y, w, x.shape[2:], shape)
-        for function in (conv_kernels._conv_input, conv_kernels._by_phases)
-    )
+    one = conv_kernels._conv_input(np, y, w, x.shape[2:], shape)
+    other = conv_kernels._by_phases(conv, y, w, x.shape[2:], shape)
     np.testing.assert_allclose(one, other, atol=1e-12)
 
 
@@ -214,11 +212,12 @@ def test_large_arrays_of_small_groups(shape: Any, weight: Any, options: Any, lay
 
 
 def test_small_groups_of_large_arrays_are_native(monkeypatch: pytest.MonkeyPatch) -> None:
-    planes = Planes()
-    monkeypatch.setattr(registry.kernels, "planes", planes)
+    whole = WholeArrays()
+    strategies = [whole if each.name == "whole" else each for each in INSTALLED.kernels.strategies]
+    monkeypatch.setattr(INSTALLED.kernels, "strategies", strategies)
     x, w = np.ones((2, 24, 31, 33), np.float32), np.ones((24, 4, 3, 3), np.float32)
     gt.vjp(lambda x, w: F.conv2d(x, w, groups=6), x, w)[1](np.ones((2, 24, 29, 31), np.float32))
-    made = {key[0][0].name for key, program in planes._programs.made.items() if program}
+    made = {key[0][0].name for key, program in whole._programs.made.items() if program}
     assert {"grouped", "grouped_weight"} <= made
 
 

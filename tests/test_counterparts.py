@@ -14,9 +14,9 @@ import pytest
 
 import gradtape as gt
 from counterpart_samples import EQUAL, EXEMPT, SAMPLES, X, Y, but_residues, parts
-from gradtape.core.advice import _GIVE
-from gradtape.core.counterparts import counterpart
 from gradtape.errors import ConversionError
+from gradtape.help.foreign_names import SCIPY
+from gradtape.help.scipy_counterparts import counterpart
 from scipy_calls import CALLS
 
 NAMESPACES = "fft linalg ndimage signal sparse special stats"
@@ -146,7 +146,7 @@ def test_what_takes_tensors_in_place_of_others() -> None:
     known = {"scipy": importlib.import_module("scipy"), "f": f, "x0": 0.5, "a": 0.0, "b": 1.0}
     importlib.import_module("scipy.optimize")
     importlib.import_module("scipy.integrate")
-    for call, said in _GIVE.items():
+    for call, said in SCIPY.items():
         found = re.match(r"use (scipy\.[\w.]+\([^)]*\)(\[0\])?)", said)
         if found is None:
             assert said.startswith("give it arrays")

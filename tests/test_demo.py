@@ -103,12 +103,13 @@ def test_wrong_gradients_fail(wrong, name, capsys, monkeypatch):
 @pytest.mark.usefixtures("valid_gradients")
 def test_a_wrong_compiled_step_fails(capsys, monkeypatch):
     monkeypatch.setattr(demo, "accuracy_of", lambda params, digits: 1.0)
-    step = demo.adam_step
+    step = demo.training_step
 
-    def forgets_the_averages(params, means, squares, count, images, labels):
-        return step(params, [0.5 * m for m in means], squares, count, images, labels)
+    def forgets_the_averages(params, state, images, labels):
+        halved = state | {"sum": [0.5 * array for array in state["sum"]]}
+        return step(params, halved, images, labels)
 
-    monkeypatch.setattr(demo, "adam_step", forgets_the_averages)
+    monkeypatch.setattr(demo, "training_step", forgets_the_averages)
     assert main(["demo", "--epochs", "1", "--no-progress"]) == 1
     assert "FAILED: the losses of both runs differ" in capsys.readouterr().out
 
@@ -146,15 +147,16 @@ def test_the_compiled_step_is_the_optimizers():
     params = [param.astype(np.float64) for param in demo.initial_params(Generator(0))]
     images, labels = digits.train_images[:32].astype(np.float64), digits.train_labels[:32]
     eager = demo.Eager(params)
-    state = [params, [np.zeros_like(p) for p in params], [np.zeros_like(p) for p in params]]
-    compiled = gt.jit(demo.adam_step)
+    state = demo.RULE.init(params)
+    compiled = gt.jit(demo.training_step)
     for count in range(1, 4):
         expected = eager.step(images, labels)
-        loss, *state = compiled(*state, float(count), images, labels)
-        assert loss == pytest.approx(expected, rel=1e-6)
-        for got, wanted in zip(state[0], eager.arrays, strict=True):
-            # The rate is a float32 number.
-            np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-8)
+        loss, params, state = compiled(params, state, images, labels)
+        assert state["step"] == count
+        assert loss == pytest.approx(expected, rel=1e-12)
+        for got, wanted in zip(params, eager.arrays, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-12)
+    assert "1 form(s)" in repr(compiled)
 
 
 def test_preparing_changes_nothing():

@@ -22,15 +22,21 @@ from elementary_samples import (
     exact_values,
     near_multiples,
 )
-from gradtape.compiler.llvm.builder import I64, PTR, Builder, Module, Type, Value
-from gradtape.compiler.llvm.elementary import ELEMENTARY
-from gradtape.compiler.llvm.link import Library, Target, assembly, compile_module, host
+from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type, Value
+from gradtape.compiler.cpu.llvm.instructions import elementary
+from gradtape.compiler.cpu.llvm.link import Cpu, Library, assembly, compile_module, host
+from gradtape.compiler.elementary import ELEMENTARY as EXPRESSIONS
 from gradtape.ops.special.bessel_fixed import i2, i2e
 
+# (builder, *operands) -> result
+ELEMENTARY: dict[str, Callable[..., Value]] = {
+    **{name: lambda b, *args, name=name: elementary(b, name, [*args]) for name in EXPRESSIONS},
+    "sqrt": Builder.sqrt,
+}
 # Also a CPU without a fused multiply-add, whose code runs on all that have one.
 TARGETS = {"host": host()}
 if platform.machine() in ("x86_64", "AMD64"):
-    TARGETS["no-fma"] = Target("x86-64-v2", "+sse4.2")
+    TARGETS["no-fma"] = Cpu("x86-64-v2", "+sse4.2")
 UNARY = tuple(name for name in ELEMENTARY if name not in BINARY)
 
 # Largest error in units in the last place, float and double: a little above what millions of
@@ -153,13 +159,13 @@ def module_text(scalar: str, lanes: int) -> str:
 
 
 @functools.cache
-def library(scalar: str, lanes: int, target: Target) -> Library:
+def library(scalar: str, lanes: int, target: Cpu) -> Library:
     """That module as machine code."""
     code = compile_module(module_text(scalar, lanes), target)
     return Library(code, {}, [f"k_{name}" for name in ELEMENTARY])
 
 
-def widest(scalar: str, target: Target) -> int:
+def widest(scalar: str, target: Cpu) -> int:
     """How many lanes a register of the target has."""
     return target.vector_bytes // DTYPES[scalar].itemsize
 
@@ -175,7 +181,7 @@ def call(address: int, lanes: int, operands: Sequence[np.ndarray]) -> np.ndarray
     return out[:size]
 
 
-def apply(name: str, *operands: np.ndarray, lanes: int = 0, target: Target | None = None) -> Any:
+def apply(name: str, *operands: np.ndarray, lanes: int = 0, target: Cpu | None = None) -> Any:
     """A function of arrays of one dtype."""
     scalar = "float" if operands[0].dtype == np.float32 else "double"
     target = target or host()
@@ -345,7 +351,7 @@ def test_whole_results_are_whole(scalar: str) -> None:
         for which, target in TARGETS.items()
     ],
 )
-def test_nothing_is_called_but_the_way_round_for_far_arguments(scalar: str, target: Target) -> None:
+def test_nothing_is_called_but_the_way_round_for_far_arguments(scalar: str, target: Cpu) -> None:
     listing = assembly(module_text(scalar, widest(scalar, target)), target)
     called = set(re.findall(r"^\s+(?:callq?|jmp)\s+([^.\s*][^\s]*)", listing, re.MULTILINE))
     assert called == {"gradtape.far_remainders"}

@@ -11,8 +11,8 @@ import pytest
 import elsewhere_samples as samples
 import gradtape as gt
 from elsewhere_samples import FUNCTIONS, VARIABLES, Sample
-from gradtape.core.advice import _IN_PLACE_OF_NUMPY
-from gradtape.core.elsewhere import MODULE, NAMES, TENSOR
+from gradtape.help.foreign_names import MODULE, NAMES, NUMPY
+from gradtape.help.tensor_attributes import TENSOR
 
 TABLES: list[tuple[dict[str, str], dict[str, Sample], dict[str, str]]] = [
     (MODULE, samples.MODULE_SAMPLES, samples.MODULE_EXEMPT),
@@ -75,12 +75,12 @@ def test_what_is_said_gives_the_same(advice: str, name: str, sample: Sample) -> 
     assert_same(got, expected)
 
 
-@pytest.mark.parametrize("name", _IN_PLACE_OF_NUMPY)
+@pytest.mark.parametrize("name", NUMPY)
 def test_what_is_said_for_names_of_numpy(name: str) -> None:
     sample = samples.NUMPY_SAMPLES[name]
     known = {**FUNCTIONS, **VARIABLES, "gt": gt}
     variables = {k: eval(text, known) for k, text in sample.renamed.items()}
-    got = eval(code_of(_IN_PLACE_OF_NUMPY[name]), known | variables)
+    got = eval(code_of(NUMPY[name]), known | variables)
     if callable(got):
         got = got(*eval(sample.arguments, known))
     if callable(got):  # a function of a function

@@ -8,9 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gradtape.compiler.llvm.link import Library, compile_module
-from gradtape.compiler.runtime.containers import leaves
-from gradtape.compiler.runtime.entry import (
+from gradtape.compiler.argument_specs import (
     ArrayLeaf,
     DictSpec,
     ListSpec,
@@ -20,8 +18,10 @@ from gradtape.compiler.runtime.entry import (
     ScalarLeaf,
     StaticLeaf,
     TupleSpec,
-    make_callable,
+    leaves,
 )
+from gradtape.compiler.cpu.llvm.link import Library, compile_module
+from gradtape.compiler.cpu.runtime.entry_point import make_callable
 from gradtape.errors import ArgumentError, DTypeError
 
 F8, F4, I8, I4, B1 = map(np.dtype, (np.float64, np.float32, np.int64, np.int32, np.bool_))
@@ -343,7 +343,7 @@ def test_results_that_do_not_fit_into_memory(native, shape):
     results = [(F8, (4,)), (F8, shape)]
     result = TupleSpec((ResultLeaf(0), ResultLeaf(1)))
     f = make_callable(empty, "run", [], result, results, on_error=on_error, native=native)
-    with pytest.raises(MemoryError, match=r"got results .* of .*iB; expected at most the .*iB"):
+    with pytest.raises(MemoryError, match=r"got results .* of .*iB, expected at most the .*iB"):
         f()
 
 
@@ -360,12 +360,18 @@ def test_an_error_that_is_set_already_comes_first(native):
 @pytest.mark.parametrize(
     ("args", "result", "results", "error", "message"),
     [
-        ([ResultLeaf(0)], NONE, [(F8, ())], ArgumentError, "only stand in a result"),
-        ([], ResultLeaf(1), [(F8, ())], ArgumentError, "has 1 results"),
-        ([], NumberLeaf(int), [], ArgumentError, "needs ResultLeaf or StaticLeaf"),
+        (
+            [ResultLeaf(0)],
+            NONE,
+            [(F8, ())],
+            ArgumentError,
+            "as an argument, expected it in a result",
+        ),
+        ([], ResultLeaf(1), [(F8, ())], ArgumentError, "expected one of the 1 results"),
+        ([], NumberLeaf(int), [], ArgumentError, "expected a ResultLeaf or StaticLeaf"),
         ([], NONE, [(np.dtype(">f8"), (2,))], DTypeError, "native byte order"),
         ([], NONE, [(np.dtype(object), (2,))], DTypeError, "type of numbers"),
-        ([], NONE, [(F8, (-1,))], ArgumentError, "cannot be negative"),
+        ([], NONE, [(F8, (-1,))], ArgumentError, "expected sizes from 0"),
         ([], NONE, [Result(F8, (1,), True)], ArgumentError, "without axes"),
         ([], NONE, [Result(F4, (), True)], ArgumentError, "of float64, int64"),
     ],

@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 from builds import needs_entry, needs_lock
-from gradtape.compiler.llvm.link import Library, compile_module
-from gradtape.compiler.runtime import entry, layout
-from gradtape.compiler.runtime.entry import (
+from gradtape.compiler.argument_specs import (
     ArrayLeaf,
     DictSpec,
     ListSpec,
@@ -22,8 +20,10 @@ from gradtape.compiler.runtime.entry import (
     ScalarLeaf,
     StaticLeaf,
     TupleSpec,
-    make_callable,
 )
+from gradtape.compiler.cpu.llvm.link import Library, compile_module
+from gradtape.compiler.cpu.runtime import entry_point, object_layout
+from gradtape.compiler.cpu.runtime.entry_point import make_callable
 from gradtape.errors import GradtapeError
 
 F8 = np.dtype(np.float64)
@@ -373,15 +373,15 @@ def test_callables_in_cycles_are_freed(native):
 @needs_entry
 def test_native_entries_are_used_here():
     assert sys.implementation.name == "cpython"
-    assert layout.native_layout() == layout.expected_layout()
+    assert object_layout.native_layout() == object_layout.expected_layout()
 
 
-@pytest.mark.parametrize("field", [field.name for field in fields(layout.Layout)])
+@pytest.mark.parametrize("field", [field.name for field in fields(object_layout.ObjectLayout)])
 def test_other_layouts_are_noticed(field):
-    right = layout.expected_layout()
-    assert layout.first_mismatch(right) is None
+    right = object_layout.expected_layout()
+    assert object_layout.first_mismatch(right) is None
     other = replace(right, **{field: getattr(right, field) + 8})
-    assert layout.first_mismatch(other) is not None
+    assert object_layout.first_mismatch(other) is not None
 
 
 @pytest.mark.parametrize(
@@ -389,22 +389,22 @@ def test_other_layouts_are_noticed(field):
 )
 def test_python_takes_over(why, monkeypatch):
     if why == "no lock":
-        monkeypatch.setattr(layout.sysconfig, "get_config_var", lambda name: 1)
+        monkeypatch.setattr(object_layout.sysconfig, "get_config_var", lambda name: 1)
     elif why == "NumPy":
-        monkeypatch.setattr(layout, "_NUMPY_ABI", 0x03000000)
+        monkeypatch.setattr(object_layout, "_NUMPY_ABI", 0x03000000)
     elif why == "no table":
-        monkeypatch.setattr(layout, "_multiarray", object())
+        monkeypatch.setattr(object_layout, "_multiarray", object())
     elif why == "no function":
-        monkeypatch.setattr(layout, "_PYTHON_FUNCTIONS", ("Py_IncRef", "Py_NoSuchFunction"))
-        monkeypatch.setattr(layout, "c_functions", layout.c_functions.__wrapped__)
+        monkeypatch.setattr(object_layout, "_PYTHON_FUNCTIONS", ("Py_IncRef", "Py_NoSuchFunction"))
+        monkeypatch.setattr(object_layout, "c_functions", object_layout.c_functions.__wrapped__)
     elif why == "switched off":
         monkeypatch.setenv("GRADTAPE_WITHOUT", "entry")
     elif why == "interpreter":
-        monkeypatch.setattr(layout.sys.implementation, "name", "other")
+        monkeypatch.setattr(object_layout.sys.implementation, "name", "other")
     else:
-        monkeypatch.setattr(layout, "first_mismatch", lambda layout: "ndim")
-    assert layout.native_layout.__wrapped__() is None
-    monkeypatch.setattr(entry, "native_layout", layout.native_layout.__wrapped__)
+        monkeypatch.setattr(object_layout, "first_mismatch", lambda layout: "ndim")
+    assert object_layout.native_layout.__wrapped__() is None
+    monkeypatch.setattr(entry_point, "native_layout", object_layout.native_layout.__wrapped__)
     f = doubling(native=True)
     assert not isinstance(f, type(len))
     assert f(np.ones(3), 0).tolist() == [2, 2, 2]

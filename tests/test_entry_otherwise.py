@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from builds import needs_entry
-from gradtape.compiler.llvm.link import Library, compile_module
-from gradtape.compiler.runtime.entry import (
+from gradtape.compiler.argument_specs import (
     ArrayLeaf,
     DictSpec,
     ListSpec,
@@ -21,9 +20,10 @@ from gradtape.compiler.runtime.entry import (
     ResultLeaf,
     StaticLeaf,
     TupleSpec,
-    make_callable,
 )
-from gradtape.compiler.runtime.entry_program import UNSETTLED_STATUS
+from gradtape.compiler.cpu.llvm.link import Library, compile_module
+from gradtape.compiler.cpu.runtime.entry_point import make_callable
+from gradtape.compiler.cpu.runtime.entry_tables import UNSETTLED_STATUS
 from gradtape.errors import ArgumentError
 
 F8 = np.dtype(np.float64)

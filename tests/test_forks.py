@@ -18,8 +18,8 @@ import pytest
 
 import gradtape as gt
 import thread_jobs
-from gradtape.compiler.llvm import link
-from gradtape.compiler.llvm.link import Library, compile_module
+from gradtape.compiler.cpu.llvm import link
+from gradtape.compiler.cpu.llvm.link import Library, compile_module
 
 LONG = 60.0  # seconds; what takes that long hangs
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.compiler.needs import Needs
+from gradtape.compiler.reachability import Reachability
 
 RNG = np.random.default_rng(11)
 
@@ -144,19 +144,19 @@ def test_what_grows_step_by_step_compiles_in_reasonable_time() -> None:
 
 
 def test_needs_are_those_a_search_finds() -> None:
-    rng, needs, direct = np.random.default_rng(0), Needs(), []
+    rng, groups, direct = np.random.default_rng(0), Reachability(), []
     for _ in range(60):
-        assert needs.add() == len(direct)
+        assert groups.add() == len(direct)
         direct.append(set())
         # Also things that others need already come to need more, as groups do that grow.
         for number in {len(direct) - 1, int(rng.integers(len(direct)))}:
             more = {int(n) for n in rng.integers(0, number + 1, 2)} - {number}
             direct[number] |= more
-            needs.note(number, more)
+            groups.depend(number, more)
         for start in range(len(direct)):
             found, pending = set(), [start]
             while pending:
                 for other in direct[pending.pop()] - found:
                     found.add(other)
                     pending.append(other)
-            assert {n for n in range(len(direct)) if needs.has(start, n)} == found
+            assert {n for n in range(len(direct)) if groups.depends(start, n)} == found

@@ -282,7 +282,7 @@ def broken_literal() -> Graph:
         (broken_input_twice, "input %1 is there twice"),
         (broken_input_made, "input %0 is the result of sin"),
         (broken_owner, "result 0 belongs to another node at .*from /home/user/model.py:7"),
-        (broken_operand_kind, "operand 0 is a ndarray, expected a value or a literal"),
+        (broken_operand_kind, "operand 0 is an ndarray, expected a value or a literal"),
         (broken_literal, r"the literal 2.0 says it is float32\[\]"),
     ],
 )

@@ -49,6 +49,8 @@ def default_context_again() -> None:
 
 def mode_block() -> None:
     class Pass:
+        kind = "observing"
+
         def run(self, op: Any, args: Any, params: Any, proceed: Any) -> Any:
             return proceed(op, args, params)
 

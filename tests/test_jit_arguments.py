@@ -114,7 +114,7 @@ def test_static_arguments_must_be_hashable() -> None:
         ({"static_argnums": -4}, "has 3 positional"),
         ({"static_argnums": "n"}, "expected integers"),
         ({"static_argnums": 1.0}, "expected integers"),
-        ({"static_argnames": "m"}, "no argument 'm', but x, n, kind"),
+        ({"static_argnames": "m"}, "no argument 'm', only x, n, kind"),
         ({"static_argnames": [1]}, "expected integers and strings"),
     ],
 )

@@ -127,7 +127,7 @@ def test_mean_of_nothing_is_nan() -> None:
     ("argument", "text"),
     [
         (np.ma.masked_array([1.0, 2.0], [False, True]), "a MaskedArray.*filled"),
-        (np.ones((1, 2)).view(np.matrix), "a matrix, which has an arithmetic of its own"),
+        (np.ones((1, 2)).view(np.matrix), "a matrix, which computes by rules of its own"),
         (np.array([1, None]), "dtype object, expected numbers"),
         (np.array(["a", "b"]), "dtype <U1, expected numbers"),
         (np.array([b"a"]), "expected numbers"),
@@ -159,7 +159,7 @@ def test_arguments_that_are_not_numbers(argument: Any, text: str) -> None:
     ("function", "text"),
     [
         (lambda x: "text", "returned a str"),
-        (lambda x: {"a": [x, object()]}, "returned a object"),
+        (lambda x: {"a": [x, object()]}, "returned an object"),
         (lambda x: np.array([1, None]), "returned an array of object"),
         (lambda x: np.array(["a"]), "returned an array of <U1"),
         (lambda x: {1, 2}, "returned a set"),

@@ -18,7 +18,7 @@ import pytest
 import gradtape as gt
 from builds import needs_lock
 from gradtape.compiler import jit as jit_module
-from gradtape.compiler.llvm.link import Library, compile_module
+from gradtape.compiler.cpu.llvm.link import Library, compile_module
 from gradtape.errors import WriteError
 from jitcheck import Counted, assert_close
 

@@ -16,7 +16,8 @@ import pytest
 
 import gradtape as gt
 from gradtape.compiler.classify import obstacle
-from gradtape.compiler.llvm.link import Target, llvm
+from gradtape.compiler.cpu.llvm.link import Cpu, llvm
+from gradtape.compiler.cpu.target import CpuTarget
 from gradtape.compiler.partition import NativePart, partition
 from gradtape.compiler.pipeline import optimized
 from gradtape.compiler.program import NativeFunction
@@ -29,10 +30,10 @@ X = np.random.default_rng(5).normal(size=(19, 37))
 # ---- other CPUs ---------------------------------------------------------------------------------
 
 TARGETS = {
-    "x86-64": Target("x86-64", ""),
-    "x86-64-v2": Target("x86-64-v2", "+sse4.2,+ssse3,+popcnt"),
-    "haswell": Target("haswell", "+avx2,+fma,+bmi2,-avx512f"),
-    "skylake-avx512": Target("skylake-avx512", "+avx512f,+avx512vl,+avx512dq,+avx512bw,+avx2,+fma"),
+    "x86-64": Cpu("x86-64", ""),
+    "x86-64-v2": Cpu("x86-64-v2", "+sse4.2,+ssse3,+popcnt"),
+    "haswell": Cpu("haswell", "+avx2,+fma,+bmi2,-avx512f"),
+    "skylake-avx512": Cpu("skylake-avx512", "+avx512f,+avx512vl,+avx512dq,+avx512bw,+avx2,+fma"),
 }
 
 
@@ -67,15 +68,13 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def compiled_for(
-    function: Callable[..., Any], x: Any, target: Target
-) -> Callable[[Any], list[Any]]:
+def compiled_for(function: Callable[..., Any], x: Any, target: Cpu) -> Callable[[Any], list[Any]]:
     """A function of arrays like x in code for a CPU; all of it has to be native."""
     traced = trace(function, [aval_of(x)])
     graph = optimized(traced.graph, debug=True)
     (part,) = partition(graph, obstacle)
     assert isinstance(part, NativePart)
-    compiled = NativeFunction(part, target)
+    compiled = NativeFunction(part, CpuTarget(target))
     hidden = [np.ascontiguousarray(capture.current()) for capture in traced.captures]
 
     def run(x: Any) -> list[Any]:
@@ -86,7 +85,7 @@ def compiled_for(
 
 
 @pytest.fixture(params=TARGETS)
-def target(request: pytest.FixtureRequest) -> Target:
+def target(request: pytest.FixtureRequest) -> Cpu:
     """A CPU whose code can be run here."""
     if platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("targets are of x86-64")
@@ -104,7 +103,7 @@ OF_THE_SECOND = ("rounding", "choice", "integers", "network")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_code_for_older_cpus(name: str, target: Target, thorough: bool) -> None:
+def test_code_for_older_cpus(name: str, target: Cpu, thorough: bool) -> None:
     if target is TARGETS["x86-64-v2"] and name not in OF_THE_SECOND and not thorough:
         pytest.skip("as of x86-64")
     for dtype in (np.float64, np.float32):
@@ -132,7 +131,7 @@ LONG_SUMS: dict[str, tuple[tuple[int, ...], Callable[[Any], Any]]] = {
 
 
 @pytest.mark.parametrize("name", LONG_SUMS)
-def test_rounding_does_not_add_up_along_long_sums(name: str, target: Target) -> None:
+def test_rounding_does_not_add_up_along_long_sums(name: str, target: Cpu) -> None:
     """Whatever lanes the CPU has."""
     shape, function = LONG_SUMS[name]
     compiled = compiled_for(function, np.zeros(shape, np.float32), target)
@@ -169,7 +168,7 @@ PREAMBLE = """
     import os, pathlib, sys
     import numpy as np
     import gradtape as gt
-    from gradtape.compiler.runtime import cache
+    from gradtape.compiler.cpu.runtime import cache
 
     here = pathlib.Path(os.environ["GRADTAPE_CACHE_DIR"])
     x = np.linspace(-2.0, 3.0, 37)

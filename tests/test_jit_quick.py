@@ -231,6 +231,8 @@ def test_views_and_scalars_of_tensors(direct: Any, taken_apart: Watched) -> None
 
 def test_modes_see_tracked_calls(direct: Any) -> None:
     class Names:
+        kind = "observing"
+
         def __init__(self) -> None:
             self.seen: list[str] = []
 

@@ -213,6 +213,8 @@ def test_what_is_cut_inside_stays_cut(function: Callable[..., Any]) -> None:
 
 def test_modes_see_a_compiled_function_as_one_op() -> None:
     class Names:
+        kind = "observing"
+
         def __init__(self) -> None:
             self.seen: list[str] = []
 

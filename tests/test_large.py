@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.compiler import large as compiler_large, launch
-from gradtape.compiler.runtime import tiles
-from gradtape.core.large import LARGE, is_tiled
+from gradtape import kernels as all_kernels
+from gradtape.compiler.cpu.runtime import tiles
+from gradtape.core.kernels import INSTALLED, LARGE, Task, goes_by_parts
 from gradtape.core.op import registry
+from gradtape.kernels import tile_kernels
 from opcall import Call, is_floating
 from opcases.case import OpCase
 from test_ops import CASES
@@ -27,7 +28,7 @@ from test_ops import CASES
 SIZE = LARGE + 777
 
 
-TILED = {op.name for op in registry if is_tiled(op)}
+TILED = {op.name for op in registry if goes_by_parts(op)}
 
 
 def is_wanted(case: OpCase) -> bool:
@@ -67,16 +68,24 @@ OF_THREE_AXES: dict[str, Callable[[Any], Any]] = {
 @pytest.fixture
 def kernels() -> Iterator[Any]:
     """Fresh kernels, so that a test can look at those it made."""
-    fresh = compiler_large.Kernels()
-    before = registry.kernels
-    registry.__dict__["kernels"] = fresh
+    fresh = all_kernels.Kernels()
+    before = INSTALLED.kernels
+    INSTALLED.__dict__["kernels"] = fresh
     yield fresh
-    registry.__dict__["kernels"] = before
+    INSTALLED.__dict__["kernels"] = before
+
+
+def tiles_of(kernels: Any) -> Any:
+    return next(each for each in kernels.strategies if each.name == "tiles")
+
+
+def whole_of(kernels: Any) -> Any:
+    return next(each for each in kernels.strategies if each.name == "whole")
 
 
 def used(kernels: Any) -> set[str]:
     """The names of the ops that kernels were made for."""
-    made = kernels.compiled.kernels.made.items()
+    made = kernels.tiled.kernels.made.items()
     return {key[0].name for key, kernel in made if kernel is not None}
 
 
@@ -95,9 +104,9 @@ def assert_as_without(kernels: Any, function: Callable[..., Any], arrays: list[A
     """The same as NumPy computes it, to a few units of the largest number."""
     with np.errstate(all="ignore"):
         got = value_and_gradients(function, arrays)
-        registry.__dict__["kernels"] = None
+        INSTALLED.__dict__["kernels"] = None
         expected = value_and_gradients(function, arrays)
-        registry.__dict__["kernels"] = kernels
+        INSTALLED.__dict__["kernels"] = kernels
     for one, other in zip(got, expected, strict=True):
         assert (one.shape, one.dtype) == (other.shape, other.dtype)
         finite = np.abs(other[np.isfinite(other)]).max(initial=1.0)
@@ -142,14 +151,14 @@ def test_scans_along_other_axes(kernels: Any, function: Any, shape: Any, dtype: 
     x = 1 + np.random.default_rng(0).normal(size=shape).astype(dtype) / 100
     x.reshape(-1)[::7_777] = 0
     assert_as_without(kernels, lambda x: function(x, max(0, len(shape) - 2)), [x])
-    assert {key[0][0].name for key in kernels.planes._programs.made} == {function.__name__}
+    assert {key[0][0].name for key in whole_of(kernels)._programs.made} == {function.__name__}
 
 
 @pytest.mark.parametrize("strided", [False, True])
 def test_cross_products(kernels: Any, strided: bool) -> None:
     arrays = [*np.random.default_rng(0).normal(size=(2, 30_000, 4 if strided else 3))]
     assert_as_without(kernels, lambda x, y: gt.cross(x[:, :3], y[:, :3]), arrays)
-    programs = kernels.planes._programs.made if strided else kernels.compiled.kernels.made
+    programs = whole_of(kernels)._programs.made if strided else kernels.tiled.kernels.made
     assert any(program is not None for program in programs.values())
 
 
@@ -165,7 +174,7 @@ def test_what_rows_share_is_summed_by_kernels(kernels: Any, shape: tuple[int, ..
     arrays = [rng.normal(size=shape), rng.normal(size=shape[1:][-1:])]
     assert_as_without(kernels, lambda x, y: x * y, arrays)
     assert_as_without(kernels, lambda x, y: gt.exp(x) - y, arrays)
-    pulls = [pull for pull in kernels.pull._pulls.values() if pull is not None]
+    pulls = [pull for pull in tiles_of(kernels).rules._pulls.values() if pull is not None]
     assert any(pull.sums is not None for pull in pulls)
     assert not any(pull.left for pull in pulls)
 
@@ -194,9 +203,9 @@ def test_parts_of_complex_numbers(kernels: Any, name: str) -> None:
     for size in (100, SIZE):
         z = np.linspace(1, 2, size) * (1 + 2j)
         got = gt.vjp(function, z)[1](np.ones(size))[0]
-        registry.__dict__["kernels"] = None
+        INSTALLED.__dict__["kernels"] = None
         expected = gt.vjp(function, z)[1](np.ones(size))[0]
-        registry.__dict__["kernels"] = kernels
+        INSTALLED.__dict__["kernels"] = kernels
         np.testing.assert_allclose(got, expected, rtol=1e-14, atol=1e-15)
 
 
@@ -220,7 +229,7 @@ def test_numbers_are_read_when_the_kernel_runs(kernels: Any) -> None:
     x = np.linspace(0.5, 2, SIZE)
     for factor in range(1, 100):
         np.testing.assert_array_equal((gt.tensor(x) * (factor / 7)).numpy(), x * (factor / 7))
-    assert len(kernels.compiled.kernels.made) == 1
+    assert len(kernels.tiled.kernels.made) == 1
 
 
 @pytest.mark.parametrize("exponent", [2, 3, 2.0, -1, 0.5, 0, 1, 2.7, -3])
@@ -233,7 +242,7 @@ def test_powers(kernels: Any, exponent: float) -> None:
 def test_an_identity_is_not_copied(kernels: Any) -> None:
     x = np.ones(SIZE)
     add = registry["add"]
-    given = kernels.pull(add, (True, True), x, None, (None, None), {})
+    given = tiles_of(kernels).run(Task(add, (x, None, None, None), {}, (True, True)))
     assert given[0] is x
     assert given[1] is x
 
@@ -362,14 +371,14 @@ def test_floating_point_errors_are_raised_if_asked_for(kernels: Any) -> None:
 def test_a_parameter_that_always_changes_is_not_compiled_for_ever(
     kernels: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert launch.MOST_VARIANTS < 100
-    monkeypatch.setattr(launch, "MOST_VARIANTS", 8)
+    assert tile_kernels.MOST_VARIANTS < 100
+    monkeypatch.setattr(tile_kernels, "MOST_VARIANTS", 8)
     x = gt.tensor(np.linspace(-1, 1, SIZE))
-    for i in range(launch.MOST_VARIANTS + 3):
+    for i in range(tile_kernels.MOST_VARIANTS + 3):
         slope = 0.01 * i
         expected = np.where(x.numpy() > 0, x.numpy(), slope * x.numpy())
         np.testing.assert_allclose(gt.leaky_relu(x, slope).numpy(), expected, rtol=1e-15)
-    assert len(kernels.compiled.kernels.made) == launch.MOST_VARIANTS
+    assert len(kernels.tiled.kernels.made) == tile_kernels.MOST_VARIANTS
 
 
 def test_second_order(kernels: Any) -> None:
@@ -418,7 +427,7 @@ def test_threads_at_once(kernels: Any) -> None:
 def test_switched_off_by_the_environment(thorough: bool) -> None:
     program = (
         "import sys, numpy as np, gradtape as gt; gt.exp(gt.tensor(np.ones(10**5)));"
-        "print('gradtape.compiler.large' in sys.modules)"
+        "print('gradtape.kernels' in sys.modules)"
     )
     # That they are there otherwise, other tests show.
     for value, loaded in (("0", "False"), ("1", "True"))[: 2 if thorough else 1]:

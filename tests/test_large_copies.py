@@ -9,7 +9,8 @@ import pytest
 
 import gradtape as gt
 from gradtape import config
-from gradtape.core.large import LARGE, by_rows, copied
+from gradtape.core.copies import by_rows, copied
+from gradtape.core.kernels import LARGE
 
 SIZE = LARGE + 777
 

@@ -5,6 +5,7 @@ The rules read source text, so they can be tried on made-up packages as well as 
 
 import ast
 import functools
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -21,11 +22,13 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "config", "dtypes", "locks", "tree", "typing"}),
     frozenset({"backends"}),
-    frozenset({"core", "namespaces"}),
+    frozenset({"core"}),
+    frozenset({"help"}),
     frozenset({"ops"}),
     frozenset({"autodiff"}),
     frozenset({"graph"}),
     frozenset({"compiler"}),
+    frozenset({"kernels"}),
     frozenset(
         {"nn", "optim", "amp", "determinism", "random", "linalg", "fft", "special"}
         | {"signal", "ndimage", "sparse", "stats", "distributed", "io"}
@@ -189,6 +192,17 @@ def global_statements(sources: Sources) -> Iterator[str]:
                 yield f"{module}:{node.lineno} has `global {', '.join(node.names)}`"
 
 
+# Ops are compared with ops, or asked for their facts.
+BY_NAME = re.compile(r"\bop\.name (?:==|!=|in|not in) |\bregistry\[|\bregistry\.functions\b")
+
+
+def ops_by_name(sources: Sources) -> Iterator[str]:
+    for module, text in sources.items():
+        for number, line in enumerate(text.splitlines(), start=1):
+            if BY_NAME.search(line):
+                yield f"{module}:{number} tells an op by its name; import the op, or use its facts"
+
+
 Rule = Callable[[Sources], Iterator[str]]
 RULES: list[Rule] = [
     known_modules,
@@ -197,6 +211,7 @@ RULES: list[Rule] = [
     lazy_imports,
     heavy_imports,
     global_statements,
+    ops_by_name,
 ]
 
 
@@ -222,11 +237,15 @@ def test_import_loads_nothing_heavy():
 BROKEN: list[tuple[Rule, Sources, str]] = [
     (known_modules, {"gradtape.helpers": ""}, "gradtape.helpers belongs to no layer"),
     (known_modules, {"gradtape.misc.a": ""}, "gradtape.misc.a belongs to no layer"),
-    (direction, {"gradtape.core.op": "import gradtape.ops.shape"}, "layer 2 may not know layer 3"),
+    (
+        direction,
+        {"gradtape.core.op": "import gradtape.help.public"},
+        "layer 2 may not know layer 3",
+    ),
     (
         direction,
         {"gradtape.nn.init": "from gradtape import Tensor"},
-        "layer 7 may not know layer 9",
+        "layer 9 may not know layer 11",
     ),
     (
         direction,
@@ -280,6 +299,9 @@ BROKEN: list[tuple[Rule, Sources, str]] = [
         {"gradtape.config": "def f():\n  global a, b"},
         "config:2 has `global a, b`",
     ),
+    (ops_by_name, {"gradtape.graph.a": 'node.op.name in ("add",)'}, "graph.a:1 tells an op by"),
+    (ops_by_name, {"gradtape.graph.a": '\nif op.name == "add": pass'}, "graph.a:2 tells an op"),
+    (ops_by_name, {"gradtape.ops.a": 'registry["add"]'}, "import the op, or use its facts"),
 ]
 
 

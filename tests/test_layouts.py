@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.compiler.runtime import layouts, pool
-from gradtape.core.large import LARGE, copied, copy_into
+from gradtape.compiler.cpu.runtime import layouts, pool
+from gradtape.core.copies import copied, copy_into
+from gradtape.core.kernels import LARGE
 
 DTYPES = ("float32", "float64", "int64", "float16", "int8", "complex128")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.core.in_float32 import in_float32
+from gradtape.ops.linalg.in_float32 import in_float32
 
 DTYPES = [np.dtype(gt.float16), np.dtype(gt.bfloat16)]
 # One unit in the last place, relative.

@@ -12,7 +12,7 @@ import weakref
 
 import pytest
 
-from gradtape.compiler.llvm.link import Library, Target, compile_module, host, llvm
+from gradtape.compiler.cpu.llvm.link import Cpu, Library, compile_module, host, llvm
 from gradtape.core.lazy import lazy
 
 COUNTER = """
@@ -45,7 +45,7 @@ def test_pass_builders_are_exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
         return made[-1]
 
     monkeypatch.setattr(llvm(), "create_pass_builder", creating)
-    target = Target(host().cpu, host().features)
+    target = Cpu(host().name, host().features)
     for n in range(100):
         compile_module(f"define i64 @f() {{ ret i64 {n} }}", target)
     assert 2 <= len(made) <= 10

@@ -13,10 +13,10 @@ import pytest
 
 import gradtape as gt
 from gradtape.compiler import unrolled
+from gradtape.compiler.cpu.routine import _MOST_ON_STACK
 from gradtape.compiler.kernel import Buffer
 from gradtape.compiler.memory import Arena
-from gradtape.compiler.needs import Needs
-from gradtape.compiler.sequence import _MOST_ON_STACK
+from gradtape.compiler.reachability import Reachability
 from gradtape.errors import UnrolledLoopWarning
 
 # ---- memory -------------------------------------------------------------------------------------
@@ -68,21 +68,21 @@ def test_a_loop_uses_the_memory_of_one_step() -> None:
 
 
 def test_needs_of_things_far_apart_are_answered_without_a_search() -> None:
-    needs = Needs()
+    groups = Reachability()
     for n in range(2000):
-        needs.add()
-        needs.note(n, {n - 1} if n else set())
-    assert needs.has(1999, 1990)
-    assert not needs.has(1990, 1999)
+        groups.add()
+        groups.depend(n, {n - 1} if n else set())
+    assert groups.depends(1999, 1990)
+    assert not groups.depends(1990, 1999)
     # There may be a way: who asks leaves it.
-    assert needs.has(1999, 0)
-    lonely = needs.add()
-    assert not needs.has(lonely, 1999)
+    assert groups.depends(1999, 0)
+    lonely = groups.add()
+    assert not groups.depends(lonely, 1999)
     # What comes to need something later is put behind it.
-    needs.note(5, {lonely})
-    assert needs.has(5, lonely)
-    assert needs.has(100, lonely)
-    assert not needs.has(4, lonely)
+    groups.depend(5, {lonely})
+    assert groups.depends(5, lonely)
+    assert groups.depends(100, lonely)
+    assert not groups.depends(4, lonely)
 
 
 # ---- tables -------------------------------------------------------------------------------------

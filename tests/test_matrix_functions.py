@@ -174,6 +174,8 @@ def test_solve_factors_once() -> None:
     seen: list[str] = []
 
     class Watch:
+        kind = "observing"
+
         def run(self, op: Any, args: Any, params: Any, proceed: Any) -> Any:
             seen.append(op.name)
             return proceed(op, args, params)

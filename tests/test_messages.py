@@ -17,7 +17,6 @@ from numpy import polynomial
 
 import gradtape as gt
 from builds import SCIPY, needs_scipy_1_17
-from gradtape.core.elsewhere import MODULE, TENSOR
 from gradtape.errors import (
     ArgumentError,
     AxisError,
@@ -26,6 +25,8 @@ from gradtape.errors import (
     ShapeError,
     UnsupportedError,
 )
+from gradtape.help.foreign_names import MODULE
+from gradtape.help.tensor_attributes import TENSOR
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -370,9 +371,7 @@ def test_axes_that_are_not_integers(axis: Any) -> None:
 
 
 def test_tensors_in_place_of_integers() -> None:
-    with pytest.raises(
-        DTypeError, match=r"a tensor of float64\[\] in place of an integer; use int"
-    ):
+    with pytest.raises(DTypeError, match=r"a tensor of float64\[\], expected an integer; use int"):
         gt.ones(3)[: gt.tensor(2.0)]
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gradtape.core.op import registry
 from gradtape.errors import UnsupportedError
+from gradtape.ops.answers import answer, places
 from gradtape.tools import numpy_page
 from gradtape.tools.numpy_page import DIFFERENTIABLE, NOT_FOR_ARRAYS, REFUSED, UNTRACKED
 from gradtape.tools.numpy_samples import LIKE, NO_ARRAYS, ONLY_ARRAYS, SAMPLES
@@ -69,7 +69,7 @@ def test_what_is_differentiable_has_an_answer():
         function = getattr(space, name.rpartition(".")[2], None)
         if status == DIFFERENTIABLE and function is not None:
             # np.row_stack is Python code around another function, which has one.
-            assert registry.replacement(function) is not None or name == "np.row_stack", name
+            assert answer(function) is not None or name == "np.row_stack", name
 
 
 def test_what_is_refused_names_a_way_out():
@@ -79,11 +79,13 @@ def test_what_is_refused_names_a_way_out():
     assert silent == []
 
 
-def test_refusals_of_the_registry_are_on_the_page():
-    for function, answer in list(registry.replacements.items()):
-        if hasattr(answer, "reason"):
-            with pytest.raises(UnsupportedError, match=re.escape(answer.reason)):
-                answer()
+def test_refusals_are_on_the_page():
+    refusals = [(function, answer(function)) for function in places()]
+    assert sum(hasattr(refusal, "reason") for _, refusal in refusals) > 10
+    for function, refusal in refusals:
+        if hasattr(refusal, "reason"):
+            with pytest.raises(UnsupportedError, match=re.escape(refusal.reason)):
+                refusal()
             name = f"np.{function.__name__}"
             assert found()[name].status == REFUSED
 

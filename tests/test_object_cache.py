@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from gradtape import config
-from gradtape.compiler.llvm.link import Library, host
-from gradtape.compiler.runtime import cache
+from gradtape.compiler.cpu.llvm.link import Library, host
+from gradtape.compiler.cpu.runtime import cache
 
 CODE = bytes(range(256)) * 10
 
@@ -347,7 +347,7 @@ def test_huge_entries_are_not_kept(directory, monkeypatch):
 
 PROCESS = """
 import sys
-from gradtape.compiler.runtime import cache
+from gradtape.compiler.cpu.runtime import cache
 cache._MOST_BYTES = 40_000
 bad = 0
 for turn in range(150):

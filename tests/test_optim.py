@@ -1,6 +1,8 @@
-"""Optimizers: their steps, what they do with the tape, their state."""
+"""Optimizers: their rules, their steps, what they do with the tape, their state."""
 
 import gc
+import subprocess
+import sys
 import weakref
 
 import numpy as np
@@ -8,6 +10,8 @@ import pytest
 
 import gradtape as gt
 from gradtape.errors import ArgumentError, DTypeError, GradtapeError, ShapeError
+from gradtape.optim import rule as rule_module
+from gradtape.optim.rule import LARGE
 
 SHAPES = [(4, 3), (3,), ()]
 
@@ -347,3 +351,418 @@ def test_a_parameter_listed_twice_is_stepped_once():
     optimizer.step([first, [first]])
     assert first.tolist() == [0.0] * 3
     assert second.tolist() == [0.5] * 3
+
+
+# ---- pure rules ----
+
+
+RULES = {"SGD": gt.optim.SGDRule, "Adam": gt.optim.AdamRule}
+# Few steps are enough to have used what was remembered.
+STEPS = 4
+
+
+def tree_of(arrays):
+    return {"w": [arrays[0]], "rest": (arrays[1], {"scale": arrays[2]})}
+
+
+def leaves_of(tree):
+    return [tree["w"][0], tree["rest"][0], tree["rest"][1]["scale"]]
+
+
+def applied(apply, rule, start, steps):
+    """Parameters and state after steps of a rule, or of what was made of its `apply`."""
+    params = tree_of(start)
+    state = rule.init(params)
+    for grads in steps:
+        params, state = apply(params, tree_of(grads), state)
+    return params, state
+
+
+def assert_same(got, expected):
+    for one, other in zip(leaves_of(got), leaves_of(expected), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.complex64])
+@pytest.mark.parametrize(("name", "options"), FORMS)
+def test_a_rule_gives_what_the_class_gives_bit_for_bit(name, options, dtype, rng):
+    start, steps = initial(rng, dtype), gradients(rng, dtype, STEPS)
+    params = [gt.tensor(x, requires_grad=True) for x in start]
+    optimizer = getattr(gt.optim, name)(params, **options)
+    for grads in steps:
+        for param, grad in zip(params, grads, strict=True):
+            param.grad = gt.Tensor(grad)
+        optimizer.step()
+    rule = RULES[name](**options)
+    got, state = applied(rule.apply, rule, start, steps)
+    assert_same(got, tree_of([param.detach().numpy() for param in params]))
+    states = optimizer.state_dict()
+    for slot in rule.slots:
+        for position, array in enumerate(leaves_of(state[slot])):
+            np.testing.assert_array_equal(array, states[f"{position}.{slot}"])
+    assert state.get("step") == (STEPS if name == "Adam" else None)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("name", "options"), FORMS)
+def test_a_compiled_rule_is_the_eager_one(name, options, dtype, rng):
+    start, steps = initial(rng, dtype), gradients(rng, dtype, STEPS)
+    rule = RULES[name](**options)
+    compiled = gt.jit(rule.apply)
+    got, state = applied(compiled, rule, start, steps)
+    expected, eager_state = applied(rule.apply, rule, start, steps)
+    for one, other in zip(leaves_of(got), leaves_of(expected), strict=True):
+        assert one.dtype == dtype
+        np.testing.assert_allclose(one, other, rtol=4 * np.finfo(dtype).eps)
+    assert state.get("step") == eager_state.get("step")
+
+
+def test_steps_are_counted_without_compiling_anew():
+    rule = gt.optim.AdamRule(lr=0.1)
+    params = {"w": np.ones(3, np.float32)}
+    state, compiled = rule.init(params), gt.jit(rule.apply)
+    for _ in range(5):
+        params, state = compiled(params, params, state)
+    assert state["step"] == 5
+    assert "1 form(s)" in repr(compiled)
+
+
+def test_a_learning_rate_may_be_an_argument_of_a_compiled_step():
+    @gt.jit
+    def step(params, state, lr):
+        rule = gt.optim.AdamRule(lr=lr)
+        return rule.apply(params, gt.grad(lambda w: np.sum(w * w))(params), state)
+
+    start = np.array([1.0, -2.0], np.float32)
+    params, state = start, gt.optim.AdamRule().init(start)
+    for lr in (0.5, 0.25):
+        expected, expected_state = gt.optim.AdamRule(lr=lr).apply(params, 2 * params, state)
+        params, state = step(params, state, lr)
+        assert params.dtype == np.float32
+        np.testing.assert_allclose(params, expected, rtol=1e-6)
+        np.testing.assert_allclose(state["square"], expected_state["square"], rtol=1e-6)
+    assert "1 form(s)" in repr(step)
+
+
+def loss_after_training(rule):
+    """The loss after steps from a fixed start; one parameter has no influence on it."""
+    weights = np.array([1.0, 3.0, 0.0])
+
+    def loss(params):
+        return np.sum(weights * (params["w"] - 1.0) ** 2) + params["b"] ** 2 * np.sum(params["w"])
+
+    params = {"w": np.array([3.0, -1.0, 0.0]), "b": np.array(0.5)}
+    state = rule.init(params)
+    for _ in range(STEPS):
+        params, state = rule.apply(params, gt.grad(loss)(params), state)
+    return loss(params)
+
+
+HYPERPARAMETERS = [
+    ("SGD", {"lr": 0.05}),
+    ("SGD", {"lr": 0.05, "momentum": 0.8, "weight_decay": 0.1, "nesterov": True}),
+    ("Adam", {"lr": 0.05}),
+    ("Adam", {"lr": 0.05, "eps": 0.01, "weight_decay": 0.1}),
+]
+
+
+@pytest.mark.parametrize(("name", "numbers"), HYPERPARAMETERS)
+@pytest.mark.parametrize("transform", [lambda f: f, gt.jit], ids=["eager", "compiled"])
+def test_gradients_with_respect_to_the_numbers_of_a_rule(name, numbers, transform):
+    def final(values):
+        return loss_after_training(RULES[name](**{**numbers, **values}))
+
+    values = {key: value for key, value in numbers.items() if key != "nesterov"}
+    slopes = transform(gt.grad(final))(values)
+    for key, slope in slopes.items():
+        step = 1e-6
+        ahead, behind = (final({**values, key: values[key] + h}) for h in (step, -step))
+        assert slope == pytest.approx((ahead - behind) / (2 * step), rel=1e-5, abs=1e-7), key
+
+
+def test_gradients_with_respect_to_betas():
+    def final(betas):
+        return loss_after_training(gt.optim.AdamRule(lr=0.05, betas=betas))
+
+    slopes, step = gt.grad(final)((0.9, 0.99)), 1e-6
+    first = (final((0.9 + step, 0.99)) - final((0.9 - step, 0.99))) / (2 * step)
+    second = (final((0.9, 0.99 + step)) - final((0.9, 0.99 - step))) / (2 * step)
+    np.testing.assert_allclose(slopes, (first, second), rtol=1e-5)
+
+
+def test_a_step_through_which_nothing_passed_has_no_nan():
+    def moved(lr):
+        rule = gt.optim.AdamRule(lr=lr)
+        w = np.zeros(3)
+        return gt.sum(rule.apply(w, lr * np.zeros(3), rule.init(w))[0])
+
+    assert gt.grad(moved)(0.1) == 0.0
+    # What is not a number stays so, which is how users notice.
+    gradient = np.array([np.nan, 1.0])
+    rule = gt.optim.AdamRule()
+    for apply in (rule.apply, gt.jit(rule.apply)):
+        got, _ = apply(np.ones(2), gradient, rule.init(np.ones(2)))
+        np.testing.assert_array_equal(np.isnan(got), [True, False])
+
+
+@pytest.mark.parametrize(("name", "numbers"), HYPERPARAMETERS)
+def test_a_batch_of_learning_rates(name, numbers):
+    def final(lr):
+        return loss_after_training(RULES[name](**{**numbers, "lr": lr}))
+
+    rates = np.array([0.01, 0.05, 0.1])
+    np.testing.assert_allclose(gt.vmap(final)(rates), [final(lr) for lr in rates], rtol=1e-12)
+
+
+def test_a_batch_of_states_goes_on_with_its_steps():
+    rates, start = np.array([0.1, 0.2]), np.ones(3, np.float32)
+
+    def step(lr, params, state):
+        return gt.optim.AdamRule(lr=lr).apply(params, params, state)
+
+    batch = gt.vmap(lambda lr: step(lr, start, gt.optim.AdamRule().init(start)))(rates)
+    params, state = gt.vmap(step)(rates, *batch)
+    np.testing.assert_array_equal(state["step"], [2, 2])
+    assert params.dtype == np.float32
+    for lr, got in zip(rates, params, strict=True):
+        expected, held = step(lr, start, gt.optim.AdamRule().init(start))
+        np.testing.assert_allclose(got, step(lr, expected, held)[0], rtol=1e-6)
+
+
+def test_tensors_in_tensors_out():
+    rule = gt.optim.SGDRule(lr=gt.tensor(0.5), momentum=0.5)
+    params = [gt.tensor([1.0, 2.0], dtype=gt.float32)]
+    params, state = rule.apply(params, [np.ones(2, np.float32)], rule.init(params))
+    assert isinstance(params[0], gt.Tensor)
+    assert isinstance(state["momentum"][0], gt.Tensor)
+    assert params[0].dtype == gt.float32
+    assert params[0].tolist() == [0.5, 1.5]
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("transform", [lambda f: f, gt.jit], ids=["eager", "compiled"])
+def test_narrow_dtypes_are_computed_in_float32(name, dtype, transform, rng):
+    narrow = np.dtype(getattr(gt, dtype))
+    value, gradient = (rng.normal(size=50).astype(narrow) for _ in range(2))
+    rule = RULES[name](lr=0.01, weight_decay=0.1)
+    got, state = transform(rule.apply)(value, gradient, rule.init(value))
+    wide = [x.astype(np.float32) for x in (value, gradient)]
+    expected, expected_state = rule.apply(*wide, rule.init(wide[0]))
+    assert got.dtype == narrow
+    np.testing.assert_array_equal(got, expected.astype(narrow))
+    for slot in rule.slots:
+        np.testing.assert_array_equal(state[slot], expected_state[slot].astype(narrow))
+
+
+def test_state_keeps_its_dtype_and_parameters_theirs():
+    rule = gt.optim.SGDRule(lr=0.5, momentum=0.5)
+    for dtype in (np.float16, np.float32):
+        w = np.ones(2, dtype)
+        params, state = rule.apply(w, np.ones(2), {"momentum": np.ones(2)})
+        assert (params.dtype, state["momentum"].dtype) == (dtype, np.float64)
+        np.testing.assert_array_equal(params, [0.25, 0.25])
+
+
+@pytest.mark.parametrize(("name", "options"), FORMS)
+def test_large_arrays_have_the_same_bits(name, options, rng):
+    # They are compiled; a part of them is not.
+    rule = RULES[name](**options)
+    arrays = [rng.normal(size=(LARGE // 8, 8)).astype(np.float32) for _ in range(STEPS)]
+    params, part = arrays[0], arrays[0][:5]
+    state, part_state = rule.init(params), rule.init(part)
+    for gradient in arrays:
+        params, state = rule.apply(params, gradient, state)
+        part, part_state = rule.apply(part, gradient[:5], part_state)
+    assert params.dtype == np.float32
+    np.testing.assert_array_equal(params[:5], part)
+    for slot in rule.slots:
+        np.testing.assert_array_equal(state[slot][:5], part_state[slot])
+
+
+def test_arrays_that_took_long_enough_are_compiled(monkeypatch, rng):
+    compiled = []
+
+    def watched(update):
+        compiled.append(update)
+        return gt.jit(update)
+
+    monkeypatch.setattr(rule_module, "_compiled", watched)
+    monkeypatch.setattr(rule_module, "_done", {})
+    monkeypatch.setattr(rule_module, "WORTH", 3 * (rule_module.CALL + 1000))
+    rule = gt.optim.AdamRule(lr=0.1)
+    params = rng.normal(size=1000)
+    part = params[:5]
+    state, part_state = rule.init(params), rule.init(part)
+    for count in range(5):
+        assert len(compiled) == max(0, count - 2)
+        params, state = rule.apply(params, params, state)
+        part, part_state = rule.apply(part, part, part_state)
+        np.testing.assert_array_equal(params[:5], part)
+
+
+def test_large_arrays_heed_the_error_state_of_numpy():
+    rule = gt.optim.SGDRule(lr=10.0)
+    w = np.full(LARGE, 1e38, np.float32)
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+        rule.apply(w, w, {})
+
+
+def test_everything_works_without_llvmlite():
+    code = f"""
+import sys
+sys.modules["llvmlite"] = None
+import numpy as np, gradtape as gt
+w = gt.tensor(np.ones({LARGE}, np.float32), requires_grad=True)
+w.grad = gt.ones(w.shape, w.dtype)
+gt.optim.Adam([w], lr=0.5).step()
+assert np.allclose(w.detach().numpy(), 0.5)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_a_rule_writes_into_nothing():
+    rule = gt.optim.AdamRule(weight_decay=0.1)
+    for size in (3, LARGE):
+        arrays = [np.full(size, number) for number in (1.0, 2.0, 3.0, 4.0)]
+        for array in arrays:
+            array.flags.writeable = False
+        state = {"step": 7, "sum": arrays[2], "square": arrays[3]}
+        rule.apply(arrays[0], arrays[1], state)
+        assert [array[0] for array in arrays] == [1.0, 2.0, 3.0, 4.0]
+        assert [state["step"], id(state["sum"])] == [7, id(arrays[2])]
+
+
+W = np.ones(3)
+MOMENTUM = gt.optim.SGDRule(lr=0.1, momentum=0.9)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: MOMENTUM.apply({"w": W}, {"v": W}, {"momentum": {"w": W}}), ArgumentError, "'w'"),
+        (lambda: MOMENTUM.apply([W], [W], {"momentum": [W, W]}), ArgumentError, "momentum for"),
+        (lambda: MOMENTUM.apply([W, W], [W, None], {"momentum": [W, W]}), ArgumentError, "grad"),
+        (
+            lambda: MOMENTUM.apply(W, W, {}),
+            ArgumentError,
+            r"expected \['momentum'\]; make it by init",
+        ),
+        (
+            lambda: MOMENTUM.apply(W, W[:2], {"momentum": W}),
+            ShapeError,
+            r"gradient of shape \(2,\)",
+        ),
+        (
+            lambda: MOMENTUM.apply(W, W, {"momentum": W[:2]}),
+            ShapeError,
+            r"momentum of shape \(2,\)",
+        ),
+        (lambda: MOMENTUM.apply(W, 1j * W, {"momentum": W}), DTypeError, "complex128 gradient"),
+        (lambda: MOMENTUM.init(np.arange(3)), DTypeError, "parameter of int64"),
+        (lambda: MOMENTUM.init(["w"]), DTypeError, "parameter of str"),
+        (lambda: gt.optim.SGDRule(lr=None), ArgumentError, "SGD: got no learning rate"),
+        (lambda: gt.optim.SGDRule(lr=gt.ones(2)), ShapeError, r"lr of shape \(2,\)"),
+        (
+            lambda: gt.optim.AdamRule(betas=(0.9, 1.0)),
+            ArgumentError,
+            r"betas=\(0.9, 1.0\), expected two",
+        ),
+        (lambda: MOMENTUM.replace(momentum=2.0), ArgumentError, "SGD: got momentum=2.0"),
+    ],
+)
+def test_what_a_rule_does_not_take(call, error, match):
+    with pytest.raises(error, match=match):
+        call()
+
+
+# ---- classes over rules ----
+
+
+def test_bad_gradients_leave_everything_as_it_was():
+    good, bad = leaf(), leaf()
+    optimizer = gt.optim.Adam([good, bad], lr=0.1)
+    for param in (good, bad):
+        param.grad = gt.ones(3)
+    optimizer.step()
+    before, states = good.tolist(), optimizer.state_dict()
+    bad.value = np.ones(2)
+    with pytest.raises(ShapeError, match="gradient of shape"):
+        optimizer.step()
+    assert good.tolist() == before
+    bad.value = np.ones(3)
+    for name, array in optimizer.state_dict().items():
+        np.testing.assert_array_equal(array, states[name])
+
+
+def test_states_of_another_optimizer_change_nothing():
+    w = leaf()
+    w.grad = gt.ones(3)
+    optimizer = gt.optim.Adam([w], lr=0.1)
+    optimizer.step()
+    before = optimizer.state_dict()
+    with pytest.raises(ArgumentError, match=r"no state '0\.square'"):
+        optimizer.load_state_dict({"0.sum": np.ones(3), "0.step": 3})
+    for name, array in optimizer.state_dict().items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+def test_loaded_state_takes_the_dtype_of_its_parameter():
+    w = gt.ones(3, np.float32, requires_grad=True)
+    w.grad = gt.ones(3, np.float32)
+    optimizer = gt.optim.SGD([w], lr=0.1, momentum=0.9)
+    optimizer.load_state_dict({"0.momentum": np.ones(3)})
+    optimizer.step()
+    assert w.dtype == np.float32
+
+
+def test_numbers_of_an_optimizer_are_those_of_its_rule():
+    optimizer = gt.optim.Adam(lr=gt.tensor(0.5), betas=[0.5, gt.tensor(0.75)])
+    assert (optimizer.lr, optimizer.betas) == (0.5, (0.5, 0.75))
+    optimizer.eps = 1e-3
+    assert (
+        repr(optimizer.rule) == "AdamRule(lr=0.5, betas=(0.5, 0.75), eps=0.001, weight_decay=0.0)"
+    )
+    with pytest.raises(ArgumentError, match="Adam: got eps=-1"):
+        optimizer.eps = -1
+    assert optimizer.eps == 1e-3
+
+
+def test_an_optimizer_of_a_rule_of_ones_own():
+    class LionRule(gt.optim.Rule):
+        slots = ("mean",)
+
+        def __init__(self, *, lr, beta=0.9):
+            super().__init__(lr=lr)
+            self.beta = beta
+
+        def factors(self, step):
+            return self.lr, self.beta, 1 - self.beta
+
+        @staticmethod
+        def update(value, gradient, slots, factors):
+            lr, beta, rest = factors
+            mean = beta * slots[0] + rest * gradient
+            return value - lr * np.sign(mean), (mean,)
+
+    class Lion(gt.optim.Optimizer):
+        kind = LionRule
+
+    w = leaf()
+    w.grad = gt.tensor([1.0, -1.0, 0.0])
+    optimizer = Lion([w], lr=0.25, beta=0.5)
+    optimizer.step()
+    assert w.tolist() == [0.75, 1.25, 1.0]
+    np.testing.assert_array_equal(optimizer.state_dict()["0.mean"], [0.5, -0.5, 0.0])
+
+
+def test_an_update_of_ones_own_over_that_of_a_class():
+    class Clipped(gt.optim.SGD):
+        def update(self, value, gradient, state):
+            return super().update(value, np.clip(gradient, -1, 1), state)
+
+    w = leaf()
+    w.grad = gt.tensor([5.0, -5.0, 0.5])
+    Clipped([w], lr=1.0, momentum=0.5).step()
+    assert w.tolist() == [0.0, 2.0, 0.5]

@@ -15,6 +15,8 @@ X = np.arange(6.0)
 class Count(Mode):
     """Counts the ops that run."""
 
+    kind = "observing"
+
     def __init__(self) -> None:
         self.names: list[str] = []
 

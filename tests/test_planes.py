@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.compiler.planes import Planes
-from gradtape.core.large import LARGE
-from gradtape.core.op import registry
+from gradtape.core.kernels import INSTALLED, LARGE
+from gradtape.kernels.whole import WholeArrays
 
 SHAPE = (2, 16, 37, 33)
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
@@ -63,11 +62,12 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.fixture
-def planes(monkeypatch: pytest.MonkeyPatch) -> Planes:
+def planes(monkeypatch: pytest.MonkeyPatch) -> WholeArrays:
     """Fresh programs, so that a test can look at those it made."""
-    fresh = Planes()
-    monkeypatch.setattr(registry.kernels, "planes", fresh)
-    return fresh
+    whole = WholeArrays()
+    strategies = [whole if each.name == "whole" else each for each in INSTALLED.kernels.strategies]
+    monkeypatch.setattr(INSTALLED.kernels, "strategies", strategies)
+    return whole
 
 
 def last(x: np.ndarray) -> np.ndarray:
@@ -91,7 +91,7 @@ def by_numpy(
     f: Callable[[Any], Any], x: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> list[np.ndarray]:
     with monkeypatch.context() as patch:
-        patch.setitem(registry.__dict__, "kernels", None)
+        patch.setitem(INSTALLED.__dict__, "kernels", None)
         return with_gradient(f, x, lambda seed: seed)
 
 
@@ -105,7 +105,7 @@ BETWEEN |= {"adaptive-one", "batch-norm-of-rows", "max-dilated"}
     [pytest.param(name, marks=pytest.mark.slow if name in BETWEEN else ()) for name in FUNCTIONS],
 )
 def test_native_code_gives_what_numpy_gives(
-    name: str, planes: Planes, monkeypatch: pytest.MonkeyPatch
+    name: str, planes: WholeArrays, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     f, x = FUNCTIONS[name], images()
     assert x.size >= LARGE
@@ -117,13 +117,13 @@ def test_native_code_gives_what_numpy_gives(
     assert any(planes._programs.made.values())
 
 
-def test_channels_stay_last(planes: Planes) -> None:
+def test_channels_stay_last(planes: WholeArrays) -> None:
     for f in (FUNCTIONS["avg"], FUNCTIONS["max"], FUNCTIONS["bilinear"]):
         out, _ = with_gradient(f, last(images("float32")), last)
         assert np.moveaxis(out, 1, -1).flags.c_contiguous
 
 
-def test_layouts_may_differ(planes: Planes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_layouts_may_differ(planes: WholeArrays, monkeypatch: pytest.MonkeyPatch) -> None:
     f, x = FUNCTIONS["max-overlapping"], images()
     expected = by_numpy(f, x, monkeypatch)
     for given, turn in ((x, last), (last(x), lambda a: a), (x[::-1, ::-1][::-1, ::-1], last)):
@@ -132,7 +132,7 @@ def test_layouts_may_differ(planes: Planes, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_is_repeated_is_read_once(
-    planes: Planes, monkeypatch: pytest.MonkeyPatch, thorough: bool
+    planes: WholeArrays, monkeypatch: pytest.MonkeyPatch, thorough: bool
 ) -> None:
     x = images()
     turns = (lambda a: a, last)
@@ -150,7 +150,7 @@ def test_what_is_repeated_is_read_once(
 
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
 def test_an_axis_of_the_plane_is_not_taken_for_channels(
-    mode: str, planes: Planes, monkeypatch: pytest.MonkeyPatch
+    mode: str, planes: WholeArrays, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = np.ascontiguousarray(images().reshape(32, 33, 37)).swapaxes(1, 2)
     for pairs in ((1, 2, 3, 0), (1, 2, 3, 0, 4, 5)):
@@ -161,7 +161,7 @@ def test_an_axis_of_the_plane_is_not_taken_for_channels(
             np.testing.assert_allclose(ours, theirs, rtol=1e-13)
 
 
-def test_the_first_of_equal_elements_and_nan(planes: Planes) -> None:
+def test_the_first_of_equal_elements_and_nan(planes: WholeArrays) -> None:
     x = np.round(images("float32") * 2)
     x[0, 0, ::5, ::7] = np.nan
     x[0, 1] = -np.inf
@@ -174,7 +174,7 @@ def test_the_first_of_equal_elements_and_nan(planes: Planes) -> None:
 
 @pytest.mark.parametrize("name", ["max", "max-overlapping", "max-volumes", "min", "adaptive-max"])
 def test_gradients_of_equal_elements_and_nan(
-    name: str, planes: Planes, monkeypatch: pytest.MonkeyPatch
+    name: str, planes: WholeArrays, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = np.round(images() * 2)
     x[0, 0, ::5, ::7] = np.nan
@@ -187,7 +187,7 @@ def test_gradients_of_equal_elements_and_nan(
             np.testing.assert_allclose(ours, theirs, rtol=1e-13)
 
 
-def test_second_derivatives_of_pooling(planes: Planes) -> None:
+def test_second_derivatives_of_pooling(planes: WholeArrays) -> None:
     x = images()
     small = x[:1, :2]
 
@@ -203,7 +203,7 @@ def test_second_derivatives_of_pooling(planes: Planes) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_running_statistics(dtype: str, planes: Planes) -> None:
+def test_running_statistics(dtype: str, planes: WholeArrays) -> None:
     x = images(dtype) + 5
     for given in (x, last(x)):
         mean, var = np.zeros(16, dtype), np.ones(16, dtype)
@@ -215,7 +215,7 @@ def test_running_statistics(dtype: str, planes: Planes) -> None:
     assert any(key[0][0].name == "batch_moments" for key in planes._programs.made)
 
 
-def test_long_columns_are_gone_through_in_order(planes: Planes) -> None:
+def test_long_columns_are_gone_through_in_order(planes: WholeArrays) -> None:
     def centered(x: Any) -> Any:
         return x - gt.mean(x, 0)
 
@@ -230,7 +230,7 @@ def test_long_columns_are_gone_through_in_order(planes: Planes) -> None:
     np.testing.assert_allclose(gt.jit(centered)(x), x - x.mean(0), rtol=1e-12, atol=1e-12)
 
 
-def test_infinities_do_not_reach_their_neighbours(planes: Planes) -> None:
+def test_infinities_do_not_reach_their_neighbours(planes: WholeArrays) -> None:
     x = images()
     x[0, 0, 0, 0] = np.inf
     out = np.asarray(gt.nn.interpolate(gt.Tensor(x), scale_factor=2, mode="bilinear").value)
@@ -238,7 +238,7 @@ def test_infinities_do_not_reach_their_neighbours(planes: Planes) -> None:
     assert not np.isnan(out).any()
 
 
-def test_sums_of_results_have_gradients(planes: Planes) -> None:
+def test_sums_of_results_have_gradients(planes: WholeArrays) -> None:
     for f in (FUNCTIONS["avg"], FUNCTIONS["max"], FUNCTIONS["nearest"]):
         leaf = gt.Tensor(images()).set_requires_grad(True)
         gt.sum(f(leaf)).backward()
@@ -246,7 +246,7 @@ def test_sums_of_results_have_gradients(planes: Planes) -> None:
         np.testing.assert_allclose(np.asarray(leaf.grad.value)[:1, :1], small, rtol=1e-13)
 
 
-def test_integers_and_other_dtypes(planes: Planes) -> None:
+def test_integers_and_other_dtypes(planes: WholeArrays) -> None:
     whole = np.arange(np.prod(SHAPE)).reshape(SHAPE)
     np.testing.assert_array_equal(
         np.asarray(gt.nn.max_pool2d(gt.Tensor(whole), 2).value)[:1, :1],
@@ -259,10 +259,10 @@ def test_integers_and_other_dtypes(planes: Planes) -> None:
 
 
 def test_sizes_that_change_all_the_time_are_left_to_numpy(
-    planes: Planes, monkeypatch: pytest.MonkeyPatch
+    planes: WholeArrays, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gradtape.compiler.planes._MOST_SIZES", 5)
-    monkeypatch.setattr("gradtape.compiler.planes._MOST_CHEAP", 3)
+    monkeypatch.setattr("gradtape.kernels.whole._MOST_SIZES", 5)
+    monkeypatch.setattr("gradtape.kernels.whole._MOST_CHEAP", 3)
     for n in range(10):
         x = gt.Tensor(np.ones((1, 1, 200, 200 + n)))
         assert gt.nn.avg_pool2d(x, 2).shape == (1, 1, 100, (200 + n) // 2)

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gradtape.compiler.llvm.link import Library, compile_module
-from gradtape.compiler.runtime import pool, pool_ir
-from gradtape.compiler.runtime.pool import get_num_threads, set_num_threads
+from gradtape.compiler.cpu.llvm.link import Library, compile_module
+from gradtape.compiler.cpu.runtime import pool, pool_ir
+from gradtape.compiler.cpu.runtime.pool import get_num_threads, set_num_threads
 from gradtape.errors import ArgumentError
 from pool_jobs import Jobs, all_ones
 
@@ -118,7 +118,7 @@ def test_workers_take_no_signals(jobs):
 
 def test_default_is_the_cpus_of_this_process():
     code = (
-        "from gradtape.compiler.runtime.pool import get_num_threads; import os;"
+        "from gradtape.compiler.cpu.runtime.pool import get_num_threads; import os;"
         "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); print(get_num_threads())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -128,7 +128,7 @@ def test_default_is_the_cpus_of_this_process():
 @pytest.mark.parametrize("threads", [0, -1, 1025, 1.5, "2", None, True])
 def test_bad_numbers_of_threads(threads):
     before = get_num_threads()
-    with pytest.raises(ArgumentError, match=r"set_num_threads: .*; needs an integer from 1 to"):
+    with pytest.raises(ArgumentError, match=r"set_num_threads: .*, expected an integer from 1 to"):
         set_num_threads(threads)
     assert get_num_threads() == before
 
@@ -298,7 +298,7 @@ PROGRAM = """
 import ctypes, sys, threading
 sys.path.insert(0, {tests!r})
 from pool_jobs import Jobs, all_ones
-from gradtape.compiler.runtime import pool
+from gradtape.compiler.cpu.runtime import pool
 {body}
 print("done", flush=True)
 """

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from gradtape.compiler.llvm.builder import Module
-from gradtape.compiler.llvm.link import LEVELS
-from gradtape.compiler.llvm.scratch import NO_MEMORY
-from gradtape.compiler.runtime import form, split
-from gradtape.compiler.runtime.pool import get_num_threads, set_num_threads
+from gradtape.compiler.cpu.gemm import form, split
+from gradtape.compiler.cpu.llvm.builder import Module
+from gradtape.compiler.cpu.llvm.link import LEVELS
+from gradtape.compiler.cpu.llvm.scratch import NO_MEMORY
+from gradtape.compiler.cpu.runtime.pool import get_num_threads, set_num_threads
 from gradtape.errors import ArgumentError
 from product_cases import CPUS, DTYPES, Case, Products, random_cases, runs_here
 
@@ -89,7 +89,7 @@ def test_scratch_memory_is_bounded(cpu, shape):
         product, target = case.gemm.simplified, CPUS[cpu]
         for k in (product.block.k, case.split(target).depth):
             block = product.block._replace(k=k)
-            assert form.Form.of(block, target).scratch(block) <= 2**19
+            assert form.TileForm.of(block, target).scratch(block) <= 2**19
         assert case.gemm.work_bytes(target) <= 2**20
 
 

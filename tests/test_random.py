@@ -282,6 +282,8 @@ def test_under_vmap_all_elements_get_the_same_numbers():
 
 def test_modes_see_draws():
     class See:
+        kind = "observing"
+
         def run(self, op, args, params, proceed):
             seen.append((op, args, params))
             return proceed(op, args, params)

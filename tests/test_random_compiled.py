@@ -26,6 +26,9 @@ from random_ways import (
     tangents_of,
     tangents_of_compiled,
     values_of,
+    watched_gradient,
+    watched_gradient_of_compiled,
+    watched_tangents,
 )
 
 TOGETHER = 25
@@ -72,6 +75,9 @@ def test_compiled_transforms(first: int) -> None:
         (compiled, values_of),
         (gradient_of_compiled, gradient_of),
         (compiled_gradient_of_compiled, gradient_of),
+        (watched_gradient, gradient_of),
+        (watched_gradient_of_compiled, gradient_of),
+        (watched_tangents, tangents_of),
         (tangents_of_compiled, tangents_of),
         (batched_compiled, batched),
     ],

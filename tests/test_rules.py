@@ -272,7 +272,7 @@ def test_every_rule_is_tested_and_named_once() -> None:
     names = [rule.name for rule in RULES]
     assert sorted(names) == sorted({name for name, _, _ in APPLIES})
     assert all(rule.why for rule in RULES)
-    registered = {op.name for op in registry}
+    registered = set(registry)
     assert all(set(rule.ops) <= registered for rule in RULES)
 
 

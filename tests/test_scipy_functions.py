@@ -23,8 +23,9 @@ import scipy.special
 import scipy.stats
 
 import gradtape as gt
-from gradtape.core import advice
 from gradtape.errors import ConversionError, UnsupportedError
+from gradtape.help.foreign_names import WITH_ARRAY_API
+from gradtape.help.scipy_counterparts import counterpart
 from opcall import noting
 from scipy_calls import ALWAYS, CALLS, NEVER, SETTING, SINCE_1_18, WITH_SETTING, Call
 
@@ -239,17 +240,17 @@ def test_transforms_name_the_counterpart_too(transform: Any) -> None:
 
 
 def test_counterparts() -> None:
-    assert advice.counterpart("scipy.linalg.det") == "gt.linalg.det"
-    assert advice.counterpart("scipy.stats.norm.logpdf") == "gt.stats.norm.logpdf"
-    assert advice.counterpart("scipy.interpolate.interp1d") == "gt.interp(x_new, x, y)"
-    assert advice.counterpart("scipy.io.loadmat") is None
-    assert advice.counterpart("scipy.special") is None
-    assert advice.counterpart("sklearn.linalg.det") is None
+    assert counterpart("scipy.linalg.det") == "gt.linalg.det"
+    assert counterpart("scipy.stats.norm.logpdf") == "gt.stats.norm.logpdf"
+    assert counterpart("scipy.interpolate.interp1d") == "gt.interp(x_new, x, y)"
+    assert counterpart("scipy.io.loadmat") is None
+    assert counterpart("scipy.special") is None
+    assert counterpart("sklearn.linalg.det") is None
 
 
 def test_the_advice_to_set_it_is_given_where_it_helps() -> None:
     helped = {f"scipy.{call.name}" for call in CALLS.values() if call.works == WITH_SETTING}
-    assert helped == advice.WITH_ARRAY_API
+    assert helped == WITH_ARRAY_API
 
 
 # ---- the page -----------------------------------------------------------------------------------

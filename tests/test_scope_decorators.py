@@ -28,6 +28,8 @@ def active_scope():
 class Count:
     """A mode that counts the ops it sees."""
 
+    kind = "observing"
+
     calls = 0
 
     def run(self, op, args, params, proceed):

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.compiler.llvm import scratch as llvm_scratch
-from gradtape.compiler.llvm.builder import I64, PTR, Builder, Module, Type
-from gradtape.compiler.llvm.link import LEVELS, Target
-from gradtape.compiler.runtime import copies, layouts, pool_ir, scratch, tiles
-from gradtape.compiler.runtime.entry_ir import entry_text
-from gradtape.compiler.runtime.layout import native_layout
+from gradtape.compiler.cpu.llvm import scratch as llvm_scratch
+from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type
+from gradtape.compiler.cpu.llvm.link import LEVELS, Cpu
+from gradtape.compiler.cpu.runtime import copies, layouts, pool_ir, scratch, tiles
+from gradtape.compiler.cpu.runtime.entry_point_ir import entry_text
+from gradtape.compiler.cpu.runtime.object_layout import native_layout
 from product_cases import Case
 
 # The memory of a call, or what a kernel keeps, and some vectors besides.
@@ -108,7 +108,7 @@ def test_what_functions_take_of_the_stack(name):
 
 @pytest.mark.parametrize("cpu", LEVELS)
 def test_what_products_take_of_the_stack(cpu):
-    module, target = Module(), Target(cpu, "")
+    module, target = Module(), Cpu(cpu, "")
     for dtype in ("float", "double"):
         for a, b in ((False, False), (False, True), (True, False), (True, True)):
             Case(dtype, 64, 64, 50_000, a, b).define(module, target)

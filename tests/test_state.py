@@ -19,6 +19,8 @@ from gradtape.errors import ContextError
 class Recorder:
     """A mode that notes the ops it sees, under a name of its own."""
 
+    kind = "observing"
+
     def __init__(self, log=None, name=""):
         self.log = [] if log is None else log
         self.name = name
@@ -355,6 +357,8 @@ def test_inner_modes_see_a_call_first():
 
 def test_what_a_mode_proceeds_with_is_what_is_recorded():
     class Doubled:
+        kind = "rewriting"
+
         def run(self, op, args, params, proceed):
             if op.name != "exp":
                 return proceed(op, args, params)

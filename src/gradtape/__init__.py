@@ -27,9 +27,8 @@ from gradtape.autodiff.reverse import (
 )
 from gradtape.autodiff.tape import GradientTape as GradientTape
 from gradtape.autodiff.transforms import jvp as jvp, vmap as vmap
-from gradtape.core.entry import door as _door
-from gradtape.core.op import registry as _registry
-from gradtape.core.spellings import missing_name as _missing_name
+from gradtape.core.kernels import INSTALLED as _INSTALLED, Kernels as _Kernels
+from gradtape.core.lazy import found_at as _found_at
 from gradtape.core.state import (
     GradientContext as GradientContext,
     clear_default_context_tape as clear_default_context_tape,
@@ -43,6 +42,11 @@ from gradtape.core.state import (
 from gradtape.core.tensor import Tensor as Tensor
 from gradtape.dtypes import *  # noqa: F403 - they are a list of names
 from gradtape.errors import GradtapeError as GradtapeError
+from gradtape.help.public import (
+    explained as _explained,
+    install as _install_help,
+    missing_name as _missing_name,
+)
 from gradtape.locks import load as _load
 from gradtape.ops.activation import (
     elu as elu,
@@ -75,6 +79,7 @@ from gradtape.ops.arithmetic import (
     square as square,
     subtract as subtract,
 )
+from gradtape.ops.arrays import NAMES as _ARRAYS, place_of as _place_of
 from gradtape.ops.assign import setitem as setitem
 from gradtape.ops.cast import (
     astype as astype,
@@ -155,8 +160,6 @@ from gradtape.ops.exponential import (
     log1p as log1p,
     log2 as log2,
     log10 as log10,
-    logaddexp as logaddexp,
-    logaddexp2 as logaddexp2,
     sqrt as sqrt,
 )
 from gradtape.ops.gather import (
@@ -194,12 +197,8 @@ from gradtape.ops.like import (
     size as size,
     zeros_like as zeros_like,
 )
-from gradtape.ops.locate import (
-    argwhere as argwhere,
-    flatnonzero as flatnonzero,
-    nonzero as nonzero,
-    one_hot as one_hot,
-)
+from gradtape.ops.locate import one_hot as one_hot
+from gradtape.ops.logaddexp import logaddexp as logaddexp, logaddexp2 as logaddexp2
 from gradtape.ops.matmul import (
     dot as dot,
     inner as inner,
@@ -212,8 +211,13 @@ from gradtape.ops.moments import (
     std as std,
     var as var,
 )
+from gradtape.ops.nonzero import (
+    argwhere as argwhere,
+    flatnonzero as flatnonzero,
+    nonzero as nonzero,
+)
 from gradtape.ops.norm import norm as norm
-from gradtape.ops.pad import pad as pad
+from gradtape.ops.pad_modes import pad as pad
 from gradtape.ops.product import prod as prod
 from gradtape.ops.random import (
     normal as normal,
@@ -334,11 +338,11 @@ if TYPE_CHECKING:
         stats as stats,
         testing as testing,
     )
-    from gradtape.compiler.jit import jit as jit
-    from gradtape.compiler.runtime.pool import (
+    from gradtape.compiler.cpu.runtime.pool import (
         get_num_threads as get_num_threads,
         set_num_threads as set_num_threads,
     )
+    from gradtape.compiler.jit import jit as jit
     from gradtape.dtypes import bfloat16 as bfloat16
     from gradtape.ops.arrays import *  # noqa: F403
     from gradtape.ops.linalg.solve import solve as solve
@@ -352,49 +356,51 @@ if TYPE_CHECKING:
         GradientReport as GradientReport,
         NumericalChecker as NumericalChecker,
     )
+    from gradtape.tools.explain_call import explain_call as explain_call
     from gradtape.tools.writes import detect_writes as detect_writes
 
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
-# What stands in neither table is looked for among the functions of `ops.arrays`.
+# The functions of `ops.arrays` have a table of their own.
 _NAMESPACES = ("fft", "linalg", "ndimage", "nn", "signal", "sparse", "special", "stats", "testing")
 _LAZY = {
     "GradientReport": "gradtape.tools.check",
     "NumericalChecker": "gradtape.tools.check",
     "bfloat16": "gradtape.dtypes",
     "detect_writes": "gradtape.tools.writes",
+    "explain_call": "gradtape.tools.explain_call",
     "digamma": "gradtape.ops.special.gamma",
-    "get_num_threads": "gradtape.compiler.runtime.pool",
+    "get_num_threads": "gradtape.compiler.cpu.runtime.pool",
     "jit": "gradtape.compiler.jit",
     "lgamma": "gradtape.ops.special.gamma",
     "polygamma": "gradtape.ops.special.gamma",
-    "set_num_threads": "gradtape.compiler.runtime.pool",
+    "set_num_threads": "gradtape.compiler.cpu.runtime.pool",
     "solve": "gradtape.ops.linalg.solve",
     "xlogy": "gradtape.ops.special.entropy",
 }
 
 
-def _kernels() -> object:
-    """What computes elementwise ops on large arrays: the compiler, loaded when there is one."""
+def _kernels() -> _Kernels | None:
+    """What computes large arrays, loaded when there is one; None for NumPy alone."""
     if not _config.uses("kernels"):
         return None
-    return _load("gradtape.compiler.large").Kernels()
+    return _load("gradtape.kernels").Kernels()  # type: ignore[no-any-return]
 
 
-_registry.provider = _kernels
+_INSTALLED.provider = _kernels
+_install_help()
+vmap = _explained(vmap, __name__)
 
 
 def __getattr__(name: str) -> object:
     if name in _NAMESPACES:
         return _load(f"gradtape.{name}")
-    if not name.startswith("_"):
-        module = _load(_LAZY.get(name, "gradtape.ops.arrays"))
-        if hasattr(module, name):
-            # Found here from now on, without a detour.
-            return globals().setdefault(name, _door(getattr(module, name), __name__))
-    raise _missing_name(name)
+    if name not in _LAZY and name not in _ARRAYS:
+        raise _missing_name(name)
+    place = _place_of(name) if name in _ARRAYS else f"{_LAZY[name]}:{name}"
+    # Found here from now on, without a detour.
+    return globals().setdefault(name, _explained(_found_at(place), __name__))
 
 
 def __dir__() -> list[str]:
-    arrays = _load("gradtape.ops.arrays")
-    found = {*globals(), *_LAZY, *_NAMESPACES, *arrays.__all__}
+    found = {*globals(), *_LAZY, *_NAMESPACES, *_ARRAYS}
     return sorted(found - {"TYPE_CHECKING"})

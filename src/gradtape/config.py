@@ -36,7 +36,7 @@ def uses(piece: str) -> bool:
     without = {name.strip().lower() for name in named.split(",")} - {""}
     if wrong := without.difference(PIECES, ["all"]):
         raise ArgumentError(
-            f"GRADTAPE_WITHOUT: got {sorted(wrong)[0]!r}; expected names out of "
+            f"GRADTAPE_WITHOUT: got {sorted(wrong)[0]!r}, expected one or more of "
             f"{', '.join(PIECES)}, or all; try GRADTAPE_WITHOUT={PIECES[0]},{PIECES[1]}"
         )
     return without.isdisjoint((piece, "all"))
@@ -53,8 +53,8 @@ def kept_bytes() -> int:
     text = os.environ.get("GRADTAPE_KEEP_MB", "").strip()
     if text and not text.isdecimal():
         raise ArgumentError(
-            f"GRADTAPE_KEEP_MB: got {text!r}; expected a whole number of megabytes, 0 or more; "
-            f"try {_KEEP_MB}, which is what is kept without it"
+            f"GRADTAPE_KEEP_MB: got {text!r}, expected a whole number of megabytes, 0 or more; "
+            f"leave it out to keep {_KEEP_MB}"
         )
     return min(int(text or _KEEP_MB), _MOST_MB) << 20
 

@@ -3,7 +3,8 @@
 Both runs start from the same parameters and see the same batches, and must find the same losses.
 `Eager` is the loop of the guide: losses are recorded by the default context, gradients are added to
 the parameters, and the optimizer's `zero_grad(params)` clears the tape. `Compiled` has the whole
-step (loss, gradient and Adam's update) as one function of arrays, which `jit` makes native code of.
+step (loss, gradient and the rule of that optimizer) as one function of arrays, which `jit` makes
+native code of.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ from gradtape.ops.random import randn
 from gradtape.ops.random_discrete import permutation
 from gradtape.ops.reduce import mean
 from gradtape.ops.softmax import logsumexp
-from gradtape.optim import Adam
+from gradtape.optim import Adam, AdamRule
 from gradtape.tools.check import GradientReport, NumericalChecker
 
 LAYERS = (64, 64, 10)
 BATCH = 32
-RATE, BETAS, EPS = 3e-3, (0.9, 0.999), 1e-8
+RATE = 3e-3
+RULE = AdamRule(lr=RATE)
 NEEDED_ACCURACY = 0.95
 # How far the mean losses of both runs may be apart, as a part of them: in the first epoch, and in
 # later ones. Each rounds in its own way, to 7 digits, which training makes more of as it goes on:
@@ -231,7 +233,7 @@ class Eager(Trainer):
     def __init__(self, params: Sequence[Any]) -> None:
         super().__init__()
         self._params = [Tensor(param).set_requires_grad(True) for param in params]
-        self._optimizer = Adam(lr=RATE, betas=BETAS, eps=EPS)
+        self._optimizer = Adam(lr=RATE)
 
     @property
     def arrays(self) -> Sequence[Any]:
@@ -245,32 +247,10 @@ class Eager(Trainer):
         return float(loss.item())
 
 
-def adam_step(
-    params: list[Any], means: list[Any], squares: list[Any], count: Any, images: Any, labels: Any
-) -> tuple[Any, list[Any], list[Any], list[Any]]:
-    """A whole step as a function: the loss, new parameters, and the new averages of Adam.
-
-    Args:
-        params: The parameters.
-        means: The running averages of their gradients.
-        squares: The running averages of the squares of these.
-        count: The number of this step, from 1.
-        images: The images of a batch.
-        labels: Their digits.
-    """
+def training_step(params: list[Any], state: Any, images: Any, labels: Any) -> tuple[Any, ...]:
+    """A whole step as a function: the loss, the new parameters, and the new state of Adam."""
     loss, gradients = value_and_grad(loss_of)(params, images, labels)
-    beta, beta2 = BETAS
-    means = [beta * m + (1 - beta) * g for m, g in zip(means, gradients, strict=True)]
-    squares = [beta2 * v + (1 - beta2) * g * g for v, g in zip(squares, gradients, strict=True)]
-    # Averages that began at zero are too small: by 1 − βⁿ after n steps. A root of a Python number
-    # is float64, and would make the parameters so.
-    root = np.sqrt(1 - beta2**count)
-    rate = (RATE * root / (1 - beta**count)).astype(np.float32)
-    eps = (EPS * root).astype(np.float32)
-    params = [
-        p - rate * m / (np.sqrt(v) + eps) for p, m, v in zip(params, means, squares, strict=True)
-    ]
-    return loss, params, means, squares
+    return loss, *RULE.apply(params, gradients, state)
 
 
 class Compiled(Trainer):
@@ -278,14 +258,13 @@ class Compiled(Trainer):
 
     def __init__(self, params: Sequence[Any]) -> None:
         super().__init__()
-        self._step = jit(adam_step)
-        self._count = 0
-        zeros = [np.zeros_like(param) for param in params]
-        self._state = [list(params), zeros, zeros]  # the step writes into none of them
+        self._step = jit(training_step)
+        self._params = list(params)
+        self._state = RULE.init(self._params)
 
     @property
     def arrays(self) -> Sequence[Any]:
-        return self._state[0]
+        return self._params
 
     def loss(self, images: Any, labels: Any) -> Callable[[Any], Any]:
         return jit(super().loss(images, labels))  # type: ignore[no-any-return]
@@ -295,12 +274,12 @@ class Compiled(Trainer):
         before = time.perf_counter()
         for images, labels in {len(batch[1]): batch for batch in batches}.values():
             # The step is a function: with its results dropped, nothing has happened.
-            self._step(*self._state, 1.0, images, labels)
+            self._step(self._params, self._state, images, labels)
         return time.perf_counter() - before
 
     def step(self, images: Any, labels: Any) -> float:
-        self._count += 1
-        loss, *self._state = self._step(*self._state, float(self._count), images, labels)
+        step = self._step(self._params, self._state, images, labels)
+        loss, self._params, self._state = step
         return float(loss)
 
 

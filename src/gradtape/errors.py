@@ -11,6 +11,12 @@ from collections.abc import Callable
 import numpy as np
 
 
+def a_type(value: object) -> str:
+    """The name of the type of a value, as messages say it: "a float", "an int"."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeioAEIO' or name == 'ndarray' else 'a'} {name}"
+
+
 class GradtapeError(Exception):
     """Base class of all errors of gradtape."""
 

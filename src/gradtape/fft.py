@@ -9,7 +9,7 @@ functions of `scipy.fft` work on tensors.
 array([2., 2., 2.])
 """
 
-from gradtape.namespaces import complete as _complete
+from gradtape.help.public import make_public as _make_public
 from gradtape.ops.fft.cosine import (
     dct as dct,
     dctn as dctn,
@@ -54,4 +54,4 @@ from gradtape.ops.fft.transforms import (
 __ua_domain__ = _DOMAIN
 __ua_function__ = _backend(globals())
 
-_complete(globals())
+_make_public(globals())

@@ -6,7 +6,7 @@ from gradtape.autodiff.spectral import (
     singular_function as singular_function,
 )
 from gradtape.errors import LinAlgError as LinAlgError
-from gradtape.namespaces import complete as _complete
+from gradtape.help.public import make_public as _make_public
 from gradtape.ops.contract import tensordot as tensordot
 from gradtape.ops.linalg.balance import matrix_balance as matrix_balance
 from gradtape.ops.linalg.banded import (
@@ -129,4 +129,4 @@ from gradtape.ops.matmul import kron as kron, matmul as matmul
 from gradtape.ops.norm import matrix_norm as matrix_norm, norm as norm, vector_norm as vector_norm
 from gradtape.ops.shape import matrix_transpose as matrix_transpose
 
-_complete(globals())
+_make_public(globals())

@@ -1,6 +1,6 @@
 """Interpolation and filters of images, under the names of `scipy.ndimage`."""
 
-from gradtape.namespaces import complete as _complete
+from gradtape.help.public import make_public as _make_public
 from gradtape.ops.ndimage.edges import (
     gaussian_gradient_magnitude as gaussian_gradient_magnitude,
     gaussian_laplace as gaussian_laplace,
@@ -71,4 +71,4 @@ from gradtape.ops.ndimage.spectra import (
 
 sum = sum_labels
 
-_complete(globals())
+_make_public(globals())

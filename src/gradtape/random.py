@@ -1,6 +1,6 @@
 """Random numbers: `gt.random`; the drawing functions are also found at `gt` itself."""
 
-from gradtape.namespaces import complete as _complete
+from gradtape.help.public import make_public as _make_public
 from gradtape.ops.generator import (
     Generator as Generator,
     default_generator as default_generator,
@@ -13,4 +13,4 @@ from gradtape.ops.random_discrete import (
     randint as randint,
 )
 
-_complete(globals())
+_make_public(globals())

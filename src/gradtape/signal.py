@@ -1,6 +1,6 @@
 """Filters and convolutions, under the names of `scipy.signal`."""
 
-from gradtape.namespaces import complete as _complete
+from gradtape.help.public import make_public as _make_public
 from gradtape.ops.ndimage.medians import (
     medfilt as medfilt,
     medfilt2d as medfilt2d,
@@ -75,4 +75,4 @@ from gradtape.ops.signal.zpk import (
     zpk2tf as zpk2tf,
 )
 
-_complete(globals())
+_make_public(globals())

@@ -1,6 +1,6 @@
 """Special functions, under the names and with the signatures of `scipy.special`."""
 
-from gradtape.namespaces import complete as _complete
+from gradtape.help.public import make_public as _make_public
 from gradtape.ops.activation import (
     log_sigmoid as _log_sigmoid,
     sigmoid as _sigmoid,
@@ -224,4 +224,4 @@ gammaln = _lgamma
 psi = digamma
 jn = jv
 
-_complete(globals())
+_make_public(globals())

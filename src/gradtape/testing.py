@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.errors import ArgumentError, GradientCheckError
+from gradtape.errors import ArgumentError, GradientCheckError, a_type
 from gradtape.ops.arguments import as_integer, as_number
 from gradtape.tools.differences import Vector, compare, directional, jacobian
 from gradtape.tools.flat import FlatFunction, flatten
@@ -65,7 +65,7 @@ def check_grads(
     gradtape.errors.GradientCheckError: forward: d output 0[0] / d argument 0[0] is 3.0; ...
     """
     if not callable(function):
-        raise ArgumentError(f"check_grads: got a {type(function).__name__}, expected a function")
+        raise ArgumentError(f"check_grads: got {a_type(function)}, expected a function")
     if not isinstance(modes, Sequence) or any(str(mode) not in _MODES for mode in modes):
         raise ArgumentError(f"check_grads: got modes {modes!r}, expected forward or reverse")
     order = as_integer(order, "check_grads", "order")

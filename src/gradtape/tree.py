@@ -111,7 +111,7 @@ def broadcast_prefix(prefix: Any, tree: Any) -> list[Any]:
     parts, kind, *_ = loaded().tree_flatten_one_level(prefix, namespace=NAMESPACE)
     children, tree_kind, *_ = loaded().tree_flatten_one_level(tree, namespace=NAMESPACE)
     if type(prefix) is not type(tree) or kind != tree_kind or len(parts) != len(children):
-        raise ValueError(f"{prefix} is not a prefix of {flatten(tree)[1]}")
+        raise ValueError(f"got {prefix}, expected a prefix of {flatten(tree)[1]}")
     return [leaf for p, t in zip(parts, children, strict=True) for leaf in broadcast_prefix(p, t)]
 
 
@@ -125,10 +125,10 @@ def aligned(given: Any, tree: Any) -> list[Any]:
         return [None] * len(flatten(tree)[0])
     if flatten(tree)[1] is SINGLE:
         if flatten(given)[1] is not SINGLE:
-            raise ValueError(f"{flatten(given)[1]} got in place of a leaf")
+            raise ValueError(f"got {flatten(given)[1]}, expected a leaf")
         return [given]
     parts, kind, *_ = loaded().tree_flatten_one_level(given, namespace=NAMESPACE)
     children, tree_kind, *_ = loaded().tree_flatten_one_level(tree, namespace=NAMESPACE)
     if type(given) is not type(tree) or kind != tree_kind or len(parts) != len(children):
-        raise ValueError(f"{flatten(given)[1]} got in place of {flatten(tree)[1]}")
+        raise ValueError(f"got {flatten(given)[1]}, expected {flatten(tree)[1]}")
     return [leaf for g, t in zip(parts, children, strict=True) for leaf in aligned(g, t)]

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import help, tree
 from gradtape.backends import is_raw
-from gradtape.core.advice import add_advice
 from gradtape.core.aval import aval_of
 from gradtape.core.call import is_differentiable
 from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor, as_value
-from gradtape.errors import ArgumentError, DTypeError, GradtapeError, ShapeError
+from gradtape.errors import ArgumentError, DTypeError, GradtapeError, ShapeError, a_type
 
 
 def run(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -34,7 +33,7 @@ def run(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any
         if isinstance(cause, GradtapeError) and not isinstance(error, GradtapeError):
             raise cause.with_traceback(error.__traceback__) from None
         if not isinstance(error, GradtapeError):
-            add_advice(error)
+            help.note_hidden_conversion(error)
         raise
 
 
@@ -60,7 +59,7 @@ def primal(value: Any, transform: str, where: str | tree.Place) -> Any:
     """One value to be differentiated: a tensor, or an array made of what came."""
     if not isinstance(value, Tensor) and not is_raw(value):
         raise DTypeError(
-            f"{transform}: {where} is a {type(value).__name__}, expected an array, a tensor or a "
+            f"{transform}: {where} is {a_type(value)}, expected an array, a tensor or a "
             "float" + ("; use np.array" if transform == "watch" else " (or containers of them)")
         )
     value = adopted(as_value(value))
@@ -86,14 +85,15 @@ def checked(value: Any, like: Any, transform: str, what: str | tree.Place, of: s
         value = np.asarray(value)
     if value.shape != aval.shape:
         raise ShapeError(
-            f"{transform}: the {what} has shape {value.shape}, expected {aval.shape}, as the {of} "
-            "has"
+            f"{transform}: the {what} has shape {value.shape}, expected {aval.shape}, the shape of "
+            f"the {of}"
         )
     if value.dtype == aval.dtype:
         return value
     if not np.can_cast(value.dtype, aval.dtype, "same_kind"):
         raise DTypeError(
-            f"{transform}: the {what} is {value.dtype}, expected {aval.dtype}, as the {of} is"
+            f"{transform}: the {what} is {value.dtype}, expected {aval.dtype}, the dtype of the "
+            f"{of}"
         )
     return value.astype(aval.dtype)
 
@@ -143,7 +143,7 @@ def as_function(function: Any, transform: str) -> Callable[..., Any]:
     """
     if not callable(function):
         raise ArgumentError(
-            f"{transform}: got a {type(function).__name__}, expected a function. Give the function "
+            f"{transform}: got {a_type(function)}, expected a function; give the function "
             "itself, and the arguments afterwards: gt.grad(f)(x)"
         )
     return function  # type: ignore[no-any-return]
@@ -155,12 +155,12 @@ def selected(argnums: int | Sequence[int], count: int, transform: str) -> tuple[
     for n in chosen:
         if not -count <= n < count:
             raise ArgumentError(
-                f"{transform}: argnums={argnums} with {count} positional argument(s); give the "
-                "argument to differentiate by position"
+                f"{transform}: got argnums={argnums} for {count} positional argument(s), expected "
+                "positions of these; pass what to differentiate by position"
             )
     positions = tuple(n % count for n in chosen)
     if len(set(positions)) != len(positions):
-        raise ArgumentError(f"{transform}: argnums={argnums} names an argument twice")
+        raise ArgumentError(f"{transform}: got argnums={argnums}, expected each argument once")
     return positions
 
 

@@ -7,10 +7,11 @@ from typing import Any
 from gradtape.core.call import dispatch
 from gradtape.core.level import Level, Node
 from gradtape.core.nested import Nested, unshell
-from gradtape.core.op import Op, registry
-from gradtape.core.state import next_level
+from gradtape.core.op import Op
+from gradtape.core.state import STATE, WATCHING, next_level, run_inside, unseen
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ConversionError, UnsupportedError
+from gradtape.ops.shape import broadcast_to, moveaxis
 
 
 class Batched(Node):
@@ -53,10 +54,12 @@ class BatchLevel(Level):
         value, own = self.split(value)
         if own is None:
             shape = tuple(value.shape) if hasattr(value, "shape") else ()
-            value, own = registry.functions["broadcast_to"](value, (self.size, *shape)), 0
-        return value if own == axis else registry.functions["moveaxis"](value, own, axis)
+            value, own = broadcast_to(value, (self.size, *shape)), 0
+        return value if own == axis else moveaxis(value, own, axis)
 
     def process(self, op: Op, args: list[Any], params: dict[str, Any]) -> Any:
+        if WATCHING and (scope := unseen(STATE.get())) is not None:
+            return run_inside(scope, self.process, op, args, params)
         values, axes = zip(*(self.split(arg) for arg in args), strict=True)
         if op.batch is None:
             raise UnsupportedError(f"{op.name}: has no batching rule; call it outside vmap")

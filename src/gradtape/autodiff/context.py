@@ -9,8 +9,8 @@ import numpy as np
 from gradtape.autodiff.arguments import checked
 from gradtape.autodiff.forward import ones_like
 from gradtape.backends import array_module
-from gradtape.core.define import public
 from gradtape.core.level import LEAVES, Leaf, Node, Segment
+from gradtape.core.needed_ops import needed
 from gradtape.core.nested import unshell
 from gradtape.core.record import Record
 from gradtape.core.state import CONTEXT_LEVEL, current, current_context
@@ -20,7 +20,6 @@ from gradtape.errors import ContextError, TapeError
 from gradtape.locks import guard
 
 
-@public()
 def compute_gradients(
     target: Tensor,
     gradient: Any = None,
@@ -109,7 +108,7 @@ def _on_active_tape(target: Any) -> tuple[Tensor, Node]:
     if not isinstance(target, Tensor) or target.record is None:
         raise TapeError(
             "compute_gradients: the target does not depend on any tensor that requires a "
-            "gradient, or was computed under no_grad; use x.set_requires_grad(True) before"
+            "gradient, or was computed under no_grad; call x.set_requires_grad() first"
         )
     segment = target.record.segment
     if segment is LEAVES or segment is active.tape.segment:
@@ -128,3 +127,6 @@ def _on_active_tape(target: Any) -> tuple[Tensor, Node]:
         f"compute_gradients: the target was recorded by {segment.label}, and context {active.id} "
         f"is active; {advice}"
     )
+
+
+needed.fill(compute_gradients=compute_gradients)

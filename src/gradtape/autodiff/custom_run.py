@@ -19,12 +19,13 @@ from gradtape.autodiff.transforms import vmap
 from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of
 from gradtape.core.call import call, is_differentiable
-from gradtape.core.define import functions
 from gradtape.core.lowering import Composite
 from gradtape.core.nested import unshell
 from gradtape.core.op import NotDifferentiable, Op
 from gradtape.core.tensor import Tensor, read_only
-from gradtape.errors import DTypeError, GradtapeError, NotDifferentiableError, ShapeError
+from gradtape.errors import DTypeError, GradtapeError, NotDifferentiableError, ShapeError, a_type
+from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.shape import moveaxis
 
 Rule = Callable[..., Any]
 
@@ -134,12 +135,12 @@ class Run:
             except ValueError:
                 raise ShapeError(
                     f"{self.name}: the vjp rule returned a cotangent of structure "
-                    f"{tree.flatten(ct)[1]}, expected {tree.flatten(arg)[1]}, as the argument has"
+                    f"{tree.flatten(ct)[1]}, expected that of the argument, {tree.flatten(arg)[1]}"
                 ) from None
         for n, value in self.static.items():
             if cts[n] is not None and is_object(value):
                 raise DTypeError(
-                    f"{self.name}: the vjp rule returned a cotangent of a {type(value).__name__}, "
+                    f"{self.name}: the vjp rule returned a cotangent for {a_type(value)}, "
                     "which has no derivative, expected None in its place"
                 )
         cts = [ct for n, ct in enumerate(cts) if n not in self.static]
@@ -173,7 +174,7 @@ class Run:
         got, needed = aval_of(derivative).shape, aval_of(value).shape
         if got != needed:
             raise ShapeError(
-                f"{self.name}: the {what} of shape {got}, expected {needed}, as the {of} has"
+                f"{self.name}: the {what} of shape {got}, expected {needed}, the shape of the {of}"
             )
 
     def _transposed(self, ct: Any, out: Any, inputs: Sequence[Any]) -> Any:
@@ -211,7 +212,7 @@ class Run:
         except ValueError:
             raise ShapeError(
                 f"{self.name}: the jvp rule returned tangents of structure "
-                f"{tree.flatten(result)[1]}, expected {self.out_structure}, as the output has"
+                f"{tree.flatten(result)[1]}, expected that of the output, {self.out_structure}"
             ) from None
         pushed = [np.asarray(part) if isinstance(part, float | int) else part for part in parts]
         for tangent, value in zip(pushed, out, strict=True):
@@ -256,7 +257,7 @@ def _of_batch(ct: Any, axes: Any) -> Any:
         return None
     leaves, structure = tree.flatten(ct)
     placed = [
-        functions["sum"](leaf, axis=0) if axis is None else functions["moveaxis"](leaf, 0, axis)
+        sum_of(leaf, axis=0) if axis is None else moveaxis(leaf, 0, axis)
         for leaf, axis in zip(leaves, tree.broadcast_prefix(axes, ct), strict=True)
     ]
     return tree.unflatten(structure, placed)
@@ -283,4 +284,4 @@ def _frozen(values: Sequence[Any]) -> list[Any]:
 
 
 def _described(value: Any) -> str:
-    return f"{len(value)} values" if isinstance(value, tuple) else f"a {type(value).__name__}"
+    return f"{len(value)} values" if isinstance(value, tuple) else a_type(value)

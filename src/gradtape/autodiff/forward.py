@@ -8,10 +8,10 @@ import numpy as np
 
 from gradtape.backends import array_module
 from gradtape.core.aval import Abstract
-from gradtape.core.blame import blame
 from gradtape.core.broadcasting import fit
 from gradtape.core.call import dispatch, is_differentiable
 from gradtape.core.evaluate import push
+from gradtape.core.hooks import HOOKS
 from gradtape.core.level import Level, Node
 from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import Op
@@ -62,7 +62,7 @@ class ForwardLevel(Level):
             with np.errstate(all="ignore"):
                 tangent = push(op, tangents, out, primals, params)
         except GradtapeError as error:
-            blame(op, error)
+            HOOKS.rule_failed(op, error)
             raise
         if op.outputs == 1:
             return self._pair(out, tangent)

@@ -10,9 +10,12 @@ import numpy as np
 
 from gradtape import tree
 from gradtape.core.aval import aval_of
-from gradtape.core.define import functions
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import ConversionError, DTypeError, NotDifferentiableError
+from gradtape.ops.arithmetic import abs as abs_of
+from gradtape.ops.cast import stop_gradient
+from gradtape.ops.reduce import max as max_of
+from gradtape.ops.select import where
 
 
 def check_complex(name: str, values: Sequence[Any]) -> None:
@@ -49,7 +52,7 @@ def holomorphic_only(name: str, along_real: Any, along_imaginary: Any) -> Any:
     for one, other in zip(leaves, others, strict=True):
         near = _agree(one, other)
         if isinstance(near, Tensor):
-            one = functions["where"](near, one, np.nan)
+            one = where(near, one, np.nan)
             with contextlib.suppress(ConversionError):  # only compiled code goes on without looking
                 near = innermost(near)
         if not isinstance(near, Tensor) and not np.all(near):
@@ -64,10 +67,9 @@ def holomorphic_only(name: str, along_real: Any, along_imaginary: Any) -> Any:
 
 def _agree(one: Any, other: Any) -> Any:
     """Whether two derivatives are the same up to rounding and a factor i."""
-    one, other = functions["stop_gradient"](one), functions["stop_gradient"](other)
+    one, other = stop_gradient(one), stop_gradient(other)
     if 0 in one.shape:
         return True
-    size = functions["abs"]
-    scale = functions["max"](size(one)) + functions["max"](size(other))
+    scale = max_of(abs_of(one)) + max_of(abs_of(other))
     tolerance = float(np.finfo(one.dtype).eps) ** 0.5
-    return functions["max"](size(1j * one - other)) <= tolerance * scale
+    return max_of(abs_of(1j * one - other)) <= tolerance * scale

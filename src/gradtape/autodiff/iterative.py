@@ -15,7 +15,6 @@ import numpy as np
 from gradtape.autodiff.custom import CustomFunction
 from gradtape.autodiff.reverse import vjp
 from gradtape.autodiff.transforms import jvp
-from gradtape.core.define import public
 from gradtape.core.nested import unshell
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import (
@@ -167,7 +166,7 @@ def _solve(
             f"matrix of {size} rows and columns"
         )
     if callable(m) and not hasattr(m, "shape"):
-        raise UnsupportedError(f"{method}: got a function as M; give a matrix, as for A")
+        raise UnsupportedError(f"{method}: got a function as M, expected a matrix")
     start = 0 * stop_gradient(b) if x0 is None else stop_gradient(inexact(x0))
     help = np.empty((0, 0)) if m is None else stop_gradient(inexact(m))
     x, info = iterated(
@@ -177,7 +176,6 @@ def _solve(
     return reshape(x, (size,)), info
 
 
-@public("scipy.sparse.linalg.cg")
 def cg(
     A: Any,
     b: ArrayLike,
@@ -223,7 +221,6 @@ def cg(
     return _solve("cg", A, b, x0, M, args, options)
 
 
-@public("scipy.sparse.linalg.bicgstab")
 def bicgstab(
     A: Any,
     b: ArrayLike,
@@ -256,7 +253,6 @@ def bicgstab(
     return _solve("bicgstab", A, b, x0, M, args, options)
 
 
-@public("scipy.sparse.linalg.gmres")
 def gmres(
     A: Any,
     b: ArrayLike,

@@ -21,10 +21,11 @@ from gradtape.autodiff.holomorphic import check_complex, holomorphic_only
 from gradtape.autodiff.reverse import Pullback, grad, of_run, record
 from gradtape.autodiff.transforms import jvp, vmap
 from gradtape.core.aval import Aval, aval_of
-from gradtape.core.define import functions
 from gradtape.core.portable import Transformed
 from gradtape.core.walk import own
-from gradtape.errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError
+from gradtape.errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, a_type
+from gradtape.ops.cast import conj
+from gradtape.ops.shape import reshape
 
 Argnums = int | Sequence[int]
 
@@ -103,7 +104,7 @@ def _rows(run: Pullback, single: bool, holomorphic: bool) -> Any:
         rows = vmap(pull)(_basis(aval))
         if holomorphic:
             rows = holomorphic_only("jacobian", rows, vmap(pull)(1j * _basis(aval)))
-            rows = tree.map_leaves(functions["conj"], rows)
+            rows = tree.map_leaves(conj, rows)
         return tree.map_leaves(
             lambda leaf: _shaped(leaf, aval.shape + leaf.shape[1:], run.tensors), rows
         )
@@ -186,7 +187,7 @@ def _columns(
 
 def _shaped(leaf: Any, shape: tuple[int, ...], tensors: bool) -> Any:
     """A Jacobian in its final shape, as users get it."""
-    return deliver(own(functions["reshape"](leaf, shape), set()), tensors=tensors)
+    return deliver(own(reshape(leaf, shape), set()), tensors=tensors)
 
 
 def jacobian(
@@ -291,8 +292,14 @@ def hvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     array([6., 0.])
     """
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
-        raise ArgumentError("hvp: expected tuples, one entry per argument: hvp(f, (x,), (v,))")
+        raise ArgumentError(
+            f"hvp: got {a_type(primals)} of primals and {a_type(tangents)} of tangents, expected "
+            "tuples with one entry per argument: hvp(f, (x,), (v,))"
+        )
     if len(primals) != len(tangents):
-        raise ShapeError(f"hvp: got {len(primals)} primals and {len(tangents)} tangents")
+        raise ShapeError(
+            f"hvp: got {len(primals)} primals and {len(tangents)} tangents, expected one tangent "
+            "per primal"
+        )
     argnums: Argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
     return jvp(grad(function, argnums), primals, tangents)[1]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.blame import blame
+from gradtape.core.hooks import HOOKS
 from gradtape.core.level import Leaf, Node
 from gradtape.core.record import Record
 from gradtape.errors import GradtapeError
@@ -25,7 +25,7 @@ def push(tangents: dict[Node, Any], target: Node, aval: Aval) -> Any:
             try:
                 tangent = record.push(tangents)
             except GradtapeError as error:
-                blame(record, error)
+                HOOKS.rule_failed(record.op, error)
                 raise
             if tangent is not None:
                 tangents[record] = tangent

@@ -24,14 +24,14 @@ from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.autodiff.holomorphic import check_complex, holomorphic_only
 from gradtape.core.aval import aval_of
 from gradtape.core.call import is_differentiable, lift
-from gradtape.core.define import functions
 from gradtape.core.level import Leaf, Segment
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.portable import Transformed
 from gradtape.core.state import next_level
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import own, walk
-from gradtape.errors import DTypeError, ShapeError
+from gradtape.errors import DTypeError, ShapeError, a_type
+from gradtape.ops.cast import conj
 
 ndarray = np.ndarray
 
@@ -162,7 +162,7 @@ def record(
     structures = []
     for n in argnums:
         leaves, values, structure = as_primals(args[n], name, f"argument {n}")
-        own_nodes = [Leaf(segment) for _ in leaves]
+        own_nodes = [Leaf(segment, value) for value in values]
         watched = [wrap(value, node) for value, node in zip(values, own_nodes, strict=True)]
         full[n] = tree.unflatten(structure, watched)
         arguments += leaves
@@ -178,7 +178,10 @@ def record(
 def output_and_aux(out: Any, name: str) -> tuple[Any, Any]:
     """The pair a function with `has_aux` returned."""
     if not isinstance(out, tuple) or len(out) != 2:
-        raise ShapeError(f"{name}: with has_aux=True the function returns a pair (output, aux)")
+        raise ShapeError(
+            f"{name}: the function returned {a_type(out)}, expected a pair (output, aux), as "
+            "has_aux=True says"
+        )
     return out
 
 
@@ -274,7 +277,7 @@ def of_run(run: Pullback, single: bool, has_aux: bool, holomorphic: bool) -> Any
     grads = run.pull([one])
     if holomorphic:
         grads = holomorphic_only("grad", grads, run.pull([1j * one]))
-        grads = tree.map_leaves(functions["conj"], grads)
+        grads = tree.map_leaves(conj, grads)
     return (run.value(), run.aux) if has_aux else run.value(), grads[0] if single else grads
 
 
@@ -283,7 +286,7 @@ def _of_array(
 ) -> Any:
     """The common case without detours: one array to differentiate by, a scalar result."""
     segment = Segment(next_level(), "grad", strict=True)
-    node = Leaf(segment)
+    node = Leaf(segment, args[n])
     try:
         out = run(function, (*args[:n], Tensor(args[n], node), *args[n + 1 :]), kwargs)
     finally:

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.autodiff.transforms import jvp
-from gradtape.core.in_float32 import in_float32
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.common import adjoint, square
 from gradtape.ops.linalg.hermitian import mirrored
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.spectral import Jets, derivative
 from gradtape.ops.linalg.stacks import matrix_stack
 from gradtape.ops.norm import inexact
@@ -136,8 +136,8 @@ def _slope(function: Callable[[Any], Any], w: Any) -> Any:
 def _values(name: str, values: Any, w: Any) -> Any:
     if isinstance(values, Tensor):
         raise ArgumentError(
-            f"{name}: got a function that depends on a tensor besides the eigenvalues; it is "
-            "constant here; detach() the tensor, or scale the argument or the result by it"
+            f"{name}: got a function that depends on a tensor besides the eigenvalues, which "
+            "would get no gradient; detach() it, or scale the argument or the result by it"
         )
     values = np.asarray(values)
     if values.shape != w.shape or values.dtype.kind == "c":

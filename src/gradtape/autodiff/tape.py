@@ -106,7 +106,7 @@ class GradientTape:
                 f"watch: the tensor is recorded by {node.segment.label}, which was started later "
                 "than this tape; open the tapes in the order of nesting"
             )
-        return wrap(below, Leaf(segment))
+        return wrap(below, Leaf(segment, below))
 
     def gradient(self, targets: Any, sources: Any, *, output_gradients: Any = None) -> Any:
         """Differentiate targets with respect to sources in one backward pass.
@@ -164,8 +164,8 @@ class GradientTape:
         if tangent is None:
             if source.shape != ():
                 raise ShapeError(
-                    f"forward_gradient: the source has shape {source.shape}, expected tangent=, "
-                    "the direction to vary it in, as it is not a scalar"
+                    f"forward_gradient: the source has shape {source.shape}, expected a scalar; "
+                    "give the direction to vary it in as tangent="
                 )
             tangent = ones_like(origin)
         else:
@@ -229,7 +229,10 @@ def _seeds(targets: list[Tensor], given: Any) -> list[Any]:
         return [ones_like(target) for target in targets]
     seeds = tree.flatten(given)[0]
     if len(seeds) != len(targets):
-        raise ShapeError(f"gradient: got {len(seeds)} output_gradients for {len(targets)} targets")
+        raise ShapeError(
+            f"gradient: got {len(seeds)} output_gradients for {len(targets)} targets, expected "
+            "one per target"
+        )
     return [
         unshell(checked(seed, target, "gradient", "output gradient", "target"))
         for seed, target in zip(seeds, targets, strict=True)

@@ -21,11 +21,10 @@ from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of
 from gradtape.core.call import lift
 from gradtape.core.portable import Transformed
-from gradtape.core.spellings import spelled_here
 from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import own
-from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError, a_type
 
 
 def jvp(
@@ -57,7 +56,7 @@ def jvp(
     for given, what in ((primals, "primals"), (tangents, "tangents")):
         if not isinstance(given, tuple | list):
             raise ArgumentError(
-                f"jvp: got {what} as a {type(given).__name__}, expected a tuple with one entry per "
+                f"jvp: got {what} as {a_type(given)}, expected a tuple with one entry per "
                 f"argument: jvp(f, (x,), (dx,))"
             )
     function = as_function(function, "jvp")
@@ -95,7 +94,6 @@ def jvp(
     return (values, pushed, tree.map_leaves(value_of, aux)) if has_aux else (values, pushed)
 
 
-@spelled_here
 def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """Return a function that runs `function` on every element of a batch at once.
 
@@ -178,7 +176,7 @@ def _batch_size(leaves: list[Any], axes: list[int | None], args: tuple[Any, ...]
         if not isinstance(leaf, Tensor) and not is_raw(leaf):
             where = tree.argument_place(args, number)
             raise DTypeError(
-                f"vmap: {where} is a {type(leaf).__name__}, expected an array or a tensor; give "
+                f"vmap: {where} is {a_type(leaf)}, expected an array or a tensor; give "
                 "in_axes=None for what is not a batch"
             )
         shape = aval_of(leaf).shape
@@ -190,7 +188,7 @@ def _batch_size(leaves: list[Any], axes: list[int | None], args: tuple[Any, ...]
             )
         sizes[number] = shape[axis]
     if not sizes:
-        raise ArgumentError("vmap: in_axes is None for every argument, expected one batch at least")
+        raise ArgumentError("vmap: in_axes is None for every argument, expected at least one batch")
     if len(set(sizes.values())) > 1:
         found = ", ".join(f"{tree.argument_place(args, n)}: {size}" for n, size in sizes.items())
         raise ShapeError(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.errors import DTypeError, GradtapeError, ShapeError
+from gradtape.errors import DTypeError, GradtapeError, ShapeError, a_type
 
 _NUMPY_TYPES = (np.ndarray, np.generic, bool, int, float, complex)
 
@@ -56,7 +56,7 @@ def make_array(value: Any, dtype: Any = None) -> Any:
 
 
 def _what(value: Any) -> str:
-    return "None" if value is None else f"a {type(value).__name__} that is no array of numbers"
+    return "None" if value is None else f"{a_type(value)} that is no array of numbers"
 
 
 def as_index(array: Any) -> int:
@@ -69,8 +69,8 @@ def as_index(array: Any) -> int:
         return operator.index(array)
     except TypeError:
         raise DTypeError(
-            f"got a tensor of {array.dtype}{list(array.shape)} in place of an integer; use "
-            "int(t), or int(t.item()) while it is recorded"
+            f"got a tensor of {array.dtype}{list(array.shape)}, expected an integer; use int(t), "
+            "or int(t.item()) while it is recorded"
         ) from None
 
 

@@ -5,6 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from gradtape.compiler.element_expressions import (
+    Index,
+    Puller,
+    combined,
+    load,
+    place,
+    reduced_element,
+)
 from gradtape.compiler.fuse import Group, Member, index_of
 from gradtape.compiler.kernel import (
     Accumulate,
@@ -17,14 +25,6 @@ from gradtape.compiler.kernel import (
     Statement,
     Store,
     rewritten,
-)
-from gradtape.compiler.pull import (
-    Index,
-    Puller,
-    combined,
-    load,
-    place,
-    reduced_element,
 )
 from gradtape.core.lowering import Reduction
 from gradtape.core.scalar import Scalar

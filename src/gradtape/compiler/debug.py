@@ -21,14 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.compiler.classify import sample
-from gradtape.compiler.explain import node_order, nodes_of_group, steps_of_groups
+from gradtape.compiler.explain import node_order, nodes_of_group
 from gradtape.compiler.kernel import walk
-from gradtape.compiler.llvm.builder import Module
-from gradtape.compiler.llvm.link import Library, host
-from gradtape.compiler.native import with_own_outputs, write
-from gradtape.compiler.program import NativeFunction, Program, Runner, evaluated
-from gradtape.compiler.runtime import cache
-from gradtape.compiler.runtime.symbols import imports
+from gradtape.compiler.plan import plan_of
+from gradtape.compiler.program import NativeFunction, Program, evaluated
+from gradtape.compiler.target import Code, Target
 from gradtape.core.evaluate import evaluate
 from gradtape.core.lowering import Contraction, Elements, Pointwise, Reduction
 from gradtape.errors import GradtapeError
@@ -59,7 +56,11 @@ class CheckedProgram(Program):
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph, debug=True)
-        self._twins = {step: _Twin(step) for step in self.steps if isinstance(step, NativeFunction)}
+        self._twins = {
+            step: _Twin(step, self.target)
+            for step in self.steps
+            if isinstance(step, NativeFunction)
+        }
 
     @property
     def native(self) -> None:
@@ -131,28 +132,28 @@ class _Piece(NamedTuple):
 class _Twin:
     """What a native function is compared with."""
 
-    def __init__(self, function: NativeFunction) -> None:
-        fusion = function.native.fusion
-        self._graph = fusion.graph
+    def __init__(self, function: NativeFunction, target: Target[Any]) -> None:
+        plan, self._target = function.code.plan, target
+        fusion, self._graph = plan.fusion, plan.graph
         self._pieces: list[_Piece] = []
-        order = node_order(fusion.graph)
-        for group, steps in steps_of_groups(function.native):
+        order = node_order(plan.graph)
+        for group, steps in plan.steps_of_groups:
             nodes = nodes_of_group(fusion, group, order)
             stored = [value for value in group.members if value in fusion.stored]
             ops = ", ".join(dict.fromkeys(node.op.name for node in nodes))
             name = f"{steps[0].name} ({ops})"
             self._pieces.append(_piece(self._graph, name, nodes, stored))
         # A single kernel is all of the function, and compared as such.
-        self._runs = _compiled(self._pieces) if len(self._pieces) > 1 else []
+        self._codes = self._compiled(self._pieces) if len(self._pieces) > 1 else []
 
     def compare(self, arrays: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Raise if a kernel, or the function as a whole, differs from eager code."""
         values: Arrays = dict(zip(self._graph.inputs, arrays, strict=True))
         for node in self._graph.nodes:
             values.update(evaluated(node, values))
-        if self._runs:
-            for piece, run in zip(self._pieces, self._runs, strict=True):
-                made = _made(piece, run, values)
+        if self._codes:
+            for piece, code in zip(self._pieces, self._codes, strict=True):
+                made = self._made(piece, code, values)
                 self._check(piece, piece.nodes, made, values, alone=True)
         results = {
             value: array
@@ -161,7 +162,7 @@ class _Twin:
         }
         for piece in self._pieces:
             own = {v: results[v] for v in piece.outputs if v in results}
-            self._check(piece, self._graph.nodes, own, values, alone=not self._runs)
+            self._check(piece, self._graph.nodes, own, values, alone=not self._codes)
 
     def _check(
         self, piece: _Piece, nodes: Sequence[Node], made: Arrays, values: Arrays, *, alone: bool
@@ -189,8 +190,18 @@ class _Twin:
     def _one_by_one(self, piece: _Piece, values: Arrays) -> Iterator[tuple[_Piece, Arrays]]:
         """Each op of a kernel, compiled by itself, with what it makes of eager values."""
         singles = [_piece(self._graph, "", [node], node.outputs) for node in piece.nodes]
-        for single, run in zip(singles, _compiled(singles), strict=True):
-            yield single, _made(single, run, values)
+        for single, code in zip(singles, self._compiled(singles), strict=True):
+            yield single, self._made(single, code, values)
+
+    def _compiled(self, pieces: Sequence[_Piece]) -> Sequence[Code]:
+        """The code of each piece, all of them compiled at once."""
+        plans = [plan_of(piece.graph, f"piece{n}") for n, piece in enumerate(pieces)]
+        return self._target.compile(plans)
+
+    def _made(self, piece: _Piece, code: Code, values: Arrays) -> Arrays:
+        """What a compiled piece makes of eager values."""
+        made = self._target.call(code, [values[value] for value in piece.inputs])
+        return dict(zip(piece.outputs, made, strict=True))
 
 
 # ---- pieces of a graph --------------------------------------------------------------------------
@@ -205,26 +216,6 @@ def _piece(graph: Graph, name: str, nodes: Sequence[Node], outputs: Sequence[Val
     for node in nodes:
         rewriter.copy(node)
     return _Piece(name, list(nodes), rewriter.finish(), inputs, tuple(outputs))
-
-
-def _compiled(pieces: Sequence[_Piece]) -> list[Runner]:
-    """A native function for each piece, all of them compiled at once."""
-    module = Module()
-    names = [f"piece{n}" for n in range(len(pieces))]
-    graphs = [with_own_outputs(piece.graph) for piece in pieces]
-    written = [
-        write(graph, module, host(), name) for graph, name in zip(graphs, names, strict=True)
-    ]
-    text = str(module)
-    exports = [name for native in written for name in native.exports]
-    library = Library(cache.compiled(text), imports(text), exports)
-    return [Runner(library, native, graph) for graph, native in zip(graphs, written, strict=True)]
-
-
-def _made(piece: _Piece, run: Runner, values: Arrays) -> Arrays:
-    """What a compiled piece makes of eager values."""
-    made = run([values[value] for value in piece.inputs])
-    return dict(zip(piece.outputs, made, strict=True))
 
 
 # ---- differences --------------------------------------------------------------------------------

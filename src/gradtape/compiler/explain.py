@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,11 +17,9 @@ from gradtape.compiler.classify import cost_of
 from gradtape.compiler.fuse import Fusion, Group
 from gradtape.compiler.kernel import Accumulate, Buffer, Kernel, Statement, Store, walk
 from gradtape.compiler.listing import listing
-from gradtape.compiler.llvm.link import assembly
-from gradtape.compiler.native import Native
+from gradtape.compiler.plan import Step
 from gradtape.compiler.program import NativeFunction, Program
-from gradtape.compiler.schedule import work
-from gradtape.compiler.sequence import Step
+from gradtape.compiler.target import Code
 from gradtape.core.aval import Aval
 from gradtape.core.lazy import lazy
 from gradtape.graph.ir import Graph, Node, Operand, Value
@@ -128,7 +126,7 @@ class Explanation:
         self._kernels: dict[NativeFunction, list[KernelReport]] = {}
         for step in program.steps:
             if isinstance(step, NativeFunction):
-                self._kernels[step] = list(_reports(step.native))
+                self._kernels[step] = list(_reports(step.code))
                 self._parts.append(step)
             else:
                 self.eager.append(EagerOp(step.node.op.name, step.reason, step.node.line))
@@ -139,12 +137,12 @@ class Explanation:
     @property
     def ir(self) -> str:
         """The LLVM IR of all native parts, before LLVM's own passes."""
-        return "\n".join(f"; part {n}\n{part.text}" for n, part in self._native_parts())
+        return "\n".join(f"; part {n}\n{part.code.text}" for n, part in self._native_parts())
 
     @lazy
     def assembly(self) -> str:
         """The machine code of all native parts as a listing for the CPU at hand."""
-        return "\n".join(f"# part {n}\n{assembly(part.text)}" for n, part in self._native_parts())
+        return "\n".join(f"# part {n}\n{part.code.assembly}" for n, part in self._native_parts())
 
     def _native_parts(self) -> Iterator[tuple[int, NativeFunction]]:
         for number, part in enumerate(self._parts, 1):
@@ -177,9 +175,11 @@ class Explanation:
     def _native_part(
         self, number: int, function: NativeFunction, names: dict[Value, str]
     ) -> list[str]:
-        part, native, kernels = function.part, function.native, self._kernels[function]
-        memory = f"{_bytes(native.arena.size)} of temporaries" if native.arena.size else ""
-        head = filter(None, [_kinds(kernels), memory, _time(native.nanoseconds)])
+        part, kernels = function.part, self._kernels[function]
+        size = function.code.plan.arena.size
+        memory = f"{_bytes(size)} of temporaries" if size else ""
+        time = _time(sum(kernel.nanoseconds for kernel in kernels))
+        head = filter(None, [_kinds(kernels), memory, time])
         lines = _wrapped(f"part {number}, native: ", list(head))
         lines += _wrapped("takes ", _places("in", part.inputs, names), "  ")
         lines += _wrapped("makes ", _places("out", part.outputs, names), "  ")
@@ -194,20 +194,6 @@ def _places(kind: str, operands: Iterable[Operand], names: dict[Value, str]) -> 
 
 
 # ---- groups and what became of them -------------------------------------------------------------
-
-
-def steps_of_groups(native: Native) -> list[tuple[Group, list[Step]]]:
-    """The steps that each group became: one, or more if a long reduction was divided."""
-    found: list[tuple[Group, list[Step]]] = []
-    steps = deque(native.steps)
-    for group in native.fusion.groups:
-        own = [steps.popleft()]
-        # What a kernel was divided into bears its name.
-        while steps and steps[0].name.startswith(f"{own[0].name}_"):
-            own.append(steps.popleft())
-        found.append((group, own))
-    assert not steps
-    return found
 
 
 def nodes_of_group(fusion: Fusion, group: Group, order: Mapping[Node, int]) -> list[Node]:
@@ -235,28 +221,29 @@ def node_order(graph: Graph) -> dict[Node, int]:
     return {node: number for number, node in enumerate(graph.nodes)}
 
 
-def _reports(native: Native) -> Iterator[KernelReport]:
-    order = node_order(native.fusion.graph)
-    for group, steps in steps_of_groups(native):
-        nodes = nodes_of_group(native.fusion, group, order)
+def _reports(code: Code) -> Iterator[KernelReport]:
+    plan = code.plan
+    order = node_order(plan.graph)
+    for group, steps in plan.steps_of_groups:
+        nodes = nodes_of_group(plan.fusion, group, order)
         lines = tuple(dict.fromkeys(node.line for node in nodes if node.line))
         ops = tuple(node.op.name for node in nodes)
         for number, step in enumerate(steps):
             first = number == 0
-            cuts = _cuts(group) if first else ()
-            read, written = _traffic(step)
-            if isinstance(step, Kernel):
-                plan = native.schedules[step]
-                yield KernelReport(
-                    step.name, ops if first else step.ops, lines, listing(step), plan.lanes,
-                    plan.parts, read, written, _flops(step), work(step), cuts,
-                    native.functions[step],
-                )  # fmt: skip
-            else:
-                yield KernelReport(
-                    step.name, ops, lines, "", 0, 0, read, written, step.flops, step.nanoseconds,
-                    cuts, "",
-                )  # fmt: skip
+            time, lanes, parts, function = code.report(step)
+            yield KernelReport(
+                step.name,
+                ops if first else step.ops if isinstance(step, Kernel) else (),
+                lines,
+                listing(step) if isinstance(step, Kernel) else "",
+                lanes,
+                parts,
+                *_traffic(step),
+                _flops(step) if isinstance(step, Kernel) else step.flops,
+                time,
+                _cuts(group) if first else (),
+                function,
+            )
 
 
 def _cuts(group: Group) -> tuple[str, ...]:

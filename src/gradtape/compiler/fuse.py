@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from gradtape.compiler.classify import is_inlinable
+from gradtape.compiler.element_expressions import ZERO, Index, Puller, reshaped_index
+from gradtape.compiler.fusion_roots import find_roots, operands_in_memory
 from gradtape.compiler.kernel import Axis, affine
-from gradtape.compiler.needs import Needs
-from gradtape.compiler.pull import ZERO, Index, Puller, reshaped_index
-from gradtape.compiler.roots import find_roots, operands_in_memory
+from gradtape.compiler.reachability import Reachability
 from gradtape.core.lowering import Reduction
 from gradtape.core.scalar import Scalar
 from gradtape.graph.ir import Graph, Node, Value
@@ -96,7 +96,7 @@ class Fusion:
         self._roots, self._costs = find_roots(graph, graph.users())
         self._group_of: dict[Value, Group] = {}
         self._readers: dict[Value, dict[Group, None]] = {}
-        self._needs = Needs()
+        self._reachability = Reachability()
         groups: list[Group] = []
         for node in graph.nodes:
             if not is_inlinable(node) and not isinstance(node.op.lower, Reduction):
@@ -157,12 +157,12 @@ class Fusion:
     def _read(self, group: Group, reads: dict[Value, None]) -> None:
         """Note what a group reads, which may be a new one."""
         if group.number < 0:
-            group.number = self._needs.add()
+            group.number = self._reachability.add()
         group.reads |= reads
         for value in reads:
             self._readers.setdefault(value, {})[group] = None
         others = {self._group_of[v].number for v in reads if v in self._group_of} - {group.number}
-        self._needs.note(group.number, others)
+        self._reachability.depend(group.number, others)
 
     def _candidates(self, reads: dict[Value, None]) -> list[Group]:
         """Groups that a root might join: those it reads, then those that read the same arrays."""
@@ -192,7 +192,7 @@ class Fusion:
             group.cuts.append(f"{name}: the loop would {what}")
             return None
         others = {self._group_of[v] for v in reads if v in self._group_of} - {group}
-        if any(self._needs.has(other.number, group.number) for other in others):
+        if any(self._reachability.depends(other.number, group.number) for other in others):
             group.cuts.append(f"{name}: needs something that comes after the group")
             return None
         level = 0

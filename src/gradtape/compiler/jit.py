@@ -9,13 +9,8 @@ from typing import Any
 
 from gradtape import tree
 from gradtape.autodiff.arguments import deliver, has_tensors
-from gradtape.compiler.debug import CheckedProgram, check_same
-from gradtape.compiler.draws import Draws
-from gradtape.compiler.explain import Explanation
-from gradtape.compiler.forms import Flat, Form, RecentForms
-from gradtape.compiler.program import LONG, NativeFunction, Program
-from gradtape.compiler.runtime.containers import NUMBERS
-from gradtape.compiler.runtime.entry import (
+from gradtape.compiler.argument_specs import (
+    NUMBERS,
     ArrayLeaf,
     NumberLeaf,
     Result,
@@ -24,8 +19,12 @@ from gradtape.compiler.runtime.entry import (
     Spec,
     StaticLeaf,
     TupleSpec,
-    make_callable,
 )
+from gradtape.compiler.debug import CheckedProgram, check_same
+from gradtape.compiler.draws import Draws
+from gradtape.compiler.explain import Explanation
+from gradtape.compiler.forms import Flat, Form, RecentForms
+from gradtape.compiler.program import NativeFunction, Program
 from gradtape.compiler.signature import (
     Arguments,
     Statics,
@@ -43,9 +42,9 @@ from gradtape.core.lazy import lazy
 from gradtape.core.nested import unshell
 from gradtape.core.portable import Portable
 from gradtape.core.recent import Recent
-from gradtape.core.state import values_read
+from gradtape.core.state import STATE, WATCHING, current, mode_keys, values_read
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError, DTypeError, WriteError
+from gradtape.errors import ArgumentError, DTypeError, WriteError, a_type
 from gradtape.graph.function import GraphFunction
 from gradtape.graph.ir import Graph
 from gradtape.graph.lines import user_line
@@ -124,24 +123,16 @@ class Specialization:
         """An entry point of a graph like the one that was traced; None if there cannot be one."""
         runs: Any = function.runner
         native: NativeFunction | None = runs.in_force.native
-        if native is None or self._specs is None or result is None or native.run.asks:
+        if native is None or self._specs is None or result is None:
             return None
         outputs = [
             Result(o.dtype, o.shape, numbers and o.aval.weak) for o in function.graph.outputs
         ]
         if any(made.number and made.dtype not in NUMBERS for made in outputs):
             return None
-        return make_callable(
-            native.library,
-            native.native.name,
-            self._specs,
-            result,
-            outputs,
-            on_error=native.failed,
-            otherwise=otherwise,
-            bound=[capture.value for capture in self.traced.captures],
-            release_gil=native.native.nanoseconds > LONG,
-            name=self.traced.graph.name,
+        bound = [capture.value for capture in self.traced.captures]
+        return native.code.entry(
+            self._specs, result, outputs, otherwise=otherwise, unless=WATCHING, bound=bound
         )
 
     def _flat(self, function: GraphFunction, *, numbers: bool) -> Flat | None:
@@ -198,9 +189,10 @@ class Specialization:
                     self._recorded = runs.in_force
                     self.form.recording = self._flat(keeping, numbers=False)
         else:
+            made = self.function(*values) if current().watched else self.program(*values)
             outputs = [
                 out.item() if weak else deliver(out, tensors=tensors)
-                for out, weak in zip(self.program(*values), self._weak, strict=True)
+                for out, weak in zip(made, self._weak, strict=True)
             ]
             if self.program.in_force is not self._entered:
                 self._enter(self.program.in_force)
@@ -241,21 +233,25 @@ class Compiled(Portable):
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Take the arguments apart in Python, compile if they are of a new form, and run."""
-        out, entry = self._recent.call(args, kwargs)
-        if out is not NotImplemented:
-            if entry is not None:
-                self.__call__ = entry
-            elif kwargs:
-                self.__call__ = self._otherwise
-            return out
+        state = STATE.get()
+        seen = state.watched or bool(state.rewriting)
+        if not seen:
+            out, entry = self._recent.call(args, kwargs)
+            if out is not NotImplemented:
+                if entry is not None:
+                    self.__call__ = entry
+                elif kwargs:
+                    self.__call__ = self._otherwise
+                return out
         given = arguments(args, kwargs, self._statics)
         form = self._specialized(given)
         if self._debug:
             check_same(form.traced, self._traced(given))
         out = form(given.leaves)
-        if form.form and not self._debug:
-            self._recent.add(tuple(kwargs), form.form)
-        self._use(form)
+        if not seen:
+            if form.form and not self._debug:
+                self._recent.add(tuple(kwargs), form.form)
+            self._use(form)
         return out
 
     def _use(self, form: Specialization) -> None:
@@ -263,16 +259,18 @@ class Compiled(Portable):
         self.__call__ = self._otherwise if form.entry is None else form.entry
 
     def _specialized(self, given: Arguments) -> Specialization:
-        form = self._forms.get(given.key)
+        rewriting = current().rewriting
+        key = (given.key, mode_keys(rewriting)) if rewriting else given.key
+        form = self._forms.get(key)
         if form is not None and not form.outdated:
             return form
         # Other threads are not kept waiting: the function may itself wait for one of them.
         new = self._specialize(given)
-        new.form.key = given.key
+        new.form.key = key
         # Calls that were served elsewhere count as uses here.
         for used in self._recent.in_order():
             self._forms.get(used.key)
-        kept = self._forms.put(given.key, new, most=_MOST_FORMS, instead=form)
+        kept = self._forms.put(key, new, most=_MOST_FORMS, instead=form)
         self._recent.retain({each.form for each in self._forms})
         return kept
 
@@ -291,7 +289,7 @@ class Compiled(Portable):
 
         avals = [leaf_aval(leaf) for leaf in given.leaves]
         truths = [place for place, leaf in enumerate(given.leaves) if is_truth(leaf)]
-        return trace(function, avals, _name(self._function), truths)
+        return trace(function, avals, _name(self._function), truths, current().rewriting)
 
     def _specialize(self, given: Arguments) -> Specialization:
         draws = Draws((self._function, *given.fixed.values(), *given.named.values()))
@@ -487,5 +485,5 @@ def jit(
             jit, static_argnums=static_argnums, static_argnames=static_argnames, debug=debug
         )
     if not callable(function):
-        raise ArgumentError(f"jit: got a {type(function).__name__}, expected a function")
+        raise ArgumentError(f"jit: got {a_type(function)}, expected a function")
     return Compiled(function, static_arguments(function, static_argnums, static_argnames), debug)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,21 +121,6 @@ class Failure(NamedTuple):
         return f"{got}{at}{joint}{rest}"
 
 
-class Parameters(NamedTuple):
-    """What a function finds in the table it is given.
-
-    Attributes:
-        slots: The position of the address of each buffer.
-        status: The position of the address of the status.
-        codes: What the status becomes at most if a condition does not hold: a number, or the
-            position of one.
-    """
-
-    slots: Mapping[Buffer, int]
-    status: int
-    codes: Mapping[Failure, int | Scalar]
-
-
 class Accumulator:
     """A result being combined over the reduced axes."""
 
@@ -223,8 +208,6 @@ class Kernel:
         axes: In the order in which elements lie in memory.
         stages: See the module's docstring.
         ops: The names of the ops it does, in order.
-        chunks: In how many parts it is run; depends on the sizes only.
-        split: Whether the parts are of the reduced axes, whose results are combined afterwards.
     """
 
     def __init__(
@@ -234,11 +217,9 @@ class Kernel:
         self.axes = tuple(axes)
         self.stages = tuple(stages)
         self.ops = tuple(ops)
-        self.chunks = 1
-        self.split = False
 
     @property
-    def ordered(self) -> bool:
+    def serial(self) -> bool:
         """Whether some of it has to be done in order."""
         return any(axis.serial for axis in self.axes)
 

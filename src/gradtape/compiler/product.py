@@ -1,17 +1,11 @@
-"""Matrix products in a compiled function: what to multiply, and how to ask for it."""
+"""Matrix products in a plan: which matrices to multiply, and where they are."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import NamedTuple
 
-import numpy as np
-
 from gradtape.compiler.kernel import Buffer
-from gradtape.compiler.llvm.builder import I64, PTR, Builder, Value
-from gradtape.compiler.llvm.link import Target
-from gradtape.compiler.runtime.gemm import Gemm
 from gradtape.core.define import broadcast_sizes
 
 Shape = tuple[int, ...]
@@ -21,10 +15,17 @@ class Product(NamedTuple):
     """`c = a·b` for a batch of matrices that lie one after the other.
 
     Attributes:
-        a: The first factor, with whether it is stored transposed, and the elements from one
-            matrix to the next (0: the same one for all).
+        a: The first factor.
+        b: The second factor.
+        c: Where the product goes.
+        m: Rows of each product.
+        n: Columns of each product.
+        k: Length of the sums.
+        transpose_a: Whether matrices of `a` are stored transposed: k×m, used as m×k.
+        transpose_b: Whether matrices of `b` are stored transposed: n×k, used as k×n.
+        strides: Elements from one matrix to the next in a, b and c; 0: the same one for all.
         calls: How the batch is done: (offset of a, of b, of c, number of products) each.
-        work: Room for partial results; None if there are none.
+        work: Memory for partial results, if the target asked for some.
     """
 
     a: Buffer
@@ -50,41 +51,10 @@ class Product(NamedTuple):
         return 2 * self.m * self.n * self.k * sum(count for *_, count in self.calls)
 
     @property
-    def nanoseconds(self) -> float:
-        """A rough time on one core."""
-        return self.flops / 80
-
-    @property
     def buffers(self) -> tuple[Buffer, ...]:
         """What it touches."""
         buffers = (self.a, self.b, self.c)
         return buffers if self.work is None else (*buffers, self.work)
-
-    @property
-    def gemms(self) -> list[Gemm]:
-        """The functions that compute it, one for each call."""
-        scalar = "float" if self.c.dtype.itemsize == 4 else "double"
-        sizes = (self.m, self.n, self.k, self.transpose_a, self.transpose_b)
-        return [Gemm(scalar, *sizes, count, self.strides) for *_, count in self.calls]
-
-    def with_work(self, name: str, target: Target) -> Product:
-        """The same with the room that it needs on a CPU."""
-        size = max((gemm.work_bytes(target) for gemm in self.gemms), default=0)
-        work = Buffer(name, (size,), np.dtype(np.uint8), "temporary") if size else None
-        return self._replace(work=work)
-
-    def write(
-        self, b: Builder, addresses: Mapping[Buffer, Value], status: Value, target: Target
-    ) -> None:
-        """Append the calls that compute it; `status` is where they note that there is no memory."""
-        work = Value(PTR, "null") if self.work is None else addresses[self.work]
-        for gemm, offsets in zip(self.gemms, self.calls, strict=True):
-            pointers = [
-                b.element(addresses[buffer], Value(I64, str(offset)), gemm.scalar)
-                for buffer, offset in zip((self.a, self.b, self.c), offsets[:3], strict=True)
-            ]
-            listed = ", ".join(map(str, (*pointers, work, status)))
-            b.emit(f"call void @{gemm.define(b.module, target)}({listed})")
 
 
 def product_of(

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from gradtape.compiler import free_memory
 from gradtape.compiler.classify import obstacle
-from gradtape.compiler.llvm.builder import Module
-from gradtape.compiler.llvm.link import Library, Target, host
-from gradtape.compiler.llvm.scratch import NO_MEMORY
-from gradtape.compiler.native import Native, with_own_outputs, write
+from gradtape.compiler.cpu.target import host_target
 from gradtape.compiler.partition import EagerPart, NativePart, partition
 from gradtape.compiler.pipeline import optimized
-from gradtape.compiler.runtime import cache, room
-from gradtape.compiler.runtime.entry import ArrayLeaf, ResultLeaf, TupleSpec, make_callable
-from gradtape.compiler.runtime.symbols import imports
-from gradtape.compiler.sequence import FIRST_FAILURE
+from gradtape.compiler.plan import plan_of
+from gradtape.compiler.target import Code, Target
 from gradtape.core.aval import aval_of
 from gradtape.core.evaluate import evaluate
 from gradtape.errors import GradtapeError, ShapeError
@@ -31,97 +25,27 @@ from gradtape.graph.python_numbers import computed_exactly, is_of_integers
 # No machine has that much memory, and sums of sizes up to it are exact in native code.
 _MOST_BYTES = 2**50
 
-# Functions that take longer let other Python threads run meanwhile, in nanoseconds.
-LONG = 20_000
-
 
 class NativeFunction:
-    """A native part, compiled and linked.
+    """A native part, compiled for a target.
 
     Attributes:
         part: The subgraph.
-        native: Its plan.
-        text: Its IR.
-        library: Its machine code.
-        run: It as a function of arrays.
-        failed: Raises what a status that is not 0 means.
+        code: Its code.
     """
 
-    def __init__(
-        self,
-        part: NativePart,
-        target: Target | None = None,
-        libraries: dict[str, Library] | None = None,
-    ) -> None:
-        """Compile a part, unless there is a library of the same IR among `libraries`."""
+    def __init__(self, part: NativePart, target: Target[Any]) -> None:
         self.part = part
-        module = Module()
-        graph = with_own_outputs(part.graph)
-        self.native = write(graph, module, target or host())
-        self.text = str(module)
-        known = {} if libraries is None else libraries
-        if self.text not in known:
-            code, names = cache.compiled(self.text, target), self.native.exports
-            known[self.text] = Library(code, imports(self.text), names)
-        self.library = known[self.text]
-        self.run = Runner(self.library, self.native, graph)
-        self.failed = self.run.failed
+        self._target = target
+        self.code: Code = target.compile([plan_of(part.graph)])[0]
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
-        """The outputs for contiguous arrays of the right shapes and dtypes."""
-        return self.run(arrays)
-
-
-class Runner:
-    """A native function as one of contiguous arrays, which makes the arrays of its outputs.
-
-    Attributes:
-        direct: The native entry point: takes arrays, returns a tuple with NumPy's numbers for
-            arrays without axes, and `NotImplemented` for arrays that do not fit, or if it turns
-            out that something has to be settled.
-        failed: Raises what a status that is not 0 means.
-        asks: Whether a call takes so much memory that it asks for it first. Only `direct` does.
-    """
-
-    def __init__(self, library: Library, native: Native, graph: Graph) -> None:
-        conditions = tuple((failure.error, str(failure)) for failure in native.failures)
-        number = native.wrong and ctypes.c_int64.from_address(library.address(native.wrong))
-        self.failed = functools.partial(_failed, conditions, number)
-        self.asks = room.is_noticed(native.arena.size + sum(map(_nbytes, graph.outputs)))
-        self.direct = make_callable(
-            library,
-            native.name,
-            [ArrayLeaf(value.dtype, value.shape) for value in graph.inputs],
-            TupleSpec(tuple(ResultLeaf(n) for n in range(len(graph.outputs)))),
-            [(output.dtype, output.shape) for output in graph.outputs],
-            on_error=self.failed,
-            release_gil=native.nanoseconds > LONG,
-            name=graph.name,
-            scratch=native.arena.size,
-        )
-
-    def __call__(self, arrays: Sequence[Any]) -> list[Any]:
-        """The outputs for arrays of the right shapes and dtypes.
+        """The outputs for contiguous arrays of the right shapes and dtypes.
 
         Raises:
             UnsettledError: A watched value is not finite.
         """
-        out = self.direct(*arrays)
-        if out is NotImplemented:  # not for the arrays, which were prepared for it
-            raise UnsettledError
-        return [np.asarray(array) for array in out]
-
-
-def _failed(
-    conditions: Sequence[tuple[type[GradtapeError], str]], number: Any, status: int
-) -> None:
-    """Raise what the status of a native function means, which checks some conditions."""
-    if status == NO_MEMORY:
-        raise MemoryError("jit: no memory for intermediate results")
-    if FIRST_FAILURE <= status < FIRST_FAILURE + len(conditions):
-        error, message = conditions[status - FIRST_FAILURE]
-        raise error(message.replace("{}", str(number.value), 1))
-    raise GradtapeError(f"jit: the compiled function failed with status {status}")
+        return self._target.call(self.code, arrays)
 
 
 class Program:
@@ -132,29 +56,36 @@ class Program:
     program is made, which does everything, and takes its place from then on.
 
     Attributes:
+        target: What its native parts are compiled for.
         graph: What it computes, after the passes.
         steps: Its parts in order: native functions, and ops that run their eager kernel.
     """
 
-    def __init__(self, graph: Graph, *, debug: bool = False, settling: bool = False) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        target: Target[Any] | None = None,
+        debug: bool = False,
+        settling: bool = False,
+    ) -> None:
         self._source = graph
+        self.target = host_target() if target is None else target
         # The program that took its place. Not itself: a cycle would keep its code loaded.
         self._instead: Program | None = None
         self.graph = optimized(graph, debug=debug, settling=settling or debug)
         _check_sizes(self.graph)
         parts = partition(self.graph, obstacle)
-        # In an unrolled loop with an eager op in it, the native parts are all alike.
-        libraries: dict[str, Library] = {}
         self.steps: list[NativeFunction | EagerPart] = [
-            NativeFunction(part, None, libraries) if isinstance(part, NativePart) else part
+            NativeFunction(part, self.target) if isinstance(part, NativePart) else part
             for part in parts
         ]
-        self._direct = _misfit if self.native is None else self.native.run.direct
+        self._direct = _misfit if self.native is None else self.native.code.direct
         # Eager ops that ask for memory first, and how much.
         needs = {
             p.node: sum(map(_nbytes, p.node.outputs)) for p in parts if isinstance(p, EagerPart)
         }
-        self._asking = {node: need for node, need in needs.items() if room.is_noticed(need)}
+        self._asking = {node: need for node, need in needs.items() if free_memory.is_noticed(need)}
 
     @property
     def native(self) -> NativeFunction | None:
@@ -175,7 +106,7 @@ class Program:
             try:
                 return self._run(arrays)
             except UnsettledError:
-                self._instead = Program(self._source, settling=True)
+                self._instead = Program(self._source, target=self.target, settling=True)
         return self._instead._run(arrays)
 
     @property
@@ -198,7 +129,7 @@ class Program:
                 values.update((v, array) for v, array in made if isinstance(v, Value))
             else:
                 if step.node in self._asking:
-                    room.require(self._asking[step.node], f"a result of {step.node.op.name}")
+                    free_memory.require(self._asking[step.node], f"a result of {step.node.op.name}")
                 values.update(evaluated(step.node, values))
         inputs = set(map(id, (values[value] for value in self.graph.inputs)))
         outputs: list[Any] = []
@@ -222,8 +153,8 @@ def _check_sizes(graph: Graph) -> None:
             if _nbytes(value) > _MOST_BYTES:
                 at = f" at {node.line}" if node.line else ""
                 raise ShapeError(
-                    f"{node.op.name}: gives {value.aval}{at}, expected an array that fits into "
-                    "memory"
+                    f"{node.op.name}: got a result of {value.aval}{at}, expected one that fits "
+                    "into memory"
                 )
 
 
@@ -242,7 +173,7 @@ def evaluated(node: Node, values: Mapping[Value, Any]) -> dict[Value, Any]:
     try:
         with np.errstate(all="ignore"):
             if is_of_integers(node.op, node.operands):
-                result: Any = computed_exactly(node.op.name, operands)
+                result: Any = computed_exactly(node.op, operands)
             else:
                 result = evaluate(node.op, operands, node.params)
     except GradtapeError as error:
@@ -273,5 +204,5 @@ def _prepared(array: Any, value: Value) -> Any:
     """An argument as compiled code reads it: in order, aligned, of the dtype it was traced at."""
     given = np.asarray(array)
     if not (given.flags.c_contiguous and given.flags.aligned and given.dtype == value.dtype):
-        room.require(_nbytes(value), "a copy of an argument")
+        free_memory.require(_nbytes(value), "a copy of an argument")
     return np.require(given, value.dtype, ["C", "A"]).reshape(value.shape)

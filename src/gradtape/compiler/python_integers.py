@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from gradtape.compiler.kernel import Failure
 from gradtape.core.promotion import INT64
@@ -53,15 +55,15 @@ def _raised(x: Scalar, y: Scalar, _result: Scalar) -> Scalar:
     return holds
 
 
-# For each op that may give too large an integer, whether it does not.
-_FITS: dict[str, Callable[..., Scalar]] = {
-    "add": _added,
-    "subtract": _subtracted,
-    "multiply": _multiplied,
-    "floor_divide": _divided,
-    "negative": _negated,
-    "abs": _negated,
-    "power": _raised,
+# For each operator that may give too large an integer, whether it does not.
+_FITS: dict[Any, Callable[..., Scalar]] = {
+    operator.add: _added,
+    operator.sub: _subtracted,
+    operator.mul: _multiplied,
+    operator.floordiv: _divided,
+    operator.neg: _negated,
+    operator.abs: _negated,
+    operator.pow: _raised,
 }
 
 
@@ -69,16 +71,16 @@ def checked(
     node: Node, operands: Sequence[Scalar], result: Scalar, inside: Scalar | None
 ) -> Scalar:
     """The result of an op on Python's integers, with the conditions that have to hold for it."""
-    name, guard = node.op.name, () if inside is None else (inside,)
+    python, guard = node.op.facts.python, () if inside is None else (inside,)
     # Of 64 bits, and not weak any more.
     numbers = [convert(operand, INT64) for operand in operands]
-    got = f"{name}: got the Python integer {{}}"
+    got = f"{node.op.name}: got the Python integer {{}}"
     divisor = operands[-1]
-    if name in DIVISIONS and not (divisor.name == "constant" and divisor.extra):
+    if python in DIVISIONS and not (divisor.name == "constant" and divisor.extra):
         failure = Failure(node, f"{got} {BY_ZERO}", DivisionByZeroError)
         result = check(result, numbers[1] != 0, failure, numbers[0], *guard)
-    if name in _FITS:
+    if python in _FITS:
         message = f"{got}, and the result is too large, {TOO_LARGE}"
         failure = Failure(node, message, IntegerOverflowError)
-        result = check(result, _FITS[name](*numbers, result), failure, numbers[0], *guard)
+        result = check(result, _FITS[python](*numbers, result), failure, numbers[0], *guard)
     return result

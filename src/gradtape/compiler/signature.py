@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape import tree
-from gradtape.compiler.runtime.entry import (
+from gradtape.compiler.argument_specs import (
     ArrayLeaf,
     DictSpec,
     ListSpec,
@@ -97,7 +97,7 @@ def static_arguments(
         if name not in known and inspect.Parameter.VAR_KEYWORD not in kinds:
             raise ArgumentError(
                 f"jit: got static_argnames={argnames!r}; the function has no argument {name!r}, "
-                f"but {', '.join(known) or 'none'}"
+                f"only {', '.join(known) or 'none'}"
             )
     by_name = [n for n, p in enumerate(positional) if p.name in names]
     by_position = [positional[n].name for n in positions if 0 <= n < count]
@@ -278,8 +278,8 @@ def _check_plain(kind: type, where: str | tree.Place) -> None:
         for name in ("__array_ufunc__", "__add__", "__mul__")
     ):
         raise DTypeError(
-            f"jit: {where} is a {kind.__name__}, which has an arithmetic of its own, expected "
-            "plain arrays. Use np.asarray, or filled() for a masked array"
+            f"jit: {where} is a {kind.__name__}, which computes by rules of its own, expected a "
+            "plain array; use np.asarray, or filled() for a masked array"
         )
 
 

@@ -11,9 +11,8 @@ from typing import Any
 
 from gradtape.core.aval import aval_of
 from gradtape.core.call import call
-from gradtape.core.op import Op, registry
-
-functions = registry.functions
+from gradtape.core.needed_ops import needed
+from gradtape.core.op import Op
 
 
 def batch_elementwise(
@@ -30,7 +29,7 @@ def batch_elementwise(
             arg = move_batch_axis(arg, axis)
             if own < ndim:
                 shape = arg.shape
-                arg = functions["reshape"](arg, (shape[0],) + (1,) * (ndim - own) + shape[1:])
+                arg = needed.reshape(arg, (shape[0],) + (1,) * (ndim - own) + shape[1:])
         lined_up.append(arg)
     return call(op, lined_up, params), 0
 
@@ -46,36 +45,40 @@ def batch_in_place(
 def batch_at_front(
     op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
 ) -> tuple[Any, Any]:
-    """Batching of an op that leaves a leading axis of its one input alone."""
-    assert axes[0] is not None
-    out = call(op, (move_batch_axis(args[0], axes[0]),), params)
+    """Batching of an op that leaves a leading axis of all inputs alone.
+
+    The parameter `axis`, one or several, is counted from the front, and moves by one.
+    """
+    own = params.get("axis")
+    if own is not None:
+        params = {
+            **params,
+            "axis": tuple(a + 1 for a in own) if isinstance(own, tuple) else own + 1,
+        }
+    out = call(op, in_front(args, axes), params)
     return out, 0 if op.outputs == 1 else (0,) * len(out)
 
 
-def batch_together(
+def batch_as_samples(
     op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
 ) -> tuple[Any, int]:
-    """Batching of an op that leaves a leading axis of all inputs alone; one without is repeated."""
+    """Batching of an op whose first axis numbers samples: there are as many times more of them."""
+    lined_up = in_front(args, axes)
+    reshape = needed.reshape
+    joined = [reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:])) for x in lined_up]
+    out = call(op, joined, params)
+    return reshape(out, (*lined_up[0].shape[:2], *out.shape[1:])), 0
+
+
+def in_front(args: Sequence[Any], axes: Sequence[int | None]) -> list[Any]:
+    """Arguments with their batch axis first; one that has none is repeated."""
     size = next(x.shape[n] for x, n in zip(args, axes, strict=True) if n is not None)
-    lined_up = [
-        functions["broadcast_to"](x, (size, *x.shape)) if n is None else move_batch_axis(x, n)
+    return [
+        needed.broadcast_to(x, (size, *x.shape)) if n is None else move_batch_axis(x, n)
         for x, n in zip(args, axes, strict=True)
     ]
-    return call(op, lined_up, params), 0
-
-
-def batch_along_axis(
-    op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
-) -> tuple[Any, int]:
-    """Batching of an op that works along its parameter `axis`, one or several, of all inputs.
-
-    The batch axis goes to the front and is left alone; the others move by one.
-    """
-    own = params["axis"]
-    axis = tuple(a + 1 for a in own) if isinstance(own, tuple) else own + 1
-    return batch_together(op, axes, args, {**params, "axis": axis})
 
 
 def move_batch_axis(arg: Any, axis: int, to: int = 0) -> Any:
     """`arg` with its batch axis at position `to`."""
-    return arg if axis == to else functions["moveaxis"](arg, axis, to)
+    return arg if axis == to else needed.moveaxis(arg, axis, to)

@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.op import registry
+from gradtape.core.needed_ops import needed
 from gradtape.errors import ShapeError
-
-functions = registry.functions
 
 
 def broadcast_sizes(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -31,7 +29,7 @@ def broadcast_sizes(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
 def broadcast_tangent(tangent: Any, out: Any) -> Any:
     """A tangent broadcast and cast to the shape and dtype of its primal."""
     if tangent.shape != out.shape:
-        tangent = functions["broadcast_to"](tangent, out.shape)
+        tangent = needed.broadcast_to(tangent, out.shape)
     return fit(tangent, out)
 
 
@@ -50,8 +48,8 @@ def unbroadcast(ct: Any, shape: tuple[int, ...]) -> Any:
     if type(ct) is np.ndarray:
         total = np.add.reduce(ct, axis=axes)
         return total if shape and len(axes) == extra else total.reshape(shape)
-    summed = functions["sum"](ct, axis=axes, keepdims=False) if axes else ct
-    return functions["reshape"](summed, shape)
+    summed = needed.sum(ct, axis=axes, keepdims=False) if axes else ct
+    return needed.reshape(summed, shape)
 
 
 def fit(cotangent: Any, primal: Any) -> Any:
@@ -60,5 +58,5 @@ def fit(cotangent: Any, primal: Any) -> Any:
     if cotangent.dtype == dtype:
         return cotangent
     if cotangent.dtype.kind == "c" and np.dtype(dtype).kind != "c":
-        cotangent = functions["real"](cotangent)
-    return functions["astype"](cotangent, dtype)
+        cotangent = needed.real(cotangent)
+    return needed.astype(cotangent, dtype)

@@ -12,22 +12,38 @@ from typing import Any
 import numpy as np
 
 from gradtape.backends import is_raw
-from gradtape.core.advice import named
 from gradtape.core.aval import aval_of
 from gradtape.core.evaluate import evaluate
+from gradtape.core.hooks import HOOKS
 from gradtape.core.level import LEAVES, Level, Node, Segment
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.op import Op
 from gradtape.core.record import Constant, General, Output
-from gradtape.core.state import CONTEXT_LEVEL, Mode, current, current_context
+from gradtape.core.state import (
+    CONTEXT_LEVEL,
+    Mode,
+    current,
+    current_context,
+    run_inside,
+    seen_by,
+)
 from gradtape.core.tensor import Tensor, as_value, is_extended_float
-from gradtape.errors import ContextError, DTypeError, LeakedTensorError, ShapeError
+from gradtape.errors import ContextError, GradtapeError, LeakedTensorError
+
+Modes = tuple[Mode, ...]
 
 
 def call(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Run an op on any mix of tensors, arrays and numbers."""
     modes = current().modes
-    return _through(modes, op, args, params) if modes else dispatch(op, args, params)
+    return _through(modes, modes, op, args, params) if modes else dispatch(op, args, params)
+
+
+def call_rewritten(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """`call` for an op of a graph: modes that rewrite were applied when it was traced."""
+    every = current().modes
+    modes = tuple([mode for mode in every if mode.kind != "rewriting"])
+    return _through(every, modes, op, args, params)
 
 
 def call_operator(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -38,13 +54,25 @@ def call_operator(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     return call(op, args, params)
 
 
-def _through(modes: tuple[Mode, ...], op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Run an op with the first of `modes` wrapped around the rest."""
+def _through(
+    every: Modes, modes: Modes, op: Op, args: Sequence[Any], params: dict[str, Any]
+) -> Any:
+    """Run an op with the first of `modes` wrapped around the rest of them.
+
+    What a mode calls itself is seen by the rest only; what the op leads to, by `every` mode.
+    """
     if not modes:
         return dispatch(op, args, params)
-    return modes[0].run(
-        op, tuple(args), params, lambda op, args, params: _through(modes[1:], op, args, params)
-    )
+    mode, rest = modes[0], modes[1:]
+    if mode.kind == "tracing":
+        return mode.run(op, tuple(args), params, lambda *call: _through(every, rest, *call))
+    if mode.kind == "rewriting" and op.graph is not None:
+        return _through(every, rest, op, args, params)  # it was applied when the graph was traced
+
+    def proceed(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        return run_inside(seen_by(every), _through, every, rest, op, args, params)
+
+    return run_inside(seen_by(rest), mode.run, op, tuple(args), params, proceed)
 
 
 def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -64,8 +92,9 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         else:
             try:
                 operand = as_value(arg)
-            except (DTypeError, ShapeError) as error:
-                raise named(error, op.name) from None
+            except GradtapeError as error:
+                HOOKS.operand_refused(error, op.name)
+                raise
         operands.append(operand)
     if top is None:
         out = evaluate(op, operands, params)
@@ -149,8 +178,8 @@ def recording_segment(segment: Segment, op: Op) -> Segment | None:
 def _foreign(op: Op, level: Level) -> ContextError:
     return ContextError(
         f"{op.name}: got a tensor recorded by {level.label}, while context "
-        f"{current_context().id} is active; gradients could not flow back to where it got from. "
-        "Use detach(), or compute it in this context"
+        f"{current_context().id} is active; gradients could not flow back to where it came from; "
+        "use detach(), or compute it in this context"
     )
 
 
@@ -162,8 +191,13 @@ def record(
     out: Any,
     params: dict[str, Any],
 ) -> Any:
-    """Wrap the result(s) of an op in tensors with a record that keeps what the rules read."""
-    keep_out, *keep = op.keeps(tuple(parent is not None for parent in parents))
+    """Wrap the result(s) of an op in tensors with a record that keeps what the rules read.
+
+    A record policy may let it keep more, or less.
+    """
+    tracked = tuple(parent is not None for parent in parents)
+    policy = current().policy
+    keep_out, *keep = op.keeps(tracked) if policy is None else policy.keeps(op, tracked)
     kept = tuple(
         value if keep_value else aval_of(value)
         for value, keep_value in zip(inputs, keep, strict=True)
@@ -204,4 +238,5 @@ def lift(value: Any, like: Any) -> Any:
     value = lift(value, like.value)
     if not (level.active and isinstance(level, Segment)) or current().stops(level.number):
         return value
-    return wrap(value, Constant(current_context().tape.segment if level is LEAVES else level))
+    segment = current_context().tape.segment if level is LEAVES else level
+    return wrap(value, Constant(segment, aval_of(value)))

@@ -13,7 +13,7 @@ import types
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any, TypeVar
 
-from gradtape.errors import ArgumentError
+from gradtape.errors import ArgumentError, a_type
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,7 +47,7 @@ class Decorator:
             return type(function)(self(function.__func__))
         if not callable(function):
             raise ArgumentError(
-                f"{type(self).__name__}: got a {type(function).__name__}, expected a function to "
+                f"{type(self).__name__}: got {a_type(function)}, expected a function to "
                 f"decorate, as in @gt.{type(self).__name__}()"
             )
         for kind, wrap in _KINDS:

@@ -1,10 +1,12 @@
 """Constructors by class of op: from the least text, the rest of the op record is derived.
 
-- `elementwise`: states one linear map per argument, `ct ↦ ct·∂`. It serves as VJP and as JVP
-  (for complex numbers with its conjugate); un-broadcasting, casts and batching follow.
-- `untracked`: elementwise results without derivatives (comparisons).
+- `elementwise`, `elementwise_op`: state one linear map per argument, `ct ↦ ct·∂`. It serves as VJP
+  and as JVP (for complex numbers with its conjugate); un-broadcasting, casts and batching follow.
 - `linear`: states only the transpose; its JVP is the op itself.
+- `multilinear`: states a transpose per input; its JVP is the sum of the op with one replaced.
 - `general`: states what cannot be derived.
+
+A forward that is also the expression of one element, or a composition of ops, is said once.
 
 Each returns the function that runs the op on anything: arrays in, arrays out; tensors in, tensors
 out. Rules are written with operators and such functions only, so that they run at NumPy speed on
@@ -14,13 +16,17 @@ arrays and are themselves recorded, batched or traced on tensors.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
+from operator import add
+from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
 
+from gradtape.core import scalar
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_elementwise
+from gradtape.core.batching import batch_at_front, batch_elementwise, batch_in_place
 from gradtape.core.broadcasting import (
     broadcast_sizes as broadcast_sizes,
     broadcast_tangent as broadcast_tangent,
@@ -29,35 +35,15 @@ from gradtape.core.broadcasting import (
 from gradtape.core.call import call, call_operator
 from gradtape.core.evaluate import sum_of_terms
 from gradtape.core.fast import fast_binary, fast_params, fast_reflected, fast_unary
-from gradtape.core.lowering import Lowering, Pointwise
+from gradtape.core.lowering import Composite, Lowering, Pointwise
+from gradtape.core.needed_ops import needed
 from gradtape.core.nested import Alias
-from gradtape.core.op import Op, Rule, registry, rule_reads
+from gradtape.core.op import NO_FACTS, Facts, Op, Rule, Zero, infer_like, registry, rule_reads
 from gradtape.core.settle import guarded, settled_tangent
+from gradtape.core.state import STATE, run_inside, seen_by
 from gradtape.core.tensor import Tensor, innermost
 
-functions = registry.functions
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def public(*replaces: Any, name: str | None = None) -> Callable[[F], F]:
-    """Make a function callable by name from tensors, and the answer to NumPy's `replaces`."""
-
-    def register(function: F) -> F:
-        functions[name or function.__name__] = function
-        return answers(*replaces)(function)
-
-    return register
-
-
-def answers(*replaces: Any) -> Callable[[F], F]:
-    """Make a function the answer to NumPy's or SciPy's `replaces`, and no method of tensors."""
-
-    def register(function: F) -> F:
-        for original in replaces:
-            registry.replacements[original] = function
-        return function
-
-    return register
 
 
 # ---- elementwise --------------------------------------------------------------------------------
@@ -66,77 +52,102 @@ def answers(*replaces: Any) -> Callable[[F], F]:
 def elementwise(
     forward: Callable[..., Any],
     *partials: Rule,
-    replaces: Sequence[Any] = (),
     operator: str | None = None,
-    fast: Callable[..., Any] | None = None,
-    vjps: Sequence[Rule] = (),
-    jvp: Rule | None = None,
-    lower: Callable[..., Any] | Lowering | None = None,
-    bounded: bool = False,
+    **options: Any,
 ) -> Callable[[F], F]:
     """Define an elementwise op from the declaration of its public function.
 
     Args:
         forward: A NumPy ufunc, or `forward(xp, *arrays)`.
-        *partials: Per argument `partial(ct, out, *inputs)`, linear in `ct`: `ct` times the partial
-            derivative. None of them: the result is untracked.
-        replaces: Further NumPy or SciPy functions it answers for (a ufunc `forward` always is one).
+        *partials: As of `elementwise_op`.
         operator: The operator it implements: "add" installs `__add__` and `__radd__`.
-        fast: What computes it on raw arrays, if there is something faster than `forward`.
-        vjps: Rules where the op is not complex-linear, so that they differ from the partials.
-        jvp: The same for forward mode.
-        lower: The expression for one element (see `core.scalar`), or another form of lowering.
-        bounded: Whether partials are finite also where values are not: those of a choice are.
+        **options: As of `elementwise_op`.
     """
-    ufunc = isinstance(forward, np.ufunc)
-    evaluate = functools.partial(_run_ufunc, forward) if ufunc else forward
-    compute = fast or (forward if ufunc else functools.partial(forward, np))
 
     def define(declared: F) -> F:
         name = declared.__name__
-        op = registry.add(
-            Op(
-                name=name,
-                evaluate=evaluate,
-                infer=functools.partial(
-                    _infer_elementwise, evaluate, operator is not None or forward in _OPERATORS
-                ),
-                vjps=tuple(vjps) or tuple(map(vjp_of_partial, partials, range(len(partials)))),
-                jvp=jvp or (_jvp(partials) if partials else None),
-                batch=batch_elementwise,
-                kind="elementwise",
-                lower=pointwise(lower),
-                fast=compute,
-                partials=partials,
-            )
-        )
-        if not bounded:
-            _make_careful(op, partials, vjps)
-        arity = declared.__code__.co_argcount
-        function: Callable[..., Any]
-        if not partials or arity > 2:
-            function = _plain_function(op)
-        else:
-            function = fast_unary(op) if arity == 1 else fast_binary(op)
+        function = elementwise_op(name, forward, *partials, **options)
+        op: Op = function.op  # type: ignore[attr-defined]
         function = functools.update_wrapper(function, declared)
-        function.op = op  # type: ignore[attr-defined]
-        public(*((forward, *replaces) if ufunc else replaces), name=name)(function)
         if operator is not None:
-            install_operator(operator, op)
+            install_operator(operator, op, function)
         return function  # type: ignore[return-value]
 
     return define
 
 
-# Operators of Python's that are not installed by `elementwise`.
-_OPERATORS = (
-    np.bitwise_and,
-    np.bitwise_or,
-    np.bitwise_xor,
-    np.invert,
-    np.left_shift,
-    np.right_shift,
-)
+def elementwise_op(
+    name: str,
+    forward: Callable[..., Any],
+    *partials: Rule,
+    facts: Facts = NO_FACTS,
+    fast: Callable[..., Any] | None = None,
+    vjps: Sequence[Rule] = (),
+    jvp: Rule | None = None,
+    lower: Callable[..., Any] | Lowering | ModuleType | None = None,
+    bounded: bool = False,
+    outputs: int = 1,
+) -> Callable[..., Any]:
+    """Define an elementwise op by its name; returns `function(*arrays, **params)`.
+
+    Args:
+        name: The name of the op.
+        forward: A NumPy ufunc, or `forward(xp, *arrays, **params)`.
+        *partials: Per array `partial(ct, out, *arrays, **params)`, linear in `ct`: `ct` times the
+            partial derivative. None of them: the result is untracked. Of several results it is
+            `partial(out, *arrays, **params)`, the derivatives of all results.
+        facts: What passes over graphs rely on (see `core.op.Facts`).
+        fast: What computes it on raw arrays, if there is something faster than `forward`.
+        vjps: Rules where the op is not complex-linear, so that they differ from the partials.
+        jvp: The same for forward mode.
+        lower: The expression for one element, `lower(*elements, **params)`; or `core.scalar`
+            itself where `forward` is a formula that holds for elements, with that module as `xp`;
+            or another form of lowering.
+        bounded: Whether partials are finite also where values are not: those of a choice are.
+        outputs: The number of results.
+    """
+    ufunc = isinstance(forward, np.ufunc)
+    evaluate = functools.partial(_run_ufunc, forward) if ufunc else forward
+    parametric = not ufunc and _takes_params(forward, len(partials))
+    batch = batch_in_place if len(partials) == 1 else batch_elementwise
+    if outputs > 1:
+        vjps, jvp = _rules_of_results(partials, outputs)
+    op = registry.add(
+        Op(
+            name=name,
+            evaluate=evaluate,
+            infer=functools.partial(_infer_elementwise, evaluate, facts.python is not None),
+            vjps=tuple(vjps) or tuple(map(_vjp_of_partial, partials, range(len(partials)))),
+            jvp=jvp or (_jvp(partials) if partials else None),
+            batch=_batch_results if outputs > 1 else batch,
+            kind="elementwise",
+            outputs=outputs,
+            facts=facts,
+            lower=_pointwise(lower, forward),
+            fast=fast or (forward if ufunc else functools.partial(forward, np)),
+            partials=() if parametric or outputs > 1 else partials,
+        )
+    )
+    if outputs == 1 and not bounded:
+        _make_careful(op, partials, vjps)
+    function: Callable[..., Any]
+    if not partials or len(partials) > 2 or outputs > 1:
+        function = _plain_function(op)
+    elif parametric:
+        function = fast_params(op) if len(partials) == 1 else _plain_function(op)
+    else:
+        function = fast_unary(op) if len(partials) == 1 else fast_binary(op)
+    function.op = op  # type: ignore[attr-defined]
+    return function
+
+
+def _takes_params(forward: Callable[..., Any], arrays: int) -> bool:
+    """Whether a forward takes parameters besides `xp` and so many arrays."""
+    code = getattr(forward, "__code__", None)
+    if code is None:
+        return False
+    keywords = code.co_kwonlyargcount or code.co_flags & inspect.CO_VARKEYWORDS
+    return bool(keywords) or code.co_argcount > arrays + 1
 
 
 def _make_careful(op: Op, partials: Sequence[Rule], vjps: Sequence[Rule]) -> None:
@@ -147,13 +158,15 @@ def _make_careful(op: Op, partials: Sequence[Rule], vjps: Sequence[Rule]) -> Non
     if vjps or not partials:
         op.careful = tuple(guarded(op, rule, i) for i, rule in enumerate(op.vjps))
     else:
-        op.careful = tuple(map(vjp_of_partial, flat, range(len(flat))))
+        op.careful = tuple(map(_vjp_of_partial, flat, range(len(flat))))
     op.careful_flat = flat or op.careful
     op.careful_jvp = functools.partial(settled_tangent, op)
 
 
-def pointwise(lower: Callable[..., Any] | Lowering | None) -> Lowering | None:
+def _pointwise(lower: Any, forward: Callable[..., Any]) -> Lowering | None:
     """The lowering of an elementwise op: a plain function is the expression for one element."""
+    if lower is scalar:
+        return Pointwise(functools.partial(forward, scalar))
     return lower if lower is None or isinstance(lower, Lowering) else Pointwise(lower)
 
 
@@ -163,37 +176,48 @@ def _run_ufunc(ufunc: Callable[..., Any], _xp: Any, *arrays: Any) -> Any:
 
 
 def _plain_function(op: Op) -> Callable[..., Any]:
-    def function(*args: Any) -> Any:
-        return call(op, args, {})
+    def function(*args: Any, **params: Any) -> Any:
+        return call(op, args, params)
 
     return function
 
 
-def _infer_elementwise(evaluate: Callable[..., Any], operator: bool, *avals: Aval) -> Aval:
-    dtype = _result_dtype(evaluate, tuple((aval.dtype, aval.weak) for aval in avals))
+def _infer_elementwise(
+    evaluate: Callable[..., Any], operator: bool, *avals: Aval, **params: Any
+) -> Any:
+    kinds = tuple((aval.dtype, aval.weak) for aval in avals)
+    # 0 and 0.0 are equal, and do not give the same dtype.
+    typed = tuple((name, value, type(value)) for name, value in params.items())
+    dtypes = _result_dtypes(evaluate, kinds, typed)
+    shape = broadcast_sizes(*(aval.shape for aval in avals))
+    if len(dtypes) > 1:
+        return tuple(Aval(shape, dtype) for dtype in dtypes)
     # What Python's operators make of Python's numbers is a number as weak as they are.
-    weak = operator and dtype.kind in "ifc" and all(aval.weak for aval in avals)
-    return Aval(broadcast_sizes(*(aval.shape for aval in avals)), dtype, weak=weak)
+    weak = operator and dtypes[0].kind in "ifc" and all(aval.weak for aval in avals)
+    return Aval(shape, dtypes[0], weak=weak)
 
 
-@functools.cache
-def _result_dtype(evaluate: Callable[..., Any], kinds: tuple[Any, ...]) -> np.dtype[Any]:
+@functools.lru_cache(maxsize=8192)
+def _result_dtypes(
+    evaluate: Callable[..., Any], kinds: tuple[Any, ...], params: tuple[Any, ...]
+) -> tuple[np.dtype[Any], ...]:
     """What NumPy gives on empty arrays of these dtypes, and numbers: its promotion, not a copy."""
     numbers = all(weak for _, weak in kinds)
     samples = (
         dtype.type(1).item() if weak and not numbers else np.empty(0, dtype)
         for dtype, weak in kinds
     )
-    return evaluate(np, *samples).dtype  # type: ignore[no-any-return]
+    out = evaluate(np, *samples, **{name: value for name, value, _ in params})
+    return tuple(part.dtype for part in (out if isinstance(out, tuple) else (out,)))
 
 
-def vjp_of_partial(partial: Rule, argument: int = 0) -> Rule:
+def _vjp_of_partial(partial: Rule, argument: int) -> Rule:
     """The full rule of one argument: conjugated for complex numbers, summed where broadcast."""
 
     def vjp(ct: Any, out: Any, *inputs: Any, **params: Any) -> Any:
         if ct.dtype.kind == "c":
-            result = partial(functions["conj"](ct), out, *inputs, **params)
-            result = None if result is None else functions["conj"](result)
+            result = partial(needed.conj(ct), out, *inputs, **params)
+            result = None if result is None else needed.conj(result)
         else:
             result = partial(ct, out, *inputs, **params)
         return None if result is None else unbroadcast(result, inputs[argument].shape)
@@ -205,58 +229,99 @@ def vjp_of_partial(partial: Rule, argument: int = 0) -> Rule:
 def _jvp(partials: Sequence[Rule]) -> Rule:
     """The sum of the partials applied to the tangents."""
 
-    def jvp(tangents: Sequence[Any], out: Any, *inputs: Any) -> Any:
-        total = sum_of_terms(partials, tangents, out, inputs)
+    def jvp(tangents: Sequence[Any], out: Any, *inputs: Any, **params: Any) -> Any:
+        total = sum_of_terms(partials, tangents, out, inputs, **params)
         return total if total is None else broadcast_tangent(total, out)
 
     jvp.reads = frozenset().union(*(rule_reads(p) for p in partials))  # type: ignore[attr-defined]
     return jvp
 
 
-def install_operator(operator: str, op: Op) -> None:
+def _rules_of_results(slopes: Sequence[Rule], outputs: int) -> tuple[tuple[Rule, ...], Rule]:
+    """VJPs and JVP of an elementwise op of several results, by the slopes of all of them."""
+
+    def vjp(i: int) -> Rule:
+        def rule(ct: Any, out: Any, *inputs: Any, **params: Any) -> Any:
+            slope = slopes[i](out, *inputs, **params)
+            terms = [part * needed.conj(by) for part, by in zip(ct, slope, strict=True)]
+            return unbroadcast(functools.reduce(add, terms), inputs[i].shape)
+
+        return rule
+
+    def jvp(tangents: Sequence[Any], out: Any, *inputs: Any, **params: Any) -> Any:
+        total: list[Any] = [None] * outputs
+        for one, tangent in zip(slopes, tangents, strict=True):
+            if tangent is not None:
+                for k, by in enumerate(one(out, *inputs, **params)):
+                    total[k] = by * tangent if total[k] is None else total[k] + by * tangent
+        pairs = zip(total, out, strict=True)
+        return tuple(None if part is None else broadcast_tangent(part, of) for part, of in pairs)
+
+    return tuple(map(vjp, range(len(slopes)))), jvp
+
+
+def _batch_results(
+    op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
+) -> tuple[Any, Any]:
+    out, axis = batch_elementwise(op, axes, args, params)
+    return out, (axis,) * len(out)
+
+
+def install_operator(operator: str, op: Op, function: Callable[..., Any]) -> None:
     """Make `op` a tensor's operator, with its reflected and augmented forms."""
     if len(op.partials) == 1:
         setattr(Tensor, f"__{operator}__", fast_unary(op))
         return
 
     def augmented(x: Tensor, y: Any) -> Tensor:
-        return x.augment(op.name, y)
+        return x.augment(function, y)
 
     setattr(Tensor, f"__{operator}__", fast_binary(op, call_operator))
     setattr(Tensor, f"__r{operator}__", fast_reflected(op))
     setattr(Tensor, f"__i{operator}__", augmented)
 
 
-# ---- other classes of op ------------------------------------------------------------------------
+# ---- linear -------------------------------------------------------------------------------------
 
 
 def linear(
     name: str,
-    evaluate: Callable[..., Any],
-    transpose: Rule,
+    evaluate: Callable[..., Any] | Composite,
+    transpose: Rule | None = None,
     *,
-    infer: Callable[..., Any],
-    batch: Callable[..., Any],
+    self_adjoint: bool = False,
+    infer: Callable[..., Any] = infer_like,
+    batch: Callable[..., Any] = batch_at_front,
     kind: str = "linear",
     aliases: bool = False,
+    facts: Facts = NO_FACTS,
     outputs: int | None = 1,
-    lower: Lowering | None = None,
+    lower: Lowering | ModuleType | None = None,
 ) -> Callable[..., Any]:
-    """Define an op linear in its one input by its transpose `transpose(ct, _out, _x, **params)`."""
+    """Define an op linear in its one input by its transpose `transpose(ct, _out, _x, **params)`.
 
-    def jvp(tangents: Sequence[Any], _out: Any, _x: Any, **params: Any) -> Any:
+    A map that is its own transpose says `self_adjoint` in place of it.
+    """
+
+    def again(tangents: Sequence[Any], _out: Any, _x: Any, **params: Any) -> Any:
         return function(tangents[0], **params)
 
+    def back(ct: Any, _out: Any, _x: Any, **params: Any) -> Any:
+        return function(ct, **params)
+
+    assert self_adjoint is (transpose is None)
+    evaluate, lower = _forward_and_lowering(evaluate, lower)
     op = registry.add(
         Op(
             name=name,
             evaluate=evaluate,
             infer=infer,
-            vjps=(transpose,),
-            jvp=jvp,
+            vjps=(transpose or back,),
+            jvp=again,
             batch=batch,
             kind=kind,
             aliases=aliases,
+            facts=facts,
             outputs=outputs,
             lower=lower,
         )
@@ -264,6 +329,49 @@ def linear(
     function = fast_params(op)
     function.op = op  # type: ignore[attr-defined]
     return function
+
+
+def multilinear(
+    name: str,
+    evaluate: Callable[..., Any] | Composite,
+    *transposes: Rule,
+    again: Callable[..., Any] | None = None,
+    **options: Any,
+) -> Callable[..., Any]:
+    """Define an op that is linear in each of its inputs by its transposes.
+
+    Args:
+        name: The name of the op.
+        evaluate: `evaluate(xp, *arrays, **params)`, or the composition it is.
+        *transposes: Per input `transpose(ct, _out, *inputs, **params)`, which reads all inputs but
+            its own. `Zero` for an input that the others are only told by, such as an index.
+        again: What calls the op, if there is something faster.
+        **options: As of `general`: infer, batch, kind, lower, composed.
+    """
+    constants = {i for i, transpose in enumerate(transposes) if isinstance(transpose, Zero)}
+
+    # d f(x, y) = f(dx, y) + f(x, dy)
+    def jvp(tangents: Sequence[Any], _out: Any, *inputs: Any, **params: Any) -> Any:
+        run: Callable[..., Any] = again or function
+        total = None
+        for i, tangent in enumerate(tangents):
+            if tangent is not None and i not in constants:
+                changed = list(inputs)
+                changed[i] = tangent
+                term = run(*changed, **params)
+                total = term if total is None else total + term
+        return total
+
+    # The tangent of an input meets the values that its transpose reads, and no others.
+    jvp.reads = frozenset()  # type: ignore[attr-defined]
+    function: Callable[..., Any] = general(name, evaluate, vjps=transposes, jvp=jvp, **options)
+    return function
+
+
+def added(*terms: Any) -> Any:
+    """The sum of the terms that are not None; None if all are."""
+    present = [term for term in terms if term is not None]
+    return functools.reduce(add, present) if present else None
 
 
 def sharing(function: Callable[..., Any], *, permutes: bool = False) -> Callable[..., Any]:
@@ -305,28 +413,38 @@ def _shares(view: Tensor, tensor: Tensor) -> bool:
     return owner is not None and (owner is array or owner is getattr(array, "base", None))
 
 
+# ---- everything else ----------------------------------------------------------------------------
+
+
 def general(
     name: str,
-    evaluate: Callable[..., Any],
+    evaluate: Callable[..., Any] | Composite,
     *,
-    infer: Callable[..., Any],
+    infer: Callable[..., Any] = infer_like,
     vjps: Sequence[Rule] = (),
     vjp_each: Rule | None = None,
     vjp_all: Rule | None = None,
     jvp: Rule | None = None,
-    batch: Callable[..., Any],
+    self_adjoint: bool = False,
+    batch: Callable[..., Any] = batch_at_front,
     kind: str = "general",
     outputs: int | None = 1,
+    aliases: bool = False,
+    facts: Facts = NO_FACTS,
     effect: str | None = None,
-    lower: Lowering | None = None,
-    partials: Sequence[Rule] = (),
-    bounded: bool = False,
+    lower: Lowering | ModuleType | None = None,
+    composed: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
-    """Define an op by all of its rules; without a VJP its result is untracked.
+    """Define an op by all of its rules (see `Op`); without a VJP its result is untracked.
 
-    An elementwise one may state the partials its rules are made of, or that these are `bounded`;
-    see `elementwise`.
+    The forward may be a `Composite`, where the op is a composition of others also on arrays. Where
+    it is a formula that holds for tensors, it is said once with the lowering, which is then the
+    module to give it as `xp` (`ops.array_functions`). An op is `self_adjoint` if its derivative by
+    the first input is a symmetric map, and that by others is `Zero`: then its VJP is its JVP.
     """
+    evaluate, lower = _forward_and_lowering(evaluate, lower)
+    if self_adjoint:
+        jvp = _pushed_by(*vjps)
     op = registry.add(
         Op(
             name=name,
@@ -339,20 +457,49 @@ def general(
             batch=batch,
             kind=kind,
             outputs=outputs,
+            aliases=aliases,
+            facts=facts,
             effect=effect,
             lower=lower,
+            composed=composed,
         )
     )
-    if kind == "elementwise" and vjps and outputs == 1 and not bounded:
-        _make_careful(op, partials, () if partials else vjps)
-    function: Callable[..., Any]
     # The fast path does not ask modes: a trace has to see an effect, also of arrays from outside.
-    if len(vjps) == 1 and effect is None:
-        function = fast_params(op)
-    else:
-
-        def function(*args: Any, **params: Any) -> Any:
-            return call(op, args, params)
-
+    function = fast_params(op) if len(vjps) == 1 and effect is None else _plain_function(op)
     function.op = op  # type: ignore[attr-defined]
     return function
+
+
+def _pushed_by(rule: Rule, *constants: Rule) -> Rule:
+    """The JVP that a symmetric VJP is, of an op whose other inputs have no derivative."""
+    assert all(isinstance(constant, Zero) for constant in constants)
+
+    def jvp(tangents: Sequence[Any], out: Any, *inputs: Any, **params: Any) -> Any:
+        return None if tangents[0] is None else rule(tangents[0], out, *inputs, **params)
+
+    jvp.reads = rule_reads(rule)  # type: ignore[attr-defined]
+    return jvp
+
+
+# ---- compositions -------------------------------------------------------------------------------
+
+
+def _forward_and_lowering(
+    evaluate: Callable[..., Any] | Composite, lower: Lowering | ModuleType | None
+) -> tuple[Callable[..., Any], Lowering | None]:
+    """Both, of an op that states only one of them."""
+    if isinstance(lower, ModuleType):
+        assert not isinstance(evaluate, Composite)
+        return evaluate, Composite(functools.partial(evaluate, lower))
+    if not isinstance(evaluate, Composite):
+        return evaluate, lower
+    assert lower is None
+    composition = evaluate.function
+
+    def forward(_xp: Any, *operands: Any, **params: Any) -> Any:
+        if STATE.get().modes:
+            # Modes have seen the op, and are not shown its parts.
+            return run_inside(seen_by(()), functools.partial(composition, *operands, **params))
+        return composition(*operands, **params)
+
+    return forward, evaluate

@@ -3,6 +3,9 @@
 `evaluate` runs the forward of an op, `pull` and `push` apply its rules. They choose what does the
 work: a native kernel for large arrays, wider floats for dtypes that NumPy does not know, or the
 op's own function on NumPy or CuPy. The fast paths (`core.fast`) come here with large arrays only.
+
+Rules are written with operators. On raw arrays these are NumPy's, which kernels and modes do not
+see; where these are to have their say, a rule is applied to tensors that hold the arrays.
 """
 
 from __future__ import annotations
@@ -16,9 +19,12 @@ from gradtape.backends import array_module
 from gradtape.core.aval import aval_of
 from gradtape.core.broadcasting import broadcast_sizes
 from gradtape.core.finite import is_finite, is_traced
-from gradtape.core.large import LARGE, compute_large, is_large, is_tiled, pull_large
+from gradtape.core.kernels import Task, compute, is_large, pull as pull_by_kernels
 from gradtape.core.narrow import computes_wide, evaluate_narrow, is_narrow, widened
-from gradtape.core.op import Op, Rule, registry
+from gradtape.core.needed_ops import needed
+from gradtape.core.op import Op, Rule
+from gradtape.core.state import STATE, WATCHING, run_inside, seen_by, unseen
+from gradtape.core.tensor import Tensor
 from gradtape.errors import (
     AxisError,
     DTypeError,
@@ -41,11 +47,13 @@ class UnsettledError(Exception):
 
 def evaluate(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
     """Run the forward of an op on raw values."""
+    if WATCHING and op.kind not in _OF_USERS and (scope := unseen(STATE.get())) is not None:
+        return run_inside(scope, evaluate, op, operands, params)
     try:
         if any(map(is_narrow, operands)):
             return evaluate_narrow(op, array_module(*operands), operands, params)
         if is_large(operands) and not op.aliases and op.kind not in _OF_USERS:
-            return compute_large(op, operands, params)
+            return compute(op, operands, params)
         return op.evaluate(array_module(*operands), *operands, **params)
     except Exception as error:
         if op.kind == "custom":
@@ -55,9 +63,14 @@ def evaluate(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
 
 def add(x: Any, y: Any) -> Any:
     """`x + y` of values of any kind, with large arrays added as by the op."""
-    if type(x) is type(y) is np.ndarray and y.size >= LARGE:
-        return compute_large(registry["add"], (x, y), {})
+    if type(x) is type(y) is np.ndarray and is_large((y,)):
+        return compute(needed.add_op, (x, y), {})
     return x + y
+
+
+def add_watched(x: Any, y: Any) -> Any:
+    """The same, seen by modes."""
+    return lowered(lifted(x) + lifted(y))
 
 
 # ---- rules ------------------------------------------------------------------------------------
@@ -72,6 +85,7 @@ def pull(
     params: dict[str, Any],
     careful: bool,
     raw: bool = True,
+    watched: bool = False,
 ) -> tuple[Sequence[Any], bool]:
     """Apply the reverse rules of an op to the cotangent of its result.
 
@@ -84,6 +98,7 @@ def pull(
         params: The parameters of the call.
         careful: Whether rules have to look for 0·∞ at values that are not finite.
         raw: Whether values are arrays; if not, they are tensors, on which rules are recorded.
+        watched: Whether modes are to see what rules do with arrays.
 
     Returns:
         A cotangent for each input, None where there is none; and whether careful rules might have
@@ -100,10 +115,14 @@ def pull(
     if (type(ct) is not np.ndarray or ct.dtype.kind == "V") and computes_wide(op, ct):
         ct, out, inputs = widened(ct), widened(out), widened(inputs)
     large = raw and is_large((ct, *inputs))
-    if large and op.vjps and is_tiled(op):
-        given = pull_large(op, wanted, ct, out, inputs, params)
+    if large and not watched:
+        given = pull_by_kernels(Task(op, (ct, out, *inputs), params, wanted))
         if given is not NotImplemented:
             return given, False
+    if (large or watched) and op.kind not in _OF_USERS:
+        ct, out, inputs = lifted(ct), lifted(out), lifted(inputs)
+        given, unsure = pull(op, wanted, ct, out, inputs, params, careful or large, raw=False)
+        return [lowered(value) for value in given], unsure
     if op.vjp_all is not None:
         return op.vjp_all(wanted, ct, out, *inputs, **params), False
     if op.vjp_each is not None:
@@ -129,6 +148,19 @@ def push(
         The tangent of the result, of several results a tuple; None if there is none. It is float32
         where the op computes in wider floats than it is given.
     """
+    if WATCHING:
+        state = STATE.get()
+        if state.hidden:
+            return run_inside(seen_by(state.hidden), push, op, tangents, out, inputs, params)
+        if state.watched and op.kind not in _OF_USERS:
+            tangents, out, inputs = lifted(tuple(tangents)), lifted(out), lifted(tuple(inputs))
+            return lowered(_push(op, tangents, out, inputs, params))
+    return _push(op, tangents, out, inputs, params)
+
+
+def _push(
+    op: Op, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
+) -> Any:
     assert op.jvp is not None
     if computes_wide(op, tangents):
         tangents, out, inputs = widened(tangents), widened(out), widened(inputs)
@@ -141,13 +173,31 @@ def push(
     return op.careful_jvp(tangents, out, *inputs, **params)
 
 
+def lifted(value: Any) -> Any:
+    """Tensors that hold raw arrays, in place of these: kernels and modes see what is done."""
+    if type(value) is np.ndarray or isinstance(value, np.generic):
+        return Tensor(value)
+    return tuple(map(lifted, value)) if isinstance(value, tuple | list) else value
+
+
+def lowered(value: Any) -> Any:
+    """The array that a tensor holds."""
+    if type(value) is Tensor and value.record is None:
+        return value.value
+    return tuple(map(lowered, value)) if isinstance(value, tuple) else value
+
+
 def sum_of_terms(
-    partials: Sequence[Rule], tangents: Sequence[Any], out: Any, inputs: Sequence[Any]
+    partials: Sequence[Rule],
+    tangents: Sequence[Any],
+    out: Any,
+    inputs: Sequence[Any],
+    **params: Any,
 ) -> Any:
     """The sum of the partials of an elementwise op, applied to the tangents; None if all are."""
     total = None
     for partial, tangent in zip(partials, tangents, strict=True):
-        term = None if tangent is None else partial(tangent, out, *inputs)
+        term = None if tangent is None else partial(tangent, out, *inputs, **params)
         if term is not None:
             total = term if total is None else total + term
     return total

@@ -20,7 +20,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.call import call, call_operator, record, recording_segment
 from gradtape.core.evaluate import evaluate, explain
-from gradtape.core.large import LARGE
+from gradtape.core.kernels import LARGE
 from gradtape.core.level import LEAVES
 from gradtape.core.nested import Handle
 from gradtape.core.op import Op
@@ -113,7 +113,7 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
         if (parent is None and parent2 is None and state.plain) and (
             closed or "V" not in (value.dtype.kind, value2.dtype.kind)
         ):
-            small = value.size < LARGE
+            small = value.size < LARGE > value2.size
             try:
                 out = compute(value, value2) if small else evaluate(op, (value, value2), {})
             except Exception as error:
@@ -122,7 +122,7 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
         dtype = value.dtype
         if not (dtype is value2.dtype and (dtype is F64 or dtype is F32) and state.plain):
             return otherwise(op, (x, y), {})
-        small = value.size < LARGE
+        small = value.size < LARGE > value2.size
         try:
             out = compute(value, value2) if small else evaluate(op, (value, value2), {})
         except Exception as error:

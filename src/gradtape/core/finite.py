@@ -9,8 +9,8 @@ import numpy as np
 
 from gradtape.backends import array_module
 from gradtape.core.aval import Abstract
-from gradtape.core.large import LARGE, compute_large
-from gradtape.core.op import registry
+from gradtape.core.kernels import compute, is_large
+from gradtape.core.needed_ops import needed
 from gradtape.core.tensor import Tensor, innermost
 
 _ALL = {"axis": (0,), "keepdims": False}
@@ -24,7 +24,7 @@ def is_finite(value: Any) -> bool:
         dtype = raw.dtype
         if dtype is F64 or dtype is F32:
             # Something that is finite only if all is, and fast; it may overflow by itself.
-            if raw.size >= LARGE:
+            if is_large((raw,)):
                 total = _sum(raw)
             elif raw.ndim == 1:
                 total = raw.dot(raw)
@@ -43,7 +43,7 @@ def is_finite(value: Any) -> bool:
 def _sum(array: Any) -> Any:
     """By our own threads: those of BLAS would go on to spin in their way."""
     with np.errstate(all="ignore"):
-        return compute_large(registry["sum"], (_in_order(array),), _ALL)
+        return compute(needed.sum_op, (_in_order(array),), _ALL)
 
 
 def _in_order(array: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Attributes computed at first use.
+"""Attributes computed, and functions loaded, at first use.
 
 `functools.cached_property` of Python 3.11 holds one lock for all objects while it computes: a child
 process forked meanwhile waits for it for ever. This one holds none; threads that come at the same
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
+
+from gradtape.locks import load
 
 T = TypeVar("T")
 
@@ -43,3 +45,38 @@ class lazy(Generic[T]):  # noqa: N801 - used like a decorator function
             return self
         # Found in the instance's dict from now on, before this descriptor.
         return instance.__dict__.setdefault(self._name, self._compute(instance))  # type: ignore[no-any-return]
+
+
+# ---- modules that not every program uses ---------------------------------------------------------
+
+
+def found_at(place: str) -> Any:
+    """What a module has by a name, `"module:name"`; loads the module.
+
+    >>> gt.core.lazy.found_at("math:pi")
+    3.141592653589793
+    """
+    module, _, name = place.partition(":")
+    return getattr(load(module), name)
+
+
+class Deferred:
+    """A function that stands in a module which is loaded when it is first called.
+
+    Args:
+        place: Where it is, `"module:name"`.
+
+    >>> gt.core.lazy.Deferred("math:sqrt")(4.0)
+    2.0
+    """
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+
+    @lazy
+    def function(self) -> Any:
+        """The function itself."""
+        return found_at(self._place)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)

@@ -10,6 +10,7 @@ import itertools
 import weakref
 from typing import Any
 
+from gradtape.core.aval import Aval
 from gradtape.core.op import Op
 
 # A segment with more roots looks which of them are still alive.
@@ -105,12 +106,18 @@ class Node:
 
 
 class Leaf(Node):
-    """A tensor that gradients are taken for: `requires_grad`, or an argument of a transform."""
+    """A tensor that gradients are taken for: `requires_grad`, or an argument of a transform.
 
-    __slots__ = ("grad", "off")
+    Args:
+        segment: Where its gradients are asked for.
+        value: What the tensor holds; only its shape and dtype are kept.
+    """
 
-    def __init__(self, segment: Segment = LEAVES) -> None:
+    __slots__ = ("aval", "grad", "off")
+
+    def __init__(self, segment: Segment, value: Any) -> None:
         self.segment = segment
         self.sequence = 0
+        self.aval = Aval(value.shape, value.dtype)
         self.grad: Any = None
         self.off = False  # whether its tensor does not require a gradient for the time being

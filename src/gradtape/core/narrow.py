@@ -76,7 +76,7 @@ def _renamed(aval: Aval, narrow: np.dtype[Any]) -> Aval:
 def evaluate_narrow(op: Op, xp: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
     """The forward of an op on raw values of which some are narrow."""
     # What shares memory with its operand must not get a copy of it.
-    if op.kind in _OWN_DTYPES or op.aliases or op.name == "stop_gradient":
+    if op.kind in _OWN_DTYPES or op.aliases:
         return op.evaluate(xp, *operands, **params)
     if isinstance(op.fast, np.ufunc):
         out = _own_loop(op.fast, operands)

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from gradtape.core.level import Node, Segment
+from gradtape.core.needed_ops import needed
 from gradtape.core.places import composed
 from gradtape.core.state import no_grad
-from gradtape.core.tensor import Tensor, functions
+from gradtape.core.tensor import Tensor
 from gradtape.errors import LeakedTensorError, TapeError, WriteError
 
 
@@ -93,8 +94,8 @@ class Handle(Tensor):
         while isinstance(handle, Handle):
             if isinstance(handle, Alias) and handle.refuses_writes():
                 raise WriteError(
-                    f"{what}: got a part or rearrangement that shares its elements with another "
-                    "tensor in a way that cannot be written through; write to a copy()"
+                    f"{what}: got a view that cannot be written through to the tensor it is a view "
+                    "of; write to a copy()"
                 )
             handle = handle.base
         handle.check_writable(what)
@@ -142,7 +143,7 @@ class View(Handle):
         self.index = index
 
     def read(self, base: Tensor) -> Tensor:
-        return functions["getitem"](base, self.index).fresh()  # type: ignore[no-any-return]
+        return needed.getitem(base, self.index).fresh()  # type: ignore[no-any-return]
 
     def pass_on(self, other: Tensor) -> tuple[Tensor, Tensor]:
         base, indices = self.base, [self.index]
@@ -153,7 +154,7 @@ class View(Handle):
         if index is None:  # no elements
             return base, base
         if isinstance(base, Handle):
-            return base, functions["setitem"](base, other, index)
+            return base, needed.setitem(base, other, index)
         base[index] = other
         return base, base
 

@@ -8,20 +8,20 @@ read. Records keep only what is read; an unread value arrives as its `Aval` (sha
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 from gradtape.core.aval import Aval
-from gradtape.core.lazy import lazy
 from gradtape.core.lowering import Lowering
 from gradtape.core.narrow import infer_narrow
 from gradtape.errors import GradtapeError, NotDifferentiableError
-from gradtape.locks import load, loading
+from gradtape.locks import load
 
 Rule = Callable[..., Any]
+# How the names of the modules begin that define ops.
+_OPS = "gradtape.ops."
 
 
 class Zero:
@@ -48,6 +48,46 @@ class NotDifferentiable:
 BY_AXIS = ("windows", "maps", "sizes")
 
 
+# Places of all operands, however many there are.
+EVERY = range(sys.maxsize)
+
+
+class Facts:
+    """What is true of every call of an op.
+
+    Attributes:
+        rearranges: Whether each element of the result is an element of an operand.
+        commutes: The kinds of dtype, as in "biuf", for which two operands can change places without
+            changing a bit of a result of that kind.
+        layout: How the result lies in memory: as a "view" of the first operand, as the "same"
+            array, as a "copy" of it, or with axes in the order they have in the operands ("kept",
+            which elementwise ops and reductions do anyway). None: in order, the last axis fastest.
+        carries: The places of operands that are not finite only if the result is not finite either,
+            or does not depend on them.
+        python: The operator of Python's that the op is to Python's numbers, as `operator.add`.
+    """
+
+    __slots__ = ("carries", "commutes", "layout", "python", "rearranges")
+
+    def __init__(
+        self,
+        *,
+        rearranges: bool = False,
+        commutes: str = "",
+        layout: Literal["view", "same", "copy", "kept"] | None = None,
+        carries: range | tuple[int, ...] = (),
+        python: Callable[..., Any] | None = None,
+    ) -> None:
+        self.rearranges = rearranges
+        self.commutes = commutes
+        self.layout = layout
+        self.carries = carries
+        self.python = python
+
+
+NO_FACTS = Facts()
+
+
 class Op:
     """One operation with its forward, its shape rule and its derivative rules.
 
@@ -68,8 +108,12 @@ class Op:
         outputs: Number of results; 1 is the result itself, more are a tuple, None is a tuple whose
             length the arguments decide.
         aliases: Whether a result may share memory with the first input.
+        facts: What passes over graphs rely on.
         effect: What it does besides computing ("random", "assertion"), or None.
+        graph: Of a compiled function: what it computes; None for others.
         lower: How the compiler generates code for it (see `core.lowering`); None runs `evaluate`.
+        composed: `composed(*arrays, **params)`, the forward made of other ops that have kernels,
+            for large arrays; returns `NotImplemented` where it does not fit.
         fast: The forward without `xp`, for the fast path of elementwise ops.
         partials: Of elementwise ops: per input the linear map from its change to the result's.
         flat_vjps: The rules the walk uses for records of the fast path, where all inputs have the
@@ -80,9 +124,9 @@ class Op:
     """
 
     __slots__ = (
-        "_infer", "_kept", "aliases", "batch", "careful", "careful_flat", "careful_jvp", "effect",
-        "evaluate", "fast", "flat_vjps", "jvp", "kind", "lower", "name", "outputs", "partials",
-        "vjp_all", "vjp_each", "vjps",
+        "_infer", "_kept", "aliases", "batch", "careful", "careful_flat", "careful_jvp", "composed",
+        "effect", "evaluate", "facts", "fast", "flat_vjps", "graph", "jvp", "kind", "lower", "name",
+        "outputs", "partials", "vjp_all", "vjp_each", "vjps",
     )  # fmt: skip
 
     def __init__(
@@ -99,8 +143,11 @@ class Op:
         kind: str = "general",
         outputs: int | None = 1,
         aliases: bool = False,
+        facts: Facts = NO_FACTS,
         effect: str | None = None,
+        graph: Any = None,
         lower: Lowering | None = None,
+        composed: Callable[..., Any] | None = None,
         fast: Callable[..., Any] | None = None,
         partials: tuple[Rule, ...] = (),
     ) -> None:
@@ -115,8 +162,11 @@ class Op:
         self.kind = kind
         self.outputs = outputs
         self.aliases = aliases
+        self.facts = facts
         self.effect = effect
+        self.graph = graph
         self.lower = lower
+        self.composed = composed
         self.fast = fast
         self.partials = partials
         self.flat_vjps = partials or vjps
@@ -186,53 +236,23 @@ def rule_reads(rule: Rule, skip: int = 1) -> frozenset[int]:
     return frozenset(found)
 
 
-class NotLoadedError(Exception):
-    """A module is not there yet."""
-
-
 class Registry:
-    """All ops by name, and the functions that answer for NumPy's; closed but while `ops` loads.
+    """All ops by name; only modules of `gradtape.ops` add to it, while they are imported.
 
-    Families that not every program uses are packages of `ops` that wait in `deferred`: a function
-    looked for and not found loads them, in order, until it is there.
+    The package does not look ops up here: whoever needs one imports it. This is the list that
+    tests and documents go through, and it loads every module of `ops` first.
     """
 
     def __init__(self) -> None:
         self._ops: dict[str, Op] = {}
         # The globals of the module that registered each op.
         self._homes: dict[str, dict[str, Any]] = {}
-        self._opened = 0
-        self.deferred: list[str] = []
-        # Public gradtape functions by name: what tensor methods and rules call.
-        self.functions: dict[str, Callable[..., Any]] = _Functions(self)
-        # NumPy or SciPy function -> gradtape function.
-        self.replacements: dict[Any, Callable[..., Any]] = {}
-        # Computes elementwise ops on large arrays, see `core.large`; made by `provider`.
-        self.provider: Callable[[], Any] = lambda: None
-
-    @lazy
-    def kernels(self) -> Any:
-        """What computes elementwise ops on large arrays; None for NumPy.
-
-        Raises:
-            NotLoadedError: This thread is in the middle of loading something, interrupted by a
-                signal handler or the garbage collector.
-        """
-        with loading() as half_loaded:
-            if half_loaded:
-                raise NotLoadedError
-            return self.provider()
-
-    @property
-    def loaded_kernels(self) -> Any:
-        """The same if it was needed before; None otherwise."""
-        return vars(self).get("kernels")
 
     def add(self, op: Op) -> Op:
         """Register an op under its name."""
-        if not self._opened:
-            raise GradtapeError(f"{op.name}: the op registry is closed; use gt.custom_vjp")
         home, known = _module_globals(), self._homes.get(op.name)
+        if not home["__name__"].startswith(_OPS):
+            raise GradtapeError(f"{op.name}: the op registry is closed; use gt.custom_vjp")
         # A module whose import was interrupted is run again from its beginning, with new globals.
         again = known is not None and known is not home and known["__name__"] == home["__name__"]
         if known is not None and not again:
@@ -240,33 +260,9 @@ class Registry:
         self._ops[op.name], self._homes[op.name] = op, home
         return op
 
-    @contextlib.contextmanager
-    def opened(self) -> Iterator[None]:
-        """Take ops inside of the block, in which a package of ops imports its modules."""
-        self._opened += 1
-        try:
-            yield
-        finally:
-            self._opened -= 1
-
-    def load(self) -> bool:
-        """Load the next family; False if all are there."""
-        package = next(iter(self.deferred), None)
-        if package is None:
-            return False
-        load(package)
-        self.deferred = [other for other in self.deferred if other != package]
-        return True
-
-    def replacement(self, original: Any) -> Callable[..., Any] | None:
-        """The gradtape function that answers for one of NumPy or SciPy, if there is one."""
-        while (found := self.replacements.get(original)) is None and self.load():
-            pass
-        return found
-
     def __iter__(self) -> Iterator[Op]:
-        while self.load():
-            pass
+        for module in load("pkgutil").walk_packages(load(_OPS[:-1]).__path__, _OPS):
+            load(module.name)
         return iter(self._ops.values())
 
     def __contains__(self, name: str) -> bool:
@@ -274,9 +270,7 @@ class Registry:
         return name in self._ops
 
     def __getitem__(self, name: str) -> Op:
-        while name not in self._ops and self.load():
-            pass
-        return self._ops[name]
+        return self._ops[name] if name in self._ops else {op.name: op for op in self}[name]
 
 
 def _module_globals() -> dict[str, Any]:
@@ -287,23 +281,14 @@ def _module_globals() -> dict[str, Any]:
     return frame.f_globals
 
 
-class _Functions(dict[str, Callable[..., Any]]):
-    """Functions by name, which loads families for a name that is missing."""
-
-    def __init__(self, registry: Registry) -> None:
-        super().__init__()
-        self._registry = registry
-
-    def __missing__(self, name: str) -> Callable[..., Any]:
-        while name not in self:
-            if not self._registry.load():
-                raise KeyError(name)
-        return self[name]
-
-
 registry = Registry()
 
 
-def infer_like(aval: Aval, **_params: Any) -> Aval:
-    """Shape rule of ops whose result has the shape and dtype of their input."""
-    return aval
+def op_of(function: Any) -> Op:
+    """The op that a function runs, which its constructor has noted."""
+    return function.op  # type: ignore[no-any-return]
+
+
+def infer_like(first: Aval, *_others: Aval, **_params: Any) -> Aval:
+    """Shape rule of ops whose result has the shape and dtype of their first input."""
+    return first

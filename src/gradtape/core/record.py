@@ -4,10 +4,12 @@ A record is owned by the tensors that came out of it and never refers to them, s
 the results that need it. It says of itself
 
 - `op`, `parents` (the nodes of the inputs, None for one that is not tracked), `inputs` and `out`
-  (the values that rules read; otherwise an `Aval`, or None) and `params`;
+  (the values that rules read; otherwise an `Aval`, or None), `params`, and `aval`, the shape and
+  dtype of the result;
 - `pull`, what it gives to its parents in reverse mode;
 - `push`, what it gets from them in forward mode;
-- `free`, how to let go of everything.
+- `free`, how to let go of everything;
+- `replay`, what computes the result again, if it kept what it needs or is told (`REPLAYABLE`).
 
 A tensor is just a value with a node, so an input can be rebuilt as `wrap(value, parent)`.
 
@@ -22,15 +24,23 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.aval import Aval
+from gradtape.core.aval import Aval, aval_of
 from gradtape.core.broadcasting import fit
-from gradtape.core.evaluate import pull as pull_op, push as push_op, sum_of_terms
+from gradtape.core.copies import copied
+from gradtape.core.evaluate import (
+    evaluate,
+    lifted,
+    lowered,
+    pull as pull_op,
+    push as push_op,
+    sum_of_terms,
+)
 from gradtape.core.finite import is_finite
-from gradtape.core.large import copied
 from gradtape.core.level import Node, Segment
 from gradtape.core.narrow import computes_wide
 from gradtape.core.nested import wrap
 from gradtape.core.op import Op
+from gradtape.core.state import STATE, WATCHING
 from gradtape.errors import NotDifferentiableError, TapeError
 
 Tangents = Mapping[Node, Any]
@@ -49,10 +59,12 @@ class Taker:
         give_output: Adds to the cotangent of one output of an op with several.
         owned: The nodes whose cotangents are arrays of the walk's own; None if it does not know.
         wanted: The nodes whose cotangents were asked for, and are not to be written to.
+        watched: Whether modes are to see what rules do with raw arrays.
     """
 
     __slots__ = (
         "careful", "give", "give_output", "give_part", "owned", "rebuild", "unsure", "wanted",
+        "watched",
     )  # fmt: skip
 
     def __init__(
@@ -65,6 +77,7 @@ class Taker:
         *,
         careful: bool = False,
         rebuild: bool = False,
+        watched: bool = False,
     ) -> None:
         self.give = give
         self.give_part = give_part
@@ -73,6 +86,7 @@ class Taker:
         self.wanted = wanted
         self.careful = careful
         self.rebuild = rebuild
+        self.watched = watched
         self.unsure = False
 
 
@@ -99,11 +113,13 @@ class Record(Node):
         if taker.rebuild:
             inputs = tuple(map(_rebuilt, inputs, parents))
             out = _rebuilt(out, self)
+        elif taker.watched:
+            ct, out, inputs = lifted(ct), lifted(out), lifted(inputs)
         params = self.params or {}
         for rule, parent in zip(rules, parents, strict=True):
             result = None if parent is None else rule(ct, out, *inputs, **params)
             if result is not None:
-                taker.give(parent, result)
+                taker.give(parent, lowered(result) if taker.watched else result)
 
     def push(self, tangents: Tangents) -> Any:
         """The tangent of the result, given those of some nodes; None if no parent has one."""
@@ -119,10 +135,46 @@ class Record(Node):
         if not op.partials:
             return push_op(op, given, out, inputs, self.params or {})
         # The op's own rule would ask for shapes the fast path did not keep; here all are the same.
+        if WATCHING and STATE.get().watched:
+            given, out, inputs = lifted(given), lifted(out), lifted(inputs)
         total = sum_of_terms(op.partials, given, out, inputs)
-        if total is None or op.careful_flat is None or is_finite(total):
-            return total
-        return sum_of_terms(op.careful_flat, given, out, inputs)
+        if total is not None and op.careful_flat is not None and not is_finite(total):
+            total = sum_of_terms(op.careful_flat, given, out, inputs)
+        return lowered(total)
+
+    def replay(self, known: Mapping[Node, Any]) -> Any:
+        """The result computed again.
+
+        Args:
+            known: The values of some nodes; of other inputs, what the record keeps is taken.
+
+        Raises:
+            TapeError: An input is neither known nor kept; see `REPLAYABLE`.
+        """
+        operands = []
+        for n, (parent, kept) in enumerate(zip(self.parents, self.inputs, strict=True)):
+            value = kept if parent is None else known.get(parent, kept)
+            if value is None or isinstance(value, Aval):
+                raise TapeError(
+                    f"replay: input {n} of {self.op.name} was not kept; give its value, or record "
+                    "under `with keeping(REPLAYABLE)`"
+                )
+            operands.append(value)
+        return evaluate(self.op, operands, self.params or {})
+
+    @property
+    def aval(self) -> Any:
+        """Shape and dtype of the result; a tuple of them for an op with several results."""
+        # Those of the fast paths have the shape of the inputs; what was kept of these tells it.
+        node: Any = self
+        while isinstance(node, Unary | Binary):
+            if node.params is not None:
+                return node.op.infer(aval_of(node.inputs[0]), **node.params)
+            for value in (node.out, *node.inputs):
+                if hasattr(value, "shape"):
+                    return aval_of(value)
+            node = next(parent for parent in node.parents if parent is not None)
+        return node.aval
 
     def free(self) -> None:
         self.out = None
@@ -237,13 +289,25 @@ class General(Record):
             out = self._rebuilt_out()
         wanted = tuple([parent is not None for parent in parents])
         given, unsure = pull_op(
-            op, wanted, ct, out, inputs, self.params, taker.careful, not taker.rebuild
+            op,
+            wanted,
+            ct,
+            out,
+            inputs,
+            self.params,
+            taker.careful,
+            raw=not taker.rebuild,
+            watched=taker.watched,
         )
         if unsure:
             taker.unsure = True
         for parent, result, value in zip(parents, given, inputs, strict=True):
             if parent is not None and result is not None:
                 taker.give(parent, fit(result, value))
+
+    @property
+    def aval(self) -> Any:
+        return aval_of(self.out) if self.avals is None else self.avals
 
     def _whole(self, ct: Any) -> tuple[Any, ...]:
         """The cotangents of all outputs, zeros for those that have none, unless the rule knows."""
@@ -328,6 +392,13 @@ class Output(Record):
         parts = tangents.get(self.parent)
         return None if parts is None else parts[self.index]
 
+    def replay(self, known: Mapping[Node, Any]) -> Any:
+        return self.parent.replay(known)[self.index]
+
+    @property
+    def aval(self) -> Any:
+        return self.parent.avals[self.index]
+
     def free(self) -> None:
         super().free()
         self.parent.free()
@@ -360,6 +431,10 @@ class Indexing(Record):
     def params(self) -> dict[str, Any]:
         return {"index": self.index}
 
+    @property
+    def aval(self) -> Any:
+        return self.op.infer(self.x, index=self.index)
+
     def pull(self, ct: Any, taker: Taker) -> None:
         (rule,) = self.op.flat_vjps
         if not taker.give_part(self.parent, self.x, self.index, ct):
@@ -376,14 +451,34 @@ class Constant(Record):
     __slots__ = ()
     parents = inputs = ()
 
-    def __init__(self, segment: Segment) -> None:
+    def __init__(self, segment: Segment, aval: Aval) -> None:
         self.segment = segment
         self.sequence = segment.next_sequence()
-        self.out = None
+        self.out = aval
         self.ct = None
+
+    @property
+    def aval(self) -> Any:
+        return self.out
 
     def pull(self, ct: Any, taker: Taker) -> None:
         """Nothing: it has no parents."""
+
+    def replay(self, known: Mapping[Node, Any]) -> Any:
+        if self not in known:
+            raise TapeError("replay: a constant does not hold its value; give it")
+        return known[self]
+
+
+class _Replayable:
+    """The policy that lets records keep what is not tracked: with values of leaves, all follows."""
+
+    def keeps(self, op: Op, tracked: tuple[bool, ...]) -> tuple[bool, ...]:
+        out, *inputs = op.keeps(tracked)
+        return (out, *[keep or not own for keep, own in zip(inputs, tracked, strict=True)])
+
+
+REPLAYABLE = _Replayable()
 
 
 class _Released:

@@ -13,6 +13,7 @@ select(greater(x, 0.0), x, multiply(0.5, x))
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -456,6 +457,41 @@ def trunc(x: Any) -> Scalar:
 def rint(x: Any) -> Scalar:
     """The nearest integer, the even one of two."""
     return _floating("rint", x)
+
+
+def bits(x: Scalar) -> Scalar:
+    """The bits of a float as a signed integer of the same width."""
+    return Scalar("bits", (x,), np.dtype(f"i{x.dtype.itemsize}"))
+
+
+def from_bits(x: Scalar) -> Scalar:
+    """The float that has these bits."""
+    return Scalar("from_bits", (x,), np.dtype(f"f{x.dtype.itemsize}"))
+
+
+def left_shift(x: Any, count: int) -> Scalar:
+    """An integer shifted up, by fewer bits than it has."""
+    return _uniform("left_shift", x, count)
+
+
+def right_shift(x: Any, count: int) -> Scalar:
+    """An integer shifted down, by fewer bits than it has; a signed one keeps its sign."""
+    return _uniform("right_shift", x, count)
+
+
+def rarely(condition: Scalar, rare: Scalar, usual: Scalar) -> Scalar:
+    """As `where`, but one that computes the first value only if some element needs it."""
+    return rarely_together(condition, (rare,), (usual,))[0]
+
+
+def rarely_together(
+    condition: Scalar, rare: Sequence[Scalar], usual: Sequence[Scalar]
+) -> list[Scalar]:
+    """As `rarely` for each pair of values; the rare ones are computed together."""
+    together: list[Scalar] = []
+    for pair in zip(rare, usual, strict=True):
+        together.append(Scalar("rarely", (condition, *pair), pair[1].dtype, extra=together))
+    return together
 
 
 def fma(x: Any, y: Any, z: Any) -> Scalar:

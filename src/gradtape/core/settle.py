@@ -7,7 +7,7 @@ product counts as 0: `settle`. Programs whose derivatives are finite pay nothing
 stays NaN on its way through linear rules: whoever asks for derivatives looks at what came out, and
 has it computed again with rules that settle, if it is not finite (`core.walk`, `core.evaluate`).
 What is traced always settles; compiled code leaves it out until it matters (`compiler.program`),
-and so do the kernels of rules for large arrays (`compiler.large_rules`).
+and so do the kernels of rules for large arrays (`kernels.tile_rules`).
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ from gradtape.core.broadcasting import broadcast_sizes, broadcast_tangent, unbro
 from gradtape.core.call import call
 from gradtape.core.finite import is_finite, is_plain_factor
 from gradtape.core.lowering import Composite
-from gradtape.core.op import Op, Rule, registry, rule_reads
+from gradtape.core.needed_ops import needed
+from gradtape.core.op import Facts, Op, Rule, rule_reads
 from gradtape.core.tensor import Tensor, innermost
-
-functions = registry.functions
 
 
 class Settling(Op):
@@ -119,7 +118,7 @@ def settle(
 def _strong(x: Any) -> Any:
     """A number of a trace with a dtype of its own, which compositions need."""
     weak = isinstance(x, Tensor) and getattr(innermost(x, show=True), "weak", False)
-    return functions["astype"](x, x.dtype) if weak else x
+    return needed.astype(x, x.dtype) if weak else x
 
 
 @functools.cache
@@ -136,7 +135,7 @@ def _settling(op: Op, rule: Rule, argument: int) -> Settling:
         there, absent = iter(values), Aval(slope.shape, slope.dtype)
         out, *inputs = (next(there) if one else absent for one in which)
         nothing = _is_nothing(op, rule, argument, slope, given, out, inputs, params)
-        return functions["mask"](value, nothing ^ True)
+        return needed.mask(value, nothing ^ True)
 
     def evaluate(_xp: Any, /, *operands: Any, **params: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -164,6 +163,7 @@ def _settling(op: Op, rule: Rule, argument: int) -> Settling:
         jvp=jvp,
         batch=_batch,
         kind="elementwise",
+        facts=Facts(layout="copy"),
         lower=Composite(settled),
     )
     return settling
@@ -181,11 +181,11 @@ def _batch(
     for arg, axis, shape in zip(args, axes, own, strict=True):
         if axis is not None:
             first = (size,) + (1,) * (len(whole) - len(shape))
-            arg = functions["reshape"](move_batch_axis(arg, axis), first + shape)
+            arg = needed.reshape(move_batch_axis(arg, axis), first + shape)
         elif type(arg) in (int, float):
             lined_up.append(arg)
             continue
-        lined_up.append(functions["broadcast_to"](arg, (size, *whole)))
+        lined_up.append(needed.broadcast_to(arg, (size, *whole)))
     return call(op, lined_up, params), 0
 
 
@@ -202,14 +202,14 @@ def _is_nothing(
     """Where a slope is 0·∞ at a value or an argument that is not finite."""
     zero = given == 0
     if slope.dtype.kind != "c":  # of complex numbers a map may be 0 in one direction only
-        unit = rule(functions["ones_like"](given), out, *inputs, **params)
+        unit = rule(needed.ones_like(given), out, *inputs, **params)
         zero = zero | (unit == 0)
     nothing = (slope != slope) & zero
     if isinstance(out, Aval) and any(isinstance(x, Aval) for x in inputs):
         # The op is linear in what this rule does not read. Times infinity its value is not finite,
         # and times 0 it does not depend on it.
         return nothing
-    isfinite = functions["isfinite"]
+    isfinite = needed.isfinite
     defined = isfinite(call(op, inputs, params) if isinstance(out, Aval) else out)
     if not isinstance(inputs[argument], Aval):
         defined = defined & isfinite(inputs[argument])

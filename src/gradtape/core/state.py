@@ -26,7 +26,7 @@ from gradtape.core.decorate import Decorator
 from gradtape.core.level import CONTEXT_LEVEL as CONTEXT_LEVEL, LEAF_LEVEL, Segment
 from gradtape.core.op import Op
 from gradtape.core.release import end
-from gradtape.errors import ContextError
+from gradtape.errors import ArgumentError, ContextError
 
 # Levels of transforms and tapes are numbered in order of creation, above those of contexts.
 _EVERYTHING_RECORDS = -1
@@ -44,11 +44,44 @@ Proceed = Callable[[Op, tuple[Any, ...], dict[str, Any]], Any]
 
 
 class Mode(Protocol):
-    """Something that sees every op call of a block: a profiler, autocast, determinism."""
+    """Something that sees every op on tensors in a block: a profiler, autocast, determinism.
+
+    It sees the ops of the forward and of the backward pass, and those that push tangents. What it
+    calls itself it does not see.
+
+    Attributes:
+        kind: "observing" if it only looks: it sees each call of a compiled function as one op,
+            whose `graph` says what is in it. "rewriting" if it changes what is computed: it is
+            applied while a function is traced, and functions are compiled for it; again for one
+            that has another `key`, if it has such an attribute.
+    """
+
+    kind: str
 
     def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
         """Handle one op call; `proceed(op, args, params)` runs it as if the mode were off."""
         ...
+
+
+class RecordPolicy(Protocol):
+    """What decides which values records keep."""
+
+    def keeps(self, op: Op, tracked: tuple[bool, ...]) -> tuple[bool, ...]:
+        """Which of (out, *inputs) a record keeps, given which inputs are tracked.
+
+        `op.keeps(tracked)` is what the rules read. Who keeps less has to put it back in time.
+        """
+        ...
+
+
+# One entry for each state that has a mode of the user's. Native entry points of compiled functions
+# look whether it is empty: a list, of which they can read the length.
+WATCHING: list[None] = []
+
+
+def mode_keys(rewriting: tuple[Mode, ...]) -> tuple[Any, ...]:
+    """What compiled code depends on of modes that rewrite it: their `key`, or which they are."""
+    return tuple([getattr(mode, "key", mode) for mode in rewriting])
 
 
 def adopted(value: Any) -> Any:
@@ -90,7 +123,10 @@ class _NoRecorder:
 class State:
     """What is switched on; see the module's docstring. Treat as immutable."""
 
-    __slots__ = ("context", "entry", "floor", "modes", "outer", "plain", "recorder", "spared")
+    __slots__ = (
+        "context", "entry", "floor", "hidden", "log", "modes", "outer", "plain", "policy",
+        "recorder", "rewriting", "spared", "watched",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -99,24 +135,39 @@ class State:
         modes: tuple[Mode, ...] = (),
         outer: State | None = None,
         spared: Spans = (),
+        log: list[Any] | None = None,
+        hidden: tuple[Mode, ...] = (),
+        policy: RecordPolicy | None = None,
     ) -> None:
         self.context = context
         self.floor = floor
         self.spared = spared
         self.modes = modes
         self.outer = outer
+        # Where kernels write down what they did (`core.kernels`), if somebody wants to know.
+        self.log = log
+        # What records keep; None for what their rules read.
+        self.policy = policy
+        # Modes that do not see how an op is done which they have seen, see `unseen`.
+        self.hidden = hidden
+        # The modes that functions are compiled for; and whether modes are to see what rules compute
+        # with raw arrays, unless a trace does.
+        self.rewriting = tuple([mode for mode in modes if mode.kind == "rewriting"])
+        self.watched = bool(modes) and all(mode.kind != "tracing" for mode in modes)
         # The block that made it; None for the state that a thread or task begins with.
         self.entry: Entry | None = None
         # Derived for the fast path of every op, which must not ask more than once.
-        self.plain = context is not None and not modes
+        self.plain = context is not None and not modes and policy is None
         recording = context is not None and floor < LEAF_LEVEL
         self.recorder: Recorder = context.tape if recording and context else _NoRecorder
 
     def derive(self, **changes: Any) -> State:
         """This state with some fields changed."""
         fields: dict[str, Any] = {"context": self.context, "modes": self.modes}
-        fields |= {"floor": self.floor, "spared": self.spared, **changes}
-        return State(**fields, outer=self)
+        fields |= {"floor": self.floor, "spared": self.spared, "log": self.log}
+        fields |= {"hidden": self.hidden, "policy": self.policy, **changes}
+        watching = any(mode.kind != "tracing" for mode in (*fields["modes"], *fields["hidden"]))
+        return (_WatchingState if watching else State)(**fields, outer=self)
 
     def stops(self, number: int) -> bool:
         """Whether `no_grad` keeps a level from recording: one that was not opened inside of it.
@@ -130,6 +181,24 @@ class State:
         spans = self.spared if number == self.floor + 1 else (*self.spared, (self.floor, number))
         # Not more than a few are kept apart, however often it is suspended.
         return spans if len(spans) <= 8 else ((spans[0][0], spans[1][1]), *spans[2:])
+
+
+class _WatchingState(State):
+    """A state with modes of the user's; for as long as it lives, compiled functions look for them.
+
+    It may live longer than its block, in a task that was started there.
+    """
+
+    __slots__ = ("_counted",)
+
+    def __init__(self, *args: Any, **fields: Any) -> None:
+        WATCHING.append(None)
+        self._counted = True  # after an interrupt before this, functions look for ever
+        super().__init__(*args, **fields)
+
+    def __del__(self, _pop: Callable[[], None] = WATCHING.pop) -> None:
+        if hasattr(self, "_counted"):
+            _pop()
 
 
 # A thread or task that has not used gradtape yet finds UNSET: not plain, so that the fast paths
@@ -373,13 +442,17 @@ class using_mode(Scope):  # noqa: N801
     """Let `mode` see every op on tensors in a block; inner modes see a call first.
 
     Args:
-        mode: An object with `run(op, args, params, proceed)`; see `gt.core.state.Mode`.
+        mode: An object with `kind`, "observing" or "rewriting", and `run(op, args, params,
+            proceed)`; see `gt.core.state.Mode`.
+
+    Raises:
+        ArgumentError: The mode does not say which kind it is.
 
     >>> class Count:
-    ...     calls = 0
+    ...     kind, calls = "observing", 0
     ...
     ...     def run(self, op, args, params, proceed):
-    ...         self.calls += 1
+    ...         self.calls += 1 if op.graph is None else len(op.graph.nodes)
     ...         return proceed(op, args, params)
     >>> count = Count()
     >>> with gt.using_mode(count):
@@ -389,10 +462,54 @@ class using_mode(Scope):  # noqa: N801
     """
 
     def __init__(self, mode: Mode) -> None:
+        kind = getattr(mode, "kind", None)
+        if kind not in ("observing", "rewriting"):
+            raise ArgumentError(
+                f"using_mode: got a mode of kind {kind!r}, expected one that has "
+                'kind = "observing" (it looks at calls) or kind = "rewriting" (it changes them)'
+            )
         self.mode = mode
 
     def change(self, state: State, before: State | None = None) -> State:
         return state.derive(modes=(self.mode, *state.modes))
+
+
+class keeping(Scope):  # noqa: N801
+    """Let a policy decide in a block what records keep.
+
+    Args:
+        policy: An object with `keeps(op, tracked)`; see `RecordPolicy`.
+    """
+
+    def __init__(self, policy: RecordPolicy) -> None:
+        self._policy = policy
+
+    def change(self, state: State, before: State | None = None) -> State:
+        return state.derive(policy=self._policy)
+
+
+class seen_by(Scope):  # noqa: N801
+    """Let certain modes see what happens, and no others.
+
+    Args:
+        modes: Those in force inside, the one that sees a call first at the beginning.
+        hidden: Others that are to see derivatives nevertheless.
+    """
+
+    def __init__(self, modes: tuple[Mode, ...], hidden: tuple[Mode, ...] = ()) -> None:
+        self._modes = modes
+        self._hidden = hidden
+
+    def change(self, state: State, before: State | None = None) -> State:
+        return state.derive(modes=self._modes, hidden=self._hidden)
+
+
+def unseen(state: State) -> seen_by | None:
+    """What hides how an op is done from the modes that have seen the op; None if there are none."""
+    if not (state.watched or state.rewriting):
+        return None
+    tracing = tuple([mode for mode in state.modes if mode.kind == "tracing"])
+    return seen_by(tracing, hidden=state.modes)
 
 
 class ContextTape:

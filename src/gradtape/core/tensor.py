@@ -15,15 +15,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape.backends import array_module, as_index, is_raw, make_array, to_numpy
-from gradtape.core.advice import not_an_array, truth, ways_out, with_advice
-from gradtape.core.aval import is_extended_float as is_extended_float
+from gradtape.core.aval import Abstract, is_extended_float as is_extended_float
+from gradtape.core.hooks import HOOKS
 from gradtape.core.level import LEAVES, Leaf, Node, Segment
-from gradtape.core.op import registry
-from gradtape.core.shown import shown
+from gradtape.core.needed_ops import needed
 from gradtape.core.state import current
-from gradtape.errors import ArgumentError, ConversionError, DTypeError, ShapeError, WriteError
-
-functions = registry.functions
+from gradtape.errors import (
+    ArgumentError,
+    ConversionError,
+    DTypeError,
+    GradtapeError,
+    ShapeError,
+    WriteError,
+    a_type,
+)
 
 
 class Tensor:
@@ -57,7 +62,7 @@ class Tensor:
         try:
             return self.value.shape  # type: ignore[no-any-return]
         except AttributeError:
-            raise not_an_array(self.value) from None
+            raise _not_an_array(self.value) from None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -65,7 +70,7 @@ class Tensor:
         try:
             return self.value.dtype  # type: ignore[no-any-return]
         except AttributeError:
-            raise not_an_array(self.value) from None
+            raise _not_an_array(self.value) from None
 
     @property
     def ndim(self) -> int:
@@ -113,13 +118,16 @@ class Tensor:
     def grad(self, gradient: Tensor | None) -> None:
         leaf = self._leaf()
         if leaf is None:
-            raise WriteError("grad: only a leaf that requires a gradient has one; detach() first")
+            raise WriteError(
+                "grad: got a tensor that is not a leaf, or requires no gradient, expected a leaf "
+                "that does; use t.detach().set_requires_grad()"
+            )
         if gradient is not None and not isinstance(gradient, Tensor):
             gradient = Tensor(np.asarray(gradient))
         if gradient is not None and (gradient.shape, gradient.dtype) != (self.shape, self.dtype):
             raise ShapeError(
                 f"grad: got {gradient.dtype}{list(gradient.shape)}, expected "
-                f"{self.dtype}{list(self.shape)}, as the tensor has"
+                f"{self.dtype}{list(self.shape)}, the dtype and shape of the tensor"
             )
         leaf.grad = gradient
 
@@ -141,7 +149,8 @@ class Tensor:
         if not requires_grad:
             if not self.is_leaf:
                 raise WriteError(
-                    "set_requires_grad(False): this is the result of a recorded op; use detach()"
+                    "set_requires_grad: got False for the result of a recorded op, expected a "
+                    "leaf; use detach()"
                 )
             self._off, self.record = leaf, None
         elif self.record is None:
@@ -150,7 +159,7 @@ class Tensor:
                     f"set_requires_grad: got {self.dtype}, expected a floating or complex dtype; "
                     "use astype(gt.float64)"
                 )
-            self.record = leaf = Leaf(LEAVES) if leaf is None else leaf
+            self.record = leaf = Leaf(LEAVES, self) if leaf is None else leaf
         if leaf is not None:
             leaf.off = not requires_grad
         return self
@@ -178,7 +187,7 @@ class Tensor:
             release: Whether to free the records on the way.
         """
         release = release or not retain_graph
-        functions["compute_gradients"](self, gradient, create_graph=create_graph, release=release)
+        needed.compute_gradients(self, gradient, create_graph=create_graph, release=release)
 
     def detach(self) -> Tensor:
         """The same value without history, at every level.
@@ -187,7 +196,7 @@ class Tensor:
         >>> (x * 2).detach().requires_grad
         False
         """
-        return functions["stop_gradient"](self)  # type: ignore[no-any-return]
+        return needed.stop_gradient(self)  # type: ignore[no-any-return]
 
     # ---- reading the value -----------------------------------------------------------------
 
@@ -210,7 +219,10 @@ class Tensor:
         array = to_numpy(concrete(self, "np.asarray(tensor)"))
         if dtype is not None and array.dtype != dtype:
             if copy is False:
-                raise ArgumentError(f"np.asarray: copy=False, but {array.dtype} to {dtype} copies")
+                raise ArgumentError(
+                    f"np.asarray: got copy=False to convert {array.dtype} to {dtype}, which "
+                    "copies; leave it out"
+                )
             return array.astype(dtype)
         return array.copy() if copy else read_only(array)
 
@@ -224,10 +236,21 @@ class Tensor:
         return complex(concrete(self, "complex(tensor)"))
 
     def __index__(self) -> int:
-        return as_index(concrete(self, "operator.index(tensor)"))
+        value = concrete(self, "operator.index(tensor)")
+        try:
+            return as_index(value)
+        except DTypeError as error:
+            HOOKS.operand_refused(error, "operator.index(tensor)")
+            raise
 
     def __bool__(self) -> bool:
-        return truth(innermost(self, "bool(tensor)"))
+        value = innermost(self, "bool(tensor)")
+        if value.size != 1:
+            raise ShapeError(
+                f"bool(tensor): got shape {value.shape}, whose truth is ambiguous, expected one "
+                "element; use gt.any(t) or gt.all(t), or gt.where to choose element by element"
+            )
+        return bool(value)
 
     def __format__(self, spec: str) -> str:
         if spec and self.ndim == 0:
@@ -236,7 +259,19 @@ class Tensor:
 
     def __repr__(self) -> str:
         now = self.peek()
-        return shown(innermost(now, show=True), now.dtype, now.record)
+        value, record, notes = innermost(now, show=True), now.record, []
+        if isinstance(value, Abstract):
+            body = str(value)
+        else:
+            body = np.array2string(
+                to_numpy(value), separator=", ", prefix="tensor(", floatmode="maxprec"
+            )
+            if now.dtype not in (np.float64, np.int64, np.bool_):
+                notes.append(f"dtype={now.dtype}")
+        if record is not None:
+            leaf = record.segment is LEAVES
+            notes.append("requires_grad=True" if leaf else f"recorded by {record.segment.label}")
+        return f"tensor({', '.join([body, *notes])})"
 
     def __len__(self) -> int:
         if not self.shape:
@@ -249,18 +284,18 @@ class Tensor:
     __hash__ = object.__hash__
 
     def __copy__(self) -> Tensor:
-        return functions["copy"](self)  # type: ignore[no-any-return]
+        return needed.copy(self)  # type: ignore[no-any-return]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if self.record is not None and self.record.segment is not LEAVES:
-            raise ConversionError("deepcopy: this tensor is being recorded; use copy() instead")
+            raise ConversionError("deepcopy: got a tensor that is being recorded; use copy()")
         return Tensor(np.array(concrete(self.detach(), "deepcopy"))).set_requires_grad(
             self.requires_grad
         )
 
     def __reduce__(self) -> Any:
         raise ConversionError(
-            "pickle: tensors are not pickled; save np.asarray(t.detach()) with np.save"
+            "pickle: got a tensor, expected an array; save np.asarray(t.detach()) with np.save"
         )
 
     # ---- writing ---------------------------------------------------------------------------
@@ -285,13 +320,13 @@ class Tensor:
             self._off = None
 
     def __getitem__(self, index: Any) -> Tensor:
-        return functions["getitem"](self, index)  # type: ignore[no-any-return]
+        return needed.getitem(self, index)  # type: ignore[no-any-return]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.check_writable("item assignment")
-        if type(self) is Tensor and functions["write_item"](self, value, index):
+        if type(self) is Tensor and needed.assign_in_place(self, value, index):
             return
-        self.rebind(functions["setitem"](self, value, index))
+        self.rebind(needed.setitem(self, value, index))
 
     def check_writable(self, what: str) -> None:
         """Refuse a write that would lose history."""
@@ -310,20 +345,24 @@ class Tensor:
                 "history; write outside of no_grad, or to its detach()"
             )
 
-    def augment(self, name: str, other: Any) -> Tensor:
-        """`self <op>= other`: keeps shape and dtype, as NumPy does."""
+    def augment(self, function: Callable[[Any, Any], Any], other: Any) -> Tensor:
+        """`self = function(self, other)`: keeps shape and dtype, as NumPy does."""
+        name = function.__name__
         self.check_writable("augmented assignment")
-        result = functions[name](self, other)
+        result = function(self, other)
         if result.shape != self.shape:
             raise ShapeError(
-                f"{name}: augmented assignment would change shape {self.shape} to {result.shape}"
+                f"{name}: got a result of shape {result.shape} in an augmented assignment to shape "
+                f"{self.shape}, expected the same shape; assign the result to a name"
             )
         if result.dtype != self.dtype:
             if not np.can_cast(result.dtype, self.dtype, "same_kind"):
                 raise DTypeError(
-                    f"{name}: augmented assignment cannot turn {result.dtype} into {self.dtype}"
+                    f"{name}: got a result of {result.dtype} in an augmented assignment to "
+                    f"{self.dtype}, expected a dtype that can be cast to it; assign the result to "
+                    "a name"
                 )
-            result = functions["astype"](result, self.dtype)
+            result = needed.astype(result, self.dtype)
         self.rebind(result)
         return self
 
@@ -344,6 +383,13 @@ class Tensor:
         def __getattr__(self, name: str) -> Callable[..., Any]: ...
 
 
+def _not_an_array(value: Any) -> DTypeError:
+    """The error for a tensor that was made by its class, of something else than an array."""
+    return DTypeError(
+        f"Tensor: got {a_type(value)}, expected an array; make tensors with gt.tensor([1.0, 2.0])"
+    )
+
+
 def innermost(tensor: Tensor, what: str = "the value", *, show: bool = False) -> Any:
     """The raw array below all levels, asked for as `what` says; to `show` it, also of a batch."""
     value: Any = tensor
@@ -362,19 +408,21 @@ def concrete(tensor: Tensor, what: str) -> Any:
     while isinstance(value, Tensor):
         value = value.peek()
         if value.record is not None:
-            segment = value.record.segment
+            segment, recorded = value.record.segment, False
             try:
                 segment.read(value, what)
-            except ConversionError as error:
-                raise with_advice(error) from None
-            # no_grad stops recording, not tangents.
-            if segment.active and not (
-                isinstance(segment, Segment) and state.stops(segment.number)
-            ):
-                raise ConversionError(
-                    f"{what}: this tensor is recorded by {segment.label}, and its history would "
-                    f"be lost. {ways_out()}"
+                # no_grad stops recording, not tangents.
+                recorded = segment.active and not (
+                    isinstance(segment, Segment) and state.stops(segment.number)
                 )
+                if recorded:
+                    raise ConversionError(
+                        f"{what}: this tensor is recorded by {segment.label}, and its history "
+                        "would be lost"
+                    )
+            except ConversionError as error:
+                HOOKS.conversion_refused(error, recorded)
+                raise
         value = value.value
     return value
 
@@ -390,11 +438,18 @@ def as_value(value: Any, dtype: Any = None) -> Any:
     """An operand as ops take it: tensors, arrays and numbers as they are, lists as arrays."""
     if isinstance(value, Tensor):
         return value
-    if is_raw(value) and dtype is None:
-        # Subclasses with an arithmetic of their own would follow other rules than ours.
-        if isinstance(value, np.ma.MaskedArray):
-            raise DTypeError("a masked array has no derivatives; use np.where with filled values")
-        return np.asarray(value) if isinstance(value, np.matrix) else value
-    if isinstance(value, Sequence) and any(isinstance(item, Tensor) for item in value):
-        raise ConversionError("a list of tensors is not an array; use gt.stack")
-    return make_array(value, dtype)
+    try:
+        if is_raw(value) and dtype is None:
+            # Subclasses with an arithmetic of their own would follow other rules than ours.
+            if isinstance(value, np.ma.MaskedArray):
+                raise DTypeError(
+                    "got a masked array, which has no derivatives, expected a plain one; use "
+                    "np.where with filled values"
+                )
+            return np.asarray(value) if isinstance(value, np.matrix) else value
+        if isinstance(value, Sequence) and any(isinstance(item, Tensor) for item in value):
+            raise ConversionError("got a list of tensors, expected an array; use gt.stack")
+        return make_array(value, dtype)
+    except GradtapeError as error:
+        HOOKS.operand_refused(error, None)
+        raise

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from gradtape.backends import array_module
-from gradtape.core.blame import blame
-from gradtape.core.evaluate import UnsettledError, add
+from gradtape.core.copies import add_to_zeros, copied
+from gradtape.core.evaluate import UnsettledError, add, add_watched
 from gradtape.core.finite import is_finite, is_plain_factor, is_traced
-from gradtape.core.large import add_to_zeros, copied
+from gradtape.core.hooks import HOOKS
 from gradtape.core.level import Leaf, Node, Segment
 from gradtape.core.narrow import is_narrow
 from gradtape.core.record import Binary, General, Output, Record, Taker, Unary
+from gradtape.core.state import STATE, WATCHING
 from gradtape.core.tensor import Tensor
 from gradtape.errors import GradtapeError
 
@@ -65,13 +66,14 @@ def walk(
         careful = release
         for _, ct in roots:
             careful = careful or is_traced(ct)
+        watched = bool(WATCHING) and STATE.get().watched and not create_graph
         try:
-            idle = None if careful or create_graph else segment.idle.pop()
+            idle = None if careful or create_graph or watched else segment.idle.pop()
         except IndexError:  # another walk is under way
             idle = None
         try:
             if idle is None:
-                unsure = _walk_apart(roots, wanted, found, create_graph, release, careful)
+                unsure = _walk_apart(roots, wanted, found, create_graph, release, careful, watched)
             else:
                 try:
                     unsure = _walk_in_records(roots, wanted, found, fresh)
@@ -83,7 +85,7 @@ def walk(
         if not settled:
             found.clear()
             fresh.clear()
-            _walk_apart(roots, wanted, found, create_graph, release, careful=True)
+            _walk_apart(roots, wanted, found, create_graph, release, True, watched)
     _own(found, fresh, roots)
     return found
 
@@ -168,7 +170,7 @@ def _walk_in_records(
                     taker = _taker(give, found, fresh, heap, wanted)
                 record.pull(ct, taker)
     except GradtapeError as error:
-        blame(record, error)
+        HOOKS.rule_failed(record.op, error)
         raise
     finally:
         # After an error in a rule: no cotangent may stay behind for the next walk to add to.
@@ -223,6 +225,7 @@ def _walk_apart(
     create_graph: bool,
     release: bool,
     careful: bool,
+    watched: bool,
 ) -> bool:
     """The same walk with cotangents in a dict, on rebuilt tensors if `create_graph`."""
     heap: list[tuple[int, Any]] = []
@@ -231,7 +234,7 @@ def _walk_apart(
     def give(node: Node, ct: Any) -> bool:
         held = found if isinstance(node, Leaf) else waiting
         if node in held:
-            held[node] = add(held[node], ct)
+            held[node] = plus(held[node], ct)
             return False
         held[node] = ct
         if held is waiting:
@@ -242,12 +245,15 @@ def _walk_apart(
         if node not in waiting:
             give(node, [None] * len(node.avals))
         parts = waiting[node]
-        parts[index] = ct if parts[index] is None else add(parts[index], ct)
+        parts[index] = ct if parts[index] is None else plus(parts[index], ct)
 
     def not_in_parts(*_part: Any) -> bool:
         return False
 
-    taker = Taker(give, not_in_parts, give_output, careful=careful, rebuild=create_graph)
+    plus = add_watched if watched else add
+    taker = Taker(
+        give, not_in_parts, give_output, careful=careful, rebuild=create_graph, watched=watched
+    )
     for node, ct in roots:
         give(node, ct)
     while heap:
@@ -258,7 +264,7 @@ def _walk_apart(
         try:
             record.pull(ct, taker)
         except GradtapeError as error:
-            blame(record, error)
+            HOOKS.rule_failed(record.op, error)
             raise
         # An output holds nothing but the record of its op, whose turn is still to come.
         if release and type(record) is not Output:

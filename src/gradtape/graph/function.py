@@ -27,7 +27,7 @@ from gradtape.core.level import Segment
 from gradtape.core.lowering import Composite
 from gradtape.core.op import Op
 from gradtape.core.recent import Recent
-from gradtape.core.state import current
+from gradtape.core.state import current, mode_keys
 from gradtape.core.tensor import Tensor
 from gradtape.graph.ir import Graph, Operand, Value, replaced
 from gradtape.graph.passes.dead import dead
@@ -115,6 +115,7 @@ class GraphFunction:
             jvp=self._push,
             batch=self._batch,
             kind="graph",
+            graph=self.graph,
             outputs=None,
             lower=Composite(self._replayed),
         )
@@ -156,13 +157,14 @@ class GraphFunction:
     # ---- transforms ------------------------------------------------------------------------
 
     def _pull(self, wanted: Sequence[bool], ct: Any, out: Any, *inputs: Any) -> list[Any]:
-        key = (tuple(wanted), tuple([part is not None for part in ct]))
+        asked = (tuple(wanted), tuple([part is not None for part in ct]))
+        key = (asked, mode_keys(current().rewriting))
         try:
             known = self._pulls[key]
         except KeyError:
             if len(self._pulls) >= _MOST_DERIVED:
                 self._pulls = {}
-            known = self._pulls[key] = self._find_pull(*key)
+            known = self._pulls[key] = self._find_pull(*asked)
         pulled: list[Any] = [None] * len(inputs)
         if known is not None:
             given = [*inputs, *[out[n] for n in known.kept], *[ct[n] for n in known.moving]]
@@ -255,9 +257,12 @@ class GraphFunction:
         finish: Callable[[Graph], Graph] = lambda graph: graph,
     ) -> Callable[..., tuple[Any, ...]]:
         """The graph of a transform as a function, traced when it is first asked for."""
+        rewriting = current().rewriting
+        key = (key, mode_keys(rewriting))
         known = self._derived.get(key)
         if known is None:
-            traced = trace(function, avals, f"{self.graph.name}, {what}")
+            name = f"{self.graph.name}, {what}"
+            traced = trace(function, avals, name, rewriting=rewriting)
             constants = [capture.current() for capture in traced.captures]
             derived = GraphFunction(finish(traced.graph), self._make)
             known = functools.partial(_with_constants, derived, constants)

@@ -7,11 +7,11 @@ from typing import Any
 
 from gradtape.core.aval import Aval
 from gradtape.core.lowering import Composite
-from gradtape.core.op import registry
 from gradtape.core.promotion import NATIVE
 from gradtape.errors import ConversionError, GradtapeError, UnsupportedError
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Rewriter, Value, param_key
 from gradtape.graph.trace import composition, trace
+from gradtape.ops.cast import astype_op
 
 
 def inline(
@@ -51,7 +51,7 @@ def _expanded(graph: Graph, known: dict[Any, Graph | None]) -> Graph:
         for value, result in zip(node.outputs, results, strict=True):
             if isinstance(result, Literal) or result.aval != value.aval:
                 to = {"dtype": value.dtype}
-                result = rewriter.add(registry["astype"], [result], to, node.line)
+                result = rewriter.add(astype_op, [result], to, node.line)
             rewriter.replace(value, result)
     return rewriter.finish()
 

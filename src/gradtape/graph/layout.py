@@ -2,8 +2,8 @@
 
 NumPy's reshape gives a view or a copy depending on that, and so what a write to its result changes.
 A trace has no arrays; it computes the strides that NumPy's would have. Arguments and captured
-tensors count as stored in order, the last axis fastest, and so do the results of ops that are not
-listed here.
+tensors count as stored in order, the last axis fastest, and so do the results of ops that do not
+say otherwise (`core.op.Facts`).
 """
 
 from __future__ import annotations
@@ -16,19 +16,15 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Abstract, Aval, contiguous_strides
-from gradtape.core.op import Op, registry
-from gradtape.core.settle import Settling
+from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor
+from gradtape.ops.cast import copy_op
+from gradtape.ops.shape import reshape_op
 
 Strides = tuple[int, ...]
 
-_VIEWS = frozenset({"reshape", "transpose", "flip", "getitem", "stop_gradient"})
-# Results in the order of axes that the operands have, whatever the sizes of the axes.
+# Ops of these kinds give results in the order of axes that the operands have.
 _KEEPING_KINDS = ("elementwise", "reduction")
-_KEEPING = frozenset(
-    {"astype", "concatenate", "copy", "cumprod", "cumsum", "log_softmax", "setitem", "softmax"}
-    | {"stack", "tril", "triu"}
-)
 
 
 def layout(op: Op, args: Sequence[Any], params: dict[str, Any], aval: Aval) -> dict[str, Any]:
@@ -46,13 +42,14 @@ def layout(op: Op, args: Sequence[Any], params: dict[str, Any], aval: Aval) -> d
     first = args[0].value if args and isinstance(args[0], Tensor) else None
     if not aval.shape:  # read, and so not a view
         return {}
-    if op.name in _VIEWS:
+    form = op.facts.layout
+    if form in ("view", "same"):
         return _view(op, first, params) if isinstance(first, Abstract) and first.size else {}
-    if op.kind not in _KEEPING_KINDS and op.name not in _KEEPING:
+    if form is None and op.kind not in _KEEPING_KINDS:
         return {}
     values = [arg.value if isinstance(arg, Tensor) else arg for arg in args]
-    if op.name == "setitem" or isinstance(op, Settling):  # writes into a copy
-        op, values, params = registry["copy"], values[:1], {}
+    if form == "copy":
+        op, values, params = copy_op, values[:1], {}
         if values[0].shape != aval.shape:
             return {}
     if all(_in_order(value) for value in values):
@@ -80,9 +77,9 @@ def _in_order(value: Any) -> bool:
 
 
 def _view(op: Op, abstract: Abstract, params: dict[str, Any]) -> dict[str, Any]:
-    if op.name == "stop_gradient":  # not even a view: the array itself
+    if op.facts.layout == "same":
         return {"base": abstract.base, "strides": abstract.strides}
-    if op.name == "reshape":
+    if op is reshape_op:
         strides = reshaped_strides(abstract.shape, abstract.strides, params["shape"])
         if strides is None:
             return {}

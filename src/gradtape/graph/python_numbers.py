@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -31,30 +30,24 @@ BY_ZERO = "divided by 0, expected a divisor that is not 0"
 
 # ---- integers -----------------------------------------------------------------------------------
 
-_OF_INTEGERS: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "divide": operator.truediv,
-    "floor_divide": operator.floordiv,
-    "remainder": operator.mod,
-    "power": operator.pow,
-    "negative": operator.neg,
-    "abs": abs,
-    "bitwise_left_shift": operator.lshift,
-    "bitwise_right_shift": operator.rshift,
-}
-DIVISIONS = frozenset({"divide", "floor_divide", "remainder"})
+DIVISIONS = frozenset({operator.truediv, operator.floordiv, operator.mod})
+_SHIFTS = frozenset({operator.lshift, operator.rshift})
+# What may go wrong for integers of 64 bits.
+_OF_INTEGERS = (
+    frozenset({operator.add, operator.sub, operator.mul, operator.pow, operator.neg, operator.abs})
+    | DIVISIONS
+    | _SHIFTS
+)
 
 
 def is_of_integers(op: Op, operands: Sequence[Operand]) -> bool:
     """Whether an op does what an operator does with Python's integers, and may go wrong."""
-    return op.name in _OF_INTEGERS and all(
+    return op.facts.python in _OF_INTEGERS and all(
         operand.aval.weak and operand.dtype.kind == "i" for operand in operands
     )
 
 
-def computed_exactly(name: str, numbers: Sequence[int]) -> int | float:
+def computed_exactly(op: Op, numbers: Sequence[int]) -> int | float:
     """What the operator of an op gives for Python's integers.
 
     Raises:
@@ -62,17 +55,19 @@ def computed_exactly(name: str, numbers: Sequence[int]) -> int | float:
         ArgumentError: It is shifted by a negative number, or raised to one, which is no integer.
         IntegerOverflowError: The result does not fit.
     """
+    compute, name = op.facts.python, op.name
+    assert compute is not None
     x, y = numbers[0], numbers[-1]
-    if name in DIVISIONS and y == 0:
+    if compute in DIVISIONS and y == 0:
         raise DivisionByZeroError(f"{name}: got the Python integer {x} {BY_ZERO}")
-    if name in ("power", "bitwise_left_shift", "bitwise_right_shift") and y < 0:
+    if (compute is operator.pow or compute in _SHIFTS) and y < 0:
         raise ArgumentError(
             f"{name}: got the Python integers {x} and {y}, expected a second one that is not "
             "negative; pass floats if the result may be one"
         )
     # A result of more digits than there is memory for is not computed.
-    huge = y > 64 and ((name == "power" and abs(x) > 1) or (name == "bitwise_left_shift" and x))
-    result = None if huge else _OF_INTEGERS[name](*numbers)
+    grows = abs(x) > 1 if compute is operator.pow else compute is operator.lshift and x
+    result = None if grows and y > 64 else compute(*numbers)
     if result is None or (isinstance(result, int) and not _SMALLEST <= result <= _LARGEST):
         given = " and ".join(map(str, numbers))
         raise IntegerOverflowError(
@@ -83,10 +78,10 @@ def computed_exactly(name: str, numbers: Sequence[int]) -> int | float:
 
 # ---- truth values -------------------------------------------------------------------------------
 
-_COUNTING = frozenset(_OF_INTEGERS) | {"positive", "bitwise_invert"}
+_COUNTING = _OF_INTEGERS | {operator.pos, operator.invert}
 _DECIDING = frozenset(
-    {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
-    | {"bitwise_and", "bitwise_or", "bitwise_xor"}
+    {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge}
+    | {operator.and_, operator.or_, operator.xor}
 )
 
 # True and False as the integers that they are to Python's operators.
@@ -118,7 +113,7 @@ class Truths:
         self, op: Op, operands: list[Operand], append: Callable[[Op, list[Operand]], Operand]
     ) -> list[Operand]:
         """The operands of an op with integers for truth values, if that is what they count as."""
-        if op.name not in _COUNTING or not self._of_python(operands):
+        if op.facts.python not in _COUNTING or not self._of_python(operands):
             return operands
         counted: list[Operand] = []
         for operand in operands:
@@ -132,7 +127,7 @@ class Truths:
 
     def note(self, op: Op, operands: Sequence[Operand], value: Value) -> None:
         """Note a result if it is such a value."""
-        if op.name in _DECIDING and value.dtype == np.bool and self._of_python(operands):
+        if op.facts.python in _DECIDING and value.dtype == np.bool and self._of_python(operands):
             self.add(value)
 
     def _of_python(self, operands: Sequence[Operand]) -> bool:

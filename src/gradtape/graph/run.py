@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.call import call
+from gradtape.core.call import call_rewritten
 from gradtape.graph.ir import Graph, Literal, Value
 
 
@@ -23,7 +23,7 @@ def replay(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
             operand.value if isinstance(operand, Literal) else values[operand]
             for operand in node.operands
         ]
-        out = call(node.op, operands, node.params)
+        out = call_rewritten(node.op, operands, node.params)
         for value, result in zip(
             node.outputs, out if node.op.outputs != 1 else (out,), strict=True
         ):

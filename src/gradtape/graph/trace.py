@@ -24,14 +24,15 @@ from gradtape.core.evaluate import explain
 from gradtape.core.level import Level, Node as RecordNode
 from gradtape.core.lowering import Composite, Pointwise
 from gradtape.core.nested import Nested, unshell
-from gradtape.core.op import Op, infer_like, registry
-from gradtape.core.state import Proceed, Scope, State, current, next_level, run_inside
+from gradtape.core.op import EVERY, Facts, Op, infer_like
+from gradtape.core.state import Mode, Proceed, Scope, State, current, next_level, run_inside
 from gradtape.core.tensor import Tensor
 from gradtape.errors import (
     ConversionError,
     GradtapeError,
     LeakedTensorError,
     WriteError,
+    a_type,
 )
 from gradtape.graph.capture import Capture, DrawCapture, Guard, redrawn
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Value
@@ -39,6 +40,7 @@ from gradtape.graph.layout import layout
 from gradtape.graph.lines import user_line
 from gradtape.graph.python_numbers import Truths
 from gradtape.ops.generator import Draw
+from gradtape.ops.shape import broadcast_op, transpose_op
 
 
 class Symbol(RecordNode):
@@ -73,7 +75,7 @@ class _Traced(Abstract):
         level, value = self._level, dtype.type(number)
         if not shape:
             return level.symbol(Literal(value))
-        return level.append(registry["broadcast_to"], [Literal(value)], {"shape": shape})
+        return level.append(broadcast_op, [Literal(value)], {"shape": shape})
 
 
 class TraceLevel(Level):
@@ -117,7 +119,7 @@ class TraceLevel(Level):
         known = self._turned.get(id(array))
         if known is None:
             axes = tuple(reversed(range(array.ndim)))
-            turned = self.append(registry["transpose"], [self.capture(array.T)], {"axes": axes})
+            turned = self.append(transpose_op, [self.capture(array.T)], {"axes": axes})
             known = self._turned[id(array)] = array, operand_of(turned)
         return known[1]
 
@@ -222,6 +224,7 @@ UNRECORDED = Op(
     infer_like,
     jvp=lambda tangents, _out, _x: tangents[0],
     batch=batch_in_place,
+    facts=Facts(carries=EVERY),
     lower=Pointwise(scalar.positive),
 )
 
@@ -242,13 +245,21 @@ def _infer(op: Op, operands: Sequence[Operand], params: dict[str, Any]) -> Any:
 
 
 class _Tracing(Scope):
-    """While a function is traced every op on a tensor from outside is the trace's."""
+    """While a function is traced every op on a tensor from outside is the trace's.
 
-    def __init__(self, level: TraceLevel) -> None:
+    Args:
+        level: That of the trace.
+        rewriting: The modes that are applied to what is traced; others do not see it.
+    """
+
+    kind = "tracing"
+
+    def __init__(self, level: TraceLevel, rewriting: tuple[Mode, ...]) -> None:
         self._level = level
+        self._rewriting = rewriting
 
     def change(self, state: State, before: State | None = None) -> State:
-        return state.derive(modes=(self,))
+        return state.derive(modes=(*self._rewriting, self))
 
     def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
         """Lift arrays and tensors from outside before anything is done with them."""
@@ -314,6 +325,7 @@ def trace(
     avals: Sequence[Aval],
     name: str = "function",
     truths: Sequence[int] = (),
+    rewriting: tuple[Mode, ...] = (),
 ) -> Trace:
     """Run a function of flat arguments at abstract values.
 
@@ -322,6 +334,7 @@ def trace(
         avals: Shapes and dtypes of the arguments.
         name: What to call the graph.
         truths: Which of the arguments are True or False.
+        rewriting: The modes that are applied to what is traced.
 
     Raises:
         ConversionError: The function asks for the value of an argument.
@@ -334,7 +347,8 @@ def trace(
         level.truths.add(inputs[place])
     try:
         symbols = [level.symbol(value) for value in inputs]
-        flat = run_inside(_Tracing(level), run, lambda *args: _Flat(function(*args)), symbols, {})
+        tracing = _Tracing(level, rewriting)
+        flat = run_inside(tracing, run, lambda *args: _Flat(function(*args)), symbols, {})
         leaves, structure = flat.parts
         del flat
         outputs = [_output(level, leaf) for leaf in leaves]
@@ -398,7 +412,7 @@ def _settle(level: TraceLevel) -> None:
 def _output(level: TraceLevel, leaf: Any) -> Operand:
     if not isinstance(leaf, Tensor) and not is_raw(leaf):
         raise GradtapeError(
-            f"jit: the function returned a {type(leaf).__name__}, expected arrays, numbers or "
+            f"jit: the function returned {a_type(leaf)}, expected arrays, numbers or "
             "containers of them"
         )
     if isinstance(leaf, Tensor):

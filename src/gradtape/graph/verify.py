@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradtape.core.aval import Aval, aval_of
-from gradtape.errors import GradtapeError
+from gradtape.errors import GradtapeError, a_type
 from gradtape.graph.ir import Graph, Literal, Node, Value
 from gradtape.graph.show import show_aval, show_node, show_operand, value_names
 
@@ -54,7 +54,7 @@ def _check_operands(graph: Graph, node: Node, made: set[Value], names: dict[Valu
         elif not isinstance(operand, Literal):
             raise _broken(
                 graph,
-                f"operand {place} is a {type(operand).__name__}, expected a value or a literal",
+                f"operand {place} is {a_type(operand)}, expected a value or a literal",
                 node,
                 names,
             )

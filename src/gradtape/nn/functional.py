@@ -1,6 +1,6 @@
 """Operations of neural networks as functions, under the names of `torch.nn.functional`."""
 
-from gradtape.namespaces import complete as _complete
+from gradtape.help.public import make_public as _make_public
 from gradtape.ops.activation import (
     elu as elu,
     gelu as gelu,
@@ -165,4 +165,4 @@ hard_silu = hardswish
 hard_tanh = hardtanh
 inv_sqrt = rsqrt
 
-_complete(globals())
+_make_public(globals())

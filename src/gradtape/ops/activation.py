@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 import numpy as np
 
 from gradtape.core import scalar
-from gradtape.core.define import elementwise, public
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.core.fast import F32, F64
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_number, real_only
@@ -17,7 +16,6 @@ from gradtape.ops.arithmetic import sign
 from gradtape.ops.cast import conj, real
 from gradtape.ops.erf import ndtr, special
 from gradtape.ops.exponential import exp, expm1
-from gradtape.ops.parametric import parametric
 from gradtape.ops.select import clip, mask, where
 from gradtape.ops.trigonometric import tanh
 from gradtape.typing import Array, ArrayLike
@@ -44,7 +42,6 @@ def _sigmoid_forward(xp: Any, x: Any) -> Any:
 @elementwise(
     _sigmoid_forward,
     lambda ct, out, _x: ct * (out - out * out),
-    replaces=("scipy.special.expit",),
     lower=scalar.sigmoid,
 )
 def sigmoid(x: ArrayLike, /) -> Array:
@@ -69,15 +66,14 @@ def _softplus_partial(ct: Any, _out: Any, x: Any, beta: float, threshold: float)
 
 
 # d log(1 + exp(βx))/β = σ(βx)·dx, and dx where βx is above the threshold
-_softplus = parametric(
+_softplus = elementwise_op(
     "softplus",
     _softplus_forward,
     _softplus_partial,
-    lower=functools.partial(_softplus_forward, scalar),
+    lower=scalar,
 )
 
 
-@public()
 def softplus(x: ArrayLike, /, beta: float = 1.0, threshold: float = math.inf) -> Array:
     """A smooth relu, log(1 + exp(beta·x))/beta.
 
@@ -101,16 +97,11 @@ def softplus(x: ArrayLike, /, beta: float = 1.0, threshold: float = math.inf) ->
     return _softplus(x, beta=beta, threshold=threshold)
 
 
-def _log_sigmoid_forward(xp: Any, x: Any) -> Any:
-    return xp.minimum(real_only("log_sigmoid", x), 0) - xp.log1p(xp.exp(-xp.abs(x)))
-
-
 # y = log σ(x): dy = (1 − σ)·dx = (1 − eʸ)·dx
 @elementwise(
-    _log_sigmoid_forward,
+    lambda xp, x: xp.minimum(real_only("log_sigmoid", x), 0) - xp.log1p(xp.exp(-xp.abs(x))),
     lambda ct, out, _x: -ct * expm1(out),
-    replaces=("scipy.special.log_expit",),
-    lower=functools.partial(_log_sigmoid_forward, scalar),
+    lower=scalar,
 )
 def log_sigmoid(x: ArrayLike, /) -> Array:
     """Logarithm of the logistic function, exact in both tails.
@@ -128,7 +119,7 @@ def log_sigmoid(x: ArrayLike, /) -> Array:
     lambda xp, x: xp.maximum(x, 0),
     lambda ct, out, _x: mask(ct, out != 0),
     fast=lambda x: np.maximum(x, 0),
-    lower=lambda x: scalar.maximum(x, 0),
+    lower=scalar,
     bounded=True,
 )
 def relu(x: ArrayLike, /) -> Array:
@@ -143,7 +134,7 @@ def relu(x: ArrayLike, /) -> Array:
 @elementwise(
     lambda xp, x: xp.minimum(xp.maximum(real_only("relu6", x), 0), 6),
     lambda ct, out, _x: mask(ct, (out != 0) & (out != 6)),
-    lower=lambda x: scalar.minimum(scalar.maximum(x, 0), 6),
+    lower=scalar,
     bounded=True,
 )
 def relu6(x: ArrayLike, /) -> Array:
@@ -155,16 +146,15 @@ def relu6(x: ArrayLike, /) -> Array:
 
 
 # d leaky(x) = dx for x > 0, slope·dx else
-_leaky_relu = parametric(
+_leaky_relu = elementwise_op(
     "leaky_relu",
     lambda xp, x, slope: xp.where(real_only("leaky_relu", x) > 0, x, slope * x),
     lambda ct, _out, x, slope: where(x > 0, ct, slope * ct if slope else 0),
-    lower=lambda x, slope: scalar.where(x > 0, x, slope * x),
+    lower=scalar,
     bounded=True,
 )
 
 
-@public()
 def leaky_relu(x: ArrayLike, /, negative_slope: float = 0.01) -> Array:
     """The array with its negative elements multiplied by a slope.
 
@@ -180,20 +170,15 @@ def leaky_relu(x: ArrayLike, /, negative_slope: float = 0.01) -> Array:
     return _leaky_relu(x, slope=negative_slope)
 
 
-def _elu_forward(xp: Any, x: Any, alpha: float) -> Any:
-    return xp.maximum(real_only("elu", x), 0) + alpha * xp.expm1(xp.minimum(x, 0))
-
-
 # d elu(x) = α·eˣ·dx for x ≤ 0, dx else; not out + α, which cancels far out
-_elu = parametric(
+_elu = elementwise_op(
     "elu",
-    _elu_forward,
+    lambda xp, x, alpha: xp.maximum(real_only("elu", x), 0) + alpha * xp.expm1(xp.minimum(x, 0)),
     lambda ct, _out, x, alpha: where(x <= 0, ct * (alpha * exp(mask(x, x <= 0))), ct),
-    lower=functools.partial(_elu_forward, scalar),
+    lower=scalar,
 )
 
 
-@public()
 def elu(x: ArrayLike, /, alpha: float = 1.0) -> Array:
     """The array with its negative elements bent to alpha·(exp(x) - 1).
 
@@ -253,12 +238,9 @@ def _gelu_partial(ct: Any, _out: Any, x: Any, approximate: str) -> Any:
 
 
 # d x·Φ(x) = (Φ(x) + x·φ(x))·dx; or with (1 + tanh u)/2 for Φ, u = √(2/π)·(x + 0.044715·x³)
-_gelu = parametric(
-    "gelu", _gelu_forward, _gelu_partial, lower=functools.partial(_gelu_forward, scalar)
-)
+_gelu = elementwise_op("gelu", _gelu_forward, _gelu_partial, lower=scalar)
 
 
-@public()
 def gelu(x: ArrayLike, /, *, approximate: str = "none") -> Array:
     """The array times the normal distribution function of it.
 
@@ -291,7 +273,7 @@ def _softsign_partial(ct: Any, out: Any, _x: Any) -> Any:
     _softsign_partial,
     vjps=(_softsign_partial,),
     jvp=lambda tangents, out, _x: _softsign_partial(tangents[0], out, _x),
-    lower=lambda x: x / (1 + scalar.absolute(x)),
+    lower=scalar,
 )
 def softsign(x: ArrayLike, /) -> Array:
     """The array divided by one plus its absolute value.

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.advice import named
-from gradtape.core.entry import shown
-from gradtape.core.op import registry
-from gradtape.core.spellings import keyword_advice
+from gradtape import help
+from gradtape.core.lazy import Deferred
 from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor, as_value, is_extended_float
 from gradtape.errors import (
@@ -36,10 +34,7 @@ def as_array(x: ArrayLike) -> Array:
     """`x` if it has a shape, else (numbers, lists) an array of it."""
     if isinstance(x, ARRAYS) or hasattr(x, "shape"):
         return x
-    try:
-        return np.asarray(as_value(x))
-    except (DTypeError, ShapeError) as error:
-        raise named(error) from None
+    return np.asarray(as_value(x))
 
 
 def normalize_axis(axis: int, ndim: int, name: str) -> int:
@@ -84,7 +79,7 @@ def as_integer(value: Any, name: str, option: str) -> int:
     except TypeError as error:
         if isinstance(error, GradtapeError):
             raise
-    raise DTypeError(f"{name}: got {option}={shown(value)}, expected an integer") from None
+    raise DTypeError(f"{name}: got {option}={help.shown(value)}, expected an integer") from None
 
 
 def as_number(value: Any, name: str, option: str) -> float:
@@ -95,7 +90,7 @@ def as_number(value: Any, name: str, option: str) -> float:
     except (TypeError, ValueError) as error:
         if isinstance(error, GradtapeError):
             raise
-    raise DTypeError(f"{name}: got {option}={shown(value)}, expected a real number") from None
+    raise DTypeError(f"{name}: got {option}={help.shown(value)}, expected a real number") from None
 
 
 def not_a_shape(name: str, shape: Any) -> ShapeError:
@@ -144,13 +139,15 @@ def check_real(name: str, **options: Any) -> None:
     """Refuse complex numbers for options that are to be real."""
     for option, value in options.items():
         if isinstance(value, complex) or getattr(value, "dtype", _FLOAT).kind == "c":
-            raise DTypeError(f"{name}: got {option}={shown(value)}, expected a real number")
+            raise DTypeError(f"{name}: got {option}={help.shown(value)}, expected a real number")
 
 
 def real_only(name: str, x: Any) -> Any:
     """`x`, unless it is complex: of such numbers none is less than another."""
     if getattr(x, "dtype", _FLOAT).kind == "c":
-        raise DTypeError(f"{name}: got {shown(x)}, expected real numbers; use gt.real or gt.abs")
+        raise DTypeError(
+            f"{name}: got {help.shown(x)}, expected real numbers; use gt.real or gt.abs"
+        )
     return x
 
 
@@ -158,11 +155,14 @@ def refuse(name: str, options: dict[str, Any]) -> None:
     """Raise for options NumPy has and gradtape has not, unless they were left at None."""
     for option, value in options.items():
         if value is not None and value is not np._NoValue:
-            advice = keyword_advice([option]) or (
-                "gradtape does not take it; leave it out and apply it to the argument or to the "
-                "result"
+            advice = help.keyword_advice([option]) or (
+                f"got {option}=; gradtape does not take it; leave it out and apply it to the "
+                "argument or to the result"
             )
-            raise UnsupportedError(f"{name}: got {option}=; {advice}")
+            raise UnsupportedError(f"{name}: {advice}")
+
+
+_reduce_where = Deferred("gradtape.ops.arrays.ufunc_methods:reduce_where")
 
 
 def masked(
@@ -177,7 +177,7 @@ def masked(
 ) -> Array:
     """A reduction with `initial` or `where`, by a family of ops that is loaded for it."""
     refuse(name, unsupported)
-    return registry.functions["reduce_where"](name, x, axis, dtype, keepdims, initial, where)
+    return _reduce_where(name, x, axis, dtype, keepdims, initial, where)
 
 
 def weak_or_array(value: ArrayLike) -> Any:

@@ -15,15 +15,16 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.call import call_operator
-from gradtape.core.define import elementwise, functions, public
+from gradtape.core.define import elementwise
 from gradtape.core.fast import fast_binary
 from gradtape.core.lowering import Pointwise
-from gradtape.core.op import Op
+from gradtape.core.op import EVERY, Facts, Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import DTypeError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype, conj, real
+from gradtape.ops.exponential import log
 from gradtape.ops.rounding import PIECEWISE_CONSTANT, rint
 from gradtape.ops.select import divide_or_zero, mask, where
 from gradtape.typing import Array, ArrayLike
@@ -35,6 +36,7 @@ from gradtape.typing import Array, ArrayLike
     lambda ct, _out, _x, _y: ct,
     lambda ct, _out, _x, _y: ct,
     operator="add",
+    facts=Facts(commutes="biuf", carries=EVERY, python=operator.add),
     fast=operator.add,
     lower=scalar.add,
 )
@@ -52,6 +54,7 @@ def add(x: ArrayLike, y: ArrayLike, /) -> Array:
     lambda ct, _out, _x, _y: ct,
     lambda ct, _out, _x, _y: -ct,
     operator="sub",
+    facts=Facts(carries=EVERY, python=operator.sub),
     fast=operator.sub,
     lower=scalar.subtract,
 )
@@ -69,6 +72,7 @@ def subtract(x: ArrayLike, y: ArrayLike, /) -> Array:
     lambda ct, _out, _x, y: ct * y,
     lambda ct, _out, x, _y: ct * x,
     operator="mul",
+    facts=Facts(commutes="biuf", carries=EVERY, python=operator.mul),
     fast=operator.mul,
     lower=scalar.multiply,
 )
@@ -86,6 +90,7 @@ def multiply(x: ArrayLike, y: ArrayLike, /) -> Array:
     lambda ct, _out, _x, y: ct / y,
     lambda ct, out, _x, y: -ct * out / y,
     operator="truediv",
+    facts=Facts(carries=(0,), python=operator.truediv),
     fast=operator.truediv,
     lower=scalar.divide,
 )
@@ -103,6 +108,7 @@ def divide(x: ArrayLike, y: ArrayLike, /) -> Array:
     PIECEWISE_CONSTANT,
     PIECEWISE_CONSTANT,
     operator="floordiv",
+    facts=Facts(python=operator.floordiv),
     fast=operator.floordiv,
     lower=lowered.floor_divide,
 )
@@ -120,6 +126,7 @@ def floor_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
     lambda ct, _out, _x, _y: ct,
     lambda ct, _out, x, y: -ct * floor_divide(x, y),
     operator="mod",
+    facts=Facts(python=operator.mod),
     fast=operator.mod,
     lower=lowered.remainder,
 )
@@ -192,7 +199,7 @@ def _power_by_exponent(ct: Any, out: Any, x: Any, y: Any) -> Any:
     base = where(flat, 1, x)
     if out.dtype.kind == "c" and base.dtype.kind != "c":
         base = base + 0j  # negative numbers have a complex logarithm
-    return mask(ct * out * functions["log"](base), flat ^ True)
+    return mask(ct * out * log(base), flat ^ True)
 
 
 # d(x^y) = y·x^(y−1)·dx + x^y·log(x)·dy
@@ -201,8 +208,8 @@ def _power_by_exponent(ct: Any, out: Any, x: Any, y: Any) -> Any:
     _power_by_base,
     _power_by_exponent,
     operator="pow",
+    facts=Facts(python=operator.pow),
     fast=_power,
-    replaces=(np.power,),
     lower=Pointwise(lowered.power, numbers=(-2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4)),
 )
 def power(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -231,6 +238,7 @@ setattr(Tensor, "__pow__", fast_binary(power.op, _power_operator))  # type: igno
     np.negative,
     lambda ct, _out, _x: -ct,
     operator="neg",
+    facts=Facts(carries=EVERY, python=operator.neg),
     fast=operator.neg,
     lower=scalar.negative,
 )
@@ -247,6 +255,7 @@ def negative(x: ArrayLike, /) -> Array:
     np.positive,
     lambda ct, _out, _x: ct,
     operator="pos",
+    facts=Facts(carries=EVERY, python=operator.pos),
     fast=operator.pos,
     lower=scalar.positive,
 )
@@ -262,6 +271,7 @@ def positive(x: ArrayLike, /) -> Array:
 @elementwise(
     np.square,
     lambda ct, _out, x: ct * (x + x),
+    facts=Facts(carries=EVERY),
     lower=lowered.square,
 )
 def square(x: ArrayLike, /) -> Array:
@@ -337,6 +347,7 @@ def _abs_jvp(tangents: Any, _out: Any, x: Any) -> Any:
     np.absolute,
     lambda ct, _out, x: ct * sign(x),
     operator="abs",
+    facts=Facts(carries=EVERY, python=operator.abs),
     vjps=(lambda ct, _out, x: ct * sign(x),),
     jvp=_abs_jvp,
     lower=scalar.absolute,
@@ -353,7 +364,6 @@ absolute = abs
 pow = power
 
 
-@public(np.fabs)
 def fabs(x: ArrayLike, /) -> Array:
     """Absolute value of real numbers, floating also for integers: what `np.fabs` answers.
 
@@ -371,7 +381,6 @@ def fabs(x: ArrayLike, /) -> Array:
     return abs(x)
 
 
-@public(np.float_power)
 def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Powers in double precision at least: what `np.float_power` answers.
 

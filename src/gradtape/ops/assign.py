@@ -16,10 +16,10 @@ from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import broadcast_sizes, general, public
+from gradtape.core.define import broadcast_sizes, general
 from gradtape.core.lowering import Composite, Elements, Reader, Scatter
 from gradtape.core.nested import View
-from gradtape.core.op import NotDifferentiable, Op
+from gradtape.core.op import Facts, NotDifferentiable, Op
 from gradtape.core.scalar import Scalar
 from gradtape.core.state import adopted, values_read
 from gradtape.core.tensor import Tensor, as_value
@@ -101,13 +101,13 @@ def _assign_element(i: Sequence[Scalar], x: Reader, value: Reader, index: Index)
 assign: Callable[..., Any] = general(
     "setitem",
     _assign_forward,
-    infer=lambda x, value, index: x,
     vjps=(
         _assign_by_array,
         lambda ct, _out, _x, _value, index: getitem_basic(ct, index=index),
     ),
     jvp=_assign_jvp,
     batch=_batch_assign,
+    facts=Facts(layout="copy"),
     lower=Elements(_assign_element),
 )
 
@@ -184,7 +184,6 @@ def _put_at(i: Sequence[Scalar], x: Reader, value: Reader, positions: Reader) ->
 assign_at: Callable[..., Any] = general(
     "setitem_at",
     lambda xp, x, value, positions: _assign_forward(xp, x, value, positions),
-    infer=lambda x, value, positions: x,
     vjps=(
         lambda ct, _out, _x, _value, positions: assign_at(ct, 0.0, positions),
         _assign_at_by_value,
@@ -203,7 +202,6 @@ assign_at: Callable[..., Any] = general(
 # ---- x[index] = value ---------------------------------------------------------------------------
 
 
-@public()
 def setitem(x: ArrayLike, value: ArrayLike, /, index: Any) -> Array:
     """The array with `x[index] = value` done, as a new array; differentiable in `x` and `value`.
 

@@ -9,9 +9,9 @@ import numpy as np
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_in_place
-from gradtape.core.define import elementwise, functions, general, linear, public
+from gradtape.core.define import elementwise, general, linear
 from gradtape.core.lowering import Pointwise, Relabel
-from gradtape.core.op import infer_like
+from gradtape.core.op import EVERY, Facts, op_of
 from gradtape.ops.arguments import as_dtype
 from gradtape.ops.device import check_device, device_of
 from gradtape.typing import Array, ArrayLike
@@ -26,11 +26,13 @@ _astype = linear(
     lambda ct, _out, _x, dtype: ct,
     infer=lambda x, dtype: Aval(x.shape, np.dtype(dtype)),
     batch=batch_in_place,
+    facts=Facts(layout="kept"),
     lower=Pointwise(scalar.convert),
 )
 
+astype_op = op_of(_astype)
 
-@public(np.astype)
+
 def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
     """The array converted to another dtype; differentiable between floating dtypes.
 
@@ -58,13 +60,14 @@ _copy = linear(
     "copy",
     lambda xp, x: xp.array(x),
     lambda ct, _out, _x: ct,
-    infer=infer_like,
     batch=batch_in_place,
+    facts=Facts(rearranges=True, layout="kept"),
     lower=Relabel(),
 )
 
+copy_op = op_of(_copy)
 
-@public(np.copy)
+
 def copy(x: ArrayLike, /) -> Array:
     """A copy with memory of its own, still differentiable.
 
@@ -78,13 +81,15 @@ def copy(x: ArrayLike, /) -> Array:
 _stop_gradient = general(
     "stop_gradient",
     lambda xp, x: x,
-    infer=infer_like,
     batch=batch_in_place,
+    aliases=True,
+    facts=Facts(rearranges=True, layout="same", carries=EVERY),
     lower=Pointwise(scalar.positive),
 )
 
+stop_gradient_op = op_of(_stop_gradient)
 
-@public()
+
 def stop_gradient(x: ArrayLike, /) -> Array:
     """The same value without history: derivatives of every kind and level stop here.
 
@@ -97,8 +102,9 @@ def stop_gradient(x: ArrayLike, /) -> Array:
 # d conj(x) = conj(dx); real-linear, so its adjoint is conj again
 @elementwise(
     np.conjugate,
-    lambda ct, _out, _x: functions["conj"](ct),
-    vjps=(lambda ct, _out, _x: functions["conj"](ct),),
+    lambda ct, _out, _x: conj(ct),  # type: ignore[has-type]
+    vjps=(lambda ct, _out, _x: conj(ct),),  # type: ignore[has-type]
+    facts=Facts(carries=EVERY),
     lower=lambda x: scalar.promoted(x, like="conjugate")[0],
 )
 def conj(x: ArrayLike, /) -> Array:
@@ -135,9 +141,8 @@ def _part_forward(xp: Any, x: Any, part: str) -> Any:
 # d Re(x) = Re(dx); the adjoint takes a real cotangent into the complex plane as it is
 @elementwise(
     lambda xp, x: _part_forward(xp, x, "real"),
-    lambda ct, _out, _x: functions["real"](ct),
+    lambda ct, _out, _x: real(ct),  # type: ignore[has-type]
     vjps=(lambda ct, _out, _x: ct,),
-    replaces=(np.real,),
     lower=scalar.positive,
 )
 def real(x: ArrayLike, /) -> Array:
@@ -151,9 +156,8 @@ def real(x: ArrayLike, /) -> Array:
 # d Im(x) = Im(dx); adjoint: ct ↦ i·ct. That of a real number does not depend on it
 @elementwise(
     lambda xp, x: _part_forward(xp, x, "imag"),
-    lambda ct, _out, _x: functions["imag"](ct) if ct.dtype.kind == "c" else None,
+    lambda ct, _out, _x: imag(ct) if ct.dtype.kind == "c" else None,  # type: ignore[has-type]
     vjps=(lambda ct, _out, _x: ct * 1j if _x.dtype.kind == "c" else None,),
-    replaces=(np.imag,),
     lower=lambda x: scalar.constant(0, x.dtype),
 )
 def imag(x: ArrayLike, /) -> Array:

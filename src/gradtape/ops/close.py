@@ -11,7 +11,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_elementwise
-from gradtape.core.define import broadcast_sizes, general, public
+from gradtape.core.define import broadcast_sizes, general
 from gradtape.core.lowering import Pointwise
 from gradtape.errors import ShapeError
 from gradtape.ops import lowered
@@ -29,7 +29,6 @@ _isclose = general(
 )
 
 
-@public(np.isclose)
 def isclose(
     x: ArrayLike,
     y: ArrayLike,
@@ -60,7 +59,6 @@ def isclose(
     return _isclose(x, y, **tolerances, equal_nan=bool(equal_nan))
 
 
-@public(np.allclose)
 def allclose(
     x: ArrayLike,
     y: ArrayLike,
@@ -80,7 +78,6 @@ def allclose(
     return _all(isclose(x, y, rtol, atol, equal_nan))
 
 
-@public(np.array_equal)
 def array_equal(x: ArrayLike, y: ArrayLike, /, equal_nan: bool = False) -> bool:
     """Whether two arrays have the same shape and elements.
 
@@ -102,7 +99,6 @@ def array_equal(x: ArrayLike, y: ArrayLike, /, equal_nan: bool = False) -> bool:
     return _all(same | (isnan(x) & isnan(y)) if equal_nan else same)
 
 
-@public(np.array_equiv)
 def array_equiv(x: ArrayLike, y: ArrayLike, /) -> bool:
     """Whether two arrays broadcast to the same elements.
 

@@ -17,7 +17,8 @@ from gradtape.core import scalar
 from gradtape.core.call import call_operator
 from gradtape.core.define import elementwise
 from gradtape.core.evaluate import explain
-from gradtape.core.op import Op, registry
+from gradtape.core.lazy import Deferred
+from gradtape.core.op import Facts, Op
 from gradtape.core.scalar import truth
 from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor
@@ -26,7 +27,7 @@ from gradtape.typing import Array, ArrayLike
 # ---- comparisons --------------------------------------------------------------------------------
 
 
-@elementwise(np.equal, lower=scalar.equal)
+@elementwise(np.equal, facts=Facts(commutes="b", python=operator.eq), lower=scalar.equal)
 def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether elements are equal.
 
@@ -35,7 +36,7 @@ def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.not_equal, lower=scalar.not_equal)
+@elementwise(np.not_equal, facts=Facts(commutes="b", python=operator.ne), lower=scalar.not_equal)
 def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether elements differ.
 
@@ -44,7 +45,7 @@ def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.less, lower=scalar.less)
+@elementwise(np.less, facts=Facts(python=operator.lt), lower=scalar.less)
 def less(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether elements of the first array are smaller.
 
@@ -53,7 +54,7 @@ def less(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.less_equal, lower=scalar.less_equal)
+@elementwise(np.less_equal, facts=Facts(python=operator.le), lower=scalar.less_equal)
 def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether elements of the first array are smaller or equal.
 
@@ -62,7 +63,7 @@ def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.greater, lower=scalar.greater)
+@elementwise(np.greater, facts=Facts(python=operator.gt), lower=scalar.greater)
 def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether elements of the first array are larger.
 
@@ -71,7 +72,7 @@ def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.greater_equal, lower=scalar.greater_equal)
+@elementwise(np.greater_equal, facts=Facts(python=operator.ge), lower=scalar.greater_equal)
 def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether elements of the first array are larger or equal.
 
@@ -119,7 +120,7 @@ def signbit(x: ArrayLike, /) -> Array:
 # ---- logic --------------------------------------------------------------------------------------
 
 
-@elementwise(np.logical_and, lower=lambda x, y: truth(x) & truth(y))
+@elementwise(np.logical_and, facts=Facts(commutes="b"), lower=lambda x, y: truth(x) & truth(y))
 def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether both elements are true (not zero).
 
@@ -128,7 +129,7 @@ def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.logical_or, lower=lambda x, y: truth(x) | truth(y))
+@elementwise(np.logical_or, facts=Facts(commutes="b"), lower=lambda x, y: truth(x) | truth(y))
 def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether at least one of the elements is true (not zero).
 
@@ -137,7 +138,7 @@ def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.logical_xor, lower=lambda x, y: truth(x) ^ truth(y))
+@elementwise(np.logical_xor, facts=Facts(commutes="b"), lower=lambda x, y: truth(x) ^ truth(y))
 def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether exactly one of the elements is true (not zero).
 
@@ -158,7 +159,9 @@ def logical_not(x: ArrayLike, /) -> Array:
 # ---- bits ---------------------------------------------------------------------------------------
 
 
-@elementwise(np.bitwise_and, lower=scalar.bitwise_and)
+@elementwise(
+    np.bitwise_and, facts=Facts(commutes="biu", python=operator.and_), lower=scalar.bitwise_and
+)
 def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Bits set in both elements; of booleans, whether both are true.
 
@@ -167,7 +170,9 @@ def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.bitwise_or, lower=scalar.bitwise_or)
+@elementwise(
+    np.bitwise_or, facts=Facts(commutes="biu", python=operator.or_), lower=scalar.bitwise_or
+)
 def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Bits set in one of the elements at least; of booleans, whether one is true.
 
@@ -176,7 +181,9 @@ def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.bitwise_xor, lower=scalar.bitwise_xor)
+@elementwise(
+    np.bitwise_xor, facts=Facts(commutes="biu", python=operator.xor), lower=scalar.bitwise_xor
+)
 def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Bits set in exactly one of the elements; of booleans, whether they differ.
 
@@ -185,7 +192,7 @@ def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.invert, lower=scalar.bitwise_invert)
+@elementwise(np.invert, facts=Facts(python=operator.invert), lower=scalar.bitwise_invert)
 def bitwise_invert(x: ArrayLike, /) -> Array:
     """All bits inverted; of booleans, the opposite.
 
@@ -234,9 +241,9 @@ def _install() -> None:
         setattr(Tensor, f"__{name}__", _binary(function.op, compute))
     for name, function in bits.items():
         setattr(Tensor, f"__r{name}__", _reflected(function.op))
-        setattr(Tensor, f"__i{name}__", _augmented(function.op))
-    for name, op_name in {"lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift"}.items():
-        for prefix, method in zip(("", "r", "i"), _shift(op_name), strict=True):
+        setattr(Tensor, f"__i{name}__", _augmented(function))
+    for name, shift in {"lshift": _left_shift, "rshift": _right_shift}.items():
+        for prefix, method in zip(("", "r", "i"), _shift(shift), strict=True):
             setattr(Tensor, f"__{prefix}{name}__", method)
     setattr(Tensor, "__invert__", bitwise_invert)  # noqa: B010 - a type checker may not see it
 
@@ -245,17 +252,22 @@ def _reflected(op: Op) -> Callable[[Any, Any], Any]:
     return lambda x, y: call_operator(op, (y, x), {})
 
 
-def _shift(name: str) -> tuple[Callable[[Any, Any], Any], ...]:
-    """The three operators of an op that is looked for when it is used: few programs shift bits."""
+# Few programs shift bits.
+_left_shift = Deferred("gradtape.ops.arrays.integers:bitwise_left_shift")
+_right_shift = Deferred("gradtape.ops.arrays.integers:bitwise_right_shift")
+
+
+def _shift(deferred: Deferred) -> tuple[Callable[[Any, Any], Any], ...]:
+    """The three operators of a function that is loaded when it is used."""
 
     def shift(x: Any, y: Any, /) -> Any:
-        return call_operator(registry[name], (x, y), {})
+        return call_operator(deferred.function.op, (x, y), {})
 
-    return shift, lambda x, y: shift(y, x), lambda x, y: x.augment(name, y)
+    return shift, lambda x, y: shift(y, x), lambda x, y: x.augment(deferred.function, y)
 
 
-def _augmented(op: Op) -> Callable[[Tensor, Any], Tensor]:
-    return lambda x, y: x.augment(op.name, y)
+def _augmented(function: Callable[..., Any]) -> Callable[[Tensor, Any], Tensor]:
+    return lambda x, y: x.augment(function, y)
 
 
 _install()

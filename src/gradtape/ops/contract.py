@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import functools
 import math
-import string
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
-from gradtape.core.define import general, public
+from gradtape.core.define import multilinear
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from gradtape.ops import lowered
+from gradtape.ops import array_functions
 from gradtape.ops.arguments import as_array, as_integer, normalize_axis
 from gradtape.ops.cast import conj_if_complex
 from gradtape.typing import Array, ArrayLike
@@ -70,7 +69,7 @@ def split(subscripts: str) -> tuple[str, str, str]:
     return x, y, out
 
 
-def _evaluate(xp: Any, x: Any, y: Any, subscripts: str) -> Any:
+def _evaluate(_xp: Any, x: Any, y: Any, subscripts: str) -> Any:
     pair = _pair(subscripts)
     if pair.swap:
         x, y = y, x
@@ -114,19 +113,6 @@ def _by_second(ct: Any, _out: Any, x: Any, _y: Any, subscripts: str) -> Any:
     return contract(conj_if_complex(x), ct, subscripts=f"{letters_x},{out}->{letters_y}")
 
 
-def _jvp(tangents: Sequence[Any], _out: Any, x: Any, y: Any, subscripts: str) -> Any:
-    dx, dy = tangents
-    first = None if dx is None else contract(dx, y, subscripts=subscripts)
-    second = None if dy is None else contract(x, dy, subscripts=subscripts)
-    if first is None or second is None:
-        return second if first is None else first
-    return first + second
-
-
-# The tangent of an array meets the values that its VJP reads, and no others.
-_jvp.reads = frozenset()  # type: ignore[attr-defined]
-
-
 def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
     letters_x, letters_y, out = split(params["subscripts"])
     new = fresh_letters(letters_x + letters_y, 1)
@@ -138,16 +124,19 @@ def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, i
 
 
 # d(x·y) = dx·y + x·dy, whatever letters the product sums over
-contract = general(
+contract: Callable[..., Any] = multilinear(
     "einsum",
     _evaluate,
+    _by_first,
+    _by_second,
     infer=_infer,
-    vjps=(_by_first, _by_second),
-    jvp=_jvp,
     batch=_batch,
     kind="contraction",
-    lower=lowered.composite(functools.partial(_evaluate, None)),
+    lower=array_functions,
 )
+
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def fresh_letters(used: str, count: int) -> str:
@@ -158,13 +147,12 @@ def fresh_letters(used: str, count: int) -> str:
 
 def _letter(number: int) -> str:
     """One letter of many: the alphabet, then those of other alphabets, as in opt_einsum."""
-    return string.ascii_letters[number] if number < 52 else chr(number + 140)
+    return LETTERS[number] if number < 52 else chr(number + 140)
 
 
 # ---- tensordot ----------------------------------------------------------------------------------
 
 
-@public(np.tensordot, np.linalg.tensordot)
 def tensordot(x: ArrayLike, y: ArrayLike, /, axes: Any = 2) -> Array:
     """Sum of products over chosen axes of two arrays.
 

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import aval_of
-from gradtape.core.define import broadcast_sizes, public
-from gradtape.core.op import registry
+from gradtape.core.define import broadcast_sizes
 from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor, concrete
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array, as_dtype, as_integer, normalize_axis
 from gradtape.ops.cast import astype, copy as copy_of
-from gradtape.ops.creation import asarray, for_numpy
+from gradtape.ops.creation import asarray
 from gradtape.ops.device import check_device
 from gradtape.ops.inspection import result_type
 from gradtape.ops.rounding import floor
@@ -22,7 +21,6 @@ from gradtape.ops.shape import broadcast_to, moveaxis, reshape
 from gradtape.typing import Array, ArrayLike
 
 
-@public()
 def arange(
     start: Any,
     /,
@@ -65,7 +63,6 @@ def arange(
     return Tensor(array).set_requires_grad(requires_grad)
 
 
-@public(np.linspace)
 def linspace(
     start: ArrayLike,
     stop: ArrayLike,
@@ -127,7 +124,6 @@ def linspace(
     return made, asarray((last - first) / (num - endpoint) if num > endpoint else np.nan)
 
 
-@public(np.meshgrid)
 def meshgrid(
     *axes: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> tuple[Array, ...]:
@@ -162,6 +158,3 @@ def meshgrid(
         grid = grid if sparse else broadcast_to(grid, full_shape)
         results.append(copy_of(grid) if copy else grid)
     return tuple(results)
-
-
-registry.replacements[np.arange] = for_numpy(arange)

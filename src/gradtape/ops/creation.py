@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gradtape.backends import array_module
-from gradtape.core.define import functions, public
-from gradtape.core.op import registry
 from gradtape.core.tensor import Tensor, concrete, is_extended_float
 from gradtape.errors import ArgumentError, ConversionError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, as_dtype, as_integer, as_shape, weak_or_array
 from gradtape.ops.cast import astype, copy as copy_of
 from gradtape.ops.device import check_device, device_of
+from gradtape.ops.join import stack
 from gradtape.ops.select import where as where_of
 from gradtape.ops.shape import broadcast_to
 from gradtape.typing import ArrayLike, Shape
@@ -32,7 +30,7 @@ def _stacked(data: Any) -> Any:
     """Nested sequences that hold tensors as one tensor."""
     if not isinstance(data, list | tuple):
         return data
-    return functions["stack"]([_stacked(item) for item in data])
+    return stack([_stacked(item) for item in data])
 
 
 def _array(data: Any, dtype: Any, name: str, *, copy: bool | None) -> Any:
@@ -50,7 +48,6 @@ def _array(data: Any, dtype: Any, name: str, *, copy: bool | None) -> Any:
     return array
 
 
-@public()
 def tensor(data: ArrayLike, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """Make a tensor that holds a copy of the data.
 
@@ -77,7 +74,6 @@ def tensor(data: ArrayLike, *, dtype: Any = None, requires_grad: bool = False) -
     return made.set_requires_grad() if requires_grad else made
 
 
-@public()
 def asarray(
     data: ArrayLike, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None
 ) -> Tensor:
@@ -113,7 +109,6 @@ def asarray(
 # ---- filled -------------------------------------------------------------------------------------
 
 
-@public()
 def zeros(
     shape: Shape, dtype: Any = None, *, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -139,7 +134,6 @@ def zeros(
     return Tensor(array).set_requires_grad(requires_grad)
 
 
-@public()
 def ones(
     shape: Shape, dtype: Any = None, *, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -153,7 +147,6 @@ def ones(
     return Tensor(array).set_requires_grad(requires_grad)
 
 
-@public()
 def empty(
     shape: Shape, dtype: Any = None, *, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -167,7 +160,6 @@ def empty(
     return Tensor(array).set_requires_grad(requires_grad)
 
 
-@public()
 def full(
     shape: Shape,
     fill_value: ArrayLike,
@@ -198,7 +190,6 @@ def full(
     return made.set_requires_grad() if requires_grad else made
 
 
-@public()
 def eye(
     N: int,
     M: int | None = None,
@@ -231,7 +222,6 @@ def eye(
     return Tensor(made).set_requires_grad(requires_grad)
 
 
-@public()
 def identity(
     n: int, dtype: Any = None, *, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -244,7 +234,6 @@ def identity(
     return eye(n, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
-@public(np.copyto)
 def copyto(dst: Any, src: ArrayLike, casting: str = "same_kind", where: Any = True) -> None:
     """Write `src` into `dst`, as NumPy does; an array cannot take in the history of a tensor.
 
@@ -288,19 +277,3 @@ def _castable(src: Any, dtype: Any, casting: Any) -> Any:
             "can be cast so; use astype"
         )
     return src
-
-
-# ---- np.zeros(3, like=tensor) -------------------------------------------------------------------
-
-
-def for_numpy(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """What answers NumPy's function of the same name, whose memory order says nothing here."""
-
-    def made(*args: Any, order: str = "C", **options: Any) -> Tensor:
-        return make(*args, **options)
-
-    return made
-
-
-for _make in (asarray, zeros, ones, empty, full, eye, identity):
-    registry.replacements[getattr(np, _make.__name__)] = for_numpy(_make)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import general, linear, public
+from gradtape.core.define import general, linear
 from gradtape.core.lowering import Scan
+from gradtape.core.op import Facts
 from gradtape.ops.arguments import as_array, normalize_axis, refuse
 from gradtape.ops.cast import astype, conj_if_complex
 from gradtape.ops.comparison import isfinite
@@ -57,12 +57,11 @@ _cumsum: Callable[..., Any] = linear(
     _in_order(lambda x, axis: x.cumsum(axis)),
     lambda ct, _out, _x, axis, reverse: _cumsum(ct, axis=axis, reverse=not reverse),
     infer=_infer,
-    batch=batch_along_axis,
+    facts=Facts(layout="kept"),
     lower=Scan("add"),
 )
 
 
-@public(np.cumsum)
 def cumsum(
     x: ArrayLike, /, axis: int | None = None, dtype: Any = None, **unsupported: Any
 ) -> Array:
@@ -108,12 +107,11 @@ cumulative_product: Callable[..., Any] = general(
     jvp=lambda tangents, out, x, axis, reverse: recurrence(
         tangents[0] * previous(out, axis, reverse, 1), x, axis=axis, reverse=reverse
     ),
-    batch=batch_along_axis,
+    facts=Facts(layout="kept"),
     lower=Scan("multiply"),
 )
 
 
-@public(np.cumprod)
 def cumprod(
     x: ArrayLike, /, axis: int | None = None, dtype: Any = None, **unsupported: Any
 ) -> Array:

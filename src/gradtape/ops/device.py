@@ -9,9 +9,8 @@ import numpy as np
 
 from gradtape.backends import array_module
 from gradtape.core.aval import Abstract
-from gradtape.core.define import public
 from gradtape.core.tensor import Tensor, concrete, innermost, read_only
-from gradtape.errors import ArgumentError, ConversionError, DTypeError, UnsupportedError
+from gradtape.errors import ArgumentError, ConversionError, DTypeError, UnsupportedError, a_type
 
 CPU = "cpu"
 # The numbers DLPack has for kinds of memory.
@@ -98,7 +97,6 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
     return (_CPU_MEMORY, 0) if kind == CPU else (_CUDA_MEMORY, int(number))
 
 
-@public()
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """Make a tensor of an array of another library that speaks DLPack, without copying.
 
@@ -120,7 +118,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
         try:
             array = _module_for(x).from_dlpack(x)
         except BufferError as error:
-            raise DTypeError(f"from_dlpack: got a {type(x).__name__}; {error}") from None
+            raise DTypeError(f"from_dlpack: got {a_type(x)}; {error}") from None
     check_device(device, "from_dlpack", device_of(array))
     return Tensor(array.copy() if copy else array)
 

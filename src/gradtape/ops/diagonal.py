@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front, move_batch_axis
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import linear, public, sharing
+from gradtape.core.define import linear, sharing
 from gradtape.core.lowering import Elements, Reader
-from gradtape.core.op import Op, infer_like
+from gradtape.core.op import Facts, Op
 from gradtape.core.scalar import Scalar
 from gradtape.errors import AxisError, ShapeError
 from gradtape.ops import lowered
@@ -59,6 +59,7 @@ _diagonal = sharing(
         infer=_infer_diagonal,
         batch=_batch_diagonal,
         aliases=True,
+        facts=Facts(rearranges=True),
         lower=Elements(_diagonal_element),
     )
 )
@@ -100,7 +101,6 @@ _embed: Callable[..., Any] = linear(
 )
 
 
-@public(np.diagonal)
 def diagonal(x: ArrayLike, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The elements on a diagonal of two axes, along a new last axis.
 
@@ -127,7 +127,6 @@ def diagonal(x: ArrayLike, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -
     return _diagonal(x, offset=as_integer(offset, "diagonal", "offset"), axis1=rows, axis2=columns)
 
 
-@public(np.diag)
 def diag(x: ArrayLike, /, k: int = 0) -> Array:
     """A diagonal of a matrix, or the matrix with a vector on its diagonal.
 
@@ -152,7 +151,6 @@ def diag(x: ArrayLike, /, k: int = 0) -> Array:
     return _embed(x, shape=(size, size), offset=k, axis1=0, axis2=1)
 
 
-@public(np.trace)
 def trace(
     x: ArrayLike, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None
 ) -> Array:
@@ -175,22 +173,20 @@ def trace(
 
 
 # d tril(x) = tril(dx); a projection along the axes is its own transpose
-_tril: Callable[..., Any] = linear(
+_tril = linear(
     "tril",
     lambda xp, x, k: xp.tril(x, k),
-    lambda ct, _out, _x, k: _tril(ct, k=k),
-    infer=infer_like,
-    batch=batch_at_front,
+    self_adjoint=True,
     kind="planewise",
+    facts=Facts(layout="kept"),
     lower=Elements(lambda i, x, k: lowered.read_or(0, x, i, i[-1] - i[-2] <= k)),
 )
-_triu: Callable[..., Any] = linear(
+_triu = linear(
     "triu",
     lambda xp, x, k: xp.triu(x, k),
-    lambda ct, _out, _x, k: _triu(ct, k=k),
-    infer=infer_like,
-    batch=batch_at_front,
+    self_adjoint=True,
     kind="planewise",
+    facts=Facts(layout="kept"),
     lower=Elements(lambda i, x, k: lowered.read_or(0, x, i, i[-1] - i[-2] >= k)),
 )
 
@@ -203,7 +199,6 @@ def _matrices(x: ArrayLike, name: str) -> Array:
     return x if len(x.shape) > 1 else broadcast_to(x, (x.shape[0], x.shape[0]))
 
 
-@public(np.tril)
 def tril(x: ArrayLike, /, k: int = 0) -> Array:
     """The lower triangles of matrices, with zeros above diagonal `k`.
 
@@ -221,7 +216,6 @@ def tril(x: ArrayLike, /, k: int = 0) -> Array:
     return _tril(_matrices(x, "tril"), k=as_integer(k, "tril", "k"))
 
 
-@public(np.triu)
 def triu(x: ArrayLike, /, k: int = 0) -> Array:
     """The upper triangles of matrices, with zeros below diagonal `k`.
 

@@ -8,18 +8,14 @@ backward pass too: a gradient costs a small multiple of the value, however many 
 from __future__ import annotations
 
 import functools
-import string
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from gradtape.core.define import public
 from gradtape.core.state import adopted
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, as_integer, refuse
 from gradtape.ops.cast import astype
-from gradtape.ops.contract import contract, fresh_letters
+from gradtape.ops.contract import LETTERS, contract, fresh_letters
 from gradtape.ops.diagonal import diagonal
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import reshape, transpose
@@ -27,7 +23,7 @@ from gradtape.typing import Array, ArrayLike
 
 Shapes = tuple[tuple[int, ...], ...]
 # Labels of the form with lists are numbers; NumPy orders 0, 1, ... as these letters.
-_LABELS = string.ascii_uppercase + string.ascii_lowercase
+_LABELS = LETTERS.swapcase()
 
 
 class _Operand(NamedTuple):
@@ -182,7 +178,6 @@ def _contractions(
     return tuple(found)
 
 
-@public(np.einsum)
 def einsum(
     subscripts: Any,
     /,

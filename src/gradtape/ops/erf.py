@@ -40,7 +40,6 @@ def narrowed(out: Any, x: Any) -> Any:
 @elementwise(
     special("erf"),
     lambda ct, _out, x: ct * (2.0 / _ROOT_PI * exp(-x * x)),
-    replaces=("scipy.special.erf",),
     lower=scalar.erf,
 )
 def erf(x: ArrayLike, /) -> Array:
@@ -55,7 +54,6 @@ def erf(x: ArrayLike, /) -> Array:
 @elementwise(
     special("erfc"),
     lambda ct, _out, x: ct * (-2.0 / _ROOT_PI * exp(-x * x)),
-    replaces=("scipy.special.erfc",),
     lower=scalar.erfc,
 )
 def erfc(x: ArrayLike, /) -> Array:
@@ -70,7 +68,6 @@ def erfc(x: ArrayLike, /) -> Array:
 @elementwise(
     special("erfinv"),
     lambda ct, out, _x: ct * (_ROOT_PI / 2.0 * exp(out * out)),
-    replaces=("scipy.special.erfinv",),
     lower=scalar.erfinv,
 )
 def erfinv(x: ArrayLike, /) -> Array:
@@ -85,7 +82,6 @@ def erfinv(x: ArrayLike, /) -> Array:
 @elementwise(
     special("ndtr"),
     lambda ct, _out, x: ct * (exp(-0.5 * x * x) * _NORMAL_PEAK),
-    replaces=("scipy.special.ndtr",),
     lower=scalar.ndtr,
 )
 def ndtr(x: ArrayLike, /) -> Array:

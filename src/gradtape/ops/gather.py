@@ -16,7 +16,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import broadcast_sizes, functions, general, public
+from gradtape.core.define import broadcast_sizes, general
 from gradtape.core.lowering import Elements, Scatter
 from gradtape.core.op import Op
 from gradtape.core.state import adopted
@@ -212,7 +212,6 @@ def gather_axes(x: Any, arrays: Sequence[Any], at: int, **params: Any) -> Any:
 # ---- public functions ---------------------------------------------------------------------------
 
 
-@public(np.take)
 def take(
     x: ArrayLike, indices: ArrayLike, /, axis: int | None = None, *, mode: str = "raise"
 ) -> Array:
@@ -257,7 +256,6 @@ def _along_axis(sizes: Sequence[int], indices: Any, axis: int) -> list[Any]:
     return arrays
 
 
-@public(np.take_along_axis)
 def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int | None = -1) -> Array:
     """Along an axis, the elements with the numbers that an array of the other axes holds.
 
@@ -309,7 +307,6 @@ def _check_fits(small: Any, large: Any, skip: int | None, name: str, what: str) 
             )
 
 
-@public()
 def gather(x: ArrayLike, index: ArrayLike, /, axis: int) -> Array:
     """Along an axis, the elements that an array of integers names, as `torch.gather`.
 
@@ -336,7 +333,6 @@ def gather(x: ArrayLike, index: ArrayLike, /, axis: int) -> Array:
     return gather_leading(x, *_along_axis(index.shape, index, axis))
 
 
-@public()
 def scatter_add(x: ArrayLike, index: ArrayLike, src: ArrayLike, /, axis: int) -> Array:
     """The array with values added at places along an axis, as `torch.scatter_add`.
 
@@ -363,11 +359,10 @@ def scatter_add(x: ArrayLike, index: ArrayLike, src: ArrayLike, /, axis: int) ->
     _check_fits(index, x, axis, "scatter_add", "x")
     _check_fits(index, src, None, "scatter_add", "src")
     if src.shape != index.shape:
-        src = functions["getitem"](src, tuple(slice(n) for n in index.shape))
+        src = src[tuple(slice(n) for n in index.shape)]
     return x + scatter(src, *_along_axis(index.shape, index, axis), shape=x.shape)
 
 
-@public()
 def index_add(x: ArrayLike, index: ArrayLike, src: ArrayLike, /, axis: int) -> Array:
     """The array with slices added at places along an axis, as `torch.index_add`.
 

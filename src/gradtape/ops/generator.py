@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import public
 from gradtape.core.state import STATE
-from gradtape.errors import ArgumentError, WriteError
+from gradtape.errors import ArgumentError, WriteError, a_type
 from gradtape.locks import guard, loading
 
 Key = tuple[int, int]
@@ -208,7 +207,7 @@ def source_of(generator: Generator | None) -> Generator:
         return _default
     if not isinstance(generator, Generator):
         raise ArgumentError(
-            f"generator: got a {type(generator).__name__}, expected a gt.random.Generator, such as "
+            f"generator: got {a_type(generator)}, expected a gt.random.Generator, such as "
             "gt.random.Generator(0)"
         )
     return generator
@@ -223,7 +222,6 @@ def default_generator() -> Generator:
     return _default
 
 
-@public()
 def manual_seed(seed: int | Sequence[int]) -> None:
     """Start the default generator anew from a seed.
 

@@ -18,11 +18,11 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call, recording_segment
-from gradtape.core.define import linear, public
+from gradtape.core.define import linear
 from gradtape.core.fast import F32, F64
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.nested import Handle, View, unshell
-from gradtape.core.op import Op
+from gradtape.core.op import Facts, Op
 from gradtape.core.record import Indexing
 from gradtape.core.scalar import Scalar
 from gradtape.core.state import STATE, values_read
@@ -137,6 +137,7 @@ getitem_basic = linear(
     infer=lambda x, index: Aval(part_shape(index, x.shape), x.dtype),
     batch=_batch_getitem,
     aliases=True,
+    facts=Facts(rearranges=True, layout="view"),
     lower=Elements(_getitem_element),
 )
 
@@ -299,7 +300,6 @@ def read_parts(x: Any, basic: Index, arrays: list[Any], at: int, **params: Any) 
 _GETITEM: Op = getitem_basic.op  # type: ignore[attr-defined]
 
 
-@public()
 def getitem(x: ArrayLike, /, index: Any) -> Array:
     """`x[index]`, differentiable; a basic index of a tensor gives a view of it, as in NumPy.
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import public
 from gradtape.core.narrow import FLOAT16, FLOAT32
 from gradtape.core.tensor import Tensor, innermost, is_extended_float
 from gradtape.errors import ArgumentError, DTypeError
@@ -64,7 +63,6 @@ class FloatInfo:
         return f"finfo(min={self.min}, max={self.max}, eps={self.eps}, dtype={self.dtype})"
 
 
-@public()
 def finfo(type: Any, /) -> FloatInfo:
     """The limits of a floating dtype, or of the parts of a complex one.
 
@@ -87,7 +85,6 @@ def finfo(type: Any, /) -> FloatInfo:
     return FloatInfo(np.finfo(dtype))
 
 
-@public()
 def iinfo(type: Any, /) -> np.iinfo[Any]:
     """The limits of an integer dtype.
 
@@ -106,7 +103,6 @@ def iinfo(type: Any, /) -> np.iinfo[Any]:
     return np.iinfo(dtype)
 
 
-@public()
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Whether a dtype is of a kind.
 
@@ -141,7 +137,6 @@ def _is_of_kind(dtype: np.dtype[Any], kind: Any) -> bool:
         ) from error
 
 
-@public(np.can_cast)
 def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
     """Whether one dtype can be cast to another without losing values.
 
@@ -164,7 +159,6 @@ def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
     return np.can_cast(_dtype_of(from_, "can_cast"), _dtype_of(to, "can_cast"), casting=rule)
 
 
-@public(np.result_type)
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     """The dtype that comes of combining arrays, dtypes and Python's numbers.
 

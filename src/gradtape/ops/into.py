@@ -12,31 +12,32 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import functions
 from gradtape.core.ownership import is_alone
 from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor
 from gradtape.errors import DTypeError, ShapeError
+from gradtape.ops import arithmetic, exponential, select, trigonometric
+from gradtape.ops.matmul import matmul
 
 # The method, the function whose result it writes, and the ufunc that can write it to an array.
-INTO: dict[str, tuple[str, np.ufunc]] = {
-    "add_into": ("add", np.add),
-    "sub_into": ("subtract", np.subtract),
-    "mul_into": ("multiply", np.multiply),
-    "div_into": ("divide", np.divide),
-    "pow_into": ("power", np.power),
-    "maximum_into": ("maximum", np.maximum),
-    "minimum_into": ("minimum", np.minimum),
-    "matmul_into": ("matmul", np.matmul),
-    "neg_into": ("negative", np.negative),
-    "abs_into": ("abs", np.absolute),
-    "square_into": ("square", np.square),
-    "sqrt_into": ("sqrt", np.sqrt),
-    "exp_into": ("exp", np.exp),
-    "log_into": ("log", np.log),
-    "sin_into": ("sin", np.sin),
-    "cos_into": ("cos", np.cos),
-    "tanh_into": ("tanh", np.tanh),
+INTO: dict[str, tuple[Callable[..., Any], np.ufunc]] = {
+    "add_into": (arithmetic.add, np.add),
+    "sub_into": (arithmetic.subtract, np.subtract),
+    "mul_into": (arithmetic.multiply, np.multiply),
+    "div_into": (arithmetic.divide, np.divide),
+    "pow_into": (arithmetic.power, np.power),
+    "maximum_into": (select.maximum, np.maximum),
+    "minimum_into": (select.minimum, np.minimum),
+    "matmul_into": (matmul, np.matmul),
+    "neg_into": (arithmetic.negative, np.negative),
+    "abs_into": (arithmetic.abs, np.absolute),
+    "square_into": (arithmetic.square, np.square),
+    "sqrt_into": (exponential.sqrt, np.sqrt),
+    "exp_into": (exponential.exp, np.exp),
+    "log_into": (exponential.log, np.log),
+    "sin_into": (trigonometric.sin, np.sin),
+    "cos_into": (trigonometric.cos, np.cos),
+    "tanh_into": (trigonometric.tanh, np.tanh),
 }
 
 
@@ -58,11 +59,13 @@ def method(name: str) -> Callable[..., Any]:
             )
         out.check_writable(name)
         if not _write(ufunc, [self, *others], out):
-            _rebind(name, functions[function](self, *others), out)
+            _rebind(name, function(self, *others), out)
         return out
 
     into.__name__ = name
-    into.__doc__ = f"{_signature(name)}: write what `gt.{function}` gives into `out`; returns it."
+    into.__doc__ = (
+        f"{_signature(name)}: write what `gt.{function.__name__}` gives into `out`; returns it."
+    )
     return into
 
 

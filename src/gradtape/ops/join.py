@@ -12,10 +12,10 @@ from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import general, public
-from gradtape.core.large import joined
+from gradtape.core.copies import joined
+from gradtape.core.define import general
 from gradtape.core.lowering import Elements, Reader
-from gradtape.core.op import Op
+from gradtape.core.op import EVERY, Facts, Op
 from gradtape.core.scalar import Scalar
 from gradtape.errors import DTypeError, GradtapeError, ShapeError, UnsupportedError
 from gradtape.ops import lowered
@@ -126,11 +126,11 @@ concatenate_at: Callable[..., Any] = general(
         *_zeros_for(tangents, _inputs), axis=axis, bounds=bounds
     ),
     batch=_batch_joined,
+    facts=Facts(rearranges=True, layout="kept", carries=EVERY),
     lower=Elements(_concatenate_element),
 )
 
 
-@public(np.concatenate)
 def concatenate(
     arrays: Sequence[ArrayLike],
     /,
@@ -176,7 +176,6 @@ def concatenate(
     return out if dtype is None else astype(out, dtype, copy=False)
 
 
-public(name="concat")(concatenate)
 concat = concatenate
 
 
@@ -219,11 +218,11 @@ _stack: Callable[..., Any] = general(
     vjp_each=_entry,
     jvp=lambda tangents, _out, *_inputs, axis: _stack(*_zeros_for(tangents, _inputs), axis=axis),
     batch=_batch_joined,
+    facts=Facts(rearranges=True, layout="kept", carries=EVERY),
     lower=Elements(_stack_element),
 )
 
 
-@public(np.stack)
 def stack(
     arrays: Sequence[ArrayLike], /, axis: int = 0, *, dtype: Any = None, **unsupported: Any
 ) -> Array:
@@ -252,7 +251,6 @@ def stack(
     return out if dtype is None else astype(out, dtype, copy=False)
 
 
-@public(np.vstack)
 def vstack(arrays: Sequence[ArrayLike], /, *, dtype: Any = None, **unsupported: Any) -> Array:
     """The arrays below one another: along the first axis, vectors as rows.
 
@@ -271,7 +269,6 @@ def vstack(arrays: Sequence[ArrayLike], /, *, dtype: Any = None, **unsupported: 
     return concatenate(rows, 0, dtype=dtype, **unsupported)
 
 
-@public(np.hstack)
 def hstack(arrays: Sequence[ArrayLike], /, *, dtype: Any = None, **unsupported: Any) -> Array:
     """The arrays beside one another: along the second axis, vectors along their only one.
 
@@ -291,7 +288,6 @@ def hstack(arrays: Sequence[ArrayLike], /, *, dtype: Any = None, **unsupported: 
     return concatenate(inputs, axis, dtype=dtype, **unsupported)
 
 
-@public(np.dstack)
 def dstack(arrays: Sequence[ArrayLike], /) -> Array:
     """The arrays behind one another: along the third axis.
 
@@ -304,7 +300,6 @@ def dstack(arrays: Sequence[ArrayLike], /) -> Array:
     return concatenate([atleast_3d(x) for x in _sequence(arrays, "dstack")], 2)
 
 
-@public(np.column_stack)
 def column_stack(arrays: Sequence[ArrayLike], /) -> Array:
     """Vectors and matrices beside one another, vectors as columns.
 

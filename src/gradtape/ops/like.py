@@ -8,11 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from gradtape.backends import array_module
 from gradtape.core.aval import Abstract
-from gradtape.core.define import public
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, as_dtype, as_shape, normalize_axes, refuse
@@ -22,7 +19,6 @@ from gradtape.ops.shape import broadcast_to
 from gradtape.typing import Array, ArrayLike, Axis, Shape
 
 
-@public(np.shape)
 def shape(x: ArrayLike, /) -> tuple[int, ...]:
     """The sizes of the axes.
 
@@ -35,7 +31,6 @@ def shape(x: ArrayLike, /) -> tuple[int, ...]:
     return tuple(as_array(x).shape)
 
 
-@public(np.ndim)
 def ndim(x: ArrayLike, /) -> int:
     """The number of axes.
 
@@ -45,7 +40,6 @@ def ndim(x: ArrayLike, /) -> int:
     return len(as_array(x).shape)
 
 
-@public(np.size)
 def size(x: ArrayLike, /, axis: Axis = None) -> int:
     """The number of elements, or the number of places along the given axes.
 
@@ -80,7 +74,6 @@ def _make(
     return Tensor(made) if isinstance(x, Tensor) else made
 
 
-@public(np.zeros_like)
 def zeros_like(
     x: ArrayLike,
     /,
@@ -105,7 +98,6 @@ def zeros_like(
     return _make("zeros", x, dtype, shape, device, unsupported)
 
 
-@public(np.ones_like)
 def ones_like(
     x: ArrayLike,
     /,
@@ -130,7 +122,6 @@ def ones_like(
     return _make("ones", x, dtype, shape, device, unsupported)
 
 
-@public(np.empty_like)
 def empty_like(
     x: ArrayLike,
     /,
@@ -155,7 +146,6 @@ def empty_like(
     return _make("empty", x, dtype, shape, device, unsupported)
 
 
-@public(np.full_like)
 def full_like(
     x: ArrayLike,
     /,

@@ -14,26 +14,11 @@ from typing import Any
 import numpy as np
 
 from gradtape.core import promotion, scalar
-from gradtape.core.aval import Aval, aval_of
+from gradtape.core.aval import Aval
 from gradtape.core.define import broadcast_sizes
-from gradtape.core.lowering import Composite, Reader
+from gradtape.core.lowering import Reader
 from gradtape.core.scalar import Scalar
 from gradtape.errors import UnsupportedError
-
-
-def composite(function: Callable[..., Any]) -> Composite:
-    """A composition of other ops, for operands that have machine instructions.
-
-    The eager forward of an op may treat others in its own way: complex numbers, half precision.
-    """
-
-    def checked(*operands: Any, **params: Any) -> Any:
-        for operand in operands:
-            promotion.native(aval_of(operand).dtype)
-        return function(*operands, **params)
-
-    return Composite(checked)
-
 
 # ---- elements of parts --------------------------------------------------------------------------
 

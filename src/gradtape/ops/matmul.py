@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,18 +13,18 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call, call_operator, recording_segment
-from gradtape.core.define import broadcast_sizes, general, public, unbroadcast
+from gradtape.core.define import broadcast_sizes, multilinear, unbroadcast
 from gradtape.core.fast import F32, F64
+from gradtape.core.lazy import Deferred
 from gradtape.core.level import LEAVES, Segment
 from gradtape.core.lowering import Contraction
 from gradtape.core.nested import Handle
-from gradtape.core.op import Op, registry
+from gradtape.core.op import Op
 from gradtape.core.record import Binary
 from gradtape.core.state import CONTEXT_LEVEL, STATE
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import ARRAYS, as_array, refuse
-from gradtape.ops.arithmetic import multiply
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.contract import tensordot
 from gradtape.ops.shape import ravel, reshape
@@ -80,14 +81,14 @@ def _by_flat_left(ct: Any, _out: Any, _x: Any, y: Any) -> Any:
     """ct·yᵀ for real arrays of one or two axes; which they are shows in `ct` and `y`."""
     if y.ndim == 2:
         return _product(ct, y.mT)
-    return _outer(ct, y) if ct.ndim else multiply(y, ct)
+    return _outer(ct, y) if ct.ndim else y * ct
 
 
 def _by_flat_right(ct: Any, _out: Any, x: Any, _y: Any) -> Any:
     """xᵀ·ct for real arrays of one or two axes; which they are shows in `ct` and `x`."""
     if x.ndim == 2:
         return _product(x.mT, ct)
-    return _outer(x, ct) if ct.ndim else multiply(x, ct)
+    return _outer(x, ct) if ct.ndim else x * ct
 
 
 def _product(x: Any, y: Any) -> Any:
@@ -133,17 +134,6 @@ def _by_right(ct: Any, _out: Any, x: Any, _y: Any) -> Any:
     return unbroadcast(x.mT @ ct, shape)
 
 
-def _jvp(tangents: Sequence[Any], _out: Any, x: Any, y: Any) -> Any:
-    dx, dy = tangents
-    if dx is None or dy is None:
-        return x @ dy if dx is None else dx @ y
-    return dx @ y + x @ dy
-
-
-# The tangent of an array meets the values that its VJP reads, and no others.
-_jvp.reads = frozenset()  # type: ignore[attr-defined]
-
-
 def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
     (x, y), (axis, axis2) = args, axes
     ndim, ndim2 = len(x.shape) - (axis is not None), len(y.shape) - (axis2 is not None)
@@ -173,12 +163,13 @@ def _matrices(x: Any, ndim: int, matrix: int, batched: bool, place: int) -> Any:
 
 
 # d(x·y) = dx·y + x·dy
-_general = general(
+_general = multilinear(
     "matmul",
     _evaluate,
+    by_left,
+    _by_right,
+    again=operator.matmul,
     infer=lambda x, y: Aval(_shape(x.shape, y.shape), np.result_type(x.dtype, y.dtype)),
-    vjps=(by_left, _by_right),
-    jvp=_jvp,
     batch=_batch,
     kind="contraction",
     lower=Contraction(),
@@ -252,7 +243,10 @@ def _reflected(y: Tensor, x: Any) -> Any:
 
 
 def _augmented(x: Tensor, y: Any) -> Tensor:
-    return x.augment("matmul", y)
+    return x.augment(matmul, y)
+
+
+_sparse_matmul = Deferred("gradtape.ops.sparse.functions:matmul")
 
 
 def _with_sparse(otherwise: Callable[..., Any]) -> Callable[..., Any]:
@@ -261,7 +255,7 @@ def _with_sparse(otherwise: Callable[..., Any]) -> Callable[..., Any]:
     def product(op: Op, args: tuple[Any, Any], params: dict[str, Any]) -> Any:
         for arg in args:
             if not isinstance(arg, ARRAYS) and hasattr(arg, "tocsr"):
-                return registry.functions["sparse_matmul"](*args)
+                return _sparse_matmul(*args)
         return otherwise(op, args, params)
 
     return product
@@ -280,7 +274,6 @@ def _declared(declaration: F) -> F:
     return functools.update_wrapper(_fast(_with_sparse(call)), declaration)  # type: ignore[return-value]
 
 
-@public(np.matmul, np.linalg.matmul)
 @_declared
 def matmul(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Matrix product; also of vectors, and of stacks of matrices whose first axes broadcast.
@@ -295,7 +288,6 @@ def matmul(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@public(np.dot)
 def dot(x: ArrayLike, y: ArrayLike, /, out: None = None) -> Array:
     """Sum of products over the last axis of `x` and the second to last of `y`.
 
@@ -331,7 +323,6 @@ def _meet(name: str, x: Any, y: Any, axis: int) -> None:
         )
 
 
-@public(np.vdot)
 def vdot(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Sum of products of all elements, the first conjugated.
 
@@ -346,7 +337,6 @@ def vdot(x: ArrayLike, y: ArrayLike, /) -> Array:
     return matmul(conj_if_complex(x), y)
 
 
-@public(np.inner)
 def inner(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Sum of products over the last axes of both; numbers are multiplied.
 
@@ -363,7 +353,6 @@ def inner(x: ArrayLike, y: ArrayLike, /) -> Array:
     return matmul(x, y) if len(y.shape) == 1 else tensordot(x, y, (-1, -1))
 
 
-@public(np.outer, np.linalg.outer)
 def outer(x: ArrayLike, y: ArrayLike, /, out: None = None) -> Array:
     """Products of each element of `x` with each of `y`, both taken as vectors.
 
@@ -383,7 +372,6 @@ def outer(x: ArrayLike, y: ArrayLike, /, out: None = None) -> Array:
     return _outer(ravel(x), ravel(y))
 
 
-@public(np.kron)
 def kron(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Kronecker product: blocks of `y`, each times an element of `x`.
 

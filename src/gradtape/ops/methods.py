@@ -7,94 +7,66 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.elsewhere import TENSOR
-from gradtape.core.entry import raise_explained
+from gradtape import help
+from gradtape.core.lazy import Deferred
 from gradtape.core.nested import Alias
-from gradtape.core.op import registry
-from gradtape.core.spellings import keyword_advice, position_advice
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError, AxisError, GradtapeError, UnsupportedError
+from gradtape.errors import UnsupportedError
+from gradtape.ops import (
+    activation,
+    arithmetic,
+    arrays,
+    cast,
+    cumulative,
+    diagonal,
+    exponential,
+    gather,
+    matmul,
+    moments,
+    product,
+    rearrange,
+    reduce,
+    rounding,
+    select,
+    shape,
+    trigonometric,
+    which,
+)
 from gradtape.ops.into import INTO, method as into_method
+from gradtape.ops.nonzero import nonzero
+from gradtape.ops.norm import norm
 
-_SAME_NAME = [
-    "sum",
-    "mean",
-    "prod",
-    "max",
-    "min",
-    "var",
-    "std",
-    "argmax",
-    "argmin",
-    "any",
-    "all",
-    "cumsum",
-    "cumprod",
-    "nonzero",
-    "trace",
-    "diagonal",
-    "norm",
-    "clip",
-    "round",
-    "squeeze",
-    "unsqueeze",
-    "flatten",
-    "swapaxes",
-    "take",
-    "repeat",
-    "dot",
-    "matmul",
-    "copy",
-    "exp",
-    "log",
-    "sqrt",
-    "sin",
-    "cos",
-    "tanh",
-    "sigmoid",
-    "relu",
-    "abs",
-    "argsort",
-    "argpartition",
-    "searchsorted",
-    "topk",
-    "kthvalue",
-    "median",
-    "quantile",
-    "cummax",
-    "cummin",
-    "logcumsumexp",
-    "unique",
-    "choose",
-    "compress",
-]
+# The methods that are functions of the same name.
+_SAME_NAME: tuple[Callable[..., Any], ...] = (
+    reduce.sum, reduce.mean, product.prod, reduce.max, reduce.min, moments.var, moments.std,
+    which.argmax, which.argmin, which.any, which.all, cumulative.cumsum, cumulative.cumprod,
+    nonzero, diagonal.trace, diagonal.diagonal, norm, select.clip, rounding.round,
+    shape.squeeze, shape.expand_dims, shape.flatten, shape.swapaxes, gather.take, rearrange.repeat,
+    matmul.dot, matmul.matmul, cast.copy, exponential.exp, exponential.log, exponential.sqrt,
+    trigonometric.sin, trigonometric.cos, trigonometric.tanh, activation.sigmoid, activation.relu,
+    arithmetic.abs,
+)  # fmt: skip
+# Those that stand in modules which not every program uses.
+_DEFERRED = (
+    "argsort", "argpartition", "searchsorted", "topk", "kthvalue", "median", "quantile",
+    "cummax", "cummin", "logcumsumexp", "unique", "choose", "compress",
+)  # fmt: skip
 
 
-# What is raised where another library's arguments are given by position.
-_OF_POSITIONS = (TypeError, ArgumentError, AxisError)
-
-
-def _method(name: str) -> Callable[..., Any]:
-    functions = registry.functions
-
+def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         try:
-            return functions[name](self, *args, **kwargs)
+            return function(self, *args, **kwargs)
         except (TypeError, ValueError) as error:
-            if isinstance(error, GradtapeError) and not isinstance(error, _OF_POSITIONS):
-                raise
-            if advice := position_advice(name, args):
-                raise ArgumentError(f"{name}: got {', '.join(map(repr, args))}{advice}") from None
-            advice = keyword_advice(kwargs)
-            if isinstance(error, GradtapeError):
-                raise
-            if advice is not None:
-                raise UnsupportedError(f"{name}: got {', '.join(kwargs)}; {advice}") from None
-            raise_explained(functions[name], (self, *args), kwargs, error)
+            help.raise_explained(_itself(function), (self, *args), kwargs, error, name)
 
     method.__name__ = name
     method.__doc__ = f"See `gt.{name}`."
     return method
+
+
+def _itself(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function.function if isinstance(function, Deferred) else function
 
 
 def _sizes(args: tuple[Any, ...]) -> Any:
@@ -102,53 +74,52 @@ def _sizes(args: tuple[Any, ...]) -> Any:
     return args[0] if len(args) == 1 and not isinstance(args[0], int) else args
 
 
-def _reshape(self: Tensor, *shape: Any, order: str = "C") -> Any:
+def _reshape(self: Tensor, *sizes: Any, order: str = "C") -> Any:
     """See `gt.reshape`; sizes may be given one by one."""
-    return registry.functions["reshape"](self, _sizes(shape), order=order)
+    return shape.reshape(self, _sizes(sizes), order=order)
 
 
-def _view(self: Tensor, *shape: Any, order: str = "C") -> Any:
+def _view(self: Tensor, *sizes: Any, order: str = "C") -> Any:
     """See `gt.reshape`; sizes may be given one by one."""
-    if len(shape) == 1 and isinstance(shape[0], type | np.dtype | str):
+    if len(sizes) == 1 and isinstance(sizes[0], type | np.dtype | str):
         raise UnsupportedError(
-            f"view: got dtype {np.dtype(shape[0])}, expected sizes; the bytes of a tensor cannot "
+            f"view: got dtype {np.dtype(sizes[0])}, expected sizes; the bytes of a tensor cannot "
             "be read as another dtype; use t.astype(dtype), or t.detach().numpy().view(dtype)"
         )
-    return _reshape(self, *shape, order=order)
+    return _reshape(self, *sizes, order=order)
 
 
 def _transpose(self: Tensor, *axes: Any) -> Any:
     """See `gt.transpose`; axes may be given one by one."""
     order = None if not axes or axes == (None,) else _sizes(axes)
-    return registry.functions["transpose"](self, order)
+    return shape.transpose(self, order)
 
 
 def _astype(self: Tensor, dtype: Any, *, copy: bool = True) -> Any:
     """See `gt.astype`."""
-    return registry.functions["astype"](self, dtype, copy=copy)
+    return cast.astype(self, dtype, copy=copy)
 
 
 def _ravel(self: Tensor, order: str = "C") -> Any:
     """See `gt.ravel`."""
-    return registry.functions["ravel"](self, order)
+    return shape.ravel(self, order)
 
 
 def _t(self: Tensor) -> Any:
     """The array with its axes reversed."""
-    return registry.functions["transpose"](self)
+    return shape.transpose(self)
 
 
 def _mt(self: Tensor) -> Any:
     """The array with its last two axes swapped."""
-    return registry.functions["swapaxes"](self, -1, -2)
+    return shape.swapaxes(self, -1, -2)
 
 
-def _part(name: str, doc: str) -> Callable[[Tensor], Any]:
+def _part(function: Callable[..., Any], doc: str) -> Callable[[Tensor], Any]:
     """A part of complex numbers: it follows the tensor as a view does, and refuses writes."""
-    functions = registry.functions
 
     def part(self: Tensor) -> Any:
-        return Alias(self, functions[name], functions[name](self).fresh())
+        return Alias(self, function, function(self).fresh())
 
     part.__doc__ = doc
     return part
@@ -156,7 +127,7 @@ def _part(name: str, doc: str) -> Callable[[Tensor], Any]:
 
 def _round(self: Tensor, ndigits: int | None = None) -> Any:
     """`round(t)` and `round(t, 2)`: see `gt.round`."""
-    return registry.functions["round"](self, ndigits or 0)
+    return rounding.round(self, ndigits or 0)
 
 
 def _divmod(self: Any, other: Any) -> Any:
@@ -174,74 +145,38 @@ def _fill(self: Tensor, value: Any) -> None:
     self[...] = value
 
 
+_sort_of = Deferred(arrays.place_of("sort"))
+_partition_of = Deferred(arrays.place_of("partition"))
+
+
 def _sort(
     self: Tensor, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None
 ) -> None:
     """Sort in place, as NumPy's method does, and differentiably; `gt.sort` gives a new tensor."""
     options = {"kind": kind, "order": order, "stable": stable}
     given = {name: value for name, value in options.items() if value is not None}
-    self[...] = registry.functions["sort"](self, axis, **given)
+    self[...] = _sort_of(self, axis, **given)
 
 
 def _partition(self: Tensor, kth: Any, axis: int = -1, kind: str = "introselect") -> None:
     """Partition in place, as NumPy's method does; `gt.partition` gives a new tensor."""
-    self[...] = registry.functions["partition"](self, kth, axis, kind)
-
-
-# What arrays have and tensors do not, and what to use.
-_INSTEAD = {
-    "flat": "use t.reshape(-1), which writes through to t as well",
-    "strides": "a tensor does not tell how it lies in memory; use t.numpy()",
-    "flags": "a tensor does not tell how it lies in memory; use t.numpy()",
-    "base": "views follow their tensor by themselves",
-    "data": "use t.detach().numpy()",
-    "ctypes": "use t.detach().numpy()",
-    "tobytes": "use t.detach().numpy()",
-    "tofile": "use t.detach().numpy()",
-    "dump": "use np.save with t.detach().numpy()",
-    "dumps": "use np.save with t.detach().numpy()",
-    "byteswap": "use t.detach().numpy()",
-    "setfield": "use item assignment",
-    "getfield": "use t.detach().numpy()",
-    "setflags": "a tensor can be written to, unless it is a leaf",
-    "resize": "a tensor keeps its size; use gt.resize or gt.reshape and the result",
-}
-
-
-class _Missing(property):
-    """Stands for what tensors do not have; a `__getattr__` would make every attribute slower."""
-
-
-def _missing(name: str, instead: str) -> _Missing:
-    def missing(self: Tensor) -> Any:
-        raise AttributeError(f"a tensor has no attribute {name!r}; {instead}", name=name, obj=self)
-
-    missing.__doc__ = f"Not there: {instead}."
-    return _Missing(missing)
+    self[...] = _partition_of(self, kth, axis, kind)
 
 
 def _conj(self: Tensor) -> Tensor:
     """Complex conjugate; booleans are left as they are, as by NumPy's method."""
     # NumPy's function makes integers of them.
-    name = "copy" if self.dtype == np.bool else "conj"
-    return registry.functions[name](self)  # type: ignore[no-any-return]
-
-
-def _dir(self: Tensor) -> list[str]:
-    """The names that a tensor has."""
-    return [
-        name for name in object.__dir__(self) if not isinstance(getattr(Tensor, name, 0), _Missing)
-    ]
+    return cast.copy(self) if self.dtype == np.bool else cast.conj(self)  # type: ignore[no-any-return]
 
 
 def install() -> None:
     """Give tensors their methods and properties."""
-    for name in _SAME_NAME:
-        setattr(Tensor, name, _method(name))
+    for function in _SAME_NAME:
+        setattr(Tensor, function.__name__, _method(function.__name__, function))
+    for name in _DEFERRED:
+        setattr(Tensor, name, _method(name, Deferred(arrays.place_of(name))))
     for name in INTO:
         setattr(Tensor, name, into_method(name))
-    for name, instead in {**TENSOR, **_INSTEAD}.items():
-        setattr(Tensor, name, _missing(name, instead))
     methods: dict[str, Callable[..., Any]] = {
         "reshape": _reshape,
         "view": _view,
@@ -251,12 +186,11 @@ def install() -> None:
         "ravel": _ravel,
         "conj": _conj,
         "conjugate": _conj,
-        "clone": _method("copy"),
-        "expand_dims": _method("expand_dims"),
+        "clone": _method("copy", cast.copy),
+        "unsqueeze": _method("unsqueeze", shape.expand_dims),
         "fill": _fill,
         "sort": _sort,
         "partition": _partition,
-        "__dir__": _dir,
         "__round__": _round,
         "__divmod__": _divmod,
         "__rdivmod__": _rdivmod,
@@ -266,8 +200,8 @@ def install() -> None:
     properties: dict[str, Callable[[Tensor], Any]] = {
         "T": _t,
         "mT": _mt,
-        "real": _part("real", "The real part."),
-        "imag": _part("imag", "The imaginary part."),
+        "real": _part(cast.real, "The real part."),
+        "imag": _part(cast.imag, "The imaginary part."),
     }
     for name, getter in properties.items():
         setattr(Tensor, name, property(getter))

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import functions, general, public
-from gradtape.core.large import LARGE
+from gradtape.core.define import general
+from gradtape.core.lazy import Deferred
+from gradtape.core.lowering import Composite
 from gradtape.errors import ArgumentError
-from gradtape.ops import lowered
 from gradtape.ops.arguments import as_number, weak_or_array
-from gradtape.ops.arithmetic import multiply, subtract
+from gradtape.ops.arithmetic import subtract
 from gradtape.ops.cast import over_count, real_product
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.reduce import (
@@ -39,13 +38,9 @@ def _divisor(shape: tuple[int, ...], axis: Axes, correction: float) -> float:
 def _var_forward(xp: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
     if xp is not np or x.dtype.char not in "fd":
         return xp.var(x, axis=axis, ddof=correction, keepdims=keepdims)
-    if x.size >= LARGE and len(axis) == x.ndim and x.flags.c_contiguous:
-        squares = np.asarray(_squares_by_parts(x.reshape(-1)), x.dtype)
-        squares = squares.reshape(reduced_shape(x.shape, axis, keepdims))[()]
-    else:
-        # What np.var does, at less cost: around the mean, never by the difference of squares.
-        around = x - sum_forward(np, x, axis, True) / count_over(x.shape, axis)
-        squares = sum_forward(np, around * around, axis, keepdims)
+    # What np.var does, at less cost: around the mean, never by the difference of squares.
+    around = x - sum_forward(np, x, axis, True) / count_over(x.shape, axis)
+    squares = sum_forward(np, around * around, axis, keepdims)
     return squares / _divisor(x.shape, axis, correction)
 
 
@@ -53,8 +48,17 @@ def _var_forward(xp: Any, x: Any, axis: Axes, keepdims: bool, correction: float)
 _PART = 4096
 
 
+def _var_of_parts(x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
+    """The variance of all elements by that of parts, which needs no array in between."""
+    if x.dtype.char not in "fd" or len(axis) < x.ndim or not x.flags.c_contiguous:
+        return NotImplemented
+    squares = np.asarray(_squares_by_parts(x.reshape(-1)), x.dtype)
+    squares = squares.reshape(reduced_shape(x.shape, axis, keepdims))[()]
+    return squares / _divisor(x.shape, axis, correction)
+
+
 def _squares_by_parts(x: Any) -> Any:
-    """Σ(x − mean)² of many elements, by native code for parts, which needs no array in between.
+    """Σ(x − mean)² of the elements of a vector.
 
     Σ(x − mean)² = Σ over parts of Σ(x − m)² + size·(m − mean)², with the mean m of each part.
     """
@@ -78,8 +82,7 @@ def _infer(x: Aval, axis: Axes, keepdims: bool, correction: float) -> Aval:
 
 
 def _around(x: Any, axis: Axes) -> Any:
-    # Functions rather than operators: on large arrays these are native code.
-    return subtract(x, mean_over(x, axis=axis, keepdims=True))
+    return x - mean_over(x, axis=axis, keepdims=True)
 
 
 def _covary(tangent: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
@@ -92,7 +95,7 @@ def _covary(tangent: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
 
 def _var_vjp(ct: Any, _out: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
     scaled = over_count(ct * 2, _divisor(x.shape, axis, correction))
-    return multiply(_around(x, axis), beside(scaled, x.shape, axis, keepdims))
+    return _around(x, axis) * beside(scaled, x.shape, axis, keepdims)
 
 
 def _var_jvp(
@@ -109,13 +112,16 @@ _var = general(
     infer=_infer,
     vjps=(_var_vjp,),
     jvp=_var_jvp,
-    batch=batch_along_axis,
     kind="reduction",
-    lower=lowered.composite(_var_composition),
+    lower=Composite(_var_composition),
+    composed=_var_of_parts,
 )
 
 
-@public(np.var)
+_var_where = Deferred("gradtape.ops.arrays.where_moments:var_where")
+_std_where = Deferred("gradtape.ops.arrays.where_moments:std_where")
+
+
 def var(
     x: ArrayLike,
     /,
@@ -155,7 +161,7 @@ def var(
         if mean is not None:
             unsupported["mean"] = mean
         options = {"ddof": less, "keepdims": keepdims, "where": where, **unsupported}
-        return functions["var_where"](x, axis, dtype, **options)
+        return _var_where(x, axis, dtype, **options)
     x, axes = prepared("var", x, axis, dtype, unsupported)
     if mean is not None:
         return _around_given(x, axes, bool(keepdims), less, mean)
@@ -189,7 +195,7 @@ def _std_forward(xp: Any, x: Any, axis: Axes, keepdims: bool, correction: float)
 
 def _std_vjp(ct: Any, out: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
     scaled = over_count(divide_or_zero(ct, out), _divisor(x.shape, axis, correction))
-    return multiply(_around(x, axis), beside(scaled, x.shape, axis, keepdims))
+    return _around(x, axis) * beside(scaled, x.shape, axis, keepdims)
 
 
 def _std_jvp(tangents: Any, out: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
@@ -204,9 +210,8 @@ _std = general(
     infer=_infer,
     vjps=(_std_vjp,),
     jvp=_std_jvp,
-    batch=batch_along_axis,
     kind="reduction",
-    lower=lowered.composite(lambda x, **params: sqrt(_var_composition(x, **params))),
+    lower=Composite(lambda x, **params: sqrt(_var_composition(x, **params))),
 )
 
 
@@ -216,7 +221,6 @@ def root(variance: Any) -> Any:
     return sqrt(where_of(spread, variance, 1)) * spread
 
 
-@public(np.std)
 def std(
     x: ArrayLike,
     /,
@@ -258,7 +262,7 @@ def std(
         if mean is not None:
             unsupported["mean"] = mean
         options = {"ddof": less, "keepdims": keepdims, "where": where, **unsupported}
-        return functions["std_where"](x, axis, dtype, **options)
+        return _std_where(x, axis, dtype, **options)
     x, axes = prepared("std", x, axis, dtype, unsupported)
     if mean is not None:
         return root(_around_given(x, axes, bool(keepdims), less, mean))

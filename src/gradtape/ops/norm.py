@@ -10,16 +10,14 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import functions, general, public
+from gradtape.core.define import elementwise_op, general
+from gradtape.core.lazy import Deferred
 from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops import lowered
+from gradtape.ops import array_functions, lowered
 from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.arithmetic import abs as abs_of, sign
 from gradtape.ops.cast import real_product, stop_gradient
 from gradtape.ops.comparison import equal
-from gradtape.ops.exponential import sqrt
-from gradtape.ops.parametric import parametric
 from gradtape.ops.reduce import (
     Axes,
     floats,
@@ -55,13 +53,13 @@ def _power_element(x: Any, exponent: float, signed: bool) -> Any:
 
 # |x|^q, or sign(x)·|x|^q, of real numbers: the slope is q·|x|^(q−1), the one of them with the sign
 # that the other has not
-_size_power: Callable[..., Any] = parametric(
+_size_power: Callable[..., Any] = elementwise_op(
     "size_power",
     _power_forward,
     lambda ct, _out, x, exponent, signed: (
         ct * (exponent * _size_power(x, exponent=exponent - 1, signed=not signed))
     ),
-    _power_element,
+    lower=_power_element,
 )
 
 
@@ -84,12 +82,6 @@ def _forward(xp: Any, x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
         return xp.sqrt(squares.sum(axis=axis, keepdims=keepdims, dtype=squares.dtype))
     powers = xp.abs(x) ** ord
     return powers.sum(axis=axis, keepdims=keepdims, dtype=powers.dtype) ** (1 / ord)
-
-
-def _composition(x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
-    powers = x * x if ord == 2 else abs_of(x) ** ord
-    total = sum_of(powers, axis, keepdims=keepdims)
-    return sqrt(total) if ord == 2 else total ** (1 / ord)
 
 
 def _vjp(ct: Any, out: Any, x: Any, ord: float, axis: Axes, keepdims: bool) -> Any:
@@ -120,9 +112,8 @@ _vector_norm = general(
     infer=_infer,
     vjps=(_vjp,),
     jvp=_jvp,
-    batch=batch_along_axis,
     kind="reduction",
-    lower=lowered.composite(_composition),
+    lower=array_functions,
 )
 
 
@@ -164,10 +155,13 @@ def _of_matrices(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
     return (max_of if ord > 0 else min_of)(sums, compared, keepdims=keepdims)
 
 
+_svdvals = Deferred("gradtape.ops.linalg.svd:svdvals")
+
+
 def _of_singular_values(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
     if ord == "nuc" and 0 in (x.shape[axis] for axis in axes):
         return sum_of(abs_of(x), axes, keepdims=keepdims)
-    values = functions["svdvals"](moveaxis(x, axes, (-2, -1)))
+    values = _svdvals(moveaxis(x, axes, (-2, -1)))
     if ord == "nuc":
         out = sum_of(_above_rounding(values, x.shape, axes), -1)
     else:
@@ -192,7 +186,6 @@ def inexact(x: ArrayLike) -> Any:
     return floats(as_array(x))
 
 
-@public(np.linalg.norm)
 def norm(x: ArrayLike, /, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Array:
     """Norm of vectors or matrices; its gradient at 0 is 0.
 
@@ -227,7 +220,6 @@ def norm(x: ArrayLike, /, ord: Any = None, axis: Axis = None, keepdims: bool = F
     return _of_matrices(x, ord, axes, bool(keepdims))
 
 
-@public(np.linalg.vector_norm)
 def vector_norm(
     x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2
 ) -> Array:
@@ -250,7 +242,6 @@ def vector_norm(
     return _of_vectors(x, ord, normalize_axes(axis, len(x.shape), "vector_norm"), bool(keepdims))
 
 
-@public(np.linalg.matrix_norm)
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """Norm of the matrices in the last two axes.
 

@@ -7,14 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.batching import batch_along_axis
-from gradtape.core.call import call
-from gradtape.core.define import general, public
-from gradtape.core.large import LARGE
+from gradtape.core.define import general
 from gradtape.core.lowering import Reduction
-from gradtape.core.op import infer_like, registry
+from gradtape.core.op import infer_like, op_of
 from gradtape.ops.arguments import masked
-from gradtape.ops.arithmetic import multiply
+from gradtape.ops.arithmetic import divide
 from gradtape.ops.cast import astype, conj_if_complex
 from gradtape.ops.cumulative import cumulative_product
 from gradtape.ops.index import part_of
@@ -53,13 +50,8 @@ def _unlanes(lanes: Any, shape: tuple[int, ...], axis: Axes) -> Any:
 def _others_forward(xp: Any, x: Any, axis: Axes) -> Any:
     lanes = _lanes(x, axis)
     with np.errstate(all="ignore"):
-        if xp is np and lanes.size >= LARGE:
-            # By native code; an operator, or `divide` of the small array first, would be NumPy's.
-            product = _prod(lanes, axis=(lanes.ndim - 1,), keepdims=True)
-            others = call(registry["divide"], (product, lanes), {})
-        else:
-            product = lanes.prod(-1, keepdims=True)
-            others = product / lanes
+        product = _prod(lanes, axis=(lanes.ndim - 1,), keepdims=True)
+        others = divide(product, lanes)
     if _divides(xp, product, lanes):
         return _unlanes(others, x.shape, axis)
     last = lanes.ndim - 1
@@ -118,7 +110,6 @@ _others = general(
     infer=infer_like,
     vjps=(lambda ct, _out, x, axis: conj_if_complex(_others_rule(conj_if_complex(ct), x, axis)),),
     jvp=lambda tangents, _out, x, axis: _others_rule(tangents[0], x, axis),
-    batch=batch_along_axis,
 )
 
 _prod_forward = reducer(np.multiply, "prod")
@@ -129,20 +120,19 @@ _prod = general(
     _prod_forward,
     infer=infer_reduction(_prod_forward),
     vjps=(
-        lambda ct, _out, x, axis, keepdims: multiply(
-            conj_if_complex(_others(x, axis=axis)), beside(ct, x.shape, axis, keepdims)
+        lambda ct, _out, x, axis, keepdims: (
+            conj_if_complex(_others(x, axis=axis)) * beside(ct, x.shape, axis, keepdims)
         ),
     ),
     jvp=lambda tangents, _out, x, axis, keepdims: sum_over(
         tangents[0] * _others(x, axis=axis), axis=axis, keepdims=keepdims
     ),
-    batch=batch_along_axis,
     kind="reduction",
     lower=Reduction("multiply", accumulated),
 )
+prod_op = op_of(_prod)
 
 
-@public(np.prod)
 def prod(
     x: ArrayLike,
     /,

@@ -6,20 +6,21 @@ tensor behind its tape's back.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gradtape.core.entry import call_adopted, raise_explained
-from gradtape.core.op import registry
+from gradtape import help
+from gradtape.core.adopted_calls import call_adopted
+from gradtape.core.lazy import Deferred
 from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor, concrete
 from gradtape.errors import ConversionError, UnsupportedError
 from gradtape.ops.adapt import Adapter, qualified_name
 
-_replacements = registry.replacements
+# Ufunc -> what answers for it; filled at the first call.
+_answers: dict[np.ufunc, Callable[..., Any]] = {}
 # NumPy function -> what gives its calls to the gradtape function; filled at the first call.
 _adapters: dict[Any, Adapter] = {}
 
@@ -28,6 +29,10 @@ _INSTEAD = (
     "gradient use t.detach().numpy()"
 )
 
+_answer = Deferred("gradtape.ops.answers:answer")
+_ufunc_call = Deferred("gradtape.ops.arrays.ufunc_options:ufunc_call")
+_ufunc_into = Deferred("gradtape.ops.arrays.ufunc_options:ufunc_into")
+_ufunc_method = Deferred("gradtape.ops.arrays.ufunc_methods:ufunc_method")
 
 # ---- ufuncs -------------------------------------------------------------------------------------
 
@@ -35,26 +40,16 @@ _INSTEAD = (
 def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
     """Answer a NumPy ufunc called on a tensor."""
     if method == "__call__" and not kwargs:
-        function = _replacements.get(ufunc) or _ufunc_replacement(ufunc)
+        function = _answers.get(ufunc) or _answer_for(ufunc)
         if function is not None:
             return function(*inputs)
     return _ufunc_otherwise(ufunc, method, inputs, kwargs)
 
 
-# Ufuncs of SciPy that are called by a function of another name.
-_BEHIND = {"_lambertw": "lambertw", "_zeta": "zeta", "_riemann_zeta": "zeta"}
-
-
-def _ufunc_replacement(ufunc: np.ufunc) -> Callable[..., Any] | None:
-    """What answers for a ufunc; those of SciPy ops name in words, as they do not import it."""
-    name = ufunc.__name__
-    if getattr(sys.modules.get("scipy.special._ufuncs"), name, None) is ufunc:
-        name = _BEHIND.get(name, name)
-    elif getattr(sys.modules.get("scipy.special"), name, None) is not ufunc:
-        return registry.replacement(ufunc)
-    function = registry.replacement(f"scipy.special.{name}")
+def _answer_for(ufunc: np.ufunc) -> Callable[..., Any] | None:
+    function: Callable[..., Any] | None = _answer(ufunc)
     if function is not None:
-        _replacements[ufunc] = function
+        _answers[ufunc] = function
     return function
 
 
@@ -73,13 +68,13 @@ def _ufunc_otherwise(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwar
     out = options.pop("out", None)
     if out is not None and not any(isinstance(target, Tensor) for target in out):
         return _into_arrays(ufunc, method, name, out, inputs, options)
-    function = _replacements.get(ufunc) or _ufunc_replacement(ufunc)
+    function = _answers.get(ufunc) or _answer_for(ufunc)
     if function is None:
         raise UnsupportedError(f"{name} is not differentiable by gradtape yet; {_INSTEAD}")
     if method == "__call__":
-        return registry.functions["ufunc_call"](ufunc, function, name, inputs, out, options)
-    results = registry.functions["ufunc_method"](ufunc, function, method, inputs, options)
-    return results if out is None else registry.functions["ufunc_into"](name, out, results)
+        return _ufunc_call(ufunc, function, name, inputs, out, options)
+    results = _ufunc_method(ufunc, function, method, inputs, options)
+    return results if out is None else _ufunc_into(name, out, results)
 
 
 _SYMBOLS: dict[Any, str] = {
@@ -127,7 +122,7 @@ def _array_function(
     """Answer a NumPy function called on a tensor."""
     adapter = _adapters.get(function)
     if adapter is None:
-        replacement = registry.replacement(function)
+        replacement = _answer(function)
         if replacement is None:
             raise UnsupportedError(
                 f"{qualified_name(function)} has no counterpart in gradtape yet; {_INSTEAD}"
@@ -140,7 +135,7 @@ def _array_function(
             return adapter.function(*args)
         return adapter(args, kwargs)
     except Exception as error:
-        raise_explained(adapter.function, args, kwargs, error)
+        help.raise_explained(adapter.function, args, kwargs, error)
 
 
 def install() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval, aval_of
-from gradtape.core.define import broadcast_sizes, general, public
+from gradtape.core.define import broadcast_sizes, general
 from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import DTypeError, ShapeError
@@ -137,7 +137,6 @@ def _sizes(shape: tuple[Any, ...], name: str) -> tuple[int, ...]:
     return as_shape(shape[0] if len(shape) == 1 else shape, name)
 
 
-@public()
 def rand(
     *shape: Shape,
     dtype: Any = None,
@@ -163,7 +162,6 @@ def rand(
     return drawn.set_requires_grad() if requires_grad else drawn
 
 
-@public()
 def randn(
     *shape: Shape,
     dtype: Any = None,
@@ -211,7 +209,6 @@ def drawn_dtype(dtype: Any, name: str, *parameters: Any) -> Any:
     return own if dtype is None else dtype
 
 
-@public()
 def uniform(
     low: ArrayLike = 0.0,
     high: ArrayLike = 1.0,
@@ -247,7 +244,6 @@ def uniform(
     return astype(low + (high - low) * drawn, drawn.dtype, copy=False)  # type: ignore[no-any-return]
 
 
-@public()
 def normal(
     loc: ArrayLike = 0.0,
     scale: ArrayLike = 1.0,

@@ -11,7 +11,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import broadcast_sizes, general, public
+from gradtape.core.define import broadcast_sizes, general
 from gradtape.core.op import NotDifferentiable, Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
@@ -92,7 +92,6 @@ random_bernoulli = general(
 )
 
 
-@public()
 def bernoulli(
     p: ArrayLike,
     shape: Shape | None = None,
@@ -126,7 +125,6 @@ def bernoulli(
     return as_tensor(random_bernoulli(p, shape=sizes, dtype=dtype, **taken))
 
 
-@public()
 def randint(
     low: int,
     high: int | None = None,
@@ -174,7 +172,6 @@ def randint(
     return as_tensor(random_integers(low=low, high=high, shape=sizes, dtype=kind, **taken))
 
 
-@public()
 def permutation(x: ArrayLike, *, generator: Generator | None = None) -> Array:
     """Put the integers below a number, or an array along its first axis, in random order.
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis, move_batch_axis
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import functions, linear, public, sharing
-from gradtape.core.large import joined
+from gradtape.core.copies import joined
+from gradtape.core.define import linear, sharing
 from gradtape.core.lowering import Elements, Reader
-from gradtape.core.op import Op, infer_like
+from gradtape.core.op import Facts, Op, op_of
 from gradtape.core.scalar import Scalar
 from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gradtape.ops import lowered
@@ -29,6 +29,9 @@ from gradtape.ops.arguments import (
     normalize_axes,
     normalize_axis,
 )
+from gradtape.ops.gather import take
+from gradtape.ops.index import getitem
+from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import ravel, reshape, swapaxes
 from gradtape.typing import Array, ArrayLike, Axis
 
@@ -45,21 +48,21 @@ def _flip_element(i: Sequence[Scalar], x: Reader, axis: tuple[int, ...]) -> Scal
 
 
 # d flip(x) = flip(dx); flipping twice changes nothing, so it is its own transpose
-_flip: Callable[..., Any] = sharing(
+_flip = sharing(
     linear(
         "flip",
         _flip_forward,
-        lambda ct, _out, _x, axis: _flip(ct, axis=axis),
-        infer=infer_like,
-        batch=batch_along_axis,
+        self_adjoint=True,
+        facts=Facts(rearranges=True, layout="view"),
         lower=Elements(_flip_element),
         aliases=True,
     ),
     permutes=True,
 )
 
+flip_op = op_of(_flip)
 
-@public(np.flip)
+
 def flip(x: ArrayLike, /, axis: Axis = None) -> Array:
     """The elements in reverse order along all or the given axes.
 
@@ -77,7 +80,6 @@ def flip(x: ArrayLike, /, axis: Axis = None) -> Array:
     return _flip(x, axis=normalize_axes(axis, len(x.shape), "flip"))
 
 
-@public(np.flipud)
 def flipud(x: ArrayLike, /) -> Array:
     """The rows in reverse order: `flip` along the first axis.
 
@@ -91,7 +93,6 @@ def flipud(x: ArrayLike, /) -> Array:
     return flip(x, 0)
 
 
-@public(np.fliplr)
 def fliplr(x: ArrayLike, /) -> Array:
     """The columns in reverse order: `flip` along the second axis.
 
@@ -104,7 +105,6 @@ def fliplr(x: ArrayLike, /) -> Array:
     return flip(x, 1)
 
 
-@public(np.rot90)
 def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
     """The array turned by `k` right angles, from the first of two axes towards the second.
 
@@ -171,13 +171,11 @@ _roll: Callable[..., Any] = linear(
     "roll",
     _roll_forward,
     lambda ct, _out, _x, shift, axis: _roll(ct, shift=tuple(-by for by in shift), axis=axis),
-    infer=infer_like,
-    batch=batch_along_axis,
+    facts=Facts(rearranges=True),
     lower=Elements(_roll_element),
 )
 
 
-@public(np.roll)
 def roll(x: ArrayLike, /, shift: int | Sequence[int], axis: Axis = None) -> Array:
     """The elements moved along axes; those that leave at one end come in at the other.
 
@@ -219,7 +217,7 @@ def _batch_tile(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
 
 def _untile(ct: Any, _out: Any, _x: Any, reps: tuple[int, ...]) -> Any:
     sizes = [n for pair in zip(reps, _x.shape, strict=True) for n in pair]
-    return functions["sum"](reshape(ct, sizes), axis=tuple(range(0, len(sizes), 2)))
+    return sum_of(reshape(ct, sizes), axis=tuple(range(0, len(sizes), 2)))
 
 
 def _tile_element(i: Sequence[Scalar], x: Reader, reps: tuple[int, ...]) -> Scalar:
@@ -236,11 +234,11 @@ _tile = linear(
         tuple(n * times for n, times in zip(x.shape, reps, strict=True)), x.dtype
     ),
     batch=_batch_tile,
+    facts=Facts(rearranges=True),
     lower=Elements(_tile_element),
 )
 
 
-@public(np.tile)
 def tile(x: ArrayLike, /, reps: int | Sequence[int]) -> Array:
     """The array repeated as a whole, `reps` times along each axis.
 
@@ -268,10 +266,10 @@ _FEW_COPIES = 8
 def _unrepeat(ct: Any, _out: Any, _x: Any, repeats: int, axis: int) -> Any:
     copies = reshape(ct, (*_x.shape[: axis + 1], repeats, *_x.shape[axis + 1 :]))
     if not 0 < repeats <= _FEW_COPIES:
-        return functions["sum"](copies, axis=axis + 1)
+        return sum_of(copies, axis=axis + 1)
     # Sums of few elements next to each other are slow in NumPy.
     whole = (slice(None),) * (axis + 1)
-    parts = [functions["getitem"](copies, (*whole, i)) for i in range(repeats)]
+    parts = [getitem(copies, (*whole, i)) for i in range(repeats)]
     return functools.reduce(operator.add, parts)
 
 
@@ -294,12 +292,11 @@ _repeat = linear(
     infer=lambda x, repeats, axis: Aval(
         (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]), x.dtype
     ),
-    batch=batch_along_axis,
+    facts=Facts(rearranges=True),
     lower=Elements(_repeat_element),
 )
 
 
-@public(np.repeat)
 def repeat(x: ArrayLike, /, repeats: int | Sequence[int], axis: int | None = None) -> Array:
     """Each element repeated, next to itself.
 
@@ -335,7 +332,7 @@ def repeat(x: ArrayLike, /, repeats: int | Sequence[int], axis: int | None = Non
             if counts.min(initial=0) < 0:
                 raise ArgumentError(f"repeat: got repeats {repeats}, expected none below 0")
             places = np.repeat(np.arange(x.shape[axis]), counts)
-            return functions["take"](x, places, axis=axis)
+            return take(x, places, axis=axis)
     if repeats < 0:
         raise ArgumentError(f"repeat: got repeats {repeats}, expected none below 0")
     return _repeat(x, repeats=int(repeats), axis=axis)

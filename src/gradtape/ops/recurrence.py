@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import general
+from gradtape.core.define import added, general
 from gradtape.core.lowering import Scan
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.index import part_of
@@ -85,10 +84,8 @@ def backwards(ct: Any, factor: Any, axis: int, reverse: bool) -> Any:
 
 def _jvp(tangents: Any, out: Any, _x: Any, factor: Any, axis: int, reverse: bool) -> Any:
     d_x, d_factor = tangents
-    change = None if d_factor is None else d_factor * previous(out, axis, reverse)
-    if d_x is not None:
-        change = d_x if change is None else d_x + change
-    return recurrence(change, factor, axis=axis, reverse=reverse)
+    moved = None if d_factor is None else d_factor * previous(out, axis, reverse)
+    return recurrence(added(d_x, moved), factor, axis=axis, reverse=reverse)
 
 
 # out[k] = x[k] + factor[k]·out[k − 1], without the second term for k = 0;
@@ -96,7 +93,6 @@ def _jvp(tangents: Any, out: Any, _x: Any, factor: Any, axis: int, reverse: bool
 recurrence = general(
     "recurrence",
     _forward,
-    infer=lambda x, factor, axis, reverse: x,
     vjps=(
         lambda ct, _out, _x, factor, axis, reverse: backwards(ct, factor, axis, reverse),
         lambda ct, out, _x, factor, axis, reverse: (
@@ -104,6 +100,5 @@ recurrence = general(
         ),
     ),
     jvp=_jvp,
-    batch=batch_along_axis,
     lower=Scan("add"),
 )

@@ -5,20 +5,21 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis, move_batch_axis
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import functions, general, linear, public
-from gradtape.core.lowering import Elements, Reader, Reduction
-from gradtape.core.op import Op, Zero
+from gradtape.core.define import general, linear
+from gradtape.core.lazy import Deferred
+from gradtape.core.lowering import Composite, Elements, Lowering, Reader, Reduction
+from gradtape.core.op import EVERY, Facts, Op, Zero, rule_reads
 from gradtape.core.scalar import Scalar
 from gradtape.errors import ShapeError
-from gradtape.ops import lowered
 from gradtape.ops.arguments import (
     ARRAYS,
     EVERY_AXIS,
@@ -145,6 +146,7 @@ spread = linear(
     infer=lambda x, shape, axis, keepdims: Aval(shape, x.dtype),
     batch=batch_spread,
     aliases=True,
+    facts=Facts(rearranges=True),
     lower=Elements(_spread_element, repeats=True),
 )
 
@@ -156,13 +158,12 @@ sum_over: Callable[..., Any] = linear(
     sum_forward,
     lambda ct, _out, _x, axis, keepdims: spread(ct, shape=_x.shape, axis=axis, keepdims=keepdims),
     infer=infer_reduction(sum_forward),
-    batch=batch_along_axis,
     kind="reduction",
+    facts=Facts(carries=EVERY),
     lower=Reduction("add", accumulated),
 )
 
 
-@public(np.sum)
 @options(REDUCTIONS, raises=NO_AXIS)
 def sum(
     x: ArrayLike,
@@ -205,6 +206,66 @@ def prepared(
     return x, EVERY_AXIS[ndim] if axis is None else normalize_axes(axis, ndim, name)
 
 
+def reduction(
+    name: str,
+    evaluate: Callable[..., Any] | Composite,
+    *slopes: Callable[..., Any],
+    infer: Callable[..., Any],
+    lower: Lowering | ModuleType | None = None,
+    chosen: bool = False,
+) -> Callable[..., Any]:
+    """Define a reduction over its parameter `axis` by its slopes: d out = Σ slope·dx.
+
+    Args:
+        name: The name of the op.
+        evaluate: `evaluate(xp, *arrays, **params)`, or the composition it is.
+        *slopes: Per input `slope(out, *inputs, **params)`, of the shape of the input, which is that
+            of the first one. `Zero` for an input without derivative.
+        infer: As of `general`, like everything below.
+        lower: Likewise.
+        chosen: Whether elements with slope 0 do not take part, so that their derivative is 0 also
+            where what comes back is infinite.
+    """
+
+    def times(change: Any, slope: Any) -> Any:
+        return mask(change * slope, slope != 0) if chosen else change * slope
+
+    def rule(slope: Callable[..., Any]) -> Callable[..., Any]:
+        def vjp(ct: Any, out: Any, *inputs: Any, **params: Any) -> Any:
+            ct = beside(ct, inputs[0].shape, *_over(params))
+            return times(ct, slope(out, *inputs, **params))
+
+        vjp.reads = rule_reads(slope, skip=0)  # type: ignore[attr-defined]
+        return slope if isinstance(slope, Zero) else vjp
+
+    def jvp(tangents: Sequence[Any], out: Any, *inputs: Any, **params: Any) -> Any:
+        total = None
+        for tangent, slope in zip(tangents, slopes, strict=True):
+            if tangent is not None and not isinstance(slope, Zero):
+                term = times(tangent, slope(out, *inputs, **params))
+                total = term if total is None else total + term
+        axis, keepdims = _over(params)
+        return sum_over(total, axis=axis, keepdims=keepdims)
+
+    reads = (rule_reads(slope, skip=0) for slope in slopes)
+    jvp.reads = frozenset().union(*reads)  # type: ignore[attr-defined]
+    return general(
+        name,
+        evaluate,
+        infer=infer,
+        vjps=tuple(map(rule, slopes)),
+        jvp=jvp,
+        kind="reduction",
+        lower=lower,
+    )
+
+
+def _over(params: dict[str, Any]) -> tuple[Axes, bool]:
+    """The axes that a reduction is over, and whether they stay."""
+    axis = params["axis"]
+    return (axis,) if isinstance(axis, int) else axis, params.get("keepdims", False)
+
+
 # ---- mean ---------------------------------------------------------------------------------------
 
 
@@ -231,13 +292,14 @@ mean_over = linear(
         over_count(ct, count_over(_x.shape, axis)), shape=_x.shape, axis=axis, keepdims=keepdims
     ),
     infer=infer_reduction(_mean_forward),
-    batch=batch_along_axis,
     kind="reduction",
-    lower=lowered.composite(_mean_composition),
+    lower=Composite(_mean_composition),
 )
 
 
-@public(np.mean)
+_mean_where = Deferred("gradtape.ops.arrays.where_moments:mean_where")
+
+
 @options(REDUCTIONS, raises=NO_AXIS)
 def mean(
     x: ArrayLike,
@@ -259,7 +321,7 @@ def mean(
     """
     if where is not True and where is not None:
         options = {"keepdims": keepdims, "where": where, **unsupported}
-        return functions["mean_where"](x, axis, dtype, **options)
+        return _mean_where(x, axis, dtype, **options)
     x, axes = prepared("mean", x, axis, dtype, unsupported)
     return mean_over(x, axis=axes, keepdims=bool(keepdims))
 
@@ -274,26 +336,18 @@ def hits_of(x: Any, extreme: Any) -> Any:
     return (x == extreme).astype(np.float32 if x.dtype == np.float16 else x.dtype)
 
 
-def _shares_forward(xp: Any, x: Any, axis: Axes, largest: bool) -> Any:
-    hits = hits_of(x, (_max_forward if largest else _min_forward)(xp, x, axis, True))
-    return (hits / sum_forward(xp, hits, axis, True)).astype(x.dtype, copy=False)
-
-
-def _shares_composition(x: Any, axis: Axes, largest: bool) -> Any:
-    hits = astype(x == (max_over if largest else min_over)(x, axis=axis, keepdims=True), x.dtype)
-    return hits / sum_over(hits, axis=axis, keepdims=True)
+def _shares_of(x: Any, axis: Axes, largest: bool) -> Any:
+    hits = hits_of(x, (max_over if largest else min_over)(x, axis=axis, keepdims=True))
+    return (hits / sum_over(hits, axis=axis, keepdims=True)).astype(x.dtype, copy=False)
 
 
 # How much each element takes part in the extreme: equal shares if there are several. Piecewise
 # constant, so its derivative is zero.
 _shares = general(
     "extreme_shares",
-    _shares_forward,
-    infer=lambda x, axis, largest: x,
+    Composite(_shares_of),
     vjps=(Zero("extreme_shares: piecewise constant"),),
-    jvp=lambda tangents, _out, _x, axis, largest: None,
-    batch=batch_along_axis,
-    lower=lowered.composite(_shares_composition),
+    self_adjoint=True,
 )
 
 
@@ -321,7 +375,6 @@ def _extreme(name: str, evaluate: Callable[..., Any], largest: bool) -> Callable
         infer=infer,
         vjps=(vjp,),
         jvp=jvp,
-        batch=batch_along_axis,
         kind="reduction",
         lower=Reduction("maximum" if largest else "minimum"),
     )
@@ -331,7 +384,6 @@ max_over = _extreme("max", _max_forward, largest=True)
 min_over = _extreme("min", _min_forward, largest=False)
 
 
-@public(np.max)
 @options(REDUCTIONS, raises=NO_AXIS)
 def max(
     x: ArrayLike,
@@ -361,7 +413,6 @@ def max(
     return max_over(x, axis=axes, keepdims=bool(keepdims))
 
 
-@public(np.min)
 @options(REDUCTIONS, raises=NO_AXIS)
 def min(
     x: ArrayLike,
@@ -391,4 +442,4 @@ def min(
     return min_over(x, axis=axes, keepdims=bool(keepdims))
 
 
-amax, amin = public(np.amax, name="amax")(max), public(np.amin, name="amin")(min)
+amax, amin = max, min

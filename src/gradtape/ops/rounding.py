@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from gradtape.core import scalar
-from gradtape.core.define import elementwise, public
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.core.op import Zero
 from gradtape.ops import lowered
 from gradtape.ops.comparison import signbit
-from gradtape.ops.parametric import parametric
 from gradtape.ops.select import mask, where
 from gradtape.typing import Array, ArrayLike
 
@@ -38,7 +37,7 @@ def ceil(x: ArrayLike, /) -> Array:
 _FIX = (np.fix,) if hasattr(np, "fix") else ()
 
 
-@elementwise(np.trunc, PIECEWISE_CONSTANT, replaces=_FIX, lower=scalar.trunc)
+@elementwise(np.trunc, PIECEWISE_CONSTANT, lower=scalar.trunc)
 def trunc(x: ArrayLike, /) -> Array:
     """The elements without what stands behind the point.
 
@@ -56,12 +55,11 @@ def rint(x: ArrayLike, /) -> Array:
     """
 
 
-_round = parametric(
+_round = elementwise_op(
     "round", lambda xp, x, decimals: xp.round(x, decimals), PIECEWISE_CONSTANT, lower=lowered.round
 )
 
 
-@public(np.round, np.around)
 def round(x: ArrayLike, /, decimals: int = 0) -> Array:
     """The elements rounded to decimals; the even one of two equally near.
 

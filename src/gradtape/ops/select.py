@@ -6,23 +6,21 @@ that by `mask`, not by multiplying with zeros, which would turn an infinite cota
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gradtape.core import scalar
-from gradtape.core.define import elementwise, functions, public
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.core.fast import F32, F64
-from gradtape.core.op import Zero
+from gradtape.core.op import Facts, Zero, op_of
 from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
 from gradtape.ops import lowered
 from gradtape.ops.cast import copy as copy_of, imag, real
 from gradtape.ops.comparison import isfinite, logical_not
-from gradtape.ops.parametric import parametric
+from gradtape.ops.nonzero import nonzero
 from gradtape.typing import Array, ArrayLike
 
 _BOOL = np.dtype(np.bool_)
@@ -48,6 +46,7 @@ def _mask(x: Any, condition: Any) -> Any:
     lambda ct, _out, _x, condition: mask(ct, condition),  # type: ignore[has-type]
     _CONDITION,
     fast=_mask,
+    facts=Facts(carries=(0,)),
     lower=lambda x, condition: scalar.where(condition, x, 0),
     bounded=True,
 )
@@ -59,16 +58,12 @@ def mask(x: ArrayLike, condition: ArrayLike, /) -> Array:
     """
 
 
-def _divide_or_zero_forward(xp: Any, x: Any, y: Any) -> Any:
-    return xp.where(y == 0, 0, x / xp.where(y == 0, 1, y))
-
-
 # d(x/y) = dx/y − (x/y)·dy/y, where 1/0 is taken as 0; as a function of y it has no slope there
 @elementwise(
-    _divide_or_zero_forward,
+    lambda xp, x, y: xp.where(y == 0, 0, x / xp.where(y == 0, 1, y)),
     lambda ct, _out, _x, y: divide_or_zero(ct, y),  # type: ignore[has-type]
-    lambda ct, out, _x, y: functions["divide"](-ct * out, y),
-    lower=functools.partial(_divide_or_zero_forward, scalar),
+    lambda ct, out, _x, y: -ct * out / y,
+    lower=scalar,
 )
 def divide_or_zero(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Quotient of two arrays, and 0 where the second one is 0: the slope of a norm at its kink.
@@ -79,24 +74,19 @@ def divide_or_zero(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 # d where(c, x, y) = where(c, dx, dy)
-def _define_where() -> Callable[..., Any]:
-    @elementwise(
-        lambda xp, condition, x, y: xp.where(condition, x, y),
-        _CONDITION,
-        lambda ct, _out, condition, _x, _y: mask(ct, condition),
-        lambda ct, _out, condition, _x, _y: mask(ct, logical_not(condition)),
-        lower=scalar.where,
-        bounded=True,
-    )
-    def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
-
-    return where
-
-
-_where = _define_where()
+_where = elementwise_op(
+    "where",
+    lambda xp, condition, x, y: xp.where(condition, x, y),
+    _CONDITION,
+    lambda ct, _out, condition, _x, _y: mask(ct, condition),
+    lambda ct, _out, condition, _x, _y: mask(ct, logical_not(condition)),
+    facts=Facts(carries=(1, 2)),
+    lower=scalar,
+    bounded=True,
+)
+where_op = op_of(_where)
 
 
-@public(np.where)
 def where(condition: ArrayLike, x: ArrayLike = None, y: ArrayLike = None, /) -> Array:
     """Elements of `x` where the condition is true, of `y` where it is not.
 
@@ -118,7 +108,7 @@ def where(condition: ArrayLike, x: ArrayLike = None, y: ArrayLike = None, /) -> 
         return _where(condition, x, y)
     if x is not None:
         raise ArgumentError("where: got x without y; give both of them, or neither")
-    return functions["nonzero"](condition)
+    return nonzero(condition)
 
 
 # ---- maximum and minimum ------------------------------------------------------------------------
@@ -135,6 +125,7 @@ def _larger(ct: Any, _out: Any, x: Any, y: Any) -> Any:
     np.maximum,
     _larger,
     lambda ct, _out, x, y: _larger(ct, None, y, x),
+    facts=Facts(commutes="biu"),
     lower=scalar.maximum,
     bounded=True,
 )
@@ -151,6 +142,7 @@ def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
     np.minimum,
     lambda ct, _out, x, y: _larger(ct, None, y, x),
     lambda ct, _out, x, y: _larger(ct, None, x, y),
+    facts=Facts(commutes="biu"),
     lower=scalar.minimum,
     bounded=True,
 )
@@ -204,7 +196,7 @@ def _inside(ct: Any, _out: Any, x: Any, *, low: Any, high: Any) -> Any:
 
 
 # d clip(x) = [low ≤ x ≤ high]·dx: the gradient passes at the bounds, as in PyTorch
-_clip = parametric(
+_clip = elementwise_op(
     "clip",
     lambda xp, x, low, high: xp.clip(x, low, high),
     _inside,
@@ -218,7 +210,7 @@ _clip = parametric(
     lambda xp, x, low: xp.maximum(x, low),
     lambda ct, _out, x, low: mask(ct, x >= low),
     lambda ct, _out, x, low: mask(ct, x < low),
-    lower=scalar.maximum,
+    lower=scalar,
     bounded=True,
 )
 def clip_below(x: ArrayLike, low: ArrayLike, /) -> Array:
@@ -229,14 +221,13 @@ def clip_below(x: ArrayLike, low: ArrayLike, /) -> Array:
     lambda xp, x, high: xp.minimum(x, high),
     lambda ct, _out, x, high: mask(ct, x <= high),
     lambda ct, _out, x, high: mask(ct, x > high),
-    lower=scalar.minimum,
+    lower=scalar,
     bounded=True,
 )
 def clip_above(x: ArrayLike, high: ArrayLike, /) -> Array:
     """The array with elements above a bound lowered to it; at the bound the gradient passes."""
 
 
-@public(np.clip)
 def clip(
     x: ArrayLike,
     /,
@@ -290,7 +281,7 @@ def _where_finite(ct: Any, _out: Any, x: Any, **_params: Any) -> Any:
 
 
 # The identity where x is finite, constant elsewhere
-_nan_to_num = parametric(
+_nan_to_num = elementwise_op(
     "nan_to_num",
     lambda xp, x, nan, posinf, neginf: xp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf),
     _where_finite,
@@ -299,7 +290,6 @@ _nan_to_num = parametric(
 )
 
 
-@public(np.nan_to_num)
 def nan_to_num(
     x: ArrayLike,
     /,

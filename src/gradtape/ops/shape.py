@@ -14,9 +14,9 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import broadcast_sizes, linear, public, sharing, unbroadcast
+from gradtape.core.define import broadcast_sizes, linear, sharing, unbroadcast
 from gradtape.core.lowering import Elements, Reader, Relabel
-from gradtape.core.op import Op
+from gradtape.core.op import Facts, Op, op_of
 from gradtape.core.scalar import Scalar
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError
@@ -55,13 +55,15 @@ _reshape: Callable[..., Any] = sharing(
         infer=_infer_reshape,
         batch=_batch_reshape,
         aliases=True,
+        facts=Facts(rearranges=True, layout="view"),
         lower=Relabel(),
     ),
     permutes=True,
 )
 
+reshape_op = op_of(_reshape)
 
-@public(np.reshape)
+
 def reshape(x: ArrayLike, /, shape: Shape, order: str = "C", *, copy: bool | None = None) -> Array:
     """The same elements in another shape.
 
@@ -123,7 +125,6 @@ def _fill_in(shape: tuple[Any, ...], old: tuple[int, ...], low: int) -> tuple[in
     return (*shape[:place], size // rest, *shape[place + 1 :])
 
 
-@public(np.ravel)
 def ravel(x: ArrayLike, /, order: str = "C") -> Array:
     """The elements along one axis; options as of `reshape`.
 
@@ -134,7 +135,6 @@ def ravel(x: ArrayLike, /, order: str = "C") -> Array:
     return reshape(x, math.prod(x.shape), order)
 
 
-@public()
 def flatten(x: ArrayLike, /, order: str = "C") -> Array:
     """A copy of the elements along one axis; options as of `reshape`.
 
@@ -144,7 +144,6 @@ def flatten(x: ArrayLike, /, order: str = "C") -> Array:
     return copy_of(ravel(x, order))
 
 
-@public(np.expand_dims)
 def expand_dims(x: ArrayLike, /, axis: int | Sequence[int]) -> Array:
     """The array with new axes of size 1.
 
@@ -169,11 +168,9 @@ def expand_dims(x: ArrayLike, /, axis: int | Sequence[int]) -> Array:
     return _reshape(x, shape=tuple(shape))
 
 
-public(name="unsqueeze")(expand_dims)
 unsqueeze = expand_dims
 
 
-@public(np.squeeze)
 def squeeze(x: ArrayLike, /, axis: Axis = None) -> Array:
     """The array without axes of size 1: all of them, or those given as `axis`.
 
@@ -202,7 +199,6 @@ def _at_least(ndim: int, arrays: Sequence[ArrayLike], shapes: Callable[..., Any]
     return grown[0] if len(grown) == 1 else grown
 
 
-@public(np.atleast_1d)
 def atleast_1d(*arrays: ArrayLike) -> Array:
     """Each array with at least one axis; a tuple of them if several are given.
 
@@ -212,7 +208,6 @@ def atleast_1d(*arrays: ArrayLike) -> Array:
     return _at_least(1, arrays, lambda: (1,))
 
 
-@public(np.atleast_2d)
 def atleast_2d(*arrays: ArrayLike) -> Array:
     """Each array with at least two axes, new ones in front; a tuple of them if several are given.
 
@@ -222,7 +217,6 @@ def atleast_2d(*arrays: ArrayLike) -> Array:
     return _at_least(2, arrays, lambda n=1: (1, n))
 
 
-@public(np.atleast_3d)
 def atleast_3d(*arrays: ArrayLike) -> Array:
     """Each array with at least three axes, placed as NumPy does; a tuple if several are given.
 
@@ -251,13 +245,15 @@ _transpose: Callable[..., Any] = sharing(
         infer=lambda x, axes: Aval(tuple(x.shape[a] for a in axes), x.dtype),
         batch=_batch_transpose,
         aliases=True,
+        facts=Facts(rearranges=True, layout="view"),
         lower=Elements(lambda i, x, axes: x(*(i[axes.index(a)] for a in range(len(axes))))),
     ),
     permutes=True,
 )
 
+transpose_op = op_of(_transpose)
 
-@public(np.transpose, np.permute_dims)
+
 def transpose(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Array:
     """The array with its axes permuted; reversed if no order is given.
 
@@ -285,7 +281,6 @@ def transpose(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Array:
 permute_dims = transpose
 
 
-@public(np.moveaxis)
 def moveaxis(x: ArrayLike, /, source: Axis, destination: Axis) -> Array:
     """The array with the axes `source` moved to the places `destination`, the others in order.
 
@@ -307,7 +302,6 @@ def moveaxis(x: ArrayLike, /, source: Axis, destination: Axis) -> Array:
     return _transpose(x, axes=tuple(order))
 
 
-@public(np.swapaxes)
 def swapaxes(x: ArrayLike, /, axis1: int, axis2: int) -> Array:
     """The array with the axes `axis1` and `axis2` exchanged; an AxisError if it lacks one.
 
@@ -322,7 +316,6 @@ def swapaxes(x: ArrayLike, /, axis1: int, axis2: int) -> Array:
     return _transpose(x, axes=tuple(order))
 
 
-@public(np.matrix_transpose)
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """The array with its last two axes exchanged; an AxisError if it has less than two.
 
@@ -364,12 +357,14 @@ _broadcast_to = sharing(
         infer=_infer_broadcast,
         batch=_batch_broadcast,
         aliases=True,
+        facts=Facts(rearranges=True),
         lower=Elements(_broadcast_element, repeats=True),
     )
 )
 
+broadcast_op = op_of(_broadcast_to)
 
-@public(np.broadcast_to)
+
 def broadcast_to(x: ArrayLike, /, shape: Shape) -> Array:
     """The array repeated to the given `shape`, by NumPy's broadcasting.
 
@@ -383,7 +378,6 @@ def broadcast_to(x: ArrayLike, /, shape: Shape) -> Array:
     return _broadcast_to(as_array(x), shape=as_shape(shape, "broadcast_to"))
 
 
-@public(np.broadcast_arrays)
 def broadcast_arrays(*arrays: ArrayLike) -> tuple[Array, ...]:
     """A tuple of the arrays, each repeated to the shape they broadcast to together.
 

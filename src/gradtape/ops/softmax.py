@@ -8,28 +8,21 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import general, public
-from gradtape.errors import DTypeError, UnsupportedError
-from gradtape.ops import lowered
+from gradtape.core.define import general
+from gradtape.core.op import Facts
+from gradtape.errors import DTypeError
+from gradtape.ops import array_functions
 from gradtape.ops.arguments import refuse
-from gradtape.ops.cast import astype
-from gradtape.ops.comparison import isfinite
-from gradtape.ops.exponential import exp, log
+from gradtape.ops.exponential import exp
 from gradtape.ops.reduce import (
     Axes,
-    beside,
     count_over,
-    floats,
-    keep_axes,
-    max_over,
     prepared,
     reduced_shape,
+    reduction,
     sum_forward,
     sum_over,
 )
-from gradtape.ops.select import where
-from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike, Axis
 
 
@@ -45,20 +38,16 @@ def _largest(xp: Any, x: Any, axis: Axes) -> Any:
     """The largest elements along `axis`, kept as axes of size 1; −inf if there are none."""
     if xp is np:
         return np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf)
-    if count_over(x.shape, axis) == 0:  # CuPy's maximum has no value to start from
-        return xp.full(keep_axes(x.shape, axis), -np.inf, x.dtype)
+    if count_over(x.shape, axis) == 0:  # other modules have no value to start from
+        return sum_forward(xp, x, axis, True) - np.inf
     return xp.max(x, axis=axis, keepdims=True)
 
 
 def _finite(xp: Any, top: Any) -> bool:
-    return math.isfinite(top.item()) if top.size == 1 else bool(xp.isfinite(top).all())
-
-
-def _top(x: Any, axis: Axes) -> Any:
-    """`_largest` of anything, written with ops."""
-    if count_over(x.shape, axis) == 0:
-        raise UnsupportedError("no native code for the largest of no elements")
-    return max_over(x, axis=axis, keepdims=True)
+    """Whether all of them are known to be finite."""
+    if xp is not np:
+        return False
+    return math.isfinite(top.item()) if top.size == 1 else bool(np.isfinite(top).all())
 
 
 def _prepared(name: str, x: ArrayLike, axis: Axis) -> tuple[Array, Axes]:
@@ -83,35 +72,22 @@ def _softmax_forward(xp: Any, x: Any, axis: Axes, limits: bool) -> Any:
     return xp.where(top == -np.inf, 0, shares)
 
 
-def _softmax_composition(x: Any, axis: Axes, limits: bool) -> Any:
-    x = floats(x)
-    top = _top(x, axis)
-    parts = exp(x - top)
-    if limits:
-        parts = where(top == math.inf, astype(x == math.inf, x.dtype), parts)
-    shares = parts / sum_over(parts, axis=axis, keepdims=True)
-    return where(top == -math.inf, 0, shares) if limits else shares
-
-
-def _softmax_rule(change: Any, out: Any, axis: Axes) -> Any:
-    return out * (change - sum_over(change * out, axis=axis, keepdims=True))
-
-
 # With p = softmax(x): dp = p·(dx − Σ p·dx), a symmetric map. `limits` decides on infinite
 # arguments: shares among those that are +inf, and 0 if all are −inf, instead of NaN.
-_softmax = general(
+softmax_over = general(
     "softmax",
     _softmax_forward,
     infer=_infer_float,
-    vjps=(lambda ct, out, _x, axis, limits: _softmax_rule(ct, out, axis),),
-    jvp=lambda tangents, out, _x, axis, limits: _softmax_rule(tangents[0], out, axis),
-    batch=batch_along_axis,
+    vjps=(
+        lambda ct, out, _x, axis, limits: out * (ct - sum_over(ct * out, axis=axis, keepdims=True)),
+    ),
+    self_adjoint=True,
     kind="axiswise",
-    lower=lowered.composite(_softmax_composition),
+    facts=Facts(layout="kept"),
+    lower=array_functions,
 )
 
 
-@public()
 def softmax(x: ArrayLike, /, axis: Axis = -1, **unsupported: Any) -> Array:
     """Exponentials divided by their sum along an axis: positive shares that add up to 1.
 
@@ -129,7 +105,7 @@ def softmax(x: ArrayLike, /, axis: Axis = -1, **unsupported: Any) -> Array:
     if unsupported:
         refuse("softmax", unsupported)
     x, axes = _prepared("softmax", x, axis)
-    return _softmax(x, axis=axes, limits=False)
+    return softmax_over(x, axis=axes, limits=False)
 
 
 # ---- log_softmax --------------------------------------------------------------------------------
@@ -141,12 +117,6 @@ def _log_softmax_forward(xp: Any, x: Any, axis: Axes) -> Any:
     return down - xp.log(sum_forward(xp, xp.exp(down), axis, True))
 
 
-def _log_softmax_composition(x: Any, axis: Axes) -> Any:
-    x = floats(x)
-    down = x - _top(x, axis)
-    return down - log(sum_over(exp(down), axis=axis, keepdims=True))
-
-
 # With p = exp(out): d out = dx − Σ p·dx; transpose: ct − p·Σ ct
 _log_softmax = general(
     "log_softmax",
@@ -156,13 +126,12 @@ _log_softmax = general(
     jvp=lambda tangents, out, _x, axis: (
         tangents[0] - sum_over(exp(out) * tangents[0], axis=axis, keepdims=True)
     ),
-    batch=batch_along_axis,
     kind="axiswise",
-    lower=lowered.composite(_log_softmax_composition),
+    facts=Facts(layout="kept"),
+    lower=array_functions,
 )
 
 
-@public()
 def log_softmax(x: ArrayLike, /, axis: Axis = -1, **unsupported: Any) -> Array:
     """Logarithm of `softmax`, exact where softmax itself would underflow to 0.
 
@@ -186,7 +155,7 @@ def log_softmax(x: ArrayLike, /, axis: Axis = -1, **unsupported: Any) -> Array:
 # ---- logsumexp ----------------------------------------------------------------------------------
 
 
-def _logsumexp_forward(xp: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
+def logsumexp_forward(xp: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
     x = _float(x)
     top = _largest(xp, x, axis)
     if _finite(xp, top):
@@ -198,38 +167,20 @@ def _logsumexp_forward(xp: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
     return out if keepdims else out.reshape(reduced_shape(x.shape, axis, False))[()]
 
 
-def _logsumexp_composition(x: Any, axis: Axes, keepdims: bool) -> Any:
-    x = floats(x)
-    top = _top(x, axis)
-    top = where(isfinite(top), top, 0)
-    out = log(sum_over(exp(x - top), axis=axis, keepdims=True)) + top
-    return out if keepdims else reshape(out, reduced_shape(x.shape, axis, False))
-
-
 def _infer_logsumexp(x: Aval, axis: Axes, keepdims: bool) -> Aval:
     return Aval(reduced_shape(x.shape, axis, keepdims), _infer_float(x, axis).dtype)
 
 
 # d logsumexp(x) = Σ softmax(x)·dx
-_logsumexp = general(
+_logsumexp = reduction(
     "logsumexp",
-    _logsumexp_forward,
+    logsumexp_forward,
+    lambda _out, x, axis, keepdims: softmax_over(x, axis=axis, limits=True),
     infer=_infer_logsumexp,
-    vjps=(
-        lambda ct, _out, x, axis, keepdims: (
-            beside(ct, x.shape, axis, keepdims) * _softmax(x, axis=axis, limits=True)
-        ),
-    ),
-    jvp=lambda tangents, _out, x, axis, keepdims: sum_over(
-        _softmax(x, axis=axis, limits=True) * tangents[0], axis=axis, keepdims=keepdims
-    ),
-    batch=batch_along_axis,
-    kind="reduction",
-    lower=lowered.composite(_logsumexp_composition),
+    lower=array_functions,
 )
 
 
-@public()
 def logsumexp(
     x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsupported: Any
 ) -> Array:

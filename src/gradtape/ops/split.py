@@ -6,17 +6,12 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
-from gradtape.core.call import call
-from gradtape.core.define import linear, public
+from gradtape.core.define import linear
+from gradtape.core.lowering import Composite
 from gradtape.core.nested import View
-from gradtape.core.op import Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
-from gradtape.ops import lowered
 from gradtape.ops.arguments import INTEGER, as_array, as_integer, normalize_axis
 from gradtape.ops.join import concatenate_at
 from gradtape.ops.pad import crop
@@ -35,12 +30,6 @@ def _infer_split(x: Aval, axis: int, bounds: tuple[int, ...]) -> tuple[Aval, ...
     )
 
 
-def _batch_split(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, Any]:
-    x = move_batch_axis(args[0], axes[0])
-    out = call(op, (x,), {**params, "axis": params["axis"] + 1})
-    return out, (0,) * len(out)
-
-
 def _parts(x: Any, axis: int, bounds: Sequence[int]) -> tuple[Any, ...]:
     none, size = ((0, 0),) * len(x.shape), x.shape[axis]
     return tuple(
@@ -55,10 +44,9 @@ _split: Callable[..., Any] = linear(
     lambda xp, x, axis, bounds: tuple(x[index] for index in _between(bounds, axis)),
     lambda ct, _out, _x, axis, bounds: concatenate_at(*ct, axis=axis, bounds=bounds),
     infer=_infer_split,
-    batch=_batch_split,
     aliases=True,
     outputs=None,
-    lower=lowered.composite(_parts),
+    lower=Composite(_parts),
 )
 
 
@@ -72,7 +60,6 @@ def split_at(x: Array, axis: int, bounds: Sequence[int]) -> list[Array]:
     return [View(x, *pair) for pair in zip(_between(bounds, axis), parts, strict=True)]
 
 
-@public(np.split)
 def split(x: ArrayLike, /, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """The array cut into several along an axis.
 
@@ -104,7 +91,6 @@ def split(x: ArrayLike, /, indices_or_sections: Any, axis: int = 0) -> list[Arra
     return array_split(x, indices_or_sections, axis)
 
 
-@public(np.array_split)
 def array_split(x: ArrayLike, /, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """The array cut into several along an axis, into parts as equal as possible.
 
@@ -159,7 +145,6 @@ def _slice(x: Array, axis: int, start: int, stop: int) -> Array:
     return View(x, index, part) if isinstance(x, Tensor) else part
 
 
-@public()
 def chunk(x: ArrayLike, /, chunks: int, axis: int = 0) -> list[Array]:
     """The array cut into at most `chunks` parts of one size, the last one smaller if need be.
 

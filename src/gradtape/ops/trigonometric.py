@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -10,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from gradtape.core import scalar
-from gradtape.core.define import elementwise, public
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.ops.exponential import sqrt
-from gradtape.ops.parametric import parametric
 from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike
 
@@ -125,7 +123,6 @@ _DEGREE = math.pi / 180.0
 @elementwise(
     np.deg2rad,
     lambda ct, _out, _x: ct * _DEGREE,
-    replaces=(np.radians,),
     lower=lambda x: scalar.promoted(x)[0] * _DEGREE,
 )
 def deg2rad(x: ArrayLike, /) -> Array:
@@ -139,7 +136,6 @@ def deg2rad(x: ArrayLike, /) -> Array:
 @elementwise(
     np.rad2deg,
     lambda ct, _out, _x: ct / _DEGREE,
-    replaces=(np.degrees,),
     lower=lambda x: scalar.promoted(x)[0] * (180.0 / math.pi),
 )
 def rad2deg(x: ArrayLike, /) -> Array:
@@ -176,15 +172,14 @@ def _sinc_forward(xp: Any, x: Any, order: int) -> Any:
 
 
 # d sinc⁽ⁿ⁾(x) = sinc⁽ⁿ⁺¹⁾(x)·dx
-_sinc: Callable[..., Any] = parametric(
+_sinc: Callable[..., Any] = elementwise_op(
     "sinc",
     _sinc_forward,
     lambda ct, _out, x, order: ct * _sinc(x, order=order + 1),
-    lower=functools.partial(_sinc_forward, scalar),
+    lower=scalar,
 )
 
 
-@public(np.sinc)
 def sinc(x: ArrayLike, /) -> Array:
     """The normalized cardinal sine, sin(πx)/(πx).
 

@@ -9,16 +9,11 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis, move_batch_axis
-from gradtape.core.call import call
-from gradtape.core.define import general, public
-from gradtape.core.lowering import Elements, Reduction
-from gradtape.core.op import Op
+from gradtape.core.define import general
+from gradtape.core.lowering import Composite, Elements, Reduction
 from gradtape.core.scalar import truth
 from gradtape.errors import ShapeError
-from gradtape.ops import lowered
 from gradtape.ops.arguments import (
-    Batch,
     as_array,
     masked,
     normalize_axes,
@@ -41,11 +36,6 @@ from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike, Axis
 
 
-def _batch_arg(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    x = move_batch_axis(args[0], axes[0])
-    return call(op, (x,), {"axis": params["axis"] + 1}), 0
-
-
 def _infer_position(name: str, x: Aval, axis: int) -> Aval:
     if x.shape[axis] == 0:
         raise ShapeError(f"{name}: got {x}, expected at least one element along axis {axis}")
@@ -62,7 +52,6 @@ numbers_along = general(
     "numbers_along",
     _numbers_forward,
     infer=lambda x, axis: Aval(x.shape, np.dtype(np.intp)),
-    batch=_batch_arg,
     lower=Elements(lambda i, x, axis: i[axis]),
 )
 
@@ -81,9 +70,8 @@ def _arg(name: str, extreme: Callable[..., Any]) -> Callable[..., Any]:
         name,
         lambda xp, x, axis: getattr(x, name)(axis),
         infer=functools.partial(_infer_position, name),
-        batch=_batch_arg,
         kind="reduction",
-        lower=lowered.composite(functools.partial(_first_extreme, extreme)),
+        lower=Composite(functools.partial(_first_extreme, extreme)),
     )
 
 
@@ -104,7 +92,6 @@ def position_along(
     return reshape(out, (*shape[:axis], 1, *shape[axis + 1 :])) if keepdims else out
 
 
-@public(np.argmax)
 @options(REDUCTIONS, raises=NO_AXIS)
 def argmax(
     x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False, **unsupported: Any
@@ -126,7 +113,6 @@ def argmax(
     return position_along(_argmax, "argmax", x, axis, keepdims)
 
 
-@public(np.argmin)
 @options(REDUCTIONS, raises=NO_AXIS)
 def argmin(
     x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False, **unsupported: Any
@@ -155,7 +141,6 @@ def _test(ufunc: np.ufunc, name: str, combine: str) -> Callable[..., Any]:
         infer=lambda x, axis, keepdims: Aval(
             reduced_shape(x.shape, axis, keepdims), np.dtype(np.bool_)
         ),
-        batch=batch_along_axis,
         kind="reduction",
         lower=Reduction(combine, truth),
     )
@@ -164,7 +149,6 @@ def _test(ufunc: np.ufunc, name: str, combine: str) -> Callable[..., Any]:
 _any, _all = _test(np.logical_or, "any", "or"), _test(np.logical_and, "all", "and")
 
 
-@public(np.any)
 @options(REDUCTIONS, raises=NO_AXIS)
 def any(
     x: ArrayLike,
@@ -191,7 +175,6 @@ def any(
     return _any(x, axis=normalize_axes(axis, len(x.shape), "any"), keepdims=bool(keepdims))
 
 
-@public(np.all)
 @options(REDUCTIONS, raises=NO_AXIS)
 def all(
     x: ArrayLike,
@@ -218,7 +201,6 @@ def all(
     return _all(x, axis=normalize_axes(axis, len(x.shape), "all"), keepdims=bool(keepdims))
 
 
-@public(np.count_nonzero)
 def count_nonzero(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """How many elements are not zero, over all or the given axes.
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.call import recording_segment
-from gradtape.core.define import public
 from gradtape.core.level import LEAVES, Node
 from gradtape.core.op import Op
 from gradtape.core.ownership import is_alone
@@ -28,7 +27,6 @@ ndarray = np.ndarray
 _OP: Op = assign.op  # type: ignore[attr-defined]
 
 
-@public()
 def write_item(tensor: Tensor, value: Any, index: Any) -> bool:
     """Do `tensor[index] = value` in place if nothing else sees the memory.
 

@@ -2,14 +2,112 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
+from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
-from gradtape.ops.arguments import as_number
-from gradtape.optim.base import Optimizer, State, decayed
+from gradtape.optim.optimizer import Optimizer, of_rule
+from gradtape.optim.rule import (
+    Factors,
+    Number,
+    Rule,
+    Slots,
+    not_negative,
+    number,
+    unless_zero,
+)
+
+
+class AdamRule(Rule):
+    """Adam (Kingma and Ba, 2015) as a pure rule: `init` and `apply`.
+
+    Args:
+        lr: The learning rate.
+        betas: How much of the averages of the gradient and of its square is kept, in [0, 1).
+        eps: Added to the denominator.
+        weight_decay: How much of the parameter is added to its gradient.
+
+    Raises:
+        ArgumentError: A number is out of its range.
+
+    >>> rule = gt.optim.AdamRule(lr=0.1)
+    >>> @gt.jit
+    ... def train_step(params, state):
+    ...     grads = gt.grad(lambda params: np.sum((params["w"] - 3.0) ** 2))(params)
+    ...     return rule.apply(params, grads, state)
+    >>> params = {"w": np.zeros(2)}
+    >>> state = rule.init(params)
+    >>> for _ in range(300):
+    ...     params, state = train_step(params, state)
+    >>> params["w"].round(3)
+    array([3., 3.])
+    >>> state["step"]
+    300
+    """
+
+    counts = True
+
+    def __init__(
+        self,
+        *,
+        lr: Number = 1e-3,
+        betas: tuple[Number, Number] = (0.9, 0.999),
+        eps: Number = 1e-8,
+        weight_decay: Number = 0.0,
+    ) -> None:
+        super().__init__(lr=lr)
+        pair = betas if isinstance(betas, tuple | list | np.ndarray) else ()
+        shares = [number(beta, self.name, "betas") for beta in pair]
+        if not (len(shares) == 2 and all(isinstance(x, Tensor) or 0 <= x < 1 for x in shares)):
+            raise ArgumentError(f"{self.name}: got betas={betas}, expected two numbers in [0, 1)")
+        self.betas = (shares[0], shares[1])
+        self.eps = not_negative(eps, self.name, "eps")
+        self.weight_decay = not_negative(weight_decay, self.name, "weight_decay")
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The sum of all gradients with powers of beta, and the average of their squares."""
+        return "sum", "square"
+
+    def start(self, value: Any) -> Slots:
+        """Return zeros; squares of complex numbers are real."""
+        return np.zeros_like(value), np.zeros_like(value.real)
+
+    def factors(self, step: Any) -> Factors:
+        """Return the numbers that `update` needs, those that correct for the start at zero too."""
+        beta, beta2 = self.betas
+        root = (1 - beta2**step) ** 0.5
+        mean = (1 - beta) / (1 - beta**step)
+        rate, eps = self.lr * mean * root, self.eps * root
+        return unless_zero(self.weight_decay), beta, beta2, (1 - beta2) ** 0.5, eps, rate
+
+    @staticmethod
+    def update(value: Any, gradient: Any, slots: Slots, factors: Factors) -> tuple[Any, Slots]:
+        """With means m and v of g and |g|², without bias: x ← x − lr·m/(√v + eps)."""
+        weight_decay, beta, beta2, scale, eps, rate = factors
+        total, square = slots
+        if weight_decay is not None:
+            gradient = weight_decay * value + gradient
+        # total = Σ βⁿ·g is m without its factor 1 − β, which is in the rate; the same for v would
+        # leave the range of float16.
+        total = beta * total + gradient
+        scaled = scale * gradient
+        square = beta2 * square + (scaled * scaled.conj()).real
+        return value - total / (_root(square) + eps) * rate, (total, square)
+
+
+def _root(square: Any) -> Any:
+    """√v, whose slope at 0 is taken as 0.
+
+    A parameter that got no gradient has v = 0; its step is 0 whatever the numbers of the rule are.
+    The slope of the root is infinite there, which would make a NaN of the derivative.
+    """
+    if not isinstance(square, Tensor):
+        return square**0.5
+    zero = np.equal(square, 0.0)
+    return np.where(zero, 0.0, np.sqrt(np.where(zero, 1.0, square)))
 
 
 class Adam(Optimizer):
@@ -33,6 +131,11 @@ class Adam(Optimizer):
     tensor([0.9], requires_grad=True)
     """
 
+    kind = AdamRule
+    betas = of_rule("betas")
+    eps = of_rule("eps")
+    weight_decay = of_rule("weight_decay")
+
     def __init__(
         self,
         params: Any = None,
@@ -42,43 +145,4 @@ class Adam(Optimizer):
         eps: float = 1e-8,
         weight_decay: float = 0.0,
     ) -> None:
-        super().__init__(params, lr=lr)
-        pair = betas if isinstance(betas, tuple | list | np.ndarray) else ()
-        shares = [as_number(beta, "Adam", "betas") for beta in pair]
-        if not (len(shares) == 2 and all(0 <= share < 1 for share in shares)):
-            raise ArgumentError(f"Adam: got betas={betas}, expected two numbers in [0, 1)")
-        self.betas = (shares[0], shares[1])
-        self.eps = as_number(eps, "Adam", "eps")
-        self.weight_decay = as_number(weight_decay, "Adam", "weight_decay")
-        if not self.eps >= 0:
-            raise ArgumentError(f"Adam: got eps={eps}, expected a number >= 0")
-        if not self.weight_decay >= 0:
-            raise ArgumentError(f"Adam: got weight_decay={weight_decay}, expected a number >= 0")
-
-    def update(self, value: Any, gradient: Any, state: State) -> Any:
-        """With means m and v of g and |g|², without bias: x ← x − lr·m/(√v + eps)."""
-        gradient = decayed(gradient, value, self.weight_decay)
-        if not state:
-            state["step"] = 0
-            state["sum"] = np.zeros_like(gradient)
-            state["square"] = np.zeros_like(gradient.real)
-        state["step"] = count = state["step"] + 1
-        (beta, beta2), total, square = self.betas, state["sum"], state["square"]
-        # total = Σ βⁿ·g is m without its factor 1 − β, which goes into a number below; the same
-        # for v would leave the range of float16.
-        np.multiply(total, beta, out=total)
-        np.add(total, gradient, out=total)
-        scratch = np.empty_like(gradient)
-        np.multiply(gradient, math.sqrt(1 - beta2), out=scratch)
-        if scratch.dtype.kind == "c":
-            np.multiply(scratch, scratch.conj(), out=scratch)
-        else:
-            np.multiply(scratch, scratch, out=scratch)
-        np.multiply(square, beta2, out=square)
-        np.add(square, scratch.real, out=square)
-        mean, root = (1 - beta) / (1 - beta**count), math.sqrt(1 - beta2**count)
-        np.sqrt(square, out=scratch)
-        np.add(scratch, self.eps * root, out=scratch)
-        np.divide(total, scratch, out=scratch)
-        np.multiply(scratch, self.lr * mean * root, out=scratch)
-        return np.subtract(value, scratch, out=scratch)
+        super().__init__(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)

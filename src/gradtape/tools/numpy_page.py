@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from gradtape import tree
-from gradtape.core.op import Zero, registry
+from gradtape.core.op import Zero
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ConversionError, GradtapeError, UnsupportedError
+from gradtape.ops.answers import answer as answer_of
 from gradtape.tools.numpy_samples import GENERAL, LIKE, NO_ARRAYS, ONLY_ARRAYS, SAMPLES, Samples
 
 DIFFERENTIABLE = "differentiable"
@@ -101,7 +102,7 @@ def _entry(name: str, function: Callable[..., Any]) -> Entry:
 
 def _counterpart(function: Callable[..., Any]) -> str:
     """The name of what answers for a function, where people can call it."""
-    answer: Any = registry.replacement(function)
+    answer: Any = answer_of(function)
     name: str = getattr(answer, "__name__", "")
     partials = answer.op.partials if hasattr(answer, "op") else ()
     flat = (

@@ -32,6 +32,8 @@ class detect_writes(Scope):  # noqa: N801 - used like a function, as no_grad is
     gradtape.errors.TapeError: detect_writes: operand 1 of multiply (float64[3]) was written to ...
     """
 
+    kind = "observing"
+
     def __init__(self) -> None:
         self._seen: list[tuple[str, Any, int]] = []
 

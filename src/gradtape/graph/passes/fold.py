@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.op import Op, registry
+from gradtape.core.op import Op, op_of
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Rewriter, Value
 from gradtape.graph.python_numbers import computed_exactly, is_of_integers
+from gradtape.ops.reduce import mean_over, sum_over
+from gradtape.ops.shape import broadcast_op
 
-# Each element of the result is an element of the operands.
-_REARRANGE = frozenset(
-    {"broadcast_to", "concatenate", "copy", "crop", "diagonal", "flip", "getitem", "repeat"}
-    | {"reshape", "roll", "spread", "stack", "stop_gradient", "tile", "transpose"}
-)
+sum_op, mean_op = op_of(sum_over), op_of(mean_over)
 
 
 def fold(graph: Graph) -> Graph:
@@ -58,7 +56,7 @@ def number_of(operand: Operand) -> Any:
 
 def _uniform_literal(value: Value) -> Literal | None:
     node = value.node
-    if node is None or node.op.name != "broadcast_to":
+    if node is None or node.op is not broadcast_op:
         return None
     source = node.operands[0]
     return source if isinstance(source, Literal) else None
@@ -69,7 +67,7 @@ def uniform(rewriter: Rewriter, number: Any, aval: Aval, line: str) -> Operand:
     literal = Literal(number)
     if not aval.shape:
         return literal
-    node = Node(registry["broadcast_to"], (literal,), {"shape": aval.shape}, (aval,), line)
+    node = Node(broadcast_op, (literal,), {"shape": aval.shape}, (aval,), line)
     rewriter.nodes.append(node)
     return node.outputs[0]
 
@@ -91,10 +89,10 @@ def folded(op: Op, operands: Sequence[Operand], params: Mapping[str, Any], aval:
     numbers = [number_of(operand) for operand in operands]
     if any(number is None for number in numbers):
         return None
-    if op.name in _REARRANGE:
+    if op.facts.rearranges:
         number = _common(numbers, aval)
-    elif op.name in ("sum", "mean"):
-        number = _summed(op.name, numbers[0], operands[0].aval, params["axis"], aval)
+    elif op in (sum_op, mean_op):
+        number = _summed(op, numbers[0], operands[0].aval, params["axis"], aval)
     elif op.kind == "elementwise" or not (aval.shape or any(map(_is_array, operands))):
         number = _evaluated(op, operands, params)
     else:
@@ -118,7 +116,7 @@ def _evaluated(op: Op, operands: Sequence[Operand], params: Mapping[str, Any]) -
     ]
     try:
         if is_of_integers(op, operands):
-            return computed_exactly(op.name, [number_of(operand) for operand in operands])
+            return computed_exactly(op, [number_of(operand) for operand in operands])
         with np.errstate(all="ignore"):
             return np.asarray(op.evaluate(np, *args, **params)).reshape(())[()]
     except Exception:
@@ -144,7 +142,7 @@ def _common(numbers: Sequence[Any], aval: Aval) -> Any:
     return converted[0] if len({number.tobytes() for number in converted}) == 1 else None
 
 
-def _summed(name: str, number: Any, x: Aval, axis: tuple[int, ...], aval: Aval) -> Any:
+def _summed(op: Op, number: Any, x: Aval, axis: tuple[int, ...], aval: Aval) -> Any:
     """Sum or mean of so many times the same number, if no partial sum needs rounding.
 
     Then the order in which it is summed does not matter. Partial sums are multiples of the number:
@@ -164,6 +162,6 @@ def _summed(name: str, number: Any, x: Aval, axis: tuple[int, ...], aval: Aval) 
     while odd and not odd & 1:
         odd >>= 1
     exact = odd * count < 2 ** (limits.nmant + 1) and abs(float(term)) * count <= limits.max
-    if not exact or (term == 0 and np.signbit(term)) or (name == "mean" and not count):
+    if not exact or (term == 0 and np.signbit(term)) or (op is mean_op and not count):
         return None
-    return term if name == "mean" else aval.dtype.type(float(term) * count)
+    return term if op is mean_op else aval.dtype.type(float(term) * count)

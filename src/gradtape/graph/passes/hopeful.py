@@ -14,18 +14,11 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.lowering import Elements, Pointwise, Relabel
-from gradtape.core.op import Op, infer_like, registry
+from gradtape.core.op import EVERY, Op, infer_like
 from gradtape.core.settle import Settling
 from gradtape.graph.ir import Graph, Node, Operand, Rewriter, Value
-
-# Operands, by their places, that are not finite only if the result is not, or does not need them.
-_PASSED_ON: dict[str, tuple[int, ...] | None] = {
-    **dict.fromkeys(("add", "subtract", "negative", "positive", "multiply", "square", "abs")),
-    **dict.fromkeys(("sum", "concatenate", "stack", "pad", "conj", "stop_gradient", "unrecorded")),
-    "divide": (0,),
-    "mask": (0,),
-    "where": (1, 2),
-}
+from gradtape.ops.cast import astype_op
+from gradtape.ops.shape import broadcast_op
 
 
 class UnsettledError(Exception):
@@ -94,12 +87,10 @@ class _Hopeful:
         """What an op would settle, in the shape and dtype of what it gives."""
         value, aval = self._rewriter[node.operands[0]], node.outputs[0].aval
         if value.aval.dtype != aval.dtype or value.aval.weak:
-            value = self._rewriter.add(
-                registry["astype"], [value], {"dtype": aval.dtype}, node.line
-            )
+            value = self._rewriter.add(astype_op, [value], {"dtype": aval.dtype}, node.line)
         if value.shape != aval.shape:
             to = {"shape": aval.shape}
-            value = self._rewriter.add(registry["broadcast_to"], [value], to, node.line)
+            value = self._rewriter.add(broadcast_op, [value], to, node.line)
         return value
 
     def _settled(self, value: Operand) -> Operand:
@@ -114,12 +105,8 @@ class _Hopeful:
 
 def _places(node: Node) -> range | tuple[int, ...]:
     """The places of operands that are not finite only if the result is not."""
-    everywhere = range(len(node.operands))
     if any(np.dtype(value.dtype).kind not in "fc" for value in node.outputs):
         return ()
     if node.op.kind == "linear" and isinstance(node.op.lower, Relabel | Elements | Pointwise):
-        return everywhere
-    if node.op.name in _PASSED_ON:
-        places = _PASSED_ON[node.op.name]
-        return everywhere if places is None else places
-    return ()
+        return EVERY
+    return node.op.facts.carries

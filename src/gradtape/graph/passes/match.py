@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.op import Op, registry
+from gradtape.core.op import Op
 from gradtape.graph.ir import Literal, Node, Operand, Value
 from gradtape.graph.passes.fold import as_dtype, number_of
+from gradtape.ops.cast import astype_op
+from gradtape.ops.shape import broadcast_op
 
 # Appends a call to the new graph in its simplest form, and returns what stands for the result.
 Make = Callable[[Op, Sequence[Operand], Mapping[str, Any]], Operand]
@@ -73,14 +75,14 @@ class Call:
 
     # ---- putting something in its place ----------------------------------------------------
 
-    def call(self, name: str, *operands: Operand, **params: Any) -> Operand:
+    def call(self, op: Op, *operands: Operand, **params: Any) -> Operand:
         """The result of another op."""
-        return self._make(registry[name], operands, params)
+        return self._make(op, operands, params)
 
     def everywhere(self, number: Any) -> Operand:
         """A number in the shape and dtype of the result."""
         literal = Literal(as_dtype(number, self.aval.dtype))
-        return self.call("broadcast_to", literal, shape=self.aval.shape)
+        return self.call(broadcast_op, literal, shape=self.aval.shape)
 
     def cast(self, operand: Operand) -> Operand | None:
         """An operand in the dtype of the result, as NumPy's promotion casts it."""
@@ -92,23 +94,23 @@ class Call:
         # How NumPy rounds a Python number depends on the other operand: not a cast of an array.
         if operand.aval.weak and operand.dtype != self.aval.dtype:
             return None
-        return self.call("astype", operand, dtype=self.aval.dtype)
+        return self.call(astype_op, operand, dtype=self.aval.dtype)
 
     def spread(self, operand: Operand | None) -> Operand | None:
         """An operand repeated to the shape of the result."""
         if operand is None or operand.shape == self.aval.shape:
             return operand
-        return self.call("broadcast_to", operand, shape=self.aval.shape)
+        return self.call(broadcast_op, operand, shape=self.aval.shape)
 
     def fit(self, operand: Operand) -> Operand | None:
         """An operand in the dtype and shape of the result: what an identity leaves of it."""
         return self.spread(self.cast(operand))
 
 
-def made_by(operand: Operand, *names: str) -> Node | None:
+def made_by(operand: Operand, *ops: Op) -> Node | None:
     """The node that makes an operand, if its op is one of these."""
     node = operand.node if isinstance(operand, Value) else None
-    return node if node is not None and node.op.name in names else None
+    return node if node is not None and node.op in ops else None
 
 
 def same(one: Operand, other: Operand) -> bool:

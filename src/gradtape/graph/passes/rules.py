@@ -13,10 +13,39 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradtape.core.op import Op, op_of
 from gradtape.graph.ir import Literal, Operand
 from gradtape.graph.passes.fold import as_dtype, number_of
 from gradtape.graph.passes.match import Call, is_zero, made_by, same
 from gradtape.graph.passes.rules_shape import SHAPE_RULES, Entry
+from gradtape.ops.arithmetic import (
+    add,
+    divide,
+    multiply,
+    negative,
+    positive,
+    power,
+    square,
+    subtract,
+)
+from gradtape.ops.cast import astype_op, conj, copy_op, stop_gradient_op
+from gradtape.ops.comparison import (
+    bitwise_and,
+    bitwise_invert,
+    bitwise_or,
+    bitwise_xor,
+    equal,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    not_equal,
+)
+from gradtape.ops.select import fmax, fmin, mask, maximum, minimum, where_op
 
 
 class Rule(NamedTuple):
@@ -24,16 +53,32 @@ class Rule(NamedTuple):
 
     Attributes:
         name: What it is called in tests and reports.
-        ops: The names of the ops it looks at.
+        ops: The ops it looks at.
         apply: Gives what to put in place of a call, or None if the rule does not apply.
         why: Why nothing changes.
     """
 
     name: str
-    ops: Sequence[str]
+    ops: Sequence[Op]
     apply: Callable[[Call], Operand | None]
     why: str
 
+
+# ---- the ops it is about ------------------------------------------------------------------------
+
+add_op, subtract_op, multiply_op, divide_op, power_op = map(
+    op_of, (add, subtract, multiply, divide, power)
+)
+negative_op, positive_op, square_op, conj_op, mask_op = map(
+    op_of, (negative, positive, square, conj, mask)
+)
+equal_op, not_equal_op, less_op, less_equal_op = map(op_of, (equal, not_equal, less, less_equal))
+greater_op, greater_equal_op = map(op_of, (greater, greater_equal))
+fmax_op, fmin_op, maximum_op, minimum_op = map(op_of, (fmax, fmin, maximum, minimum))
+bitwise_and_op, bitwise_or_op = map(op_of, (bitwise_and, bitwise_or))
+bitwise_xor_op, bitwise_invert_op = map(op_of, (bitwise_xor, bitwise_invert))
+logical_and_op, logical_or_op = map(op_of, (logical_and, logical_or))
+logical_xor_op, logical_not_op = map(op_of, (logical_xor, logical_not))
 
 # ---- arithmetic ---------------------------------------------------------------------------------
 
@@ -67,7 +112,7 @@ def _times_minus_one(call: Call) -> Operand | None:
         for x, number in call.with_number():
             if number == -1:
                 x_cast = call.cast(x)
-                return None if x_cast is None else call.spread(call.call("negative", x_cast))
+                return None if x_cast is None else call.spread(call.call(negative_op, x_cast))
     return None
 
 
@@ -91,7 +136,7 @@ def _over_power_of_two(call: Call) -> Operand | None:
     if abs(half) != 0.5 or not limits.minexp <= 1 - exponent < limits.maxexp:
         return None
     inverse = np.ldexp(half * 2, 1 - exponent)
-    return call.spread(call.call("multiply", call.x, Literal(inverse)))
+    return call.spread(call.call(multiply_op, call.x, Literal(inverse)))
 
 
 def _raised_to(call: Call, exponent: int) -> bool:
@@ -106,13 +151,13 @@ def _first_power(call: Call) -> Operand | None:
 
 
 def _square(call: Call) -> Operand | None:
-    return call.call("square", call.x) if _raised_to(call, 2) else None
+    return call.call(square_op, call.x) if _raised_to(call, 2) else None
 
 
 def _cube(call: Call) -> Operand | None:
     x = call.x
     fits = call.y.aval.weak and _raised_to(call, 3)
-    return call.call("multiply", call.call("multiply", x, x), x) if fits else None
+    return call.call(multiply_op, call.call(multiply_op, x, x), x) if fits else None
 
 
 def _negated(call: Call, operand: Operand) -> Operand | None:
@@ -121,7 +166,7 @@ def _negated(call: Call, operand: Operand) -> Operand | None:
     It is not for integers that are promoted (the smallest one is its own negative), nor for a real
     number that becomes complex (-0.0 would be added to the imaginary part, not 0.0).
     """
-    node = made_by(operand, "negative")
+    node = made_by(operand, negative_op)
     if node is None:
         return None
     x = node.operands[0]
@@ -133,20 +178,20 @@ def _plus_negative(call: Call) -> Operand | None:
     for a, b in ((call.x, call.y), (call.y, call.x)):
         negated = _negated(call, b)
         if negated is not None:
-            return call.call("subtract", a, negated)
+            return call.call(subtract_op, a, negated)
     return None
 
 
 def _minus_negative(call: Call) -> Operand | None:
     negated = _negated(call, call.y)
-    return None if negated is None else call.call("add", call.x, negated)
+    return None if negated is None else call.call(add_op, call.x, negated)
 
 
-def _twice(name: str) -> Callable[[Call], Operand | None]:
+def _twice(op: Op) -> Callable[[Call], Operand | None]:
     """The rule of an op that undoes itself."""
 
     def apply(call: Call) -> Operand | None:
-        node = made_by(call.x, name)
+        node = made_by(call.x, op)
         return None if node is None else node.operands[0]
 
     return apply
@@ -172,19 +217,20 @@ def _number_for_array(call: Call) -> Operand | None:
         number = number_of(operand)
         if operand.shape and number is not None and call.aval.shape in others:
             operands[place] = Literal(as_dtype(number, operand.dtype))
-            return call.call(call.op.name, *operands, **call.params)
+            return call.call(call.op, *operands, **call.params)
     return None
 
 
 # ---- logic --------------------------------------------------------------------------------------
 
-_INVERSIONS = ("logical_not", "bitwise_invert", "bitwise_xor", "logical_xor")
+_XOR = (bitwise_xor_op, logical_xor_op)
+_INVERSIONS = (logical_not_op, bitwise_invert_op, *_XOR)
 
 
-def _inverted(name: str, operands: Sequence[Operand], shape: tuple[int, ...]) -> Operand | None:
+def _inverted(op: Op, operands: Sequence[Operand], shape: tuple[int, ...]) -> Operand | None:
     """The y of a call that means "not y", for booleans y of the same shape."""
     x = operands[0]
-    if name in ("bitwise_xor", "logical_xor"):
+    if op in _XOR:
         truths = [number_of(operand) for operand in operands]
         places = [
             i for i, truth in enumerate(truths) if isinstance(truth, bool | np.bool) and truth
@@ -192,7 +238,7 @@ def _inverted(name: str, operands: Sequence[Operand], shape: tuple[int, ...]) ->
         if not places:
             return None
         x = operands[1 - places[0]]
-    elif name not in _INVERSIONS:
+    elif op not in _INVERSIONS:
         return None
     return x if x.dtype == np.bool and x.shape == shape else None
 
@@ -200,37 +246,40 @@ def _inverted(name: str, operands: Sequence[Operand], shape: tuple[int, ...]) ->
 def _opposite(operand: Operand) -> Operand | None:
     """The y of an operand that is "not y"."""
     node = made_by(operand, *_INVERSIONS)
-    return None if node is None else _inverted(node.op.name, node.operands, operand.shape)
+    return None if node is None else _inverted(node.op, node.operands, operand.shape)
 
 
 def _not_not(call: Call) -> Operand | None:
-    y = _inverted(call.op.name, call.operands, call.aval.shape)
+    y = _inverted(call.op, call.operands, call.aval.shape)
     return None if y is None else _opposite(y)
 
 
 def _not_equal(call: Call) -> Operand | None:
-    y = _inverted(call.op.name, call.operands, call.aval.shape)
-    node = None if y is None else made_by(y, "equal", "not_equal")
+    y = _inverted(call.op, call.operands, call.aval.shape)
+    node = None if y is None else made_by(y, equal_op, not_equal_op)
     if node is None:
         return None
-    return call.call("not_equal" if node.op.name == "equal" else "equal", *node.operands)
+    return call.call(not_equal_op if node.op is equal_op else equal_op, *node.operands)
 
 
-def _absorbed(absorbs: str, all_bits: bool) -> Callable[[Call], Operand | None]:
+_AND, _OR = (bitwise_and_op, logical_and_op), (bitwise_or_op, logical_or_op)
+_LOGICAL = (logical_and_op, logical_or_op, logical_xor_op)
+
+
+def _absorbed(absorbing: tuple[Op, ...], all_bits: bool) -> Callable[[Call], Operand | None]:
     """The rule for a number with all bits set (True), or none (False).
 
-    It decides the result of the operation `absorbs` ("and", "or"), and leaves the other operand of
-    another one as it is. Logical ops ask whether numbers are 0, so there that has to be a boolean.
+    It decides the result of the ops that are `absorbing`, and leaves the other operand of others as
+    it is. Logical ops ask whether numbers are 0, so there that has to be a boolean.
     """
 
     def apply(call: Call) -> Operand | None:
-        logical, operation = call.op.name.split("_")
         for x, number in call.with_number():
             if not bool(~number == 0 if all_bits else number == 0):
                 continue
-            if operation == absorbs:
+            if call.op in absorbing:
                 return call.everywhere(number)
-            return call.fit(x) if logical != "logical" or x.dtype == np.bool else None
+            return call.fit(x) if call.op not in _LOGICAL or x.dtype == np.bool else None
         return None
 
     return apply
@@ -257,7 +306,7 @@ def _where_known(call: Call) -> Operand | None:
 def _where_not(call: Call) -> Operand | None:
     condition, x, y = call.operands
     opposite = _opposite(condition)
-    return None if opposite is None else call.call("where", opposite, y, x)
+    return None if opposite is None else call.call(where_op, opposite, y, x)
 
 
 def _mask_known(call: Call) -> Operand | None:
@@ -274,7 +323,7 @@ def _mask_zero(call: Call) -> Operand | None:
 
 
 def _mask_mask(call: Call) -> Operand | None:
-    node = made_by(call.x, "mask")
+    node = made_by(call.x, mask_op)
     return call.fit(call.x) if node is not None and same(node.operands[1], call.y) else None
 
 
@@ -293,7 +342,7 @@ def _lossless(dtype: np.dtype[Any], to: np.dtype[Any]) -> bool:
 
 
 def _cast_cast(call: Call) -> Operand | None:
-    node = made_by(call.x, "astype")
+    node = made_by(call.x, astype_op)
     if node is None:
         return None
     x, between = node.operands[0], call.x.dtype
@@ -301,7 +350,7 @@ def _cast_cast(call: Call) -> Operand | None:
         return None
     if x.dtype != call.aval.dtype and between.kind == "f" and call.kind in "iu":
         return None  # what a float out of the range of an integer becomes depends on both dtypes
-    return call.call("astype", x, dtype=call.aval.dtype)
+    return call.call(astype_op, x, dtype=call.aval.dtype)
 
 
 # ---- the table ----------------------------------------------------------------------------------
@@ -309,45 +358,48 @@ def _cast_cast(call: Call) -> Operand | None:
 # Not power, of which NumPy has other forms for numbers than for arrays; nor maximum and minimum,
 # which may take the other one of 0.0 and -0.0.
 _ANY_FORM = (
-    "add", "subtract", "multiply", "divide", "where", "mask",
-    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
-    "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor",
-)  # fmt: skip
-_AND_OR = ("bitwise_and", "bitwise_or", "logical_and", "logical_or")
-_XOR = ("bitwise_xor", "logical_xor")
+    *(add_op, subtract_op, multiply_op, divide_op, where_op, mask_op),
+    *(equal_op, not_equal_op, less_op, less_equal_op, greater_op, greater_equal_op),
+    *(*_AND, *_OR, *_XOR),
+)
 
 _RULES: tuple[Entry, ...] = (
-    ("x + 0", ("add",), _plus_zero, "0 of integers, -0.0 of floats: 0.0 would turn -0.0 to 0.0"),
-    ("x - 0", ("subtract",), _minus_zero, "-0.0 - 0.0 is -0.0; not so for x - (-0.0)"),
-    ("x * 1", ("multiply",), _times_one, "exact"),
-    ("x * -1", ("multiply",), _times_minus_one, "only the sign changes, that of 0 too"),
-    ("n * 0", ("multiply",), _integer_times_zero, "integers have no infinity and no NaN"),
-    ("x / 1", ("divide",), _over_one, "exact; integers are cast as division does"),
-    ("x / 2^k", ("divide",), _over_power_of_two, "x/2ᵏ = x·2⁻ᵏ, both rounded once"),
-    ("x ** 1", ("power",), _first_power, "exact"),
-    ("x ** 2", ("power",), _square, "rounded once, as NumPy does for arrays"),
-    ("x ** 3", ("power",), _cube, "what the op itself computes"),
-    ("-(-x)", ("negative",), _twice("negative"), "the sign bit flips twice"),
-    ("a + (-b)", ("add",), _plus_negative, "that is what a - b means"),
-    ("a - (-b)", ("subtract",), _minus_negative, "that is what a + b means"),
-    ("identity", ("copy", "positive", "stop_gradient"), _unchanged, "values are never written to"),
-    ("conj of real", ("conj",), _of_real, "no imaginary part"),
-    ("conj of conj", ("conj",), _twice("conj"), "the sign bit flips twice"),
-    ("max(x, x)", ("fmax", "fmin", "maximum", "minimum"), _the_same_twice, "also NaN and -0.0"),
+    ("x + 0", (add_op,), _plus_zero, "0 of integers, -0.0 of floats: 0.0 would turn -0.0 to 0.0"),
+    ("x - 0", (subtract_op,), _minus_zero, "-0.0 - 0.0 is -0.0; not so for x - (-0.0)"),
+    ("x * 1", (multiply_op,), _times_one, "exact"),
+    ("x * -1", (multiply_op,), _times_minus_one, "only the sign changes, that of 0 too"),
+    ("n * 0", (multiply_op,), _integer_times_zero, "integers have no infinity and no NaN"),
+    ("x / 1", (divide_op,), _over_one, "exact; integers are cast as division does"),
+    ("x / 2^k", (divide_op,), _over_power_of_two, "x/2ᵏ = x·2⁻ᵏ, both rounded once"),
+    ("x ** 1", (power_op,), _first_power, "exact"),
+    ("x ** 2", (power_op,), _square, "rounded once, as NumPy does for arrays"),
+    ("x ** 3", (power_op,), _cube, "what the op itself computes"),
+    ("-(-x)", (negative_op,), _twice(negative_op), "the sign bit flips twice"),
+    ("a + (-b)", (add_op,), _plus_negative, "that is what a - b means"),
+    ("a - (-b)", (subtract_op,), _minus_negative, "that is what a + b means"),
+    (
+        "identity",
+        (copy_op, positive_op, stop_gradient_op),
+        _unchanged,
+        "values are never written to",
+    ),
+    ("conj of real", (conj_op,), _of_real, "no imaginary part"),
+    ("conj of conj", (conj_op,), _twice(conj_op), "the sign bit flips twice"),
+    ("max(x, x)", (fmax_op, fmin_op, maximum_op, minimum_op), _the_same_twice, "also NaN and -0.0"),
     ("not not x", _INVERSIONS, _not_not, "of booleans"),
     ("not x == y", _INVERSIONS, _not_equal, "NaN is unequal to all; < and >= do not exclude it"),
-    ("all bits", _AND_OR, _absorbed("or", True), "x|1 = 1, x&1 = x"),
-    ("no bits", _AND_OR + _XOR, _absorbed("and", False), "x&0 = 0, x|0 = x^0 = x"),
-    ("x & x", _AND_OR, _both_the_same, "x|x = x&x = x"),
-    ("where(c, x, x)", ("where",), _where_same, "the condition does not matter"),
-    ("where(known, x, y)", ("where",), _where_known, "one of them, in the dtype of both"),
-    ("where(not c, x, y)", ("where",), _where_not, "where(c, y, x)"),
-    ("mask(x, known)", ("mask",), _mask_known, "all of it or nothing"),
-    ("mask(0, c)", ("mask",), _mask_zero, "0 either way; -0.0 would become 0.0"),
-    ("mask(mask(x, c), c)", ("mask",), _mask_mask, "zeros already where c is false"),
+    ("all bits", _AND + _OR, _absorbed(_OR, True), "x|1 = 1, x&1 = x"),
+    ("no bits", _AND + _OR + _XOR, _absorbed(_AND, False), "x&0 = 0, x|0 = x^0 = x"),
+    ("x & x", _AND + _OR, _both_the_same, "x|x = x&x = x"),
+    ("where(c, x, x)", (where_op,), _where_same, "the condition does not matter"),
+    ("where(known, x, y)", (where_op,), _where_known, "one of them, in the dtype of both"),
+    ("where(not c, x, y)", (where_op,), _where_not, "where(c, y, x)"),
+    ("mask(x, known)", (mask_op,), _mask_known, "all of it or nothing"),
+    ("mask(0, c)", (mask_op,), _mask_zero, "0 either way; -0.0 would become 0.0"),
+    ("mask(mask(x, c), c)", (mask_op,), _mask_mask, "zeros already where c is false"),
     ("number for array", _ANY_FORM, _number_for_array, "broadcasting repeats it as well"),
-    ("astype of the same", ("astype",), _cast_to_same, "nothing to convert"),
-    ("astype of astype", ("astype",), _cast_cast, "if the first one loses nothing"),
+    ("astype of the same", (astype_op,), _cast_to_same, "nothing to convert"),
+    ("astype of astype", (astype_op,), _cast_cast, "if the first one loses nothing"),
 )
 
 RULES: tuple[Rule, ...] = tuple(Rule(*entry) for entry in _RULES + SHAPE_RULES)

@@ -9,11 +9,24 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gradtape.core.op import Op, op_of
 from gradtape.graph.ir import Literal, Operand
 from gradtape.graph.passes.match import Call, made_by
+from gradtape.ops.arithmetic import add
+from gradtape.ops.assign import assign
+from gradtape.ops.index import getitem_basic, put
+from gradtape.ops.product import prod_op
+from gradtape.ops.rearrange import flip_op
+from gradtape.ops.reduce import max_over, mean_over, min_over, spread, sum_over
+from gradtape.ops.shape import broadcast_op, reshape_op, transpose_op
+
+add_op, getitem_op, put_op, setitem_op = map(op_of, (add, getitem_basic, put, assign))
+max_op, mean_op, min_op, spread_op, sum_op = map(
+    op_of, (max_over, mean_over, min_over, spread, sum_over)
+)
 
 # Name, ops, what to put in place of a call, and why nothing changes.
-Entry = tuple[str, Sequence[str], Callable[[Call], Operand | None], str]
+Entry = tuple[str, Sequence[Op], Callable[[Call], Operand | None], str]
 
 
 def _same_shape(call: Call) -> Operand | None:
@@ -24,24 +37,24 @@ def _reshaped(call: Call, operand: Operand | None) -> Operand | None:
     """An operand with as many elements as the result, in its shape."""
     if operand is None or math.prod(operand.shape) != math.prod(call.aval.shape):
         return None
-    return call.call("reshape", operand, shape=call.aval.shape)
+    return call.call(reshape_op, operand, shape=call.aval.shape)
 
 
 # ---- reshape, transpose, broadcast --------------------------------------------------------------
 
 
 def _reshape_reshape(call: Call) -> Operand | None:
-    node = made_by(call.x, "reshape")
+    node = made_by(call.x, reshape_op)
     return None if node is None else _reshaped(call, node.operands[0])
 
 
 def _transpose_transpose(call: Call) -> Operand | None:
-    node = made_by(call.x, "transpose")
+    node = made_by(call.x, transpose_op)
     if node is None:
         return None
     inner = node.params["axes"]
     axes = tuple(inner[axis] for axis in call.params["axes"])
-    return call.call("transpose", node.operands[0], axes=axes)
+    return call.call(transpose_op, node.operands[0], axes=axes)
 
 
 def _transpose_of_ones(call: Call) -> Operand | None:
@@ -50,10 +63,10 @@ def _transpose_of_ones(call: Call) -> Operand | None:
 
 
 def _broadcast_broadcast(call: Call) -> Operand | None:
-    node = made_by(call.x, "broadcast_to")
+    node = made_by(call.x, broadcast_op)
     if node is None:
         return None
-    return call.call("broadcast_to", node.operands[0], shape=call.aval.shape)
+    return call.call(broadcast_op, node.operands[0], shape=call.aval.shape)
 
 
 def _without_leading_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -62,14 +75,14 @@ def _without_leading_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _broadcast_reshape(call: Call) -> Operand | None:
-    node = made_by(call.x, "reshape")
+    node = made_by(call.x, reshape_op)
     if node is None:
         return None
     x = node.operands[0]
     grown = _without_leading_ones(x.shape) == _without_leading_ones(call.x.shape)
     if not grown or len(x.shape) > len(call.aval.shape):
         return None
-    return call.call("broadcast_to", x, shape=call.aval.shape)
+    return call.call(broadcast_op, x, shape=call.aval.shape)
 
 
 def _spread_of_nothing(call: Call) -> Operand | None:
@@ -118,7 +131,7 @@ def _setitem_everything(call: Call) -> Operand | None:
 
 
 def _flip_flip(call: Call) -> Operand | None:
-    node = made_by(call.x, "flip")
+    node = made_by(call.x, flip_op)
     if node is None or set(node.params["axis"]) != set(call.params["axis"]):
         return None
     return node.operands[0]
@@ -143,24 +156,24 @@ def _sum_of_one(call: Call) -> Operand | None:
         return None
     x = call.cast(call.x)
     if x is not None and call.kind == "f":
-        x = call.call("add", x, Literal(call.aval.dtype.type(0)))
+        x = call.call(add_op, x, Literal(call.aval.dtype.type(0)))
     return _reshaped(call, x)
 
 
 SHAPE_RULES: tuple[Entry, ...] = (
-    ("reshape to the same", ("reshape",), _same_shape, "no change"),
-    ("reshape of reshape", ("reshape",), _reshape_reshape, "the order of elements is the same"),
-    ("transpose of transpose", ("transpose",), _transpose_transpose, "permutations compose"),
-    ("transpose of ones", ("transpose",), _transpose_of_ones, "axes of size 1 have one place"),
-    ("broadcast to the same", ("broadcast_to",), _same_shape, "no change"),
-    ("broadcast of broadcast", ("broadcast_to",), _broadcast_broadcast, "repeated by both"),
-    ("broadcast of reshape", ("broadcast_to",), _broadcast_reshape, "it adds axes in front itself"),
-    ("spread of nothing", ("spread",), _spread_of_nothing, "as many elements before and after"),
-    ("getitem of everything", ("getitem",), _getitem_everything, "all elements in order"),
-    ("put of everything", ("put",), _put_everything, "no zeros are left"),
-    ("setitem of everything", ("setitem",), _setitem_everything, "nothing old is left"),
-    ("flip of flip", ("flip",), _flip_flip, "back again"),
-    ("flip of ones", ("flip",), _flip_of_ones, "one element has no order"),
-    ("max of one", ("max", "min", "prod"), _choice_of_one, "the element itself"),
-    ("sum of one", ("mean", "sum"), _sum_of_one, "a sum starts from 0.0, so -0.0 becomes 0.0"),
+    ("reshape to the same", (reshape_op,), _same_shape, "no change"),
+    ("reshape of reshape", (reshape_op,), _reshape_reshape, "the order of elements is the same"),
+    ("transpose of transpose", (transpose_op,), _transpose_transpose, "permutations compose"),
+    ("transpose of ones", (transpose_op,), _transpose_of_ones, "axes of size 1 have one place"),
+    ("broadcast to the same", (broadcast_op,), _same_shape, "no change"),
+    ("broadcast of broadcast", (broadcast_op,), _broadcast_broadcast, "repeated by both"),
+    ("broadcast of reshape", (broadcast_op,), _broadcast_reshape, "it adds axes in front itself"),
+    ("spread of nothing", (spread_op,), _spread_of_nothing, "as many elements before and after"),
+    ("getitem of everything", (getitem_op,), _getitem_everything, "all elements in order"),
+    ("put of everything", (put_op,), _put_everything, "no zeros are left"),
+    ("setitem of everything", (setitem_op,), _setitem_everything, "nothing old is left"),
+    ("flip of flip", (flip_op,), _flip_flip, "back again"),
+    ("flip of ones", (flip_op,), _flip_of_ones, "one element has no order"),
+    ("max of one", (max_op, min_op, prod_op), _choice_of_one, "the element itself"),
+    ("sum of one", (mean_op, sum_op), _sum_of_one, "a sum starts from 0.0, so -0.0 becomes 0.0"),
 )

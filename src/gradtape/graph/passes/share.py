@@ -6,14 +6,6 @@ from typing import Any
 
 from gradtape.graph.ir import Graph, Node, Operand, Rewriter, Value, param_key
 
-# Ops whose operands can be exchanged without changing a bit, as far as `_exchangeable` allows it.
-_ALWAYS = frozenset(
-    {"equal", "not_equal", "logical_and", "logical_or", "logical_xor"}
-    | {"bitwise_and", "bitwise_or", "bitwise_xor"}
-)
-_OF_REAL_NUMBERS = frozenset({"add", "multiply"})
-_OF_INTEGERS = frozenset({"maximum", "minimum"})
-
 
 def share(graph: Graph) -> Graph:
     """The graph with nodes that compute the same made one; ops with an effect stay apart.
@@ -49,19 +41,9 @@ def _key(node: Node, operands: tuple[Operand, ...], numbers: dict[Value, int]) -
         (0, numbers[operand]) if isinstance(operand, Value) else (1, operand.key)
         for operand in operands
     ]
-    if _exchangeable(node):
+    # The larger of 0.0 and -0.0 is whichever comes first, and a product of complex numbers rounds
+    # in another order, so it depends on the dtype whether operands can change places.
+    if node.outputs[0].dtype.kind in node.op.facts.commutes:
         keys.sort()
     params = tuple(sorted((name, param_key(value)) for name, value in node.params.items()))
     return node.op, tuple(keys), params
-
-
-def _exchangeable(node: Node) -> bool:
-    """Whether the operands can change places.
-
-    The larger of 0.0 and -0.0 is whichever comes first, and a product of complex numbers rounds in
-    another order, so these ops can have it only where that does not arise.
-    """
-    name = node.op.name
-    if name in _OF_REAL_NUMBERS:
-        return node.outputs[0].dtype.kind in "biuf"
-    return name in _ALWAYS or (name in _OF_INTEGERS and node.outputs[0].dtype.kind in "biu")

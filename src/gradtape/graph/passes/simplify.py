@@ -35,10 +35,10 @@ def simplify(graph: Graph, rules: Sequence[Rule] = RULES) -> Graph:
     return _Simplifier(graph, _BY_OP if rules is RULES else _by_op(rules)).run()
 
 
-def _by_op(rules: Sequence[Rule]) -> dict[str, tuple[Rule, ...]]:
+def _by_op(rules: Sequence[Rule]) -> dict[Op, tuple[Rule, ...]]:
     """The rules that look at each op, in the order of the table."""
-    names = {name for rule in rules for name in rule.ops}
-    return {name: tuple(rule for rule in rules if name in rule.ops) for name in names}
+    ops = {op for rule in rules for op in rule.ops}
+    return {op: tuple(rule for rule in rules if op in rule.ops) for op in ops}
 
 
 _BY_OP = _by_op(RULES)
@@ -47,7 +47,7 @@ _BY_OP = _by_op(RULES)
 class _Simplifier:
     """The graph that is being made."""
 
-    def __init__(self, graph: Graph, rules: Mapping[str, Sequence[Rule]]) -> None:
+    def __init__(self, graph: Graph, rules: Mapping[Op, Sequence[Rule]]) -> None:
         self._graph = graph
         self._rules = rules
         self._rewriter = Rewriter(graph)
@@ -77,7 +77,7 @@ class _Simplifier:
         if number is not None:
             return uniform(self._rewriter, number, aval, self._line)
         call = Call(self._make, op, operands, params, aval)
-        for rule in self._rules.get(op.name, ()):
+        for rule in self._rules.get(op, ()):
             found = rule.apply(call)
             if found is not None and found.aval == aval:
                 return found

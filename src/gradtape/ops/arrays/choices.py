@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import broadcast_sizes, public
+from gradtape.core.define import broadcast_sizes
 from gradtape.errors import ArgumentError, IndexingError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.known import values_if_known
@@ -19,13 +19,12 @@ from gradtape.ops.index import getitem
 from gradtape.ops.inspection import result_type
 from gradtape.ops.join import stack
 from gradtape.ops.like import zeros_like
-from gradtape.ops.locate import flatnonzero
+from gradtape.ops.nonzero import flatnonzero
 from gradtape.ops.select import clip, where
 from gradtape.ops.shape import broadcast_arrays, broadcast_to, expand_dims, reshape, squeeze
 from gradtape.typing import Array, ArrayLike
 
 
-@public(np.select)
 def select(
     condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], /, default: ArrayLike = 0
 ) -> Array:
@@ -62,7 +61,6 @@ def select(
     return out
 
 
-@public(np.choose)
 def choose(a: ArrayLike, choices: Any, /, *, mode: str = "raise") -> Array:
     """Elements of several arrays, by the number of the array for each place.
 
@@ -96,7 +94,6 @@ def choose(a: ArrayLike, choices: Any, /, *, mode: str = "raise") -> Array:
     return squeeze(take_along_axis(whole, expand_dims(numbers, 0), axis=0), 0)
 
 
-@public(np.compress)
 def compress(condition: ArrayLike, x: ArrayLike, /, axis: int | None = None) -> Array:
     """The slices along an axis for which a condition holds.
 
@@ -118,7 +115,6 @@ def compress(condition: ArrayLike, x: ArrayLike, /, axis: int | None = None) -> 
     return take(x, flatnonzero(condition), axis)
 
 
-@public(np.extract)
 def extract(condition: ArrayLike, x: ArrayLike, /) -> Array:
     """The elements of the flattened array for which a condition holds.
 
@@ -136,7 +132,6 @@ def extract(condition: ArrayLike, x: ArrayLike, /) -> Array:
     return take(reshape(as_array(x), -1), flatnonzero(as_array(condition)))
 
 
-@public(np.piecewise)
 def piecewise(
     x: ArrayLike,
     condlist: Any,

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from gradtape.core.define import public
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.known import values_of
 from gradtape.ops.cast import imag, real
@@ -16,7 +15,6 @@ from gradtape.ops.trigonometric import arctan2
 from gradtape.typing import Array, ArrayLike
 
 
-@public(np.angle)
 def angle(z: ArrayLike, /, deg: bool = False) -> Array:
     """The angle of complex numbers with the positive real axis; pi for negative real ones.
 
@@ -32,7 +30,6 @@ def angle(z: ArrayLike, /, deg: bool = False) -> Array:
     return out * (180 / math.pi) if deg else out
 
 
-@public(np.real_if_close)
 def real_if_close(a: ArrayLike, /, tol: float = 100) -> Array:
     """The real part, if all imaginary parts are close to 0; else the array as it is.
 
@@ -53,7 +50,6 @@ def real_if_close(a: ArrayLike, /, tol: float = 100) -> Array:
     return real(a) if bool(np.all(np.absolute(values_of(a).imag) < limit)) else a
 
 
-@public(np.iscomplex)
 def iscomplex(x: ArrayLike, /) -> Array:
     """Whether elements have an imaginary part that is not 0.
 
@@ -63,7 +59,6 @@ def iscomplex(x: ArrayLike, /) -> Array:
     return imag(as_array(x)) != 0
 
 
-@public(np.isreal)
 def isreal(x: ArrayLike, /) -> Array:
     """Whether elements have an imaginary part of 0.
 
@@ -73,7 +68,6 @@ def isreal(x: ArrayLike, /) -> Array:
     return imag(as_array(x)) == 0
 
 
-@public(np.iscomplexobj)
 def iscomplexobj(x: ArrayLike, /) -> bool:
     """Whether the dtype of an array is complex.
 
@@ -83,7 +77,6 @@ def iscomplexobj(x: ArrayLike, /) -> bool:
     return bool(as_array(x).dtype.kind == "c")
 
 
-@public(np.isrealobj)
 def isrealobj(x: ArrayLike, /) -> bool:
     """Whether the dtype of an array is not complex.
 
@@ -93,7 +86,6 @@ def isrealobj(x: ArrayLike, /) -> bool:
     return not iscomplexobj(x)
 
 
-@public(np.isneginf)
 def isneginf(x: ArrayLike, /) -> Array:
     """Whether elements are minus infinity.
 
@@ -104,7 +96,6 @@ def isneginf(x: ArrayLike, /) -> Array:
     return logical_and(isinf(x), signbit(x))
 
 
-@public(np.isposinf)
 def isposinf(x: ArrayLike, /) -> Array:
     """Whether elements are infinity with a positive sign.
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import public
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
@@ -23,7 +22,6 @@ from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike, Axis
 
 
-@public(np.ptp)
 @options(REDUCTIONS, raises=NO_AXIS)
 def ptp(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """The largest element less the smallest one, over all or the given axes.
@@ -82,7 +80,6 @@ def _freedom(weights: Any, aweights: ArrayLike, count: int, total: Any, ddof: in
     return total - ddof * sum_of(weights * as_array(aweights)) / total
 
 
-@public(np.cov)
 def cov(
     m: ArrayLike,
     y: ArrayLike = None,
@@ -136,7 +133,6 @@ def cov(
     return squeeze(products / astype(maximum(freedom, 0), real(products).dtype, copy=False))
 
 
-@public(np.corrcoef)
 def corrcoef(
     x: ArrayLike, y: ArrayLike = None, /, rowvar: bool = True, *, dtype: Any = None
 ) -> Array:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from gradtape.backends import to_numpy
-from gradtape.core.define import answers, broadcast_sizes
+from gradtape.core.define import broadcast_sizes
 from gradtape.core.tensor import Tensor, innermost
+from gradtape.ops import counted, creation
 from gradtape.ops.arguments import as_shape
-from gradtape.ops.creation import asarray
 from gradtape.ops.shape import reshape
-from gradtape.typing import Array, ArrayLike
+from gradtape.typing import ArrayLike
 
 
 def _read(x: Any) -> Any:
@@ -26,36 +26,30 @@ def _read(x: Any) -> Any:
 # ---- texts --------------------------------------------------------------------------------------
 
 
-def _reading(original: Callable[..., Any]) -> None:
-    """Answer a function of NumPy by calling it on what a tensor holds."""
+def _reading(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of NumPy, called on what tensors hold."""
 
     def answer(*args: Any, **options: Any) -> Any:
         return original(*map(_read, args), **options)
 
-    answers(original)(answer)
+    return answer
 
 
-for _name in (
-    "array2string",
-    "array_repr",
-    "array_str",
-    "may_share_memory",
-    "min_scalar_type",
-    "shares_memory",
-):
-    _reading(getattr(np, _name))
-
+array2string = _reading(np.array2string)
+array_repr = _reading(np.array_repr)
+array_str = _reading(np.array_str)
+may_share_memory = _reading(np.may_share_memory)
+min_scalar_type = _reading(np.min_scalar_type)
+shares_memory = _reading(np.shares_memory)
 
 # ---- dtypes and shapes --------------------------------------------------------------------------
 
 
-@answers(np.common_type)
-def _common_type(*arrays: ArrayLike) -> Any:
+def common_type(*arrays: ArrayLike) -> Any:
     return np.common_type(*(np.empty(0, x.dtype) if isinstance(x, Tensor) else x for x in arrays))
 
 
-@answers(np.einsum_path)
-def _einsum_path(*operands: Any, **options: Any) -> Any:
+def einsum_path(*operands: Any, **options: Any) -> Any:
     # Only shapes matter; an array of one element under all indices has them.
     shaped = (np.broadcast_to(0.0, x.shape) if isinstance(x, Tensor) else x for x in operands)
     return np.einsum_path(*shaped, **options)
@@ -79,38 +73,52 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 # ---- np.array(data, like=tensor) ----------------------------------------------------------------
 
 
-@answers(np.array)
-def _array(
+def array(
     data: Any, /, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0, **_layout: Any
 ) -> Tensor:
-    made = asarray(data, dtype, copy=copy)
+    made = creation.asarray(data, dtype, copy=copy)
     missing = ndmin - len(made.shape)
     return reshape(made, (1,) * missing + made.shape) if missing > 0 else made
 
 
-@answers(np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require)
-def _as_array(
+def as_array(
     data: Any, /, dtype: Any = None, *_layout: Any, copy: bool | None = None, **_options: Any
 ) -> Tensor:
-    return asarray(data, dtype, copy=copy)
+    return creation.asarray(data, dtype, copy=copy)
 
 
-def _made(original: Callable[..., Any]) -> None:
-    """Answer a function of NumPy that makes an array: what comes is a tensor without history."""
+def _made(original: Callable[..., Any]) -> Callable[..., Tensor]:
+    """A function of NumPy that makes an array: what comes is a tensor without history."""
 
-    def answer(*args: Any, **options: Any) -> Array:
+    def answer(*args: Any, **options: Any) -> Tensor:
         return Tensor(original(*args, **options))
 
-    answers(original)(answer)
+    return answer
 
 
-for _name in (
-    "frombuffer",
-    "fromfile",
-    "fromfunction",
-    "fromiter",
-    "fromstring",
-    "genfromtxt",
-    "loadtxt",
-):
-    _made(getattr(np, _name))
+frombuffer = _made(np.frombuffer)
+fromfile = _made(np.fromfile)
+fromfunction = _made(np.fromfunction)
+fromiter = _made(np.fromiter)
+fromstring = _made(np.fromstring)
+genfromtxt = _made(np.genfromtxt)
+loadtxt = _made(np.loadtxt)
+
+
+def _in_any_order(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A function of ours for NumPy's of the same name, whose memory order says nothing here."""
+
+    def made(*args: Any, order: str = "C", **options: Any) -> Tensor:
+        return make(*args, **options)
+
+    return made
+
+
+arange = _in_any_order(counted.arange)
+asarray = _in_any_order(creation.asarray)
+empty = _in_any_order(creation.empty)
+eye = _in_any_order(creation.eye)
+full = _in_any_order(creation.full)
+identity = _in_any_order(creation.identity)
+ones = _in_any_order(creation.ones)
+zeros = _in_any_order(creation.zeros)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import public
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
 from gradtape.ops.cast import astype, stop_gradient
@@ -25,7 +24,6 @@ from gradtape.typing import Array, ArrayLike, Axis
 # ---- diff ---------------------------------------------------------------------------------------
 
 
-@public(np.diff)
 def diff(
     x: ArrayLike,
     /,
@@ -75,7 +73,6 @@ def _one_along(value: ArrayLike, x: Array, axis: int) -> Array:
     return broadcast_to(value, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
 
 
-@public(np.ediff1d)
 def ediff1d(x: ArrayLike, /, to_end: ArrayLike = None, to_begin: ArrayLike = None) -> Array:
     """Differences of neighbours in the flattened array, with other elements around them.
 
@@ -107,7 +104,6 @@ def _beside(value: ArrayLike, dtype: Any) -> Array:
 # ---- gradient -----------------------------------------------------------------------------------
 
 
-@public(np.gradient)
 def gradient(
     f: ArrayLike, /, *varargs: ArrayLike, axis: Axis = None, edge_order: int = 1
 ) -> Array | tuple[Array, ...]:
@@ -214,7 +210,6 @@ def _one_sided(f: Sequence[Array], a: Any, b: Any) -> Array:
 # ---- integrals ----------------------------------------------------------------------------------
 
 
-@public(np.trapezoid)
 def trapezoid(y: ArrayLike, /, x: ArrayLike = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """Integral of samples along an axis by the trapezoidal rule; differentiable in all of them.
 
@@ -252,7 +247,6 @@ def trapezoid(y: ArrayLike, /, x: ArrayLike = None, dx: ArrayLike = 1.0, axis: i
 # ---- unwrap -------------------------------------------------------------------------------------
 
 
-@public(np.unwrap)
 def unwrap(
     p: ArrayLike,
     /,

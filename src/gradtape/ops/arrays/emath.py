@@ -11,13 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
+from gradtape.ops import arithmetic, exponential, trigonometric
 from gradtape.ops.arguments import as_array
-from gradtape.ops.arithmetic import power as power_of
 from gradtape.ops.arrays.known import values_of
 from gradtape.ops.cast import astype
-from gradtape.ops.exponential import log as log_of, log2 as log2_of, log10 as log10_of, sqrt
-from gradtape.ops.trigonometric import arccos, arcsin, arctanh
 from gradtape.typing import Array, ArrayLike
 
 
@@ -38,34 +35,34 @@ def _beyond_one(x: Any) -> Any:
     return np.absolute(x) > 1
 
 
-def _extended(original: Any, function: Callable[..., Any], outside: Callable[[Any], Any]) -> None:
-    """Answer for a function of one argument."""
+def _extended(
+    function: Callable[..., Any], outside: Callable[[Any], Any]
+) -> Callable[[ArrayLike], Array]:
+    """A function of one argument, of complex numbers where it is not real."""
 
     def extended(x: ArrayLike, /) -> Array:
         return function(_complex_if(outside, x))
 
-    answers(original)(extended)
+    return extended
 
 
-_extended(np.emath.sqrt, sqrt, _negative)
-_extended(np.emath.log, log_of, _negative)
-_extended(np.emath.log2, log2_of, _negative)
-_extended(np.emath.log10, log10_of, _negative)
-_extended(np.emath.arccos, arccos, _beyond_one)
-_extended(np.emath.arcsin, arcsin, _beyond_one)
-_extended(np.emath.arctanh, arctanh, _beyond_one)
+sqrt = _extended(exponential.sqrt, _negative)
+log = _extended(exponential.log, _negative)
+log2 = _extended(exponential.log2, _negative)
+log10 = _extended(exponential.log10, _negative)
+arccos = _extended(trigonometric.arccos, _beyond_one)
+arcsin = _extended(trigonometric.arcsin, _beyond_one)
+arctanh = _extended(trigonometric.arctanh, _beyond_one)
 
 
-@answers(np.emath.logn)
-def _logn(n: ArrayLike, x: ArrayLike, /) -> Array:
+def logn(n: ArrayLike, x: ArrayLike, /) -> Array:
     """The logarithm of `x` to the base `n`."""
-    return log_of(_complex_if(_negative, x)) / log_of(_complex_if(_negative, n))
+    return log(x) / log(n)
 
 
-@answers(np.emath.power)
-def _power(x: ArrayLike, p: ArrayLike, /) -> Array:
+def power(x: ArrayLike, p: ArrayLike, /) -> Array:
     """`x` to the power `p`; integers in `p` are taken as floating numbers if one is negative."""
     p = as_array(p)
     if p.dtype.kind in "iu" and np.any(values_of(p) < 0):
         p = p * 1.0
-    return power_of(_complex_if(_negative, x), p)
+    return arithmetic.power(_complex_if(_negative, x), p)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core import scalar
-from gradtape.core.define import elementwise, public
+from gradtape.core.define import elementwise
 from gradtape.core.op import Zero
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arithmetic import floor_divide, remainder
@@ -20,7 +20,6 @@ from gradtape.typing import Array, ArrayLike
 # ---- two results --------------------------------------------------------------------------------
 
 
-@public(np.divmod)
 def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
     """The rounded quotient and what is left: `floor_divide` and `remainder` together.
 
@@ -48,7 +47,6 @@ def fraction(x: ArrayLike, /) -> Array:
     """What stands behind the point, with the sign of the number."""
 
 
-@public(np.modf)
 def modf(x: ArrayLike, /) -> tuple[Array, Array]:
     """What stands behind the point and what stands before it, both with the sign of the number.
 
@@ -74,7 +72,6 @@ def mantissa(x: ArrayLike, /) -> Array:
     """The number m of x = m·2^e with 0.5 <= |m| < 1."""
 
 
-@public(np.frexp)
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """Mantissa and exponent: x = m·2^e with 0.5 <= |m| < 1; the exponent is an integer.
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import public
-from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
+from gradtape.errors import ArgumentError, ShapeError, UnsupportedError, a_type
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
 from gradtape.ops.index import getitem
@@ -19,7 +18,6 @@ from gradtape.ops.shape import broadcast_arrays, expand_dims, moveaxis, reshape
 from gradtape.typing import Array, ArrayLike
 
 
-@public(np.apply_along_axis)
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: ArrayLike, /, *args: Any, **kwargs: Any
 ) -> Array:
@@ -55,7 +53,6 @@ def apply_along_axis(
     return moveaxis(out, tuple(source), tuple(range(axis, axis + count)))
 
 
-@public(np.apply_over_axes)
 def apply_over_axes(
     func: Callable[[Any, int], Any], x: ArrayLike, /, axes: int | Sequence[int]
 ) -> Array:
@@ -118,7 +115,7 @@ def vectorize(
     array([0., 6.])
     """
     if not callable(pyfunc):
-        raise ArgumentError(f"vectorize: got a {type(pyfunc).__name__}, expected a function")
+        raise ArgumentError(f"vectorize: got {a_type(pyfunc)}, expected a function")
     if signature is not None:
         raise UnsupportedError("vectorize: got signature=; use gt.vmap for functions of arrays")
     types = None if otypes is None else [np.dtype(one) for one in otypes]

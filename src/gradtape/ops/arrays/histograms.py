@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
-from gradtape.core.define import general, public
+from gradtape.core.define import general
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from gradtape.ops.arguments import as_array
@@ -34,7 +33,6 @@ Bounds = tuple[float, float] | None
 # ---- bincount -----------------------------------------------------------------------------------
 
 
-@public(np.bincount)
 def bincount(x: ArrayLike, /, weights: ArrayLike = None, minlength: int = 0) -> Array:
     """How often each of the numbers 0, 1, 2, … occurs, or the sum of weights where it does.
 
@@ -99,7 +97,6 @@ _even_edges = general(
     "bin_edges",
     _edges_forward,
     infer=lambda x, bins, bounds, dtype: Aval((*x.shape[:-1], bins + 1), dtype),
-    batch=batch_at_front,
 )
 
 
@@ -154,7 +151,6 @@ def _moving(edges: Any, x: Any) -> Any:
     return edges + (moved - stop_gradient(moved))  # the value stays, to the last digit
 
 
-@public(np.histogram_bin_edges)
 def histogram_bin_edges(
     x: ArrayLike,
     /,
@@ -211,7 +207,6 @@ def _per_volume(counts: Any, edges: Sequence[Any]) -> Any:
     return counts
 
 
-@public(np.histogram)
 def histogram(
     x: ArrayLike,
     /,
@@ -252,7 +247,6 @@ def histogram(
     return (_per_volume(counts, [edges]) if density else counts), edges
 
 
-@public(np.histogramdd)
 def histogramdd(
     sample: ArrayLike,
     /,
@@ -310,7 +304,6 @@ def _points(sample: Any) -> Any:
     return stack([as_array(coordinate) for coordinate in sample], 1)
 
 
-@public(np.histogram2d)
 def histogram2d(
     x: ArrayLike,
     y: ArrayLike,

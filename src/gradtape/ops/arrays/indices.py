@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front, batch_elementwise
-from gradtape.core.define import answers, broadcast_sizes, general, public
+from gradtape.core.batching import batch_elementwise
+from gradtape.core.define import broadcast_sizes, general
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, as_shape
 from gradtape.ops.creation import asarray
 from gradtape.ops.gather import as_indices
-from gradtape.ops.locate import flatnonzero
+from gradtape.ops.nonzero import flatnonzero
 from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike, Shape
 
@@ -29,7 +29,6 @@ def _tensors(arrays: Sequence[Any]) -> tuple[Tensor, ...]:
 # ---- by sizes -----------------------------------------------------------------------------------
 
 
-@answers(np.tri)
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Tensor:
     """Make a matrix with ones on and below a diagonal, and zeros above it.
 
@@ -117,7 +116,6 @@ def _matrix(x: Array, name: str) -> tuple[int, int]:
     return x.shape[0], x.shape[1]
 
 
-@public(np.tril_indices_from)
 def tril_indices_from(x: ArrayLike, /, k: int = 0) -> tuple[Array, ...]:
     """The indices of the lower triangle of a matrix.
 
@@ -136,7 +134,6 @@ def tril_indices_from(x: ArrayLike, /, k: int = 0) -> tuple[Array, ...]:
     return _like(x, np.tril_indices(rows, k, columns))
 
 
-@public(np.triu_indices_from)
 def triu_indices_from(x: ArrayLike, /, k: int = 0) -> tuple[Array, ...]:
     """The indices of the upper triangle of a matrix.
 
@@ -155,7 +152,6 @@ def triu_indices_from(x: ArrayLike, /, k: int = 0) -> tuple[Array, ...]:
     return _like(x, np.triu_indices(rows, k, columns))
 
 
-@public(np.diag_indices_from)
 def diag_indices_from(x: ArrayLike, /) -> tuple[Array, ...]:
     """The indices of the main diagonal of an array.
 
@@ -174,7 +170,6 @@ def diag_indices_from(x: ArrayLike, /) -> tuple[Array, ...]:
     return _like(x, np.diag_indices(x.shape[0], len(x.shape)))
 
 
-@public(np.ix_)
 def ix_(*sequences: ArrayLike) -> tuple[Array, ...]:
     """Index arrays that select all combinations of the entries of sequences.
 
@@ -222,7 +217,6 @@ _ravel = general(
 )
 
 
-@public(np.ravel_multi_index)
 def ravel_multi_index(
     multi_index: Sequence[ArrayLike], /, dims: Shape, mode: Any = "raise", order: str = "C"
 ) -> Array:
@@ -253,12 +247,10 @@ _unravel = general(
         "unravel_index", lambda: xp.unravel_index(x, shape, order)
     ),
     infer=lambda x, shape, order: (Aval(x.shape, _INDEX),) * len(shape),
-    batch=batch_at_front,
     outputs=None,
 )
 
 
-@public(np.unravel_index)
 def unravel_index(x: ArrayLike, /, shape: Shape, order: str = "C") -> tuple[Array, ...]:
     """Indices by axis from positions in the flattened array.
 

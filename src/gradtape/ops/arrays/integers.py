@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from gradtape.core.define import elementwise
+from gradtape.core.op import Facts
 from gradtape.typing import Array, ArrayLike
 
 
@@ -26,7 +29,7 @@ def lcm(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.left_shift)
+@elementwise(np.left_shift, facts=Facts(python=operator.lshift))
 def bitwise_left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits of integers moved to the left: times 2 to a power.
 
@@ -35,7 +38,7 @@ def bitwise_left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(np.right_shift)
+@elementwise(np.right_shift, facts=Facts(python=operator.rshift))
 def bitwise_right_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits of integers moved to the right: divided by 2 to a power, rounded down.
 

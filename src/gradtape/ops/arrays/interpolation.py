@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import aval_of
-from gradtape.core.define import public
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, weak_or_array
 from gradtape.ops.arrays.search import searchsorted
@@ -21,7 +20,6 @@ from gradtape.ops.shape import broadcast_to
 from gradtape.typing import Array, ArrayLike
 
 
-@public(np.interp)
 def interp(
     x: ArrayLike,
     xp: ArrayLike,

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import general, public
-from gradtape.core.op import infer_like
+from gradtape.core.define import general
 from gradtape.errors import DTypeError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.exponential import exp
@@ -40,14 +38,11 @@ def _jvp(tangents: Any, out: Any, x: Any, axis: int) -> Any:
 _logcumsumexp = general(
     "logcumsumexp",
     lambda xp, x, axis: np.logaddexp.accumulate(x, axis),
-    infer=infer_like,
     vjps=(_vjp,),
     jvp=_jvp,
-    batch=batch_along_axis,
 )
 
 
-@public()
 def logcumsumexp(x: ArrayLike, /, axis: int) -> Array:
     """Logarithms of the sums of exponentials up to each place along an axis, without overflow.
 

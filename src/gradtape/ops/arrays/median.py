@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from gradtape.core.define import public
 from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.arrays.order_statistics import at_places, count_numbers, rows_of, unrows
 from gradtape.ops.family import member
@@ -57,7 +56,5 @@ def _median(
     return unrows(out, x.shape, axes, (), keepdims)
 
 
-median = public(np.median)(member("median", _median, what=""))
-nanmedian = public(np.nanmedian)(
-    member("nanmedian", _median, what=" of the elements that are not NaN")
-)
+median = member("median", _median, what="")
+nanmedian = member("nanmedian", _median, what=" of the elements that are not NaN")

@@ -9,9 +9,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from gradtape.core.define import public
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.where_moments import mean_of, prepared_where, squares_of, without_axes
 from gradtape.ops.cast import astype
@@ -93,10 +90,10 @@ def _running(name: str, x: ArrayLike, /, axis: int | None = None, dtype: Any = N
     return combine(without_nan(x, instead), axis, dtype)
 
 
-nansum = public(np.nansum)(member("nansum", _total, what="Sum"))
-nanprod = public(np.nanprod)(member("nanprod", _total, what="Product"))
-nancumsum = public(np.nancumsum)(member("nancumsum", _running, what="Sums"))
-nancumprod = public(np.nancumprod)(member("nancumprod", _running, what="Products"))
+nansum = member("nansum", _total, what="Sum")
+nanprod = member("nanprod", _total, what="Product")
+nancumsum = member("nancumsum", _running, what="Sums")
+nancumprod = member("nancumprod", _running, what="Products")
 
 
 # ---- means and variances ------------------------------------------------------------------------
@@ -110,7 +107,6 @@ def _taking_part(
     return x, taken & logical_not(isnan(x)), axes
 
 
-@public(np.nanmean)
 @options(REDUCTIONS, raises=NO_AXIS)
 def nanmean(
     x: ArrayLike,
@@ -165,8 +161,8 @@ def _spread(
     return without_axes(variance if name == "nanvar" else root(variance), axes, keepdims)
 
 
-nanvar = public(np.nanvar)(member("nanvar", _spread, what="Variance"))
-nanstd = public(np.nanstd)(member("nanstd", _spread, what="Standard deviation"))
+nanvar = member("nanvar", _spread, what="Variance")
+nanstd = member("nanstd", _spread, what="Standard deviation")
 
 
 def _variance(x: Array, taken: Array, axes: tuple[int, ...], mean: Any, less: float) -> Any:

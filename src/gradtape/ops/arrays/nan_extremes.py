@@ -10,30 +10,27 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import general, public
+from gradtape.core.define import general
+from gradtape.core.lowering import Composite
 from gradtape.core.op import Zero
 from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops import lowered
 from gradtape.ops.arrays.ufunc_methods import reduce
-from gradtape.ops.cast import astype
 from gradtape.ops.comparison import isnan
 from gradtape.ops.family import member
 from gradtape.ops.reduce import (
     NO_AXIS,
     REDUCTIONS,
     Axes,
-    beside,
     count_over,
     hits_of,
     max_over,
     min_over,
     prepared,
     reduced_shape,
-    sum_forward,
+    reduction,
     sum_over,
 )
-from gradtape.ops.select import fmax, fmin, mask, where as where_of
+from gradtape.ops.select import fmax, fmin, where as where_of
 from gradtape.ops.shared_options import options
 from gradtape.ops.which import all as all_of, position_along
 from gradtape.typing import Array, ArrayLike, Axis
@@ -56,56 +53,40 @@ def _extreme_composition(x: Any, axis: Axes, keepdims: bool, largest: bool) -> A
     return where_of(nothing, math.nan, found)
 
 
-def _shares_forward(xp: Any, x: Any, axis: Axes, largest: bool) -> Any:
-    hits = hits_of(x, _extreme_forward(largest)(xp, x, axis, True))
-    shares = hits / xp.maximum(sum_forward(xp, hits, axis, True), 1)
-    return shares if x.dtype.kind in "biu" else shares.astype(x.dtype, copy=False)
-
-
-def _shares_composition(x: Any, axis: Axes, largest: bool) -> Any:
-    hits = astype(x == _extreme_composition(x, axis, True, largest), x.dtype)
+def _shares_of(x: Any, axis: Axes, largest: bool) -> Any:
+    extreme, *_ = _EXTREMES["nanmax" if largest else "nanmin"]
+    hits = hits_of(x, extreme(x, axis=axis, keepdims=True))
     total = sum_over(hits, axis=axis, keepdims=True)
-    return hits / where_of(total == 0, 1, total)
+    shares = hits / (total + (total == 0))
+    return shares if x.dtype.kind in "biu" else shares.astype(x.dtype, copy=False)
 
 
 # How much each element takes part in the extreme, as `extreme_shares`; NaN does not.
 _shares = general(
     "nan_extreme_shares",
-    _shares_forward,
+    Composite(_shares_of),
     infer=lambda x, axis, largest: Aval(x.shape, np.dtype(float)) if x.dtype.kind in "biu" else x,
     vjps=(Zero("nan_extreme_shares: piecewise constant"),),
-    jvp=lambda tangents, _out, _x, axis, largest: None,
-    batch=batch_along_axis,
-    lower=lowered.composite(_shares_composition),
+    self_adjoint=True,
 )
 
 
 def _extreme(name: str, largest: bool) -> Callable[..., Any]:
     """The op of an extreme; one that several elements reach is shared among them."""
 
-    # d nanmax(x) = Σ share·dx
-    def vjp(ct: Any, _out: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
-        shares = _shares(x, axis=axis, largest=largest)
-        return mask(beside(ct, x.shape, axis, keepdims) * shares, shares != 0)
-
-    def jvp(tangents: Any, _out: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
-        shares = _shares(x, axis=axis, largest=largest)
-        return sum_over(mask(tangents[0], shares != 0) * shares, axis=axis, keepdims=keepdims)
-
     def infer(x: Aval, axis: Axes, keepdims: bool) -> Aval:
         if count_over(x.shape, axis) == 0:
             raise ShapeError(f"{name}: got {x}, expected at least one element along axes {axis}")
         return Aval(reduced_shape(x.shape, axis, keepdims), x.dtype)
 
-    return general(
+    # d nanmax(x) = Σ share·dx
+    return reduction(
         name,
         _extreme_forward(largest),
+        lambda _out, x, axis, keepdims: _shares(x, axis=axis, largest=largest),
         infer=infer,
-        vjps=(vjp,),
-        jvp=jvp,
-        batch=batch_along_axis,
-        kind="reduction",
-        lower=lowered.composite(functools.partial(_extreme_composition, largest=largest)),
+        lower=Composite(functools.partial(_extreme_composition, largest=largest)),
+        chosen=True,
     )
 
 
@@ -147,8 +128,8 @@ def _extreme_of(
     return run(x, axis=axes, keepdims=bool(keepdims))
 
 
-nanmax = public(np.nanmax)(member("nanmax", _extreme_of, what="largest"))
-nanmin = public(np.nanmin)(member("nanmin", _extreme_of, what="smallest"))
+nanmax = member("nanmax", _extreme_of, what="largest")
+nanmin = member("nanmin", _extreme_of, what="smallest")
 
 
 # ---- where the extremes are ---------------------------------------------------------------------
@@ -173,7 +154,6 @@ def _arg(name: str) -> Callable[..., Any]:
         name,
         _arg_forward(name),
         infer=lambda x, axis: Aval(reduced_shape(x.shape, (axis,), False), np.dtype(np.intp)),
-        batch=batch_along_axis,
         kind="reduction",
     )
 
@@ -205,5 +185,5 @@ def _position(
     return position_along(_POSITIONS[name], name, x, axis, keepdims)
 
 
-nanargmax = public(np.nanargmax)(member("nanargmax", _position, what="largest"))
-nanargmin = public(np.nanargmin)(member("nanargmin", _position, what="smallest"))
+nanargmax = member("nanargmax", _position, what="largest")
+nanargmin = member("nanargmin", _position, what="smallest")

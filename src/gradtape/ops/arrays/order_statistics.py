@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import elementwise
+from gradtape.core.lowering import Composite
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
-from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.arrays.known import values_if_known
 from gradtape.ops.arrays.search import search_lanes
@@ -110,7 +110,7 @@ def _blend_forward(xp: Any, x: Any, y: Any, share: Any) -> Any:
     lambda ct, _out, _x, _y, share: ct * (1 - share),
     lambda ct, _out, _x, _y, share: ct * share,
     lambda ct, _out, x, y, _share: ct * (y - x),
-    lower=lowered.composite(_blend_composition),
+    lower=Composite(_blend_composition),
 )
 def blend(x: ArrayLike, y: ArrayLike, share: ArrayLike, /) -> Array:
     """The number at a share of the way from `x` to `y`, exact at both ends."""

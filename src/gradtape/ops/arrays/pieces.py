@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import public
 from gradtape.core.tensor import Tensor, concrete
 from gradtape.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from gradtape.ops.arguments import as_array, as_shape, normalize_axes, normalize_axis
@@ -26,7 +25,6 @@ from gradtape.typing import Array, ArrayLike, Axis, Shape
 # ---- more and fewer elements --------------------------------------------------------------------
 
 
-@public(np.append)
 def append(arr: ArrayLike, values: ArrayLike, /, axis: int | None = None) -> Array:
     """An array with another one behind it.
 
@@ -64,7 +62,6 @@ def _along(x: ArrayLike, axis: int | None, name: str) -> tuple[Array, int]:
     return x, normalize_axis(axis, len(x.shape), name)
 
 
-@public(np.delete)
 def delete(arr: ArrayLike, /, obj: Any, axis: int | None = None) -> Array:
     """An array without some of its slices.
 
@@ -85,7 +82,6 @@ def delete(arr: ArrayLike, /, obj: Any, axis: int | None = None) -> Array:
     return take(arr, _numbered(np.delete, "delete", numbers, obj), axis)
 
 
-@public(np.insert)
 def insert(arr: ArrayLike, /, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
     """An array with other slices put between its own.
 
@@ -126,7 +122,6 @@ def insert(arr: ArrayLike, /, obj: Any, values: ArrayLike, axis: int | None = No
     return take(concatenate([arr, broadcast_to(values, shape)], axis), order, axis)
 
 
-@public(np.resize)
 def resize(x: ArrayLike, /, new_shape: Shape) -> Array:
     """An array of another size, with the elements repeated from the start or cut off.
 
@@ -149,7 +144,6 @@ def resize(x: ArrayLike, /, new_shape: Shape) -> Array:
     return reshape(take(x, np.arange(size) % x.shape[0]), shape)
 
 
-@public(np.trim_zeros)
 def trim_zeros(filt: ArrayLike, /, trim: str = "fb", axis: Axis = None) -> Array:
     """An array without the zeros at its ends.
 
@@ -186,7 +180,6 @@ def trim_zeros(filt: ArrayLike, /, trim: str = "fb", axis: Axis = None) -> Array
 # ---- joining ------------------------------------------------------------------------------------
 
 
-@public(np.block)
 def block(arrays: Any, /) -> Array:
     """An array made of blocks: the innermost lists are joined along the last axis, and so on.
 
@@ -232,7 +225,6 @@ def _leaves(part: Any) -> list[Array]:
 # ---- taking apart -------------------------------------------------------------------------------
 
 
-@public(*[np.unstack] if hasattr(np, "unstack") else [])
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices of an array along an axis, which they lose.
 
@@ -257,7 +249,6 @@ def _check_axes(name: str, x: Array, least: int) -> None:
         raise ShapeError(f"{name}: got shape {x.shape}, expected at least {least} axes")
 
 
-@public(np.hsplit)
 def hsplit(x: ArrayLike, /, indices_or_sections: Any) -> list[Array]:
     """The parts of an array along its second axis, or the only one.
 
@@ -276,7 +267,6 @@ def hsplit(x: ArrayLike, /, indices_or_sections: Any) -> list[Array]:
     return split(x, indices_or_sections, min(1, len(x.shape) - 1))
 
 
-@public(np.vsplit)
 def vsplit(x: ArrayLike, /, indices_or_sections: Any) -> list[Array]:
     """The parts of an array of at least two axes along its first axis.
 
@@ -295,7 +285,6 @@ def vsplit(x: ArrayLike, /, indices_or_sections: Any) -> list[Array]:
     return split(x, indices_or_sections, 0)
 
 
-@public(np.dsplit)
 def dsplit(x: ArrayLike, /, indices_or_sections: Any) -> list[Array]:
     """The parts of an array of at least three axes along its third axis.
 
@@ -314,7 +303,6 @@ def dsplit(x: ArrayLike, /, indices_or_sections: Any) -> list[Array]:
     return split(x, indices_or_sections, 2)
 
 
-@public(np.diagflat)
 def diagflat(v: ArrayLike, /, k: int = 0) -> Array:
     """The matrix with the flattened array on a diagonal.
 
@@ -329,7 +317,6 @@ def diagflat(v: ArrayLike, /, k: int = 0) -> Array:
     return diag(reshape(as_array(v), -1), k)
 
 
-@public(np.rollaxis)
 def rollaxis(x: ArrayLike, /, axis: int, start: int = 0) -> Array:
     """An array with one axis moved to before another.
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import public
-from gradtape.core.op import registry
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, as_shape
 from gradtape.ops.arrays.known import values_of
@@ -20,6 +17,9 @@ from gradtape.ops.index import getitem, part_of
 from gradtape.ops.inspection import result_type
 from gradtape.ops.join import concatenate, stack
 from gradtape.ops.like import ones_like, zeros_like
+from gradtape.ops.linalg.eig import eigvals
+from gradtape.ops.linalg.lstsq import lstsq
+from gradtape.ops.linalg.solve import inv
 from gradtape.ops.pad import pad_constant
 from gradtape.ops.reduce import floats, sum as sum_of
 from gradtape.ops.shape import atleast_1d, broadcast_to, expand_dims
@@ -33,17 +33,9 @@ def _coefficients(p: ArrayLike, name: str) -> Array:
     return p
 
 
-def _linalg(name: str) -> Callable[..., Any]:
-    """A function of linear algebra, whose family is loaded when it is needed."""
-    function = registry.replacement(getattr(np.linalg, name))
-    assert function is not None
-    return function
-
-
 # ---- values -------------------------------------------------------------------------------------
 
 
-@public(np.polyval)
 def polyval(p: ArrayLike, x: ArrayLike, /) -> Array:
     """The values of a polynomial, by Horner's rule.
 
@@ -64,7 +56,6 @@ def polyval(p: ArrayLike, x: ArrayLike, /) -> Array:
     return value
 
 
-@public(np.vander)
 def vander(x: ArrayLike, /, N: int | None = None, increasing: bool = False) -> Array:
     """The matrix whose columns are powers of a vector.
 
@@ -109,7 +100,6 @@ def _aligned(p: ArrayLike, q: ArrayLike, name: str) -> tuple[Array, Array]:
     return p, q
 
 
-@public(np.polyadd)
 def polyadd(p: ArrayLike, q: ArrayLike, /) -> Array:
     """The coefficients of the sum of two polynomials.
 
@@ -120,7 +110,6 @@ def polyadd(p: ArrayLike, q: ArrayLike, /) -> Array:
     return p + q
 
 
-@public(np.polysub)
 def polysub(p: ArrayLike, q: ArrayLike, /) -> Array:
     """The coefficients of the difference of two polynomials.
 
@@ -131,7 +120,6 @@ def polysub(p: ArrayLike, q: ArrayLike, /) -> Array:
     return p - q
 
 
-@public(np.polymul)
 def polymul(p: ArrayLike, q: ArrayLike, /) -> Array:
     """The coefficients of the product of two polynomials; leading zeros stay, unlike in NumPy.
 
@@ -141,7 +129,6 @@ def polymul(p: ArrayLike, q: ArrayLike, /) -> Array:
     return convolve(_coefficients(p, "polymul"), _coefficients(q, "polymul"))
 
 
-@public(np.polydiv)
 def polydiv(u: ArrayLike, v: ArrayLike, /) -> tuple[Array, Array]:
     """The quotient of two polynomials, and what is left, without leading zeros.
 
@@ -179,7 +166,6 @@ def polydiv(u: ArrayLike, v: ArrayLike, /) -> tuple[Array, Array]:
 # ---- derivatives and integrals ------------------------------------------------------------------
 
 
-@public(np.polyder)
 def polyder(p: ArrayLike, /, m: int = 1) -> Array:
     """The coefficients of the derivative of a polynomial.
 
@@ -201,7 +187,6 @@ def polyder(p: ArrayLike, /, m: int = 1) -> Array:
     return p
 
 
-@public(np.polyint)
 def polyint(p: ArrayLike, /, m: int = 1, k: ArrayLike = None) -> Array:
     """The coefficients of an antiderivative of a polynomial.
 
@@ -234,7 +219,6 @@ def polyint(p: ArrayLike, /, m: int = 1, k: ArrayLike = None) -> Array:
 # ---- roots --------------------------------------------------------------------------------------
 
 
-@public(np.poly)
 def poly(zeros: ArrayLike, /) -> Array:
     """The coefficients of the polynomial with given zeros, or of that of a matrix's eigenvalues.
 
@@ -251,7 +235,7 @@ def poly(zeros: ArrayLike, /) -> Array:
     """
     zeros = atleast_1d(as_array(zeros))
     if len(zeros.shape) == 2 and zeros.shape[0] == zeros.shape[1] and zeros.shape[0]:
-        zeros = _linalg("eigvals")(zeros)
+        zeros = eigvals(zeros)
     if len(zeros.shape) != 1:
         raise ShapeError(f"poly: got shape {zeros.shape}, expected zeros, or a square matrix")
     if zeros.dtype.kind in "biu" or zeros.dtype == np.float16:
@@ -266,7 +250,6 @@ def poly(zeros: ArrayLike, /) -> Array:
     return out
 
 
-@public(np.roots)
 def roots(p: ArrayLike, /) -> Array:
     """The zeros of a polynomial, as eigenvalues of its companion matrix.
 
@@ -292,11 +275,10 @@ def roots(p: ArrayLike, /) -> Array:
         return zeros_like(p, shape=int(at_zero))
     top = -part_of(p, 1) / getitem(p, 0)
     below = np.eye(n - 2, n - 1, dtype=p.dtype)
-    found = _linalg("eigvals")(concatenate([expand_dims(top, 0), below]))
+    found = eigvals(concatenate([expand_dims(top, 0), below]))
     return concatenate([found, zeros_like(found, shape=int(at_zero))]) if at_zero else found
 
 
-@public(np.polyfit)
 def polyfit(
     x: ArrayLike,
     y: ArrayLike,
@@ -347,14 +329,14 @@ def polyfit(
     scale = sqrt(sum_of(powers * powers, axis=0))
     powers = powers / scale
     rcond = x.shape[0] * float(np.finfo(x.dtype).eps) if rcond is None else rcond
-    result = _linalg("lstsq")(powers, samples, rcond=rcond)
+    result = lstsq(powers, samples, rcond=rcond)
     scales = scale if len(y.shape) == 1 else expand_dims(scale, 1)
     found = result[0] / scales
     if full:
         return found, *result[1:], rcond
     if not cov:
         return found
-    inverse = _linalg("inv")(powers.T @ powers) / (expand_dims(scale, 1) * scale)
+    inverse = inv(powers.T @ powers) / (expand_dims(scale, 1) * scale)
     if cov != "unscaled":
         spare = x.shape[0] - (deg + 1)
         if spare <= 0:

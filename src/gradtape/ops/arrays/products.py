@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import general, public
+from gradtape.core.define import multilinear
 from gradtape.core.lowering import Composite
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis
@@ -41,32 +40,17 @@ def _lowered(a: Any, b: Any, axis: int) -> Any:
     return stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis)
 
 
-def _jvp(tangents: Any, _out: Any, a: Any, b: Any, axis: int) -> Any:
-    d_a, d_b = tangents
-    change = None if d_a is None else _cross(d_a, b, axis=axis)
-    if d_b is None:
-        return change
-    other = _cross(a, d_b, axis=axis)
-    return other if change is None else change + other
-
-
 # of two arrays of one shape and dtype; d(a×b) = da×b + a×db, and ct·(da×b) = da·(b×ct)
-_cross: Callable[..., Any] = general(
+_cross: Callable[..., Any] = multilinear(
     "cross",
     _forward,
-    infer=lambda a, b, axis: a,
-    vjps=(
-        lambda ct, _out, _a, b, axis: _cross(conj_if_complex(b), ct, axis=axis),
-        lambda ct, _out, a, _b, axis: _cross(ct, conj_if_complex(a), axis=axis),
-    ),
-    jvp=_jvp,
-    batch=batch_along_axis,
+    lambda ct, _out, _a, b, axis: _cross(conj_if_complex(b), ct, axis=axis),
+    lambda ct, _out, a, _b, axis: _cross(ct, conj_if_complex(a), axis=axis),
     kind="axiswise",
     lower=Composite(_lowered),
 )
 
 
-@public(np.cross)
 def cross(
     a: ArrayLike,
     b: ArrayLike,
@@ -140,7 +124,6 @@ def _components(x: Array, axis: int) -> list[Array]:
 # ---- products with vectors ----------------------------------------------------------------------
 
 
-@public(np.vecdot)
 def vecdot(x: ArrayLike, y: ArrayLike, /, *, axis: int = -1, keepdims: bool = False) -> Array:
     """Dot products of vectors along an axis; complex ones of the first array are conjugated.
 
@@ -168,7 +151,6 @@ def vecdot(x: ArrayLike, y: ArrayLike, /, *, axis: int = -1, keepdims: bool = Fa
     return moveaxis(expand_dims(out, -1), -1, axis)
 
 
-@public(*_NEWER["matvec"])
 def matvec(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Products of matrices and vectors, in the last axes.
 
@@ -188,7 +170,6 @@ def matvec(x: ArrayLike, y: ArrayLike, /) -> Array:
     return squeeze(matmul(x, expand_dims(y, -1)), -1)
 
 
-@public(*_NEWER["vecmat"])
 def vecmat(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Products of vectors and matrices, in the last axes; complex vectors are conjugated.
 

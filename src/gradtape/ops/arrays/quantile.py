@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from gradtape.core.define import public
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.order_statistics import quantile_of
 from gradtape.ops.family import member
@@ -68,9 +65,7 @@ def _quantile(
 
 
 _ALL, _NUMBERS = "elements", "elements that are not NaN"
-quantile = public(np.quantile)(member("quantile", _quantile, what=_ALL, whole="1"))
-percentile = public(np.percentile)(member("percentile", _quantile, what=_ALL, whole="100"))
-nanquantile = public(np.nanquantile)(member("nanquantile", _quantile, what=_NUMBERS, whole="1"))
-nanpercentile = public(np.nanpercentile)(
-    member("nanpercentile", _quantile, what=_NUMBERS, whole="100")
-)
+quantile = member("quantile", _quantile, what=_ALL, whole="1")
+percentile = member("percentile", _quantile, what=_ALL, whole="100")
+nanquantile = member("nanquantile", _quantile, what=_NUMBERS, whole="1")
+nanpercentile = member("nanpercentile", _quantile, what=_NUMBERS, whole="100")

@@ -5,38 +5,36 @@ What is missing here and has no answer either is refused by a general message.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from gradtape.core.define import answers
 from gradtape.errors import UnsupportedError
-from gradtape.ops.adapt import qualified_name
 
 _VALUE = "use t.detach().numpy()"
 
-REASONS: dict[Any, str] = {
-    np.save: f"a file holds values, not their history; {_VALUE}",
-    np.savetxt: f"a file holds values, not their history; {_VALUE}",
-    np.savez: f"a file holds values, not their history; {_VALUE}",
-    np.savez_compressed: f"a file holds values, not their history; {_VALUE}",
-    np.packbits: f"bits in bytes are no numbers to compute with; {_VALUE}",
-    np.unpackbits: f"bits in bytes are no numbers to compute with; {_VALUE}",
-    np.isnat: "tensors hold numbers, not dates; use np.isnan",
-    np.busday_count: f"tensors hold numbers, not dates; {_VALUE}",
-    np.busday_offset: f"tensors hold numbers, not dates; {_VALUE}",
-    np.is_busday: f"tensors hold numbers, not dates; {_VALUE}",
-    np.datetime_as_string: f"tensors hold numbers, not dates; {_VALUE}",
-}
+_FILE = f"a file holds values, not their history; {_VALUE}"
+_BITS = f"bits in bytes are no numbers to compute with; {_VALUE}"
+_DATES = f"tensors hold numbers, not dates; {_VALUE}"
 
 
-def _refuse(original: Any, reason: str) -> None:
+def _refused(name: str, reason: str) -> Callable[..., None]:
+    """What answers for a function by an error."""
+
     def refusal(*args: Any, **options: Any) -> None:
-        raise UnsupportedError(f"{qualified_name(original)}: {reason}")
+        raise UnsupportedError(f"np.{name}: {reason}")
 
     refusal.reason = reason  # type: ignore[attr-defined]
-    answers(original)(refusal)
+    return refusal
 
 
-for _original, _reason in REASONS.items():
-    _refuse(_original, _reason)
+save = _refused("save", _FILE)
+savetxt = _refused("savetxt", _FILE)
+savez = _refused("savez", _FILE)
+savez_compressed = _refused("savez_compressed", _FILE)
+packbits = _refused("packbits", _BITS)
+unpackbits = _refused("unpackbits", _BITS)
+isnat = _refused("isnat", "tensors hold numbers, not dates; use np.isnan")
+busday_count = _refused("busday_count", _DATES)
+busday_offset = _refused("busday_offset", _DATES)
+is_busday = _refused("is_busday", _DATES)
+datetime_as_string = _refused("datetime_as_string", _DATES)

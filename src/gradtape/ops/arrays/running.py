@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import general, public
-from gradtape.core.op import infer_like
+from gradtape.core.define import general
 from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.arrays.sort import INDEX, put_along
@@ -42,7 +40,6 @@ _holders = general(
     "extreme_holders",
     _holders_forward,
     infer=lambda x, axis, largest: Aval(x.shape, INDEX),
-    batch=batch_along_axis,
 )
 
 
@@ -60,10 +57,8 @@ def _running(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
     return general(
         name,
         lambda xp, x, axis: ufunc.accumulate(x, axis),
-        infer=infer_like,
         vjps=(vjp,),
         jvp=jvp,
-        batch=batch_along_axis,
     )
 
 
@@ -78,7 +73,6 @@ def _along(name: str, x: ArrayLike, axis: int | None) -> tuple[Array, int]:
     return (ravel(x), 0) if axis is None else (x, normalize_axis(axis, len(x.shape), name))
 
 
-@public()
 def cumulative_max(x: ArrayLike, /, axis: int | None = None) -> Array:
     """The largest of the elements up to each place along an axis, as `np.maximum.accumulate`.
 
@@ -97,7 +91,6 @@ def cumulative_max(x: ArrayLike, /, axis: int | None = None) -> Array:
     return _running_max(x, axis=axis)
 
 
-@public()
 def cumulative_min(x: ArrayLike, /, axis: int | None = None) -> Array:
     """The smallest of the elements up to each place along an axis, as `np.minimum.accumulate`.
 
@@ -150,8 +143,8 @@ def _with_places(name: str, x: ArrayLike, /, axis: int) -> Running:
     return Running(take_along_axis(x, indices, axis), indices)
 
 
-cummax = public()(member("cummax", _with_places, what="largest"))
-cummin = public()(member("cummin", _with_places, what="smallest"))
+cummax = member("cummax", _with_places, what="largest")
+cummin = member("cummin", _with_places, what="smallest")
 
 
 # ---- sums and products with what they begin with -------------------------------------------------
@@ -202,8 +195,5 @@ def _cumulative(
     return concatenate([first, out], axis)
 
 
-# NumPy has them since 2.1.
-cumulative_sum, cumulative_prod = (
-    public(*filter(None, [getattr(np, name, None)]))(member(name, _cumulative, what=what))
-    for name, what in (("cumulative_sum", "Sums"), ("cumulative_prod", "Products"))
-)
+cumulative_sum = member("cumulative_sum", _cumulative, what="Sums")
+cumulative_prod = member("cumulative_prod", _cumulative, what="Products")

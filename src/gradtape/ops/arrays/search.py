@@ -11,7 +11,7 @@ from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import general, public
+from gradtape.core.define import general
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
@@ -84,7 +84,6 @@ search_lanes = general(
 )
 
 
-@public(np.searchsorted)
 def searchsorted(
     a: ArrayLike, v: ArrayLike, /, side: str = "left", sorter: ArrayLike = None
 ) -> Array:
@@ -119,7 +118,6 @@ def searchsorted(
     return search_lanes(a, v, side=side, lanes=0)
 
 
-@public(np.digitize)
 def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Array:
     """The numbers of the bins in which elements lie; bin i is from `bins[i - 1]` to `bins[i]`.
 
@@ -159,7 +157,6 @@ def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Array:
 # ---- isin ---------------------------------------------------------------------------------------
 
 
-@public(np.isin)
 def isin(
     element: ArrayLike,
     test_elements: ArrayLike,

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
-from gradtape.core.define import general, public
+from gradtape.core.define import general
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.arrays.sort import INDEX, argsort, comparable
@@ -30,7 +29,6 @@ argpartition_last = general(
     "argpartition",
     lambda xp, x, kth: xp.argpartition(comparable(x), kth, axis=-1),
     infer=lambda x, kth: Aval(x.shape, INDEX),
-    batch=batch_at_front,
 )
 
 
@@ -87,8 +85,8 @@ def _partition(
     return _parted(name, x if x.shape else ravel(x), kth, axis)[1]
 
 
-partition = public(np.partition)(member("partition", _partition, what="elements"))
-argpartition = public(np.argpartition)(member("argpartition", _partition, what="indices"))
+partition = member("partition", _partition, what="elements")
+argpartition = member("argpartition", _partition, what="indices")
 
 
 # ---- topk and kthvalue --------------------------------------------------------------------------
@@ -142,11 +140,9 @@ _top = general(
     "topk",
     _top_forward,
     infer=lambda x, k, largest: Aval((*x.shape[:-1], k), INDEX),
-    batch=batch_at_front,
 )
 
 
-@public()
 def topk(
     x: ArrayLike,
     /,
@@ -189,7 +185,6 @@ def topk(
     return TopK(take_along_axis(x, indices, axis), indices)
 
 
-@public()
 def kthvalue(
     x: ArrayLike, /, k: int, axis: int = -1, keepdims: bool = False, *, dim: int | None = None
 ) -> TopK:

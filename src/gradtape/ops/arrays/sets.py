@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape.core.define import public
 from gradtape.core.tensor import Tensor
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.arrays.known import values_of
@@ -35,7 +34,6 @@ def _like(x: Any, found: Any) -> Any:
 # ---- unique -------------------------------------------------------------------------------------
 
 
-@public(np.unique)
 def unique(
     x: ArrayLike,
     /,
@@ -101,7 +99,6 @@ class UniqueInverseResult(NamedTuple):
     inverse_indices: Array
 
 
-@public(np.unique_values)
 def unique_values(x: ArrayLike, /) -> Array:
     """The values that occur in an array, each once; every NaN is a value of its own.
 
@@ -114,7 +111,6 @@ def unique_values(x: ArrayLike, /) -> Array:
     return unique(x, equal_nan=False)
 
 
-@public(np.unique_counts)
 def unique_counts(x: ArrayLike, /) -> UniqueCountsResult:
     """The values that occur in an array, each once, and how often they do.
 
@@ -127,7 +123,6 @@ def unique_counts(x: ArrayLike, /) -> UniqueCountsResult:
     return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False))
 
 
-@public(np.unique_inverse)
 def unique_inverse(x: ArrayLike, /) -> UniqueInverseResult:
     """The values that occur in an array, each once, and the number of the value of each element.
 
@@ -140,7 +135,6 @@ def unique_inverse(x: ArrayLike, /) -> UniqueInverseResult:
     return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False))
 
 
-@public(np.unique_all)
 def unique_all(x: ArrayLike, /) -> UniqueAllResult:
     """The values that occur in an array, each once, and all that `unique` can tell about them.
 
@@ -156,7 +150,6 @@ def unique_all(x: ArrayLike, /) -> UniqueAllResult:
 # ---- two arrays ---------------------------------------------------------------------------------
 
 
-@public(np.union1d)
 def union1d(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The values that occur in one of two arrays or in both, in ascending order.
 
@@ -169,7 +162,6 @@ def union1d(x: ArrayLike, y: ArrayLike, /) -> Array:
     return unique(concatenate([ravel(as_array(x)), ravel(as_array(y))]))
 
 
-@public(np.intersect1d)
 def intersect1d(
     x: ArrayLike, y: ArrayLike, /, assume_unique: bool = False, return_indices: bool = False
 ) -> Any:
@@ -198,7 +190,6 @@ def intersect1d(
     return values, _like(tensor, first), _like(tensor, second)
 
 
-@public(np.setdiff1d)
 def setdiff1d(x: ArrayLike, y: ArrayLike, /, assume_unique: bool = False) -> Array:
     """The values of one array that do not occur in another, in ascending order.
 
@@ -218,7 +209,6 @@ def setdiff1d(x: ArrayLike, y: ArrayLike, /, assume_unique: bool = False) -> Arr
     return take(values, np.flatnonzero(np.isin(_read(values), _read(y), invert=True)))
 
 
-@public(np.setxor1d)
 def setxor1d(x: ArrayLike, y: ArrayLike, /, assume_unique: bool = False) -> Array:
     """The values that occur in exactly one of two arrays, in ascending order.
 

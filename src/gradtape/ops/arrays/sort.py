@@ -13,17 +13,14 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
-from gradtape.core.call import call
-from gradtape.core.define import general, public
-from gradtape.core.large import by_rows
-from gradtape.core.op import Op
+from gradtape.core.copies import by_rows
+from gradtape.core.define import general
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops.arguments import Batch, as_array, normalize_axis
+from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
 from gradtape.ops.gather import scatter, take_along_axis
-from gradtape.ops.shape import broadcast_to, ravel
+from gradtape.ops.shape import ravel
 from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
 
@@ -89,16 +86,10 @@ def _argsort_forward(xp: Any, x: Any, axis: int, descending: bool) -> Any:
     return x.shape[axis] - 1 - _ascending(xp, x[backwards], axis)[backwards]
 
 
-def _batch_along(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, Any]:
-    out = call(op, (move_batch_axis(args[0], axes[0]),), {**params, "axis": params["axis"] + 1})
-    return out, 0 if op.outputs == 1 else (0, 0)
-
-
 _argsort = general(
     "argsort",
     _argsort_forward,
     infer=lambda x, axis, descending: Aval(x.shape, INDEX),
-    batch=_batch_along,
 )
 
 
@@ -127,7 +118,6 @@ sort_both = general(
         take_along_axis(tangents[0], out[1], axis),
         None,
     ),
-    batch=_batch_along,
     outputs=2,
 )
 
@@ -154,7 +144,6 @@ _SORTING = {
 _ERRORS = {"AxisError": "There is no such axis.", "ArgumentError": "`kind` is something else."}
 
 
-@public(np.sort)
 @options(_SORTING, raises=_ERRORS)
 def sort(
     x: ArrayLike,
@@ -177,7 +166,6 @@ def sort(
     return sort_both(x, axis=axis, descending=bool(descending))[0]
 
 
-@public(np.argsort)
 @options(_SORTING, raises=_ERRORS)
 def argsort(
     x: ArrayLike,
@@ -199,7 +187,6 @@ def argsort(
     return _argsort(x, axis=axis, descending=bool(descending))
 
 
-@public(np.sort_complex)
 def sort_complex(x: ArrayLike, /) -> Array:
     """The elements as complex numbers, sorted along the last axis by real, then imaginary parts.
 
@@ -215,24 +202,13 @@ def sort_complex(x: ArrayLike, /) -> Array:
 # ---- lexsort ------------------------------------------------------------------------------------
 
 
-def _batch_lexsort(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    size = next(key.shape[at] for key, at in zip(args, axes, strict=True) if at is not None)
-    keys = [
-        broadcast_to(key, (size, *key.shape)) if at is None else move_batch_axis(key, at)
-        for key, at in zip(args, axes, strict=True)
-    ]
-    return call(op, keys, {"axis": params["axis"] + 1}), 0
-
-
 _lexsort = general(
     "lexsort",
     lambda xp, *keys, axis: xp.lexsort(keys, axis),
     infer=lambda *keys, axis: Aval(keys[0].shape, INDEX),
-    batch=_batch_lexsort,
 )
 
 
-@public(np.lexsort)
 def lexsort(keys: Sequence[ArrayLike] | ArrayLike, /, axis: int = -1) -> Array:
     """The indices that sort by several keys, the last one first; has no derivative.
 

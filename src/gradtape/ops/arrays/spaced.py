@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import public
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.arithmetic import power
@@ -21,7 +20,6 @@ from gradtape.ops.shape import broadcast_to, expand_dims, moveaxis, reshape
 from gradtape.typing import ArrayLike
 
 
-@public(np.logspace)
 def logspace(
     start: ArrayLike,
     stop: ArrayLike,
@@ -58,7 +56,6 @@ def logspace(
     return out if dtype is None else astype(out, dtype, copy=False)
 
 
-@public(np.geomspace)
 def geomspace(
     start: ArrayLike,
     stop: ArrayLike,

@@ -14,21 +14,28 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import functions, public
 from gradtape.core.tensor import Tensor, concrete
 from gradtape.errors import ArgumentError, ConversionError, DTypeError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
+from gradtape.ops.arithmetic import add, multiply
+from gradtape.ops.arrays.logcumsumexp import logcumsumexp
+from gradtape.ops.arrays.running import cumulative_max, cumulative_min
 from gradtape.ops.arrays.where_moments import truths
 from gradtape.ops.assign import setitem
 from gradtape.ops.cast import astype
+from gradtape.ops.comparison import logical_and, logical_or
+from gradtape.ops.cumulative import cumprod, cumsum
 from gradtape.ops.gather import as_indices, scatter
 from gradtape.ops.index import getitem
 from gradtape.ops.join import concatenate, stack
 from gradtape.ops.like import full_like
 from gradtape.ops.norm import vector_norm
-from gradtape.ops.select import where as where_of
+from gradtape.ops.product import prod
+from gradtape.ops.reduce import max as max_of, min as min_of, sum as sum_of
+from gradtape.ops.select import maximum, minimum, where as where_of
 from gradtape.ops.shape import broadcast_to, expand_dims, moveaxis, reshape
 from gradtape.ops.softmax import logsumexp
+from gradtape.ops.which import all as all_of, any as any_of
 from gradtape.typing import Array, Axis
 
 Function = Callable[..., Any]
@@ -58,28 +65,27 @@ def _length(x: Array, axis: Axis, keepdims: bool) -> Array:
     return vector_norm(x, axis=axis, keepdims=keepdims)
 
 
-# Reductions over one or several axes, `function(x, axis=, keepdims=)`: by name, or written here.
-_REDUCED: dict[Any, str | Function] = {
-    np.add: "sum",
-    np.multiply: "prod",
-    np.maximum: "max",
-    np.minimum: "min",
-    np.logical_and: "all",
-    np.logical_or: "any",
+# Reductions over one or several axes, `function(x, axis=, keepdims=)`.
+_REDUCED: dict[Any, Function] = {
+    np.add: sum_of,
+    np.multiply: prod,
+    np.maximum: max_of,
+    np.minimum: min_of,
+    np.logical_and: all_of,
+    np.logical_or: any_of,
     np.logaddexp: logsumexp,
     np.logaddexp2: _logsumexp2,
     np.hypot: _length,
 }
-_ACCUMULATED: dict[Any, str] = {
-    np.add: "cumsum",
-    np.multiply: "cumprod",
-    np.maximum: "cumulative_max",
-    np.minimum: "cumulative_min",
-    np.logaddexp: "logcumsumexp",
+_ACCUMULATED: dict[Any, Function] = {
+    np.add: cumsum,
+    np.multiply: cumprod,
+    np.maximum: cumulative_max,
+    np.minimum: cumulative_min,
+    np.logaddexp: logcumsumexp,
 }
 
 
-@public()
 def ufunc_method(
     ufunc: np.ufunc, call: Function, method: str, inputs: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
@@ -125,10 +131,17 @@ def _prepared(ufunc: np.ufunc, x: Array) -> Array:
 
 # ---- reduce -------------------------------------------------------------------------------------
 
-_UFUNCS = {known: ufunc for ufunc, known in _REDUCED.items() if isinstance(known, str)}
+# The ufunc of each reduction that takes `initial` and `where`, and its function.
+_FOLDS: dict[str, tuple[np.ufunc, Function]] = {
+    "sum": (np.add, add),
+    "prod": (np.multiply, multiply),
+    "max": (np.maximum, maximum),
+    "min": (np.minimum, minimum),
+    "all": (np.logical_and, logical_and),
+    "any": (np.logical_or, logical_or),
+}
 
 
-@public()
 def reduce_where(
     name: str,
     x: Any,
@@ -139,10 +152,10 @@ def reduce_where(
     where: Any,
 ) -> Array:
     """Answer for `sum`, `prod`, `max`, `min`, `all` and `any` with `initial` or `where`."""
-    ufunc = _UFUNCS[name]
+    ufunc, call = _FOLDS[name]
     x = _prepared(ufunc, as_array(x))
     taken = True if where is None else where
-    return reduce(ufunc, functions[ufunc.__name__], x, axis, dtype, keepdims, initial, taken, name)
+    return reduce(ufunc, call, x, axis, dtype, keepdims, initial, taken, name)
 
 
 def reduce(
@@ -188,8 +201,7 @@ def reduce(
     known = _REDUCED.get(ufunc)
     if known is None:
         return _kept(_folded(ufunc, call, x, axes, start, name), axes, keepdims)
-    function = functions[known] if isinstance(known, str) else known
-    out = function(x, axis=axes, keepdims=bool(keepdims))
+    out = known(x, axis=axes, keepdims=bool(keepdims))
     if dtype is not None and ufunc in (np.add, np.multiply):
         out = astype(out, dtype, copy=False)  # small integers come back as int64
     # As in NumPy, what it starts from does not change the dtype.
@@ -269,7 +281,7 @@ def _accumulate(
     axis = normalize_axis(axis, len(x.shape), f"np.{ufunc.__name__}.accumulate")
     known = _ACCUMULATED.get(ufunc)
     if known is not None:
-        return functions[known](x, axis=axis)
+        return known(x, axis=axis)
     x = moveaxis(x, axis, 0)
     size, width = x.shape[0], 1
     if ufunc in _ASSOCIATIVE:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import public
 from gradtape.core.tensor import Tensor
 from gradtape.errors import DTypeError, UnsupportedError
 from gradtape.ops.arguments import as_array
@@ -17,7 +16,6 @@ from gradtape.ops.select import where as where_of
 _NUMBERS = (int, float, complex)
 
 
-@public()
 def ufunc_call(
     ufunc: np.ufunc,
     function: Callable[..., Any],
@@ -62,7 +60,6 @@ def _masked(where: Any, x: Any) -> Any:
     return where_of(where, x, True if x.dtype == np.bool_ else 1)
 
 
-@public()
 def ufunc_into(
     name: str, out: Sequence[Any], results: Any, casting: str = "same_kind", where: Any = True
 ) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import elementwise, public
+from gradtape.core.define import elementwise
 from gradtape.core.lowering import Elements
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
@@ -47,7 +47,6 @@ def nonzero_total(total: ArrayLike, /) -> Array:
     """A sum of weights, which may be divided by."""
 
 
-@public(np.average)
 def average(
     x: ArrayLike,
     /,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import broadcast_sizes, public
+from gradtape.core.define import broadcast_sizes
 from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes, refuse
 from gradtape.ops.cast import astype, real_product
@@ -20,7 +20,6 @@ from gradtape.ops.shape import broadcast_to, squeeze
 from gradtape.typing import Array, Axis
 
 
-@public()
 def mean_where(
     x: Array,
     /,
@@ -37,13 +36,11 @@ def mean_where(
     return without_axes(mean_of(x, taken, axes), axes, keepdims)
 
 
-@public()
 def var_where(x: Array, /, *args: Any, keepdims: bool = False, **options: Any) -> Array:
     """Variance of the elements for which a condition holds; NaN of none."""
     return without_axes(*_variance("var", x, *args, **options), keepdims)
 
 
-@public()
 def std_where(x: Array, /, *args: Any, keepdims: bool = False, **options: Any) -> Array:
     """Standard deviation of the elements for which a condition holds; its gradient as `std`'s."""
     variance, axes = _variance("std", x, *args, **options)

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis, batch_elementwise
-from gradtape.core.define import answers, broadcast_sizes, general, linear, public, unbroadcast
-from gradtape.core.lowering import Elements, Reader, Scatter
+from gradtape.core.batching import batch_elementwise
+from gradtape.core.define import broadcast_sizes, linear, multilinear, unbroadcast
+from gradtape.core.lowering import Composite, Elements, Reader, Scatter
 from gradtape.core.scalar import Scalar
 from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
 from gradtape.ops.cast import astype, conj_if_complex
 from gradtape.ops.pad import pad_constant
@@ -58,7 +57,6 @@ sliding_windows: Callable[..., Any] = linear(
     lambda xp, x, window, axis: xp.lib.stride_tricks.sliding_window_view(x, window, axis),
     lambda ct, _out, _x, window, axis: overlap_add(ct, shape=_x.shape, window=window, axis=axis),
     infer=lambda x, window, axis: Aval(_windowed_shape(x.shape, window, axis), x.dtype),
-    batch=batch_along_axis,
     aliases=True,
     lower=Elements(_windows_element),
 )
@@ -91,7 +89,6 @@ overlap_add: Callable[..., Any] = linear(
 )
 
 
-@answers(np.lib.stride_tricks.sliding_window_view)
 def sliding_window_view(
     x: ArrayLike, /, window_shape: int | Sequence[int], axis: Axis = None
 ) -> Array:
@@ -173,25 +170,15 @@ def _convolve_transpose(ct: Any, x: Any, y: Any, start: int) -> Any:
     return unbroadcast(convolve_part(ct, flipped, start=first, stop=first + x.shape[-1]), x.shape)
 
 
-def _convolve_jvp(tangents: Sequence[Any], _out: Any, x: Any, y: Any, start: int, stop: int) -> Any:
-    dx, dy = tangents
-    left = None if dx is None else convolve_part(dx, y, start=start, stop=stop)
-    right = None if dy is None else convolve_part(x, dy, start=start, stop=stop)
-    return right if left is None else left if right is None else left + right
-
-
-convolve_part: Callable[..., Any] = general(
+convolve_part: Callable[..., Any] = multilinear(
     "convolve_part",
     _convolve_forward,
+    lambda ct, _out, _x, y, start, stop: _convolve_transpose(ct, _x, y, start),
+    lambda ct, _out, x, _y, start, stop: _convolve_transpose(ct, _y, x, start),
     infer=_infer_convolve,
-    vjps=(
-        lambda ct, _out, _x, y, start, stop: _convolve_transpose(ct, _x, y, start),
-        lambda ct, _out, x, _y, start, stop: _convolve_transpose(ct, _y, x, start),
-    ),
-    jvp=_convolve_jvp,
     batch=batch_elementwise,
     kind="contraction",
-    lower=lowered.composite(_convolve_composition),
+    lower=Composite(_convolve_composition),
 )
 
 
@@ -214,7 +201,6 @@ def _mode(name: str, mode: Any) -> str:
     return str(chosen)
 
 
-@public(np.convolve)
 def convolve(x: ArrayLike, y: ArrayLike, /, mode: str = "full") -> Array:
     """Convolution of two sequences: out[k] = Σ x[k - j]·y[j].
 
@@ -241,7 +227,6 @@ def convolve(x: ArrayLike, y: ArrayLike, /, mode: str = "full") -> Array:
     return convolve_part(x, y, start=start, stop=stop)
 
 
-@public(np.correlate)
 def correlate(x: ArrayLike, y: ArrayLike, /, mode: str = "valid") -> Array:
     """Correlation of two sequences: out[k] = Σ x[k + j]·conj(y[j]).
 

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import public
 from gradtape.core.tensor import Tensor, concrete
 from gradtape.errors import ArgumentError, ConversionError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.assign import setitem
 from gradtape.ops.cast import astype
 from gradtape.ops.gather import as_indices, take, take_along_axis
-from gradtape.ops.locate import flatnonzero
+from gradtape.ops.nonzero import flatnonzero
 from gradtape.ops.select import clip, where
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.typing import ArrayLike
@@ -48,7 +47,7 @@ def _writes(original: Any) -> Callable[[Write], Write]:
                 ) from None
             original(target, *plain, **options)
 
-        return public(original)(write)
+        return write
 
     return define
 

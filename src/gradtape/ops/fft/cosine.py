@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import linear
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.family import member
@@ -80,7 +79,6 @@ def _defined(name: str, lighter: dict[int, tuple[int, ...]]) -> Callable[..., An
         infer=lambda x, **_params: Aval(
             x.shape, complex_dtype(x.dtype) if x.dtype.kind == "c" else real_dtype(x.dtype)
         ),
-        batch=batch_along_axis,
     )
     return transform
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import linear
 from gradtape.ops.fft.common import (
     OTHER_NORM,
@@ -34,7 +33,6 @@ fft_over: Callable[..., Any] = linear(
         ct, axis=axis, inverse=not inverse, norm=OTHER_NORM[norm]
     ),
     infer=lambda x, **_params: Aval(x.shape, complex_dtype(x.dtype)),
-    batch=batch_along_axis,
 )
 
 

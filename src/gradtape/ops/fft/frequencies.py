@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array, as_dtype, normalize_axes
@@ -70,7 +69,6 @@ def rfftfreq(n: int, /, d: Any = 1.0, *, dtype: Any = None, device: Any = None) 
     return _cycles("rfftfreq", np.arange(n // 2 + 1), n, d, dtype, device)
 
 
-@answers(np.fft.fftshift)
 def fftshift(x: ArrayLike, /, axes: Axis = None) -> Array:
     """The coefficients with frequency 0 moved to the middle.
 
@@ -89,7 +87,6 @@ def fftshift(x: ArrayLike, /, axes: Axis = None) -> Array:
     return roll(x, tuple(x.shape[axis] // 2 for axis in chosen), chosen) if chosen else x
 
 
-@answers(np.fft.ifftshift)
 def ifftshift(x: ArrayLike, /, axes: Axis = None) -> Array:
     """The inverse of `gt.fft.fftshift`, which differs from it for odd sizes.
 

@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-import numpy as np
-
-from gradtape.core.define import answers
 from gradtape.errors import ShapeError
 from gradtape.ops.family import member
 from gradtape.ops.fft.common import OPTIONS
@@ -89,9 +86,8 @@ def _kind(name: str) -> str:
 
 
 def _defined(declared: Callable[Concatenate[str, P], R], name: str) -> Callable[P, R]:
-    """The function of a name, which is the answer to NumPy's, if there is one."""
-    function = member(name, declared, **_KINDS[_kind(name)])
-    return answers(getattr(np.fft, name))(function) if hasattr(np.fft, name) else function
+    """The function of a name."""
+    return member(name, declared, **_KINDS[_kind(name)])
 
 
 @options(

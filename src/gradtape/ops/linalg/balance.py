@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.linalg.common import square, without_effect
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
-from gradtape.ops.linalg.wide import answers
 from gradtape.ops.locate import one_hot
 from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
@@ -40,12 +39,11 @@ _scales = general(
     "balanced_scales",
     _scales_forward,
     infer=_infer_scales,
-    batch=batch_at_front,
     outputs=2,
 )
 
 
-@answers("scipy.linalg.matrix_balance")
+@in_float32
 def matrix_balance(
     A: ArrayLike,
     permute: bool = True,

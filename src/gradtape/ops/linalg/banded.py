@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import general, unbroadcast
+from gradtape.core.define import added, general, unbroadcast
 from gradtape.errors import ArgumentError, LinAlgError, ShapeError
 from gradtape.ops.linalg.bands import (
     adjoint_bands,
@@ -19,9 +19,9 @@ from gradtape.ops.linalg.bands import (
 )
 from gradtape.ops.linalg.columns import in_columns
 from gradtape.ops.linalg.common import SINGULAR, without_effect
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
 from gradtape.ops.linalg.stacks import batch_stacks, computed_in, failed, over_stack, stack_of
-from gradtape.ops.linalg.wide import answers
 from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
 
@@ -81,11 +81,9 @@ def _vjp(
 def _jvp(
     tangents: Sequence[Any], out: Any, ab: Any, _b: Any, lower: int, upper: int, definite: bool
 ) -> Any:
-    dab, change = tangents
-    if dab is not None:
-        moved = times_columns(dab, upper, out)
-        change = -moved if change is None else change - moved
-    return banded(ab, change, lower=lower, upper=upper, definite=definite)
+    dab, db = tangents
+    moved = None if dab is None else -times_columns(dab, upper, out)
+    return banded(ab, added(db, moved), lower=lower, upper=upper, definite=definite)
 
 
 # x = A⁻¹b: dx = A⁻¹(db − dA·x), on the diagonals of A; of a positive definite A the upper ones are
@@ -113,7 +111,7 @@ def bands_of(name: str, ab: ArrayLike) -> Any:
     return ab
 
 
-@answers("scipy.linalg.solve_banded")
+@in_float32
 def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike, /, **others: Any) -> Array:
     """The solution x of `a @ x = b` for a banded matrix, given by its diagonals.
 
@@ -148,7 +146,7 @@ def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike, /, **oth
     return in_columns("solve_banded", solve, ab, b, rows=-1)
 
 
-@answers("scipy.linalg.solveh_banded")
+@in_float32
 def solveh_banded(ab: ArrayLike, b: ArrayLike, /, *, lower: bool = False, **others: Any) -> Array:
     """The solution x of `a @ x = b` for a positive definite banded matrix.
 
@@ -180,7 +178,7 @@ def solveh_banded(ab: ArrayLike, b: ArrayLike, /, *, lower: bool = False, **othe
     return in_columns("solveh_banded", solve, ab, b, rows=-1)
 
 
-@answers("scipy.linalg.cho_solve_banded")
+@in_float32
 def cho_solve_banded(cb_and_lower: tuple[ArrayLike, bool], b: ArrayLike, /, **others: Any) -> Array:
     """The solution x of `a @ x = b`, given the banded Cholesky factor of `a`.
 

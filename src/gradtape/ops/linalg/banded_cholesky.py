@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.ops.cast import conj
 from gradtape.ops.gather import take
@@ -20,9 +19,9 @@ from gradtape.ops.linalg.banded import DEFINITE, bands_of
 from gradtape.ops.linalg.bands import adjoint_bands, picked, shifted
 from gradtape.ops.linalg.common import without_effect
 from gradtape.ops.linalg.implicit import transposed_pair
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
 from gradtape.ops.linalg.stacks import computed_in, failed
-from gradtape.ops.linalg.wide import answers
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike
@@ -135,11 +134,10 @@ _factor = general(
     infer=lambda ab: Aval(ab.shape, computed_in(ab.dtype)),
     vjps=(lambda ct, out, _ab: _pull(out, ct),),
     jvp=lambda tangents, out, _ab: _change(out, tangents[0]),
-    batch=batch_at_front,
 )
 
 
-@answers("scipy.linalg.cholesky_banded")
+@in_float32
 def cholesky_banded(ab: ArrayLike, /, *, lower: bool = False, **others: Any) -> Array:
     """The triangular factor of a positive definite banded matrix, by its diagonals.
 

@@ -10,9 +10,9 @@ from gradtape.ops.linalg.banded import bands_of
 from gradtape.ops.linalg.bands import dense, hermitian_bands
 from gradtape.ops.linalg.common import without_effect
 from gradtape.ops.linalg.eigh import EighResult, eigh
-from gradtape.ops.linalg.wide import answers
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.norm import inexact
-from gradtape.ops.pad import pad
+from gradtape.ops.pad_modes import pad
 from gradtape.typing import Array, ArrayLike
 
 
@@ -36,7 +36,7 @@ def _chosen(name: str, select: str, select_range: tuple[int, int] | None) -> Any
 # ---- banded matrices ----------------------------------------------------------------------------
 
 
-@answers("scipy.linalg.eig_banded")
+@in_float32
 def eig_banded(
     a_band: ArrayLike,
     /,
@@ -81,7 +81,7 @@ def eig_banded(
     return eigh(matrix, eigvals_only=eigvals_only, subset_by_index=subset)
 
 
-@answers("scipy.linalg.eigvals_banded")
+@in_float32
 def eigvals_banded(
     a_band: ArrayLike,
     /,
@@ -116,7 +116,7 @@ def eigvals_banded(
 # ---- tridiagonal matrices -----------------------------------------------------------------------
 
 
-@answers("scipy.linalg.eigh_tridiagonal")
+@in_float32
 def eigh_tridiagonal(
     d: ArrayLike,
     e: ArrayLike,
@@ -166,7 +166,7 @@ def eigh_tridiagonal(
     return eig_banded(bands, True, eigvals_only, select=select, select_range=select_range, **others)
 
 
-@answers("scipy.linalg.eigvalsh_tridiagonal")
+@in_float32
 def eigvalsh_tridiagonal(
     d: ArrayLike,
     e: ArrayLike,

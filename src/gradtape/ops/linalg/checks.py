@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front, batch_in_place, batch_together
+from gradtape.core.batching import batch_in_place
 from gradtape.core.define import general
 from gradtape.core.lowering import Elements
 from gradtape.core.op import Zero
@@ -65,10 +65,8 @@ def _verified_forward(xp: Any, x: Any, test: Test) -> Any:
 _verified = general(
     "verified",
     _verified_forward,
-    infer=lambda x, test: x,
     vjps=(lambda ct, _out, _x, test: ct,),
-    jvp=lambda tangents, _out, _x, test: tangents[0],
-    batch=batch_at_front,
+    self_adjoint=True,
 )
 
 
@@ -99,18 +97,13 @@ def _once_vjp(ct: Any, _out: Any, _x: Any, smooth: Any, message: str) -> Any:
     return require(ct, smooth, message)
 
 
-def _once_jvp(tangents: Sequence[Any], _out: Any, _x: Any, smooth: Any, message: str) -> Any:
-    return None if tangents[0] is None else require(tangents[0], smooth, message)
-
-
 # The identity; its derivative is required to exist
 _once = general(
     "once_differentiable",
     lambda xp, x, smooth, message: x,
     infer=lambda x, smooth, message: Aval(x.shape, x.dtype),
     vjps=(_once_vjp, Zero("truth values are piecewise constant")),
-    jvp=_once_jvp,
-    batch=batch_together,
+    self_adjoint=True,
     lower=Elements(lambda i, x, smooth, message: x(*i)),
 )
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.ops.linalg.common import adjoint, evaluated_by, infer_like, square
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.triangular import triangular
-from gradtape.ops.linalg.wide import public
 from gradtape.typing import Array, ArrayLike
 
 
@@ -49,11 +48,10 @@ _cholesky = general(
     infer=infer_like("cholesky"),
     vjps=(_cholesky_vjp,),
     jvp=_cholesky_jvp,
-    batch=batch_at_front,
 )
 
 
-@public(np.linalg.cholesky, "scipy.linalg.cholesky")
+@in_float32
 def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Array:
     """The triangular factor L of a positive definite Hermitian matrix `L @ L.conj().T`.
 

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_together
-from gradtape.core.define import general
+from gradtape.core.define import added, general
 from gradtape.errors import LinAlgError
 from gradtape.ops.cast import conj
 from gradtape.ops.linalg.common import dtype_of
@@ -168,14 +167,12 @@ def _vjp(i: int, ct: Any, _out: Any, *inputs: Any) -> Any:
 
 def _jvp(tangents: Sequence[Any], _out: Any, *inputs: Any) -> Any:
     x, *directions = inputs
-    total = None
-    for i, tangent in enumerate(tangents):
-        if tangent is None:
-            continue
+
+    def term(i: int, change: Any) -> Any:
         others = directions[: i - 1] + directions[i:] if i else directions
-        term = cofactors(x, *others, tangent)
-        total = term if total is None else total + term
-    return total
+        return cofactors(x, *others, change)
+
+    return added(*(None if t is None else term(i, t) for i, t in enumerate(tangents)))
 
 
 def _infer(x: Aval, *directions: Aval) -> Aval:
@@ -191,5 +188,4 @@ cofactors = general(
     infer=_infer,
     vjp_each=_vjp,
     jvp=_jvp,
-    batch=batch_together,
 )

@@ -14,9 +14,9 @@ from gradtape.ops.join import concatenate
 from gradtape.ops.like import ones_like, zeros_like
 from gradtape.ops.linalg.checks import verified
 from gradtape.ops.linalg.gauge import on_diagonal
-from gradtape.ops.linalg.wide import answers
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.norm import inexact
-from gradtape.ops.pad import pad
+from gradtape.ops.pad_modes import pad
 from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike
 
@@ -51,7 +51,7 @@ def _leads(name: str) -> Any:
 _COMPANION, _FIEDLER_COMPANION = _leads("companion"), _leads("fiedler_companion")
 
 
-@answers("scipy.linalg.companion")
+@in_float32
 def companion(a: ArrayLike, /) -> Array:
     """The matrix whose eigenvalues are the roots of a polynomial.
 
@@ -74,7 +74,7 @@ def companion(a: ArrayLike, /) -> Array:
     return _placed(coefficients, places)
 
 
-@answers("scipy.linalg.fiedler_companion")
+@in_float32
 def fiedler_companion(a: ArrayLike, /) -> Array:
     """A matrix of five diagonals whose eigenvalues are the roots of a polynomial.
 
@@ -104,7 +104,7 @@ def fiedler_companion(a: ArrayLike, /) -> Array:
     return _placed(coefficients, places)
 
 
-@answers("scipy.linalg.fiedler")
+@in_float32
 def fiedler(a: ArrayLike, /) -> Array:
     """The matrix of the distances of numbers from each other.
 
@@ -120,7 +120,7 @@ def fiedler(a: ArrayLike, /) -> Array:
     return abs(a[..., :, None] - a[..., None, :])
 
 
-@answers("scipy.linalg.leslie")
+@in_float32
 def leslie(f: ArrayLike, s: ArrayLike, /) -> Array:
     """The matrix that takes a population, by age, to that of the next step.
 
@@ -147,7 +147,7 @@ def leslie(f: ArrayLike, s: ArrayLike, /) -> Array:
     return _placed(concatenate([f, s], -1), places)
 
 
-@answers("scipy.linalg.convolution_matrix")
+@in_float32
 def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """The matrix that convolves vectors of a length with a given one.
 
@@ -179,7 +179,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     return _placed(a, np.where((number >= 0) & (number < size), number + 1, 0))
 
 
-@answers("scipy.linalg.diagsvd")
+@in_float32
 def diagsvd(s: ArrayLike, M: int, N: int) -> Array:
     """The matrix with singular values on its diagonal, of a size that may be larger.
 

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
-from gradtape.core.define import functions, general
+from gradtape.core.define import general
 from gradtape.errors import ArgumentError, LinAlgError
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.comparison import isnan
 from gradtape.ops.linalg.common import MATRIX, adjoint, square
+from gradtape.ops.linalg.eigh import eigvalsh
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.stacks import matrix_stack
-from gradtape.ops.linalg.wide import public
+from gradtape.ops.linalg.svd import svdvals
 from gradtape.ops.norm import inexact, norm
 from gradtape.ops.reduce import max as max_of, min as min_of, sum as sum_of
 from gradtape.ops.select import where
@@ -43,11 +44,10 @@ _inverse_or_inf = general(
     infer=lambda x: Aval(x.shape, x.dtype),
     vjps=(lambda ct, out, _x: -(adjoint(out) @ ct @ adjoint(out)),),
     jvp=lambda tangents, out, _x: -(out @ tangents[0] @ out),
-    batch=batch_at_front,
 )
 
 
-@public(np.linalg.cond)
+@in_float32
 def cond(x: ArrayLike, /, p: Any = None) -> Array:
     """The condition number of a matrix, or of each in a stack; infinite if it is singular.
 
@@ -67,7 +67,7 @@ def cond(x: ArrayLike, /, p: Any = None) -> Array:
     if 0 in x.shape:
         raise LinAlgError(f"cond: got shape {x.shape}; an empty matrix has no condition")
     if p is None or p in (2, -2):
-        values = functions["svdvals"](x)
+        values = svdvals(x)
         largest, smallest = max_of(values, -1), min_of(values, -1)
         ratio = smallest / largest if p == -2 else largest / smallest
     elif p in (1, -1, math.inf, -math.inf, "fro", "nuc"):
@@ -84,7 +84,7 @@ def cond(x: ArrayLike, /, p: Any = None) -> Array:
     return where(isnan(ratio) & (any_of(isnan(x), MATRIX) ^ True), np.inf, ratio)
 
 
-@public(np.linalg.matrix_rank)
+@in_float32
 def matrix_rank(
     x: ArrayLike,
     /,
@@ -115,10 +115,7 @@ def matrix_rank(
         raise ArgumentError("matrix_rank: got both tol and rtol; give one of them")
     if len(x.shape) < 2:
         return astype(any_of(x != 0), np.int64)
-    if hermitian:
-        values = abs(functions["eigvalsh"](square("matrix_rank", x)))
-    else:
-        values = functions["svdvals"](x)
+    values = abs(eigvalsh(square("matrix_rank", x))) if hermitian else svdvals(x)
     if tol is None:
         if rtol is None:
             rtol = max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)

@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.ops.cast import conj, imag, real
 from gradtape.ops.exponential import log
 from gradtape.ops.linalg.cofactors import cofactors
 from gradtape.ops.linalg.common import MATRIX, adjoint, dtype_of, square, stretch
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.solve import inv
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike
@@ -29,11 +28,10 @@ _det = general(
     infer=lambda x: Aval(x.shape[:-2], dtype_of("inv", x.dtype)),
     vjps=(lambda ct, _out, x: stretch(ct) * conj(cofactors(x)),),
     jvp=lambda tangents, _out, x: sum_of(cofactors(x) * tangents[0], MATRIX),
-    batch=batch_at_front,
 )
 
 
-@public(np.linalg.det)
+@in_float32
 def det(x: ArrayLike, /) -> Array:
     """The determinant of a square matrix, or of each in a stack.
 
@@ -85,12 +83,11 @@ _slogdet = general(
     infer=_infer_slogdet,
     vjps=(_slogdet_vjp,),
     jvp=_slogdet_jvp,
-    batch=batch_at_front,
     outputs=2,
 )
 
 
-@public(np.linalg.slogdet)
+@in_float32
 def slogdet(x: ArrayLike, /) -> SlogdetResult:
     """Sign and logarithm of the determinant of a square matrix, or of each in a stack.
 
@@ -106,7 +103,7 @@ def slogdet(x: ArrayLike, /) -> SlogdetResult:
     return SlogdetResult(*_slogdet(square("slogdet", x)))
 
 
-@public()
+@in_float32
 def logdet(x: ArrayLike, /) -> Array:
     """The logarithm of the determinant of a square matrix, or of each in a stack.
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.ops.cast import conj, imag, stop_gradient
 from gradtape.ops.comparison import isfinite
@@ -28,9 +27,9 @@ from gradtape.ops.linalg.gauge import (
     unmoved,
     vanishes,
 )
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.solve import inv, solve_stack
 from gradtape.ops.linalg.stacks import failed, matrices
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.norm import inexact, vector_norm
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import divide_or_zero, where
@@ -124,10 +123,8 @@ def _dual_forward(xp: Any, v: Any) -> Any:
 _dual = general(
     "dual_basis",
     _dual_forward,
-    infer=lambda v: v,
     vjps=(lambda ct, out, _v: -(adjoint(out) @ ct @ adjoint(out)),),
     jvp=lambda tangents, out, _v: -(out @ tangents[0] @ out),
-    batch=batch_at_front,
 )
 
 
@@ -203,7 +200,6 @@ _eig = general(
     infer=_infer_eig,
     vjps=(_eig_vjp,),
     jvp=_eig_jvp,
-    batch=batch_at_front,
     outputs=2,
 )
 
@@ -219,7 +215,7 @@ class EigResult(NamedTuple):
     eigenvectors: Array
 
 
-@public(np.linalg.eig, "scipy.linalg.eig")
+@in_float32
 def eig(
     a: ArrayLike,
     b: ArrayLike | None = None,
@@ -307,11 +303,10 @@ _eigvals = general(
     infer=lambda x: _infer_eig(x)[0],
     vjps=(_eigvals_vjp,),
     jvp=_eigvals_jvp,
-    batch=batch_at_front,
 )
 
 
-@public(np.linalg.eigvals, "scipy.linalg.eigvals")
+@in_float32
 def eigvals(a: ArrayLike, b: ArrayLike | None = None, **others: Any) -> Array:
     """Eigenvalues of a square matrix, or of each in a stack, as complex numbers.
 

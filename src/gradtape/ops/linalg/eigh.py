@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.errors import ArgumentError
 from gradtape.ops.linalg.checks import once, require
@@ -29,8 +28,8 @@ from gradtape.ops.linalg.gauge import (
     vanishes,
 )
 from gradtape.ops.linalg.hermitian import mirrored, symmetric_part
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.triangular import solve_triangular
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.norm import inexact
 from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike
@@ -118,7 +117,6 @@ decompose = general(
     infer=_infer_eigh,
     vjps=(_eigh_vjp,),
     jvp=_eigh_jvp,
-    batch=batch_at_front,
     outputs=2,
 )
 
@@ -134,7 +132,7 @@ class EighResult(NamedTuple):
     eigenvectors: Array
 
 
-@public(np.linalg.eigh, "scipy.linalg.eigh")
+@in_float32
 def eigh(
     a: ArrayLike,
     b: ArrayLike | str | None = None,
@@ -267,11 +265,10 @@ _eigvalsh = general(
     infer=lambda x, lower: _infer_eigh(x, lower)[0],
     vjps=(_eigvalsh_vjp,),
     jvp=_eigvalsh_jvp,
-    batch=batch_at_front,
 )
 
 
-@public(np.linalg.eigvalsh, "scipy.linalg.eigvalsh")
+@in_float32
 def eigvalsh(
     a: ArrayLike,
     b: ArrayLike | str | None = None,

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import general, unbroadcast
+from gradtape.core.define import added, general, unbroadcast
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.linalg.common import adjoint
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack, scipy_linalg
 from gradtape.ops.linalg.stacks import (
     batch_stacks,
@@ -20,7 +21,6 @@ from gradtape.ops.linalg.stacks import (
     over_stack,
     stack_of,
 )
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
 
@@ -58,13 +58,9 @@ def _sylvester_vjp(
 
 
 def _sylvester_jvp(tangents: Sequence[Any], out: Any, a: Any, b: Any, _q: Any) -> Any:
-    da, db, change = tangents
-    for moved in (
-        None if da is None else -(da @ out),
-        None if db is None else -(out @ db),
-    ):
-        change = moved if change is None else change if moved is None else change + moved
-    return _sylvester(a, b, change)
+    da, db, dq = tangents
+    left, right = None if da is None else -(da @ out), None if db is None else -(out @ db)
+    return _sylvester(a, b, added(dq, left, right))
 
 
 def _infer_sylvester(a: Aval, b: Aval, q: Aval) -> Aval:
@@ -82,7 +78,7 @@ _sylvester = general(
 )
 
 
-@public("scipy.linalg.solve_sylvester")
+@in_float32
 def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike, /) -> Array:
     """The solution X of `a @ X + X @ b = q`.
 
@@ -112,7 +108,7 @@ def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike, /) -> Array:
 # ---- Lyapunov -----------------------------------------------------------------------------------
 
 
-@public("scipy.linalg.solve_continuous_lyapunov", "scipy.linalg.solve_lyapunov")
+@in_float32
 def solve_continuous_lyapunov(a: ArrayLike, q: ArrayLike, /) -> Array:
     """The solution X of `a @ X + X @ a.conj().T = q`.
 
@@ -166,11 +162,9 @@ def _discrete_vjp(wanted: tuple[bool, bool], ct: Any, out: Any, a: Any, _q: Any)
 
 
 def _discrete_jvp(tangents: Sequence[Any], out: Any, a: Any, _q: Any) -> Any:
-    da, change = tangents
-    if da is not None:
-        moved = da @ out @ adjoint(a) + a @ out @ adjoint(da)
-        change = moved if change is None else change + moved
-    return discrete_lyapunov(a, change)
+    da, dq = tangents
+    moved = None if da is None else da @ out @ adjoint(a) + a @ out @ adjoint(da)
+    return discrete_lyapunov(a, added(dq, moved))
 
 
 def _infer_discrete(a: Aval, q: Aval) -> Aval:
@@ -188,7 +182,7 @@ discrete_lyapunov = general(
 )
 
 
-@public("scipy.linalg.solve_discrete_lyapunov")
+@in_float32
 def solve_discrete_lyapunov(a: ArrayLike, q: ArrayLike, /, method: str | None = None) -> Array:
     """The solution X of `a @ X @ a.conj().T - X + q = 0`.
 

@@ -12,9 +12,9 @@ from gradtape.ops.gather import take_along_axis
 from gradtape.ops.linalg.cholesky import cholesky
 from gradtape.ops.linalg.columns import in_columns
 from gradtape.ops.linalg.common import adjoint, square
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lu import order_of_rows
 from gradtape.ops.linalg.triangular import triangular
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.norm import inexact
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.typing import Array, ArrayLike
@@ -22,7 +22,7 @@ from gradtape.typing import Array, ArrayLike
 # ---- Cholesky -----------------------------------------------------------------------------------
 
 
-@public("scipy.linalg.cho_factor")
+@in_float32
 def cho_factor(a: ArrayLike, /, lower: bool = False) -> tuple[Array, bool]:
     """The Cholesky factor of a positive definite Hermitian matrix, as `cho_solve` takes it.
 
@@ -45,7 +45,7 @@ def cho_factor(a: ArrayLike, /, lower: bool = False) -> tuple[Array, bool]:
     return cholesky(inexact(a), upper=not lower), bool(lower)
 
 
-@public("scipy.linalg.cho_solve")
+@in_float32
 def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, /) -> Array:
     """The solution x of `a @ x = b`, given the Cholesky factor of `a`.
 
@@ -74,7 +74,7 @@ def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, /) -> Array:
 # ---- LU -----------------------------------------------------------------------------------------
 
 
-@public("scipy.linalg.lu_solve")
+@in_float32
 def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, /, trans: int = 0) -> Array:
     """The solution x of `a @ x = b`, given the LU factors of `a`.
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
-from gradtape.core.define import functions, general
+from gradtape.core.define import general
 from gradtape.ops.cast import astype, real
 from gradtape.ops.linalg.checks import verified
+from gradtape.ops.linalg.eig import eig
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.solve import inv
 from gradtape.ops.linalg.stacks import failed, matrices
-from gradtape.ops.linalg.wide import public
 from gradtape.typing import Array, ArrayLike
 
 _REMEDY = "expected a basis of eigenvectors; use expm, logm, sqrtm and so on, which need none"
@@ -41,11 +41,10 @@ _real_result = general(
     infer=lambda x: Aval(x.shape, np.empty(0, x.dtype).real.dtype),
     vjps=(lambda ct, _out, _x: astype(ct, _x.dtype),),
     jvp=lambda tangents, _out, _x: real(tangents[0]),
-    batch=batch_at_front,
 )
 
 
-@public("scipy.linalg.funm")
+@in_float32
 def funm(x: ArrayLike, func: Callable[[Any], Any], /) -> Array:
     """A function of a square matrix, or of each in a stack, by the function of its eigenvalues.
 
@@ -67,7 +66,7 @@ def funm(x: ArrayLike, func: Callable[[Any], Any], /) -> Array:
            [0., 8.]])
     """
     (x,) = matrices("funm", x)
-    w, v = functions["eig"](x)
+    w, v = eig(x)
     # NumPy's eig gives real results for real eigenvalues; functions of them need not be real.
     complex_dtype = np.result_type(x.dtype, np.complex64)
     w, v = astype(w, complex_dtype), verified(astype(v, complex_dtype), _independent)

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_together
 from gradtape.core.define import general
 from gradtape.core.lowering import Elements
 from gradtape.core.op import Zero
@@ -138,7 +137,6 @@ _steady = general(
         Zero("truth values are piecewise constant"),
     ),
     jvp=_steady_jvp,
-    batch=batch_together,
     lower=Elements(lambda i, ct, same, message: ct(*i)),
 )
 

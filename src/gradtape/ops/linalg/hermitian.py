@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.ops.linalg.common import adjoint
 
@@ -27,17 +25,11 @@ def symmetric_part(x: Any, conjugate: bool = True) -> Any:
     return (x + (adjoint(x) if conjugate else x.mT)) / 2
 
 
-def _infer(x: Aval, lower: bool, conjugate: bool) -> Aval:
-    return x
-
-
 # The derivative is that with respect to a matrix that stays symmetric, which all elements share:
 # dX ↦ (dX + dXᴴ)/2, its own transpose
 mirrored = general(
     "mirrored",
     _forward,
-    infer=_infer,
     vjps=(lambda ct, _out, _x, lower, conjugate: symmetric_part(ct, conjugate),),
-    jvp=lambda tangents, _out, _x, lower, conjugate: symmetric_part(tangents[0], conjugate),
-    batch=batch_at_front,
+    self_adjoint=True,
 )

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.ops.cast import copy, stop_gradient
 from gradtape.ops.diagonal import diagonal, triu
@@ -22,8 +21,8 @@ from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint, square, without_effect
 from gradtape.ops.linalg.gauge import largest, rounding
 from gradtape.ops.linalg.implicit import transposed_pair
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
-from gradtape.ops.linalg.wide import answers
 from gradtape.ops.norm import inexact
 from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
@@ -145,7 +144,6 @@ _hessenberg = general(
     infer=lambda x: (x, x),
     vjps=(_vjp,),
     jvp=_jvp,
-    batch=batch_at_front,
     outputs=2,
 )
 
@@ -163,7 +161,7 @@ class HessenbergResult(NamedTuple):
     Q: Array
 
 
-@answers("scipy.linalg.hessenberg")
+@in_float32
 def hessenberg(a: ArrayLike, calc_q: bool = False, **others: Any) -> HessenbergResult | Array:
     """Hessenberg form `q @ h @ q.conj().T` of a square matrix, or of each in a stack.
 

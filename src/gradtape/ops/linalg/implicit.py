@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_together
-from gradtape.core.define import general
+from gradtape.core.define import added, general
 from gradtape.ops.linalg.stacks import computed_in
 
 # A function of two arrays, such as an unknown and the change of a matrix.
@@ -44,27 +43,20 @@ def transposed_pair(
         return by_matrix(out, s) if wanted[0] else None, s
 
     def forth_jvp(tangents: Sequence[Any], out: Any, matrix: Any, _e: Any) -> Any:
-        return push(matrix, _total(moved, tangents, out))
+        d_matrix, de = tangents
+        return push(matrix, added(de, None if d_matrix is None else moved(out, d_matrix)))
 
     def back_vjp(wanted: Any, ct: Any, out: Any, matrix: Any, _c: Any) -> Any:
         x = push(matrix, ct)
         return by_matrix(x, out) if wanted[0] else None, x
 
     def back_jvp(tangents: Sequence[Any], out: Any, matrix: Any, _c: Any) -> Any:
-        return pull(matrix, _total(moved_back, tangents, out))
+        d_matrix, dc = tangents
+        return pull(matrix, added(dc, None if d_matrix is None else moved_back(out, d_matrix)))
 
     push = _solved(*forth, forth_vjp, forth_jvp)
     pull = _solved(*back, back_vjp, back_jvp)
     return push, pull
-
-
-def _total(moved: Pair, tangents: Sequence[Any], out: Any) -> Any:
-    """What both arguments change by together."""
-    by_matrix, other = tangents
-    if by_matrix is None:
-        return other
-    change = moved(out, by_matrix)
-    return change if other is None else other + change
 
 
 def _solved(name: str, one: Pair, vjp: Callable[..., Any], jvp: Callable[..., Any]) -> Pair:
@@ -78,4 +70,4 @@ def _solved(name: str, one: Pair, vjp: Callable[..., Any], jvp: Callable[..., An
     def infer(matrix: Aval, other: Aval) -> Aval:
         return Aval(matrix.shape, computed_in(matrix.dtype, other.dtype))
 
-    return general(name, forward, infer=infer, vjp_all=vjp, jvp=jvp, batch=batch_together)
+    return general(name, forward, infer=infer, vjp_all=vjp, jvp=jvp)

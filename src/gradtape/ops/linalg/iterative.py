@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import general, unbroadcast
+from gradtape.core.define import added, general, unbroadcast
 from gradtape.errors import LinAlgError
 from gradtape.locks import load
 from gradtape.ops.linalg.common import adjoint
@@ -109,9 +109,7 @@ def _jvp(
     method: str, options: Options, strict: bool,
 ) -> Any:  # fmt: skip
     da, db, _, _ = tangents
-    change = db
-    if da is not None:
-        change = -(da @ out[0]) if db is None else db - da @ out[0]
+    change = added(db, None if da is None else -(da @ out[0]))
     # Where to begin, and with what help, does not change the solution.
     return (None if change is None else _again(a, change, m, method, options)), None
 

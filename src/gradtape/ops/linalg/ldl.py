@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
-from gradtape.core.define import functions, general
+from gradtape.core.define import general
+from gradtape.ops.arrays.sort import argsort
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.diagonal import diagonal, tril, triu
 from gradtape.ops.gather import take_along_axis
@@ -17,9 +17,9 @@ from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint, square, without_effect
 from gradtape.ops.linalg.gauge import largest, on_diagonal, rounding
 from gradtape.ops.linalg.hermitian import mirrored
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.triangular import triangular
-from gradtape.ops.linalg.wide import answers
 from gradtape.ops.norm import inexact
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import where
@@ -116,7 +116,7 @@ def _vjp(ct: Any, out: Any, x: Any, lower: bool, hermitian: bool) -> Any:
     inner = (back @ by_factor) @ adjoint(_inverse(d, factor, x, lower))
     half = triangular(back, _outside(inner, d, lower) + _inside(by_d, d), **params)
     whole = _turned(triangular(back, _turned(half, hermitian), **params), hermitian)
-    return _reordered(whole, functions["argsort"](order, axis=-1))
+    return _reordered(whole, argsort(order, axis=-1))
 
 
 def _jvp(tangents: Sequence[Any], out: Any, x: Any, lower: bool, hermitian: bool) -> Any:
@@ -139,7 +139,6 @@ _ldl = general(
     infer=_infer,
     vjps=(_vjp,),
     jvp=_jvp,
-    batch=batch_at_front,
     outputs=3,
 )
 
@@ -160,7 +159,7 @@ class LDLResult(NamedTuple):
     perm: Array
 
 
-@answers("scipy.linalg.ldl")
+@in_float32
 def ldl(A: ArrayLike, lower: bool = True, hermitian: bool = True, **others: Any) -> LDLResult:
     """LDL decomposition `lu @ d @ lu.conj().T` of a Hermitian matrix, or of each in a stack.
 
@@ -193,5 +192,5 @@ def ldl(A: ArrayLike, lower: bool = True, hermitian: bool = True, **others: Any)
     without_effect("ldl", others)
     a = mirrored(square("ldl", inexact(A)), lower=bool(lower), conjugate=bool(hermitian))
     factor, d, order = _ldl(a, lower=bool(lower), hermitian=bool(hermitian))
-    back = functions["argsort"](order, axis=-1)
+    back = argsort(order, axis=-1)
     return LDLResult(take_along_axis(factor, back[..., :, None], -2), d, order)

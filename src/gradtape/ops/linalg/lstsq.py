@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
-from gradtape.core.define import broadcast_sizes, functions, general, unbroadcast
+from gradtape.core.define import broadcast_sizes, general, unbroadcast
 from gradtape.core.tensor import Tensor, concrete, innermost
 from gradtape.errors import ArgumentError, ConversionError, NotDifferentiableError
 from gradtape.ops.cast import astype, conj, real, stop_gradient
@@ -21,9 +20,11 @@ from gradtape.ops.exponential import cbrt
 from gradtape.ops.join import stack
 from gradtape.ops.linalg.columns import in_columns
 from gradtape.ops.linalg.common import MATRIX, adjoint, square, without_effect
+from gradtape.ops.linalg.condition import matrix_rank
 from gradtape.ops.linalg.hermitian import mirrored
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.stacks import batch_stacks, computed_in, matrix_stack, stack_of
-from gradtape.ops.linalg.wide import answers, public
+from gradtape.ops.linalg.svd import svdvals
 from gradtape.ops.matmul import by_left
 from gradtape.ops.norm import inexact
 from gradtape.ops.reduce import sum as sum_of
@@ -64,11 +65,10 @@ _pinv = general(
     infer=_infer_pinv,
     vjps=(_pinv_vjp,),
     jvp=_pinv_jvp,
-    batch=batch_at_front,
 )
 
 
-@public(np.linalg.pinv, "scipy.linalg.pinv")
+@in_float32
 def pinv(
     x: ArrayLike,
     /,
@@ -129,7 +129,7 @@ def _pinv_each(x: Any, cutoffs: Any, hermitian: bool) -> Any:
     return reshape(stack(found), (*shape, x.shape[-1], x.shape[-2]))
 
 
-@answers("scipy.linalg.pinvh")
+@in_float32
 def pinvh(
     a: ArrayLike,
     atol: float | None = None,
@@ -167,7 +167,7 @@ def pinvh(
     inverse = pinv(a, cutoff, True)
     if not return_rank:
         return inverse
-    return inverse, functions["matrix_rank"](a, hermitian=True, rtol=cutoff)
+    return inverse, matrix_rank(a, hermitian=True, rtol=cutoff)
 
 
 # ---- least squares ------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ class LstsqResult(NamedTuple):
     s: Array
 
 
-@public(np.linalg.lstsq, "scipy.linalg.lstsq")
+@in_float32
 def lstsq(
     a: ArrayLike, b: ArrayLike, /, rcond: float | None = None, *, cond: float | None = None
 ) -> LstsqResult:
@@ -302,12 +302,12 @@ def _values(a: Any) -> Any:
     singular values, but at the solution, which has all its derivatives.
     """
     try:
-        return functions["svdvals"](a)
+        return svdvals(a)
     except NotDifferentiableError:
         still = stop_gradient(a)
         # The cube root of 0 is 0, and infinitely steep.
         moved = cbrt(sum_of(real(a - still), MATRIX))
-        return functions["svdvals"](still) + reshape(moved, (*moved.shape, 1))
+        return svdvals(still) + reshape(moved, (*moved.shape, 1))
 
 
 def _chosen(residuals: Any, rank: Any, rows: int, columns: int) -> Any:

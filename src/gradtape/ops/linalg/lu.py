@@ -8,18 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.errors import ArgumentError
 from gradtape.ops.diagonal import tril, triu
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.common import adjoint, without_effect
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
 from gradtape.ops.linalg.qr import regular
 from gradtape.ops.linalg.stacks import matrix_stack
 from gradtape.ops.linalg.triangular import divided_by_upper, solve_triangular
-from gradtape.ops.linalg.wide import answers
 from gradtape.ops.locate import one_hot
 from gradtape.typing import Array, ArrayLike
 
@@ -135,7 +134,6 @@ _factor = general(
     infer=_infer,
     vjps=(_vjp,),
     jvp=_jvp,
-    batch=batch_at_front,
     outputs=2,
 )
 
@@ -164,14 +162,13 @@ order_of_rows = general(
     "lu_order",
     _order_forward,
     infer=lambda pivots, rows, inverse: Aval((*pivots.shape[:-1], rows), np.dtype(np.int64)),
-    batch=batch_at_front,
 )
 
 
 # ---- public functions ---------------------------------------------------------------------------
 
 
-@answers("scipy.linalg.lu_factor")
+@in_float32
 def lu_factor(a: ArrayLike, **others: Any) -> tuple[Array, Array]:
     """Both factors of a pivoted LU decomposition in one matrix, for `lu_solve`.
 
@@ -213,7 +210,7 @@ class LUResult(NamedTuple):
     U: Array
 
 
-@answers("scipy.linalg.lu")
+@in_float32
 def lu(
     a: ArrayLike, permute_l: bool = False, *, p_indices: bool = False, **others: Any
 ) -> LUResult | tuple[Array, Array]:

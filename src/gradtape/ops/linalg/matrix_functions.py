@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
-from gradtape.core.define import broadcast_sizes, general, unbroadcast
+from gradtape.core.define import added, broadcast_sizes, general, unbroadcast
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint, without_effect
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.powers import matrix_power
 from gradtape.ops.linalg.roots import logarithm_of, null_space_of, power_of, root_of, sign_of
@@ -36,7 +36,6 @@ from gradtape.ops.linalg.stacks import (
     over_stack,
     stack_of,
 )
-from gradtape.ops.linalg.wide import answers, public
 from gradtape.ops.norm import matrix_norm
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.ops.which import all as all_of
@@ -148,11 +147,8 @@ def _change_vjp(
 
 def _change_jvp(tangents: Sequence[Any], _out: Any, x: Any, e: Any, name: str, power: float) -> Any:
     dx, de = tangents
-    total = None if de is None else _along(x, de, name, power)
-    if dx is None:
-        return total
-    second = _second(x, e, dx, name, power)
-    return second if total is None else total + second
+    along = None if de is None else _along(x, de, name, power)
+    return added(along, None if dx is None else _second(x, e, dx, name, power))
 
 
 # L(A, E), linear in E; ⟨C, L(A, E)⟩ = ⟨L(A, Cᴴ)ᴴ, E⟩
@@ -172,7 +168,6 @@ _function = general(
     infer=lambda x, name, power: Aval(x.shape, computed_in(x.dtype)),
     vjps=(lambda ct, _out, x, name, power: adjoint(_along(x, adjoint(ct), name, power)),),
     jvp=lambda tangents, _out, x, name, power: _along(x, tangents[0], name, power),
-    batch=batch_at_front,
 )
 
 
@@ -183,7 +178,7 @@ def _apply(name: str, x: ArrayLike, power: float = 0.0) -> Any:
 # ---- public functions ---------------------------------------------------------------------------
 
 
-@public("scipy.linalg.expm")
+@in_float32
 def expm(x: ArrayLike, /) -> Array:
     """The exponential of a square matrix, or of each in a stack.
 
@@ -197,7 +192,7 @@ def expm(x: ArrayLike, /) -> Array:
     return _apply("expm", x)
 
 
-@answers("scipy.linalg.expm_frechet")
+@in_float32
 def expm_frechet(
     A: ArrayLike,
     E: ArrayLike,
@@ -234,7 +229,7 @@ def expm_frechet(
     return (expm(a), change) if compute_expm else change
 
 
-@answers("scipy.linalg.expm_cond")
+@in_float32
 def expm_cond(A: ArrayLike, **others: Any) -> Array:
     """How much relative changes of a matrix, or of each in a stack, are enlarged by `expm`.
 
@@ -259,7 +254,7 @@ def expm_cond(A: ArrayLike, **others: Any) -> Array:
     return matrix_norm(slopes, ord=2) * matrix_norm(a) / matrix_norm(expm(a))
 
 
-@public("scipy.linalg.logm")
+@in_float32
 def logm(x: ArrayLike, /) -> Array:
     """The principal logarithm of a square matrix, or of each in a stack: the inverse of `expm`.
 
@@ -274,7 +269,7 @@ def logm(x: ArrayLike, /) -> Array:
     return _apply("logm", x)
 
 
-@public("scipy.linalg.sqrtm")
+@in_float32
 def sqrtm(x: ArrayLike, /) -> Array:
     """The principal square root of a square matrix, or of each in a stack.
 
@@ -290,7 +285,7 @@ def sqrtm(x: ArrayLike, /) -> Array:
     return _apply("sqrtm", x)
 
 
-@public("scipy.linalg.fractional_matrix_power")
+@in_float32
 def fractional_matrix_power(x: ArrayLike, t: Any, /) -> Array:
     """A square matrix, or each in a stack, to a power that need not be an integer.
 
@@ -316,7 +311,7 @@ def fractional_matrix_power(x: ArrayLike, t: Any, /) -> Array:
     return _apply("fractional_matrix_power", x, power)
 
 
-@public("scipy.linalg.signm")
+@in_float32
 def signm(x: ArrayLike, /) -> Array:
     """The sign of a square matrix, or of each in a stack.
 

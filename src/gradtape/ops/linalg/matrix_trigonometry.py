@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from gradtape.ops.cast import imag, real
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.matrix_functions import expm
 from gradtape.ops.linalg.solve import solve
 from gradtape.ops.linalg.stacks import matrices
-from gradtape.ops.linalg.wide import public
 from gradtape.typing import Array, ArrayLike
 
 
-@public("scipy.linalg.cosm")
+@in_float32
 def cosm(x: ArrayLike, /) -> Array:
     """The cosine of a square matrix, or of each in a stack.
 
@@ -27,7 +27,7 @@ def cosm(x: ArrayLike, /) -> Array:
     return (expm(1j * x) + expm(-1j * x)) / 2
 
 
-@public("scipy.linalg.sinm")
+@in_float32
 def sinm(x: ArrayLike, /) -> Array:
     """The sine of a square matrix, or of each in a stack.
 
@@ -44,7 +44,7 @@ def sinm(x: ArrayLike, /) -> Array:
     return (expm(1j * x) - expm(-1j * x)) / 2j
 
 
-@public("scipy.linalg.tanm")
+@in_float32
 def tanm(x: ArrayLike, /) -> Array:
     """The tangent of a square matrix, or of each in a stack.
 
@@ -62,7 +62,7 @@ def tanm(x: ArrayLike, /) -> Array:
     return solve(cosm(x), sinm(x))
 
 
-@public("scipy.linalg.coshm")
+@in_float32
 def coshm(x: ArrayLike, /) -> Array:
     """The hyperbolic cosine of a square matrix, or of each in a stack.
 
@@ -77,7 +77,7 @@ def coshm(x: ArrayLike, /) -> Array:
     return (expm(x) + expm(-x)) / 2
 
 
-@public("scipy.linalg.sinhm")
+@in_float32
 def sinhm(x: ArrayLike, /) -> Array:
     """The hyperbolic sine of a square matrix, or of each in a stack.
 
@@ -92,7 +92,7 @@ def sinhm(x: ArrayLike, /) -> Array:
     return (expm(x) - expm(-x)) / 2
 
 
-@public("scipy.linalg.tanhm")
+@in_float32
 def tanhm(x: ArrayLike, /) -> Array:
     """The hyperbolic tangent of a square matrix, or of each in a stack.
 

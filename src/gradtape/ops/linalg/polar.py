@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front, batch_together
-from gradtape.core.define import general
+from gradtape.core.define import added, general
 from gradtape.errors import ArgumentError
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint
 from gradtape.ops.linalg.gauge import outside, rounding, skew
 from gradtape.ops.linalg.hermitian import symmetric_part
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.stacks import matrix_stack
-from gradtape.ops.linalg.wide import answers
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.typing import Array, ArrayLike
 
@@ -45,11 +44,8 @@ def _balanced_vjp(wanted: tuple[bool, bool], ct: Any, out: Any, p: Any, _c: Any)
 
 def _balanced_jvp(tangents: Sequence[Any], out: Any, p: Any, _c: Any) -> Any:
     dp, dc = tangents
-    if dp is None:
-        return balanced(p, dc)
-    dp = symmetric_part(dp)
-    moved = -(dp @ out + out @ dp)
-    return balanced(p, moved if dc is None else dc + moved)
+    dp = None if dp is None else symmetric_part(dp)
+    return balanced(p, added(dc, None if dp is None else -(dp @ out + out @ dp)))
 
 
 # P·X + X·P = C with P Hermitian and positive definite, else NaN: P·dX + dX·P = dC − dP·X − X·dP
@@ -59,7 +55,6 @@ balanced = general(
     infer=lambda p, c: Aval(c.shape, np.result_type(p.dtype, c.dtype)),
     vjp_all=_balanced_vjp,
     jvp=_balanced_jvp,
-    batch=batch_together,
 )
 
 
@@ -102,14 +97,12 @@ def _unitary_jvp(tangents: Sequence[Any], out: Any, x: Any) -> Any:
 _unitary = general(
     "polar",
     _unitary_forward,
-    infer=lambda x: x,
     vjps=(_unitary_vjp,),
     jvp=_unitary_jvp,
-    batch=batch_at_front,
 )
 
 
-@answers("scipy.linalg.polar")
+@in_float32
 def polar(a: ArrayLike, side: str = "right") -> tuple[Array, Array]:
     """Polar decomposition `u @ p` of a matrix, or of each in a stack.
 

@@ -12,14 +12,14 @@ from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import copy
 from gradtape.ops.linalg.common import square
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.solve import inv
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.matmul import matmul
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.typing import Array, ArrayLike
 
 
-@public(np.linalg.matrix_power)
+@in_float32
 def matrix_power(x: ArrayLike, n: int, /) -> Array:
     """A square matrix, or each in a stack, to an integer power; a negative one inverts it.
 
@@ -54,7 +54,7 @@ def matrix_power(x: ArrayLike, n: int, /) -> Array:
     return result
 
 
-@public(np.linalg.multi_dot)
+@in_float32
 def multi_dot(arrays: Sequence[ArrayLike], /) -> Array:
     """The product of several matrices, in the order of multiplying that takes the least work.
 

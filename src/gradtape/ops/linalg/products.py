@@ -7,19 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from gradtape.core import define
-from gradtape.core.define import functions
 from gradtape.errors import LinAlgError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.arrays.products import cross as cross_of, vecdot as vecdot_of
 from gradtape.ops.diagonal import diagonal as diagonal_along, trace as trace_along
-from gradtape.ops.linalg.wide import answers
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.matmul import outer as outer_of
-from gradtape.ops.shape import matrix_transpose
 from gradtape.typing import Array, ArrayLike
-
-define.answers(np.linalg.matrix_transpose)(matrix_transpose)
 
 
 def _matrices(name: str, x: ArrayLike) -> Any:
@@ -29,7 +23,7 @@ def _matrices(name: str, x: ArrayLike) -> Any:
     return x
 
 
-@answers(np.linalg.diagonal)
+@in_float32
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonals of the matrices in the last two axes.
 
@@ -46,7 +40,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     return diagonal_along(_matrices("diagonal", x), offset, -2, -1)
 
 
-@answers(np.linalg.trace)
+@in_float32
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Array:
     """The sum of each diagonal of the matrices in the last two axes.
 
@@ -64,7 +58,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Array:
     return trace_along(_matrices("trace", x), offset, -2, -1, dtype=dtype)
 
 
-@answers(np.linalg.cross)
+@in_float32
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Cross products of vectors with 3 components.
 
@@ -86,10 +80,10 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
         raise ShapeError(
             f"cross: got shapes {x1.shape} and {x2.shape}, expected 3 components along axis {axis}"
         )
-    return functions["cross"](x1, x2, axis=axis)
+    return cross_of(x1, x2, axis=axis)
 
 
-@answers(np.linalg.vecdot)
+@in_float32
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Dot products of vectors; complex ones of the first array are conjugated.
 
@@ -105,10 +99,10 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     >>> gt.linalg.vecdot(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 1.0]))
     array([3., 7.])
     """
-    return functions["vecdot"](x1, x2, axis=axis)
+    return vecdot_of(x1, x2, axis=axis)
 
 
-@answers(np.linalg.outer)
+@in_float32
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Products of each element of one vector with each of another.
 

@@ -13,7 +13,7 @@ import numpy as np
 from gradtape.errors import LinAlgError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.known import values_of
-from gradtape.ops.linalg.wide import answers
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.typing import ArrayLike
 
 
@@ -24,7 +24,7 @@ def _values(name: str, a: ArrayLike) -> Any:
     return values
 
 
-@answers("scipy.linalg.bandwidth")
+@in_float32
 def bandwidth(a: ArrayLike, /) -> tuple[int, int]:
     """How many diagonals below and above the main one have an element that is not 0.
 
@@ -43,7 +43,7 @@ def bandwidth(a: ArrayLike, /) -> tuple[int, int]:
     return int(max(-steps.min(initial=0), 0)), int(max(steps.max(initial=0), 0))
 
 
-@answers("scipy.linalg.issymmetric")
+@in_float32
 def issymmetric(a: ArrayLike, /, atol: float | None = None, rtol: float | None = None) -> bool:
     """Whether a matrix is its own transpose.
 
@@ -63,7 +63,7 @@ def issymmetric(a: ArrayLike, /, atol: float | None = None, rtol: float | None =
     return _alike(values, values.T, atol, rtol)
 
 
-@answers("scipy.linalg.ishermitian")
+@in_float32
 def ishermitian(a: ArrayLike, /, atol: float | None = None, rtol: float | None = None) -> bool:
     """Whether a matrix is its own conjugate transpose.
 

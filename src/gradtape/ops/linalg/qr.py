@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.errors import ArgumentError
 from gradtape.ops.cast import stop_gradient
@@ -18,10 +17,10 @@ from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint
 from gradtape.ops.linalg.gauge import outside, place_special, rounding, skew, vanishes
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack, scipy_linalg
 from gradtape.ops.linalg.stacks import matrix_stack, over_stack
 from gradtape.ops.linalg.triangular import divided_by_upper
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.select import where
 from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
@@ -82,7 +81,6 @@ _independent = general(
     "independent_columns",
     _independent_forward,
     infer=lambda r: Aval(r.shape[:-1], np.dtype(bool)),
-    batch=batch_at_front,
 )
 
 
@@ -159,7 +157,6 @@ _qr = general(
     infer=_infer_qr,
     vjps=(_qr_vjp,),
     jvp=_qr_jvp,
-    batch=batch_at_front,
     outputs=2,
 )
 
@@ -181,7 +178,6 @@ _pivots = general(
     "qr_pivots",
     _pivots_forward,
     infer=lambda x: Aval((*x.shape[:-2], x.shape[-1]), np.dtype(np.int64)),
-    batch=batch_at_front,
 )
 
 
@@ -198,7 +194,7 @@ class QRResult(NamedTuple):
     R: Array
 
 
-@public(np.linalg.qr)
+@in_float32
 def qr(
     a: ArrayLike, mode: str = "reduced", *, pivoting: bool = False
 ) -> QRResult | Array | tuple[Array, ...]:

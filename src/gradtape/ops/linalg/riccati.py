@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import general, unbroadcast
+from gradtape.core.define import added, general, unbroadcast
 from gradtape.errors import ShapeError
 from gradtape.ops.linalg.common import adjoint
 from gradtape.ops.linalg.equations import discrete_lyapunov, solve_continuous_lyapunov
 from gradtape.ops.linalg.hermitian import symmetric_part
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.solve import solve, solve_stack
 from gradtape.ops.linalg.stacks import (
@@ -27,7 +28,6 @@ from gradtape.ops.linalg.stacks import (
     over_stack,
     stack_of,
 )
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
 
@@ -72,19 +72,14 @@ def _vjp(
 
 
 def _jvp(tangents: Sequence[Any], out: Any, a: Any, b: Any, _q: Any, r: Any, discrete: bool) -> Any:
-    da, db, change, dr = tangents
+    da, db, dq, dr = tangents
     gain = _gain(out, a, b, r, discrete)
     loop = a - b @ gain
-    moved = da
-    if db is not None:
-        moved = -(db @ gain) if da is None else da - db @ gain
-    if dr is not None:
-        weighed = adjoint(gain) @ dr @ gain
-        change = weighed if change is None else change + weighed
+    moved = added(da, None if db is None else -(db @ gain))
+    change = added(dq, None if dr is None else adjoint(gain) @ dr @ gain)
     if moved is not None:
         half = adjoint(moved) @ (out @ loop if discrete else out)
-        both = half + adjoint(half)
-        change = both if change is None else change + both
+        change = added(change, half + adjoint(half))
     if discrete:
         return discrete_lyapunov(adjoint(loop), change)
     return solve_continuous_lyapunov(adjoint(loop), -change)
@@ -131,7 +126,7 @@ def _solve_are(
     return _riccati(a, b, q, r, discrete=discrete)
 
 
-@public("scipy.linalg.solve_continuous_are")
+@in_float32
 def solve_continuous_are(
     a: ArrayLike,
     b: ArrayLike,
@@ -164,7 +159,7 @@ def solve_continuous_are(
     return _solve_are("solve_continuous_are", a, b, q, r, e, s)
 
 
-@public("scipy.linalg.solve_discrete_are")
+@in_float32
 def solve_discrete_are(
     a: ArrayLike,
     b: ArrayLike,

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from gradtape.errors import ArgumentError, LinAlgError, ShapeError
 from gradtape.ops.cast import conj, copy
 from gradtape.ops.linalg.common import MATRIX, adjoint, without_effect
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.qr import qr
 from gradtape.ops.linalg.stacks import matrix_stack
-from gradtape.ops.linalg.wide import answers
 from gradtape.ops.norm import inexact
 from gradtape.ops.rearrange import flip
 from gradtape.ops.shape import reshape
@@ -29,7 +29,7 @@ class RQResult(NamedTuple):
     Q: Array
 
 
-@answers("scipy.linalg.rq")
+@in_float32
 def rq(a: ArrayLike, /, *, mode: str = "full", **others: Any) -> RQResult | Array:
     """RQ decomposition `r @ q` of a matrix, or of each in a stack.
 
@@ -66,7 +66,7 @@ def rq(a: ArrayLike, /, *, mode: str = "full", **others: Any) -> RQResult | Arra
     return triangle if mode == "r" else RQResult(triangle, flip(adjoint(q), MATRIX))
 
 
-@answers("scipy.linalg.qr_multiply")
+@in_float32
 def qr_multiply(
     a: ArrayLike,
     c: ArrayLike,

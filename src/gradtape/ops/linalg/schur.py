@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import general
 from gradtape.errors import ArgumentError
 from gradtape.ops.cast import astype, conj, stop_gradient
@@ -18,9 +17,9 @@ from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint, square
 from gradtape.ops.linalg.eig import complex_of, equal_pairs, uncertainty
 from gradtape.ops.linalg.gauge import differences, skew, vanishes
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.triangular import solve_triangular
-from gradtape.ops.linalg.wide import answers
 from gradtape.ops.norm import inexact, vector_norm
 from gradtape.ops.select import where
 from gradtape.ops.which import all as all_of, any as any_of
@@ -85,10 +84,8 @@ def _vectors_jvp(tangents: Sequence[Any], out: Any, t: Any) -> Any:
 _vectors = general(
     "triangular_eigenvectors",
     _vectors_forward,
-    infer=lambda t: t,
     vjps=(_vectors_vjp,),
     jvp=_vectors_jvp,
-    batch=batch_at_front,
 )
 
 # ---- decomposition ------------------------------------------------------------------------------
@@ -158,7 +155,6 @@ _schur = general(
     infer=lambda x: (Aval(x.shape, x.dtype), Aval(x.shape, x.dtype)),
     vjps=(_vjp,),
     jvp=_jvp,
-    batch=batch_at_front,
     outputs=2,
 )
 
@@ -176,7 +172,7 @@ class SchurResult(NamedTuple):
     Z: Array
 
 
-@answers("scipy.linalg.schur")
+@in_float32
 def schur(a: ArrayLike, output: str = "real") -> SchurResult:
     """Schur decomposition `z @ t @ z.conj().T` of a square matrix, or of each in a stack.
 

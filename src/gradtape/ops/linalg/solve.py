@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front, move_batch_axis
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import general, unbroadcast
+from gradtape.core.define import added, general, unbroadcast
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, UnsupportedError
 from gradtape.ops.arguments import as_array
@@ -19,10 +19,10 @@ from gradtape.ops.linalg.bands import diagonals
 from gradtape.ops.linalg.columns import in_columns
 from gradtape.ops.linalg.common import SINGULAR, adjoint, evaluated_by, infer_like, square
 from gradtape.ops.linalg.hermitian import mirrored
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
 from gradtape.ops.linalg.stacks import batch_stacks, computed_in, failed, over_stack, stack_of
 from gradtape.ops.linalg.triangular import solve_triangular
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.matmul import by_left
 from gradtape.ops.norm import inexact
 from gradtape.ops.shape import reshape
@@ -125,10 +125,9 @@ def _again_jvp(
     assume: str, back: bool,
 ) -> Any:  # fmt: skip
     _, _, da, db = tangents
-    moved = None if da is None else -((adjoint(da) if back else da) @ out)
-    if moved is None and db is None:
+    change = added(db, None if da is None else -((adjoint(da) if back else da) @ out))
+    if change is None:
         return None  # the factors have no derivative of their own: that of A goes past them
-    change = db if moved is None else moved if db is None else db + moved
     return again(factors, pivots, a, change, assume=assume, back=back)
 
 
@@ -204,9 +203,7 @@ _solve_vjp.takes_none = True  # type: ignore[attr-defined]
 
 def _solve_jvp(tangents: Sequence[Any], out: Any, a: Any, _b: Any, assume: str) -> Any:
     (da, db), (solution, factors, pivots) = tangents, out
-    change = db
-    if da is not None:
-        change = -(da @ solution) if db is None else db - da @ solution
+    change = added(db, None if da is None else -(da @ solution))
     return again(factors, pivots, a, change, assume=assume, back=False), None, None
 
 
@@ -249,7 +246,7 @@ _STRUCTURES = {
 }  # fmt: skip
 
 
-@public(np.linalg.solve, "scipy.linalg.solve")
+@in_float32
 def solve(
     a: ArrayLike,
     b: ArrayLike,
@@ -342,11 +339,10 @@ _inv = general(
     infer=infer_like("inv"),
     vjps=(lambda ct, out, _x: -(adjoint(out) @ ct @ adjoint(out)),),
     jvp=lambda tangents, out, _x: -(out @ tangents[0] @ out),
-    batch=batch_at_front,
 )
 
 
-@public(np.linalg.inv, "scipy.linalg.inv")
+@in_float32
 def inv(x: ArrayLike, /) -> Array:
     """The inverse of a square matrix, or of each in a stack; to solve equations use `solve`.
 

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_together
-from gradtape.core.define import general
+from gradtape.core.define import added, general
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.gauge import groups, resolution, settle
@@ -170,17 +169,12 @@ def _vjp(i: int, ct: Any, _out: Any, *inputs: Any, jets: Jets) -> Any:
 
 
 def _jvp(tangents: Sequence[Any], _out: Any, *inputs: Any, jets: Jets) -> Any:
-    total = None
-    for i, tangent in enumerate(tangents):
-        if tangent is not None:
-            change = symmetric_part(tangent)
-            term = (
-                derivative(*inputs[:i], change, *inputs[i + 1 :], jets=jets)
-                if i
-                else derivative(*inputs, change, jets=jets)
-            )
-            total = term if total is None else total + term
-    return total
+    def term(i: int, tangent: Any) -> Any:
+        # By the matrix it has one more direction; in each of those it has, it is linear.
+        before, after = (inputs[:i], inputs[i + 1 :]) if i else (inputs, ())
+        return derivative(*before, symmetric_part(tangent), *after, jets=jets)
+
+    return added(*(None if t is None else term(i, t) for i, t in enumerate(tangents)))
 
 
 # D^(n+1)f(A)[E₁ … Eₙ, dA] + Σᵢ Dⁿf(A)[E₁ … dEᵢ … Eₙ]
@@ -190,7 +184,6 @@ _function = general(
     infer=_infer,
     vjp_each=_vjp,
     jvp=_jvp,
-    batch=batch_together,
 )
 
 

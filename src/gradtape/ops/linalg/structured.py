@@ -12,8 +12,8 @@ from gradtape.ops.cast import conj
 from gradtape.ops.gather import take
 from gradtape.ops.join import concatenate
 from gradtape.ops.like import zeros_like
-from gradtape.ops.linalg.wide import public
-from gradtape.ops.pad import pad
+from gradtape.ops.linalg.in_float32 import in_float32
+from gradtape.ops.pad_modes import pad
 from gradtape.ops.rearrange import flip
 from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike
@@ -30,7 +30,7 @@ def _steps(rows: int, columns: int) -> Any:
     return np.arange(rows)[:, None], np.arange(columns)
 
 
-@public("scipy.linalg.toeplitz")
+@in_float32
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None, /) -> Array:
     """Matrices whose diagonals each have one number.
 
@@ -51,7 +51,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None, /) -> Array:
     return take(numbers, rows - columns + max(r.shape[-1] - 1, 0), axis=-1)
 
 
-@public("scipy.linalg.hankel")
+@in_float32
 def hankel(c: ArrayLike, r: ArrayLike | None = None, /) -> Array:
     """Matrices whose diagonals from the lower left to the upper right each have one number.
 
@@ -69,7 +69,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None, /) -> Array:
     return take(concatenate([c, r[..., 1:]], axis=-1), rows + columns, axis=-1)
 
 
-@public("scipy.linalg.circulant")
+@in_float32
 def circulant(c: ArrayLike, /) -> Array:
     """Square matrices whose columns are all the rotations of the first one.
 
@@ -87,7 +87,7 @@ def circulant(c: ArrayLike, /) -> Array:
     return take(c, (rows - columns) % max(size, 1), axis=-1)
 
 
-@public("scipy.linalg.block_diag")
+@in_float32
 def block_diag(*arrays: ArrayLike) -> Array:
     """A matrix with the given ones along its diagonal, and zeros elsewhere.
 
@@ -122,7 +122,7 @@ def block_diag(*arrays: ArrayLike) -> Array:
     return concatenate(rows, axis=-2)
 
 
-@public("scipy.linalg.khatri_rao")
+@in_float32
 def khatri_rao(a: ArrayLike, b: ArrayLike, /) -> Array:
     """The Kronecker product of each column of one matrix with the same one of another.
 

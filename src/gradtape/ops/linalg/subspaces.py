@@ -7,17 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape.core.in_float32 import in_float32
 from gradtape.errors import ArgumentError, LinAlgError, ShapeError
 from gradtape.ops.arrays.known import values_of
 from gradtape.ops.linalg.checks import verified
 from gradtape.ops.linalg.common import adjoint, without_effect
 from gradtape.ops.linalg.gauge import outside
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.polar import polar
 from gradtape.ops.linalg.qr import qr
 from gradtape.ops.linalg.stacks import matrix_stack
 from gradtape.ops.linalg.svd import decompose, svd, svdvals
-from gradtape.ops.linalg.wide import answers
 from gradtape.ops.norm import inexact
 from gradtape.ops.rearrange import flip
 from gradtape.ops.reduce import sum as sum_of
@@ -43,7 +42,7 @@ def _rank(s: Any, shape: tuple[int, ...], rcond: float | None) -> int:
     return int(np.count_nonzero(values > values.max(initial=0.0) * bound))
 
 
-@answers("scipy.linalg.orth")
+@in_float32
 def orth(a: ArrayLike, rcond: float | None = None) -> Array:
     """An orthonormal basis of the space the columns of a matrix span.
 
@@ -69,7 +68,7 @@ def orth(a: ArrayLike, rcond: float | None = None) -> Array:
     return u[:, : _rank(s, a.shape, rcond)]
 
 
-@answers("scipy.linalg.null_space")
+@in_float32
 def null_space(a: ArrayLike, rcond: float | None = None) -> Array:
     """An orthonormal basis of the vectors that a matrix takes to 0.
 
@@ -109,7 +108,7 @@ def _has_full_rank(xp: Any, a: Any) -> None:
         )
 
 
-@answers("scipy.linalg.subspace_angles")
+@in_float32
 def subspace_angles(A: ArrayLike, B: ArrayLike) -> Array:
     """The angles between the spaces that the columns of two matrices span, the largest first.
 
@@ -143,7 +142,7 @@ def subspace_angles(A: ArrayLike, B: ArrayLike) -> Array:
     return where(near, arcsin(where(near, sines, 0.0)), arccos(where(near, 0.0, cosines)))
 
 
-@answers("scipy.linalg.orthogonal_procrustes")
+@in_float32
 def orthogonal_procrustes(A: ArrayLike, B: ArrayLike, **others: Any) -> tuple[Array, Array]:
     """The unitary matrix R that brings `A @ R` nearest to `B`.
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
-from gradtape.core.define import functions, general
+from gradtape.core.define import general
+from gradtape.ops.arrays.sort import argsort
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
@@ -36,8 +36,8 @@ from gradtape.ops.linalg.gauge import (
     vanishes,
 )
 from gradtape.ops.linalg.hermitian import symmetric_part
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.stacks import matrix_stack
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.rearrange import flip
 from gradtape.ops.select import where
 from gradtape.ops.which import all as all_of
@@ -232,7 +232,6 @@ decompose = general(
     infer=_infer_svd,
     vjps=(_svd_vjp,),
     jvp=_svd_jvp,
-    batch=batch_at_front,
     outputs=3,
 )
 
@@ -249,7 +248,7 @@ class SVDResult(NamedTuple):
     Vh: Array
 
 
-@public(np.linalg.svd)
+@in_float32
 def svd(
     a: ArrayLike,
     full_matrices: bool = True,
@@ -289,7 +288,7 @@ def svd(
 
 def _hermitian_svd(a: Any) -> SVDResult:
     w, v = eigh(a)
-    order = flip(functions["argsort"](stop_gradient(abs(w)), axis=-1), -1)
+    order = flip(argsort(stop_gradient(abs(w)), axis=-1), -1)
     w, v = take_along_axis(w, order, -1), take_along_axis(v, order[..., None, :], -1)
     signs = astype(where(w < 0.0, -1.0, 1.0), w.dtype)
     return SVDResult(v, signs * w, adjoint(v * signs[..., None, :]))
@@ -297,7 +296,7 @@ def _hermitian_svd(a: Any) -> SVDResult:
 
 def _hermitian_values(a: Any) -> Array:
     s = abs(eigvalsh(a))
-    return take_along_axis(s, flip(functions["argsort"](stop_gradient(s), axis=-1), -1), -1)
+    return take_along_axis(s, flip(argsort(stop_gradient(s), axis=-1), -1), -1)
 
 
 # ---- singular values alone ----------------------------------------------------------------------
@@ -331,11 +330,10 @@ _svdvals = general(
     infer=lambda x: _infer_svd(x, False)[1],
     vjps=(_svdvals_vjp,),
     jvp=_svdvals_jvp,
-    batch=batch_at_front,
 )
 
 
-@public(np.linalg.svdvals, "scipy.linalg.svdvals")
+@in_float32
 def svdvals(a: ArrayLike, /) -> Array:
     """Singular values of a matrix, or of each in a stack, in descending order.
 

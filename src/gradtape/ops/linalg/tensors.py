@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.solve import inv, solve
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.shape import ravel, reshape, transpose
 from gradtape.typing import Array, ArrayLike
 
 
-@public(np.linalg.tensorsolve)
+@in_float32
 def tensorsolve(a: ArrayLike, b: ArrayLike, /, axes: Sequence[int] | None = None) -> Array:
     """The solution x of `tensordot(a, x, x.ndim) = b`.
 
@@ -46,7 +44,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, /, axes: Sequence[int] | None = None
     return reshape(solve(reshape(a, (size, size)), ravel(b)), shape)
 
 
-@public(np.linalg.tensorinv)
+@in_float32
 def tensorinv(a: ArrayLike, /, ind: int = 2) -> Array:
     """The inverse of the map `x ↦ tensordot(a, x, x.ndim)`.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import general, unbroadcast
+from gradtape.core.define import added, general, unbroadcast
 from gradtape.errors import ArgumentError, LinAlgError, ShapeError
 from gradtape.ops.arguments import normalize_axis
 from gradtape.ops.cast import conj, copy, real
@@ -20,10 +20,10 @@ from gradtape.ops.linalg.checks import verified
 from gradtape.ops.linalg.columns import in_columns
 from gradtape.ops.linalg.common import without_effect
 from gradtape.ops.linalg.gauge import largest, resolution
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.stacks import batch_stacks, common_dtype, failed, over_stack, stack_of
 from gradtape.ops.linalg.structured import toeplitz
-from gradtape.ops.linalg.wide import answers
 from gradtape.ops.matmul import matmul
 from gradtape.ops.norm import inexact
 from gradtape.ops.rearrange import flip
@@ -105,12 +105,11 @@ def _vjp(wanted: tuple[bool, ...], ct: Any, out: Any, c: Any, r: Any, _b: Any) -
 
 
 def _jvp(tangents: Sequence[Any], out: Any, c: Any, r: Any, _b: Any) -> Any:
-    dc, dr, change = tangents
+    dc, dr, db = tangents
     if dc is not None or dr is not None:
         dc = zeros_like(c) if dc is None else dc
-        moved = _times(dc, zeros_like(r) if dr is None else dr, out)
-        change = -moved if change is None else change - moved
-    return _equations(c, r, change)
+        db = added(db, -_times(dc, zeros_like(r) if dr is None else dr, out))
+    return _equations(c, r, db)
 
 
 def _infer(c: Aval, r: Aval, b: Aval) -> Aval:
@@ -144,7 +143,7 @@ def _column_and_row(name: str, c_or_cr: Any) -> tuple[Any, Any]:
     return reshape(c, (*c.shape, 1)), reshape(r, (*r.shape, 1))
 
 
-@answers("scipy.linalg.matmul_toeplitz")
+@in_float32
 def matmul_toeplitz(
     c_or_cr: ArrayLike | tuple[ArrayLike, ArrayLike], x: ArrayLike, /, **others: Any
 ) -> Array:
@@ -173,7 +172,7 @@ def matmul_toeplitz(
     return in_columns("matmul_toeplitz", times, r, inexact(x))
 
 
-@answers("scipy.linalg.solve_toeplitz")
+@in_float32
 def solve_toeplitz(
     c_or_cr: ArrayLike | tuple[ArrayLike, ArrayLike], b: ArrayLike, /, **others: Any
 ) -> Array:
@@ -212,7 +211,7 @@ def _not_singular(xp: Any, zero: Any) -> None:
         )
 
 
-@answers("scipy.linalg.solve_circulant")
+@in_float32
 def solve_circulant(
     c: ArrayLike,
     b: ArrayLike,

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import general, unbroadcast
+from gradtape.core.define import added, general, unbroadcast
 from gradtape.errors import ArgumentError
 from gradtape.ops.diagonal import tril, triu
 from gradtape.ops.linalg.columns import in_columns
 from gradtape.ops.linalg.common import SINGULAR, adjoint, square
+from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
 from gradtape.ops.linalg.stacks import batch_stacks, computed_in, failed, over_stack, stack_of
-from gradtape.ops.linalg.wide import public
 from gradtape.ops.matmul import by_left
 from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
@@ -70,11 +70,9 @@ def _vjp(
 def _jvp(
     tangents: Sequence[Any], out: Any, a: Any, _b: Any, lower: bool, unit_diagonal: bool
 ) -> Any:
-    change, db = None, tangents[1]
-    if tangents[0] is not None:
-        change = -(_triangle(tangents[0], lower, unit_diagonal) @ out)
-    change = db if change is None else change if db is None else db + change
-    return triangular(a, change, lower=lower, unit_diagonal=unit_diagonal)
+    da, db = tangents
+    moved = None if da is None else -(_triangle(da, lower, unit_diagonal) @ out)
+    return triangular(a, added(db, moved), lower=lower, unit_diagonal=unit_diagonal)
 
 
 # x = T⁻¹b with the triangle T of A: dx = T⁻¹(db − dT·x)
@@ -91,7 +89,7 @@ triangular = general(
 _TRANSPOSED = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 
 
-@public("scipy.linalg.solve_triangular")
+@in_float32
 def solve_triangular(
     a: ArrayLike,
     b: ArrayLike,

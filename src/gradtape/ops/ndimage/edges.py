@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape.core.define import answers
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import normalize_axes, normalize_axis
 from gradtape.ops.exponential import sqrt
@@ -53,7 +52,6 @@ sobel, prewitt = members(
 )
 
 
-@answers("scipy.ndimage.laplace")
 @options(FILTERS)
 def laplace(
     input: ArrayLike,
@@ -104,7 +102,6 @@ def _derivatives(
     ]
 
 
-@answers("scipy.ndimage.gaussian_laplace")
 @options(FILTERS)
 def gaussian_laplace(
     input: ArrayLike,
@@ -127,7 +124,6 @@ def gaussian_laplace(
     return _sum(_derivatives("gaussian_laplace", input, sigma, 2, mode, cval, axes, kwargs))
 
 
-@answers("scipy.ndimage.gaussian_gradient_magnitude")
 @options(FILTERS)
 def gaussian_gradient_magnitude(
     input: ArrayLike,

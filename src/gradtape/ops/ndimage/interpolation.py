@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers, functions
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, as_shape, normalize_axis
-from gradtape.ops.cast import astype
+from gradtape.ops.cast import astype, copy as copy_of
 from gradtape.ops.index import getitem
 from gradtape.ops.join import stack
 from gradtape.ops.ndimage.prefilter import check_mode, check_order, spline_filter1d
 from gradtape.ops.ndimage.sample import sample
 from gradtape.ops.ndimage.windows import floating
-from gradtape.ops.pad import pad
+from gradtape.ops.pad_modes import pad
 from gradtape.ops.shape import broadcast_to, moveaxis, reshape
 from gradtape.ops.shared_options import options
 from gradtape.ops.trigonometric import cos, deg2rad, sin
@@ -86,7 +85,6 @@ def _at(
     return out if out.dtype == dtype else astype(out, dtype)
 
 
-@answers("scipy.ndimage.map_coordinates")
 @options(_SPLINES, raises=_ERRORS)
 def map_coordinates(
     input: ArrayLike,
@@ -152,7 +150,6 @@ def _item(x: Any, *index: int) -> Any:
     return getitem(x, index)
 
 
-@answers("scipy.ndimage.shift")
 @options(_SPLINES, raises=_ERRORS)
 def shift(
     input: ArrayLike,
@@ -182,7 +179,6 @@ def shift(
     return _at("shift", x, places, order, mode, cval, prefilter)
 
 
-@answers("scipy.ndimage.zoom")
 @options(_SPLINES, raises=_ERRORS)
 def zoom(
     input: ArrayLike,
@@ -220,11 +216,10 @@ def zoom(
         else:
             rows.append(places * ((n - 1) / (m - 1) if m != 1 else 1.0))
     if all(factor == 1 for factor in factors) and prefilter:
-        return functions["copy"](x)
+        return copy_of(x)
     return _at("zoom", x, _stacked(rows, shape), order, mode, cval, prefilter)
 
 
-@answers("scipy.ndimage.affine_transform")
 @options(_SPLINES, raises=_ERRORS)
 def affine_transform(
     input: ArrayLike,
@@ -281,7 +276,6 @@ def affine_transform(
     return _at("affine_transform", x, places, order, mode, cval, prefilter)
 
 
-@answers("scipy.ndimage.rotate")
 @options(_SPLINES, raises=_ERRORS)
 def rotate(
     input: ArrayLike,

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape.core.define import answers, functions
 from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.arrays.median import nanmedian
 from gradtape.ops.cast import real_product
 from gradtape.ops.gather import gather_leading, scatter
 from gradtape.ops.moments import root
@@ -94,7 +94,6 @@ def _regions(name: str, input: ArrayLike, labels: Any, index: Any) -> _Regions:
 # ---- sums ---------------------------------------------------------------------------------------
 
 
-@answers("scipy.ndimage.sum_labels", "scipy.ndimage.sum")
 @options(_REGIONS)
 def sum_labels(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     """The sum over each region.
@@ -110,7 +109,6 @@ def sum_labels(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Ar
     return regions.result(regions.sums(regions.values))
 
 
-@answers("scipy.ndimage.mean")
 @options(_REGIONS)
 def mean(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     """The mean over each region; NaN where there is no element.
@@ -122,7 +120,6 @@ def mean(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     return regions.result(regions.means(regions.values))
 
 
-@answers("scipy.ndimage.variance")
 @options(_REGIONS)
 def variance(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     """The variance over each region: the mean squared distance from the mean.
@@ -135,7 +132,6 @@ def variance(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Arra
     return regions.result(regions.means(real_product(apart, apart)))
 
 
-@answers("scipy.ndimage.standard_deviation")
 @options(_REGIONS)
 def standard_deviation(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     """The root of `gt.ndimage.variance`; its derivative is 0 where that is, as of `gt.std`.
@@ -146,7 +142,6 @@ def standard_deviation(input: ArrayLike, /, labels: Any = None, index: Any = Non
     return root(variance(input, labels, index))
 
 
-@answers("scipy.ndimage.center_of_mass")
 @options(_REGIONS)
 def center_of_mass(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Any:
     """The mean of the coordinates of elements, with the elements as weights.
@@ -202,7 +197,6 @@ def _over_rows(
     return regions.result(where(regions.sizes > 0, out, regions.values.dtype.type(0)))
 
 
-@answers("scipy.ndimage.maximum")
 @options(_REGIONS)
 def maximum(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     """The largest element of each region; equal ones share the gradient.
@@ -213,7 +207,6 @@ def maximum(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array
     return _over_rows("maximum", input, labels, index, -math.inf, max_of)
 
 
-@answers("scipy.ndimage.minimum")
 @options(_REGIONS)
 def minimum(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     """The smallest element of each region; equal ones share the gradient.
@@ -224,7 +217,6 @@ def minimum(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array
     return _over_rows("minimum", input, labels, index, math.inf, min_of)
 
 
-@answers("scipy.ndimage.median")
 @options(_REGIONS)
 def median(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     """The median of each region.
@@ -232,4 +224,4 @@ def median(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     >>> gt.ndimage.median(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
     array([1., 3.])
     """
-    return _over_rows("median", input, labels, index, math.nan, functions["nanmedian"])
+    return _over_rows("median", input, labels, index, math.nan, nanmedian)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.ndimage.ranks import rank_filter
 from gradtape.ops.ndimage.windows import per_axis, real_floating
@@ -25,7 +24,6 @@ def _odd_sizes(name: str, sizes: Any, ndim: int) -> list[int]:
     return found
 
 
-@answers("scipy.signal.order_filter")
 def order_filter(a: ArrayLike, /, domain: ArrayLike, rank: int) -> Array:
     """The neighbour of some rank of each element, with zeros around the array.
 
@@ -50,7 +48,6 @@ def order_filter(a: ArrayLike, /, domain: ArrayLike, rank: int) -> Array:
     return rank_filter(x, rank, footprint=window, mode="constant")
 
 
-@answers("scipy.signal.medfilt")
 def medfilt(volume: ArrayLike, /, kernel_size: Any = None) -> Array:
     """The median of the neighbours of each element, with zeros around the array.
 
@@ -70,7 +67,6 @@ def medfilt(volume: ArrayLike, /, kernel_size: Any = None) -> Array:
     return rank_filter(x, math.prod(sizes) // 2, size=sizes, mode="constant")
 
 
-@answers("scipy.signal.medfilt2d")
 def medfilt2d(input: ArrayLike, /, kernel_size: Any = 3) -> Array:
     """`gt.signal.medfilt` of a matrix.
 
@@ -89,7 +85,6 @@ def medfilt2d(input: ArrayLike, /, kernel_size: Any = 3) -> Array:
     return medfilt(x, kernel_size)
 
 
-@answers("scipy.signal.wiener")
 def wiener(im: ArrayLike, /, mysize: Any = None, noise: Any = None) -> Array:
     """Wiener's filter: the mean of neighbours where they vary by noise alone, else more of itself.
 

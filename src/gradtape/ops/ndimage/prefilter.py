@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis
-from gradtape.core.define import answers, linear
+from gradtape.core.define import linear
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.shape import moveaxis
@@ -72,11 +71,9 @@ filter_along = linear(
     infer=lambda x, **_params: Aval(
         x.shape, np.dtype(np.complex128 if x.dtype.kind == "c" else np.float64)
     ),
-    batch=batch_along_axis,
 )
 
 
-@answers("scipy.ndimage.spline_filter1d")
 def spline_filter1d(
     input: ArrayLike, /, order: int = 3, axis: int = -1, *, mode: str = "mirror"
 ) -> Array:
@@ -102,7 +99,6 @@ def spline_filter1d(
     return filter_along(x, axis=axis, order=order, mode=_ENDS[mode])
 
 
-@answers("scipy.ndimage.spline_filter")
 def spline_filter(input: ArrayLike, /, order: int = 3, *, mode: str = "mirror") -> Array:
     """The coefficients of a spline through the elements of an array, in double precision.
 

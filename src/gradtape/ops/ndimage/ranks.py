@@ -6,9 +6,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from gradtape.core.define import answers, functions
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import normalize_axes
+from gradtape.ops.arrays.select_k import kthvalue
 from gradtape.ops.ndimage.windows import (
     FILTERS,
     floating,
@@ -32,7 +32,7 @@ def of_rank(found: Array, rank: int) -> Array:
         return min_of(found, axis=0)
     if rank == count - 1:
         return max_of(found, axis=0)
-    return functions["kthvalue"](found, rank + 1, axis=0).values
+    return kthvalue(found, rank + 1, axis=0).values
 
 
 def _ranked(
@@ -50,7 +50,6 @@ def _ranked(
     return of_rank(neighbours(name, x, window, chosen, mode, cval, origin), rank)
 
 
-@answers("scipy.ndimage.rank_filter")
 @options(FILTERS)
 def rank_filter(
     input: ArrayLike,
@@ -81,7 +80,6 @@ def rank_filter(
     return _ranked("rank_filter", input, lambda n: rank + n if rank < 0 else rank, *options)
 
 
-@answers("scipy.ndimage.median_filter")
 @options(FILTERS)
 def median_filter(
     input: ArrayLike,
@@ -103,7 +101,6 @@ def median_filter(
     return _ranked("median_filter", input, lambda count: count // 2, *options)
 
 
-@answers("scipy.ndimage.percentile_filter")
 @options(FILTERS)
 def percentile_filter(
     input: ArrayLike,
@@ -137,7 +134,6 @@ def percentile_filter(
     return _ranked("percentile_filter", input, rank_of, *options)
 
 
-@answers("scipy.ndimage.vectorized_filter")
 @options(FILTERS)
 def vectorized_filter(
     input: ArrayLike,

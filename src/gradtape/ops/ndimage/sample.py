@@ -16,8 +16,8 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
-from gradtape.core.define import broadcast_sizes, general, unbroadcast
-from gradtape.core.op import Op
+from gradtape.core.define import added, broadcast_sizes, general, unbroadcast
+from gradtape.core.op import Op, op_of
 from gradtape.ops.arguments import Batch
 from gradtape.ops.cast import conj_if_complex, real
 from gradtape.ops.index import getitem
@@ -235,8 +235,7 @@ def _sample_jvp(
     for k, more in _once_more(params["derivative"], params["order"]) if dx is not None else ():
         if more is not None:
             slope = sample(c, coordinates, cval=cval, **{**params, "derivative": more})
-            term = slope * _row(dx, k)
-            total = term if total is None else total + term
+            total = added(total, slope * _row(dx, k))
     return total
 
 
@@ -259,13 +258,12 @@ def _spread_jvp(
     for k, more in _once_more(params["derivative"], params["order"]) if dc is not None else ():
         if more is not None:
             along = {**params, "derivative": more}
-            term = spread(x * _row(dc, k), coordinates, shape=shape, **along)
-            total = term if total is None else total + term
+            total = added(total, spread(x * _row(dc, k), coordinates, shape=shape, **along))
     return total
 
 
 def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    own = (len(params["derivative"]) if op.name == "spline_sample" else 1, 2)
+    own = (len(params["derivative"]) if op is op_of(sample) else 1, 2)
     leads = [
         len(x.shape) - n - (axis is not None) for x, n, axis in zip(args, own, axes, strict=True)
     ]

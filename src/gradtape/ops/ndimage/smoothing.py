@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import check_real, normalize_axes
@@ -47,7 +46,6 @@ def _radius(sigma: Any, truncate: float) -> int:
     return int(truncate * float(width) + 0.5)
 
 
-@answers("scipy.ndimage.gaussian_filter1d")
 @options(ALONG)
 def gaussian_filter1d(
     input: ArrayLike,
@@ -89,7 +87,6 @@ def gaussian_filter1d(
     return correlate1d(input, weights, axis, mode=mode, cval=cval)
 
 
-@answers("scipy.ndimage.gaussian_filter")
 @options(FILTERS)
 def gaussian_filter(
     input: ArrayLike,
@@ -129,7 +126,6 @@ def gaussian_filter(
     return x
 
 
-@answers("scipy.ndimage.uniform_filter1d")
 @options(ALONG)
 def uniform_filter1d(
     input: ArrayLike,
@@ -150,7 +146,6 @@ def uniform_filter1d(
     return correlate1d(input, weights, axis, mode=mode, cval=cval, origin=origin)
 
 
-@answers("scipy.ndimage.uniform_filter")
 @options(FILTERS)
 def uniform_filter(
     input: ArrayLike,

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.ops.arguments import as_array, as_integer, check_real, normalize_axis
 from gradtape.ops.cast import astype
 from gradtape.ops.exponential import exp
@@ -53,7 +52,6 @@ def _multiplied(
     return x
 
 
-@answers("scipy.ndimage.fourier_gaussian")
 @options(_TRANSFORMS)
 def fourier_gaussian(input: ArrayLike, /, sigma: Any, n: int = -1, axis: int = -1) -> Array:
     """The transform of an image times that of a Gaussian, differentiable in both.
@@ -76,7 +74,6 @@ def fourier_gaussian(input: ArrayLike, /, sigma: Any, n: int = -1, axis: int = -
     )
 
 
-@answers("scipy.ndimage.fourier_uniform")
 @options(_TRANSFORMS)
 def fourier_uniform(input: ArrayLike, /, size: Any, n: int = -1, axis: int = -1) -> Array:
     """The transform of an image times that of a box.
@@ -98,7 +95,6 @@ def fourier_uniform(input: ArrayLike, /, size: Any, n: int = -1, axis: int = -1)
     )
 
 
-@answers("scipy.ndimage.fourier_shift")
 @options(_TRANSFORMS)
 def fourier_shift(input: ArrayLike, /, shift: Any, n: int = -1, axis: int = -1) -> Array:
     """The transform of an image that is moved, differentiable in the distance as well.

@@ -8,14 +8,13 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.family import member
 from gradtape.ops.index import getitem
 from gradtape.ops.join import stack
-from gradtape.ops.pad import pad
+from gradtape.ops.pad_modes import pad
 from gradtape.ops.signal.parts import padded
 from gradtape.typing import Array, ArrayLike
 
@@ -58,16 +57,13 @@ ALONG = FILTERS | {
 def members(
     declared: Callable[Concatenate[str, P], R], summaries: dict[str, str]
 ) -> list[Callable[P, R]]:
-    """Functions from one declaration, which answer for those of `scipy.ndimage`.
+    """Functions from one declaration, of which each has a summary of its own.
 
     Args:
         declared: What they call, with a name before their own arguments.
         summaries: What stands for `{what}` in the docstring of the function of each name.
     """
-    return [
-        answers(f"scipy.ndimage.{name}")(member(name, declared, what=what))
-        for name, what in summaries.items()
-    ]
+    return [member(name, declared, what=what) for name, what in summaries.items()]
 
 
 def per_axis(name: str, what: str, value: Any, count: int) -> list[Any]:

@@ -5,18 +5,15 @@ Those that were there before neural networks asked for them are in `ops.activati
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 from gradtape.core import scalar
-from gradtape.core.define import elementwise
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.activation import sigmoid, softplus as softplus_of
 from gradtape.ops.arguments import as_array, real_only
 from gradtape.ops.exponential import exp
-from gradtape.ops.parametric import parametric
 from gradtape.ops.select import clip, mask, where
 from gradtape.ops.shape import reshape
 from gradtape.ops.trigonometric import tanh
@@ -29,15 +26,11 @@ _FAR = 1000.0
 # ---- pieces of straight lines -------------------------------------------------------------------
 
 
-def _hardsigmoid_forward(xp: Any, x: Any) -> Any:
-    return xp.minimum(xp.maximum(real_only("hardsigmoid", x) + 3.0, 0), 6) / 6
-
-
 # d = dx/6 for −3 < x < 3; it passes at NaN
 @elementwise(
-    _hardsigmoid_forward,
+    lambda xp, x: xp.minimum(xp.maximum(real_only("hardsigmoid", x) + 3.0, 0), 6) / 6,
     lambda ct, out, _x: mask(ct / 6, (out != 0) & (out != 1)),
-    lower=functools.partial(_hardsigmoid_forward, scalar),
+    lower=scalar,
     bounded=True,
 )
 def hardsigmoid(x: ArrayLike, /) -> Array:
@@ -57,7 +50,7 @@ def _hardswish_forward(xp: Any, x: Any) -> Any:
 @elementwise(
     _hardswish_forward,
     lambda ct, _out, x: where(x <= -3, 0, where(x < 3, ct * (x / 3 + 0.5), ct)),
-    lower=functools.partial(_hardswish_forward, scalar),
+    lower=scalar,
     bounded=True,
 )
 def hardswish(x: ArrayLike, /) -> Array:
@@ -69,11 +62,11 @@ def hardswish(x: ArrayLike, /) -> Array:
 
 
 # d = dx for low < x < high; it passes at NaN
-_hardtanh = parametric(
+_hardtanh = elementwise_op(
     "hardtanh",
     lambda xp, x, low, high: xp.minimum(xp.maximum(real_only("hardtanh", x), low), high),
     lambda ct, _out, x, low, high: mask(ct, ((x <= low) | (x >= high)) ^ True),
-    lower=lambda x, low, high: scalar.minimum(scalar.maximum(x, low), high),
+    lower=scalar,
     bounded=True,
 )
 
@@ -101,11 +94,11 @@ def hardtanh(x: ArrayLike, /, min_val: float = -1.0, max_val: float = 1.0) -> Ar
 
 
 # d = dx where x is above the threshold, or NaN
-_threshold = parametric(
+_threshold = elementwise_op(
     "threshold",
     lambda xp, x, threshold, value: xp.where(real_only("threshold", x) <= threshold, value, x),
     lambda ct, _out, x, threshold, value: mask(ct, (x <= threshold) ^ True),
-    lower=lambda x, threshold, value: scalar.where(x <= threshold, value, x),
+    lower=scalar,
     bounded=True,
 )
 
@@ -128,16 +121,12 @@ def _outside(ct: Any, _out: Any, x: Any, lambd: float) -> Any:
     return mask(ct, ((x >= -lambd) & (x <= lambd)) ^ True)
 
 
-def _softshrink_forward(xp: Any, x: Any, lambd: float) -> Any:
-    return x - xp.minimum(xp.maximum(real_only("softshrink", x), -lambd), lambd)
-
-
 # d = dx for |x| > λ, or NaN
-_softshrink = parametric(
+_softshrink = elementwise_op(
     "softshrink",
-    _softshrink_forward,
+    lambda xp, x, lambd: x - xp.minimum(xp.maximum(real_only("softshrink", x), -lambd), lambd),
     _outside,
-    lower=functools.partial(_softshrink_forward, scalar),
+    lower=scalar,
     bounded=True,
 )
 
@@ -160,16 +149,12 @@ def softshrink(x: ArrayLike, /, lambd: float = 0.5) -> Array:
     return _softshrink(x, lambd=float(lambd))
 
 
-def _hardshrink_forward(xp: Any, x: Any, lambd: float) -> Any:
-    return xp.where((real_only("hardshrink", x) >= -lambd) & (x <= lambd), 0.0, x)
-
-
 # d = dx for |x| > λ, or NaN
-_hardshrink = parametric(
+_hardshrink = elementwise_op(
     "hardshrink",
-    _hardshrink_forward,
+    lambda xp, x, lambd: xp.where((real_only("hardshrink", x) >= -lambd) & (x <= lambd), 0.0, x),
     _outside,
-    lower=functools.partial(_hardshrink_forward, scalar),
+    lower=scalar,
     bounded=True,
 )
 
@@ -201,19 +186,13 @@ def tanhshrink(x: ArrayLike, /) -> Array:
 
 
 # d = dx for x > 0; else w·dx + x·dw
-def _define_prelu() -> Callable[..., Any]:
-    @elementwise(
-        lambda xp, x, weight: xp.where(real_only("prelu", x) > 0, x, weight * x),
-        lambda ct, _out, x, weight: where(x > 0, ct, weight * ct),
-        lambda ct, _out, x, _weight: mask(ct * x, (x > 0) ^ True),
-        lower=lambda x, weight: scalar.where(x > 0, x, weight * x),
-    )
-    def prelu(x: ArrayLike, weight: ArrayLike, /) -> Array: ...
-
-    return prelu
-
-
-sloped = _define_prelu()
+sloped = elementwise_op(
+    "prelu",
+    lambda xp, x, weight: xp.where(real_only("prelu", x) > 0, x, weight * x),
+    lambda ct, _out, x, weight: where(x > 0, ct, weight * ct),
+    lambda ct, _out, x, _weight: mask(ct * x, (x > 0) ^ True),
+    lower=scalar,
+)
 
 
 def prelu(x: ArrayLike, /, weight: ArrayLike) -> Array:
@@ -258,7 +237,7 @@ def _selu_forward(xp: Any, x: Any) -> Any:
 @elementwise(
     _selu_forward,
     lambda ct, _out, x: where(x <= 0, ct * (_SCALE * _ALPHA * exp(mask(x, x <= 0))), ct * _SCALE),
-    lower=functools.partial(_selu_forward, scalar),
+    lower=scalar,
 )
 def selu(x: ArrayLike, /) -> Array:
     """A scaled `elu` that keeps mean 0 and variance 1 from layer to layer.
@@ -268,16 +247,14 @@ def selu(x: ArrayLike, /) -> Array:
     """
 
 
-def _celu_forward(xp: Any, x: Any, alpha: float) -> Any:
-    return xp.maximum(real_only("celu", x), 0) + alpha * xp.expm1(xp.minimum(x, 0) / alpha)
-
-
 # d = dx for x > 0, e^(x/α)·dx else
-_celu = parametric(
+_celu = elementwise_op(
     "celu",
-    _celu_forward,
+    lambda xp, x, alpha: (
+        xp.maximum(real_only("celu", x), 0) + alpha * xp.expm1(xp.minimum(x, 0) / alpha)
+    ),
     lambda ct, _out, x, alpha: where(x <= 0, ct * exp(mask(x, x <= 0) / alpha), ct),
-    lower=functools.partial(_celu_forward, scalar),
+    lower=scalar,
 )
 
 
@@ -310,7 +287,7 @@ def _mish_partial(ct: Any, _out: Any, x: Any) -> Any:
 
 
 # With t = tanh(log(1 + eˣ)): d x·t = (t + x·(1 − t²)·σ)·dx
-@elementwise(_mish_forward, _mish_partial, lower=functools.partial(_mish_forward, scalar))
+@elementwise(_mish_forward, _mish_partial, lower=scalar)
 def mish(x: ArrayLike, /) -> Array:
     """The array times the hyperbolic tangent of its `softplus`.
 
@@ -343,7 +320,7 @@ def softplus(x: ArrayLike, /, beta: float = 1.0, threshold: float = 20.0) -> Arr
 @elementwise(
     lambda xp, x: 1 / xp.sqrt(x),
     lambda ct, out, _x: -0.5 * ct * (out * out * out),
-    lower=lambda x: 1 / scalar.sqrt(x),
+    lower=scalar,
 )
 def rsqrt(x: ArrayLike, /) -> Array:
     """One divided by the square root of each element.

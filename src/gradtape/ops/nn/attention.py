@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front, move_batch_axis
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import broadcast_sizes, general, unbroadcast
-from gradtape.core.lowering import Elements
-from gradtape.core.op import Op, registry
+from gradtape.core.define import added, broadcast_sizes, general, unbroadcast
+from gradtape.core.lowering import Composite, Elements
+from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
-from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype
 from gradtape.ops.generator import Generator
@@ -25,6 +24,7 @@ from gradtape.ops.rearrange import repeat
 from gradtape.ops.reduce import floats, sum_over
 from gradtape.ops.select import where
 from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.ops.softmax import softmax_over
 from gradtape.typing import Array, ArrayLike
 
 # ---- with all weights at once -------------------------------------------------------------------
@@ -39,7 +39,6 @@ _up_to_own = general(
     "up_to_own",
     lambda xp, scores: xp.broadcast_to(xp.tri(*scores.shape[-2:], dtype=np.bool_), scores.shape),
     infer=lambda scores: Aval(scores.shape, np.dtype(np.bool_)),
-    batch=batch_at_front,
     lower=Elements(lambda i, _scores: i[-1] <= i[-2]),
 )
 
@@ -60,7 +59,7 @@ class _Whole:
             scores = scores + self.mask
         # Where no key is open to a query, all of its weights are 0.
         over = {"axis": (len(scores.shape) - 1,), "limits": True}
-        self.p = call(registry["softmax"], (scores,), over)
+        self.p = softmax_over(scores, **over)
         kept = others[-1] if params["keep"] else None
         self._factor = None if kept is None else astype(kept, self.p.dtype) * params["keep"]
 
@@ -74,9 +73,9 @@ class _Whole:
 
     def of_scores(self, q: Any, k: Any) -> Any:
         """How scores change with queries and keys; None for those that do not."""
-        terms = [] if q is None else [matmul(q, self.k.mT)]
-        terms += [] if k is None else [matmul(self.q, k.mT)]
-        return None if not terms else sum(terms[1:], terms[0]) * self.scale
+        by_q = None if q is None else matmul(q, self.k.mT)
+        total = added(by_q, None if k is None else matmul(self.q, k.mT))
+        return None if total is None else total * self.scale
 
 
 def _composition(q: Any, k: Any, v: Any, *others: Any, **params: Any) -> Any:
@@ -90,19 +89,9 @@ def _composition(q: Any, k: Any, v: Any, *others: Any, **params: Any) -> Any:
 def _jvp(tangents: Any, _out: Any, q: Any, k: Any, v: Any, *others: Any, **params: Any) -> Any:
     whole = _Whole(q, k, v, others, params)
     dq, dk, dv, *rest = tangents
-    change = _with_mask(whole.of_scores(dq, dk), rest, params)
-    total = None if change is None else matmul(whole.dropped(whole.settled(change)), v)
-    if dv is not None:
-        by_v = matmul(whole.dropped(whole.p), dv)
-        total = by_v if total is None else total + by_v
-    return total
-
-
-def _with_mask(change: Any, rest: Any, params: dict[str, Any]) -> Any:
-    dm = rest[0] if params["masked"] else None
-    if dm is None:
-        return change
-    return dm if change is None else change + dm
+    change = added(whole.of_scores(dq, dk), rest[0] if params["masked"] else None)
+    by_scores = None if change is None else matmul(whole.dropped(whole.settled(change)), v)
+    return added(by_scores, None if dv is None else matmul(whole.dropped(whole.p), dv))
 
 
 def _vjp(
@@ -149,7 +138,7 @@ def _pull_jvp(
 ) -> Any:
     d_ct, dq, dk, dv, *rest = tangents
     parts = _Pulled(ct, q, k, v, others, params)
-    d_scores = _with_mask(parts.of_scores(dq, dk), rest, params)
+    d_scores = added(parts.of_scores(dq, dk), rest[0] if params["masked"] else None)
     zero = parts.p * 0.0
     dp = zero if d_scores is None else parts.settled(d_scores)
     da = zero
@@ -240,7 +229,7 @@ _attention = general(
     jvp=_jvp,
     batch=_batch,
     kind="contraction",
-    lower=lowered.composite(_composition),
+    lower=Composite(_composition),
 )
 _pull = general(
     "attention_pull",
@@ -251,7 +240,7 @@ _pull = general(
     batch=_batch_pull,
     kind="contraction",
     outputs=None,
-    lower=lowered.composite(_pull_composition),
+    lower=Composite(_pull_composition),
 )
 
 

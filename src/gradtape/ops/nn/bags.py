@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.call import call
-from gradtape.core.define import functions, general
-from gradtape.core.op import Op
+from gradtape.core.define import general
 from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops.arguments import Batch, as_array
+from gradtape.ops.arguments import as_array
+from gradtape.ops.arrays.search import searchsorted
 from gradtape.ops.cast import astype
 from gradtape.ops.gather import as_indices, take_along_axis
 from gradtape.ops.index import getitem
-from gradtape.ops.nn.distances import in_front
 from gradtape.ops.nn.embedding import add_rows, read_rows, row_number, table_of
 from gradtape.ops.nn.known import known_values
 from gradtape.ops.reduce import sum as sum_of
@@ -47,17 +45,12 @@ def _winners_forward(xp: Any, rows: Any, starts: Any) -> Any:
     return out
 
 
-def _batch_winners(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    return call(op, in_front(args, axes), params), 0
-
-
 _winners = general(
     "bag_winners",
     _winners_forward,
     infer=lambda rows, starts: Aval(
         (*rows.shape[:-2], starts.shape[-1], rows.shape[-1]), np.dtype(np.int64)
     ),
-    batch=_batch_winners,
 )
 
 
@@ -158,7 +151,7 @@ def embedding_bag(
 
 def _summed(rows: Any, starts: Any, valid: Any, mean: bool) -> Any:
     n, bags = rows.shape[0], starts.shape[0]
-    numbers = functions["searchsorted"](starts, np.arange(n), side="right") - 1
+    numbers = searchsorted(starts, np.arange(n), side="right") - 1
     out = add_rows(rows, numbers, count=bags, skip=None)
     if not mean:
         return out

@@ -10,7 +10,6 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.evaluate import evaluate
-from gradtape.core.large import LARGE
 from gradtape.core.lowering import Composite
 from gradtape.core.op import Op
 from gradtape.core.state import STATE
@@ -49,7 +48,7 @@ def _infer_moments(x: Aval, axis: Axes) -> Aval:
 # Only raw arrays meet it: native code takes both together.
 _MOMENTS = Op(
     "batch_moments",
-    lambda xp, x, axis: xp.stack([x.mean(axis), x.var(axis, ddof=1)]),
+    lambda _xp, x, axis: _both_moments(x, axis),
     _infer_moments,
     kind="axiswise",
     lower=Composite(_both_moments),
@@ -61,7 +60,7 @@ def _moments(x: Any, axes: Axes) -> tuple[Any, Any]:
     array = x.value if type(x) is Tensor else x
     # Modes, such as the trace of a compiled function, have to see what is read.
     plain = type(array) is np.ndarray and array.dtype.char in "fd" and STATE.get().plain
-    if not plain or array.size < LARGE:
+    if not plain:
         fixed = stop_gradient(x)
         return mean(fixed, axes), var(fixed, axes, correction=1)
     if lies_with_channels_last(array):

@@ -13,21 +13,18 @@ import numpy as np
 from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_in_place
-from gradtape.core.call import call
-from gradtape.core.define import general
-from gradtape.core.lowering import Elements, Reader
-from gradtape.core.op import Op, Zero
+from gradtape.core.define import general, multilinear
+from gradtape.core.lowering import Composite, Elements, Reader
+from gradtape.core.op import Zero
 from gradtape.core.scalar import Scalar
 from gradtape.errors import IndexingError, UnsupportedError
-from gradtape.ops import lowered
-from gradtape.ops.arguments import Batch
+from gradtape.ops import array_functions
 from gradtape.ops.cast import astype
-from gradtape.ops.nn.distances import in_front
 from gradtape.ops.nn.known import known_values
-from gradtape.ops.reduce import mean_over, sum_forward, sum_over
+from gradtape.ops.reduce import mean_over, reduction, sum_forward, sum_over
 from gradtape.ops.select import mask, where
 from gradtape.ops.shape import reshape
-from gradtape.ops.softmax import log_softmax, logsumexp, softmax
+from gradtape.ops.softmax import log_softmax, logsumexp, logsumexp_forward, softmax
 
 # An `ignore_index` that no class has: none is ignored.
 NOTHING = int(np.iinfo(np.int64).min)
@@ -118,44 +115,28 @@ def _put_element(
     return scalar.where(hit, values(*i[:-1], 0), 0)
 
 
-def _batch_lined_up(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    return call(op, in_front(args, axes), params), 0
-
-
 # x[target] along the last axis, where the target has size 1; 0 where it is ignored. Transpose:
 # values at these places of an array of zeros
-pick_class: Any = general(
+pick_class: Any = multilinear(
     "pick_class",
     _pick_forward,
+    lambda ct, _out, _x, target, ignore_index: put_class(
+        ct, target, classes=_x.shape[-1], ignore_index=ignore_index
+    ),
+    _NUMBERED,
     infer=lambda x, target, ignore_index: Aval(target.shape, x.dtype),
-    vjps=(
-        lambda ct, _out, _x, target, ignore_index: put_class(
-            ct, target, classes=_x.shape[-1], ignore_index=ignore_index
-        ),
-        _NUMBERED,
-    ),
-    jvp=lambda tangents, _out, _x, target, ignore_index: pick_class(
-        tangents[0], target, ignore_index=ignore_index
-    ),
-    batch=_batch_lined_up,
     lower=Elements(_pick_element),
 )
-put_class: Any = general(
+put_class: Any = multilinear(
     "put_class",
     _put_forward,
+    lambda ct, _out, _values, target, classes, ignore_index: pick_class(
+        ct, target, ignore_index=ignore_index
+    ),
+    _NUMBERED,
     infer=lambda values, target, classes, ignore_index: Aval(
         (*target.shape[:-1], classes), values.dtype
     ),
-    vjps=(
-        lambda ct, _out, _values, target, classes, ignore_index: pick_class(
-            ct, target, ignore_index=ignore_index
-        ),
-        _NUMBERED,
-    ),
-    jvp=lambda tangents, _out, _values, target, classes, ignore_index: put_class(
-        tangents[0], target, classes=classes, ignore_index=ignore_index
-    ),
-    batch=_batch_lined_up,
     lower=Elements(_put_element),
 )
 
@@ -163,18 +144,11 @@ put_class: Any = general(
 # ---- classes by number --------------------------------------------------------------------------
 
 
-def _logsumexp(xp: Any, x: Any, axis: int) -> Any:
-    """Along an axis that stays, with size 1."""
-    top = x.max(axis=axis, keepdims=True, initial=-np.inf)
-    top = xp.where(xp.isfinite(top), top, 0)
-    return xp.log(sum_forward(xp, xp.exp(x - top), (axis,), True)) + top
-
-
 def _sparse_forward(
     xp: Any, x: Any, target: Any, axis: int, ignore_index: int, smoothing: float
 ) -> Any:
     ignored, named = _named(xp, target, x.shape[axis], ignore_index)
-    total = _logsumexp(xp, x, axis)
+    total = logsumexp_forward(xp, x, (axis,), True)
     out = total - (xp.take_along_axis(x, named, axis) if named.size else total)
     if smoothing:
         out = (1 - smoothing) * out + smoothing * (total - x.mean(axis, keepdims=True))
@@ -191,40 +165,27 @@ def _sparse_composition(x: Any, target: Any, axis: int, ignore_index: int, smoot
     return where(target == ignore_index, 0, out)
 
 
-def _sparse_slope(x: Any, target: Any, axis: int, ignore_index: int, smoothing: float) -> Any:
+def _sparse_slope(
+    _out: Any, x: Any, target: Any, axis: int, ignore_index: int, smoothing: float
+) -> Any:
     classes, named = x.shape[axis], reshape(target, target.shape[:-1])
     hits = astype(class_hits(named, classes=classes, ignore_index=ignore_index), x.dtype)
     slope = softmax(x, axis) - (1 - smoothing) * hits if smoothing else softmax(x, axis) - hits
-    return slope - smoothing / classes if smoothing else slope
-
-
-def _sparse_vjp(ct: Any, _out: Any, x: Any, target: Any, **params: Any) -> Any:
-    ct = mask(reshape(ct, target.shape), target != params["ignore_index"])
-    return ct * _sparse_slope(x, target, **params)
-
-
-def _sparse_jvp(tangents: Any, _out: Any, x: Any, target: Any, **params: Any) -> Any:
-    change = mask(tangents[0], target != params["ignore_index"])
-    change = change * _sparse_slope(x, target, **params)
-    return sum_over(change, axis=(params["axis"],), keepdims=False)
-
-
-def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    return call(op, in_front(args, axes), {**params, "axis": params["axis"] + 1}), 0
+    slope = slope - smoothing / classes if smoothing else slope
+    return mask(slope, target != ignore_index)
 
 
 # The target has the axis of classes as well, with size 1.
 # −log p[target], with the share ε of the loss spread over all classes; 0 where it is ignored:
 # d = (p − (1 − ε)·hit − ε/n)·dx
-sparse_cross_entropy = general(
+sparse_cross_entropy = reduction(
     "sparse_cross_entropy",
     _sparse_forward,
+    _sparse_slope,
+    _NUMBERED,
     infer=lambda x, target, **_params: Aval(x.shape[:-1], x.dtype),
-    vjps=(_sparse_vjp, _NUMBERED),
-    jvp=_sparse_jvp,
-    batch=_batch,
-    kind="reduction",
-    lower=lowered.composite(_sparse_composition),
+    lower=Composite(_sparse_composition),
+    chosen=True,
 )
 
 
@@ -232,38 +193,18 @@ sparse_cross_entropy = general(
 
 
 def _dense_forward(xp: Any, x: Any, target: Any, axis: int) -> Any:
-    apart = _logsumexp(xp, x, axis) - x
+    apart = logsumexp_forward(xp, x, (axis,), True) - x
     return sum_forward(xp, target * apart, (axis,), False)
 
 
-def _dense_composition(x: Any, target: Any, axis: int) -> Any:
-    return -sum_over(target * log_softmax(x, axis), axis=(axis,), keepdims=False)
-
-
-def _by_logits(x: Any, target: Any, axis: int) -> Any:
-    return softmax(x, axis) * sum_over(target, axis=(axis,), keepdims=True) - target
-
-
-def _dense_jvp(tangents: Any, _out: Any, x: Any, target: Any, axis: int) -> Any:
-    dx, dt = tangents
-    change = None if dx is None else dx * _by_logits(x, target, axis)
-    if dt is not None:
-        by_target = -dt * log_softmax(x, axis)
-        change = by_target if change is None else change + by_target
-    return sum_over(change, axis=(axis,), keepdims=False)
-
-
 # −Σ t·log p: d = (p·Σt − t)·dx − log p·dt
-dense_cross_entropy = general(
+dense_cross_entropy = reduction(
     "dense_cross_entropy",
     _dense_forward,
-    infer=lambda x, target, axis: Aval(x.shape[:-1], np.result_type(x.dtype, target.dtype)),
-    vjps=(
-        lambda ct, _out, x, target, axis: reshape(ct, (*ct.shape, 1)) * _by_logits(x, target, axis),
-        lambda ct, _out, x, _target, axis: -reshape(ct, (*ct.shape, 1)) * log_softmax(x, axis),
+    lambda _out, x, target, axis: (
+        softmax(x, axis) * sum_over(target, axis=(axis,), keepdims=True) - target
     ),
-    jvp=_dense_jvp,
-    batch=_batch,
-    kind="reduction",
-    lower=lowered.composite(_dense_composition),
+    lambda _out, x, _target, axis: -log_softmax(x, axis),
+    infer=lambda x, target, axis: Aval(x.shape[:-1], np.result_type(x.dtype, target.dtype)),
+    lower=array_functions,
 )

@@ -20,7 +20,6 @@ from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.evaluate import evaluate
-from gradtape.core.large import LARGE
 from gradtape.core.lowering import Composite, Elements, Reader
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
@@ -192,12 +191,33 @@ _CONV = Op(
     kind="planewise",
     lower=Elements(_element, often=True),
 )
+
+
+def _spread_apart(y: Any, w: Any, windows: AllWindows) -> Any:
+    """The same with windows that move by 1, and zeros between what stands at them, if few.
+
+    Elements next to each other are then read by elements next to each other, many at once.
+    """
+    axes = [window for window in windows if isinstance(window, Windows)]
+    steps = [window.stride for window in axes]
+    fits = len(axes) == len(windows) and 1 < math.prod(steps) <= _MOST_ZEROS and is_small(windows)
+    if not fits or not y.flags.c_contiguous:
+        return NotImplemented
+    wide = tuple(
+        window._replace(number=(window.number - 1) * window.stride + 1, stride=1) for window in axes
+    )
+    apart: Any = np.zeros((*y.shape[: -len(wide)], *(window.number for window in wide)), y.dtype)
+    apart[(..., *(slice(None, None, step) for step in steps))] = y
+    return evaluate(_INPUT, (apart, w), {"windows": wide})
+
+
 _INPUT = Op(
     "depthwise_input",
     _input_forward,
     lambda y, _w, windows: infer_windows(y, windows, back=True),
     kind="planewise",
     lower=Elements(_input_element, often=True),
+    composed=_spread_apart,
 )
 _WEIGHT = Op(
     "depthwise_weight",
@@ -215,27 +235,7 @@ def depthwise(x: Any, w: Any, windows: AllWindows) -> Any:
 
 def depthwise_input(y: Any, w: Any, windows: AllWindows) -> Any:
     """The transpose of `depthwise` in its first array."""
-    if type(y) is np.ndarray and y.flags.c_contiguous:
-        y, windows = _spread_apart(y, windows)
     return evaluate(_INPUT, (y, w.swapaxes(0, 1)), {"windows": windows})
-
-
-def _spread_apart(y: Any, windows: AllWindows) -> tuple[Any, AllWindows]:
-    """The same with windows that move by 1, and zeros between what stands at them, if few.
-
-    Elements next to each other are then read by elements next to each other, many at once.
-    """
-    axes = [w for w in windows if isinstance(w, Windows)]
-    steps = [w.stride for w in axes]
-    if len(axes) < len(windows) or not 1 < math.prod(steps) <= _MOST_ZEROS or not is_small(windows):
-        return y, windows
-    wide = tuple(w._replace(number=(w.number - 1) * w.stride + 1, stride=1) for w in axes)
-    shape = (*y.shape[: y.ndim - len(wide)], *(w.number for w in wide))
-    if math.prod(shape) < LARGE:
-        return y, windows
-    out: Any = np.zeros(shape, y.dtype)
-    out[(..., *(slice(None, None, step) for step in steps))] = y
-    return out, wide
 
 
 def depthwise_weight(x: Any, y: Any, windows: AllWindows) -> Any:

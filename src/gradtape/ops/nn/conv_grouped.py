@@ -21,7 +21,6 @@ from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.evaluate import evaluate
-from gradtape.core.large import LARGE
 from gradtape.core.lowering import Composite, Elements, Reader
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
@@ -61,7 +60,6 @@ def is_summed(x: Any, channels: int, kernel: Sizes, stride: Sizes, groups: int) 
 def _is_fitting(x: Any, stride: Sizes, groups: int) -> bool:
     return (
         type(x) is np.ndarray
-        and x.size >= LARGE
         and x.dtype.char in "fd"
         and groups > 1
         and set(stride) == {1}

@@ -9,14 +9,15 @@ The groups of channels are an axis of matrices: `g` groups of `c` input and `o` 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape.core.large import LARGE, copy_into
+from gradtape.core.copies import copy_into
 from gradtape.ops.nn.conv_depthwise import depthwise, depthwise_input, depthwise_weight
 from gradtape.ops.nn.conv_grouped import grouped, grouped_weight, is_direct, is_summed
 from gradtape.ops.nn.windows import Pads, Sizes, Windows, taps, window_counts
@@ -26,6 +27,10 @@ from gradtape.ops.nn.windows import Pads, Sizes, Windows, taps, window_counts
 _CHUNK = 8 << 20
 # Fewer channels than this are copied as slowly as so many: groups are then computed together.
 _FEW_CHANNELS = 32
+
+
+# `convolve(x, w, **geometry)`.
+Convolve = Callable[..., Any]
 
 
 class Geometry(NamedTuple):
@@ -165,9 +170,6 @@ def conv_forward(xp: Any, x: Any, w: Any, **geometry: Any) -> Any:
         (x, w), dtype = _working(x, w)
         windows = _along_axes(x.shape[2:], counts, w.shape[2:], shape)
         return depthwise(x, w, windows).astype(dtype, copy=False)
-    if x.dtype == w.dtype and is_direct(x, w.shape[1], w.shape[2:], shape.stride, shape.groups):
-        padded = _padded(xp, x, 2, shape.padding)
-        return grouped(padded, w, shape.dilation, shape.groups)
     together = _together(shape.groups, w.shape[1], w.shape[2:])
     if together > 1:
         wide = _side_by_side(xp, w, shape.groups, together)
@@ -176,6 +178,16 @@ def conv_forward(xp: Any, x: Any, w: Any, **geometry: Any) -> Any:
         if xp.isfinite(out).all():
             return out  # infinity or NaN times 0 would have come from another group
     return _conv(xp, x, w, shape)
+
+
+def conv_by_kernels(x: Any, w: Any, **geometry: Any) -> Any:
+    """`conv_forward` by ops that have kernels, or `NotImplemented`."""
+    shape = Geometry(**geometry)
+    if x.dtype != w.dtype or _is_depthwise(shape.groups, x.shape[1], w.shape[0]):
+        return NotImplemented
+    if not is_direct(x, w.shape[1], w.shape[2:], shape.stride, shape.groups):
+        return NotImplemented
+    return grouped(_padded(np, x, 2, shape.padding), w, shape.dilation, shape.groups)
 
 
 def _conv(xp: Any, x: Any, w: Any, shape: Geometry) -> Any:
@@ -201,10 +213,7 @@ def conv_input_forward(xp: Any, y: Any, w: Any, sizes: Sizes, **geometry: Any) -
         windows = _along_axes(sizes, y.shape[2:], w.shape[2:], shape)
         return depthwise_input(y, w, windows).astype(dtype, copy=False)
     if all(s == 1 for s in shape.stride):
-        return _by_flipped_weights(xp, y, w, sizes, shape)
-    steps = zip(shape.stride, shape.dilation, w.shape[2:], strict=True)
-    if y.size >= LARGE and all(s == 1 or (d == 1 and s < k) for s, d, k in steps):
-        return _by_phases(xp, y, w, sizes, shape)
+        return _by_flipped_weights(functools.partial(conv_forward, xp), y, w, sizes, shape)
     together = _together(shape.groups, w.shape[1], w.shape[2:])
     if together > 1:
         wide = _side_by_side(xp, w, shape.groups, together)
@@ -213,6 +222,19 @@ def conv_input_forward(xp: Any, y: Any, w: Any, sizes: Sizes, **geometry: Any) -
         if xp.isfinite(out).all():
             return out
     return _conv_input(xp, y, w, sizes, shape)
+
+
+def conv_input_by_kernels(conv: Convolve, y: Any, w: Any, sizes: Sizes, **geometry: Any) -> Any:
+    """`conv_input_forward` by convolutions that have kernels, or `NotImplemented`."""
+    shape = Geometry(**geometry)
+    if _is_depthwise(shape.groups, w.shape[1] * shape.groups, y.shape[1]):
+        return NotImplemented
+    if all(s == 1 for s in shape.stride):
+        return _by_flipped_weights(conv, y, w, sizes, shape)
+    steps = zip(shape.stride, shape.dilation, w.shape[2:], strict=True)
+    if all(s == 1 or (d == 1 and s < k) for s, d, k in steps):
+        return _by_phases(conv, y, w, sizes, shape)
+    return NotImplemented
 
 
 def _conv_input(xp: Any, y: Any, w: Any, sizes: Sizes, shape: Geometry) -> Any:
@@ -227,7 +249,7 @@ def _conv_input(xp: Any, y: Any, w: Any, sizes: Sizes, shape: Geometry) -> Any:
     return _channels_first(_unpadded(xp, out, shape.padding)).astype(dtype, copy=False)
 
 
-def _by_flipped_weights(xp: Any, y: Any, w: Any, sizes: Sizes, shape: Geometry) -> Any:
+def _by_flipped_weights(conv: Convolve, y: Any, w: Any, sizes: Sizes, shape: Geometry) -> Any:
     """With a stride of 1 it is a convolution with the weights backwards, which is faster."""
     kernel, groups = w.shape[2:], shape.groups
     reach = [d * (k - 1) for d, k in zip(shape.dilation, kernel, strict=True)]
@@ -237,17 +259,17 @@ def _by_flipped_weights(xp: Any, y: Any, w: Any, sizes: Sizes, shape: Geometry) 
     split = w.reshape((groups, w.shape[0] // groups, *w.shape[1:])).swapaxes(1, 2)
     split = split[(..., *(slice(None, None, -1),) * len(kernel))]
     flipped = split.reshape((groups * w.shape[1], w.shape[0] // groups, *kernel))
-    return conv_forward(xp, y, flipped, **shape._replace(padding=padding)._asdict())
+    return conv(y, flipped, **shape._replace(padding=padding)._asdict())
 
 
-def _by_phases(xp: Any, y: Any, w: Any, sizes: Sizes, shape: Geometry) -> Any:
+def _by_phases(conv: Convolve, y: Any, w: Any, sizes: Sizes, shape: Geometry) -> Any:
     """Every stride-th element of the result sees every stride-th weight, by windows that move by 1.
 
     Along an axis, element i is `place·stride + phase` with the padding before it: the windows at
     `place - m` see it with their weight `phase + m·stride`.
     """
     dtype = np.result_type(y, w)
-    out = xp.zeros((y.shape[0], *sizes, w.shape[1] * shape.groups), dtype)
+    out: Any = np.zeros((y.shape[0], *sizes, w.shape[1] * shape.groups), dtype)
     by_axis = [
         [(phase, s, before, n) for phase in range(s)]
         for s, (before, _), n in zip(shape.stride, shape.padding, sizes, strict=True)
@@ -264,9 +286,9 @@ def _by_phases(xp: Any, y: Any, w: Any, sizes: Sizes, shape: Geometry) -> Any:
             continue
         padding = tuple((f, 0) for f in first)
         own = shape._replace(stride=(1,) * len(sizes), padding=padding)
-        found = _by_flipped_weights(xp, y, part, tuple(counts), own)
+        found = _by_flipped_weights(conv, y, part, tuple(counts), own)
         steps = (slice(i, None, s) for i, (_, s, _, _) in zip(starts, chosen, strict=True))
-        out[(slice(None), *steps)] = xp.moveaxis(found, 1, -1)
+        out[(slice(None), *steps)] = np.moveaxis(found, 1, -1)
     return _channels_first(out)
 
 
@@ -291,11 +313,6 @@ def conv_weight_forward(xp: Any, x: Any, y: Any, kernel: Sizes, **geometry: Any)
     if _is_depthwise(groups, x.shape[1], y.shape[1]):
         windows = _along_axes(x.shape[2:], y.shape[2:], kernel, shape)
         return depthwise_weight(x, y, windows).astype(dtype, copy=False)
-    if is_summed(x, c, kernel, shape.stride, groups) and y.size and o:
-        sums = grouped_weight(
-            _padded(xp, x, 2, shape.padding), _padded(xp, y, 2, ()), kernel, shape.dilation, groups
-        )
-        return sums.astype(dtype, copy=False)
     together = _together(groups, c, kernel)
     if together > 1:
         wide = conv_weight_forward(
@@ -312,6 +329,20 @@ def conv_weight_forward(xp: Any, x: Any, y: Any, kernel: Sizes, **geometry: Any)
     split = total.reshape((groups, *kernel, c, o))
     ordered = split.transpose(0, rank + 2, rank + 1, *range(1, rank + 1))
     return ordered.reshape((groups * o, c, *kernel)).astype(dtype, copy=False)
+
+
+def conv_weight_by_kernels(x: Any, y: Any, kernel: Sizes, **geometry: Any) -> Any:
+    """`conv_weight_forward` by ops that have kernels, or `NotImplemented`."""
+    shape = Geometry(**geometry)
+    (x, y), dtype = _working(x, y)
+    channels = x.shape[1] // shape.groups
+    if _is_depthwise(shape.groups, x.shape[1], y.shape[1]) or not y.size:
+        return NotImplemented
+    if not is_summed(x, channels, kernel, shape.stride, shape.groups):
+        return NotImplemented
+    padded, rows = _padded(np, x, 2, shape.padding), _padded(np, y, 2, ())
+    sums = grouped_weight(padded, rows, kernel, shape.dilation, shape.groups)
+    return sums.astype(dtype, copy=False)
 
 
 # ---- groups of few channels: several are one group, with weights of 0 between them --------------

@@ -8,7 +8,8 @@ A transposed convolution is `conv_input`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,18 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import general
+from gradtape.core.define import multilinear
 from gradtape.core.op import Op
 from gradtape.ops.arguments import Batch
 from gradtape.ops.cast import conj_if_complex
-from gradtape.ops.nn.conv_kernels import conv_forward, conv_input_forward, conv_weight_forward
+from gradtape.ops.nn.conv_kernels import (
+    conv_by_kernels,
+    conv_forward,
+    conv_input_by_kernels,
+    conv_input_forward,
+    conv_weight_by_kernels,
+    conv_weight_forward,
+)
 from gradtape.ops.nn.windows import Pads, Sizes, window_counts
 from gradtape.ops.shape import moveaxis, reshape
 
@@ -45,22 +53,6 @@ def _infer_weight(x: Aval, y: Aval, kernel: Sizes, groups: int, **_geometry: Any
 
 
 # ---- rules --------------------------------------------------------------------------------------
-
-
-def _bilinear_jvp(product: Callable[..., Any]) -> Callable[..., Any]:
-    """d(x∗y) = dx∗y + x∗dy."""
-
-    def jvp(tangents: Sequence[Any], _out: Any, x: Any, y: Any, **params: Any) -> Any:
-        dx, dy = tangents
-        first = None if dx is None else product(dx, y, **params)
-        second = None if dy is None else product(x, dy, **params)
-        if first is None or second is None:
-            return second if first is None else first
-        return first + second
-
-    # The tangent of an array meets the values that its VJP reads, and no others.
-    jvp.reads = frozenset()  # type: ignore[attr-defined]
-    return jvp
 
 
 # transpose of x ↦ conv(x, w): conv_input(ct, w̄)
@@ -168,32 +160,35 @@ def _batch_weight(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch
 # ---- the ops ------------------------------------------------------------------------------------
 
 # out[n, o] = Σ over c and the places i of a window: w[o, c, i]·x[n, c, stride·at + dilation·i]
-conv: Callable[..., Any] = general(
+conv: Callable[..., Any] = multilinear(
     "conv",
     conv_forward,
+    _conv_by_input,
+    _conv_by_weight,
     infer=_infer_conv,
-    vjps=(_conv_by_input, _conv_by_weight),
-    jvp=_bilinear_jvp(lambda x, w, **params: conv(x, w, **params)),
     batch=_batch_conv,
     kind="contraction",
+    composed=conv_by_kernels,
 )
 
-conv_input: Callable[..., Any] = general(
+conv_input: Callable[..., Any] = multilinear(
     "conv_input",
     conv_input_forward,
+    _input_by_output,
+    _input_by_weight,
     infer=_infer_input,
-    vjps=(_input_by_output, _input_by_weight),
-    jvp=_bilinear_jvp(lambda y, w, **params: conv_input(y, w, **params)),
     batch=_batch_input,
     kind="contraction",
+    composed=functools.partial(conv_input_by_kernels, conv),
 )
 
-conv_weight: Callable[..., Any] = general(
+conv_weight: Callable[..., Any] = multilinear(
     "conv_weight",
     conv_weight_forward,
+    _weight_by_input,
+    _weight_by_output,
     infer=_infer_weight,
-    vjps=(_weight_by_input, _weight_by_output),
-    jvp=_bilinear_jvp(lambda x, y, **params: conv_weight(x, y, **params)),
     batch=_batch_weight,
     kind="contraction",
+    composed=conv_weight_by_kernels,
 )

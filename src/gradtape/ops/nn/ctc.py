@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
+from gradtape.core.batching import in_front
 from gradtape.core.call import call
 from gradtape.core.define import general
 from gradtape.core.op import NotDifferentiable, Op, Zero
@@ -28,7 +29,6 @@ from gradtape.ops.nn.ctc_paths import (
     likelihood,
     likelihood_change,
 )
-from gradtape.ops.nn.distances import in_front
 from gradtape.ops.nn.known import known_values
 from gradtape.ops.nn.reduction import check_reduction, floating, reduced
 from gradtape.ops.reduce import sum_over
@@ -159,7 +159,6 @@ def _batch_shares(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple
 _change: Any = general(
     "ctc_change",
     _change_forward,
-    infer=lambda change, *_others, **_params: change,
     vjps=(
         lambda ct, _out, _change_, log_probs, targets, times, lengths, **params: _change(
             ct, log_probs, targets, times, lengths, **params
@@ -177,14 +176,13 @@ _change: Any = general(
 _shares = general(
     "ctc_shares",
     _shares_forward,
-    infer=lambda log_probs, *_others, **_params: log_probs,
     vjps=(
         lambda ct, _out, log_probs, targets, times, lengths, **params: _change(
             ct, log_probs, targets, times, lengths, **params
         ),
         *(_FIXED,) * 3,
     ),
-    jvp=lambda tangents, _out, *given, **params: _change(tangents[0], *given, **params),
+    self_adjoint=True,
     batch=_batch_shares,
 )
 

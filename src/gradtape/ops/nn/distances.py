@@ -10,15 +10,16 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import broadcast_sizes, general, unbroadcast
+from gradtape.core.lowering import Composite
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops import lowered
+from gradtape.ops import array_functions
 from gradtape.ops.arguments import Batch, normalize_axis
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.matmul import matmul
 from gradtape.ops.nn.reduction import check_broadcast, check_real_loss, floating
 from gradtape.ops.norm import norm
-from gradtape.ops.reduce import beside, reduced_shape, sum_forward, sum_over
+from gradtape.ops.reduce import beside, reduced_shape, reduction, sum_forward, sum_over
 from gradtape.ops.select import clip, divide_or_zero
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.typing import Array, ArrayLike
@@ -33,12 +34,6 @@ def _cosine_forward(xp: Any, x: Any, y: Any, axis: int, eps: float) -> Any:
     return sum_forward(xp, x * y, over, False) / first / second
 
 
-def _cosine_composition(x: Any, y: Any, axis: int, eps: float) -> Any:
-    over = {"axis": (axis,), "keepdims": False}
-    first, second = (clip(sqrt(sum_over(z * z, **over)), eps) for z in (x, y))
-    return sum_over(x * y, **over) / first / second
-
-
 def _slope(out: Any, x: Any, y: Any, axis: int, eps: float) -> Any:
     """By the first vector: (v − cos·u)/|x| with vectors u and v of length 1.
 
@@ -49,47 +44,15 @@ def _slope(out: Any, x: Any, y: Any, axis: int, eps: float) -> Any:
     return (y / clip(other, eps) - cosine * divide_or_zero(x, length)) / clip(length, eps)
 
 
-def _cosine_jvp(tangents: Any, out: Any, x: Any, y: Any, axis: int, eps: float) -> Any:
-    dx, dy = tangents
-    total = None if dx is None else dx * _slope(out, x, y, axis, eps)
-    if dy is not None:
-        other = dy * _slope(out, y, x, axis, eps)
-        total = other if total is None else total + other
-    return sum_over(total, axis=(axis,), keepdims=False)
-
-
-def _batch_cosine(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    lined_up = in_front(args, axes)
-    return call(op, lined_up, {**params, "axis": params["axis"] + 1}), 0
-
-
-def in_front(args: Any, axes: Any) -> list[Any]:
-    """Arguments with the batch first, those that have none repeated."""
-    size = next(x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None)
-    return [
-        broadcast_to(x, (size, *x.shape)) if axis is None else move_batch_axis(x, axis)
-        for x, axis in zip(args, axes, strict=True)
-    ]
-
-
-_cosine = general(
+_cosine = reduction(
     "cosine_similarity",
     _cosine_forward,
+    lambda out, x, y, axis, eps: _slope(out, x, y, axis, eps),
+    lambda out, x, y, axis, eps: _slope(out, y, x, axis, eps),
     infer=lambda x, y, axis, eps: Aval(
         reduced_shape(x.shape, (axis,), False), np.result_type(x.dtype, y.dtype)
     ),
-    vjps=(
-        lambda ct, out, x, y, axis, eps: (
-            beside(ct, x.shape, (axis,), False) * _slope(out, x, y, axis, eps)
-        ),
-        lambda ct, out, x, y, axis, eps: (
-            beside(ct, x.shape, (axis,), False) * _slope(out, y, x, axis, eps)
-        ),
-    ),
-    jvp=_cosine_jvp,
-    batch=_batch_cosine,
-    kind="reduction",
-    lower=lowered.composite(_cosine_composition),
+    lower=array_functions,
 )
 
 
@@ -248,7 +211,7 @@ _cdist = general(
     ),
     jvp=_cdist_jvp,
     batch=_batch_cdist,
-    lower=lowered.composite(_cdist_composition),
+    lower=Composite(_cdist_composition),
 )
 
 

@@ -7,14 +7,14 @@ it, a second derivative and a replay see the same draw.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_elementwise
-from gradtape.core.define import broadcast_sizes, general, pointwise, unbroadcast
+from gradtape.core.define import elementwise_op, general
 from gradtape.core.op import Zero
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
@@ -58,40 +58,21 @@ def draw_kept(shape: tuple[int, ...], p: float, generator: Generator | None) -> 
     return random_kept(p=p, shape=shape, **source.take(-(-math.prod(shape) // 2)))
 
 
-def _infer_dropout(x: Aval, kept: Aval, scale: float, shift: float, other: float) -> Aval:
-    dtype = np.dtype(np.float64) if x.dtype.kind in "biu" else x.dtype
-    return Aval(broadcast_sizes(x.shape, kept.shape), dtype)
-
-
 def _dropout_forward(xp: Any, x: Any, kept: Any, scale: float, shift: float, other: float) -> Any:
     if shift == 0 and other == 0:
         return xp.where(kept, x * scale, 0)
     return xp.where(kept, x * scale + shift, other)
 
 
-def _dropout_element(x: Any, kept: Any, scale: float, shift: float, other: float) -> Any:
-    return _dropout_forward(scalar, x, kept, scale, shift, other)
-
-
-def _scaled(change: Any, kept: Any, scale: float) -> Any:
-    return keep_or_set(change, kept, scale=scale, shift=0.0, other=0.0)
-
-
 # x·scale + shift where elements are kept, a number elsewhere: d = scale·dx where they are kept
-keep_or_set = general(
+keep_or_set: Callable[..., Any] = elementwise_op(
     "dropout",
     _dropout_forward,
-    infer=_infer_dropout,
-    vjps=(
-        lambda ct, _out, _x, kept, scale, shift, other: unbroadcast(
-            _scaled(ct, kept, scale), _x.shape
-        ),
-        Zero("which elements are kept does not change by a little"),
+    lambda ct, _out, _x, kept, scale, shift, other: keep_or_set(
+        ct, kept, scale=scale, shift=0.0, other=0.0
     ),
-    jvp=lambda tangents, _out, _x, kept, scale, shift, other: _scaled(tangents[0], kept, scale),
-    batch=batch_elementwise,
-    kind="elementwise",
-    lower=pointwise(_dropout_element),
+    Zero("which elements are kept does not change by a little"),
+    lower=scalar,
     bounded=True,
 )
 

@@ -12,7 +12,7 @@ from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import general
+from gradtape.core.define import multilinear
 from gradtape.core.lowering import Elements, Reader, Scatter
 from gradtape.core.op import Op, Zero
 from gradtape.core.scalar import Scalar
@@ -155,32 +155,22 @@ def _infer_read(table: Aval, indices: Aval, **_params: Any) -> Aval:
 _NUMBERED = Zero("the number of a row does not change by a little")
 
 # table[indices], with 0 in place of the row `skip`; transpose: add values to rows of zeros
-read_rows: Any = general(
+read_rows: Any = multilinear(
     "read_rows",
     _read_forward,
+    lambda ct, _out, _table, indices, skip: add_rows(ct, indices, count=_table.shape[0], skip=skip),
+    _NUMBERED,
     infer=_infer_read,
-    vjps=(
-        lambda ct, _out, _table, indices, skip: add_rows(
-            ct, indices, count=_table.shape[0], skip=skip
-        ),
-        _NUMBERED,
-    ),
-    jvp=lambda tangents, _out, _table, indices, skip: read_rows(tangents[0], indices, skip=skip),
     batch=_batch_read,
     lower=Elements(_read_element),
 )
-add_rows: Any = general(
+add_rows: Any = multilinear(
     "add_rows",
     _add_forward,
+    lambda ct, _out, _values, indices, count, skip: read_rows(ct, indices, skip=skip),
+    _NUMBERED,
     infer=lambda values, indices, count, skip: Aval(
         (count, *values.shape[len(indices.shape) :]), values.dtype
-    ),
-    vjps=(
-        lambda ct, _out, _values, indices, count, skip: read_rows(ct, indices, skip=skip),
-        _NUMBERED,
-    ),
-    jvp=lambda tangents, _out, _values, indices, count, skip: add_rows(
-        tangents[0], indices, count=count, skip=skip
     ),
     batch=_batch_add,
     lower=Scatter(_add_sizes, _add_put, adds=True),

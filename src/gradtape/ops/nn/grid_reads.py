@@ -20,20 +20,18 @@ import numpy as np
 
 from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval
+from gradtape.core.batching import batch_as_samples
 from gradtape.core.call import call
-from gradtape.core.define import general
-from gradtape.core.lowering import Elements, Reader, Scatter
+from gradtape.core.define import multilinear
+from gradtape.core.lowering import Composite, Elements, Reader, Scatter
 from gradtape.core.op import Op, Zero
 from gradtape.core.scalar import Scalar
 from gradtape.errors import UnsupportedError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import Batch
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.index import getitem_basic
 from gradtape.ops.join import concatenate
-from gradtape.ops.nn.distances import in_front
 from gradtape.ops.reduce import sum_over
-from gradtape.ops.shape import reshape
 
 AllSizes = tuple[int | None, ...]
 
@@ -199,87 +197,51 @@ def _infer_add(y: Aval, _places: Aval, weights: Aval, sizes: AllSizes) -> Aval:
     return Aval(tuple(_index(sizes, sample, channels, own)), dtype)
 
 
-def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    """The batch made samples."""
-    lined_up = in_front(args, axes)
-    joined = [reshape(z, (z.shape[0] * z.shape[1], *z.shape[2:])) for z in lined_up]
-    out = call(op, joined, params)
-    return reshape(out, (*lined_up[0].shape[:2], *out.shape[1:])), 0
-
-
-def _jvp(product: Callable[..., Any], first: int, second: int) -> Callable[..., Any]:
-    """The change of a product that is linear in each of two of its arguments."""
-
-    def jvp(tangents: Any, _out: Any, a: Any, b: Any, c: Any, sizes: AllSizes) -> Any:
-        terms = []
-        for changed in (first, second):
-            if tangents[changed] is not None:
-                args = [a, b, c]
-                args[changed] = tangents[changed]
-                terms.append(product(*args, sizes=sizes))
-        return sum(terms[1:], terms[0])
-
-    return jvp
-
-
 _NUMBERED = Zero("a place is a number, and does not change by a little")
 
 # out[n, c, s] = Σ over terms k: w[n, k, s]·x[n, c, place[n, k, s]]
-grid_read: Callable[..., Any] = general(
+grid_read: Callable[..., Any] = multilinear(
     "grid_read",
     _read_forward,
-    infer=_infer_read,
-    vjps=(
-        lambda ct, _out, _x, places, weights, sizes: grid_add(
-            ct, places, conj_if_complex(weights), sizes=sizes
-        ),
-        _NUMBERED,
-        lambda ct, _out, x, places, _weights, sizes: grid_dot(
-            conj_if_complex(x), ct, places, sizes=sizes
-        ),
+    lambda ct, _out, _x, places, weights, sizes: grid_add(
+        ct, places, conj_if_complex(weights), sizes=sizes
     ),
-    jvp=_jvp(lambda *args, **params: grid_read(*args, **params), 0, 2),
-    batch=_batch,
+    _NUMBERED,
+    lambda ct, _out, x, places, _weights, sizes: grid_dot(
+        conj_if_complex(x), ct, places, sizes=sizes
+    ),
+    infer=_infer_read,
+    batch=batch_as_samples,
     kind="planewise",
     lower=Elements(_read_element, often=True),
 )
 
 # Σ w[n, k, s]·y[n, c, s] added at place[n, k, s]
-grid_add: Callable[..., Any] = general(
+grid_add: Callable[..., Any] = multilinear(
     "grid_add",
     _add_forward,
-    infer=_infer_add,
-    vjps=(
-        lambda ct, _out, _y, places, weights, sizes: grid_read(
-            ct, places, conj_if_complex(weights), sizes=sizes
-        ),
-        _NUMBERED,
-        lambda ct, _out, y, places, _weights, sizes: grid_dot(
-            ct, conj_if_complex(y), places, sizes=sizes
-        ),
+    lambda ct, _out, _y, places, weights, sizes: grid_read(
+        ct, places, conj_if_complex(weights), sizes=sizes
     ),
-    jvp=_jvp(lambda *args, **params: grid_add(*args, **params), 0, 2),
-    batch=_batch,
+    _NUMBERED,
+    lambda ct, _out, y, places, _weights, sizes: grid_dot(
+        ct, conj_if_complex(y), places, sizes=sizes
+    ),
+    infer=_infer_add,
+    batch=batch_as_samples,
     kind="planewise",
     lower=Scatter(_add_sizes, _add_put, adds=True),
 )
 
 # out[n, k, s] = Σ over channels c: x[n, c, place[n, k, s]]·y[n, c, s]
-grid_dot: Callable[..., Any] = general(
+grid_dot: Callable[..., Any] = multilinear(
     "grid_dot",
     _dot_forward,
+    lambda ct, _out, _x, y, places, sizes: grid_add(conj_if_complex(y), places, ct, sizes=sizes),
+    lambda ct, _out, x, _y, places, sizes: grid_read(conj_if_complex(x), places, ct, sizes=sizes),
+    _NUMBERED,
     infer=lambda x, y, places, sizes: Aval(places.shape, np.result_type(x.dtype, y.dtype)),
-    vjps=(
-        lambda ct, _out, _x, y, places, sizes: grid_add(
-            conj_if_complex(y), places, ct, sizes=sizes
-        ),
-        lambda ct, _out, x, _y, places, sizes: grid_read(
-            conj_if_complex(x), places, ct, sizes=sizes
-        ),
-        _NUMBERED,
-    ),
-    jvp=_jvp(lambda *args, **params: grid_dot(*args, **params), 0, 1),
-    batch=_batch,
+    batch=batch_as_samples,
     kind="planewise",
-    lower=lowered.composite(_dot_composition),
+    lower=Composite(_dot_composition),
 )

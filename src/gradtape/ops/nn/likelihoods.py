@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 from gradtape.core import scalar
-from gradtape.core.define import elementwise
+from gradtape.core.define import elementwise_op
 from gradtape.errors import ArgumentError
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.exponential import exp, log
@@ -38,29 +36,23 @@ def _divergence_forward(xp: Any, x: Any, t: Any) -> Any:
     return t * (xp.log(xp.where(t == 0, 1, t)) - x)
 
 
-def _define_divergences() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    # t·(log t − x): slopes −t and log t + 1 − x
-    @elementwise(
-        _divergence_forward,
-        lambda ct, _out, _x, t: -ct * t,
-        lambda ct, _out, x, t: ct * (log(t) + 1 - x),
-        lower=functools.partial(_divergence_forward, scalar),
-    )
-    def divergence(x: ArrayLike, t: ArrayLike, /) -> Array: ...
+# t·(log t − x): slopes −t and log t + 1 − x
+divergence = elementwise_op(
+    "divergence",
+    _divergence_forward,
+    lambda ct, _out, _x, t: -ct * t,
+    lambda ct, _out, x, t: ct * (log(t) + 1 - x),
+    lower=scalar,
+)
 
-    # eˢ·(s − x): slopes −eˢ and eˢ·(s − x) + eˢ
-    @elementwise(
-        lambda xp, x, s: xp.exp(s) * (s - x),
-        lambda ct, _out, _x, s: -ct * exp(s),
-        lambda ct, out, _x, s: ct * (out + exp(s)),
-        lower=lambda x, s: scalar.exp(s) * (s - x),
-    )
-    def log_divergence(x: ArrayLike, s: ArrayLike, /) -> Array: ...
-
-    return divergence, log_divergence
-
-
-divergence, log_divergence = _define_divergences()
+# eˢ·(s − x): slopes −eˢ and eˢ·(s − x) + eˢ
+log_divergence = elementwise_op(
+    "log_divergence",
+    lambda xp, x, s: xp.exp(s) * (s - x),
+    lambda ct, _out, _x, s: -ct * exp(s),
+    lambda ct, out, _x, s: ct * (out + exp(s)),
+    lower=scalar,
+)
 
 
 @options(LOSSES, raises=LOSS_ERRORS)

@@ -10,10 +10,10 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import general
+from gradtape.core.define import added, general
+from gradtape.core.lowering import Composite
 from gradtape.core.op import Op
 from gradtape.errors import ShapeError
-from gradtape.ops import lowered
 from gradtape.ops.arguments import Batch, as_array
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.einsum import einsum
@@ -42,12 +42,8 @@ def _by_bias(ct: Any, _out: Any, _x: Any, _weight: Any, _bias: Any) -> Any:
 
 def _jvp(tangents: Any, _out: Any, x: Any, weight: Any, _bias: Any) -> Any:
     dx, dw, db = tangents
-    terms = [] if dx is None else [matmul(dx, weight.mT)]
-    terms += [] if dw is None else [matmul(x, dw.mT)]
-    terms += [] if db is None else [db]
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
+    by_x = None if dx is None else matmul(dx, weight.mT)
+    total = added(by_x, None if dw is None else matmul(x, dw.mT), db)
     return total if total.shape == _out.shape else broadcast_to(total, _out.shape)
 
 
@@ -83,7 +79,7 @@ _linear = general(
     jvp=_jvp,
     batch=_batch,
     kind="contraction",
-    lower=lowered.composite(lambda x, weight, bias: matmul(x, weight.mT) + bias),
+    lower=Composite(lambda x, weight, bias: matmul(x, weight.mT) + bias),
 )
 
 

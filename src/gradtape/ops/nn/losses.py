@@ -9,16 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core import scalar
-from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_elementwise
-from gradtape.core.define import (
-    broadcast_sizes,
-    broadcast_tangent,
-    elementwise,
-    general,
-    pointwise,
-    vjp_of_partial,
-)
+from gradtape.core.define import elementwise_op
 from gradtape.errors import ArgumentError
 from gradtape.ops.activation import sigmoid, softplus
 from gradtape.ops.arguments import as_array
@@ -45,33 +36,28 @@ from gradtape.typing import Array, ArrayLike
 # ---- distances of numbers -----------------------------------------------------------------------
 
 
-def _define_errors() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    def squared(xp: Any, x: Any, y: Any) -> Any:
-        apart = x - y
-        return apart * apart
-
-    # d(x − y)² = 2·(x − y)·(dx − dy)
-    @elementwise(
-        squared,
-        lambda ct, _out, x, y: 2.0 * ct * (x - y),
-        lambda ct, _out, x, y: 2.0 * ct * (y - x),
-        lower=functools.partial(squared, scalar),
-    )
-    def squared_error(x: ArrayLike, y: ArrayLike, /) -> Array: ...
-
-    # d|x − y| = sign(x − y)·(dx − dy)
-    @elementwise(
-        lambda xp, x, y: xp.abs(x - y),
-        lambda ct, _out, x, y: ct * sign(x - y),
-        lambda ct, _out, x, y: ct * sign(y - x),
-        lower=lambda x, y: scalar.absolute(x - y),
-    )
-    def absolute_error(x: ArrayLike, y: ArrayLike, /) -> Array: ...
-
-    return squared_error, absolute_error
+def _squared_forward(xp: Any, x: Any, y: Any) -> Any:
+    apart = x - y
+    return apart * apart
 
 
-squared_error, absolute_error = _define_errors()
+# d(x − y)² = 2·(x − y)·(dx − dy)
+squared_error = elementwise_op(
+    "squared_error",
+    _squared_forward,
+    lambda ct, _out, x, y: 2.0 * ct * (x - y),
+    lambda ct, _out, x, y: 2.0 * ct * (y - x),
+    lower=scalar,
+)
+
+# d|x − y| = sign(x − y)·(dx − dy)
+absolute_error = elementwise_op(
+    "absolute_error",
+    lambda xp, x, y: xp.abs(x - y),
+    lambda ct, _out, x, y: ct * sign(x - y),
+    lambda ct, _out, x, y: ct * sign(y - x),
+    lower=scalar,
+)
 
 
 @options(LOSSES, raises=LOSS_ERRORS)
@@ -138,41 +124,14 @@ def _huber_forward(xp: Any, x: Any, y: Any, delta: float, factor: float) -> Any:
     return factor * (near * (apart - 0.5 * near))
 
 
-def _huber_slope(x: Any, y: Any, delta: float, factor: float) -> Any:
-    return factor * clip(x - y, -delta, delta)
-
-
-def _huber_jvp(tangents: Any, _out: Any, x: Any, y: Any, delta: float, factor: float) -> Any:
-    dx, dy = tangents
-    change = -dy if dx is None else dx if dy is None else dx - dy
-    return broadcast_tangent(change * _huber_slope(x, y, delta, factor), _out)
-
-
-_HUBER_PARTIALS = (
-    lambda ct, _out, x, y, delta, factor: ct * _huber_slope(x, y, delta, factor),
-    lambda ct, _out, x, y, delta, factor: ct * _huber_slope(y, x, delta, factor),
-)
-
-
 # ½·d² for d = |x − y| up to δ, a straight line beyond: the slope is x − y clipped to ±δ
-_huber = general(
+_huber = elementwise_op(
     "huber_error",
     _huber_forward,
-    infer=lambda x, y, delta, factor: Aval(
-        broadcast_sizes(x.shape, y.shape), np.result_type(_weak(x), _weak(y), 0.5)
-    ),
-    vjps=tuple(map(vjp_of_partial, _HUBER_PARTIALS, range(2))),
-    jvp=_huber_jvp,
-    batch=batch_elementwise,
-    kind="elementwise",
-    lower=pointwise(functools.partial(_huber_forward, scalar)),
-    partials=_HUBER_PARTIALS,
+    lambda ct, _out, x, y, delta, factor: ct * (factor * clip(x - y, -delta, delta)),
+    lambda ct, _out, x, y, delta, factor: ct * (factor * clip(y - x, -delta, delta)),
+    lower=scalar,
 )
-
-
-def _weak(aval: Aval) -> Any:
-    """What decides the dtype of a result: a number of Python's leaves it to the others."""
-    return aval.dtype.type(0).item() if aval.weak else aval.dtype
 
 
 @options(LOSSES, raises=LOSS_ERRORS)
@@ -239,32 +198,23 @@ def _entropy_forward(xp: Any, p: Any, t: Any) -> Any:
     return logs[1] * t - logs[1] - t * logs[0]
 
 
-def _define_entropies() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    # −t·log p − (1 − t)·log(1 − p): slopes (p − t)/(p·(1 − p)) and log(1 − p) − log p
-    @elementwise(
-        _entropy_forward,
-        lambda ct, _out, p, t: ct * (p - t) / clip(p * (1 - p), 1e-12),
-        lambda ct, _out, p, _t: ct * (clip(log1p(-p), _LOWEST) - clip(log(p), _LOWEST)),
-        lower=functools.partial(_entropy_forward, scalar),
-    )
-    def binary_entropy(p: ArrayLike, t: ArrayLike, /) -> Array: ...
+# −t·log p − (1 − t)·log(1 − p): slopes (p − t)/(p·(1 − p)) and log(1 − p) − log p
+binary_entropy = elementwise_op(
+    "binary_entropy",
+    _entropy_forward,
+    lambda ct, _out, p, t: ct * (p - t) / clip(p * (1 - p), 1e-12),
+    lambda ct, _out, p, _t: ct * (clip(log1p(-p), _LOWEST) - clip(log(p), _LOWEST)),
+    lower=scalar,
+)
 
-    def of_logits(xp: Any, x: Any, t: Any) -> Any:
-        return xp.maximum(x, 0) - x * t + xp.log1p(xp.exp(-xp.abs(x)))
-
-    # log(1 + eˣ) − x·t: slopes σ(x) − t and −x
-    @elementwise(
-        of_logits,
-        lambda ct, _out, x, t: ct * (sigmoid(x) - t),
-        lambda ct, _out, x, _t: -ct * x,
-        lower=functools.partial(of_logits, scalar),
-    )
-    def logits_entropy(x: ArrayLike, t: ArrayLike, /) -> Array: ...
-
-    return binary_entropy, logits_entropy
-
-
-binary_entropy, logits_entropy = _define_entropies()
+# log(1 + eˣ) − x·t: slopes σ(x) − t and −x
+logits_entropy = elementwise_op(
+    "logits_entropy",
+    lambda xp, x, t: xp.maximum(x, 0) - x * t + xp.log1p(xp.exp(-xp.abs(x))),
+    lambda ct, _out, x, t: ct * (sigmoid(x) - t),
+    lambda ct, _out, x, _t: -ct * x,
+    lower=scalar,
+)
 
 
 @options(LOSSES, raises=LOSS_ERRORS)

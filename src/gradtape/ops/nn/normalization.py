@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.large import LARGE
 from gradtape.core.tensor import Tensor, is_extended_float
 from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, as_shape
@@ -218,8 +217,8 @@ def over_groups(x: Any, groups: int, weight: Any, bias: Any, eps: float) -> Any:
 
 
 def lies_with_channels_last(x: Any) -> bool:
-    """Whether a large array has its second axis last in memory: it is then computed as it lies."""
+    """Whether an array has its second axis last in memory: it is then computed as it lies."""
     array = x.value if type(x) is Tensor else x
-    if type(array) is not np.ndarray or array.size < LARGE or array.flags.c_contiguous:
+    if type(array) is not np.ndarray or array.ndim < 3 or array.flags.c_contiguous:
         return False
     return np.moveaxis(array, 1, -1).flags.c_contiguous

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape.core.batching import batch_along_axis, move_batch_axis
+from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import general, linear
-from gradtape.core.op import Op, infer_like
+from gradtape.core.lowering import Composite
+from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
-from gradtape.ops import lowered
+from gradtape.ops import array_functions
 from gradtape.ops.arguments import Batch, as_array, normalize_axis
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.index import getitem_basic
@@ -40,12 +41,10 @@ def _unit_change(change: Any, out: Any, x: Any, axis: int, eps: float) -> Any:
 _unit = general(
     "unit_vectors",
     _unit_forward,
-    infer=infer_like,
-    vjps=(lambda ct, out, x, axis, eps: _unit_change(ct, out, x, axis, eps),),
-    jvp=lambda tangents, out, x, axis, eps: _unit_change(tangents[0], out, x, axis, eps),
-    batch=batch_along_axis,
+    vjps=(_unit_change,),
+    self_adjoint=True,
     kind="axiswise",
-    lower=lowered.composite(lambda x, axis, eps: x / clip(_length(x, axis), eps)),
+    lower=array_functions,
 )
 
 
@@ -75,19 +74,7 @@ def normalize(x: ArrayLike, /, p: float = 2.0, dim: int = 1, eps: float = 1e-12)
 # ---- windows of channels ------------------------------------------------------------------------
 
 
-def _window_forward(xp: Any, x: Any, before: int, after: int) -> Any:
-    n = x.shape[1]
-    out = x.copy()
-    for shift in (k for k in range(-before, after + 1) if k != 0 and abs(k) < n):
-        own, other = (
-            slice(max(0, -shift), min(n, n - shift)),
-            slice(max(0, shift), n + min(0, shift)),
-        )
-        out[:, own] += x[:, other]
-    return out
-
-
-def _window_composition(x: Any, before: int, after: int) -> Any:
+def _window_of(x: Any, before: int, after: int) -> Any:
     none, n = (0, 0), x.shape[1]
     widths = (none, (before, after), *(none,) * (len(x.shape) - 2))
     padded = pad_constant(x, widths=widths, fill=0)
@@ -110,21 +97,15 @@ def _batch_window(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch
 # Sums over channels from k − before to k + after; transpose: the same the other way round
 channel_sums: Any = linear(
     "channel_sums",
-    _window_forward,
+    Composite(_window_of),
     lambda ct, _out, _x, before, after: channel_sums(ct, before=after, after=before),
-    infer=infer_like,
     batch=_batch_window,
-    lower=lowered.composite(_window_composition),
 )
 
 
 def _levels(x: Any, alpha: float, k: float, **window: int) -> Any:
     """What elements are divided by a power of."""
     return k + alpha * channel_sums(x * x, **window)
-
-
-def _response_forward(xp: Any, x: Any, alpha: float, beta: float, k: float, **window: int) -> Any:
-    return x * (k + alpha * _window_forward(xp, x * x, **window)) ** -beta
 
 
 def _response_vjp(
@@ -147,14 +128,10 @@ def _response_jvp(
 # With d = k + α·W(x²), W the sum over a window: d(x·d^−β) = d^−β·(dx − β·x/d·α·W(2·x·dx))
 _response = general(
     "local_response_norm",
-    _response_forward,
-    infer=infer_like,
+    Composite(lambda x, alpha, beta, k, **window: x * _levels(x, alpha, k, **window) ** -beta),
     vjps=(_response_vjp,),
     jvp=_response_jvp,
     batch=_batch_window,
-    lower=lowered.composite(
-        lambda x, alpha, beta, k, **window: x * _levels(x, alpha, k, **window) ** -beta
-    ),
 )
 
 

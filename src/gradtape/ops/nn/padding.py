@@ -10,7 +10,8 @@ from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.nn.resample import Map, resample
-from gradtape.ops.pad import crop, pad as pad_of_numpy, pad_constant
+from gradtape.ops.pad import crop, pad_constant
+from gradtape.ops.pad_modes import pad as pad_of_numpy
 from gradtape.typing import Array, ArrayLike
 
 _MODES = ("constant", "reflect", "replicate", "circular")

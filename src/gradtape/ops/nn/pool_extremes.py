@@ -17,11 +17,10 @@ import numpy as np
 
 from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front, batch_together
 from gradtape.core.call import call
-from gradtape.core.define import general
+from gradtape.core.define import general, multilinear
 from gradtape.core.lowering import Elements, Reader, Scatter
-from gradtape.core.op import Op
+from gradtape.core.op import Op, Zero
 from gradtape.core.scalar import Scalar
 from gradtape.errors import IndexingError, UnsupportedError
 from gradtape.ops import lowered
@@ -292,54 +291,43 @@ def _infer_put(x: Aval, _places: Aval, sizes: AllSizes) -> Aval:
 
 # ---- the ops ------------------------------------------------------------------------------------
 
-# Linear in x; transpose: add at the places. Places have no derivative.
-pool_pick: Callable[..., Any] = general(
+_NUMBERED = Zero("a place is a number, and does not change by a little")
+
+# Linear in x; transpose: add at the places.
+pool_pick: Callable[..., Any] = multilinear(
     "pool_pick",
     _pick_forward,
+    lambda ct, _out, _x, places, sizes: pool_put(ct, places, sizes=sizes),
+    _NUMBERED,
     infer=lambda x, places, sizes: Aval(places.shape, x.dtype),
-    vjps=(
-        lambda ct, _out, _x, places, sizes: pool_put(ct, places, sizes=sizes),
-        lambda ct, _out, _x, _places, sizes: None,
-    ),
-    jvp=lambda tangents, _out, _x, places, sizes: pool_pick(tangents[0], places, sizes=sizes),
-    batch=batch_together,
     kind="planewise",
     lower=Elements(_pick_element),
 )
 
 # Linear in x; transpose: read at the places.
-pool_put: Callable[..., Any] = general(
+pool_put: Callable[..., Any] = multilinear(
     "pool_put",
     put_forward,
+    lambda ct, _out, _x, places, sizes: pool_pick(ct, places, sizes=sizes),
+    _NUMBERED,
     infer=_infer_put,
-    vjps=(
-        lambda ct, _out, _x, places, sizes: pool_pick(ct, places, sizes=sizes),
-        lambda ct, _out, _x, _places, sizes: None,
-    ),
-    jvp=lambda tangents, _out, _x, places, sizes: pool_put(tangents[0], places, sizes=sizes),
-    batch=batch_together,
     kind="planewise",
     lower=Scatter(_put_sizes, _put_element, adds=True),
 )
 
 # The same of places that do not repeat.
-pool_place: Callable[..., Any] = general(
+pool_place: Callable[..., Any] = multilinear(
     "max_unpool",
     _place_forward,
+    lambda ct, _out, _x, places, sizes: pool_pick(ct, places, sizes=sizes),
+    _NUMBERED,
     infer=_infer_put,
-    vjps=(
-        lambda ct, _out, _x, places, sizes: pool_pick(ct, places, sizes=sizes),
-        lambda ct, _out, _x, _places, sizes: None,
-    ),
-    jvp=lambda tangents, _out, _x, places, sizes: pool_put(tangents[0], places, sizes=sizes),
-    batch=batch_together,
 )
 
 pool_indices: Callable[..., Any] = general(
     "pool_indices",
     indices_forward,
     infer=lambda x, **params: Aval(infer_windows(x, **params).shape, np.dtype(np.int64)),
-    batch=batch_at_front,
     kind="planewise",
     lower=Elements(_index_element, often=True),
 )

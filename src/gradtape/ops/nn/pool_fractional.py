@@ -9,19 +9,16 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
-from gradtape.core.call import call
+from gradtape.core.batching import batch_as_samples
 from gradtape.core.define import general
-from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
-from gradtape.ops.arguments import Batch, as_array
+from gradtape.ops.arguments import as_array
 from gradtape.ops.family import by_rank
 from gradtape.ops.generator import default_generator
 from gradtape.ops.nn.pool_extremes import pool_pick
 from gradtape.ops.nn.pooling import POOLING
 from gradtape.ops.nn.windows import Sizes, per_axis, with_samples, without_samples
 from gradtape.ops.random import random_uniform
-from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.ops.shared_options import options
 from gradtape.typing import ArrayLike
 
@@ -57,24 +54,12 @@ def _indices_forward(xp: Any, x: Any, samples: Any, kernel: Sizes, output: Sizes
     return xp.take_along_axis(flat, best[..., None], axis=-1)[..., 0]
 
 
-def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    """The batch made samples."""
-    size = next(arg.shape[axis] for arg, axis in zip(args, axes, strict=True) if axis is not None)
-    arrays = [
-        broadcast_to(arg, (size, *arg.shape)) if axis is None else move_batch_axis(arg, axis)
-        for arg, axis in zip(args, axes, strict=True)
-    ]
-    joined = [reshape(arg, (size * arg.shape[1], *arg.shape[2:])) for arg in arrays]
-    out = call(op, joined, params)
-    return reshape(out, (size, arrays[0].shape[1], *out.shape[1:])), 0
-
-
 # Untracked: the places of the largest elements.
 _indices = general(
     "fractional_indices",
     _indices_forward,
     infer=lambda x, samples, kernel, output: Aval((*x.shape[:2], *output), np.dtype(np.int64)),
-    batch=_batch,
+    batch=batch_as_samples,
 )
 
 

@@ -15,11 +15,10 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front, batch_together
 from gradtape.core.call import call
-from gradtape.core.define import general
-from gradtape.core.lowering import Elements, Reader
-from gradtape.core.op import Op
+from gradtape.core.define import general, multilinear
+from gradtape.core.lowering import Composite, Elements, Reader
+from gradtape.core.op import Op, Zero
 from gradtape.core.scalar import Scalar
 from gradtape.ops import lowered
 from gradtape.ops.nn.pool_extremes import (
@@ -150,20 +149,14 @@ def _pick_chosen(z: Any, x: Any, windows: AllWindows, largest: bool) -> Any:
 # ---- the ops ------------------------------------------------------------------------------------
 
 # Linear in y, which is added where the elements of x stand; transpose: read there.
-pool_give: Callable[..., Any] = general(
+pool_give: Callable[..., Any] = multilinear(
     "pool_give",
     _give_forward,
+    lambda ct, _out, _y, x, **params: _pick_chosen(ct, x, **params),
+    Zero("which element is the largest is piecewise constant"),
     infer=lambda y, _x, windows, largest: infer_windows(y, windows, back=True),
-    vjps=(
-        lambda ct, _out, _y, x, **params: _pick_chosen(ct, x, **params),
-        lambda ct, _out, _y, _x, **params: None,
-    ),
-    jvp=lambda tangents, _out, _y, x, **params: (
-        None if tangents[0] is None else pool_give(tangents[0], x, **params)
-    ),
-    batch=batch_together,
     kind="planewise",
-    lower=lowered.composite(_give_composition),
+    lower=Composite(_give_composition),
 )
 
 # d max(x) = dx where the largest element stands, the first of those that are equal
@@ -173,7 +166,6 @@ pool_extreme = general(
     infer=infer_windows,
     vjps=(lambda ct, _out, x, **params: pool_give(ct, x, **params),),
     jvp=lambda tangents, _out, x, **params: _pick_chosen(tangents[0], x, **params),
-    batch=batch_at_front,
     kind="planewise",
-    lower=lowered.composite(extreme_composition),
+    lower=Composite(extreme_composition),
 )

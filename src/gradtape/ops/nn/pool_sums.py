@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.batching import batch_at_front
 from gradtape.core.call import call
 from gradtape.core.define import general, linear
-from gradtape.core.lowering import Elements, Reader
+from gradtape.core.lowering import Composite, Elements, Reader
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
 from gradtape.errors import UnsupportedError
@@ -118,9 +117,8 @@ pool_average: Callable[..., Any] = linear(
     _pool_forward,
     lambda ct, _out, _x, windows, divide: spread_average(ct, windows=windows, divide=divide),
     infer=infer_windows,
-    batch=batch_at_front,
     kind="planewise",
-    lower=lowered.composite(_pool_composition),
+    lower=Composite(_pool_composition),
 )
 
 spread_average: Callable[..., Any] = linear(
@@ -128,9 +126,8 @@ spread_average: Callable[..., Any] = linear(
     _spread_forward,
     lambda ct, _out, _x, windows, divide: pool_average(ct, windows=windows, divide=divide),
     infer=lambda x, **params: infer_windows(x, **params, back=True),
-    batch=batch_at_front,
     kind="planewise",
-    lower=lowered.composite(_spread_composition),
+    lower=Composite(_spread_composition),
 )
 
 
@@ -175,7 +172,6 @@ lp_pool = general(
         _steepness(out, p)
         * pool_average(_slopes(x, out, windows, p) * tangents[0], windows=windows, divide=1)
     ),
-    batch=batch_at_front,
     kind="planewise",
-    lower=lowered.composite(_lp_composition),
+    lower=Composite(_lp_composition),
 )

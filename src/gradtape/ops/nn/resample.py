@@ -20,7 +20,7 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import general
-from gradtape.core.lowering import Elements, Reader
+from gradtape.core.lowering import Composite, Elements, Reader
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
 from gradtape.errors import UnsupportedError
@@ -347,5 +347,5 @@ _resample = general(
     jvp=lambda tangents, _out, _x, *_tables, **params: resample(tangents[0], **params),
     batch=_batch,
     kind="planewise",
-    lower=lowered.composite(_resample_composition),
+    lower=Composite(_resample_composition),
 )

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_at_front
 from gradtape.core.define import linear
+from gradtape.core.lowering import Composite
 from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array
 from gradtape.typing import Array, ArrayLike
 
@@ -46,22 +45,18 @@ def _infer_unshuffled(x: Aval, factor: int) -> Aval:
 # Elements are moved; transpose: back
 _shuffle: Callable[..., Any] = linear(
     "pixel_shuffle",
-    lambda xp, x, factor: _shuffled(x, factor),
+    Composite(_shuffled),
     lambda ct, _out, _x, factor: _unshuffle(ct, factor=factor),
     infer=_infer_shuffled,
-    batch=batch_at_front,
     aliases=True,
-    lower=lowered.composite(_shuffled),
 )
 
 _unshuffle: Callable[..., Any] = linear(
     "pixel_unshuffle",
-    lambda xp, x, factor: _unshuffled(x, factor),
+    Composite(_unshuffled),
     lambda ct, _out, _x, factor: _shuffle(ct, factor=factor),
     infer=_infer_unshuffled,
-    batch=batch_at_front,
     aliases=True,
-    lower=lowered.composite(_unshuffled),
 )
 
 

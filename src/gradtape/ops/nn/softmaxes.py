@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_along_axis
 from gradtape.core.define import general
+from gradtape.core.lowering import Composite
 from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops import lowered
 from gradtape.ops.activation import sigmoid
 from gradtape.ops.arguments import as_array, normalize_axis, real_only
 from gradtape.ops.cast import astype, stop_gradient
@@ -146,14 +145,7 @@ def _halves(x: Any, axis: int) -> tuple[Any, Any]:
     )
 
 
-def _glu_forward(xp: Any, x: Any, axis: int) -> Any:
-    half, before = x.shape[axis] // 2, (slice(None),) * axis
-    with np.errstate(over="ignore"):
-        opened = 1 + xp.exp(-x[(*before, slice(half, None))])
-    return xp.divide(x[(*before, slice(0, half))], opened, out=opened)
-
-
-def _glu_composition(x: Any, axis: int) -> Any:
+def _glu_of(x: Any, axis: int) -> Any:
     first, second = _halves(x, axis)
     return first * sigmoid(second)
 
@@ -179,13 +171,11 @@ def _infer_glu(x: Aval, axis: int) -> Aval:
 # d a·σ(b) = σ(b)·(da + a·(1 − σ(b))·db)
 _glu = general(
     "glu",
-    _glu_forward,
+    Composite(_glu_of),
     infer=_infer_glu,
     vjps=(_glu_vjp,),
     jvp=_glu_jvp,
-    batch=batch_along_axis,
     kind="axiswise",
-    lower=lowered.composite(_glu_composition),
 )
 
 

@@ -15,9 +15,9 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import general, unbroadcast
+from gradtape.core.define import added, general, unbroadcast
+from gradtape.core.lowering import Composite
 from gradtape.core.op import Op
-from gradtape.ops import lowered
 from gradtape.ops.arguments import Batch
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.reduce import Axes, count_over, floats, mean_over, sum_forward, sum_over
@@ -82,25 +82,18 @@ def _change(change: Any, x: Any, axis: Over, eps: float, center: bool) -> Any:
     return rest * factor
 
 
-def _jvp(tangents: Any, _out: Any, x: Any, *weight_and_bias: Any, **params: Any) -> Any:
-    dx, dw, db = (*tangents, None, None)[:3]
-    total = None if dx is None else _change(dx, x, **params)
-    if weight_and_bias and total is not None:
-        total = total * weight_and_bias[0]
-    if dw is not None:
-        by_weight = dw * standardize(x, **params)
-        total = by_weight if total is None else total + by_weight
-    if db is not None:
-        total = broadcast_to(db, _out.shape) if total is None else total + db
-    return total
+def _jvp(tangents: Any, _out: Any, x: Any, weight: Any, *_bias: Any, **params: Any) -> Any:
+    dx, dw, db = (*tangents, None)[:3]
+    by_x = None if dx is None else _change(dx, x, **params) * weight
+    total = added(by_x, None if dw is None else dw * standardize(x, **params), db)
+    return total if total.shape == _out.shape else broadcast_to(total, _out.shape)
 
 
 def _scale_jvp(tangents: Any, _out: Any, x: Any, scale: Any, _shift: Any, axis: int) -> Any:
     dx, da, dc = tangents
-    terms = [] if dx is None else [dx * scale]
-    terms += [] if da is None else [x * da]
-    terms += [] if dc is None else [broadcast_to(dc, _out.shape)]
-    return sum(terms[1:], terms[0])
+    by_scale = None if da is None else x * da
+    total = added(None if dx is None else dx * scale, by_scale, dc)
+    return total if total.shape == _out.shape else broadcast_to(total, _out.shape)
 
 
 def _infer(x: Aval, *others: Aval, **_params: Any) -> Aval:
@@ -130,10 +123,10 @@ standardize = general(
     _standardized,
     infer=_infer,
     vjps=(lambda ct, _out, x, **params: _change(ct, x, **params),),
-    jvp=_jvp,
+    self_adjoint=True,
     batch=_batch,
     kind="axiswise",
-    lower=lowered.composite(_composition),
+    lower=Composite(_composition),
 )
 
 
@@ -169,7 +162,7 @@ standardize_scaled = general(
     jvp=_jvp,
     batch=_batch,
     kind="axiswise",
-    lower=lowered.composite(_composition),
+    lower=Composite(_composition),
 )
 
 # d(x̂·w + b) = w·dx̂ + x̂·dw + db
@@ -185,14 +178,14 @@ standardize_affine = general(
     jvp=_jvp,
     batch=_batch,
     kind="axiswise",
-    lower=lowered.composite(_composition),
+    lower=Composite(_composition),
 )
 
 
 # x·a + c, where a and c are the same along an axis: d = a·dx + x·da + dc
 scale_rows = general(
     "scale_rows",
-    lambda xp, x, scale, shift, axis: x * scale + shift,
+    Composite(lambda x, scale, shift, axis: x * scale + shift),
     infer=lambda x, scale, shift, axis: Aval(
         x.shape, np.result_type(x.dtype, scale.dtype, shift.dtype)
     ),
@@ -204,7 +197,6 @@ scale_rows = general(
     jvp=_scale_jvp,
     batch=_batch,
     kind="axiswise",
-    lower=lowered.composite(lambda x, scale, shift, axis: x * scale + shift),
 )
 
 

@@ -7,12 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
-from gradtape.core.call import call
+from gradtape.core.batching import batch_as_samples
 from gradtape.core.define import linear
-from gradtape.core.op import Op
 from gradtape.errors import ShapeError
-from gradtape.ops.arguments import Batch, as_array
+from gradtape.ops.arguments import as_array
 from gradtape.ops.nn.windows import (
     Sizes,
     Windows,
@@ -80,19 +78,13 @@ def _infer_fold(x: Aval, windows: AllWindows) -> Aval:
     return Aval((x.shape[0], channels, *(w.size for w in windows)), x.dtype)
 
 
-def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    x = move_batch_axis(args[0], axes[0])
-    out = call(op, (reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:])),), params)
-    return reshape(out, (*x.shape[:2], *out.shape[1:])), 0
-
-
 # Every window is copied; transpose: every column is added where its window was
 _unfold: Callable[..., Any] = linear(
     "unfold",
     _unfold_forward,
     lambda ct, _out, _x, windows: _fold(ct, windows=windows),
     infer=_infer_unfold,
-    batch=_batch,
+    batch=batch_as_samples,
 )
 
 _fold: Callable[..., Any] = linear(
@@ -100,7 +92,7 @@ _fold: Callable[..., Any] = linear(
     _fold_forward,
     lambda ct, _out, _x, windows: _unfold(ct, windows=windows),
     infer=_infer_fold,
-    batch=_batch,
+    batch=batch_as_samples,
 )
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, UnsupportedError
 from gradtape.ops.fft.common import complex_dtype
@@ -36,7 +35,6 @@ def _convolved(x: Array, axis: int, chirp: Any, start: Any, m: int) -> Array:
     return moveaxis(out, -1, axis)
 
 
-@answers("scipy.signal.czt")
 def czt(
     x: ArrayLike,
     /,
@@ -76,7 +74,6 @@ def czt(
     return _convolved(x, axis, chirp, complex(a) ** -k[:n], m)
 
 
-@answers("scipy.signal.zoom_fft")
 def zoom_fft(
     x: ArrayLike,
     /,

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.fft.frequencies import next_fast_len
 from gradtape.ops.fft.transforms import fftn, ifftn, irfftn, rfftn
-from gradtape.ops.pad import crop, pad
+from gradtape.ops.pad import crop
+from gradtape.ops.pad_modes import pad
 from gradtape.ops.shape import reshape
 from gradtape.ops.signal.direct import convolve_over, turned
 from gradtape.ops.signal.parts import padded
@@ -99,7 +99,6 @@ def _convolved(name: str, x: Array, h: Array, mode: str, method: str) -> Array:
     return _directly(name, x, h, mode)
 
 
-@answers("scipy.signal.convolve")
 def convolve(in1: ArrayLike, in2: ArrayLike, /, mode: str = "full", method: str = "auto") -> Array:
     """Convolution of two arrays over all their axes.
 
@@ -123,7 +122,6 @@ def convolve(in1: ArrayLike, in2: ArrayLike, /, mode: str = "full", method: str 
     return _convolved("convolve", x, h, mode, method)
 
 
-@answers("scipy.signal.correlate")
 def correlate(in1: ArrayLike, in2: ArrayLike, /, mode: str = "full", method: str = "auto") -> Array:
     """Correlation of two arrays over all their axes: the second one is conjugated and moved.
 
@@ -183,7 +181,6 @@ def _axes(name: str, x: Array, h: Array, axes: Axis) -> tuple[int, ...]:
     return chosen
 
 
-@answers("scipy.signal.fftconvolve")
 def fftconvolve(in1: ArrayLike, in2: ArrayLike, /, mode: str = "full", axes: Axis = None) -> Array:
     """Convolution by Fourier transforms: fast for large arrays of similar sizes.
 
@@ -204,7 +201,6 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, /, mode: str = "full", axes: Axi
     return _by_transforms("fftconvolve", x, h, mode, _axes("fftconvolve", x, h, axes))
 
 
-@answers("scipy.signal.oaconvolve")
 def oaconvolve(in1: ArrayLike, in2: ArrayLike, /, mode: str = "full", axes: Axis = None) -> Array:
     """Convolution block by block by Fourier transforms: fast where one array is much longer.
 
@@ -301,7 +297,6 @@ def _convolved_2d(
     return convolve_over(around, h, ndim=2, full=False)
 
 
-@answers("scipy.signal.convolve2d")
 def convolve2d(
     in1: ArrayLike,
     in2: ArrayLike,
@@ -332,7 +327,6 @@ def convolve2d(
     return _convolved_2d("convolve2d", x, h, mode, boundary, fillvalue)
 
 
-@answers("scipy.signal.correlate2d")
 def correlate2d(
     in1: ArrayLike,
     in2: ArrayLike,

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers, functions
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arithmetic import absolute
+from gradtape.ops.arrays.complexes import angle
+from gradtape.ops.arrays.differences import unwrap
+from gradtape.ops.arrays.median import median
 from gradtape.ops.cast import conj_if_complex, imag, real
-from gradtape.ops.pad import pad
+from gradtape.ops.pad_modes import pad
 from gradtape.ops.reduce import mean
 from gradtape.ops.shape import moveaxis
 from gradtape.ops.shared_options import options
@@ -67,7 +69,7 @@ def _averaged(name: str, out: Array, average: str) -> Array:
         raise ArgumentError(f'{name}: got average={average!r}, expected "mean" or "median"')
     if average == "mean" or out.shape[-2] == 1:
         return mean(out, axis=-2)
-    median, count = functions["median"], out.shape[-2]
+    count = out.shape[-2]
     even = 2.0 * np.arange(1, (count - 1) // 2 + 1)
     # The expected median of squares of normal numbers is this part of their mean.
     bias = float(1 + np.sum(1 / (even + 1) - 1 / even))
@@ -118,7 +120,6 @@ _ERRORS = {
 }
 
 
-@answers("scipy.signal.welch")
 @options(_DENSITIES, raises=_ERRORS)
 def welch(
     x: ArrayLike,
@@ -147,7 +148,6 @@ def welch(
     return _cross_density("welch", x, None, *options, axis, average)
 
 
-@answers("scipy.signal.csd")
 @options(_DENSITIES, raises=_ERRORS)
 def csd(
     x: ArrayLike,
@@ -182,7 +182,6 @@ def csd(
     return _cross_density("csd", x, y, *options, axis, average)
 
 
-@answers("scipy.signal.periodogram")
 @options(_DENSITIES, raises=_ERRORS)
 def periodogram(
     x: ArrayLike,
@@ -221,7 +220,6 @@ def periodogram(
     return _cross_density("periodogram", x, None, *options, axis, "mean")
 
 
-@answers("scipy.signal.coherence")
 @options(_DENSITIES, raises=_ERRORS)
 def coherence(
     x: ArrayLike,
@@ -257,7 +255,6 @@ def coherence(
 _MODES = ("psd", "complex", "magnitude", "angle", "phase")
 
 
-@answers("scipy.signal.spectrogram")
 @options(_DENSITIES, raises=_ERRORS)
 def spectrogram(
     x: ArrayLike,
@@ -304,8 +301,8 @@ def spectrogram(
         if mode == "magnitude":
             out = absolute(out)
         elif mode != "complex":
-            out = functions["angle"](out)
+            out = angle(out)
         if mode == "phase":
-            out = functions["unwrap"](out, axis=-1)
+            out = unwrap(out, axis=-1)
     times = (cut.starts(x.shape[-1]) + cut.length / 2) / fs
     return frequencies_of(cut, fs, one_sided), times, moveaxis(out, (-1, -2), (at, -1))

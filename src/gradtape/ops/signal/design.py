@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, check_real
@@ -168,7 +167,6 @@ _ERRORS = {
 }
 
 
-@answers("scipy.signal.butter")
 @options(_DESIGNS, raises=_ERRORS)
 def butter(
     N: int,
@@ -189,7 +187,6 @@ def butter(
     return _designed("butter", _butterworth(order), Wn, btype, analog, output, fs)
 
 
-@answers("scipy.signal.cheby1")
 @options(_DESIGNS, raises=_ERRORS)
 def cheby1(
     N: int,
@@ -213,7 +210,6 @@ def cheby1(
     return _designed("cheby1", prototype, Wn, btype, analog, output, fs)
 
 
-@answers("scipy.signal.cheby2")
 @options(_DESIGNS, raises=_ERRORS)
 def cheby2(
     N: int,
@@ -238,7 +234,6 @@ def cheby2(
     return _designed("cheby2", prototype, Wn, btype, analog, output, fs)
 
 
-@answers("scipy.signal.ellip")
 @options(_DESIGNS, raises=_ERRORS)
 def ellip(
     N: int,
@@ -267,7 +262,6 @@ def ellip(
     return _designed("ellip", prototype, Wn, btype, analog, output, fs)
 
 
-@answers("scipy.signal.bessel")
 @options(_DESIGNS, raises=_ERRORS)
 def bessel(
     N: int,
@@ -311,7 +305,6 @@ def _notch(name: str, w0: Any, Q: Any, fs: Any, peak: bool) -> tuple[Array, Arra
     return stack([gain, -2 * gain * middle, gain]), a
 
 
-@answers("scipy.signal.iirnotch")
 def iirnotch(w0: Any, Q: Any, /, fs: Any = 2.0) -> tuple[Array, Array]:
     """The coefficients of a filter that takes one frequency out.
 
@@ -329,7 +322,6 @@ def iirnotch(w0: Any, Q: Any, /, fs: Any = 2.0) -> tuple[Array, Array]:
     return _notch("iirnotch", w0, Q, fs, peak=False)
 
 
-@answers("scipy.signal.iirpeak")
 def iirpeak(w0: Any, Q: Any, /, fs: Any = 2.0) -> tuple[Array, Array]:
     """The coefficients of a filter that lets one frequency pass.
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import broadcast_sizes, general, unbroadcast
+from gradtape.core.define import broadcast_sizes, multilinear, unbroadcast
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.linalg.stacks import batch_stacks
 from gradtape.ops.rearrange import flip
@@ -95,20 +95,13 @@ def _by_second(ct: Any, _out: Any, x: Any, _h: Any, ndim: int, full: bool) -> An
     return unbroadcast(convolve_over(first, second, ndim=ndim, full=False), _h.shape)
 
 
-def _jvp(tangents: Sequence[Any], _out: Any, x: Any, h: Any, ndim: int, full: bool) -> Any:
-    dx, dh = tangents
-    by_x = None if dx is None else convolve_over(dx, h, ndim=ndim, full=full)
-    by_h = None if dh is None else convolve_over(x, dh, ndim=ndim, full=full)
-    return by_x if by_h is None else by_h if by_x is None else by_x + by_h
-
-
 # Over all k, or where the arrays overlap completely, out[k] = Σ x[k − j]·h[j]: bilinear. Transposes
 # are correlations with the other factor, over where they overlap completely, or over all k.
-convolve_over: Callable[..., Any] = general(
+convolve_over: Callable[..., Any] = multilinear(
     "convolve_nd",
     _forward,
+    _by_first,
+    _by_second,
     infer=_infer,
-    vjps=(_by_first, _by_second),
-    jvp=_jvp,
     batch=batch_stacks,
 )

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.known import values_if_known
@@ -77,7 +76,6 @@ def moving_average(b: Any, x: Any, state: Any) -> tuple[Any, Any]:
 # ---- by coefficients ----------------------------------------------------------------------------
 
 
-@answers("scipy.signal.lfilter")
 def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, /, axis: int = -1, zi: Any = None) -> Any:
     """A digital filter along one axis: Σ aₖ·y[t − k] = Σ bₖ·x[t − k].
 
@@ -116,7 +114,6 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, /, axis: int = -1, zi: Any
     return y if zi is None else (y, moveaxis(end, -1, axis))
 
 
-@answers("scipy.signal.lfilter_zi")
 def lfilter_zi(b: ArrayLike, a: ArrayLike, /) -> Array:
     """The state of `gt.signal.lfilter` after a signal of ones since ever.
 
@@ -142,7 +139,6 @@ def lfilter_zi(b: ArrayLike, a: ArrayLike, /) -> Array:
     return (1 + sums) * first - steps
 
 
-@answers("scipy.signal.lfiltic")
 def lfiltic(b: ArrayLike, a: ArrayLike, y: ArrayLike, /, x: Any = None) -> Array:
     """The state of `gt.signal.lfilter` after some outputs and inputs.
 
@@ -191,7 +187,6 @@ def _of_section(sos: Array, i: int) -> tuple[Array, Array]:
     return part(row, 0, 3) / first, part(row, 3, None) / first
 
 
-@answers("scipy.signal.sosfilt")
 def sosfilt(sos: ArrayLike, x: ArrayLike, /, axis: int = -1, zi: Any = None) -> Any:
     """A digital filter along one axis, made of sections of second order one after the other.
 
@@ -235,7 +230,6 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, /, axis: int = -1, zi: Any = None) -> 
     return y if zi is None else (y, moveaxis(stack(ends), -1, axis + 1))
 
 
-@answers("scipy.signal.sosfilt_zi")
 def sosfilt_zi(sos: ArrayLike, /) -> Array:
     """The states of `gt.signal.sosfilt` after a signal of ones since ever.
 

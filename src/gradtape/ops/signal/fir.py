@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype
@@ -56,7 +55,6 @@ def _window(window: Any, numtaps: int, width: Any, half_rate: Any) -> Any:
     return window
 
 
-@answers("scipy.signal.firwin")
 def firwin(
     numtaps: int,
     cutoff: ArrayLike,

@@ -12,7 +12,8 @@ from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
 from gradtape.ops.index import getitem
 from gradtape.ops.join import concatenate
-from gradtape.ops.pad import pad, pad_constant
+from gradtape.ops.pad import pad_constant
+from gradtape.ops.pad_modes import pad
 from gradtape.ops.rearrange import flip
 from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers, functions
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis
-from gradtape.ops.cast import astype
+from gradtape.ops.cast import astype, copy as copy_of
 from gradtape.ops.join import concatenate
-from gradtape.ops.pad import crop, pad, pad_constant
+from gradtape.ops.pad import crop, pad_constant
+from gradtape.ops.pad_modes import pad
 from gradtape.ops.reduce import max as max_of, mean, min as min_of
 from gradtape.ops.shape import moveaxis, reshape, swapaxes
 from gradtape.ops.signal.direct import convolve_over
@@ -46,7 +46,6 @@ def _rate(name: str, what: str, value: int) -> int:
 # ---- up, filter, down ---------------------------------------------------------------------------
 
 
-@answers("scipy.signal.upfirdn")
 def upfirdn(
     h: ArrayLike,
     x: ArrayLike,
@@ -104,7 +103,6 @@ def upfirdn(
     return moveaxis(out, -1, axis)
 
 
-@answers("scipy.signal.resample_poly")
 def resample_poly(
     x: ArrayLike,
     /,
@@ -144,7 +142,7 @@ def resample_poly(
     common = math.gcd(up, down)
     up, down = up // common, down // common
     if up == down == 1:
-        return functions["copy"](x)
+        return copy_of(x)
     size = x.shape[axis]
     count = -(-size * up // down)
     h = _low_pass(window, max(up, down), x.dtype) * up
@@ -180,7 +178,6 @@ def _low_pass(window: Any, rate: int, dtype: Any) -> Any:
     return h.astype(dtype) if dtype.kind in "fc" else h
 
 
-@answers("scipy.signal.decimate")
 def decimate(
     x: ArrayLike,
     /,
@@ -233,7 +230,6 @@ def decimate(
 _BEYOND = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant": "constant"}
 
 
-@answers("scipy.signal.savgol_filter")
 def savgol_filter(
     x: ArrayLike,
     /,

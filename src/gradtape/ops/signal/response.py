@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers, functions
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arithmetic import absolute
 from gradtape.ops.arrays.known import values_of
+from gradtape.ops.arrays.polynomials import polyval
 from gradtape.ops.cast import conj_if_complex, real
 from gradtape.ops.exponential import exp
 from gradtape.ops.index import getitem
@@ -50,7 +50,6 @@ def _delayed(w: Any, c: Any) -> Any:
     return exp(-1j * (reshape(w, (*w.shape, 1)) * np.arange(c.shape[0]))) @ (c + 0j)
 
 
-@answers("scipy.signal.freqz")
 def freqz(
     b: ArrayLike,
     /,
@@ -86,7 +85,6 @@ def freqz(
     return given, _delayed(w, b) / _delayed(w, a)
 
 
-@answers("scipy.signal.freqz_sos", "scipy.signal.sosfreqz")
 def freqz_sos(
     sos: ArrayLike, /, worN: Any = 512, whole: bool = False, fs: Any = _RATE
 ) -> tuple[Any, Array]:
@@ -112,7 +110,6 @@ def freqz_sos(
 sosfreqz = freqz_sos
 
 
-@answers("scipy.signal.freqz_zpk")
 def freqz_zpk(
     z: ArrayLike, p: ArrayLike, k: ArrayLike, /, worN: Any = 512, whole: bool = False,
     fs: Any = _RATE,
@@ -152,7 +149,6 @@ def _found(name: str, worN: Any, find: Any) -> Any:
     return find(200 if worN is None else int(worN))
 
 
-@answers("scipy.signal.freqs")
 def freqs(b: ArrayLike, a: ArrayLike, /, worN: Any = 200) -> tuple[Any, Array]:
     """The complex response of an analog filter to frequencies, differentiable in all three.
 
@@ -177,11 +173,9 @@ def freqs(b: ArrayLike, a: ArrayLike, /, worN: Any = 200) -> tuple[Any, Array]:
         return scipy.signal.findfreqs(values_of(b), values_of(a), count)
 
     w = _found("freqs", worN, find)
-    value = functions["polyval"]
-    return w, value(b + 0j, 1j * w) / value(a + 0j, 1j * w)
+    return w, polyval(b + 0j, 1j * w) / polyval(a + 0j, 1j * w)
 
 
-@answers("scipy.signal.freqs_zpk")
 def freqs_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, worN: Any = 200) -> tuple[Any, Array]:
     """The complex response of an analog filter given by zeros, poles and gain.
 
@@ -205,7 +199,6 @@ def freqs_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, worN: Any = 200) -> t
     return w, _of_roots("freqs_zpk", 1j * w, z, p, k)
 
 
-@answers("scipy.signal.group_delay")
 def group_delay(
     system: tuple[ArrayLike, ArrayLike], /, w: Any = 512, whole: bool = False, fs: Any = _RATE
 ) -> tuple[Any, Array]:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape.core.advice import named
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.known import values_if_known
@@ -78,7 +77,7 @@ def check_rate(fs: Any) -> None:
     rate = as_array(fs)
     known = values_if_known(rate)
     if rate.shape or rate.dtype.kind == "c" or (known is not None and not known > 0):
-        raise named(ArgumentError(f"got fs={fs!r}, expected a sampling rate: one number above 0"))
+        raise ArgumentError(f"got fs={fs!r}, expected a sampling rate: one number above 0")
 
 
 def amplitude_scale(window: Any, fs: Any, density: bool) -> Any:

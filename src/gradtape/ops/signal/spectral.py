@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
 from gradtape.ops.cast import astype
@@ -24,7 +23,6 @@ from gradtape.typing import Array, ArrayLike, Axis
 # ---- the analytic signal ------------------------------------------------------------------------
 
 
-@answers("scipy.signal.hilbert")
 def hilbert(x: ArrayLike, /, N: int | None = None, axis: int = -1) -> Array:
     """The analytic signal: with x as its real part, and no negative frequencies.
 
@@ -64,7 +62,6 @@ def _one_sided(n: int, dtype: Any, middle: float) -> Any:
     return weights
 
 
-@answers("scipy.signal.hilbert2")
 def hilbert2(x: ArrayLike, /, N: Any = None, axes: Axis = (-2, -1)) -> Array:
     """The analytic signal over two axes: the frequencies of both are not negative.
 
@@ -99,7 +96,6 @@ def hilbert2(x: ArrayLike, /, N: Any = None, axes: Axis = (-2, -1)) -> Array:
 # ---- the trend ----------------------------------------------------------------------------------
 
 
-@answers("scipy.signal.detrend")
 def detrend(data: ArrayLike, /, axis: int = -1, type: str = "linear", bp: Any = 0) -> Array:
     """The signal without its mean, or without the line that fits it best.
 
@@ -151,7 +147,6 @@ def _straightened(x: Any) -> Any:
 # ---- other sampling rates -----------------------------------------------------------------------
 
 
-@answers("scipy.signal.resample")
 def resample(
     x: ArrayLike,
     /,

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
 from gradtape.ops.fft.common import real_dtype
 from gradtape.ops.fft.transforms import ifft, irfft
 from gradtape.ops.gather import scatter
-from gradtape.ops.pad import pad
+from gradtape.ops.pad_modes import pad
 from gradtape.ops.select import where
 from gradtape.ops.shape import broadcast_to, moveaxis, reshape
 from gradtape.ops.signal.parts import along_last, extended, part
@@ -33,7 +32,6 @@ def _is_density(name: str, scaling: str) -> bool:
 # ---- to a spectrum ------------------------------------------------------------------------------
 
 
-@answers("scipy.signal.stft")
 def stft(
     x: ArrayLike,
     /,
@@ -101,7 +99,6 @@ def stft(
 # ---- and back -----------------------------------------------------------------------------------
 
 
-@answers("scipy.signal.istft")
 def istft(
     Zxx: ArrayLike,
     /,

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.reduce import sum as sum_of
@@ -28,7 +27,6 @@ def _vectors(*arrays: ArrayLike) -> list[Any]:
     return found
 
 
-@answers("scipy.signal.lombscargle")
 def lombscargle(
     x: ArrayLike,
     y: ArrayLike,

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arrays.known import values_if_known
@@ -132,7 +131,6 @@ def _by_best_states(x: Any, order: int, run: Run, irlen: int | None) -> Any:
 # ---- public functions ---------------------------------------------------------------------------
 
 
-@answers("scipy.signal.filtfilt")
 def filtfilt(
     b: ArrayLike,
     a: ArrayLike,
@@ -185,7 +183,6 @@ def filtfilt(
     return moveaxis(_there_and_back(x, padlen, lfilter_zi(b, a), run), -1, axis)
 
 
-@answers("scipy.signal.sosfiltfilt")
 def sosfiltfilt(
     sos: ArrayLike,
     x: ArrayLike,

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_together
-from gradtape.core.define import answers, functions, general
+from gradtape.core.define import general
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.known import values_if_known, values_of
+from gradtape.ops.arrays.polynomials import polymul
 from gradtape.ops.cast import astype, real
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.gather import take
@@ -79,7 +79,6 @@ def rising(frequencies: Any, below: float) -> bool:
 # ---- from a low-pass filter at frequency 1 ------------------------------------------------------
 
 
-@answers("scipy.signal.lp2lp_zpk")
 def lp2lp_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, wo: Any = 1.0) -> Zpk:
     """An analog low-pass filter at another frequency.
 
@@ -103,7 +102,6 @@ def lp2lp_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, wo: Any = 1.0) -> Zpk
     return wo * z, wo * p, k * wo**degree
 
 
-@answers("scipy.signal.lp2hp_zpk")
 def lp2hp_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, wo: Any = 1.0) -> Zpk:
     """An analog high-pass filter from a low-pass one.
 
@@ -127,7 +125,6 @@ def _split(roots: Any, wo: Any) -> Any:
     return concatenate([roots + away, roots - away])
 
 
-@answers("scipy.signal.lp2bp_zpk")
 def lp2bp_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, wo: Any = 1.0, bw: Any = 1.0) -> Zpk:
     """An analog band-pass filter from a low-pass one.
 
@@ -147,7 +144,6 @@ def lp2bp_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, wo: Any = 1.0, bw: An
     return _with(zeros, 0.0, degree), poles, k * bw**degree
 
 
-@answers("scipy.signal.lp2bs_zpk")
 def lp2bs_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, wo: Any = 1.0, bw: Any = 1.0) -> Zpk:
     """An analog band-stop filter from a low-pass one.
 
@@ -169,7 +165,6 @@ def lp2bs_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, wo: Any = 1.0, bw: An
     return zeros, poles, k * _ratio(z, p, 0)
 
 
-@answers("scipy.signal.bilinear_zpk")
 def bilinear_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, fs: Any) -> Zpk:
     """A digital filter from an analog one, by s = 2·fs·(z − 1)/(z + 1).
 
@@ -213,7 +208,6 @@ def _paired(roots: Any) -> bool:
     return bool(np.array_equal(above, np.sort_complex(below.conj())))
 
 
-@answers("scipy.signal.zpk2tf")
 def zpk2tf(z: ArrayLike, p: ArrayLike, k: ArrayLike, /) -> tuple[Array, Array]:
     """The coefficients b and a of a filter with some zeros, poles and gain.
 
@@ -239,7 +233,6 @@ def zpk2tf(z: ArrayLike, p: ArrayLike, k: ArrayLike, /) -> tuple[Array, Array]:
     return k * b, a
 
 
-@answers("scipy.signal.sos2tf")
 def sos2tf(sos: ArrayLike, /) -> tuple[Array, Array]:
     """The coefficients b and a of a filter made of sections of second order.
 
@@ -251,7 +244,6 @@ def sos2tf(sos: ArrayLike, /) -> tuple[Array, Array]:
     (array([1., 1., 0.]), array([ 1. , -0.5,  0. ]))
     """
     sos = sections_of("sos2tf", sos)
-    polymul = functions["polymul"]
     rows = [getitem(sos, i) for i in range(sos.shape[0])]
     b, a = part(rows[0], 0, 3), part(rows[0], 3, 6)
     for row in rows[1:]:
@@ -336,11 +328,9 @@ _pairs = general(
     "sos_pairs",
     _pairs_forward,
     infer=lambda z, p: Aval((*z.shape[:-1], z.shape[-1] // 2, 4), np.dtype(np.intp)),
-    batch=batch_together,
 )
 
 
-@answers("scipy.signal.zpk2sos")
 def zpk2sos(
     z: ArrayLike, p: ArrayLike, k: ArrayLike, /, pairing: str | None = None, *, analog: bool = False
 ) -> Array:

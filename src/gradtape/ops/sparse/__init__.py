@@ -1,14 +1,4 @@
 """Sparse matrices."""
 
-from gradtape.core.op import registry
-
-with registry.opened():
-    from gradtape.ops.sparse import (
-        arrays as arrays,
-        containers as containers,
-        functions as functions,
-        making as making,
-        places as places,
-        product as product,
-        solve as solve,
-    )
+# Matrices are containers of their numbers from the moment there are any.
+from gradtape.ops.sparse import containers as containers

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import aval_of
-from gradtape.core.define import answers, public
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.norm import norm as dense_norm
@@ -24,7 +23,6 @@ from gradtape.typing import Array
 # ---- products and equations ---------------------------------------------------------------------
 
 
-@public(name="sparse_matmul")
 def matmul(a: Any, b: Any, /) -> Any:
     """The product of a sparse matrix and a dense array, in either order, or of two sparse ones.
 
@@ -52,7 +50,6 @@ def matmul(a: Any, b: Any, /) -> Any:
     return as_sparse(b).__rmatmul__(a)
 
 
-@answers("scipy.sparse.linalg.spsolve")
 def spsolve(A: Any, b: Any, /) -> Array:
     """The solution x of `A @ x = b` with a sparse matrix, differentiable in its stored numbers.
 
@@ -86,7 +83,6 @@ def spsolve(A: Any, b: Any, /) -> Array:
     return reshape(out, out.shape[:-1]) if vector else out
 
 
-@answers("scipy.sparse.linalg.spsolve_triangular")
 def spsolve_triangular(
     A: Any, b: Any, /, lower: bool = True, *, unit_diagonal: bool = False
 ) -> Array:

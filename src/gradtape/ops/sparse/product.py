@@ -8,15 +8,15 @@ stacks: data (…, stored), dense matrices (…, rows, columns).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.call import call
-from gradtape.core.define import broadcast_sizes, general, unbroadcast
-from gradtape.core.op import Op
+from gradtape.core.define import broadcast_sizes, multilinear, unbroadcast
+from gradtape.core.op import Op, Zero, op_of
 from gradtape.errors import UnsupportedError
 from gradtape.ops.arguments import Batch
 from gradtape.ops.cast import conj_if_complex
@@ -93,51 +93,40 @@ def _sampled_forward(xp: Any, u: Any, v: Any, indices: Any, indptr: Any) -> Any:
 # ---- rules --------------------------------------------------------------------------------------
 
 
-def _product_vjp(
-    wanted: Sequence[bool], ct: Any, _out: Any, data: Any, x: Any, indices: Any, indptr: Any,
-    shape: Shape, transpose: bool,
-) -> tuple[Any, ...]:  # fmt: skip
-    by_data = by_x = None
-    if wanted[0]:
-        pair = (conj_if_complex(x), ct) if transpose else (ct, conj_if_complex(x))
-        by_data = unbroadcast(sampled(*pair, indices, indptr), data.shape)
-    if wanted[1]:
-        back = product(
-            conj_if_complex(data), ct, indices, indptr, shape=shape, transpose=not transpose
-        )
-        by_x = unbroadcast(back, x.shape)
-    return by_data, by_x, None, None
-
-
-def _product_jvp(
-    tangents: Sequence[Any], _out: Any, data: Any, x: Any, indices: Any, indptr: Any, **params: Any
+def _by_data(
+    ct: Any,
+    _out: Any,
+    _data: Any,
+    x: Any,
+    indices: Any,
+    indptr: Any,
+    transpose: bool,
+    **_shape: Any,
 ) -> Any:
-    ddata, dx = tangents[:2]
-    by_data = None if ddata is None else product(ddata, x, indices, indptr, **params)
-    by_x = None if dx is None else product(data, dx, indices, indptr, **params)
-    return by_x if by_data is None else by_data if by_x is None else by_data + by_x
+    pair = (conj_if_complex(x), ct) if transpose else (ct, conj_if_complex(x))
+    return unbroadcast(sampled(*pair, indices, indptr), _data.shape)
 
 
-def _sampled_vjp(
-    wanted: Sequence[bool], ct: Any, _out: Any, u: Any, v: Any, indices: Any, indptr: Any
-) -> tuple[Any, ...]:
-    shape = (u.shape[-2], v.shape[-2])
-
-    def back(x: Any, transpose: bool) -> Any:
-        other = conj_if_complex(v if x is u else u)
-        out = product(ct, other, indices, indptr, shape=shape, transpose=transpose)
-        return unbroadcast(out, x.shape)
-
-    return back(u, False) if wanted[0] else None, back(v, True) if wanted[1] else None, None, None
-
-
-def _sampled_jvp(
-    tangents: Sequence[Any], _out: Any, u: Any, v: Any, indices: Any, indptr: Any
+def _by_dense(
+    ct: Any, _out: Any, data: Any, _x: Any, *places: Any, shape: Shape, transpose: bool
 ) -> Any:
-    du, dv = tangents[:2]
-    by_u = None if du is None else sampled(du, v, indices, indptr)
-    by_v = None if dv is None else sampled(u, dv, indices, indptr)
-    return by_v if by_u is None else by_u if by_v is None else by_u + by_v
+    back = product(conj_if_complex(data), ct, *places, shape=shape, transpose=not transpose)
+    return unbroadcast(back, _x.shape)
+
+
+def _by_left(ct: Any, _out: Any, _u: Any, v: Any, *places: Any) -> Any:
+    shape = (_u.shape[-2], v.shape[-2])
+    back = product(ct, conj_if_complex(v), *places, shape=shape, transpose=False)
+    return unbroadcast(back, _u.shape)
+
+
+def _by_right(ct: Any, _out: Any, u: Any, _v: Any, *places: Any) -> Any:
+    shape = (u.shape[-2], _v.shape[-2])
+    back = product(ct, conj_if_complex(u), *places, shape=shape, transpose=True)
+    return unbroadcast(back, _v.shape)
+
+
+_PLACE = Zero("where a number is stored does not change by a little")
 
 
 def batch_sparse(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
@@ -147,7 +136,7 @@ def batch_sparse(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
             f"{op.name}: got a batch of places of the stored numbers, expected the same for all; "
             "use vmap over the numbers, and a loop over the places"
         )
-    own = (2, 2) if op.name == "sampled_matmul" else (1, 2)
+    own = (2, 2) if op is op_of(sampled) else (1, 2)
     both = list(zip(args, own, axes, strict=False))
     lead = max(len(x.shape) - n - (axis is not None) for x, n, axis in both)
     stacks = [batch_first(x, axis, lead + n) for x, n, axis in both]
@@ -168,20 +157,24 @@ def _infer_sampled(u: Aval, v: Aval, indices: Aval, _indptr: Aval) -> Aval:
 
 
 # y = S(d)·x: dy = S(dd)·x + S(d)·dx; transpose: x̄ = Sᴴ·ȳ, d̄ = the product ȳ·xᴴ where S is stored
-product: Callable[..., Any] = general(
+product: Callable[..., Any] = multilinear(
     "sparse_matmul",
     _product_forward,
+    _by_data,
+    _by_dense,
+    _PLACE,
+    _PLACE,
     infer=_infer_product,
-    vjp_all=_product_vjp,
-    jvp=_product_jvp,
     batch=batch_sparse,
 )
 # d[k] = Σ_j u[row k, j]·v[column k, j]: bilinear; transpose: ū = S(d̄)·conj(v), v̄ = S(d̄)ᵀ·conj(u)
-sampled: Callable[..., Any] = general(
+sampled: Callable[..., Any] = multilinear(
     "sampled_matmul",
     _sampled_forward,
+    _by_left,
+    _by_right,
+    _PLACE,
+    _PLACE,
     infer=_infer_sampled,
-    vjp_all=_sampled_vjp,
-    jvp=_sampled_jvp,
     batch=batch_sparse,
 )

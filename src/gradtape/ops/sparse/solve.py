@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import broadcast_sizes, general, unbroadcast
+from gradtape.core.define import added, broadcast_sizes, general, unbroadcast
 from gradtape.errors import LinAlgError
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.sparse.product import (
@@ -70,11 +70,8 @@ def _jvp(
     tangents: Sequence[Any], out: Any, data: Any, _b: Any, indices: Any, indptr: Any, **params: Any
 ) -> Any:
     ddata, db = tangents[:2]
-    moved = db
-    if ddata is not None:
-        by_data = product(ddata, out, indices, indptr, **params)
-        moved = -by_data if db is None else db - by_data
-    return solution(data, moved, indices, indptr, **params)
+    by_data = None if ddata is None else -product(ddata, out, indices, indptr, **params)
+    return solution(data, added(db, by_data), indices, indptr, **params)
 
 
 def _infer(

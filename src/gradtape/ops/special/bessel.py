@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradtape.core.define import answers, elementwise
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.errors import NotDifferentiableError
 from gradtape.ops.special.bessel_scaled import scaled_derivative
-from gradtape.ops.special.common import as_complex, in_parameter, of_scipy, with_params
+from gradtape.ops.special.common import as_complex, in_parameter, of_scipy
 from gradtape.typing import Array, ArrayLike
 
 
@@ -43,7 +43,6 @@ def _real_only(name: str, z: Any) -> None:
     of_scipy("jv"),
     in_parameter("jv", "its order"),
     lambda ct, _out, v, z: ct * _difference(jv, v, z),  # type: ignore[has-type]
-    replaces=("scipy.special.jv",),
 )
 def jv(v: ArrayLike, z: ArrayLike, /) -> Array:
     """Bessel function of the first kind of order `v`; the derivative is in `z`.
@@ -58,7 +57,6 @@ def jv(v: ArrayLike, z: ArrayLike, /) -> Array:
     of_scipy("yv"),
     in_parameter("yv", "its order"),
     lambda ct, _out, v, z: ct * _difference(yv, v, z),  # type: ignore[has-type]
-    replaces=("scipy.special.yv",),
 )
 def yv(v: ArrayLike, z: ArrayLike, /) -> Array:
     """Bessel function of the second kind of order `v`; the derivative is in `z`.
@@ -73,7 +71,6 @@ def yv(v: ArrayLike, z: ArrayLike, /) -> Array:
     of_scipy("iv"),
     in_parameter("iv", "its order"),
     lambda ct, _out, v, z: ct * _sum(iv, v, z),  # type: ignore[has-type]
-    replaces=("scipy.special.iv",),
 )
 def iv(v: ArrayLike, z: ArrayLike, /) -> Array:
     """Modified Bessel function of the first kind of order `v`; the derivative is in `z`.
@@ -88,7 +85,6 @@ def iv(v: ArrayLike, z: ArrayLike, /) -> Array:
     of_scipy("kv"),
     in_parameter("kv", "its order"),
     lambda ct, _out, v, z: ct * _fall(kv, v, z),  # type: ignore[has-type]
-    replaces=("scipy.special.kv",),
 )
 def kv(v: ArrayLike, z: ArrayLike, /) -> Array:
     """Modified Bessel function of the second kind of order `v`; the derivative is in `z`.
@@ -111,7 +107,6 @@ def _jve_partial(ct: Any, out: Any, v: Any, z: Any) -> Any:
     of_scipy("jve"),
     in_parameter("jve", "its order"),
     _jve_partial,
-    replaces=("scipy.special.jve",),
 )
 def jve(v: ArrayLike, z: ArrayLike, /) -> Array:
     """`jv` times exp(-|imag z|); the derivative is in `z`, of real numbers.
@@ -131,7 +126,6 @@ def _yve_partial(ct: Any, out: Any, v: Any, z: Any) -> Any:
     of_scipy("yve"),
     in_parameter("yve", "its order"),
     _yve_partial,
-    replaces=("scipy.special.yve",),
 )
 def yve(v: ArrayLike, z: ArrayLike, /) -> Array:
     """`yv` times exp(-|imag z|); the derivative is in `z`, of real numbers.
@@ -151,7 +145,6 @@ def _ive_partial(ct: Any, out: Any, v: Any, z: Any) -> Any:
     of_scipy("ive"),
     in_parameter("ive", "its order"),
     _ive_partial,
-    replaces=("scipy.special.ive",),
 )
 def ive(v: ArrayLike, z: ArrayLike, /) -> Array:
     """`iv` times exp(-|real z|); the derivative is in `z`, of real numbers.
@@ -166,7 +159,6 @@ def ive(v: ArrayLike, z: ArrayLike, /) -> Array:
     of_scipy("kve"),
     in_parameter("kve", "its order"),
     lambda ct, _out, v, z: ct * scaled_derivative(v, z, kind="kve", order=1),
-    replaces=("scipy.special.kve",),
 )
 def kve(v: ArrayLike, z: ArrayLike, /) -> Array:
     """`kv` times exp(z); the derivative is in `z`.
@@ -180,7 +172,7 @@ def kve(v: ArrayLike, z: ArrayLike, /) -> Array:
 
 
 # d H_v = ½·(H_{v−1} − H_{v+1})·dz
-_hankel1: Callable[..., Any] = with_params(
+_hankel1: Callable[..., Any] = elementwise_op(
     "hankel1",
     of_scipy("hankel1"),
     in_parameter("hankel1", "its order"),
@@ -188,7 +180,6 @@ _hankel1: Callable[..., Any] = with_params(
 )
 
 
-@answers("scipy.special.hankel1")
 def hankel1(v: ArrayLike, z: ArrayLike, /) -> Array:
     """Hankel function of the first kind, `jv` + i·`yv`; the derivative is in `z`.
 
@@ -199,7 +190,7 @@ def hankel1(v: ArrayLike, z: ArrayLike, /) -> Array:
 
 
 # d H_v = ½·(H_{v−1} − H_{v+1})·dz
-_hankel2: Callable[..., Any] = with_params(
+_hankel2: Callable[..., Any] = elementwise_op(
     "hankel2",
     of_scipy("hankel2"),
     in_parameter("hankel2", "its order"),
@@ -207,7 +198,6 @@ _hankel2: Callable[..., Any] = with_params(
 )
 
 
-@answers("scipy.special.hankel2")
 def hankel2(v: ArrayLike, z: ArrayLike, /) -> Array:
     """Hankel function of the second kind, `jv` - i·`yv`; the derivative is in `z`.
 
@@ -218,7 +208,6 @@ def hankel2(v: ArrayLike, z: ArrayLike, /) -> Array:
 
 
 # d H_v·exp(−iz) = (½·(H_{v−1} − H_{v+1}) − i·H_v)·exp(−iz)·dz
-@answers("scipy.special.hankel1e")
 def hankel1e(v: ArrayLike, z: ArrayLike, /) -> Array:
     """`hankel1` times exp(-i·z); the derivative is in `z`.
 
@@ -229,7 +218,6 @@ def hankel1e(v: ArrayLike, z: ArrayLike, /) -> Array:
 
 
 # d H_v·exp(iz) = (½·(H_{v−1} − H_{v+1}) + i·H_v)·exp(iz)·dz
-@answers("scipy.special.hankel2e")
 def hankel2e(v: ArrayLike, z: ArrayLike, /) -> Array:
     """`hankel2` times exp(i·z); the derivative is in `z`.
 
@@ -242,7 +230,6 @@ def hankel2e(v: ArrayLike, z: ArrayLike, /) -> Array:
 # ---- integer orders ------------------------------------------------------------------------------
 
 
-@answers("scipy.special.yn")
 def yn(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Bessel function of the second kind of integer order `n`; see `yv`.
 
@@ -252,7 +239,6 @@ def yn(n: ArrayLike, x: ArrayLike, /) -> Array:
     return yv(n, x)
 
 
-@answers("scipy.special.kn")
 def kn(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Modified Bessel function of the second kind of integer order `n`; see `kv`.
 

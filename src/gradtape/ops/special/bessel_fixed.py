@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from gradtape.core import scalar
 from gradtape.core.define import elementwise
 from gradtape.ops.arithmetic import sign
@@ -22,7 +20,6 @@ from gradtape.typing import Array, ArrayLike
 @elementwise(
     special("j0"),
     lambda ct, _out, x: -ct * j1(x),  # type: ignore[has-type]
-    replaces=("scipy.special.j0",),
 )
 def j0(x: ArrayLike, /) -> Array:
     """Bessel function of the first kind of order 0.
@@ -36,7 +33,6 @@ def j0(x: ArrayLike, /) -> Array:
 @elementwise(
     special("j1"),
     lambda ct, _out, x: ct * (0.5 * (j0(x) - jv(2, x))),
-    replaces=("scipy.special.j1",),
 )
 def j1(x: ArrayLike, /) -> Array:
     """Bessel function of the first kind of order 1.
@@ -50,7 +46,6 @@ def j1(x: ArrayLike, /) -> Array:
 @elementwise(
     special("y0"),
     lambda ct, _out, x: -ct * y1(x),  # type: ignore[has-type]
-    replaces=("scipy.special.y0",),
 )
 def y0(x: ArrayLike, /) -> Array:
     """Bessel function of the second kind of order 0.
@@ -64,7 +59,6 @@ def y0(x: ArrayLike, /) -> Array:
 @elementwise(
     special("y1"),
     lambda ct, _out, x: ct * (0.5 * (y0(x) - yv(2, x))),
-    replaces=("scipy.special.y1",),
 )
 def y1(x: ArrayLike, /) -> Array:
     """Bessel function of the second kind of order 1.
@@ -78,10 +72,6 @@ def y1(x: ArrayLike, /) -> Array:
 @elementwise(
     special("i0"),
     lambda ct, _out, x: ct * i1(x),  # type: ignore[has-type]
-    replaces=(
-        np.i0,
-        "scipy.special.i0",
-    ),
     lower=scalar.bessel_i0,
 )
 def i0(x: ArrayLike, /) -> Array:
@@ -96,7 +86,6 @@ def i0(x: ArrayLike, /) -> Array:
 @elementwise(
     special("i1"),
     lambda ct, _out, x: ct * (0.5 * (i0(x) + i2(x))),  # type: ignore[has-type]
-    replaces=("scipy.special.i1",),
     lower=scalar.bessel_i1,
 )
 def i1(x: ArrayLike, /) -> Array:
@@ -155,7 +144,6 @@ def _k_slope(order: int, x: Any, near: Any) -> Any:
 @elementwise(
     special("i0e"),
     lambda ct, out, x: ct * _i_slope(0, x, lambda t: i1e(t) - sign(t) * out),  # type: ignore[has-type]
-    replaces=("scipy.special.i0e",),
     lower=scalar.bessel_i0e,
 )
 def i0e(x: ArrayLike, /) -> Array:
@@ -172,7 +160,6 @@ def i0e(x: ArrayLike, /) -> Array:
     lambda ct, out, x: (
         ct * _i_slope(1, x, lambda t: 0.5 * (i0e(t) + i2e(t)) - sign(t) * out)  # type: ignore[has-type]
     ),
-    replaces=("scipy.special.i1e",),
     lower=scalar.bessel_i1e,
 )
 def i1e(x: ArrayLike, /) -> Array:
@@ -237,7 +224,6 @@ def i2e(x: ArrayLike, /) -> Array:
 @elementwise(
     special("k0"),
     lambda ct, _out, x: -ct * k1(x),  # type: ignore[has-type]
-    replaces=("scipy.special.k0",),
 )
 def k0(x: ArrayLike, /) -> Array:
     """Modified Bessel function of the second kind of order 0.
@@ -251,7 +237,6 @@ def k0(x: ArrayLike, /) -> Array:
 @elementwise(
     special("k1"),
     lambda ct, _out, x: -ct * (0.5 * (k0(x) + kv(2, x))),
-    replaces=("scipy.special.k1",),
 )
 def k1(x: ArrayLike, /) -> Array:
     """Modified Bessel function of the second kind of order 1.
@@ -265,7 +250,6 @@ def k1(x: ArrayLike, /) -> Array:
 @elementwise(
     special("k0e"),
     lambda ct, out, x: ct * _k_slope(0, x, lambda t: out - k1e(t)),  # type: ignore[has-type]
-    replaces=("scipy.special.k0e",),
 )
 def k0e(x: ArrayLike, /) -> Array:
     """`k0` times exp(x), which does not vanish.
@@ -279,7 +263,6 @@ def k0e(x: ArrayLike, /) -> Array:
 @elementwise(
     special("k1e"),
     lambda ct, out, x: ct * _k_slope(1, x, lambda t: out - 0.5 * (k0e(t) + kve(2, t))),
-    replaces=("scipy.special.k1e",),
 )
 def k1e(x: ArrayLike, /) -> Array:
     """`k1` times exp(x), which does not vanish.

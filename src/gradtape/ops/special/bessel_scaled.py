@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.define import elementwise_op
 from gradtape.ops.erf import scipy_special
-from gradtape.ops.special.common import in_parameter, of_scipy, with_params
+from gradtape.ops.special.common import in_parameter, of_scipy
 
 # From here on, and from the square of the order on, so many terms are exact.
 _FAR, _TERMS = 30.0, 20
@@ -77,7 +78,7 @@ def _forward(xp: Any, v: Any, z: Any, kind: str, order: int) -> Any:
 
 
 # f⁽ⁿ⁾ of a kind and an order n: d f⁽ⁿ⁾ = f⁽ⁿ⁺¹⁾·dz
-scaled_derivative: Callable[..., Any] = with_params(
+scaled_derivative: Callable[..., Any] = elementwise_op(
     "scaled_bessel",
     _forward,
     in_parameter("scaled Bessel functions", "the order"),

@@ -12,10 +12,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gradtape.core.define import elementwise
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.select import where
-from gradtape.ops.special.common import of_scipy, with_params
+from gradtape.ops.special.common import of_scipy
 from gradtape.ops.special.quadrature import in_blocks
 from gradtape.typing import Array, ArrayLike
 
@@ -69,7 +69,7 @@ def _partial(i: int) -> Any:
 
 
 # dI = −(a·I(a + 1)·dx + b·I(b + 1)·dy + c·I(c + 1)·dz + d·I(d + 1)·dp)
-carlson: Callable[..., Any] = with_params("carlson", _forward, *(_partial(i) for i in range(4)))
+carlson: Callable[..., Any] = elementwise_op("carlson", _forward, *(_partial(i) for i in range(4)))
 
 
 def _is_complex(*args: Any) -> bool:
@@ -107,7 +107,6 @@ def _elliprd_by_z(ct: Any, out: Any, x: Any, y: Any, z: Any) -> Any:
     _elliprd_by_x,
     _elliprd_by_y,
     _elliprd_by_z,
-    replaces=("scipy.special.elliprd",),
 )
 def elliprd(x: ArrayLike, y: ArrayLike, z: ArrayLike, /) -> Array:
     """Symmetric elliptic integral of the second kind, degenerate in `z`.
@@ -126,7 +125,6 @@ def elliprd(x: ArrayLike, y: ArrayLike, z: ArrayLike, /) -> Array:
     lambda ct, _out, x, y, z: ct * elliprd(y, z, x) * (-1 / 6),
     lambda ct, _out, x, y, z: ct * elliprd(z, x, y) * (-1 / 6),
     lambda ct, _out, x, y, z: ct * elliprd(x, y, z) * (-1 / 6),
-    replaces=("scipy.special.elliprf",),
 )
 def elliprf(x: ArrayLike, y: ArrayLike, z: ArrayLike, /) -> Array:
     """Completely symmetric elliptic integral of the first kind.
@@ -163,7 +161,6 @@ def _elliprc_by(i: int) -> Any:
     of_scipy("elliprc"),
     _elliprc_by(0),
     _elliprc_by(1),
-    replaces=("scipy.special.elliprc",),
 )
 def elliprc(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Degenerate symmetric elliptic integral, `elliprf` of x, y and y.
@@ -187,7 +184,6 @@ def _elliprg_by(x: Any, y: Any, z: Any) -> Any:
     lambda ct, _out, x, y, z: ct * _elliprg_by(x, y, z),
     lambda ct, _out, x, y, z: ct * _elliprg_by(y, z, x),
     lambda ct, _out, x, y, z: ct * _elliprg_by(z, x, y),
-    replaces=("scipy.special.elliprg",),
 )
 def elliprg(x: ArrayLike, y: ArrayLike, z: ArrayLike, /) -> Array:
     """Completely symmetric elliptic integral of the second kind.
@@ -208,7 +204,6 @@ def _elliprj_by_x(ct: Any, _out: Any, x: Any, y: Any, z: Any, p: Any) -> Any:
     lambda ct, out, x, y, z, p: _elliprj_by_x(ct, out, y, z, x, p),
     lambda ct, out, x, y, z, p: _elliprj_by_x(ct, out, z, x, y, p),
     lambda ct, _out, x, y, z, p: ct * (-1.5 * carlson(x, y, z, p, exponents=(0.5, 0.5, 0.5, 2.0))),
-    replaces=("scipy.special.elliprj",),
 )
 def elliprj(x: ArrayLike, y: ArrayLike, z: ArrayLike, p: ArrayLike, /) -> Array:
     """Symmetric elliptic integral of the third kind; its derivatives are for real numbers, p > 0.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,18 +9,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core import scalar
-from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_elementwise
-from gradtape.core.define import (
-    broadcast_sizes,
-    broadcast_tangent,
-    general,
-    unbroadcast,
-    vjp_of_partial,
-)
-from gradtape.core.op import NotDifferentiable, Op, Rule, rule_reads
+from gradtape.core.op import NotDifferentiable
 from gradtape.ops.arguments import as_array
-from gradtape.ops.cast import astype, conj
+from gradtape.ops.cast import astype
 from gradtape.ops.erf import F16, scipy_special
 from gradtape.ops.inspection import result_type
 from gradtape.ops.rounding import floor
@@ -103,29 +93,6 @@ def _narrowed(out: Any, dtype: Any) -> Any:
     return out
 
 
-@functools.lru_cache(maxsize=1024)
-def _result_dtypes(evaluate: Callable[..., Any], kinds: Any, params: Any) -> tuple[Any, ...]:
-    """What a forward gives on empty arrays of these dtypes, and numbers."""
-    numbers = all(weak for _, weak in kinds)
-    samples = (
-        dtype.type(1).item() if weak and not numbers else np.empty(0, dtype)
-        for dtype, weak in kinds
-    )
-    out = evaluate(np, *samples, **dict(params))
-    return tuple(part.dtype for part in out) if isinstance(out, tuple) else (out.dtype,)
-
-
-def _infer(evaluate: Callable[..., Any]) -> Callable[..., Any]:
-    def infer(*avals: Aval, **params: Any) -> Any:
-        kinds = tuple((aval.dtype, aval.weak) for aval in avals)
-        dtypes = _result_dtypes(evaluate, kinds, tuple(params.items()))
-        shape = broadcast_sizes(*(aval.shape for aval in avals))
-        results = tuple(Aval(shape, dtype) for dtype in dtypes)
-        return results if len(results) > 1 else results[0]
-
-    return infer
-
-
 def doubled(name: str, expression: Callable[..., Any], *, wide: bool = True) -> Callable[..., Any]:
     """The native form of a function of SciPy by its expression in double precision.
 
@@ -149,84 +116,6 @@ def doubled(name: str, expression: Callable[..., Any], *, wide: bool = True) -> 
         return scalar.convert(expression(*values), dtype)
 
     return element
-
-
-def with_params(name: str, evaluate: Callable[..., Any], *partials: Rule) -> Callable[..., Any]:
-    """Define an elementwise op of several arrays whose rules take parameters.
-
-    Args:
-        name: The name of the op.
-        evaluate: `evaluate(xp, *arrays, **params)`.
-        *partials: Per array `partial(ct, out, *arrays, **params)`, as of `elementwise`.
-    """
-
-    def jvp(tangents: Sequence[Any], out: Any, *inputs: Any, **params: Any) -> Any:
-        total = None
-        for partial, tangent in zip(partials, tangents, strict=True):
-            term = None if tangent is None else partial(tangent, out, *inputs, **params)
-            if term is not None:
-                total = term if total is None else total + term
-        return total if total is None else broadcast_tangent(total, out)
-
-    jvp.reads = frozenset().union(*map(rule_reads, partials))  # type: ignore[attr-defined]
-    return general(
-        name,
-        evaluate,
-        infer=_infer(evaluate),
-        vjps=tuple(map(vjp_of_partial, partials, range(len(partials)))),
-        jvp=jvp,
-        batch=batch_elementwise,
-        kind="elementwise",
-        partials=partials,
-    )
-
-
-def with_results(
-    name: str,
-    evaluate: Callable[..., Any],
-    outputs: int,
-    *slopes: Callable[..., Sequence[Any]],
-) -> Callable[..., Any]:
-    """Define an elementwise op of several results.
-
-    Args:
-        name: The name of the op.
-        evaluate: `evaluate(xp, *arrays)`, giving a tuple.
-        outputs: The number of results.
-        *slopes: Per array `slopes(out, *arrays)`, the derivatives of all results.
-    """
-
-    def vjp(i: int) -> Rule:
-        def rule(ct: Any, out: Any, *inputs: Any) -> Any:
-            slope = slopes[i](out, *inputs)
-            terms = [part * conj(by) for part, by in zip(ct, slope, strict=True)]
-            return unbroadcast(functools.reduce(lambda x, y: x + y, terms), inputs[i].shape)
-
-        return rule
-
-    def jvp(tangents: Sequence[Any], out: Any, *inputs: Any) -> Any:
-        total: list[Any] = [None] * outputs
-        for one, tangent in zip(slopes, tangents, strict=True):
-            if tangent is not None:
-                for k, by in enumerate(one(out, *inputs)):
-                    total[k] = by * tangent if total[k] is None else total[k] + by * tangent
-        pairs = zip(total, out, strict=True)
-        return tuple(None if part is None else broadcast_tangent(part, of) for part, of in pairs)
-
-    def batch(op: Op, axes: Any, args: Any, params: Any) -> Any:
-        out, axis = batch_elementwise(op, axes, args, params)
-        return out, (axis,) * outputs
-
-    return general(
-        name,
-        evaluate,
-        infer=_infer(evaluate),
-        vjps=tuple(vjp(i) for i in range(len(slopes))),
-        jvp=jvp,
-        batch=batch,
-        kind="elementwise",
-        outputs=outputs,
-    )
 
 
 def in_parameter(function: str, parameter: str) -> NotDifferentiable:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradtape.core.define import answers
 from gradtape.ops.select import where
 from gradtape.ops.special.common import operand, whole_part
 from gradtape.ops.special.incomplete_beta import (
@@ -34,7 +33,6 @@ def _shares(dfn: Any, dfd: Any, x: Any) -> tuple[Any, ...]:
     return 0.5 * dfn, 0.5 * dfd, low, where(low, share, 0.25), rest
 
 
-@answers("scipy.special.fdtr")
 def fdtr(dfn: ArrayLike, dfd: ArrayLike, x: ArrayLike, /) -> Array:
     """Distribution function of F with `dfn` and `dfd` degrees of freedom.
 
@@ -45,7 +43,6 @@ def fdtr(dfn: ArrayLike, dfd: ArrayLike, x: ArrayLike, /) -> Array:
     return where(low, betainc(m, n, share), betaincc(n, m, rest))
 
 
-@answers("scipy.special.fdtrc")
 def fdtrc(dfn: ArrayLike, dfd: ArrayLike, x: ArrayLike, /) -> Array:
     """One minus `fdtr`.
 
@@ -56,7 +53,6 @@ def fdtrc(dfn: ArrayLike, dfd: ArrayLike, x: ArrayLike, /) -> Array:
     return where(low, betaincc(m, n, share), betainc(n, m, rest))
 
 
-@answers("scipy.special.fdtri")
 def fdtri(dfn: ArrayLike, dfd: ArrayLike, p: ArrayLike, /) -> Array:
     """Inverse of `fdtr` in its last argument.
 
@@ -82,7 +78,6 @@ def _counts(k: ArrayLike, n: ArrayLike) -> tuple[Any, Any, Any]:
     return k, where(rest == 0, 1.0, where(rest < 0, math.nan, rest)), rest == 0
 
 
-@answers("scipy.special.bdtr")
 def bdtr(k: ArrayLike, n: ArrayLike, p: ArrayLike, /) -> Array:
     """Probability of at most `k` successes in `n` trials of probability `p`.
 
@@ -97,7 +92,6 @@ def bdtr(k: ArrayLike, n: ArrayLike, p: ArrayLike, /) -> Array:
     return where(certain, 1.0, betaincc(where(k < 0, math.nan, k) + 1, rest, p))
 
 
-@answers("scipy.special.bdtrc")
 def bdtrc(k: ArrayLike, n: ArrayLike, p: ArrayLike, /) -> Array:
     """One minus `bdtr`.
 
@@ -111,7 +105,6 @@ def bdtrc(k: ArrayLike, n: ArrayLike, p: ArrayLike, /) -> Array:
     return where(below & inside, 1.0, where(all_of_them & inside, 0.0, more))
 
 
-@answers("scipy.special.bdtri")
 def bdtri(k: ArrayLike, n: ArrayLike, y: ArrayLike, /) -> Array:
     """Inverse of `bdtr` in its last argument.
 
@@ -123,7 +116,6 @@ def bdtri(k: ArrayLike, n: ArrayLike, y: ArrayLike, /) -> Array:
     return betainccinv(where(k < 0, math.nan, k) + 1, rest, y)
 
 
-@answers("scipy.special.nbdtr")
 def nbdtr(k: ArrayLike, n: ArrayLike, p: ArrayLike, /) -> Array:
     """Probability of at most `k` failures before `n` successes; both are rounded down.
 
@@ -133,7 +125,6 @@ def nbdtr(k: ArrayLike, n: ArrayLike, p: ArrayLike, /) -> Array:
     return betainc(*_failures(k, n), p)
 
 
-@answers("scipy.special.nbdtrc")
 def nbdtrc(k: ArrayLike, n: ArrayLike, p: ArrayLike, /) -> Array:
     """One minus `nbdtr`.
 
@@ -143,7 +134,6 @@ def nbdtrc(k: ArrayLike, n: ArrayLike, p: ArrayLike, /) -> Array:
     return betaincc(*_failures(k, n), p)
 
 
-@answers("scipy.special.nbdtri")
 def nbdtri(k: ArrayLike, n: ArrayLike, y: ArrayLike, /) -> Array:
     """Inverse of `nbdtr` in its last argument.
 

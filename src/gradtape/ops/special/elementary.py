@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from gradtape.core import scalar
-from gradtape.core.define import answers, elementwise
+from gradtape.core.define import elementwise
 from gradtape.ops.arithmetic import power
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.erf import special
@@ -33,7 +33,6 @@ def _logit_element(x: Any) -> Any:
 @elementwise(
     special("logit"),
     lambda ct, _out, x: ct / (x * (1 - x)),
-    replaces=("scipy.special.logit",),
     lower=_logit_element,
 )
 def logit(x: ArrayLike, /) -> Array:
@@ -62,7 +61,6 @@ def exprel_slope(u: Any) -> Any:
 @elementwise(
     special("exprel"),
     lambda ct, _out, x: ct * exprel_slope(x),
-    replaces=("scipy.special.exprel",),
 )
 def exprel(x: ArrayLike, /) -> Array:
     """Relative error exponential, (exp(x) - 1)/x, which is 1 at 0.
@@ -85,7 +83,6 @@ def _boxcox_by_parameter(ct: Any, y: Any, lmbda: Any) -> Any:
     of_scipy("boxcox"),
     lambda ct, _out, x, lmbda: ct * power(x, lmbda - 1),
     lambda ct, _out, x, lmbda: _boxcox_by_parameter(ct, log(x), *typed(ct.dtype, lmbda)),
-    replaces=("scipy.special.boxcox",),
 )
 def boxcox(x: ArrayLike, lmbda: ArrayLike, /) -> Array:
     """Transform of Box and Cox, (x^lmbda - 1)/lmbda, which is log x for lmbda = 0.
@@ -100,7 +97,6 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike, /) -> Array:
     of_scipy("boxcox1p"),
     lambda ct, _out, x, lmbda: ct * exp(xlog1py(lmbda - 1, x)),
     lambda ct, _out, x, lmbda: _boxcox_by_parameter(ct, log1p(x), *typed(ct.dtype, lmbda)),
-    replaces=("scipy.special.boxcox1p",),
 )
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike, /) -> Array:
     """Transform of Box and Cox of 1 + x, exact for small x too.
@@ -140,7 +136,6 @@ def _inverse_by_parameter(power: Any, y: Any, lmbda: Any) -> Any:
     of_scipy("inv_boxcox"),
     lambda ct, out, y, lmbda: ct * _inverse_by_y(out, *typed(ct.dtype, y, lmbda)),
     lambda ct, out, y, lmbda: ct * _inverse_by_parameter(out, *typed(ct.dtype, y, lmbda)),
-    replaces=("scipy.special.inv_boxcox",),
 )
 def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, /) -> Array:
     """Inverse of `boxcox` in its first argument.
@@ -155,7 +150,6 @@ def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, /) -> Array:
     of_scipy("inv_boxcox1p"),
     lambda ct, out, y, lmbda: ct * _inverse_by_y(out + 1, *typed(ct.dtype, y, lmbda)),
     lambda ct, out, y, lmbda: ct * _inverse_by_parameter(out + 1, *typed(ct.dtype, y, lmbda)),
-    replaces=("scipy.special.inv_boxcox1p",),
 )
 def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike, /) -> Array:
     """Inverse of `boxcox1p` in its first argument.
@@ -182,7 +176,6 @@ def _powm1_by_exponent(ct: Any, _out: Any, x: Any, y: Any) -> Any:
     of_scipy("powm1"),
     _powm1_by_base,
     _powm1_by_exponent,
-    replaces=("scipy.special.powm1",),
 )
 def powm1(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Power minus one, exact where that is small.
@@ -196,7 +189,7 @@ def powm1(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 # d(cos x − 1) = −sin x·dx
-@elementwise(special("cosm1"), lambda ct, _out, x: -ct * sin(x), replaces=("scipy.special.cosm1",))
+@elementwise(special("cosm1"), lambda ct, _out, x: -ct * sin(x))
 def cosm1(x: ArrayLike, /) -> Array:
     """Cosine minus one, exact for small arguments.
 
@@ -205,7 +198,6 @@ def cosm1(x: ArrayLike, /) -> Array:
     """
 
 
-@answers("scipy.special.radian")
 def radian(d: ArrayLike, m: ArrayLike, s: ArrayLike, /) -> Array:
     """An angle in degrees, minutes and seconds, in radians.
 
@@ -220,7 +212,6 @@ def radian(d: ArrayLike, m: ArrayLike, s: ArrayLike, /) -> Array:
 @elementwise(
     special("sindg"),
     lambda ct, _out, x: ct * (_DEGREE * cosdg(x)),  # type: ignore[has-type]
-    replaces=("scipy.special.sindg",),
 )
 def sindg(x: ArrayLike, /) -> Array:
     """Sine of an angle in degrees.
@@ -234,7 +225,6 @@ def sindg(x: ArrayLike, /) -> Array:
 @elementwise(
     special("cosdg"),
     lambda ct, _out, x: ct * (-_DEGREE * sindg(x)),
-    replaces=("scipy.special.cosdg",),
 )
 def cosdg(x: ArrayLike, /) -> Array:
     """Cosine of an angle in degrees.
@@ -248,7 +238,6 @@ def cosdg(x: ArrayLike, /) -> Array:
 @elementwise(
     special("tandg"),
     lambda ct, _out, x: ct * (_DEGREE / cosdg(x) ** 2),
-    replaces=("scipy.special.tandg",),
 )
 def tandg(x: ArrayLike, /) -> Array:
     """Tangent of an angle in degrees.
@@ -262,7 +251,6 @@ def tandg(x: ArrayLike, /) -> Array:
 @elementwise(
     special("cotdg"),
     lambda ct, _out, x: ct * (-_DEGREE / sindg(x) ** 2),
-    replaces=("scipy.special.cotdg",),
 )
 def cotdg(x: ArrayLike, /) -> Array:
     """Cotangent of an angle in degrees.

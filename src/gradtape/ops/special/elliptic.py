@@ -9,12 +9,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gradtape.core.define import answers, elementwise
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.ops.erf import scipy_special, special
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.select import where
 from gradtape.ops.special.carlson import carlson_integral
-from gradtape.ops.special.common import of_scipy, operand, with_params, with_results
+from gradtape.ops.special.common import of_scipy, operand
 from gradtape.ops.special.hypergeometric import hyp2f1
 from gradtape.ops.special.quadrature import in_blocks
 from gradtape.ops.trigonometric import cos, sin
@@ -41,7 +41,6 @@ def _ellipk_slope(m: Any) -> Any:
 @elementwise(
     special("ellipk"),
     lambda ct, _out, m: ct * _ellipk_slope(m),
-    replaces=("scipy.special.ellipk",),
 )
 def ellipk(m: ArrayLike, /) -> Array:
     """Complete elliptic integral of the first kind.
@@ -55,7 +54,6 @@ def ellipk(m: ArrayLike, /) -> Array:
 @elementwise(
     special("ellipkm1"),
     lambda ct, out, p: -ct * _ellipkm1_slope(out, p),
-    replaces=("scipy.special.ellipkm1",),
 )
 def ellipkm1(p: ArrayLike, /) -> Array:
     """Complete elliptic integral of the first kind around m = 1, `ellipk` of 1 - p.
@@ -84,7 +82,6 @@ def _ellipe_slope(m: Any) -> Any:
 @elementwise(
     special("ellipe"),
     lambda ct, _out, m: ct * _ellipe_slope(m),
-    replaces=("scipy.special.ellipe",),
 )
 def ellipe(m: ArrayLike, /) -> Array:
     """Complete elliptic integral of the second kind.
@@ -94,7 +91,6 @@ def ellipe(m: ArrayLike, /) -> Array:
     """
 
 
-@answers("scipy.special.agm")
 def agm(a: ArrayLike, b: ArrayLike, /) -> Array:
     """Arithmetic-geometric mean of two numbers of the same sign.
 
@@ -156,7 +152,7 @@ def _moment_by_phi(ct: Any, _out: Any, phi: Any, m: Any, powers: tuple[int, int]
 
 
 # With Δ = √(1 − m·sin²θ): d ∫ sin²ⁿθ/Δ²ʲ⁺¹ dθ = sin²ⁿφ/Δ²ʲ⁺¹·dφ + (j + ½)·∫ sin²ⁿ⁺²θ/Δ²ʲ⁺³ dθ·dm
-_moment: Callable[..., Any] = with_params(
+_moment: Callable[..., Any] = elementwise_op(
     "elliptic_moment",
     _moment_forward,
     _moment_by_phi,
@@ -176,7 +172,6 @@ def _ellipkinc_slope(phi: Any, m: Any) -> Any:
     of_scipy("ellipkinc"),
     lambda ct, _out, phi, m: ct / _delta(phi, m),
     lambda ct, _out, phi, m: ct * _ellipkinc_slope(phi, m),
-    replaces=("scipy.special.ellipkinc",),
 )
 def ellipkinc(phi: ArrayLike, m: ArrayLike, /) -> Array:
     """Incomplete elliptic integral of the first kind.
@@ -191,7 +186,6 @@ def ellipkinc(phi: ArrayLike, m: ArrayLike, /) -> Array:
     of_scipy("ellipeinc"),
     lambda ct, _out, phi, m: ct * _delta(phi, m),
     lambda ct, _out, phi, m: ct * (-0.5 * _moment(phi, m, powers=(1, 0))),
-    replaces=("scipy.special.ellipeinc",),
 )
 def ellipeinc(phi: ArrayLike, m: ArrayLike, /) -> Array:
     """Incomplete elliptic integral of the second kind.
@@ -217,10 +211,9 @@ def _ellipj_by_m(out: Any, _u: Any, m: Any) -> tuple[Any, ...]:
 
 
 # d(sn, cn, dn, φ) = (cn·dn, −sn·dn, −m·sn·cn, dn)·du, and by the turn of φ in m
-_ellipj = with_results("ellipj", of_scipy("ellipj"), 4, _ellipj_by_u, _ellipj_by_m)
+_ellipj = elementwise_op("ellipj", of_scipy("ellipj"), _ellipj_by_u, _ellipj_by_m, outputs=4)
 
 
-@answers("scipy.special.ellipj")
 def ellipj(u: ArrayLike, m: ArrayLike, /) -> tuple[Array, Array, Array, Array]:
     """Elliptic functions of Jacobi, (sn, cn, dn, φ).
 

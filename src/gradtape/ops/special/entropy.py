@@ -32,7 +32,6 @@ def _xlogy_by_y(ct: Any, _out: Any, x: Any, y: Any) -> Any:
     of_scipy("xlogy"),
     _xlogy_by_x,
     _xlogy_by_y,
-    replaces=("scipy.special.xlogy",),
     lower=lowered.xlogy,
 )
 def xlogy(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -62,7 +61,6 @@ def _xlog1py_by_y(ct: Any, _out: Any, x: Any, y: Any) -> Any:
     of_scipy("xlog1py"),
     _xlog1py_by_x,
     _xlog1py_by_y,
-    replaces=("scipy.special.xlog1py",),
     lower=doubled("xlog1py", _xlog1py_element, wide=False),
 )
 def xlog1py(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -77,7 +75,6 @@ def xlog1py(x: ArrayLike, y: ArrayLike, /) -> Array:
 @elementwise(
     special("entr"),
     lambda ct, _out, x: -ct * (log(x) + 1),
-    replaces=("scipy.special.entr",),
     lower=lambda x: _entr_element(x),
 )
 def entr(x: ArrayLike, /) -> Array:
@@ -139,7 +136,6 @@ def _excess(x: Any, y: Any) -> Any:
     of_scipy("rel_entr"),
     lambda ct, _out, x, y: ct * (_log_quotient(*typed(ct.dtype, x, y)) + 1),
     lambda ct, _out, x, y: -ct * _share(*typed(ct.dtype, x, y)),
-    replaces=("scipy.special.rel_entr",),
     lower=doubled("rel_entr", _rel_entr_element),
 )
 def rel_entr(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -155,7 +151,6 @@ def rel_entr(x: ArrayLike, y: ArrayLike, /) -> Array:
     of_scipy("kl_div"),
     lambda ct, _out, x, y: ct * _log_quotient(*typed(ct.dtype, x, y)),
     lambda ct, _out, x, y: ct * _excess(*typed(ct.dtype, x, y)),
-    replaces=("scipy.special.kl_div",),
 )
 def kl_div(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Kullback-Leibler divergence of the elements, x·log(x/y) - x + y; y where x is 0.

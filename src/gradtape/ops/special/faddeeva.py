@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers
+from gradtape.core.define import elementwise_op
 from gradtape.ops.erf import scipy_special
-from gradtape.ops.parametric import parametric
-from gradtape.ops.special.common import as_complex, operand, with_params
+from gradtape.ops.special.common import as_complex, operand
 from gradtape.typing import Array, ArrayLike
 
 _ROOT_PI = math.sqrt(math.pi)
@@ -73,14 +72,13 @@ def _wofz_forward(xp: Any, z: Any, order: int) -> Any:
 
 
 # d w⁽ⁿ⁾(z) = w⁽ⁿ⁺¹⁾(z)·dz
-wofz_derivative: Callable[..., Any] = parametric(
+wofz_derivative: Callable[..., Any] = elementwise_op(
     "wofz",
     _wofz_forward,
     lambda ct, _out, z, order: ct * wofz_derivative(z, order=order + 1),
 )
 
 
-@answers("scipy.special.wofz")
 def wofz(z: ArrayLike, /) -> Array:
     """Faddeeva function, exp(-z²)·erfc(-i·z); its result is complex.
 
@@ -120,7 +118,7 @@ def _by_gamma(ct: Any, _out: Any, x: Any, sigma: Any, gamma: Any, **params: Any)
 
 
 # V is a function of x + i·γ, and spreads like heat in σ²/2: dV = V′·dx + σ·V″·dσ + i·V′·dγ
-_voigt: Callable[..., Any] = with_params(
+_voigt: Callable[..., Any] = elementwise_op(
     "voigt",
     _voigt_forward,
     lambda ct, _out, x, sigma, gamma, order, imaginary: (
@@ -133,7 +131,6 @@ _voigt: Callable[..., Any] = with_params(
 )
 
 
-@answers("scipy.special.voigt_profile")
 def voigt_profile(x: ArrayLike, sigma: ArrayLike, gamma: ArrayLike, /) -> Array:
     """Voigt profile: a normal density of deviation `sigma` and a Cauchy one of half-width `gamma`.
 

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.core import scalar
-from gradtape.core.define import answers, elementwise, public
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.core.op import Zero
 from gradtape.errors import ArgumentError, UnsupportedError
 from gradtape.ops.erf import narrowed, special
-from gradtape.ops.parametric import parametric
 from gradtape.ops.rounding import floor
 from gradtape.ops.select import where
-from gradtape.ops.special.common import in_parameter, of_scipy, operand, with_params
+from gradtape.ops.special.common import in_parameter, of_scipy, operand
 from gradtape.ops.special.quadrature import in_blocks
 from gradtape.ops.special.stirling import (
     complex_polygamma,
@@ -41,7 +40,7 @@ def _polygamma_element(x: Any, order: int) -> Any:
 
 
 # d ψ⁽ⁿ⁾(x) = ψ⁽ⁿ⁺¹⁾(x)·dx
-_polygamma: Callable[..., Any] = parametric(
+_polygamma: Callable[..., Any] = elementwise_op(
     "polygamma",
     _polygamma_forward,
     lambda ct, _out, x, order: ct * _polygamma(x, order=order + 1),
@@ -53,7 +52,6 @@ _polygamma: Callable[..., Any] = parametric(
 @elementwise(
     special("digamma"),
     lambda ct, _out, x: ct * _polygamma(x, order=1),
-    replaces=("scipy.special.psi",),
     lower=scalar.digamma,
 )
 def digamma(x: ArrayLike, /) -> Array:
@@ -64,7 +62,6 @@ def digamma(x: ArrayLike, /) -> Array:
     """
 
 
-@public()
 def polygamma(n: int, x: ArrayLike, /) -> Array:
     """Derivative of order `n` of the digamma function.
 
@@ -87,7 +84,6 @@ def polygamma(n: int, x: ArrayLike, /) -> Array:
 @elementwise(
     special("gammaln"),
     lambda ct, _out, x: ct * digamma(x),
-    replaces=("scipy.special.gammaln",),
     lower=scalar.lgamma,
 )
 def lgamma(x: ArrayLike, /) -> Array:
@@ -102,7 +98,6 @@ def lgamma(x: ArrayLike, /) -> Array:
 @elementwise(
     special("loggamma"),
     lambda ct, _out, z: ct * digamma(z),
-    replaces=("scipy.special.loggamma",),
     # Of real numbers: the logarithm of a negative one is complex.
     lower=lambda x: scalar.where(x < 0, math.nan, scalar.lgamma(x)),
 )
@@ -118,7 +113,6 @@ def loggamma(z: ArrayLike, /) -> Array:
 @elementwise(
     special("gamma"),
     lambda ct, out, x: ct * (out * digamma(x)),
-    replaces=("scipy.special.gamma",),
 )
 def gamma(x: ArrayLike, /) -> Array:
     """Gamma function, element by element.
@@ -142,7 +136,7 @@ def _rgamma_partial(ct: Any, out: Any, x: Any) -> Any:
 
 
 # d 1/Γ(x) = −ψ(x)/Γ(x)·dx
-@elementwise(special("rgamma"), _rgamma_partial, replaces=("scipy.special.rgamma",))
+@elementwise(special("rgamma"), _rgamma_partial)
 def rgamma(x: ArrayLike, /) -> Array:
     """One over the gamma function, which is 0 at its poles.
 
@@ -154,7 +148,6 @@ def rgamma(x: ArrayLike, /) -> Array:
 @elementwise(
     special("gammasgn"),
     Zero("the sign of the gamma function is piecewise constant"),
-    replaces=("scipy.special.gammasgn",),
 )
 def gammasgn(x: ArrayLike, /) -> Array:
     """Sign of the gamma function.
@@ -172,7 +165,7 @@ def _step_forward(xp: Any, x: Any, step: Any, order: int) -> Any:
 
 
 # Δₙ = ψ⁽ⁿ⁾(x + s) − ψ⁽ⁿ⁾(x): dΔₙ = Δₙ₊₁·dx + ψ⁽ⁿ⁺¹⁾(x + s)·ds
-polygamma_step: Callable[..., Any] = with_params(
+polygamma_step: Callable[..., Any] = elementwise_op(
     "polygamma_step",
     _step_forward,
     lambda ct, _out, x, step, order: ct * polygamma_step(x, step, order=order + 1),
@@ -208,7 +201,6 @@ def _poch_by_z(ct: Any, out: Any, z: Any, m: Any) -> Any:
     of_scipy("poch"),
     _poch_by_z,
     lambda ct, out, z, m: ct * (out * digamma(z + m)),
-    replaces=("scipy.special.poch",),
 )
 def poch(z: ArrayLike, m: ArrayLike, /) -> Array:
     """Rising factorial, gamma(z + m)/gamma(z).
@@ -231,7 +223,6 @@ def _beta_slope(out: Any, a: Any, b: Any) -> Any:
     of_scipy("beta"),
     lambda ct, out, a, b: ct * _beta_slope(out, a, b),
     lambda ct, out, a, b: ct * _beta_slope(out, b, a),
-    replaces=("scipy.special.beta",),
 )
 def beta(a: ArrayLike, b: ArrayLike, /) -> Array:
     """Beta function, gamma(a)·gamma(b)/gamma(a + b).
@@ -246,7 +237,6 @@ def beta(a: ArrayLike, b: ArrayLike, /) -> Array:
     of_scipy("betaln"),
     lambda ct, _out, a, b: -ct * digamma_step(a, b),
     lambda ct, _out, a, b: -ct * digamma_step(b, a),
-    replaces=("scipy.special.betaln",),
 )
 def betaln(a: ArrayLike, b: ArrayLike, /) -> Array:
     """Logarithm of the absolute value of the beta function.
@@ -286,7 +276,6 @@ def _binom_by_k(ct: Any, out: Any, n: Any, k: Any) -> Any:
     of_scipy("binom"),
     _binom_by_n,
     _binom_by_k,
-    replaces=("scipy.special.binom",),
 )
 def binom(n: ArrayLike, k: ArrayLike, /) -> Array:
     """Binomial coefficient of real arguments.
@@ -322,7 +311,6 @@ def riemann_zeta(x: ArrayLike, /) -> Array:
     """
 
 
-@answers("scipy.special.zeta")
 def zeta(x: ArrayLike, q: ArrayLike = None, /) -> Array:
     """Zeta function of Riemann, or with `q` of Hurwitz; differentiable in `q`.
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers, elementwise
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import INTEGER
 from gradtape.ops.arithmetic import power
 from gradtape.ops.erf import scipy_special, special
 from gradtape.ops.exponential import exp
 from gradtape.ops.select import where
-from gradtape.ops.special.common import as_complex, in_parameter, of_scipy, with_params
+from gradtape.ops.special.common import as_complex, in_parameter, of_scipy
 from gradtape.ops.special.gamma import rgamma
 from gradtape.typing import Array, ArrayLike
 
@@ -25,7 +25,6 @@ from gradtape.typing import Array, ArrayLike
     of_scipy("hyp0f1"),
     in_parameter("hyp0f1", "its parameter"),
     lambda ct, _out, v, z: ct * (hyp0f1(v + 1, z) / v),  # type: ignore[has-type]
-    replaces=("scipy.special.hyp0f1",),
 )
 def hyp0f1(v: ArrayLike, z: ArrayLike, /) -> Array:
     """Confluent hypergeometric limit function 0F1; the derivative is in `z`.
@@ -41,7 +40,6 @@ def hyp0f1(v: ArrayLike, z: ArrayLike, /) -> Array:
     in_parameter("hyp1f1", "its parameters"),
     in_parameter("hyp1f1", "its parameters"),
     lambda ct, _out, a, b, z: ct * (a / b * hyp1f1(a + 1, b + 1, z)),  # type: ignore[has-type]
-    replaces=("scipy.special.hyp1f1",),
 )
 def hyp1f1(a: ArrayLike, b: ArrayLike, z: ArrayLike, /) -> Array:
     """Confluent hypergeometric function 1F1; the derivative is in `z`.
@@ -57,7 +55,6 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, z: ArrayLike, /) -> Array:
     in_parameter("hyperu", "its parameters"),
     in_parameter("hyperu", "its parameters"),
     lambda ct, _out, a, b, x: -ct * (a * hyperu(a + 1, b + 1, x)),  # type: ignore[has-type]
-    replaces=("scipy.special.hyperu",),
 )
 def hyperu(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     """Confluent hypergeometric function U of Tricomi; the derivative is in `x`.
@@ -74,7 +71,6 @@ def hyperu(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     in_parameter("hyp2f1", "its parameters"),
     in_parameter("hyp2f1", "its parameters"),
     lambda ct, _out, a, b, c, z: ct * (a * b / c * hyp2f1(a + 1, b + 1, c + 1, z)),  # type: ignore[has-type]
-    replaces=("scipy.special.hyp2f1",),
 )
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, z: ArrayLike, /) -> Array:
     """Hypergeometric function 2F1 of Gauss; the derivative is in `z`.
@@ -93,7 +89,6 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, z: ArrayLike, /) -> Array:
     in_parameter("wright_bessel", "its parameters"),
     in_parameter("wright_bessel", "its parameters"),
     lambda ct, _out, a, b, x: ct * wright_bessel(a, a + b, x),  # type: ignore[has-type]
-    replaces=("scipy.special.wright_bessel",),
 )
 def wright_bessel(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     """Generalized Bessel function of Wright, of numbers from 0; the derivative is in `x`.
@@ -109,7 +104,6 @@ def wright_bessel(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     in_parameter("log_wright_bessel", "its parameters"),
     in_parameter("log_wright_bessel", "its parameters"),
     lambda ct, out, a, b, x: ct * exp(log_wright_bessel(a, a + b, x) - out),  # type: ignore[has-type]
-    replaces=("scipy.special.log_wright_bessel",),
 )
 def log_wright_bessel(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     """Logarithm of `wright_bessel`, which does not overflow.
@@ -140,7 +134,6 @@ def _struve_partial(ct: Any, out: Any, v: Any, x: Any) -> Any:
     of_scipy("struve"),
     in_parameter("struve", "its order"),
     _struve_partial,
-    replaces=("scipy.special.struve",),
 )
 def struve(v: ArrayLike, x: ArrayLike, /) -> Array:
     """Function of Struve of order `v`; the derivative is in `x`.
@@ -157,7 +150,6 @@ def struve(v: ArrayLike, x: ArrayLike, /) -> Array:
     lambda ct, _out, v, x: (
         ct * (0.5 * (modstruve(v - 1, x) + modstruve(v + 1, x)) + _struve_rest(v, x))  # type: ignore[has-type]
     ),
-    replaces=("scipy.special.modstruve",),
 )
 def modstruve(v: ArrayLike, x: ArrayLike, /) -> Array:
     """Modified function of Struve of order `v`; the derivative is in `x`.
@@ -170,14 +162,13 @@ def modstruve(v: ArrayLike, x: ArrayLike, /) -> Array:
 # ---- inverses of x·eˣ and x + log x -------------------------------------------------------------
 
 # W·e^W = z: dW = e^(−W)/(1 + W)·dz
-_lambertw: Callable[..., Any] = with_params(
+_lambertw: Callable[..., Any] = elementwise_op(
     "lambertw",
     lambda xp, z, k, tol: scipy_special(xp).lambertw(z, k, tol).astype(xp.result_type(z)),
     lambda ct, out, _z, k, tol: ct * (exp(-out) / (1 + out)),
 )
 
 
-@answers("scipy.special.lambertw")
 def lambertw(z: ArrayLike, /, k: int = 0, tol: float = 1e-8) -> Array:
     """Function of Lambert, which inverts w·exp(w); its result is complex.
 
@@ -209,7 +200,6 @@ def _wrightomega_partial(ct: Any, out: Any, _z: Any) -> Any:
 @elementwise(
     special("wrightomega"),
     _wrightomega_partial,
-    replaces=("scipy.special.wrightomega",),
 )
 def wrightomega(z: ArrayLike, /) -> Array:
     """Function of Wright, which inverts w + log w.

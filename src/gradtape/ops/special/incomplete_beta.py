@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import elementwise
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.ops.exponential import log, log1p
 from gradtape.ops.select import mask, where
-from gradtape.ops.special.common import of_scipy, with_params
+from gradtape.ops.special.common import of_scipy
 from gradtape.ops.special.entropy import xlog1py, xlogy
 from gradtape.ops.special.gamma import digamma_step, polygamma
 from gradtape.ops.special.incomplete_gamma import sloped
@@ -80,7 +80,7 @@ def _slope_by_x(ct: Any, _out: Any, a: Any, b: Any, x: Any, orders: tuple[int, i
 
 
 # ∂ⁱ⁺ʲI/∂aⁱ∂bʲ: one order more in a or b; in x the same derivative of the density
-_betainc_slope: Callable[..., Any] = with_params(
+_betainc_slope: Callable[..., Any] = elementwise_op(
     "betainc_slope",
     beta_slope,
     lambda ct, _out, a, b, x, orders: (
@@ -104,7 +104,6 @@ by_b = functools.partial(_betainc_slope, orders=(0, 1))
     lambda ct, _out, a, b, x: ct * by_a(a, b, x),
     lambda ct, _out, a, b, x: ct * by_b(a, b, x),
     lambda ct, _out, a, b, x: sloped(ct, beta_density(a, b, x)),
-    replaces=("scipy.special.betainc",),
 )
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     """Regularized incomplete beta function, differentiable in all arguments.
@@ -120,7 +119,6 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     lambda ct, _out, a, b, x: -ct * by_a(a, b, x),
     lambda ct, _out, a, b, x: -ct * by_b(a, b, x),
     lambda ct, _out, a, b, x: -sloped(ct, beta_density(a, b, x)),
-    replaces=("scipy.special.betaincc",),
 )
 def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     """One minus the regularized incomplete beta function, differentiable in all arguments.
@@ -150,7 +148,6 @@ def _inverse_by_b(ct: Any, out: Any, a: Any, b: Any, _y: Any) -> Any:
     _inverse_by_a,
     _inverse_by_b,
     lambda ct, out, a, b, _y: ct / beta_density(a, b, out),
-    replaces=("scipy.special.betaincinv",),
 )
 def betaincinv(a: ArrayLike, b: ArrayLike, y: ArrayLike, /) -> Array:
     """Inverse of `betainc` in its last argument.
@@ -166,7 +163,6 @@ def betaincinv(a: ArrayLike, b: ArrayLike, y: ArrayLike, /) -> Array:
     _inverse_by_a,
     _inverse_by_b,
     lambda ct, out, a, b, _y: -ct / beta_density(a, b, out),
-    replaces=("scipy.special.betainccinv",),
 )
 def betainccinv(a: ArrayLike, b: ArrayLike, y: ArrayLike, /) -> Array:
     """Inverse of `betaincc` in its last argument.

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers, elementwise
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.exponential import log
 from gradtape.ops.select import mask, where
-from gradtape.ops.special.common import of_scipy, operand, promoted, whole_part, with_params
+from gradtape.ops.special.common import of_scipy, operand, promoted, whole_part
 from gradtape.ops.special.entropy import xlogy
 from gradtape.ops.special.gamma import digamma, polygamma
 from gradtape.ops.special.quadrature import gamma_slope, in_blocks
@@ -73,7 +73,7 @@ def _slope_by_x(ct: Any, _out: Any, a: Any, x: Any, order: int) -> Any:
 
 
 # ∂ⁿP/∂aⁿ: one order more in a; in x the same derivative of the density
-_gammainc_slope: Callable[..., Any] = with_params(
+_gammainc_slope: Callable[..., Any] = elementwise_op(
     "gammainc_slope",
     gamma_slope,
     lambda ct, _out, a, x, order: ct * _gammainc_slope(a, x, order=order + 1),
@@ -89,7 +89,6 @@ _gammainc_slope: Callable[..., Any] = with_params(
     of_scipy("gammainc"),
     lambda ct, _out, a, x: ct * _gammainc_slope(a, x, order=1),
     lambda ct, _out, a, x: sloped(ct, gamma_density(a, x)),
-    replaces=("scipy.special.gammainc",),
 )
 def gammainc(a: ArrayLike, x: ArrayLike, /) -> Array:
     """Regularized lower incomplete gamma function, differentiable in both arguments.
@@ -104,7 +103,6 @@ def gammainc(a: ArrayLike, x: ArrayLike, /) -> Array:
     of_scipy("gammaincc"),
     lambda ct, _out, a, x: -ct * _gammainc_slope(a, x, order=1),
     lambda ct, _out, a, x: -sloped(ct, gamma_density(a, x)),
-    replaces=("scipy.special.gammaincc",),
 )
 def gammaincc(a: ArrayLike, x: ArrayLike, /) -> Array:
     """Regularized upper incomplete gamma function, differentiable in both arguments.
@@ -125,7 +123,6 @@ def _inverse_by_a(ct: Any, out: Any, a: Any, _y: Any) -> Any:
     of_scipy("gammaincinv"),
     _inverse_by_a,
     lambda ct, out, a, _y: ct / gamma_density(a, out),
-    replaces=("scipy.special.gammaincinv",),
 )
 def gammaincinv(a: ArrayLike, y: ArrayLike, /) -> Array:
     """Inverse of `gammainc` in its second argument.
@@ -140,7 +137,6 @@ def gammaincinv(a: ArrayLike, y: ArrayLike, /) -> Array:
     of_scipy("gammainccinv"),
     _inverse_by_a,
     lambda ct, out, a, _y: -ct / gamma_density(a, out),
-    replaces=("scipy.special.gammainccinv",),
 )
 def gammainccinv(a: ArrayLike, y: ArrayLike, /) -> Array:
     """Inverse of `gammaincc` in its second argument.
@@ -159,7 +155,6 @@ def _not_negative(x: ArrayLike) -> Any:
     return where(x < 0, math.nan, x)
 
 
-@answers("scipy.special.gdtr")
 def gdtr(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     """Distribution function of the gamma distribution of rate `a` and shape `b`.
 
@@ -169,7 +164,6 @@ def gdtr(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     return gammainc(b, operand(a) * _not_negative(x))
 
 
-@answers("scipy.special.gdtrc")
 def gdtrc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     """One minus `gdtr`.
 
@@ -179,7 +173,6 @@ def gdtrc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     return gammaincc(b, operand(a) * _not_negative(x))
 
 
-@answers("scipy.special.chdtr")
 def chdtr(v: ArrayLike, x: ArrayLike, /) -> Array:
     """Distribution function of chi square with `v` degrees of freedom.
 
@@ -189,7 +182,6 @@ def chdtr(v: ArrayLike, x: ArrayLike, /) -> Array:
     return gammainc(0.5 * operand(v), 0.5 * operand(x))
 
 
-@answers("scipy.special.chdtrc")
 def chdtrc(v: ArrayLike, x: ArrayLike, /) -> Array:
     """One minus `chdtr`.
 
@@ -199,7 +191,6 @@ def chdtrc(v: ArrayLike, x: ArrayLike, /) -> Array:
     return gammaincc(0.5 * operand(v), 0.5 * operand(x))
 
 
-@answers("scipy.special.chdtri")
 def chdtri(v: ArrayLike, p: ArrayLike, /) -> Array:
     """Inverse of `chdtrc` in its second argument.
 
@@ -209,7 +200,6 @@ def chdtri(v: ArrayLike, p: ArrayLike, /) -> Array:
     return 2.0 * gammainccinv(0.5 * operand(v), p)
 
 
-@answers("scipy.special.pdtr")
 def pdtr(k: ArrayLike, m: ArrayLike, /) -> Array:
     """Probability of at most `k` events of a Poisson distribution of mean `m`.
 
@@ -219,7 +209,6 @@ def pdtr(k: ArrayLike, m: ArrayLike, /) -> Array:
     return gammaincc(_not_negative(whole_part(k)) + 1, m)
 
 
-@answers("scipy.special.pdtrc")
 def pdtrc(k: ArrayLike, m: ArrayLike, /) -> Array:
     """One minus `pdtr`.
 
@@ -229,7 +218,6 @@ def pdtrc(k: ArrayLike, m: ArrayLike, /) -> Array:
     return gammainc(_not_negative(whole_part(k)) + 1, m)
 
 
-@answers("scipy.special.pdtri")
 def pdtri(k: ArrayLike, y: ArrayLike, /) -> Array:
     """Inverse of `pdtr` in its second argument.
 
@@ -239,7 +227,6 @@ def pdtri(k: ArrayLike, y: ArrayLike, /) -> Array:
     return gammainccinv(_not_negative(whole_part(k)) + 1, y)
 
 
-@answers("scipy.special.gdtrix")
 def gdtrix(a: ArrayLike, b: ArrayLike, p: ArrayLike, /) -> Array:
     """Inverse of `gdtr` in its last argument.
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gradtape.core.define import answers, elementwise
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.ops.erf import special
 from gradtape.ops.exponential import exp, log
 from gradtape.ops.select import where
-from gradtape.ops.special.common import in_parameter, of_scipy, series, with_results
+from gradtape.ops.special.common import in_parameter, of_scipy, series
 from gradtape.ops.special.elementary import exprel
 from gradtape.ops.trigonometric import cos, cosh, sin, sinc, sinh
 from gradtape.typing import Array, ArrayLike
@@ -31,10 +31,9 @@ def _sici_slopes(_out: Any, x: Any) -> tuple[Any, ...]:
 
 
 # d(Si, Ci) = (sin x/x, cos x/x)·dx
-_sici = with_results("sici", of_scipy("sici"), 2, _sici_slopes)
+_sici = elementwise_op("sici", of_scipy("sici"), _sici_slopes, outputs=2)
 
 
-@answers("scipy.special.sici")
 def sici(x: ArrayLike, /) -> tuple[Array, Array]:
     """Sine and cosine integrals.
 
@@ -52,10 +51,9 @@ def _shichi_slopes(_out: Any, x: Any) -> tuple[Any, ...]:
 
 
 # d(Shi, Chi) = (sinh x/x, cosh x/x)·dx
-_shichi = with_results("shichi", of_scipy("shichi"), 2, _shichi_slopes)
+_shichi = elementwise_op("shichi", of_scipy("shichi"), _shichi_slopes, outputs=2)
 
 
-@answers("scipy.special.shichi")
 def shichi(x: ArrayLike, /) -> tuple[Array, Array]:
     """Hyperbolic sine and cosine integrals.
 
@@ -71,10 +69,9 @@ def _fresnel_slopes(_out: Any, x: Any) -> tuple[Any, ...]:
 
 
 # d(S, C) = (sin(πx²/2), cos(πx²/2))·dx
-_fresnel = with_results("fresnel", of_scipy("fresnel"), 2, _fresnel_slopes)
+_fresnel = elementwise_op("fresnel", of_scipy("fresnel"), _fresnel_slopes, outputs=2)
 
 
-@answers("scipy.special.fresnel")
 def fresnel(x: ArrayLike, /) -> tuple[Array, Array]:
     """Integrals of Fresnel, (S, C).
 
@@ -93,7 +90,7 @@ def _expi_partial(ct: Any, _out: Any, x: Any) -> Any:
 
 
 # d Ei = eˣ/x·dx
-@elementwise(special("expi"), _expi_partial, replaces=("scipy.special.expi",))
+@elementwise(special("expi"), _expi_partial)
 def expi(x: ArrayLike, /) -> Array:
     """Exponential integral Ei.
 
@@ -103,9 +100,7 @@ def expi(x: ArrayLike, /) -> Array:
 
 
 # d E₁ = −e⁻ˣ/x·dx
-@elementwise(
-    special("exp1"), lambda ct, _out, x: -ct * (exp(-x) / x), replaces=("scipy.special.exp1",)
-)
+@elementwise(special("exp1"), lambda ct, _out, x: -ct * (exp(-x) / x))
 def exp1(x: ArrayLike, /) -> Array:
     """Exponential integral E1.
 
@@ -125,7 +120,6 @@ def _expn_partial(ct: Any, out: Any, n: Any, x: Any) -> Any:
     of_scipy("expn"),
     in_parameter("expn", "its order"),
     _expn_partial,
-    replaces=("scipy.special.expn",),
 )
 def expn(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Exponential integral of integer order `n`; the derivative is in `x`.
@@ -147,7 +141,7 @@ def _spence_partial(ct: Any, _out: Any, z: Any) -> Any:
 
 
 # d Li₂(1 − z) = log z/(1 − z)·dz
-@elementwise(special("spence"), _spence_partial, replaces=("scipy.special.spence",))
+@elementwise(special("spence"), _spence_partial)
 def spence(z: ArrayLike, /) -> Array:
     """Function of Spence, the dilogarithm of 1 - z.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape.core.define import answers, elementwise
+from gradtape.core.define import elementwise
 from gradtape.ops.erf import special
 from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike
@@ -26,7 +26,6 @@ def _over(slope: Any, x: Any, at_zero: float) -> Any:
 @elementwise(
     special("ber"),
     lambda ct, _out, x: ct * berp(x),  # type: ignore[has-type]
-    replaces=("scipy.special.ber",),
 )
 def ber(x: ArrayLike, /) -> Array:
     """Function of Kelvin ber, the real part of J0 at x·exp(3πi/4).
@@ -39,7 +38,6 @@ def ber(x: ArrayLike, /) -> Array:
 @elementwise(
     special("bei"),
     lambda ct, _out, x: ct * beip(x),  # type: ignore[has-type]
-    replaces=("scipy.special.bei",),
 )
 def bei(x: ArrayLike, /) -> Array:
     """Function of Kelvin bei, the imaginary part of J0 at x·exp(3πi/4).
@@ -53,7 +51,6 @@ def bei(x: ArrayLike, /) -> Array:
 @elementwise(
     special("berp"),
     lambda ct, out, x: -ct * (_over(out, x, 0.0) + bei(x)),
-    replaces=("scipy.special.berp",),
 )
 def berp(x: ArrayLike, /) -> Array:
     """Derivative of `ber`.
@@ -67,7 +64,6 @@ def berp(x: ArrayLike, /) -> Array:
 @elementwise(
     special("beip"),
     lambda ct, out, x: ct * (ber(x) - _over(out, x, 0.5)),
-    replaces=("scipy.special.beip",),
 )
 def beip(x: ArrayLike, /) -> Array:
     """Derivative of `bei`.
@@ -83,7 +79,6 @@ def beip(x: ArrayLike, /) -> Array:
 @elementwise(
     special("ker"),
     lambda ct, _out, x: ct * kerp(x),  # type: ignore[has-type]
-    replaces=("scipy.special.ker",),
 )
 def ker(x: ArrayLike, /) -> Array:
     """Function of Kelvin ker, the real part of K0 at x·exp(πi/4).
@@ -96,7 +91,6 @@ def ker(x: ArrayLike, /) -> Array:
 @elementwise(
     special("kei"),
     lambda ct, _out, x: ct * keip(x),  # type: ignore[has-type]
-    replaces=("scipy.special.kei",),
 )
 def kei(x: ArrayLike, /) -> Array:
     """Function of Kelvin kei, the imaginary part of K0 at x·exp(πi/4).
@@ -110,7 +104,6 @@ def kei(x: ArrayLike, /) -> Array:
 @elementwise(
     special("kerp"),
     lambda ct, out, x: -ct * (out / x + kei(x)),
-    replaces=("scipy.special.kerp",),
 )
 def kerp(x: ArrayLike, /) -> Array:
     """Derivative of `ker`.
@@ -124,7 +117,6 @@ def kerp(x: ArrayLike, /) -> Array:
 @elementwise(
     special("keip"),
     lambda ct, out, x: ct * (ker(x) - out / x),
-    replaces=("scipy.special.keip",),
 )
 def keip(x: ArrayLike, /) -> Array:
     """Derivative of `kei`.
@@ -134,7 +126,6 @@ def keip(x: ArrayLike, /) -> Array:
     """
 
 
-@answers("scipy.special.kelvin")
 def kelvin(x: ArrayLike, /) -> tuple[Array, Array, Array, Array]:
     """All functions of Kelvin: ber + i·bei, ker + i·kei, and the derivatives of both.
 

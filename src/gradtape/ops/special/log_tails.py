@@ -11,9 +11,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from gradtape.core.define import elementwise_op
 from gradtape.ops.exponential import log, log1p
 from gradtape.ops.select import where
-from gradtape.ops.special.common import with_params
 from gradtape.ops.special.gamma import betaln, lgamma
 from gradtape.ops.special.incomplete_gamma import gammainc, gammaincc
 from gradtape.ops.special.quadrature import beta_tail, gamma_tail
@@ -22,7 +22,7 @@ from gradtape.ops.special.quadrature import beta_tail, gamma_tail
 _SMALL = 1e-3
 
 # Each derivative of the integrand is another power of one of its factors.
-gamma_integral: Callable[..., Any] = with_params(
+gamma_integral: Callable[..., Any] = elementwise_op(
     "gamma_tail",
     gamma_tail,
     lambda ct, _out, a, x, upper, powers: (
@@ -45,7 +45,7 @@ def _beta_tail_by_x(ct: Any, _out: Any, a: Any, b: Any, x: Any, powers: Any) -> 
 
 
 # The same; by x: ∂l = r and ∂r = −r², so that −(a + b + k)·rᵏ⁺¹, and −r for each factor with l
-beta_integral: Callable[..., Any] = with_params(
+beta_integral: Callable[..., Any] = elementwise_op(
     "beta_tail",
     beta_tail,
     lambda ct, _out, a, b, x, powers: (

@@ -25,7 +25,6 @@ def _huber_element(delta: Any, r: Any) -> Any:
     of_scipy("huber"),
     lambda ct, _out, delta, r: ct * where(delta < 0, math.nan, maximum(abs(r) - delta, 0)),
     lambda ct, _out, delta, r: ct * where(delta < 0, math.nan, maximum(minimum(r, delta), -delta)),
-    replaces=("scipy.special.huber",),
     lower=doubled("huber", _huber_element),
 )
 def huber(delta: ArrayLike, r: ArrayLike, /) -> Array:
@@ -64,7 +63,6 @@ def _pseudo_huber_by_r(ct: Any, _out: Any, delta: Any, r: Any) -> Any:
     of_scipy("pseudo_huber"),
     _pseudo_huber_by_delta,
     _pseudo_huber_by_r,
-    replaces=("scipy.special.pseudo_huber",),
 )
 def pseudo_huber(delta: ArrayLike, r: ArrayLike, /) -> Array:
     """Smooth form of the loss of Huber.

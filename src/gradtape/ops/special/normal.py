@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from gradtape.core import scalar
-from gradtape.core.define import answers, elementwise
+from gradtape.core.define import elementwise
 from gradtape.ops.cast import imag
 from gradtape.ops.erf import erf, ndtr, special
 from gradtape.ops.exponential import exp
@@ -38,9 +38,7 @@ def _erfcx_partial(ct: Any, out: Any, x: Any) -> Any:
 
 
 # d exp(x²)·erfc(x) = (2x·erfcx(x) − 2/√π)·dx
-@elementwise(
-    special("erfcx"), _erfcx_partial, replaces=("scipy.special.erfcx",), lower=scalar.erfcx
-)
+@elementwise(special("erfcx"), _erfcx_partial, lower=scalar.erfcx)
 def erfcx(x: ArrayLike, /) -> Array:
     """Complementary error function times exp(x²), which neither overflows nor vanishes.
 
@@ -53,7 +51,6 @@ def erfcx(x: ArrayLike, /) -> Array:
 @elementwise(
     special("erfi"),
     lambda ct, _out, x: ct * (2.0 / _ROOT_PI * exp(x * x)),
-    replaces=("scipy.special.erfi",),
 )
 def erfi(x: ArrayLike, /) -> Array:
     """Error function of an imaginary argument, -i·erf(i·x).
@@ -80,7 +77,7 @@ def _dawsn_partial(ct: Any, out: Any, x: Any) -> Any:
 
 
 # d F(x) = (1 − 2x·F(x))·dx
-@elementwise(special("dawsn"), _dawsn_partial, replaces=("scipy.special.dawsn",))
+@elementwise(special("dawsn"), _dawsn_partial)
 def dawsn(x: ArrayLike, /) -> Array:
     """Dawson's integral, exp(-x²) times the integral of exp(t²) from 0 to x.
 
@@ -96,7 +93,6 @@ def dawsn(x: ArrayLike, /) -> Array:
 @elementwise(
     special("erfcinv"),
     lambda ct, out, _x: -ct * (_ROOT_PI / 2.0 * exp(out * out)),
-    replaces=("scipy.special.erfcinv",),
     lower=scalar.erfcinv,
 )
 def erfcinv(x: ArrayLike, /) -> Array:
@@ -111,7 +107,6 @@ def erfcinv(x: ArrayLike, /) -> Array:
 @elementwise(
     special("ndtri"),
     lambda ct, out, _p: ct * (_ROOT_2_PI * exp(0.5 * out * out)),
-    replaces=("scipy.special.ndtri",),
     lower=scalar.ndtri,
 )
 def ndtri(p: ArrayLike, /) -> Array:
@@ -127,7 +122,6 @@ def _inside(p: Any) -> Any:
     return where((p > 0) & (p < 1), p, math.nan)
 
 
-@answers("scipy.special.nrdtrimn")
 def nrdtrimn(p: ArrayLike, std: ArrayLike, x: ArrayLike, /) -> Array:
     """The mean of a normal distribution that is below `x` with probability `p`.
 
@@ -138,7 +132,6 @@ def nrdtrimn(p: ArrayLike, std: ArrayLike, x: ArrayLike, /) -> Array:
     return x - where(std > 0, std, math.nan) * ndtri(_inside(p))
 
 
-@answers("scipy.special.nrdtrisd")
 def nrdtrisd(mn: ArrayLike, p: ArrayLike, x: ArrayLike, /) -> Array:
     """The standard deviation of a normal distribution that is below `x` with probability `p`.
 
@@ -166,7 +159,6 @@ def normal_ratio(x: Any) -> Any:
 @elementwise(
     special("log_ndtr"),
     lambda ct, _out, x: ct * normal_ratio(x),
-    replaces=("scipy.special.log_ndtr",),
     lower=scalar.log_ndtr,
 )
 def log_ndtr(x: ArrayLike, /) -> Array:
@@ -181,7 +173,6 @@ def log_ndtr(x: ArrayLike, /) -> Array:
 @elementwise(
     special("ndtri_exp"),
     lambda ct, out, _y: ct / normal_ratio(out),
-    replaces=("scipy.special.ndtri_exp",),
 )
 def ndtri_exp(y: ArrayLike, /) -> Array:
     """Inverse of `log_ndtr`.
@@ -208,7 +199,6 @@ def _owens_by_a(ct: Any, _out: Any, h: Any, a: Any) -> Any:
     of_scipy("owens_t"),
     _owens_by_h,
     _owens_by_a,
-    replaces=("scipy.special.owens_t",),
 )
 def owens_t(h: ArrayLike, a: ArrayLike, /) -> Array:
     """Owen's T function: the probability of X > h and 0 < Y < a·X for two normal variables.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import answers, elementwise
+from gradtape.core.define import elementwise
 from gradtape.ops.cast import astype
 from gradtape.ops.special.common import in_parameter, of_scipy, operand
 from gradtape.ops.special.gamma import binom
@@ -40,7 +40,6 @@ def _mirrored(n: Any, total: int) -> Any:
         * (0.5 * (n + alpha + beta + 1))
         * eval_jacobi(_lower(n), alpha + 1, beta + 1, x)  # type: ignore[has-type]
     ),
-    replaces=("scipy.special.eval_jacobi",),
 )
 def eval_jacobi(n: ArrayLike, alpha: ArrayLike, beta: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Jacobi.
@@ -60,7 +59,6 @@ def _legendre_partial(ct: Any, _out: Any, n: Any, x: Any) -> Any:
     of_scipy("eval_legendre", whole=(0,)),
     in_parameter("eval_legendre", "its degree"),
     _legendre_partial,
-    replaces=("scipy.special.eval_legendre",),
 )
 def eval_legendre(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Legendre.
@@ -78,7 +76,6 @@ def eval_legendre(n: ArrayLike, x: ArrayLike, /) -> Array:
     lambda ct, _out, n, alpha, x: (
         ct * (n != 0) * (2.0 * alpha) * eval_gegenbauer(_lower(n), alpha + 1, x)  # type: ignore[has-type]
     ),
-    replaces=("scipy.special.eval_gegenbauer",),
 )
 def eval_gegenbauer(n: ArrayLike, alpha: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Gegenbauer.
@@ -101,7 +98,6 @@ def _chebyu_partial(ct: Any, _out: Any, n: Any, x: Any) -> Any:
     of_scipy("eval_chebyu", whole=(0,)),
     in_parameter("eval_chebyu", "its degree"),
     _chebyu_partial,
-    replaces=("scipy.special.eval_chebyu",),
 )
 def eval_chebyu(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Chebyshev of the second kind.
@@ -116,7 +112,6 @@ def eval_chebyu(n: ArrayLike, x: ArrayLike, /) -> Array:
     of_scipy("eval_chebyt", whole=(0,)),
     in_parameter("eval_chebyt", "its degree"),
     lambda ct, _out, n, x: ct * (abs(n) * eval_chebyu(_lower(abs(n)), x)),
-    replaces=("scipy.special.eval_chebyt",),
 )
 def eval_chebyt(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Chebyshev of the first kind.
@@ -134,7 +129,6 @@ def eval_chebyt(n: ArrayLike, x: ArrayLike, /) -> Array:
     lambda ct, _out, n, alpha, x: (
         -ct * (n != 0) * eval_genlaguerre(_lower(n), alpha + 1, x)  # type: ignore[has-type]
     ),
-    replaces=("scipy.special.eval_genlaguerre",),
 )
 def eval_genlaguerre(n: ArrayLike, alpha: ArrayLike, x: ArrayLike, /) -> Array:
     """Generalized polynomial of Laguerre.
@@ -144,7 +138,6 @@ def eval_genlaguerre(n: ArrayLike, alpha: ArrayLike, x: ArrayLike, /) -> Array:
     """
 
 
-@answers("scipy.special.eval_laguerre")
 def eval_laguerre(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Laguerre.
 
@@ -159,7 +152,6 @@ def eval_laguerre(n: ArrayLike, x: ArrayLike, /) -> Array:
     of_scipy("eval_hermite", whole=(0,)),
     in_parameter("eval_hermite", "its degree"),
     lambda ct, _out, n, x: ct * (2.0 * n * eval_hermite(_lower(n), x)),  # type: ignore[has-type]
-    replaces=("scipy.special.eval_hermite",),
 )
 def eval_hermite(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Hermite, as physicists define it; the degree is an integer.
@@ -174,7 +166,6 @@ def eval_hermite(n: ArrayLike, x: ArrayLike, /) -> Array:
     of_scipy("eval_hermitenorm", whole=(0,)),
     in_parameter("eval_hermitenorm", "its degree"),
     lambda ct, _out, n, x: ct * (n * eval_hermitenorm(_lower(n), x)),  # type: ignore[has-type]
-    replaces=("scipy.special.eval_hermitenorm",),
 )
 def eval_hermitenorm(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Hermite, as statisticians define it; the degree is an integer.
@@ -187,7 +178,6 @@ def eval_hermitenorm(n: ArrayLike, x: ArrayLike, /) -> Array:
 # ---- shifted and scaled -------------------------------------------------------------------------
 
 
-@answers("scipy.special.eval_sh_legendre")
 def eval_sh_legendre(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Legendre on the interval from 0 to 1.
 
@@ -197,7 +187,6 @@ def eval_sh_legendre(n: ArrayLike, x: ArrayLike, /) -> Array:
     return _shifted(eval_legendre, n, x)
 
 
-@answers("scipy.special.eval_sh_chebyt")
 def eval_sh_chebyt(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Chebyshev of the first kind on the interval from 0 to 1.
 
@@ -207,7 +196,6 @@ def eval_sh_chebyt(n: ArrayLike, x: ArrayLike, /) -> Array:
     return _shifted(eval_chebyt, n, x)
 
 
-@answers("scipy.special.eval_sh_chebyu")
 def eval_sh_chebyu(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Chebyshev of the second kind on the interval from 0 to 1.
 
@@ -217,7 +205,6 @@ def eval_sh_chebyu(n: ArrayLike, x: ArrayLike, /) -> Array:
     return _shifted(eval_chebyu, n, x)
 
 
-@answers("scipy.special.eval_sh_jacobi")
 def eval_sh_jacobi(n: ArrayLike, p: ArrayLike, q: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Jacobi on the interval from 0 to 1, whose highest coefficient is 1.
 
@@ -233,7 +220,6 @@ def eval_sh_jacobi(n: ArrayLike, p: ArrayLike, q: ArrayLike, x: ArrayLike, /) ->
     return _shifted(scaled, n, x)
 
 
-@answers("scipy.special.eval_chebyc")
 def eval_chebyc(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Chebyshev of the first kind on the interval from -2 to 2.
 
@@ -243,7 +229,6 @@ def eval_chebyc(n: ArrayLike, x: ArrayLike, /) -> Array:
     return 2.0 * eval_chebyt(n, 0.5 * operand(x))
 
 
-@answers("scipy.special.eval_chebys")
 def eval_chebys(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Chebyshev of the second kind on the interval from -2 to 2.
 

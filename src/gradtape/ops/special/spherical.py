@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gradtape.core.define import answers, elementwise
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.core.op import NotDifferentiable
 from gradtape.errors import NotDifferentiableError
 from gradtape.ops.arguments import as_array
@@ -15,7 +15,7 @@ from gradtape.ops.exponential import sqrt
 from gradtape.ops.select import maximum, where
 from gradtape.ops.special.bessel import ive, kve
 from gradtape.ops.special.bessel_scaled import scaled_derivative
-from gradtape.ops.special.common import of_scipy, with_results
+from gradtape.ops.special.common import of_scipy
 from gradtape.typing import Array, ArrayLike
 
 # ---- spherical Bessel functions -----------------------------------------------------------------
@@ -151,10 +151,9 @@ def _airy_slopes(out: Any, z: Any) -> tuple[Any, ...]:
 
 
 # y″ = z·y for both: d(y, y′) = (y′, z·y)·dz
-_airy = with_results("airy", of_scipy("airy"), 4, _airy_slopes)
+_airy = elementwise_op("airy", of_scipy("airy"), _airy_slopes, outputs=4)
 
 
-@answers("scipy.special.airy")
 def airy(z: ArrayLike, /) -> tuple[Array, Array, Array, Array]:
     """Airy functions and their derivatives, (Ai, Ai', Bi, Bi').
 
@@ -203,10 +202,9 @@ def _outer_slopes(z: Any) -> tuple[Any, ...]:
 
 
 # With s = 2/3·z^(3/2), s′ = √z: Ai·exp(s) and Bi·exp(−s) have these terms besides
-_airye = with_results("airye", of_scipy("airye"), 4, _airye_slopes)
+_airye = elementwise_op("airye", of_scipy("airye"), _airye_slopes, outputs=4)
 
 
-@answers("scipy.special.airye")
 def airye(z: ArrayLike, /) -> tuple[Array, Array, Array, Array]:
     """Airy functions and their derivatives without their exponential growth, for real z.
 

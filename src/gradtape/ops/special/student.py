@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import elementwise
+from gradtape.core.define import elementwise, elementwise_op
 from gradtape.ops.exponential import log1p
 from gradtape.ops.select import where
-from gradtape.ops.special.common import of_scipy, series, with_params
+from gradtape.ops.special.common import of_scipy, series
 from gradtape.ops.special.gamma import digamma_step, polygamma
 from gradtape.ops.special.quadrature import beta_slope, gauss_rule, in_blocks
 from gradtape.ops.special.stirling import derivative_factors, stirling_remainder
@@ -109,7 +109,7 @@ def _slope_factor(df: Any, t: Any, order: int) -> Any:
 
 
 # With f·qₙ the derivative of that order of the density: dKₙ = 2·f·qₙ·dt + (½·Kₙ₊₁ − t/ν·f·qₙ)·dν
-_stdtr_slope: Callable[..., Any] = with_params(
+_stdtr_slope: Callable[..., Any] = elementwise_op(
     "stdtr_slope",
     _slope_forward,
     lambda ct, _out, df, t, order: (
@@ -157,7 +157,7 @@ def _by_df_by_df(ct: Any, _out: Any, df: Any, t: Any) -> Any:
 
 
 # ∂F/∂ν = ¼·K₁ − t·f/(2ν), whose derivative by t is ∂f/∂ν
-_stdtr_by_df: Callable[..., Any] = with_params(
+_stdtr_by_df: Callable[..., Any] = elementwise_op(
     "stdtr_by_df",
     _by_df_forward,
     _by_df_by_df,
@@ -170,7 +170,6 @@ _stdtr_by_df: Callable[..., Any] = with_params(
     of_scipy("stdtr"),
     lambda ct, _out, df, t: ct * _stdtr_by_df(df, t),
     lambda ct, _out, df, t: ct * t_density(df, t),
-    replaces=("scipy.special.stdtr",),
 )
 def stdtr(df: ArrayLike, t: ArrayLike, /) -> Array:
     """Distribution function of Student's t with `df` degrees of freedom.
@@ -185,7 +184,6 @@ def stdtr(df: ArrayLike, t: ArrayLike, /) -> Array:
     of_scipy("stdtrit"),
     lambda ct, out, df, _p: -ct * (_stdtr_by_df(df, out) / t_density(df, out)),
     lambda ct, out, df, _p: ct / t_density(df, out),
-    replaces=("scipy.special.stdtrit",),
 )
 def stdtrit(df: ArrayLike, p: ArrayLike, /) -> Array:
     """Inverse of `stdtr` in its second argument.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gradtape.core.elsewhere import DISTRIBUTIONS
+from gradtape import help
 from gradtape.errors import ArgumentError, DTypeError, MissingNameError, UnsupportedError
 from gradtape.ops.arguments import as_array, weak_or_array
 from gradtape.ops.cast import astype
@@ -59,7 +59,11 @@ class Distribution:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            raise MissingNameError(name, DISTRIBUTIONS.get, f"gt.stats.{self.__dict__.get('name')}")
+            raise MissingNameError(
+                name,
+                lambda name: help.DISTRIBUTIONS.get(name),
+                f"gt.stats.{self.__dict__.get('name')}",
+            )
 
     # ---- moments -----------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gradtape.core.elsewhere import DISTRIBUTIONS
+from gradtape import help
 from gradtape.errors import MissingNameError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, weak_or_array
 from gradtape.ops.cast import astype, stop_gradient
@@ -41,7 +41,9 @@ class _OfVectors:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            raise MissingNameError(name, DISTRIBUTIONS.get, f"gt.stats.{self.name}")
+            raise MissingNameError(
+                name, lambda name: help.DISTRIBUTIONS.get(name), f"gt.stats.{self.name}"
+            )
 
 
 class MultivariateNormal(_OfVectors):

@@ -11,7 +11,8 @@ import numpy as np
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.erf import erf, erfinv, ndtr
-from gradtape.ops.exponential import exp, expm1, log, log1p, logaddexp
+from gradtape.ops.exponential import exp, expm1, log, log1p
+from gradtape.ops.logaddexp import logaddexp
 from gradtape.ops.select import where
 from gradtape.ops.special.bessel_fixed import i0e
 from gradtape.ops.special.common import series

@@ -1,0 +1,1 @@
+"""The CPU target: plans printed as LLVM IR, compiled, linked and called."""

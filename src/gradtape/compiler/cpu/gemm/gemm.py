@@ -1,0 +1,109 @@
+"""Matrix products for compiled code, as functions of their own for every size."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gradtape.compiler.cpu.gemm.function import BatchedBlock, define, work_bytes
+from gradtape.compiler.cpu.gemm.tile import Block
+from gradtape.compiler.cpu.llvm.builder import Module
+from gradtape.compiler.cpu.llvm.link import Cpu, host
+from gradtape.compiler.product import Product
+from gradtape.errors import ArgumentError
+
+
+class Gemm(NamedTuple):
+    """A batch of matrix products of static sizes, C = op(A)·op(B), all row-major.
+
+    Attributes:
+        scalar: float or double.
+        m: Rows of C.
+        n: Columns of C.
+        k: Length of the sums; 0 gives zeros.
+        transpose_a: A is stored k×m and used as m×k.
+        transpose_b: B is stored n×k and used as k×n.
+        batch: How many products.
+        strides: Elements from one A, B and C to the next; 0 if all use the same.
+    """
+
+    scalar: str
+    m: int
+    n: int
+    k: int
+    transpose_a: bool = False
+    transpose_b: bool = False
+    batch: int = 1
+    strides: tuple[int, int, int] = (0, 0, 0)
+
+    @property
+    def name(self) -> str:
+        """The name of its function."""
+        flags = ("t" if self.transpose_a else "n") + ("t" if self.transpose_b else "n")
+        sizes = [self.m, self.n, self.k, flags]
+        if self.batch != 1:
+            sizes += [self.batch, *self.strides]
+        return "_".join(map(str, ("gt_gemm", self.scalar, *sizes)))
+
+    def work_bytes(self, cpu: Cpu | None = None) -> int:
+        """How much memory its function needs for partial results."""
+        if min(self.m, self.n, self.k, self.batch) <= 0:
+            return 0
+        return work_bytes(self.simplified, cpu or host())
+
+    def define(self, module: Module, cpu: Cpu | None = None) -> str:
+        """Define its function, `void name(ptr a, ptr b, ptr c, ptr work, ptr status)`.
+
+        Args:
+            module: Where to define it, unless it is there already. The function may refer to the
+                symbols of `symbols.imports`.
+            cpu: The CPU, by default the one at hand.
+
+        Returns:
+            The name. C must not overlap A or B. If there is no memory, the status, an integer of
+            64 bits, becomes `NO_MEMORY` at most.
+
+        Raises:
+            ArgumentError: If results of a batch would overlap.
+        """
+        if self.batch > 1 and self.strides[2] < self.m * self.n:
+            raise ArgumentError(
+                f"matmul: got results of {self.m * self.n} elements, {self.strides[2]} apart, "
+                "expected results that do not overlap"
+            )
+        if not module.defines(self.name):
+            define(module, self.name, self.simplified, cpu or host())
+        return self.name
+
+    @property
+    def simplified(self) -> BatchedBlock:
+        """The same product with as little as possible transposed, batched, or one column wide."""
+        m, n, k = self.m, self.n, self.k
+        lda, ldb = m if self.transpose_a else k, k if self.transpose_b else n
+        block = Block(self.scalar, m, n, k, self.transpose_a, self.transpose_b, lda, ldb, n)
+        return _simplified(BatchedBlock(block, self.batch, self.strides, "abc"))
+
+
+def gemms_of(product: Product) -> list[Gemm]:
+    """The functions that compute a product of a plan, one for each of its calls."""
+    scalar = "float" if product.c.dtype.itemsize == 4 else "double"
+    sizes = (product.m, product.n, product.k, product.transpose_a, product.transpose_b)
+    return [Gemm(scalar, *sizes, count, product.strides) for *_, count in product.calls]
+
+
+def _simplified(product: BatchedBlock) -> BatchedBlock:
+    block, batch, strides, order = product
+    m, n, k = block.m, block.n, block.k
+    dense = strides[::2] == (m * k, m * n) and strides[1] == 0 and not block.transpose_a
+    if batch > 1 and dense:
+        # One B for all: the As are one tall matrix.
+        return _simplified(BatchedBlock(block._replace(m=batch * m), 1, (0, 0, 0), order))
+    if n == 1:
+        # A column is also a row: Cᵀ = op(B)ᵀ·op(A)ᵀ, where the first factor is a row as well.
+        along_k = not block.transpose_a or m == 1
+        block = Block(block.scalar, 1, m, k, False, along_k, k, k if along_k else m, m)
+        strides, order = (strides[1], strides[0], strides[2]), "bac"
+    if block.m == 1:
+        block = block._replace(transpose_a=False, lda=k)
+    if k == 1:
+        block = block._replace(transpose_a=False, lda=1, transpose_b=False, ldb=block.n)
+    return BatchedBlock(block, batch, strides, order)

@@ -1,0 +1,148 @@
+"""A block of a matrix product as panels of tiles.
+
+A panel is a part of C that is one tile wide; down each of them it is one tile after the other. Long
+sums are done in slices along k, so that rounding errors do not add up along them, and what a panel
+reads of B stays in the first-level cache. For many rows, that is copied first: rows far apart
+compete for the same places in a cache. If B is stored transposed, the copy is not.
+"""
+
+from __future__ import annotations
+
+from gradtape.compiler.cpu.gemm.form import TileForm, chains
+from gradtape.compiler.cpu.gemm.tile import (
+    Block,
+    Extent,
+    Operands,
+    Steps,
+    TileWriter,
+    pieces,
+)
+from gradtape.compiler.cpu.llvm.builder import I64, Builder, Value
+from gradtape.compiler.cpu.llvm.link import Cpu
+
+_SIDE = 8  # of the squares that are transposed in registers, at most
+
+
+class PanelWriter(TileWriter):
+    """Writes the code of a block of C.
+
+    Args:
+        b: Where to write.
+        block: The product that it is a block of.
+        form: How it is computed.
+        cpu: The CPU.
+        scratch: Room for the copy of B, if that is copied.
+    """
+
+    def __init__(self, b: Builder, block: Block, form: TileForm, cpu: Cpu, scratch: Value) -> None:
+        super().__init__(b, block, cpu)
+        self.form = form
+        self.scratch = scratch
+        if form.copies:
+            self.ldb = form.columns
+
+    def write(self, operands: Operands, rows: Extent, columns: Extent) -> None:
+        """Compute a block, given where it begins in C, and its rows in A and columns in B."""
+        block, cut = self.block, chains(self.block.k)
+        along_b = 1 if block.transpose_b else block.ldb
+        together = self.form.together(block)
+        count = -(-cut.whole // together)
+
+        with self.repeated(count) as number:
+            a = self.at(operands[0], number, together * cut.depth * self.along_a)
+            b = self.at(operands[1], number, together * cut.depth * along_b)
+            self._slice((a, b, operands[2]), self._steps_of(number, count), rows, columns)
+
+    def _steps_of(self, number: int | Value, count: int) -> Steps:
+        """What a slice, one of so many, does of the sums."""
+        cut, together = chains(self.block.k), self.form.together(self.block)
+        if isinstance(number, int):
+            return Steps(cut.depth, cut.whole, cut.rest, True, True)
+        b, left = self.b, cut.whole - (count - 1) * together
+        last = b.icmp("eq", number, b.const(I64, count - 1))
+        whole: int | Value = together
+        if left != together:
+            whole = b.select(last, b.const(I64, left), b.const(I64, together))
+        return Steps(cut.depth, whole, cut.rest, last, b.icmp("eq", number, b.const(I64, 0)))
+
+    def _slice(self, operands: Operands, steps: Steps, rows: Extent, columns: Extent) -> None:
+        """C = A·B in the first slice, C += A·B in others."""
+        (a, b, c), block = operands, self.block
+        across_b = block.ldb if block.transpose_b else 1
+
+        def panel(number: int | Value, size: int) -> None:
+            at_b = self.at(b, number, self.form.columns * across_b)
+            at_c = self.at(c, number, self.form.columns)
+            self._panel((a, at_b, at_c), steps, rows, size)
+
+        self.divided(columns, self.form.columns, panel)
+
+    def _panel(self, operands: Operands, steps: Steps, rows: Extent, columns: int) -> None:
+        (a, b, c), block, unit = operands, self.block, self.form.tile.rows
+        if self.form.copies:
+            copy = self._transpose if block.transpose_b else self._copy_rows
+            self.along(steps, lambda number, k, _first: copy(b, number, columns, k))
+            b = self.scratch
+        down_a = 1 if block.transpose_a else block.lda
+        across = pieces(columns, self.width, self.masks)
+
+        def tile(number: int | Value, size: int) -> None:
+            at_a, at_c = self.at(a, number, unit * down_a), self.at(c, number, unit * block.ldc)
+            self.write_tile((at_a, b, at_c), steps, size, across)
+
+        self.divided(rows, unit, tile)
+
+    # ---- copies of B -----------------------------------------------------------------------
+
+    def _copy_rows(self, b: Value, chain: int | Value, columns: int, k: int) -> None:
+        """So many steps of a chain."""
+        depth = chains(self.block.k).depth
+        b = self.at(b, chain, depth * self.block.ldb)
+        copy = self.at(self.scratch, chain, depth * self.ldb)
+        with self.repeated(k) as row:
+            source, place = self.at(b, row, self.block.ldb), self.at(copy, row, self.ldb)
+            for piece in pieces(columns, self.width, self.masks):
+                vector = self.load(self.at(source, piece.offset), piece)
+                self.store(vector, self.at(place, piece.offset), piece)
+
+    def _transpose(self, b: Value, chain: int | Value, columns: int, k: int) -> None:
+        """Rows along n, by squares, and by elements at the edges."""
+        ldb, side = self.block.ldb, min(_SIDE, self.form.columns & -self.form.columns)
+        depth = chains(self.block.k).depth
+        b, copy = self.at(b, chain, depth), self.at(self.scratch, chain, depth * self.ldb)
+        high, wide = columns // side, k // side
+        if high and wide:
+            with self.repeated(high) as row, self.repeated(wide) as column:
+                source = self.at(self.at(b, row, side * ldb), column, side)
+                place = self.at(self.at(copy, column, side * self.ldb), row, side)
+                lines = [
+                    self.b.load(self.at(source, line, ldb), self.type(side)) for line in range(side)
+                ]
+                for line, vector in enumerate(self._swap(lines)):
+                    self.b.store(vector, self.at(place, line, self.ldb))
+        self._copy(b, copy, range(high * side), range(wide * side, k))
+        self._copy(b, copy, range(high * side, columns), range(k))
+
+    def _copy(self, b: Value, copy: Value, rows: range, columns: range) -> None:
+        if not rows or not columns:
+            return
+        ldb = self.block.ldb
+        source = self.at(b, rows.start * ldb + columns.start)
+        place = self.at(copy, columns.start * self.ldb + rows.start)
+        with self.repeated(len(rows)) as row, self.repeated(len(columns)) as column:
+            one = self.b.load(self.at(self.at(source, row, ldb), column), self.type(1))
+            self.b.store(one, self.at(self.at(place, column, self.ldb), row))
+
+    def _swap(self, lines: list[Value]) -> list[Value]:
+        """Transpose a square: quarters off the diagonal change places, in ever smaller squares."""
+        side = len(lines)
+        half = side // 2
+        while half:
+            low = [lane if not lane & half else side + lane - half for lane in range(side)]
+            high = [lane + half if not lane & half else side + lane for lane in range(side)]
+            for first in (line for line in range(side) if not line & half):
+                x, y = lines[first], lines[first + half]
+                lines[first] = self.shuffle(x, y, low)
+                lines[first + half] = self.shuffle(x, y, high)
+            half //= 2
+        return lines

@@ -1,0 +1,374 @@
+"""Register-tiled loops for matrix products of static sizes.
+
+A tile of C stays in registers while the loop runs over k: every step loads the vectors of one row
+of B, and each of them is multiplied by as many elements of A as the tile has rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Type, Value
+from gradtape.compiler.cpu.llvm.link import Cpu
+
+_UNROLLED = 32  # multiply-adds in the body of the loop over k, about
+_HIGHEST = 12  # rows of a tile: more makes code longer and no faster
+_WIDEST = 12  # vectors of a tile, likewise
+IN_FLIGHT = 8  # sums that are independent of each other keep the multipliers busy
+
+
+class Block(NamedTuple):
+    """A product C = op(A)·op(B) on parts of row-major arrays.
+
+    Attributes:
+        scalar: float or double.
+        m: Rows of C.
+        n: Columns of C.
+        k: Length of the sums.
+        transpose_a: A is stored k×m, not m×k.
+        transpose_b: B is stored n×k, not k×n.
+        lda: Elements from one row of A, as it is stored, to the next.
+        ldb: The same of B.
+        ldc: The same of C.
+    """
+
+    scalar: str
+    m: int
+    n: int
+    k: int
+    transpose_a: bool
+    transpose_b: bool
+    lda: int
+    ldb: int
+    ldc: int
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return 4 if self.scalar == "float" else 8
+
+
+# Where A, B and C are.
+Operands = tuple[Value, Value, Value]
+
+
+class Extent(NamedTuple):
+    """How many rows or columns of C a block has.
+
+    Attributes:
+        size: The number; a value where blocks are not all alike. All but the last of them are
+            multiples of what is done at once.
+        whole: How many C has.
+    """
+
+    size: int | Value
+    whole: int
+
+
+class Steps(NamedTuple):
+    """What a slice does of the sums.
+
+    Attributes:
+        depth: Steps of a chain.
+        whole: How many chains.
+        rest: Steps of the one that comes after all others.
+        ends: Whether that is in this slice.
+        first: Whether this slice is the first.
+    """
+
+    depth: int
+    whole: int | Value
+    rest: int
+    ends: bool | Value
+    first: bool | Value
+
+
+class Tile(NamedTuple):
+    """What is computed at once: so many rows of C, so many vectors of each."""
+
+    rows: int
+    vectors: int
+
+
+class Piece(NamedTuple):
+    """A vector's worth of columns; lanes beyond `active` are masked off."""
+
+    offset: int
+    lanes: int
+    active: int
+
+
+def pieces(n: int, width: int, masks: bool) -> list[Piece]:
+    """Cut n columns into vectors of at most `width` lanes, always powers of two."""
+    cut = [Piece(offset, width, width) for offset in range(0, n - width + 1, width)]
+    offset, rest = len(cut) * width, n % width
+    while rest:
+        # One masked vector; without masks the largest power of two that fits, again and again.
+        lanes = 1 << ((rest - 1).bit_length() if masks else rest.bit_length() - 1)
+        active = min(rest, lanes)
+        cut.append(Piece(offset, lanes, active))
+        offset, rest = offset + active, rest - active
+    return cut
+
+
+def ways_of(sums: int) -> int:
+    """How many partial sums each element of a small tile has, which take turns along k."""
+    return max(1, IN_FLIGHT // sums)
+
+
+def cycles(tile: Tile, m: int, vectors: int, k: int) -> float:
+    """About how many cycles C of so many rows and vectors takes, done in such tiles."""
+    total = 0.0
+    for high, times_m in ((tile.rows, m // tile.rows), (m % tile.rows, 1)):
+        for wide, times_n in ((tile.vectors, vectors // tile.vectors), (vectors % tile.vectors, 1)):
+            if high and wide:
+                # Two multiply-adds or about 1.3 loads in a cycle, but four cycles until a sum can
+                # be used again; a load costs a little in any case.
+                size, loads = high * wide, high + wide
+                step = max(size / 2, loads / 1.3, 4 / ways_of(size)) + 0.05 * loads
+                total += times_m * times_n * (k * step + 10)
+    return total
+
+
+def vectors_of(columns: int, block: Block, cpu: Cpu) -> int:
+    """How many vectors so many columns are."""
+    return -(-columns * block.itemsize // cpu.vector_bytes)
+
+
+def best_tile(block: Block, cpu: Cpu) -> Tile:
+    """The tile with which a product is estimated to be fastest."""
+    vectors = vectors_of(block.n, block, cpu)
+    # Besides the sums, registers hold an element of A, and a row of B if that is used again.
+    registers = cpu.vector_registers
+    widths = range(1, min(vectors, _WIDEST) + 1)
+    heights = [max((registers - 1) // wide - 1, wide <= registers - 4) for wide in widths]
+    tiles = [
+        Tile(min(block.m, high, _HIGHEST), wide)
+        for wide, high in zip(widths, heights, strict=True)
+        if high
+    ]
+    return min(tiles, key=lambda tile: (cycles(tile, block.m, vectors, block.k), tile))
+
+
+@contextmanager
+def loop(b: Builder, count: int | Value, state: list[Value]) -> Iterator[Value]:
+    """Run a body `count` ≥ 1 times with its number; the entries of `state` carry over."""
+    before, (head, latch, end) = b.block, (b.new_block(hint) for hint in ("loop", "latch", "end"))
+    b.branch(head)
+    b.start(head)
+    number, following = b.fresh("n"), b.fresh("n")
+    b.emit(f"{number} = phi i64 [ 0, %{before} ], [ {following}, %{latch} ]")
+    names = [(b.fresh("s"), b.fresh("s")) for _ in state]
+    for (name, later), value in zip(names, state, strict=True):
+        b.emit(f"{name} = phi {value.type} [ {value.text}, %{before} ], [ {later}, %{latch} ]")
+    state[:] = [Value(value.type, name) for (name, _), value in zip(names, state, strict=True)]
+    yield Value(I64, number)
+    b.branch(latch)
+    b.start(latch)
+    # A phi names a value that is not computed yet; a cast to the same type gives it that name.
+    for (_, later), value in zip(names, state, strict=True):
+        b.emit(f"{later} = bitcast {value} to {value.type}")
+    b.emit(f"{following} = add i64 {number}, 1")
+    stop = b.const(I64, count) if isinstance(count, int) else count
+    b.branch_if(b.icmp("ult", Value(I64, following), stop), head, end)
+    b.start(end)
+
+
+@contextmanager
+def only_if(b: Builder, condition: Value) -> Iterator[None]:
+    """Run a body, which leaves nothing but what it stores, if a condition holds."""
+    body, end = b.new_block("body"), b.new_block("end")
+    b.branch_if(condition, body, end)
+    b.start(body)
+    yield
+    b.branch(end)
+    b.start(end)
+
+
+class TileWriter:
+    """Writes tiles of products with B in rows along n."""
+
+    def __init__(self, b: Builder, block: Block, cpu: Cpu) -> None:
+        self.b = b
+        self.block = block
+        self.width = cpu.vector_bytes // block.itemsize
+        self.masks = cpu.masks
+        self.ldb = block.ldb  # from one row of B to the next where tiles read it
+
+    # ---- addresses, vectors ----------------------------------------------------------------
+
+    def at(self, pointer: Value, index: int | Value, stride: int = 1) -> Value:
+        """The address of element index·stride."""
+        if isinstance(index, int):
+            if index * stride == 0:
+                return pointer
+            offset = self.b.const(I64, index * stride)
+        else:
+            offset = index if stride == 1 else self.b.mul(index, self.b.const(I64, stride))
+        return self.b.element(pointer, offset, self.block.scalar)
+
+    def type(self, lanes: int) -> Type:
+        """A vector of elements."""
+        return Type(self.block.scalar, lanes)
+
+    def zero(self, lanes: int) -> Value:
+        """A vector of zeros."""
+        return self.b.const(self.type(lanes), 0.0)
+
+    def load(self, pointer: Value, piece: Piece) -> Value:
+        """Load a piece; lanes that are masked off are zero."""
+        type = self.type(piece.lanes)
+        if piece.active == piece.lanes:
+            return self.b.load(pointer, type)
+        # The form with an alignment operand is read by every LLVM.
+        name, mask = f"llvm.masked.load.{type.suffix}.p0", self._mask(piece)
+        self.b.module.declare(name, type, [PTR, "i32 immarg", mask.type, type])
+        operands = f"{pointer}, i32 {type.bits // 8}, {mask}, {type} zeroinitializer"
+        return self.b.instruction(type, f"call {type} @{name}({operands})")
+
+    def store(self, value: Value, pointer: Value, piece: Piece) -> None:
+        """Store a piece; memory of lanes that are masked off is not touched."""
+        if piece.active == piece.lanes:
+            self.b.store(value, pointer)
+            return
+        name, mask = f"llvm.masked.store.{value.type.suffix}.p0", self._mask(piece)
+        self.b.module.declare(name, "void", [value.type, PTR, "i32 immarg", mask.type])
+        self.b.emit(f"call void @{name}({value}, {pointer}, i32 {value.type.bits // 8}, {mask})")
+
+    def _mask(self, piece: Piece) -> Value:
+        inside = [lane < piece.active for lane in range(piece.lanes)]
+        return self.b.lanes_const(Type("i1", piece.lanes), inside)
+
+    @contextmanager
+    def repeated(self, count: int | Value) -> Iterator[Value | int]:
+        """A loop, or only its body if that runs once."""
+        if count == 1:
+            yield 0
+        else:
+            with loop(self.b, count, []) as number:
+                yield number
+
+    def divided(self, extent: Extent, unit: int, body: Callable[[int | Value, int], None]) -> None:
+        """Call `body(number, size)` for every unit of an extent, and for the rest at its end."""
+        size, rest = extent.size, extent.whole % unit
+        if isinstance(size, int):
+            count: int | Value = size // unit
+        else:
+            count = self.b.instruction(I64, f"udiv {size}, {unit}")
+        if count != 0:
+            with self.repeated(count) as number:
+                body(number, unit)
+        if not rest:
+            return
+        if isinstance(size, int):
+            body(count, rest)
+            return
+        left = self.b.instruction(I64, f"urem {size}, {unit}")
+        with only_if(self.b, self.b.icmp("ne", left, self.b.const(I64, 0))):
+            body(count, rest)
+
+    def shuffle(self, x: Value, y: Value, lanes: Sequence[int]) -> Value:
+        """Lanes of x followed by y, picked by number; a single one, of x, as a scalar."""
+        if len(lanes) == 1:
+            return self.b.instruction(self.type(1), f"extractelement {x}, i64 {lanes[0]}")
+        picked = ", ".join(f"i32 {lane}" for lane in lanes)
+        text = f"shufflevector {x}, {y}, <{len(lanes)} x i32> <{picked}>"
+        return self.b.instruction(self.type(len(lanes)), text)
+
+    # ---- a tile ----------------------------------------------------------------------------
+
+    def along(self, steps: Steps, body: Callable[[int | Value, int, bool | Value], None]) -> None:
+        """Call `body(number, steps, first)` for every chain."""
+        b = self.b
+        with self.repeated(steps.whole) as number:
+            first = steps.first
+            if first is not False and not isinstance(number, int):
+                begins = b.icmp("eq", number, b.const(I64, 0))
+                first = begins if isinstance(first, bool) else b.and_(first, begins)
+            body(number, steps.depth, first)
+        if not steps.rest:
+            return
+        if isinstance(steps.ends, bool):
+            body(steps.whole, steps.rest, False)
+            return
+        with only_if(b, steps.ends):
+            body(steps.whole, steps.rest, False)
+
+    def write_tile(
+        self, operands: Operands, steps: Steps, rows: int, columns: Sequence[Piece]
+    ) -> None:
+        """Store a tile of the product, or add it in a slice that is not the first."""
+        a, b, c = operands
+        places = [
+            (self.at(c, row * self.block.ldc + piece.offset), piece)
+            for row in range(rows)
+            for piece in columns
+        ]
+
+        def chain(number: int | Value, k: int, first: bool | Value) -> None:
+            at_a = self.at(a, number, steps.depth * self.along_a)
+            at_b = self.at(b, number, steps.depth * self.ldb)
+            sums = self._sums(at_a, at_b, k, rows, columns)
+            for total, (place, piece) in zip(sums, places, strict=True):
+                self.store(self._added(total, place, piece, first), place, piece)
+
+        self.along(steps, chain)
+
+    def _added(self, total: Value, place: Value, piece: Piece, first: bool | Value) -> Value:
+        """With what there is, unless these are the first steps."""
+        if first is True:
+            return total
+        before = self.load(place, piece)
+        if first is not False:
+            before = self.b.select(first, self.zero(piece.lanes), before)
+        return self.b.fadd(before, total)
+
+    @property
+    def along_a(self) -> int:
+        """Elements of A from one step along the sums to the next."""
+        return self.block.lda if self.block.transpose_a else 1
+
+    def _sums(self, a: Value, b: Value, k: int, rows: int, columns: Sequence[Piece]) -> list[Value]:
+        """The first k steps of all sums of a tile."""
+        size = rows * len(columns)
+        ways = min(ways_of(size), k)
+        sums = [self.zero(piece.lanes) for _ in range(ways * rows) for piece in columns]
+        unrolled = ways * max(1, _UNROLLED // (ways * size))
+        whole = k // unrolled
+        if whole > 1:
+            with loop(self.b, whole, sums) as turn:
+                at_a = self.at(a, turn, unrolled * self.along_a)
+                at_b = self.at(b, turn, unrolled * self.ldb)
+                self._steps(at_a, at_b, range(unrolled), rows, columns, sums)
+        done = whole * unrolled if whole > 1 else 0
+        self._steps(a, b, range(done, k), rows, columns, sums)
+        while len(sums) > size:
+            sums[-2 * size : -size] = map(self.b.fadd, sums[-2 * size : -size], sums[-size:])
+            del sums[-size:]
+        return sums
+
+    def _steps(
+        self,
+        a: Value,
+        b: Value,
+        steps: range,
+        rows: int,
+        columns: Sequence[Piece],
+        sums: list[Value],
+    ) -> None:
+        """Steps along k: C[i, :] += A[i, p] · B[p, :]."""
+        block = self.block
+        ways = len(sums) // (rows * len(columns))
+        for p in steps:
+            vectors = [
+                self.load(self.at(b, p * self.ldb + piece.offset), piece) for piece in columns
+            ]
+            for row in range(rows):
+                place = p * block.lda + row if block.transpose_a else row * block.lda + p
+                factor = self.b.load(self.at(a, place), self.type(1))
+                first = (p % ways * rows + row) * len(columns)
+                for number, vector in enumerate(vectors, first):
+                    spread = self.b.splat(factor, vector.type.lanes)
+                    sums[number] = self.b.fma(spread, vector, sums[number])

@@ -1,0 +1,303 @@
+"""How each instruction of `core.scalar` is written in LLVM IR, for any number of lanes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.compiler.cpu.llvm.builder import Builder, Type, Value
+from gradtape.compiler.cpu.llvm.far_remainders import with_far_remainders
+from gradtape.compiler.elementary import ELEMENTARY
+from gradtape.core.promotion import BOOL
+from gradtape.core.scalar import Scalar
+from gradtape.errors import UnsupportedError
+
+DType = np.dtype[Any]
+
+
+def register_type(dtype: DType, lanes: int = 1) -> Type:
+    """What a value of a dtype is in registers; truth values are single bits there."""
+    if dtype == BOOL:
+        return Type("i1", lanes)
+    if dtype.kind == "f":
+        return Type("float" if dtype.itemsize == 4 else "double", lanes)
+    return Type(f"i{8 * dtype.itemsize}", lanes)
+
+
+def memory_type(dtype: DType, lanes: int = 1) -> Type:
+    """What it is in memory: NumPy keeps truth values in bytes."""
+    return Type("i8", lanes) if dtype == BOOL else register_type(dtype, lanes)
+
+
+def instruction(b: Builder, part: Scalar, args: list[Value]) -> Value:
+    """Write one instruction on the values of its arguments, all in as many lanes."""
+    name = part.name
+    if name == "convert":
+        return convert(b, args[0], part.args[0].dtype, part.dtype)
+    if name in _COMPARISONS:
+        return compare(b, name, args[0], args[1], part.args[0].dtype)
+    if name in ELEMENTARY:
+        return elementary(b, name, args)
+    kind = part.args[0].dtype.kind if name == "signbit" else part.dtype.kind
+    table = _FLOAT if kind == "f" else _INTEGER
+    if name in table:
+        return table[name](b, *args)
+    if name == "right_shift":
+        return (b.ashr if part.dtype.kind == "i" else b.lshr)(*args)
+    if name in ("floor_divide", "remainder"):
+        return _divided(b, name, args[0], args[1], signed=part.dtype.kind == "i")
+    if name in ("maximum", "minimum"):
+        return _extreme(b, name, args[0], args[1], part.dtype)
+    raise UnsupportedError(f"no LLVM IR for {name} of {part.dtype}")
+
+
+def combine(b: Builder, name: str, x: Value, y: Value, dtype: DType) -> Value:
+    """What reductions combine by: add, multiply, maximum, minimum, and, or, replace."""
+    if name == "replace":
+        return y
+    table = _FLOAT if dtype.kind == "f" else _INTEGER
+    if name in ("maximum", "minimum"):
+        return _extreme(b, name, x, y, dtype)
+    return table[name](b, x, y)
+
+
+# ---- elementary functions -----------------------------------------------------------------------
+
+
+class _Line(NamedTuple):
+    """An instruction; one that chooses rare values comes with the lines that compute them."""
+
+    part: Scalar
+    rare: tuple[_Line, ...] = ()
+
+
+class _Function(NamedTuple):
+    """An elementary function for operands of one dtype."""
+
+    arguments: tuple[Scalar, ...]
+    lines: tuple[_Line, ...]
+    result: Scalar
+
+
+def elementary(b: Builder, name: str, args: list[Value]) -> Value:
+    """Write an elementary function; it may end in another block than it begins in."""
+    function = _function(name, len(args), 4 if args[0].type.scalar == "float" else 8)
+    known: dict[Any, Any] = dict(zip(map(id, function.arguments), args, strict=True))
+    _write_lines(b, function.lines, known, args[0].type.lanes)
+    return known[id(function.result)]  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _function(name: str, count: int, itemsize: int) -> _Function:
+    dtype = np.dtype(f"f{itemsize}")
+    arguments = tuple(Scalar("argument", (), dtype, extra=n) for n in range(count))
+    result = ELEMENTARY[name](*arguments)
+    return _Function(arguments, _lines([result], set(map(id, arguments))), result)
+
+
+def _lines(wholes: Iterable[Scalar], known: set[int]) -> tuple[_Line, ...]:
+    """The parts of expressions in order, without those known already."""
+    lines: list[_Line] = []
+    stack = [(whole, False) for whole in wholes]
+    while stack:
+        part, ready = stack.pop()
+        together = part.extra if part.name == "rarely" else ()
+        if ready:
+            # What these share with parts to come is computed in both places.
+            rare = _lines([each.args[1] for each in together], set(known)) if together else ()
+            lines.append(_Line(part, rare))
+        elif id(part) not in known:
+            known.update(map(id, together or [part]))
+            needed = [part.args[0], *(each.args[2] for each in together)] if together else part.args
+            stack.append((part, True))
+            stack += [(arg, False) for arg in reversed(needed)]
+    return tuple(lines)
+
+
+def _write_lines(b: Builder, lines: Iterable[_Line], known: dict[Any, Any], lanes: int) -> None:
+    """Write lines; `known` has the values of parts by their identity."""
+    for part, rare in lines:
+        if part.name == "constant":
+            known[id(part)] = b.const(register_type(part.dtype, lanes), part.extra)
+        elif part.name == "rarely":
+            _write_rarely(b, part, rare, known, lanes)
+        elif part.name.startswith("far_"):
+            args = [known[id(arg)] for arg in part.args]
+            # The remainder and the multiple of an argument are computed together.
+            pair = known.get(tuple(args)) or with_far_remainders(b, *args, *part.extra)
+            known[tuple(args)] = pair
+            known[id(part)] = pair[part.name == "far_multiple"]
+        else:
+            known[id(part)] = instruction(b, part, [known[id(arg)] for arg in part.args])
+
+
+def _write_rarely(
+    b: Builder, part: Scalar, rare: Iterable[_Line], known: dict[Any, Any], lanes: int
+) -> None:
+    """Choose among values, of which the rare ones are computed if some lane needs them."""
+    condition, together = known[id(part.args[0])], part.extra
+    before, inside, after = b.block, b.new_block("rare"), b.new_block("common")
+    b.branch_if(b.any(condition), inside, after)
+    b.start(inside)
+    found = dict(known)
+    _write_lines(b, rare, found, lanes)
+    pairs = [(found[id(each.args[1])], known[id(each.args[2])]) for each in together]
+    chosen = [b.select(condition, *pair) for pair in pairs]
+    inside = b.block
+    b.branch(after)
+    b.start(after)
+    for each, value, (_, usual) in zip(together, chosen, pairs, strict=True):
+        known[id(each)] = b.phi(value.type, (usual, before), (value, inside))
+
+
+# ---- arithmetic ---------------------------------------------------------------------------------
+
+
+def _rounding(name: str) -> Callable[..., Value]:
+    return lambda b, x: b.intrinsic(name, x.type, x)
+
+
+_FLOAT: dict[str, Callable[..., Value]] = {
+    # A product and a sum are not fused: a value that is computed in two places must have the same
+    # bits in both, and those of eager code.
+    "add": Builder.exact_fadd,
+    "subtract": Builder.exact_fsub,
+    "multiply": Builder.exact_fmul,
+    "divide": Builder.fdiv,
+    "negative": Builder.fneg,
+    "absolute": Builder.fabs,
+    "copysign": Builder.copysign,
+    "fma": Builder.fma,
+    # Exact at any size of quotient, which no short sequence of instructions is.
+    "fmod": lambda b, x, y: b.instruction(x.type, f"frem {x}, {y.text}"),
+    "select": Builder.select,
+    "floor": _rounding("floor"),
+    "ceil": _rounding("ceil"),
+    "trunc": _rounding("trunc"),
+    "rint": _rounding("roundeven"),
+    "sqrt": Builder.sqrt,
+    "from_bits": Builder.from_bits,
+    "signbit": lambda b, x: b.icmp("slt", b.bits(x), b.const(x.type.as_int, 0)),
+}
+
+_INTEGER: dict[str, Callable[..., Value]] = {
+    "add": Builder.add,
+    "subtract": Builder.sub,
+    "multiply": Builder.mul,
+    "and": Builder.and_,
+    "or": Builder.or_,
+    "xor": Builder.xor,
+    "left_shift": Builder.shl,
+    "bits": Builder.bits,
+    "select": Builder.select,
+    "negative": lambda b, x: b.sub(b.const(x.type, 0), x),
+    "absolute": lambda b, x: b.select(
+        b.icmp("slt", x, b.const(x.type, 0)), b.sub(b.const(x.type, 0), x), x
+    ),
+}
+
+
+def _extreme(b: Builder, name: str, x: Value, y: Value, dtype: DType) -> Value:
+    larger = name == "maximum"
+    if dtype.kind != "f":
+        sign = "s" if dtype.kind == "i" else "u"
+        return b.select(b.icmp(sign + ("gt" if larger else "lt"), x, y), x, y)
+    # A comparison with NaN is false and takes y, so that only x has to be looked at.
+    chosen = b.select(b.fcmp("ogt" if larger else "olt", x, y), x, y)
+    return b.select(b.fcmp("uno", x, x), x, chosen)
+
+
+def _divided(b: Builder, name: str, x: Value, y: Value, *, signed: bool) -> Value:
+    """Quotient rounded down and its remainder; 0 where the divisor is 0, as in NumPy."""
+    zero, one = b.const(x.type, 0), b.const(x.type, 1)
+    by_zero = b.icmp("eq", y, zero)
+    if not signed:
+        safe = b.select(by_zero, one, y)
+        how = "udiv" if name == "floor_divide" else "urem"
+        return b.select(by_zero, zero, b.instruction(x.type, f"{how} {x}, {safe.text}"))
+    # The most negative number by -1 would trap; by 1 it gives what wrapping around gives.
+    wraps = b.and_(
+        b.icmp("eq", x, b.const(x.type, -(1 << (x.type.bits - 1)))),
+        b.icmp("eq", y, b.const(x.type, -1)),
+    )
+    safe = b.select(b.or_(by_zero, wraps), one, y)
+    quotient = b.instruction(x.type, f"sdiv {x}, {safe.text}")
+    rest = b.sub(x, b.mul(quotient, safe))
+    # Division cuts off towards 0: one less where there is a rest and the signs differ.
+    differs = b.icmp("slt", b.xor(rest, safe), zero)
+    low = b.and_(differs, b.icmp("ne", rest, zero))
+    if name == "floor_divide":
+        result = b.select(low, b.sub(quotient, one), quotient)
+    else:
+        result = b.select(low, b.add(rest, safe), rest)
+    return b.select(by_zero, zero, result)
+
+
+# ---- comparisons and conversions ----------------------------------------------------------------
+
+_COMPARISONS = {
+    "equal": ("oeq", "eq", "eq"),
+    "not_equal": ("une", "ne", "ne"),
+    "less": ("olt", "slt", "ult"),
+    "less_equal": ("ole", "sle", "ule"),
+    "greater": ("ogt", "sgt", "ugt"),
+    "greater_equal": ("oge", "sge", "uge"),
+}
+
+
+def compare(b: Builder, name: str, x: Value, y: Value, dtype: DType) -> Value:
+    """Compare two values of a dtype."""
+    floating, signed, unsigned = _COMPARISONS[name]
+    if dtype.kind == "f":
+        return b.fcmp(floating, x, y)
+    return b.icmp(signed if dtype.kind == "i" else unsigned, x, y)
+
+
+def convert(b: Builder, x: Value, source: DType, target: DType) -> Value:
+    """Convert a value as `astype` does."""
+    to = register_type(target).scalar
+    if target == BOOL:
+        zero = b.const(x.type, 0)
+        return b.fcmp("une", x, zero) if source.kind == "f" else b.icmp("ne", x, zero)
+    if source.kind == "f":
+        if target.kind == "f":
+            how = "fpext" if target.itemsize > source.itemsize else "fptrunc"
+            return b.convert(how, x, to)
+        return _to_integer(b, x, target)
+    if target.kind == "f":
+        return b.convert("sitofp" if source.kind == "i" else "uitofp", x, to)
+    if target.itemsize == source.itemsize and source != BOOL:
+        return x
+    if target.itemsize < source.itemsize:
+        return b.convert("trunc", x, to)
+    return b.convert("sext" if source.kind == "i" else "zext", x, to)
+
+
+def _to_integer(b: Builder, x: Value, target: DType) -> Value:
+    """Cut off towards 0; what does not fit gives what NumPy's loops give on x86.
+
+    There that is the smallest integer of the instruction's 32 or 64 bits, of which small dtypes
+    keep the last ones. Unsigned ones of 32 and 64 bits take what is below half of their range in
+    the same way, so that negative numbers wrap around, and the rest less that half.
+    """
+    bits = 64 if target.itemsize == 8 else 32
+    if target.kind == "i" or target.itemsize < 4:
+        value = _cut_off(b, x, bits)
+        small = target.itemsize < 4
+        return b.convert("trunc", value, f"i{8 * target.itemsize}") if small else value
+    half = b.const(x.type, 2.0 ** (bits - 1))
+    low, high = _cut_off(b, x, bits), _cut_off(b, b.exact_fsub(x, half), bits)
+    flipped = b.xor(high, b.const(high.type, -(2 ** (bits - 1))))
+    return b.select(b.fcmp("oge", x, half), flipped, low)
+
+
+def _cut_off(b: Builder, x: Value, bits: int) -> Value:
+    """A signed integer; the smallest one for what does not fit, NaN included."""
+    end = b.const(x.type, 2.0 ** (bits - 1))
+    fits = b.fcmp("olt", b.fabs(x), end)
+    # LLVM has no meaning for what does not fit; the smallest integer itself does not have to.
+    value = b.convert("fptosi", b.select(fits, x, b.const(x.type, 0.0)), f"i{bits}")
+    return b.select(fits, value, b.const(value.type, -(2 ** (bits - 1))))

@@ -1,0 +1,370 @@
+"""A loop nest as a function of LLVM IR: `void name(ptr buffers, i64 chunk)`.
+
+One axis is done in vectors: the last reduced axis if it is the last of all, whose lanes are
+combined at the end, else the last axis that is not reduced, whose lanes are elements of their own.
+Where its size is no multiple of the lanes, the last vector begins earlier and does some elements
+again; what it would accumulate twice is masked.
+
+Reductions over other axes than the last go through memory in order as well: with the last axis
+innermost, they accumulate into a row of results that stays in the cache.
+
+Floating-point numbers are not added up one after the other for long: a loop is done in blocks,
+whose sums are added up likewise. So rounding errors grow with the number of levels, and neither
+with the length of a sum nor with the lanes of the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gradtape.compiler.cpu.llvm.builder import I64, PTR, Type, Value
+from gradtape.compiler.cpu.llvm.instructions import (
+    combine,
+    memory_type,
+    register_type,
+)
+from gradtape.compiler.cpu.llvm.scratch import take_rooms
+from gradtape.compiler.cpu.llvm.values import Values
+from gradtape.compiler.cpu.schedule import blocks
+from gradtape.compiler.kernel import (
+    Accumulator,
+    Axis,
+    Buffer,
+    Stage,
+    Statement,
+    Store,
+    walk,
+)
+from gradtape.core.promotion import BOOL
+from gradtape.core.scalar import Scalar
+
+
+class Loops(Values):
+    """Writes one kernel, as a function of a table of addresses and the number of a part."""
+
+    def write(self) -> None:
+        """Append the function to the module."""
+        b = self._b
+        for buffer in self._kernel.buffers:
+            if buffer.kind != "scratch":
+                self._pointers[buffer] = b.load(self._entry(self._table.slots[buffer]), PTR)
+        codes = (code for code in self._table.codes.values() if isinstance(code, Scalar))
+        for part in (*self._kernel.expressions, *codes):
+            if part.name == "parameter":
+                self._value(part)  # here, and not in each step of a loop
+        self._take_rooms()
+        self._watch_conditions()
+        self._outer_loops(0)
+        self._report_conditions()
+        b.emit("ret void")
+        head = f"define internal void @{self._kernel.name}(ptr %buffers, i64 %chunk)"
+        b.module.define(b.function(f"{head} {ATTRIBUTES}"))
+
+    # ---- memory of its own -----------------------------------------------------------------
+
+    def _take_rooms(self) -> None:
+        """Find memory for all that is kept between statements."""
+        wanted: dict[object, tuple[Type, int]] = {}
+        for buffer in self._kernel.buffers:
+            if buffer.kind == "scratch":
+                type = memory_type(buffer.dtype, self._lanes if self._rows_in_lanes else 1)
+                wanted[buffer] = type, max(buffer.size, 1)
+        for stage in self._kernel.stages:
+            levels = sum(map(len, blocks(self._kernel, stage, self._schedule).values()))
+            for target in stage.targets:
+                type, count = self._accumulator_type(target), 1
+                if self._columns:
+                    type, count = Type(type.scalar), self._kernel.outer[-1].size
+                for level in range(levels + 1 if target.sums_floats else 1):
+                    wanted[target, level] = type, count
+        for condition in self._conditions():
+            for scalar in ("i1", "i64"):
+                wanted[condition, scalar] = Type(scalar, self._lanes if condition[1] else 1), 1
+        self._rooms = take_rooms(self._b, wanted, self._status)
+        self._pointers.update(
+            (buffer, place) for buffer, place in self._rooms.items() if isinstance(buffer, Buffer)
+        )
+
+    # ---- loops -----------------------------------------------------------------------------
+
+    def _outer_loops(self, depth: int) -> None:
+        outer = self._kernel.outer
+        if self._columns and depth == len(outer) - 1:
+            self._column_stage(self._kernel.stages[0], outer[-1])
+            return
+        if depth < len(outer):
+            self._loop(outer[depth], lambda: self._outer_loops(depth + 1))
+            return
+        for stage in self._kernel.stages:
+            self._stage(stage)
+
+    def _stage(self, stage: Stage) -> None:
+        targets = stage.targets
+        self._begin(targets)
+        self._inner_loops(stage, 0)
+        for target in targets:
+            self._finish(target)
+        for statement in stage.outer:
+            self._perform(statement)
+
+    def _column_stage(self, stage: Stage, last: Axis) -> None:
+        """A stage whose results are accumulated in a row: loops over the last axis are inside."""
+
+        def end() -> None:
+            for target in stage.targets:
+                value = self._b.load(self._accumulator(target), self._accumulator_type(target))
+                self._scopes[-1][target] = value
+            for statement in stage.outer:
+                self._perform(statement)
+
+        self._begin(stage.targets)
+        self._inner_loops(stage, 0)
+        self._loop(last, end)
+
+    def _begin(self, targets: Sequence[Accumulator]) -> None:
+        """Let results start from what changes nothing."""
+
+        def start() -> None:
+            for target in targets:
+                value = self._b.const(self._accumulator_type(target), target.start)
+                self._b.store(value, self._accumulator(target))
+
+        self._over_row(start)
+
+    def _over_row(self, body: Callable[[], None]) -> None:
+        """Run `body` for all results that are accumulated at the same time."""
+        if self._columns:
+            self._exact_loop(self._kernel.outer[-1], body)
+        else:
+            body()
+
+    def _accumulator_type(self, target: Accumulator) -> Type:
+        return register_type(target.dtype, 1 if self._vector_axis is None else self._lanes)
+
+    def _accumulator(self, target: Accumulator, outside: int = 0) -> Value:
+        """Where a result is accumulated, or so many levels further out."""
+        level = self._level - outside if target.sums_floats else 0
+        slot = self._rooms[target, level]
+        if not self._columns:
+            return slot
+        index = self._index[self._kernel.outer[-1]]
+        return self._b.element(slot, index, register_type(target.dtype))
+
+    def _inner_loops(self, stage: Stage, depth: int) -> None:
+        inner: tuple[Axis, ...] = self._kernel.inner
+        outside = len(self._kernel.outer)
+        if self._columns:
+            inner, outside = (*inner, self._kernel.outer[-1]), outside - 1
+        if any(axis.size == 0 for axis in inner[depth:]):
+            return  # what would be read before the loop may not be there
+        self._hoist(stage.inner, outside + depth)
+        if depth < len(inner):
+            axis, targets = inner[depth], [t for t in stage.targets if t.sums_floats]
+            sizes = blocks(self._kernel, stage, self._schedule).get(axis, ())
+            self._exact_loop(axis, lambda: self._inner_loops(stage, depth + 1), sizes, targets)
+            return
+        for statement in stage.inner:
+            self._perform(statement)
+
+    # ---- sums in blocks --------------------------------------------------------------------
+
+    def _in_blocks(
+        self,
+        start: Value,
+        stop: Value,
+        sizes: Sequence[int],
+        targets: Sequence[Accumulator],
+        steps: Callable[[Value, Value], None],
+    ) -> None:
+        """Run `steps(start, stop)` for each block of the innermost kind, and add up their sums."""
+        if not sizes:
+            steps(start, stop)
+            return
+        b, size = self._b, Value(I64, str(sizes[0]))
+
+        def block(first: Value) -> None:
+            end = b.add(first, size)
+            end = b.select(b.icmp("slt", end, stop), end, stop)
+            self._level += 1
+            self._begin(targets)
+            self._in_blocks(first, end, sizes[1:], targets, steps)
+            self._over_row(lambda: self._add_block(targets))
+            self._level -= 1
+
+        self._counted(start, stop, size, block)
+
+    def _add_block(self, targets: Sequence[Accumulator]) -> None:
+        """Add the sums of a block to those of the level around it."""
+        for target in targets:
+            value = self._b.load(self._accumulator(target), self._accumulator_type(target))
+            self._combine(target, self._accumulator(target, 1), value)
+
+    def _hoist(self, statements: Sequence[Statement], level: int) -> None:
+        """Compute what does not change in the loops to come."""
+        seen: set[int] = set()
+        for statement in statements:
+            for part in (p for whole in statement.expressions for p in walk(whole, seen)):
+                if self._levels[id(part)] <= level and part.name not in ("constant", "axis"):
+                    self._value(part)
+
+    def _loop(self, axis: Axis, body: Callable[[], None]) -> None:
+        """Run `body` for each step (or vector) of an axis."""
+        if axis.size != 0:
+            self._steps(axis, *self._range(axis), body)
+
+    def _exact_loop(
+        self,
+        axis: Axis,
+        body: Callable[[], None],
+        sizes: Sequence[int] = (),
+        targets: Sequence[Accumulator] = (),
+    ) -> None:
+        """Run `body` for each step of an axis that is not empty, where no element may count twice.
+
+        Args:
+            axis: Which one; threads do not share it.
+            body: What to do.
+            sizes: In blocks of how many steps.
+            targets: What is added up in these.
+        """
+        step = self._lanes if axis is self._vector_axis else 1
+        # If the last vector has code of its own, the others do without a mask.
+        peeled = self._schedule.peeled
+        stop = axis.size - axis.size % step if peeled else axis.size
+
+        def steps(start: Value, stop: Value) -> None:
+            self._steps(axis, start, stop, body, whole=peeled)
+
+        sizes = [size * step for size in sizes]
+        self._in_blocks(Value(I64, "0"), Value(I64, str(stop)), sizes, targets, steps)
+        if stop != axis.size:
+            self._scopes.append({})
+            self._at(axis, Value(I64, str(stop)), body)
+            self._scopes.pop()
+
+    def _steps(
+        self, axis: Axis, start: Value, stop: Value, body: Callable[[], None], whole: bool = False
+    ) -> None:
+        """Run `body` for each step of a part of an axis, which is not empty."""
+        step = Value(I64, str(self._lanes if axis is self._vector_axis else 1))
+        self._counted(start, stop, step, lambda index: self._at(axis, index, body, whole))
+
+    def _at(self, axis: Axis, index: Value, body: Callable[[], None], whole: bool = False) -> None:
+        """Run `body` for a step; a vector that would go beyond the end begins earlier."""
+        b, mask = self._b, self._mask
+        step = self._lanes if axis is self._vector_axis else 1
+        if axis.size % step != 0 and not whole:
+            last = Value(I64, str(axis.size - step))
+            place = b.select(b.icmp("slt", index, last), index, last)
+            if axis.reduced or self._columns or self._kernel.serial:
+                self._mask = self._fresh_lanes(index, place)
+            index = place
+        self._index[axis] = index
+        body()
+        self._mask = mask
+
+    def _counted(
+        self, start: Value, stop: Value, step: Value, body: Callable[[Value], None]
+    ) -> None:
+        """Run `body(counter)` from start on as long as the counter is below stop, once at least."""
+        b = self._b
+        head, back, done = b.new_block("loop"), b.new_block("back"), b.new_block("done")
+        before = b.block
+        b.branch(head)
+        b.start(head)
+        counter, following = b.fresh("i"), b.fresh("n")
+        b.emit(f"{counter} = phi i64 [ {start.text}, %{before} ], [ {following}, %{back} ]")
+        self._scopes.append({})
+        body(Value(I64, counter))
+        self._scopes.pop()
+        b.branch(back)
+        b.start(back)
+        b.emit(f"{following} = add i64 {counter}, {step.text}")
+        more = b.icmp("slt", Value(I64, following), stop)
+        b.branch_if(more, head, done)
+        b.start(done)
+
+    def _range(self, axis: Axis) -> tuple[Value, Value]:
+        """Where a loop starts and stops: its whole range, or that of the chunk."""
+        b = self._b
+        if self._schedule.axis is not axis:
+            return Value(I64, "0"), Value(I64, str(axis.size))
+        size = Value(I64, str(self._schedule.block))
+        start = b.mul(Value(I64, "%chunk"), size)
+        end, stop = b.add(start, size), Value(I64, str(axis.size))
+        return start, b.select(b.icmp("slt", end, stop), end, stop)
+
+    def _fresh_lanes(self, index: Value, place: Value) -> Value:
+        """Which lanes of a vector that began earlier have not been done yet."""
+        b, lanes = self._b, self._lanes
+        numbers = b.lanes_const(Type("i64", lanes), range(lanes))
+        return b.icmp("sge", numbers, b.splat(b.sub(index, place), lanes))
+
+    # ---- statements ------------------------------------------------------------------------
+
+    def _perform(self, statement: Statement) -> None:
+        if isinstance(statement, Store):
+            self._store(statement)
+            return
+        target = statement.target
+        self._combine(target, self._accumulator(target), self._in_lanes(statement.value))
+
+    def _combine(self, target: Accumulator, slot: Value, value: Value) -> None:
+        b = self._b
+        old = b.load(slot, self._accumulator_type(target))
+        new = combine(b, target.combine, old, value, target.dtype)
+        if self._mask is not None:
+            new = b.select(self._mask, new, old)
+        b.store(new, slot)
+
+    def _finish(self, target: Accumulator) -> None:
+        """The result of a reduction, its lanes combined if they are parts of one."""
+        b = self._b
+        vector = self._vector_axis
+        lanes = self._lanes if vector is not None else 1
+        value = b.load(self._accumulator(target), self._accumulator_type(target))
+        while vector is not None and vector.reduced and lanes > 1:
+            lanes //= 2
+            low, high = (self._lanes_of(value, lanes, start) for start in (0, lanes))
+            value = combine(b, target.combine, low, high, target.dtype)
+        self._scopes[-1][target] = value
+
+    def _store(self, statement: Store) -> None:
+        b, place = self._b, statement.place
+        value = self._value(statement.value)
+        vector = self._vector_axis
+        step = 0 if vector is None else place.step(vector)
+        if self._rows_in_lanes and place.buffer.kind == "scratch":
+            step = 1
+        if step:
+            value = self._in_lanes(statement.value)
+        if place.buffer.dtype == BOOL:
+            value = b.convert("zext", value, "i8")
+        more = None if statement.further is None else self._value(statement.further)
+        address = self._address(place, more)
+        if self._kernel.serial:
+            assert step == (value.type.lanes > 1)  # elements of a vector lie side by side
+            self._store_in_order(value, address, adds=statement.adds)
+        elif step in (0, 1):
+            b.store(value, address)
+        else:
+            self._scatter(value, self._lane_addresses(place, address, step))
+
+    def _store_in_order(self, value: Value, address: Value, *, adds: bool) -> None:
+        """Write or add an element, or a vector of them; those of others are not touched."""
+        b, type = self._b, value.type
+        mask = self._mask if type.lanes > 1 else None
+        if adds:
+            masked = mask is not None
+            old = self._masked("load", type, address, mask) if masked else b.load(address, type)
+            # Never as one instruction with a product: sums are those of eager code.
+            value = b.exact_fadd(old, value) if type.is_float else b.add(old, value)
+        if mask is None:
+            b.store(value, address)
+            return
+        name = f"llvm.masked.store.{type.suffix}.p0"
+        b.module.declare(name, "void", [type, PTR, "i32", mask.type])
+        b.emit(f"call void @{name}({value}, {address}, i32 {max(type.bits // 8, 1)}, {mask})")
+
+
+ATTRIBUTES = '"prefer-vector-width"="512" "min-legal-vector-width"="512"'

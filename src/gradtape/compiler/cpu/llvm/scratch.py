@@ -1,0 +1,73 @@
+"""Memory that functions compute in: a little of the stack, and stretches that threads keep.
+
+Compiled code runs in threads with stacks of any size, those of Python among them, so that nothing
+whose size follows from the data goes on the stack. `gt_scratch` of `runtime.scratch` gives memory
+for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Type, Value
+
+# What a function may take of the stack for what it keeps there.
+STACK_BYTES = 1 << 13
+
+# The code of a failure: there is no memory. Those of others are larger.
+NO_MEMORY = 1
+
+
+def take_scratch(b: Builder, size: int, status: Value) -> Value:
+    """Write code that gets memory of the calling thread; without any, it notes so and returns.
+
+    Args:
+        b: The function that needs it, which returns nothing. The memory is its own until it
+            returns, or calls what may run another such function.
+        size: How many bytes.
+        status: Where the code of the first failure is kept.
+    """
+    b.module.declare("gt_scratch", PTR, [I64])
+    memory = b.call("gt_scratch", PTR, b.const(I64, size))
+    failed, go = b.new_block("no_memory"), b.new_block("go")
+    b.branch_if(b.instruction(memory.type.of("i1"), f"icmp eq {memory}, null"), failed, go)
+    b.start(failed)
+    b.instruction(I64, f"atomicrmw umin {status}, i64 {NO_MEMORY} monotonic")
+    b.emit("ret void")
+    b.start(go)
+    return memory
+
+
+def take_rooms(
+    b: Builder, wanted: Mapping[object, tuple[Type, int]], status: Callable[[], Value]
+) -> dict[object, Value]:
+    """Find memory for values: the stack for the smallest, as far as they fit, then scratch memory.
+
+    LLVM keeps in registers what is on the stack and never asked for by a computed index.
+
+    Args:
+        b: The function that needs them, which returns nothing.
+        wanted: For each its type, and how many there are.
+        status: Gives where the code of the first failure is kept.
+    """
+    sizes = {key: _aligned_bytes(type, count) for key, (type, count) in wanted.items()}
+    found: dict[object, Value] = {}
+    offsets: dict[object, int] = {}
+    near = far = 0
+    for key in sorted(wanted, key=lambda key: sizes[key]):
+        if near + sizes[key] <= STACK_BYTES:
+            near += sizes[key]
+            found[key] = b.alloca(*wanted[key])
+        else:
+            offsets[key] = far
+            far += sizes[key]
+    if far:
+        memory = take_scratch(b, far, status())
+        for key, offset in offsets.items():
+            found[key] = b.element(memory, b.const(I64, offset), "i8")
+    return found
+
+
+def _aligned_bytes(type: Type, count: int) -> int:
+    """How much memory values take, a multiple of what the widest vectors are aligned to."""
+    return -(-max(type.bits // 8, 1) * type.lanes * count // 64) * 64

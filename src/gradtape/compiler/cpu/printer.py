@@ -1,0 +1,93 @@
+"""Print a plan as LLVM IR: one function per family of kernels, and one that runs all steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from gradtape.compiler.cpu.gemm.gemm import gemms_of
+from gradtape.compiler.cpu.kernel_families import Pattern, families
+from gradtape.compiler.cpu.llvm.builder import Module
+from gradtape.compiler.cpu.llvm.link import Cpu
+from gradtape.compiler.cpu.llvm.loops import Loops
+from gradtape.compiler.cpu.parameters import Parameters
+from gradtape.compiler.cpu.routine import FIRST_FAILURE, KernelCall, Routine, write_routine
+from gradtape.compiler.cpu.schedule import Schedule, divided, scheduled
+from gradtape.compiler.kernel import Buffer, Failure, Kernel
+from gradtape.compiler.plan import Plan, Step
+
+
+class Printed(NamedTuple):
+    """A plan as functions of a module, not compiled yet.
+
+    Attributes:
+        plan: The plan with steps as the CPU runs them.
+        schedules: How each loop nest is run.
+        functions: The name of the function of each loop nest; those that are alike share one.
+    """
+
+    plan: Plan
+    schedules: dict[Kernel, Schedule]
+    functions: dict[Kernel, str]
+
+    @property
+    def culprit(self) -> str | None:
+        """The variable with the number for which a condition did not hold, if it checks any."""
+        return f"{self.plan.name}_wrong" if self.plan.failures else None
+
+    @property
+    def exports(self) -> list[str]:
+        """The symbols that are used from outside."""
+        return [name for name in (self.plan.name, self.culprit) if name is not None]
+
+
+def print_plan(plan: Plan, module: Module, cpu: Cpu) -> Printed:
+    """Write the functions of a plan into a module; the one to call has the name of the plan."""
+    plan = plan.with_steps(lambda step: _for_cpu(step, cpu))
+    slots = {buffer: n for n, buffer in enumerate(plan.buffers)}
+    codes = {failure: FIRST_FAILURE + n for n, failure in enumerate(plan.failures)}
+    schedules = {
+        step: scheduled(step, cpu.vector_bytes) for step in plan.steps if isinstance(step, Kernel)
+    }
+    calls = _write_kernels(module, schedules, slots, codes)
+    write_routine(module, Routine(plan, calls, slots), cpu)
+    return Printed(plan, schedules, {kernel: call.function for kernel, call in calls.items()})
+
+
+def _for_cpu(step: Step, cpu: Cpu) -> Sequence[Step]:
+    """A step as the CPU runs it: long reductions in two, products with memory for partial sums."""
+    if isinstance(step, Kernel):
+        return divided(step)
+    size = max((gemm.work_bytes(cpu) for gemm in gemms_of(step)), default=0)
+    if not size:
+        return (step,)
+    work = Buffer(f"{step.c}_parts", (size,), np.dtype(np.uint8), "temporary")
+    return (step._replace(work=work),)
+
+
+def _write_kernels(
+    module: Module,
+    schedules: Mapping[Kernel, Schedule],
+    slots: Mapping[Buffer, int],
+    codes: Mapping[Failure, int],
+) -> dict[Kernel, KernelCall]:
+    """Write the functions of kernels, one for those that are alike; gives how each is called."""
+    calls: dict[Kernel, KernelCall] = {}
+    table = Parameters(slots, len(slots), codes)
+    patterns = [Pattern(kernel, schedule, codes) for kernel, schedule in schedules.items()]
+    for family in families(patterns):
+        first = family.patterns[0]
+        schedule = schedules[first.kernel]
+        if len(family.patterns) == 1:
+            Loops(module, first.kernel, schedule, table).write()
+            calls[first.kernel] = KernelCall(first.kernel.name, schedule.parts)
+            continue
+        Loops(module, *first.with_parameters(schedule, family.places)).write()
+        for pattern in family.patterns:
+            words = tuple(pattern.words[place] for place in family.places)
+            calls[pattern.kernel] = KernelCall(
+                first.kernel.name, schedule.parts, pattern.buffers, words
+            )
+    return calls

@@ -1,0 +1,225 @@
+"""Memory that gradtape keeps: of temporaries of compiled code, and of large results that are gone.
+
+Fresh memory comes page by page, and taking it from the system can cost more than computing what is
+written to it. So blocks that are given back wait for the next call, in native code (`blocks_ir`),
+up to a bound for all of them together, `GRADTAPE_KEEP_MB`. Compiled functions borrow memory for
+their temporaries for as long as a call takes. Results are arrays of NumPy's that own their memory,
+made while a handler of ours stands in for NumPy's own (NEP 49): NumPy gives the memory back to the
+handler it came from. Arrays that users make are none of our business, nor is how `malloc` works.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import mmap
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy._core import multiarray as _multiarray
+
+from gradtape import config
+from gradtape.compiler.cpu.llvm.link import Library, host_as_it_is
+from gradtape.compiler.cpu.runtime import blocks_ir, cache
+from gradtape.compiler.cpu.runtime.object_layout import (
+    address_of,
+    c_functions,
+    native_layout,
+    new_function,
+)
+from gradtape.core.lazy import lazy
+
+_METH_FASTCALL, _METH_KEYWORDS = 0x80, 0x02
+
+# `pooled(function, *args, **kwargs)`, and NumPy's `PyArray_NewFromDescr` with the handler set. An
+# error that was raised meanwhile is put aside while the old handler comes back.
+_DOORS = """
+declare ptr @PyDataMem_SetHandler(ptr)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
+declare void @PyErr_Fetch(ptr, ptr, ptr)
+declare void @PyErr_Restore(ptr, ptr, ptr)
+declare void @PyErr_Clear()
+declare void @Py_DecRef(ptr)
+
+define internal void @back_to(ptr %old) {
+  %type = alloca ptr
+  %value = alloca ptr
+  %trace = alloca ptr
+  call void @PyErr_Fetch(ptr %type, ptr %value, ptr %trace)
+  %ours = call ptr @PyDataMem_SetHandler(ptr %old)
+  call void @PyErr_Clear()
+  call void @Py_DecRef(ptr %ours)
+  call void @Py_DecRef(ptr %old)
+  %type1 = load ptr, ptr %type
+  %value1 = load ptr, ptr %value
+  %trace1 = load ptr, ptr %trace
+  call void @PyErr_Restore(ptr %type1, ptr %value1, ptr %trace1)
+  ret void
+}
+
+define ptr @gt_pooled(ptr %handler, ptr %args, i64 %count, ptr %names) {
+entry:
+  %old = call ptr @PyDataMem_SetHandler(ptr %handler)
+  %failed = icmp eq ptr %old, null
+  br i1 %failed, label %none, label %go
+none:
+  ret ptr null
+go:
+  %function = load ptr, ptr %args
+  %others = getelementptr ptr, ptr %args, i64 1
+  %left = sub i64 %count, 1
+  %result = call ptr @PyObject_Vectorcall(ptr %function, ptr %others, i64 %left, ptr %names)
+  call void @back_to(ptr %old)
+  ret ptr %result
+}
+
+define ptr @gt_new_array(ptr %handler, ptr %type, ptr %descr, i32 %ndim, ptr %dims) {
+entry:
+  %old = call ptr @PyDataMem_SetHandler(ptr %handler)
+  %failed = icmp eq ptr %old, null
+  br i1 %failed, label %none, label %go
+none:
+  call void @Py_DecRef(ptr %descr)
+  ret ptr null
+go:
+  %array = call ptr @PyArray_NewFromDescr(
+    ptr %type, ptr %descr, i32 %ndim, ptr %dims, ptr null, ptr null, i32 0, ptr null)
+  call void @back_to(ptr %old)
+  ret ptr %array
+}
+"""
+_CALLED = (
+    *("PyDataMem_SetHandler", "PyObject_Vectorcall", "PyArray_NewFromDescr", "PyErr_Fetch"),
+    *("PyErr_Restore", "PyErr_Clear", "Py_DecRef"),
+)
+
+
+class _Blocks:
+    """The kept memory of this process; its code is linked when it is first needed.
+
+    Threads that come at the same time may make it twice: the first stays, the other was not used.
+    """
+
+    @lazy
+    def library(self) -> Library:
+        """The native code, which stays to the end: arrays are freed by it, whoever has them."""
+        huge = getattr(mmap, "MADV_HUGEPAGE", None) if config.huge_pages() else None
+        anonymous = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        text = blocks_ir.text(mmap.PAGESIZE, anonymous, huge)
+        library = Library(cache.compiled(text, host_as_it_is()), {}, blocks_ir.EXPORTS)
+        table = ctypes.create_string_buffer(blocks_ir.TABLE_BYTES)
+        keep = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(library.address("gt_keep"))
+        keep(config.kept_bytes(), ctypes.addressof(table))
+        _immortal((library, table))
+        return library
+
+    @lazy
+    def handler(self) -> Any:
+        """What NumPy is told to take memory from; None if it is to use its own."""
+        if native_layout() is None or not config.kept_bytes():
+            return None
+        prototype = ctypes.PYFUNCTYPE(
+            ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
+        )
+        name = b"mem_handler"  # as NumPy asks for it
+        get = ctypes.CFUNCTYPE(ctypes.c_void_p)(self.library.address("gt_handler"))
+        capsule = prototype(("PyCapsule_New", ctypes.pythonapi))(get(), name, None)
+        _immortal((capsule, name))
+        return capsule if _is_used(capsule) else None
+
+    @lazy
+    def doors(self) -> Library:
+        """The functions that set the handler; only where there is one."""
+        functions = {name: c_functions()[name] for name in _CALLED}
+        code = cache.compiled(_DOORS, host_as_it_is())
+        library = Library(code, functions, ("gt_pooled", "gt_new_array"))
+        _immortal(library)
+        return library
+
+    @lazy
+    def pooled(self) -> Callable[..., Any]:
+        """`pooled(function, *args, **kwargs)`."""
+        if self.handler is None:
+            return _called
+        name, how = b"pooled", _METH_FASTCALL | _METH_KEYWORDS
+        method = struct.pack("PPiP", address_of(name), self.doors.address("gt_pooled"), how, 0)
+        _immortal((name, method))
+        return new_function()(address_of(method), self.handler, None)  # type: ignore[no-any-return]
+
+
+_blocks = _Blocks()
+
+
+def _is_used(handler: Any) -> bool:
+    """Whether NumPy makes arrays with a handler that is set, and no longer when it is not."""
+    name_of = getattr(_multiarray, "get_handler_name", None)
+    if name_of is None:  # not public: a later NumPy may be without it
+        return False
+    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)
+    set_handler = prototype(c_functions()["PyDataMem_SetHandler"])
+    old = set_handler(handler)
+    inside = np.empty(1)
+    set_handler(old)
+    return bool(name_of(inside) == "gradtape" != name_of(np.empty(1)))
+
+
+def _immortal(objects: object) -> None:
+    """Keep objects until the process ends, also while the interpreter takes itself apart."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(objects))
+
+
+def _called(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    return function(*args, **kwargs)
+
+
+def pooled() -> Callable[..., Any]:
+    """A function that calls another one, whose arrays get kept memory: `(function, *args)`.
+
+    Example:
+        >>> from gradtape.compiler.cpu.runtime.blocks import pooled
+        >>> pooled()(np.empty, (512, 1024)).flags.owndata
+        True
+    """
+    return _blocks.pooled
+
+
+def empty(shape: tuple[int, ...], dtype: Any) -> Any:
+    """`np.empty`, of kept memory if the array is large."""
+    return maker(shape, dtype)()
+
+
+def maker(shape: tuple[int, ...], dtype: Any) -> Callable[[], Any]:
+    """What makes arrays of a shape and dtype, not filled, of kept memory if they are large."""
+    if for_array(math.prod(shape) * np.dtype(dtype).itemsize) is None:
+        return functools.partial(np.empty, shape, dtype)
+    return functools.partial(pooled(), np.empty, shape, dtype)
+
+
+def for_array(nbytes: int) -> Any:
+    """The handler with which to make an array of so many bytes; None for NumPy's own."""
+    return _blocks.handler if nbytes >= blocks_ir.FROM else None
+
+
+def new_array_address() -> int:
+    """Where `gt_new_array` is, which makes an array with a handler."""
+    return _blocks.doors.address("gt_new_array")
+
+
+def imports() -> dict[str, int]:
+    """The symbols that generated code may refer to, for `Library(imports=…)`."""
+    names = ("gt_take", "gt_give", "gt_take_small", "gt_give_small")
+    return {name: _blocks.library.address(name) for name in names}
+
+
+def kept() -> int:
+    """How many bytes wait for the next call."""
+    return int(ctypes.CFUNCTYPE(ctypes.c_int64)(_blocks.library.address("gt_kept"))())
+
+
+def release() -> None:
+    """Hand back to the system what waits."""
+    ctypes.CFUNCTYPE(None)(_blocks.library.address("gt_release"))()

@@ -1,0 +1,199 @@
+"""Object files on disk, so that what was compiled once is not compiled again.
+
+A file holds one object file behind a header: magic, format, digest of the key, length and SHA-256
+of the contents. All of it is checked before use; whatever is wrong makes the entry a miss, to be
+written again. The checksum finds accidents, it is no signature: that nobody else put code there
+rests on the directory, which must belong to the user and be writable by nobody else, or is not
+used. It is opened once per call and everything is done relative to that handle, so that it cannot
+be exchanged for another one after it was checked.
+
+Nothing here raises because of the disk: a cache that cannot be used is a slower start, not an
+error. `unusable()` gives the reason.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import inspect
+import os
+import secrets
+import stat
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import numpy as np
+
+from gradtape import config
+from gradtape.compiler.cpu.llvm import link
+from gradtape.compiler.cpu.llvm.link import Cpu, compile_module, host
+
+# Magic, format, length of the contents, digest of the key, digest of the contents.
+_HEADER = struct.Struct("<8sQQ32s32s")
+_MAGIC = b"gradtape"
+_FORMAT = 1
+
+_MOST_BYTES = 256 * 2**20
+_LONGEST = 64 * 2**20  # one entry
+_KEYS_PER_EVICTION = 64  # it looks at every file
+_SUFFIX = ".o"
+_TEMPORARY = ".new"
+_HOUR = 3600.0
+
+
+class _UnusableError(Exception):
+    """Why the directory cannot be used."""
+
+
+def compiled(text: str, cpu: Cpu | None = None) -> bytes:
+    """The object file of a module: from the cache, or compiled and put there."""
+    cpu = cpu or host()
+    key = "\n".join((cpu.key, *_versions(), text))
+    code = get(key)
+    if code is None:
+        code = compile_module(text, cpu)
+        put(key, code)
+    return code
+
+
+@functools.cache
+def _versions() -> tuple[str, ...]:
+    """What code depends on besides its text and the CPU: us, how modules are compiled, NumPy."""
+    try:
+        version = importlib.metadata.version("gradtape")
+    except importlib.metadata.PackageNotFoundError:  # a source tree that is not installed
+        version = "unknown"
+    try:
+        passes = hashlib.sha256(inspect.getsource(link).encode()).hexdigest()
+    except OSError:  # installed without sources: then the version says it all
+        passes = "of that version"
+    return f"gradtape {version}", f"passes {passes}", f"numpy {np.__version__}"
+
+
+def get(key_text: str) -> bytes | None:
+    """The object file that was put under this key, if there is a sound one."""
+    digest = hashlib.sha256(key_text.encode()).digest()
+    try:
+        with _directory() as directory:
+            content = _read(directory, digest)
+    except (_UnusableError, OSError):
+        return None
+    return content
+
+
+def put(key_text: str, code: bytes) -> None:
+    """Keep an object file under a key; nothing happens if that is not possible."""
+    digest = hashlib.sha256(key_text.encode()).digest()
+    header = _HEADER.pack(_MAGIC, _FORMAT, len(code), digest, hashlib.sha256(code).digest())
+    if len(code) > _LONGEST:
+        return
+    with suppress(_UnusableError, OSError), _directory() as directory:
+        _write(directory, _name(digest), header + code)
+        # Now and then, and without a counter.
+        if digest[0] % _KEYS_PER_EVICTION == 0:
+            _evict(directory)
+
+
+def unusable() -> str | None:
+    """Why nothing is cached; None if the cache is in use."""
+    try:
+        with _directory():
+            return None
+    except _UnusableError as error:
+        return str(error)
+    except OSError as error:
+        return f"the cache directory cannot be opened: {error}"
+
+
+def _name(digest: bytes) -> str:
+    return digest.hex() + _SUFFIX
+
+
+@contextmanager
+def _directory() -> Iterator[int]:
+    """A handle of the directory, made if need be, after a check of who can write there."""
+    if os.open not in os.supports_dir_fd or not hasattr(os, "geteuid"):
+        raise _UnusableError("this system does not tell who can write to a directory")
+    path = config.cache_directory()
+    if path is None:
+        raise _UnusableError("the cache is switched off, or the user has no home directory")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        status = os.fstat(handle)
+        if status.st_uid != os.geteuid():
+            raise _UnusableError(f"{path} belongs to user {status.st_uid}, not to this one")
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise _UnusableError(f"{path} can be written by other users; chmod go-w {path}")
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _read(directory: int, digest: bytes) -> bytes | None:
+    name = _name(digest)
+    # Neither another place nor something that never answers: no links, no waiting for a pipe.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    handle = os.open(name, flags, dir_fd=directory)
+    with open(handle, "rb") as file:
+        status = os.fstat(handle)
+        sound = (
+            stat.S_ISREG(status.st_mode)
+            and status.st_uid == os.geteuid()
+            and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            and _HEADER.size <= status.st_size <= _HEADER.size + _LONGEST
+        )
+        content = file.read() if sound else b""
+    if not sound or len(content) < _HEADER.size:
+        return None
+    magic, form, length, key, checksum = _HEADER.unpack_from(content)
+    code = content[_HEADER.size :]
+    if (magic, form, length, key) != (_MAGIC, _FORMAT, len(code), digest):
+        return None
+    if hashlib.sha256(code).digest() != checksum:
+        return None
+    # The time of change says when an entry was last of use; once an hour is exact enough.
+    if time.time() - status.st_mtime > _HOUR:
+        with suppress(OSError):
+            os.utime(name, dir_fd=directory)
+    return code
+
+
+def _write(directory: int, name: str, content: bytes) -> None:
+    """Under another name first, so that nobody ever sees half a file."""
+    temporary = f"{secrets.token_hex(16)}{_TEMPORARY}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    handle = os.open(temporary, flags, 0o600, dir_fd=directory)
+    try:
+        with open(handle, "wb") as file:
+            file.write(content)
+        os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=directory)
+        raise
+
+
+def _evict(directory: int) -> None:
+    """Remove what a killed process left, and the entries unused longest beyond the bound."""
+    entries: list[tuple[float, int, str]] = []
+    for name in os.listdir(directory):
+        # Other processes clean up as well: what is gone is gone.
+        with suppress(FileNotFoundError):
+            status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            if name.endswith(_SUFFIX):
+                entries.append((status.st_mtime, status.st_size, name))
+            elif name.endswith(_TEMPORARY) and time.time() - status.st_mtime > _HOUR:
+                os.unlink(name, dir_fd=directory)
+    total = sum(size for _, size, _ in entries)
+    for _, size, name in sorted(entries):
+        if total <= _MOST_BYTES:
+            break
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=directory)
+        total -= size

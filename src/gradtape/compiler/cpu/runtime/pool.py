@@ -1,0 +1,147 @@
+"""The threads of compiled code: one pool in a process, made when a job first needs it.
+
+Generated code calls `void gt_parallel(ptr body, ptr context, i64 chunks)`, which runs
+`body(context, chunk)` for every chunk once, on up to `get_num_threads()` threads with the caller
+among them, and returns when all are done. It wakes sleeping threads if the job, or several that
+follow each other closely, turn out to be long enough for that; `gt_parallel_long`, for what is
+known to take long, wakes them at once. `pool_ir` says how. Callers from several Python threads,
+calls from inside a body and child processes after a fork are all fine; a body that forks is not.
+
+Where the system has no futexes (anything but 64-bit Linux), and where the pool is switched off,
+every job runs in its caller's thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+import os
+
+from gradtape import config
+from gradtape.compiler.cpu.llvm.link import Library
+from gradtape.compiler.cpu.runtime import cache, pool_ir
+from gradtape.core.lazy import lazy
+from gradtape.errors import ArgumentError
+from gradtape.locks import Once
+
+_SETTER = ctypes.CFUNCTYPE(None, ctypes.c_int64)
+
+
+class _Pool:
+    """The pool of this process: how many threads, and the native code once it was needed."""
+
+    def __init__(self) -> None:
+        self._set = 0  # by the user; 0 until then
+        self._code: Once[Library] = Once()
+
+    @property
+    def library(self) -> Library | None:
+        """The native code, if it is there."""
+        return self._code.made.get("pool")
+
+    def ready(self) -> Library:
+        """The native code; no thread is started by this."""
+        library = self.library
+        if library is None:
+            library = self._code.find("pool", _linked)
+            self._use_wanted(library)
+        return library
+
+    def _use_wanted(self, library: Library) -> None:
+        use, used = library.function("gt_pool_threads", _SETTER), 0
+        while used != self.wanted():  # another thread may set it at the same time
+            used = self.wanted()
+            use(used)
+
+    def wanted(self) -> int:
+        """How many threads to use, the caller's among them."""
+        return self._set or self._usable if config.uses("pool") else 1
+
+    @lazy
+    def _usable(self) -> int:
+        return min(_usable_cpus(), pool_ir.MAX_THREADS)
+
+    def set_wanted(self, threads: int) -> None:
+        """Use that many from now on."""
+        self._set = threads
+        if self.library is not None:
+            self._use_wanted(self.library)
+
+    def after_fork(self) -> None:
+        """In the child: no worker came along, and no job of another thread will ever end."""
+        if self.library is not None:
+            self.library.function("gt_pool_reset", ctypes.CFUNCTYPE(None))()
+
+
+def _linked() -> Library:
+    return Library(cache.compiled(pool_ir.text(threads=config.uses("pool"))), {}, pool_ir.EXPORTS)
+
+
+def _usable_cpus() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+_pool = _Pool()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.after_fork)
+
+
+def parallel_address() -> int:
+    """Where `gt_parallel` is; its threads start with the first job that has use for them."""
+    return _pool.ready().address("gt_parallel")
+
+
+def imports() -> dict[str, int]:
+    """The symbols that generated code may refer to, for `Library(imports=…)`."""
+    library = _pool.ready()
+    return {name: library.address(name) for name in ("gt_parallel", "gt_parallel_long")}
+
+
+def set_num_threads(threads: int) -> None:
+    """Set how many threads compiled functions use.
+
+    It may be changed at any time; jobs that are running keep the threads they have. Results do not
+    depend on it, bit for bit. With `GRADTAPE_WITHOUT=pool` in the environment nothing is changed.
+
+    Args:
+        threads: How many, the calling one included; 1 means that no other is used.
+
+    Raises:
+        ArgumentError: If it is not an integer from 1 to 1024.
+
+    Example:
+        >>> from gradtape.compiler.cpu.runtime.pool import get_num_threads, set_num_threads
+        >>> before = get_num_threads()
+        >>> set_num_threads(2)
+        >>> get_num_threads()
+        2
+        >>> set_num_threads(before)
+    """
+    try:
+        number = operator.index(threads)
+    except TypeError:
+        number = 0
+    if isinstance(threads, bool) or not 1 <= number <= pool_ir.MAX_THREADS:
+        raise ArgumentError(
+            f"set_num_threads: got {threads!r}, expected an integer from 1 to "
+            f"{pool_ir.MAX_THREADS}; pass 1 for a single thread"
+        )
+    _pool.set_wanted(number)
+
+
+def get_num_threads() -> int:
+    """How many threads compiled functions use, the calling one included.
+
+    Returns:
+        What `set_num_threads` set last; before that, the number of CPUs this process may use. It is
+        1 if the threads are switched off by `GRADTAPE_WITHOUT=pool`.
+
+    Example:
+        >>> from gradtape.compiler.cpu.runtime.pool import get_num_threads
+        >>> get_num_threads() >= 1
+        True
+    """
+    return _pool.wanted()

@@ -1,0 +1,161 @@
+"""Roots: the values that are not computed wherever they are needed.
+
+These are outputs of the graph, what ops without a loop nest read, reductions, and values that are
+dear to compute and read more than once. Everything else is pulled into the loops of its readers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from gradtape.compiler.classify import cost, is_inlinable
+from gradtape.compiler.element_expressions import reshaped_index
+from gradtape.compiler.kernel import Axis, affine
+from gradtape.core.lowering import (
+    Contraction,
+    Elements,
+    Pointwise,
+    Reduction,
+    Relabel,
+    Scan,
+    Scatter,
+)
+from gradtape.core.op import op_of
+from gradtape.graph.ir import Graph, Node, Value
+from gradtape.graph.python_numbers import is_of_integers
+from gradtape.ops.comparison import equal
+from gradtape.ops.shape import transpose_op
+
+equal_op = op_of(equal)
+# Values that cost more instructions than this are not computed twice.
+_DEAR = 8
+# Nor are expressions of more parts, whatever their instructions: each time they are pulled they are
+# made anew, and what is read twice at every step of a chain would double with each.
+_LARGEST = 64
+# Chains longer than this are cut: their expressions would be too deep.
+_DEEPEST = 60
+
+
+def find_roots(graph: Graph, users: dict[Value, list[Node]]) -> tuple[set[Value], dict[Value, int]]:
+    """The values that are not computed wherever they are needed, and what each value costs."""
+    roots = {output for output in graph.outputs if isinstance(output, Value) and output.node}
+    costs: dict[Value, int] = {}
+    depths: dict[Value, int] = {}
+    sizes: dict[Value, int] = {}
+    for node in graph.nodes:
+        inlined = [v for v in node.operands if isinstance(v, Value) and v.node and v not in roots]
+        for value in node.outputs:
+            # What is smaller and repeated is computed outside of the innermost loop.
+            size = math.prod(value.shape)
+            same = [v for v in inlined if math.prod(v.shape) >= size or not _repeats(node)]
+            costs[value] = 1 + sum(costs[v] for v in same)
+            depths[value] = 1 + max((depths[v] for v in inlined), default=0)
+        if not is_inlinable(node):
+            roots.update(node.outputs)
+            if not isinstance(node.op.lower, Reduction):
+                roots.update(v for v in operands_in_memory(node) if v.node is not None)
+            if isinstance(node.op.lower, Scatter):
+                # Its loop is not one of vectors.
+                roots.update(v for v in inlined if costs[v] > _DEAR)
+            continue
+        if node.op is equal_op:
+            roots.update(v for v in inlined if _has_extreme(v, users))
+        value, own = node.outputs[0], cost(node)
+        costs[value] += own.instructions - 1
+        among = set(inlined)
+        reads = [(v, n) for v, n in zip(node.operands, own.reads, strict=True) if v in among]
+        roots.update(v for v, n in reads if n > 1 and sizes[v] > _LARGEST)
+        sizes[value] = own.parts + sum(n * sizes[v] for v, n in reads if v not in roots)
+        if isinstance(node.op.lower, Relabel) and _hides(node):
+            # Its elements are in another order of axes: computed in place, read from memory.
+            roots.update(v for v in inlined if costs[v] > 1)
+        large = costs[value] > _DEAR or sizes[value] > _LARGEST
+        if depths[value] > _DEEPEST or (large and _read_often(value, users)):
+            roots.add(value)
+        if is_of_integers(node.op, node.operands):
+            roots.add(value)  # the conditions it checks are not for each step of a loop
+    return roots, costs
+
+
+def _has_extreme(value: Value, users: dict[Value, list[Node]]) -> bool:
+    """Whether its largest or smallest element is taken, which has to be equal to one of them.
+
+    Arithmetic gives the same bits wherever it is computed; the code of elementary functions may be
+    contracted in another way beside other code.
+    """
+    forms = (reader.op.lower for reader in users.get(value, ()))
+    return any(isinstance(f, Reduction) and f.combine in ("maximum", "minimum") for f in forms)
+
+
+def _repeats(node: Node) -> bool:
+    """Whether operands that are smaller than the result are repeated, not put side by side."""
+    return not isinstance(node.op.lower, Elements) or node.op.lower.repeats
+
+
+def operands_in_memory(node: Node) -> list[Value]:
+    """The values whose arrays an opaque node reads: a matrix product transposes by itself."""
+    values = [operand for operand in node.operands if isinstance(operand, Value)]
+    if isinstance(node.op.lower, Scan | Scatter):
+        return []  # pulled into its loops
+    if isinstance(node.op.lower, Contraction):
+        return [source_of_matrix(value).value for value in values]
+    return values
+
+
+class MatrixSource(NamedTuple):
+    """What is in memory for an operand of a matrix product.
+
+    Attributes:
+        value: The value whose array is read.
+        shape: The shape its elements are read under, in order.
+        transposed: Whether the last two axes of that are to be swapped.
+    """
+
+    value: Value
+    shape: tuple[int, ...]
+    transposed: bool
+
+
+def source_of_matrix(operand: Value) -> MatrixSource:
+    """Look through reshapes, and through one transpose of the last two axes."""
+    value, shape, transposed = operand, operand.shape, False
+    while (node := value.node) is not None:
+        source = node.operands[0] if node.operands else None
+        if not isinstance(source, Value):
+            break
+        if isinstance(node.op.lower, Relabel) and source.dtype == value.dtype:
+            value = source
+        elif node.op is transpose_op and not transposed and shape == value.shape:
+            axes, ndim = tuple(node.params["axes"]), len(shape)
+            if ndim < 2 or axes != (*range(ndim - 2), ndim - 1, ndim - 2):
+                break
+            value, shape, transposed = source, source.shape, True
+        else:
+            break
+    return MatrixSource(value, shape, transposed)
+
+
+def _hides(node: Node) -> bool:
+    """Whether the index of a reshaped value is no longer a sum of steps along axes."""
+    source, result = node.operands[0].shape, node.outputs[0].shape
+    point = tuple(Axis(f"i{k}", n).index for k, n in enumerate(result))
+    return any(affine(i) is None for i in reshaped_index(point, result, source))
+
+
+def _read_often(value: Value, users: dict[Value, list[Node]]) -> bool:
+    """Whether elements of a value are read more than once."""
+    readers = users.get(value, ())
+    if len(readers) > 1:
+        return True
+    size = math.prod(value.shape)
+    for reader in readers:
+        if isinstance(reader.op.lower, Relabel) and _read_often(reader.outputs[0], users):
+            return True
+        if isinstance(reader.op.lower, Elements) and reader.op.lower.often:
+            return True
+        if isinstance(reader.op.lower, Pointwise | Elements) and any(
+            math.prod(v.shape) > size for v in reader.outputs
+        ):
+            return True
+    return False

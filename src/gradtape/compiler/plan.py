@@ -1,0 +1,169 @@
+"""From a graph to a plan: steps in order, and the memory they work in, for no particular machine.
+
+A step is a loop nest (`Kernel`) or a matrix product (`Product`). A target compiles and runs plans
+(`compiler.target`). It may replace steps by others that suit its machine; the memory is then laid
+out for those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from gradtape.compiler.build import build
+from gradtape.compiler.fuse import Fusion, Group
+from gradtape.compiler.fusion_roots import source_of_matrix
+from gradtape.compiler.kernel import Buffer, Failure, Kernel
+from gradtape.compiler.memory import Arena
+from gradtape.compiler.product import Product, product_of
+from gradtape.compiler.serial_kernels import serial_kernels
+from gradtape.core.lazy import lazy
+from gradtape.core.lowering import Contraction
+from gradtape.graph.ir import Graph, Literal, Node, Rewriter, Value
+from gradtape.ops.cast import copy_op
+from gradtape.ops.shape import broadcast_op
+
+Step = Kernel | Product
+
+
+class Plan:
+    """What to run for a graph.
+
+    Attributes:
+        name: The names of its kernels begin with it.
+        graph: What it computes; every output is computed by a node of its own.
+        fusion: The groups of nodes that became steps.
+        inputs: The buffers of the graph's inputs, in order.
+        outputs: The buffers of the graph's outputs, in order.
+        steps_of_groups: Each group, in the order in which they run, with the steps it became.
+        failures: The conditions that kernels check, in the order in which eager code would.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        fusion: Fusion,
+        inputs: tuple[Buffer, ...],
+        outputs: tuple[Buffer, ...],
+        steps_of_groups: Sequence[tuple[Group, tuple[Step, ...]]],
+        failures: tuple[Failure, ...],
+    ) -> None:
+        self.name = name
+        self.graph = fusion.graph
+        self.fusion = fusion
+        self.inputs = inputs
+        self.outputs = outputs
+        self.steps_of_groups = tuple(steps_of_groups)
+        self.failures = failures
+
+    @lazy
+    def steps(self) -> tuple[Step, ...]:
+        """All steps, in the order in which they run."""
+        return tuple(step for _, steps in self.steps_of_groups for step in steps)
+
+    @lazy
+    def buffers(self) -> tuple[Buffer, ...]:
+        """The buffers that steps use: inputs, outputs, then temporaries."""
+        used = {buffer: None for step in self.steps for buffer in step.buffers}
+        given = [buffer for buffer in (*self.inputs, *self.outputs) if buffer in used]
+        return (*given, *(buffer for buffer in used if buffer.kind == "temporary"))
+
+    @lazy
+    def arena(self) -> Arena:
+        """Where the temporaries are in one stretch of memory."""
+        return Arena([[b for b in step.buffers if b.kind == "temporary"] for step in self.steps])
+
+    def with_steps(self, change: Callable[[Step], Sequence[Step]]) -> Plan:
+        """The plan with each step replaced by those that `change` gives for it.
+
+        They may use temporaries of their own, and check no other conditions.
+        """
+        steps = [
+            (group, tuple(new for step in steps for new in change(step)))
+            for group, steps in self.steps_of_groups
+        ]
+        return Plan(self.name, self.fusion, self.inputs, self.outputs, steps, self.failures)
+
+
+def plan_of(graph: Graph, name: str = "run") -> Plan:
+    """The plan of a graph, all of whose nodes have a native form.
+
+    Args:
+        graph: What to compute.
+        name: What the names of kernels begin with.
+    """
+    graph = _with_own_outputs(graph)
+    fusion = Fusion(graph)
+    buffers = _buffers(graph, fusion)
+    steps_of_groups: list[tuple[Group, tuple[Step, ...]]] = []
+    for number, group in enumerate(fusion.groups):
+        steps_of_groups.append((group, _steps(group, buffers, f"{name}_k{number}")))
+    return Plan(
+        name,
+        fusion,
+        tuple(buffers[value] for value in graph.inputs),
+        tuple(buffers[value] for value in graph.outputs),  # type: ignore[index]
+        steps_of_groups,
+        _failures(graph, steps_of_groups),
+    )
+
+
+def _with_own_outputs(graph: Graph) -> Graph:
+    """The graph with every output computed by a node of its own, so that none shares memory."""
+    rewriter = Rewriter(graph)
+    for node in graph.nodes:
+        rewriter.copy(node)
+    outputs, taken = [], set()
+    for output in graph.outputs:
+        new = rewriter[output]
+        if isinstance(new, Literal):
+            new = rewriter.add(broadcast_op, [new], {"shape": ()})
+        elif new.node is None or new in taken:
+            new = rewriter.add(copy_op, [new], {})
+        taken.add(new)
+        outputs.append(new)
+    finished = rewriter.finish()
+    return Graph(graph.name, finished.inputs, rewriter.nodes, outputs)
+
+
+def _buffers(graph: Graph, fusion: Fusion) -> dict[Value, Buffer]:
+    buffers: dict[Value, Buffer] = {}
+    for n, value in enumerate(graph.inputs):
+        buffers[value] = Buffer(f"in{n}", value.shape, value.dtype, "input")
+    for n, output in enumerate(graph.outputs):
+        assert isinstance(output, Value)
+        buffers[output] = Buffer(f"out{n}", output.shape, output.dtype, "output")
+    for group in fusion.groups:
+        for value in group.members:
+            if value in fusion.stored and value not in buffers:
+                name = f"t{len(buffers)}"
+                buffers[value] = Buffer(name, value.shape, value.dtype, "temporary")
+    return buffers
+
+
+def _steps(group: Group, buffers: dict[Value, Buffer], name: str) -> tuple[Step, ...]:
+    if group.opaque is None:
+        return (build(group, buffers, name),)
+    if isinstance(group.opaque.op.lower, Contraction):
+        return (_product(group.opaque, buffers),)
+    return tuple(serial_kernels(group.opaque, buffers, name))
+
+
+def _product(node: Node, buffers: Mapping[Value, Buffer]) -> Product:
+    sources = []
+    for operand in node.operands:
+        assert isinstance(operand, Value)  # numbers have no axes to multiply along
+        source = source_of_matrix(operand)
+        sources.append((buffers[source.value], source.shape, source.transposed))
+    return product_of(sources[0], sources[1], buffers[node.outputs[0]])
+
+
+def _failures(
+    graph: Graph, steps_of_groups: Sequence[tuple[Group, tuple[Step, ...]]]
+) -> tuple[Failure, ...]:
+    found: dict[Failure, None] = {}
+    for _, steps in steps_of_groups:
+        for step in steps:
+            if isinstance(step, Kernel):
+                found.update((p.extra, None) for p in step.expressions if p.name == "check")
+    order = {node: n for n, node in enumerate(graph.nodes)} if found else {}
+    return tuple(sorted(found, key=lambda failure: order[failure.node]))

@@ -1,0 +1,52 @@
+"""The few functions of the layers above that core itself calls.
+
+Tensors index and copy themselves, and derivatives are summed and cast, with ops that are defined on
+top of core. `gradtape.ops` puts them here when it is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradtape.core.op import Op
+
+Function = Callable[..., Any]
+
+
+class NeededOps:
+    """What core calls of `ops`, and of `autodiff`; each has the signature of the public function.
+
+    Attributes:
+        assign_in_place: `ops.write.write_item`.
+        compute_gradients: `autodiff.context.compute_gradients`.
+        mask: `ops.select.mask`.
+    """
+
+    add_op: Op
+    assign_in_place: Function
+    astype: Function
+    broadcast_to: Function
+    compute_gradients: Function
+    conj: Function
+    copy: Function
+    getitem: Function
+    isfinite: Function
+    mask: Function
+    moveaxis: Function
+    ones_like: Function
+    real: Function
+    reshape: Function
+    setitem: Function
+    stop_gradient: Function
+    sum: Function
+    sum_op: Op
+
+    def fill(self, **functions: Any) -> None:
+        """Set some of the fields."""
+        for name, function in functions.items():
+            assert name in self.__annotations__, f"core needs no op {name}"
+            setattr(self, name, function)
+
+
+needed = NeededOps()

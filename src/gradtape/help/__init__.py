@@ -1,0 +1,59 @@
+"""Help with errors: they name the function and the argument, and say what to write instead.
+
+Core and ops raise plain errors; help is added where something is made public:
+
+- `public` wraps functions and namespaces, and fills the hooks of core;
+- methods of tensors, and what answers for NumPy's functions, catch errors themselves, as a wrapper
+  would cost every call a frame, and hand them to `raise_explained`;
+- `tensor_attributes` has the names that tensors do not have, but arrays of other libraries do.
+
+These two modules are loaded with the package. The others are loaded here, when something has gone
+wrong, and nowhere else: import `gradtape.help`, and write `help.shown(value)`.
+
+| module | says |
+|---|---|
+| `argument_errors` | which argument does not fit its annotation |
+| `error_names` | the function that was called, where another one found the error |
+| `keywords` | what a keyword of another library is called here |
+| `missing_names` | what to write for a name that is not there, from the table `foreign_names` |
+| `conversions` | what to write where a tensor cannot become an array |
+| `scipy_counterparts` | what of gradtape gives the same as a call of SciPy |
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from gradtape.locks import load
+
+if TYPE_CHECKING:
+    from gradtape.help.argument_errors import (
+        raise_explained as raise_explained,
+        shown as shown,
+    )
+    from gradtape.help.conversions import (
+        add_ways_out as add_ways_out,
+        note_hidden_conversion as note_hidden_conversion,
+    )
+    from gradtape.help.error_names import name_caller as name_caller, name_rule as name_rule
+    from gradtape.help.foreign_names import DISTRIBUTIONS as DISTRIBUTIONS
+    from gradtape.help.keywords import keyword_advice as keyword_advice
+    from gradtape.help.missing_names import instead as instead, instead_in as instead_in
+
+_HOMES = {
+    "DISTRIBUTIONS": "foreign_names",
+    "add_ways_out": "conversions",
+    "instead": "missing_names",
+    "instead_in": "missing_names",
+    "keyword_advice": "keywords",
+    "name_caller": "error_names",
+    "name_rule": "error_names",
+    "note_hidden_conversion": "conversions",
+    "raise_explained": "argument_errors",
+    "shown": "argument_errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    # Found here from now on, without a detour.
+    return globals().setdefault(name, getattr(load(f"{__name__}.{_HOMES[name]}"), name))

@@ -1,0 +1,290 @@
+"""Which argument an error is about.
+
+An error of Python or NumPy that came out of a public function may name neither the function nor the
+argument. Then the arguments are compared with the annotations of the function, and the first that
+does not fit is named. The original error is the cause of the new one, so nothing of it is lost.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import os
+from collections.abc import Callable, Collection, Sequence
+from types import TracebackType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from gradtape.backends import is_raw
+from gradtape.core.aval import aval_of, is_numeric
+from gradtape.core.evaluate import KINDS, Kinds
+from gradtape.core.tensor import Tensor, as_value
+from gradtape.errors import (
+    ArgumentError,
+    AxisError,
+    DTypeError,
+    GradtapeError,
+    UnsupportedError,
+)
+from gradtape.help.error_names import in_the_name_of
+from gradtape.help.frames import PASS_ON
+from gradtape.help.keywords import keyword_advice, position_advice, unknown_keyword
+
+# What is raised in place of errors that say nothing of the function; others are left alone.
+_KINDS: Kinds = (
+    *KINDS,
+    (ValueError, ArgumentError),
+    (KeyError, ArgumentError),
+    (ZeroDivisionError, ArgumentError),
+    (OverflowError, ArgumentError),
+)
+_PYTHONS = (os.path.dirname(os.__file__), "<frozen")
+_NOT_USERS = ("gradtape", "numpy", "scipy", "opt_einsum", "ml_dtypes", "cupy")
+# What ours raise where arguments are given by position as another library takes them.
+_OF_POSITIONS = (TypeError, ArgumentError, AxisError)
+
+
+def raise_explained(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    error: Exception,
+    method: str | None = None,
+) -> NoReturn:
+    """Raise an error that came out of a function, or what explains it.
+
+    Args:
+        function: The function.
+        args: Its arguments.
+        kwargs: Likewise.
+        error: What came out.
+        method: The method of tensors that called it, if one did.
+    """
+    better = _of_method(method, args[1:], kwargs, error) if method else None
+    cause = error if better is None else None
+    if better is None:
+        better = _explained(function, args, kwargs, error)
+    try:
+        if better is error:
+            raise error
+        raise better from cause
+    finally:
+        del better, cause, error  # their tracebacks hold this frame
+
+
+def _of_method(
+    name: str, args: Sequence[Any], kwargs: dict[str, Any], error: Exception
+) -> Exception | None:
+    """The error for arguments that methods of other libraries take; one of ours stays as it is."""
+    own = isinstance(error, GradtapeError)
+    if own and not isinstance(error, _OF_POSITIONS):
+        return error
+    if advice := position_advice(name, tuple(args)):
+        return ArgumentError(f"{name}: {advice}")
+    if own:
+        return error
+    advice = keyword_advice(kwargs)
+    return UnsupportedError(f"{name}: {advice}") if advice else None
+
+
+def _explained(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], error: Exception
+) -> Exception:
+    """The error to raise in place of one that came out of a function: it names what did not fit.
+
+    What says enough is returned as it is: errors of ours, of a wrong number of arguments, and those
+    that a function of the user's raised, which ours called.
+    """
+    traceback = error.__traceback__ and error.__traceback__.tb_next
+    while traceback and traceback.tb_frame.f_globals.get("__name__") in PASS_ON:
+        traceback = traceback.tb_next
+    if _is_users(traceback):
+        return error
+    if isinstance(error, GradtapeError):
+        return in_the_name_of(function.__name__, error)
+    hidden = error.__cause__ or error.__context__
+    # NumPy wraps what tensors say about their conversion. What is being handled further out, while
+    # this happened, went through the code that handles it.
+    if isinstance(hidden, GradtapeError) and not _is_users(hidden.__traceback__):
+        return hidden
+    kind = next((ours for theirs, ours in _KINDS if isinstance(error, theirs)), None)
+    if type(error) is RuntimeError:  # not its subclasses, which say more
+        kind = ArgumentError
+    if kind is None:
+        return error
+    if traceback is None:
+        return _of_signature(function, args, kwargs, error)
+    name = function.__name__
+    try:
+        given = inspect.signature(function).bind(*args, **kwargs).arguments
+    except TypeError:
+        return _of_signature(function, args, kwargs, error)
+    for parameter, value, annotation in _annotated(function, given):
+        if not _fits(value, annotation):
+            return DTypeError(
+                f"{name}: got {parameter}={shown(value)}, expected {_wanted(annotation)}"
+            )
+    got = ", ".join(f"{parameter}={shown(value)}" for parameter, value in given.items())
+    return kind(f"{name}: got {got}; {str(error) or type(error).__name__}")
+
+
+def _of_signature(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], error: Exception
+) -> Exception:
+    """The error for a call that does not fit the signature."""
+    known = inspect.signature(function).parameters
+    kinds = [parameter.kind for parameter in known.values()]
+    unknown = next((name for name in kwargs if name not in known), None)
+    arrays = kinds.count(inspect.Parameter.POSITIONAL_ONLY)
+    if unknown is None or inspect.Parameter.VAR_KEYWORD in kinds or len(args) < arrays:
+        return error
+    advice = keyword_advice([unknown], known) or unknown_keyword(unknown, list(known)[arrays:])
+    return UnsupportedError(f"{function.__name__}: {advice}")
+
+
+def _is_users(traceback: TracebackType | None) -> bool:
+    """Whether a call went through code of somebody else's, whose errors are theirs."""
+    while traceback is not None:
+        frame = traceback.tb_frame
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        # By the file: one of the user's may have the name of a module of Python's.
+        if package not in _NOT_USERS and not frame.f_code.co_filename.startswith(_PYTHONS):
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
+# ---- arguments and annotations ------------------------------------------------------------------
+
+
+def _annotated(
+    function: Callable[..., Any], given: dict[str, Any]
+) -> list[tuple[str, Any, list[str]]]:
+    """Names, values and the alternatives of the annotations of what was given."""
+    found: list[tuple[str, Any, list[str]]] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name not in given:
+            continue
+        alternatives = ["dtype", "None"] if name == "dtype" else _split(str(parameter.annotation))
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            found += [(name, value, alternatives) for value in given[name]]
+        elif parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+            found.append((name, given[name], alternatives))
+    return found
+
+
+def _split(annotation: str) -> list[str]:
+    """The alternatives of an annotation: `["int", "None"]` of `int | None`."""
+    found, depth = [""], 0
+    for letter in annotation.replace(" | ", "|"):
+        depth += (letter == "[") - (letter == "]")
+        if letter == "|" and depth == 0:
+            found.append("")
+        else:
+            found[-1] += letter
+    return found
+
+
+def _fits(value: Any, alternatives: list[str]) -> bool:
+    """Whether a value is one of the alternatives; what is not known of is taken to fit."""
+    return any(check is None or check(value) for check, _ in map(_known, alternatives))
+
+
+def _wanted(alternatives: list[str]) -> str:
+    return " or ".join(str(words) for _, words in map(_known, alternatives) if words)
+
+
+def _known(alternative: str) -> tuple[Callable[[Any], bool] | None, str | None]:
+    """The check of one annotation and its words; None for one that is not in the table."""
+    plain = alternative.partition("[")[0]
+    return _ANNOTATIONS.get(alternative) or _ANNOTATIONS.get(plain) or (None, None)
+
+
+def _is_integer(value: Any) -> bool:
+    try:
+        operator.index(value)
+    except (TypeError, GradtapeError):
+        return False
+    return True
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, Tensor | np.ndarray):
+        return value.ndim == 0 and value.dtype.kind in "biuf"
+    return isinstance(value, int | float | np.integer | np.floating | np.bool_)
+
+
+def _is_sizes(value: Any) -> bool:
+    return _is_collection(value) and all(map(_is_integer, value))
+
+
+def _is_numbers(value: Any) -> bool:
+    return _is_collection(value) and all(map(_is_number, value))
+
+
+def _is_collection(value: Any) -> bool:
+    if isinstance(value, Tensor | np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, Collection) and not isinstance(value, str | bytes | dict)
+
+
+def _is_array(value: Any) -> bool:
+    try:
+        value = value if isinstance(value, Tensor) else as_value(value)
+    except GradtapeError:
+        return isinstance(value, list | tuple) and any(map(_is_tensor, value))
+    if not (isinstance(value, Tensor) or is_raw(value)):
+        return False
+    dtype = aval_of(value).dtype
+    return is_numeric(dtype)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor)
+
+
+def _is_arrays(value: Any) -> bool:
+    return _is_collection(value) and all(map(_is_array, value))
+
+
+def _is_dtype(value: Any) -> bool:
+    try:
+        return np.dtype(value).kind in "biufcV"
+    except TypeError:
+        return False
+
+
+_SIZES = (_is_sizes, "a tuple of integers")
+_ANNOTATIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "int": (_is_integer, "an integer"),
+    "float": (_is_number, "a real number"),
+    "complex": (lambda x: _is_number(x) or isinstance(x, complex), "a number"),
+    "bool": (lambda x: isinstance(x, int | np.bool_), "True or False"),
+    "str": (lambda x: isinstance(x, str), "a string"),
+    "None": (lambda x: x is None, "None"),
+    "dtype": (_is_dtype, "a dtype such as gt.float32"),
+    "Generator": (lambda x: type(x).__module__.startswith("gradtape."), "a gt.random.Generator"),
+    "Callable": (callable, "a function"),
+    "ArrayLike": (_is_array, "an array of numbers"),
+    "Array": (_is_array, "an array of numbers"),
+    "Axis": (lambda x: x is None or _is_integer(x) or _is_sizes(x), "an axis, axes or None"),
+    "Shape": (lambda x: _is_integer(x) or _is_sizes(x), "an integer or a tuple of integers"),
+    "Sizes": _SIZES,
+    "Sequence[int]": _SIZES,
+    "tuple[int, int]": (lambda x: _is_sizes(x) and len(x) == 2, "a pair of integers"),
+    "Sequence[float]": (_is_numbers, "a tuple of numbers"),
+    "Sequence[ArrayLike]": (_is_arrays, "a list or tuple of arrays"),
+    "Sequence": (_is_collection, "a list or tuple"),
+}
+
+
+def shown(value: Any) -> str:
+    """How an argument is written in a message: arrays by dtype and shape, others in short."""
+    if isinstance(value, Tensor | np.ndarray | np.generic):
+        return str(aval_of(value))
+    if isinstance(value, list | tuple) and len(value) < 5:
+        inner = ", ".join(map(shown, value))
+        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
+    text = repr(value)
+    return text if len(text) <= 60 else f"<{type(value).__name__}>"

@@ -1,0 +1,153 @@
+"""What to write instead, where a recorded tensor is turned into an array or a number.
+
+SciPy converts what it is given with `np.asarray`, unless it was told to look for the Array API.
+Some functions of NumPy do not ask tensors before they convert them, and some of ours want plain
+numbers. By then the error is certain, so there is time to look at the calling frames for the
+function that was called, and to name the one that has a gradient.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from types import FrameType, TracebackType
+from typing import Any
+
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ConversionError
+from gradtape.help.foreign_names import NUMPY, POLYNOMIAL, SCIPY, WITH_ARRAY_API
+from gradtape.help.frames import LIBRARIES, own_function, package, public_names, running
+from gradtape.help.scipy_counterparts import counterpart
+
+_DETACHED = "; t.detach() computes without gradient"
+_OF_NUMPY = (
+    "To keep it, use np.sin instead of math.sin, np.stack instead of np.array, a buffer of "
+    "np.zeros_like(x, shape=n) instead of np.zeros(n); to print or log the value, use t.item() or "
+    "t.detach().numpy(), which have no gradient"
+)
+
+
+def add_ways_out(error: ConversionError, recorded: bool) -> None:
+    """Add to an error what to write instead of the conversion that is being refused.
+
+    Args:
+        error: Changed in place.
+        recorded: Whether the tensor has a value and a history; otherwise it has no value, and none
+            without its history either.
+    """
+    advice = _specific_advice()
+    if recorded:
+        error.args = (f"{error}. {advice or _OF_NUMPY}",)
+    elif advice:
+        error.add_note(advice.removesuffix(_DETACHED))
+
+
+def note_hidden_conversion(error: BaseException) -> None:
+    """Note what to write instead on an error of compiled code that hides what a tensor said.
+
+    `_sigtools`, for one, answers any error of a conversion with one of its own. Then the function
+    that called it is found in the traceback, if it has a recorded tensor among its variables.
+    """
+    frames = list(_frames_below(error.__traceback__))
+    called = [frame for frame in frames if package(frame) in LIBRARIES]
+    if called and frames[-1] is called[-1] and any(map(_is_recorded, frames[-1].f_locals.values())):
+        advice = _library_advice(called)
+        if advice is not None:
+            error.add_note(f"It was given a tensor that is being recorded. {advice}")
+
+
+def _frames_below(traceback: TracebackType | None) -> Iterator[FrameType]:
+    while traceback is not None:
+        yield traceback.tb_frame
+        traceback = traceback.tb_next
+
+
+def _is_recorded(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+def _specific_advice() -> str | None:
+    """What to write instead of the call that asks for an array or a number; None if none does."""
+    frames = running()
+    outermost = package(frames[0]) if frames else None
+    if outermost == "gradtape":
+        return _own_advice(frames)
+    return _numpy_advice(frames[0]) if outermost == "numpy" else _library_advice(frames)
+
+
+def _own_advice(frames: list[FrameType]) -> str | None:
+    """Advice for a function of gradtape that wants a plain array or number as an argument."""
+    name = own_function(frames)
+    return name and (
+        f"{name} takes arrays and numbers without history for this argument: give it t.item() or "
+        "t.detach(), or join tensors with gt.stack"
+    )
+
+
+def _numpy_advice(frame: FrameType) -> str | None:
+    """Advice for a function of NumPy that converts without asking."""
+    module, owner = frame.f_globals["__name__"], frame.f_locals.get("self")
+    if module.startswith("numpy.polynomial"):
+        return f"np.polynomial asks for arrays: {POLYNOMIAL}{_DETACHED}"
+    kinds = {"RClass": "np.r_", "CClass": "np.c_", "vectorize": "np.vectorize"}
+    name = kinds.get(type(owner).__name__, f"np.{frame.f_code.co_name}")
+    advice = NUMPY.get(name)
+    return advice and f"{name} asks for an array: {advice}{_DETACHED}"
+
+
+def _library_advice(frames: list[FrameType]) -> str | None:
+    """Advice for a function of SciPy or scikit-learn."""
+    names = (name for frame in frames for name in public_names(frame))
+    call = next((name for name in names if name is not None), None)
+    if call is None:
+        return None
+    other = counterpart(call, frames[0].f_code.co_name, _arguments(call, frames))
+    possible = (_array_api(call), other and f"use {other}", SCIPY.get(call))
+    ways = [way for way in possible if way]
+    if not ways:
+        ways = ["write it with NumPy's functions", "give it a rule with gt.custom_vjp"]
+    return f"{call} asks for an array: {', or '.join(ways)}{_DETACHED}"
+
+
+def _arguments(call: str, frames: list[FrameType]) -> Mapping[str, Any]:
+    """The arguments that a function of SciPy was called with, by name, as far as they are found."""
+    place, _, name = call.rpartition(".")
+    for frame in frames:
+        if frame.f_code.co_name == name:
+            return frame.f_locals
+    # It was not reached: what decorates it has them all in two variables.
+    _, positional, by_name, values = inspect.getargvalues(frames[0])
+    function = getattr(sys.modules.get(place), name, None)
+    if not (positional and by_name and inspect.isfunction(function)):
+        return values
+    with contextlib.suppress(TypeError, KeyError):  # a decorator may have deleted them
+        args, options = values[positional], values[by_name]
+        return inspect.signature(function).bind_partial(*args, **options).arguments
+    return {}
+
+
+def _array_api(call: str) -> str | None:
+    """The setting with which a function takes tensors as they are, if there is one."""
+    setting = "set SCIPY_ARRAY_API=1 before SciPy is imported"
+    if call.startswith("scipy."):
+        # What SciPy saw when it was imported, which is what counts.
+        module = sys.modules.get("scipy._lib._array_api")
+        useful = call in WITH_ARRAY_API or _outer(call) in WITH_ARRAY_API
+        return setting if useful and not getattr(module, "SCIPY_ARRAY_API", False) else None
+    if not sys.modules["sklearn"].get_config()["array_api_dispatch"]:
+        return (
+            f"{setting}, and call it inside of sklearn.config_context(array_api_dispatch=True), "
+            "which some of scikit-learn supports"
+        )
+    place, _, name = call.rpartition(".")
+    function = getattr(sys.modules.get(place), name, None)
+    if inspect.isfunction(function) and "multioutput" in inspect.signature(function).parameters:
+        return "pass multioutput='raw_values', without which the result is a Python number"
+    return None
+
+
+def _outer(call: str) -> str:
+    """The class of a method: `scipy.spatial.transform.Rotation` of `….Rotation.apply`."""
+    return call.rpartition(".")[0]

@@ -1,0 +1,205 @@
+"""Names that other libraries have, each with what to write here: tables, and nothing else.
+
+What follows "use" is Python, up to a comma or semicolon: a name that takes the same arguments, or a
+call with what its arguments are. Each gives what the name gives elsewhere; a test runs them all.
+"""
+
+from __future__ import annotations
+
+from gradtape.help.tensor_attributes import OPERATORS
+
+_LOOPS = "use Python's loops and gt.where for control flow"
+
+# Names of other libraries, and our names for what takes the same arguments.
+_RENAMED = (
+    "as_tensor=asarray broadcast_tensors=broadcast_arrays cast=astype cat=concat clamp=clip "
+    "clamp_max=minimum clamp_min=maximum clone=copy compile=jit constant=asarray "
+    "convert_to_tensor=asarray custom_gradient=custom_vjp detach=stop_gradient "
+    "from_numpy=asarray ger=outer igamma=special.gammainc igammac=special.gammaincc "
+    "inference_mode=no_grad inverse=linalg.inv matrix_exp=linalg.expm movedim=moveaxis "
+    "mvlgamma=special.multigammaln neg=negative numel=size permute=permute_dims "
+    "pinverse=linalg.pinv primitive=custom_vjp promote_types=result_type randperm=permutation "
+    "reduce_max=max reduce_mean=mean reduce_sum=sum repeat_interleave=repeat row_stack=vstack "
+    "sgn=sign swapdims=swapaxes take_along_dim=take_along_axis tensor_split=array_split "
+    "trapz=trapezoid unbind=unstack"
+)
+
+# Names of PyTorch, JAX, HIPS autograd and TensorFlow at the top of the module.
+MODULE = {
+    **{name: f"use gt.{ours}" for name, ours in (pair.split("=") for pair in _RENAMED.split())},
+    **{name: f"use x {symbol} y" for name, symbol in OPERATORS.items()},
+    "Variable": "use gt.tensor(x, requires_grad=True)",
+    "aminmax": "use gt.min(x), gt.max(x)",
+    "addmm": "use c + a @ b",
+    "array": "use gt.tensor, or gt.asarray for an array that is not copied",
+    "autograd": "use gt.grad(f)(x), or t.backward()",
+    "bucketize": "use gt.searchsorted(boundaries, x)",
+    "chain_matmul": "use gt.linalg.multi_dot([a, b, c])",
+    "checkpoint": "all values of the forward pass are kept; gt.jit keeps fewer",
+    "cholesky_solve": "use gt.linalg.cho_solve((factor, True), b)",
+    "complex": "use x + 1j * y",
+    "cuda": "tensors of CuPy's arrays are computed where these are: gt.asarray(cupy_array)",
+    "device_put": "use t.to_device",
+    "elementwise_grad": "use gt.grad(lambda x: np.sum(f(x)))",
+    "fori_loop": _LOOPS,
+    "hamming_window": "use gt.hamming(n + 1)[:-1]",
+    "hann_window": "use gt.hanning(n + 1)[:-1]",
+    "hessian_vector_product": "use gt.hvp(f, (x,), (v,))",
+    "index_select": "use gt.take(x, index, axis=dim)",
+    "is_complex": 'use gt.isdtype(x.dtype, "complex floating")',
+    "is_floating_point": 'use gt.isdtype(x.dtype, "real floating")',
+    "is_grad_enabled": "use t.requires_grad, which says whether a result was recorded",
+    "is_tensor": "use isinstance(x, gt.Tensor)",
+    "lax": "use NumPy's functions, and Python's loops and gt.where for control flow",
+    "lerp": "use x + weight * (y - x)",
+    "linearize": "use gt.jvp(f, (x,), (v,))",
+    "logdet": "use gt.linalg.slogdet(x)[1], if the determinant is positive",
+    "make_jaxpr": "use gt.jit(f).graph(x)",
+    "make_jvp": "use gt.jvp(f, (x,), (v,))",
+    "make_vjp": "use gt.vjp(f, x)[::-1], as its value comes first here",
+    "masked_fill": "use gt.where(mask, value, x)",
+    "masked_select": "use x[mask]",
+    "multinomial": "use NumPy's generators",
+    "numpy": "use gt itself, or NumPy's functions: np.sin(t)",
+    "pmap": "use gt.vmap, or gt.jit, which computes on all threads",
+    "rand_like": "use gt.rand(x.shape)",
+    "randn_like": "use gt.randn(x.shape)",
+    "range": "use gt.arange, which stops before its end, as Python's range",
+    "remat": "all values of the forward pass are kept; gt.jit keeps fewer",
+    "ravel_pytree": "use optree, and gt.concat of the leaves",
+    "rsqrt": "use 1 / gt.sqrt(x)",
+    "scan": _LOOPS,
+    "scatter": "write into a copy with gt.put_along_axis(copy, index, source, dim); gt.scatter_add "
+    "adds",
+    "set_default_dtype": "give dtype=; the default is float64, as NumPy's",
+    "set_grad_enabled": "use gt.no_grad or gt.enable_grad",
+    "std_mean": "use gt.std(x, ddof=1), gt.mean(x)",
+    "t": "use x.T",
+    "tree_map": "use optree.tree_map",
+    "tree_util": "use optree",
+    "var_mean": "use gt.var(x, ddof=1), gt.mean(x)",
+    "while_loop": _LOOPS,
+}
+
+_PARAMETERS = "keep parameters in a container of your choice; layers are functions of them"
+_SEEDS = "use gt.manual_seed(seed), or generator=gt.random.Generator(seed)"
+_SAME_NAMES = tuple((name, name) for name in ("beta", "gamma", "laplace", "logistic", "pareto"))
+
+# Names that others have in the namespaces.
+NAMES = {
+    "nn": {
+        **dict.fromkeys(("Module", "ModuleList", "Parameter", "ParameterList"), _PARAMETERS),
+        **dict.fromkeys(("ModuleDict", "Sequential"), _PARAMETERS),
+        "MultiheadAttention": "use gt.nn.scaled_dot_product_attention",
+        "init": "draw parameters with gt.random, or with NumPy's generators",
+    },
+    "random": {
+        **dict.fromkeys(("PRNGKey", "RandomState", "default_rng", "key", "seed", "split"), _SEEDS),
+        **{
+            name: f"use gt.stats.{theirs}.ppf(gt.rand(shape), …), differentiable in its parameters"
+            for name, theirs in (("exponential", "expon"), ("gumbel", "gumbel_r"), *_SAME_NAMES)
+        },
+        **dict.fromkeys(("binomial", "categorical", "poisson"), "use NumPy's generators"),
+        "choice": "use gt.randint, or NumPy's generators",
+        "integers": "use gt.randint",
+        "multivariate_normal": "use mean + gt.linalg.cholesky(cov) @ gt.randn(n)",
+        "random": "use gt.rand",
+        "shuffle": "use gt.permutation",
+        "standard_normal": "use gt.randn",
+    },
+    "sparse": {
+        **{f"{kind}_matrix": f"use gt.sparse.{kind}_array" for kind in ("csr", "csc", "coo")},
+        **{
+            f"{kind}_array": f"use gt.sparse.from_scipy(scipy.sparse.{kind}_array(…)), or "
+            "gt.sparse.coo_array"
+            for kind in ("bsr", "dia", "dok", "lil")
+        },
+        "BCOO": "use gt.sparse.coo_array",
+        "bmat": "use gt.sparse.block_array",
+        "diags": "use gt.sparse.diags_array",
+        "eye": "use gt.sparse.eye_array",
+        "identity": "use gt.sparse.eye_array",
+        "issparse": "use isinstance(x, gt.sparse.SparseArray)",
+        "linalg": "use gt.sparse.spsolve, gt.sparse.norm, gt.linalg.cg, gt.linalg.gmres",
+        "sparse_coo_tensor": "use gt.sparse.coo_array",
+    },
+}
+
+_FIT = "minimize -gt.sum of the logarithm of the density with gt.value_and_grad"
+_JUMPS = "quantiles of counts jump from one to the next: use SciPy's for a number"
+
+# Methods that distributions of SciPy have, and ours, or those of counts or vectors, have not.
+DISTRIBUTIONS = {
+    **dict.fromkeys(("args", "kwds"), "use parameters"),
+    **dict.fromkeys(("cdf", "logcdf", "entropy", "expect", "support"), "use SciPy's for a number"),
+    **dict.fromkeys(("cov", "mean"), "use its formula, or SciPy's for a number"),
+    **dict.fromkeys(("fit", "fit_loc_scale", "nnlf"), _FIT),
+    **dict.fromkeys(("interval", "isf", "median", "ppf"), _JUMPS),
+    **dict.fromkeys(("logpdf", "pdf"), "use logpmf or pmf: its values are counts"),
+    **dict.fromkeys(("logpmf", "pmf"), "use logpdf or pdf: its values are not counts"),
+    **dict.fromkeys(("moment", "stats"), "use mean, var and std, or SciPy's for a number"),
+    "dist": "use distribution",
+    "freeze": "call the distribution with its parameters",
+    "marginal": "use the distribution of some rows of mean and cov",
+    "random_state": "draw with gt.random, from a gt.random.Generator(seed)",
+    "rvs": "draw with gt.random: gt.normal(loc, scale, shape), gt.uniform, gt.bernoulli; or take "
+    "ppf(gt.rand(shape)), differentiable in the parameters, where it has one; or SciPy's",
+}
+
+# Functions of SciPy that take tensors once SCIPY_ARRAY_API is set; without it they raise.
+# docs/scipy.md lists the same, and both are tested.
+WITH_ARRAY_API = frozenset(
+    f"scipy.{namespace}.{name}"
+    for namespace, names in {
+        "cluster.vq": "whiten",
+        "constants": "convert_temperature lambda2nu nu2lambda",
+        "differentiate": "derivative jacobian",
+        "fft": "fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft "
+        "hfft2 ihfft2 hfftn ihfftn fht ifht",
+        "integrate": "trapezoid cumulative_trapezoid cumulative_simpson romb tanhsinh cubature",
+        "linalg": "block_diag fiedler orthogonal_procrustes",
+        "optimize": "rosen rosen_der rosen_hess rosen_hess_prod",
+        "optimize.elementwise": "find_root find_minimum",
+        "signal": "fftconvolve oaconvolve hilbert hilbert2 envelope resample freqz freqs freqz_zpk "
+        "freqs_zpk freqz_sos group_delay zpk2tf tf2zpk sos2tf normalize lp2lp lp2hp lp2bp lp2bs "
+        "lp2lp_zpk lp2hp_zpk lp2bp_zpk lp2bs_zpk bilinear_zpk vectorstrength gauss_spline",
+        "spatial.transform": "Rotation RigidTransform",
+        "special": "logsumexp softmax log_softmax multigammaln polygamma",
+        "stats": "zscore zmap gzscore skew kurtosis moment kstat kstatvar lmoment describe sem "
+        "variation gmean hmean pmean gstd tmean tvar tstd tsem tmin tmax trim_mean sigmaclip mode "
+        "quantile iqr median_abs_deviation circmean circvar circstd directional_stats entropy "
+        "differential_entropy pearsonr boxcox_llf yeojohnson_llf ttest_1samp ttest_ind ttest_rel "
+        "f_oneway alexandergovern bartlett levene chisquare power_divergence skewtest kurtosistest "
+        "normaltest jarque_bera combine_pvalues",
+    }.items()
+    for name in names.split()
+)
+
+# Functions of SciPy that take derivatives instead of tensors, or others in their place that do.
+SCIPY = {
+    **{
+        f"scipy.optimize.{name}": "use scipy.optimize.newton(f, x0), from an x0 near the root, "
+        "which takes tensors"
+        for name in ("brentq", "brenth", "ridder", "bisect", "toms748", "root_scalar")
+    },
+    "scipy.integrate.quad": "use scipy.integrate.fixed_quad(f, a, b, n=20)[0], with as many points "
+    "as a smooth function needs, which takes tensors",
+    "scipy.optimize.curve_fit": "give it arrays, and jac= made of gt.jacobian",
+    "scipy.optimize.minimize_scalar": "give it arrays, and differentiate at the minimum",
+    "scipy.optimize.minimize": "give it arrays, and gt.value_and_grad(f) with jac=True",
+    "scipy.optimize.root": "give it arrays, and jac=gt.jacobian(f)",
+    "scipy.optimize.least_squares": "give it arrays, and jac=gt.jacobian(f)",
+}
+
+# Functions of NumPy that convert without asking.
+POLYNOMIAL = (
+    "a tensor can be the x of polyval, chebval, …; with coefficients that have a gradient use "
+    "np.polyval(c[::-1], x), or write the sum"
+)
+NUMPY = {
+    "np.c_": "use np.column_stack, or np.concatenate along the last of three axes or more",
+    "np.r_": "use np.concatenate",
+    "np.pad": "use gt.pad, which has a gradient by constant_values and end_values",
+    "np.full": "use np.full_like(t, t, shape=shape), or gt.full",
+    "np.vectorize": "use gt.vmap, or NumPy's functions on whole arrays",
+}

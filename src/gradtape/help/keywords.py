@@ -1,0 +1,73 @@
+"""Arguments as other libraries take them, and how they are given here."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Container, Iterable
+from typing import Any
+
+# What keywords of other libraries are called here.
+_OURS = {
+    "dim": "axis",
+    "dims": "axis",
+    "keepdim": "keepdims",
+    "keep_dims": "keepdims",
+    "unbiased": "ddof",
+    "in_dims": "in_axes",
+    "out_dims": "out_axes",
+}
+_NUMPYS = ("axis", "keepdims", "ddof")
+
+# Methods whose first argument is the axis, or a tuple of axes.
+_ALONG_AXES = ("sum", "mean", "prod", "max", "min", "var", "std", "any", "all", "squeeze")
+
+
+def keyword_advice(options: Iterable[str], parameters: Container[str] = _NUMPYS) -> str | None:
+    """What to say of the first keyword that goes by another name here: "got dim=; …".
+
+    Args:
+        options: The keywords of a call.
+        parameters: The names of the parameters that the function has.
+    """
+    for option in options:
+        ours = _OURS.get(option)
+        if option in parameters or ours not in parameters:
+            continue
+        if option == "unbiased":
+            return f"got {option}=; unbiased=True is ddof=1 here, and False ddof=0, as in NumPy"
+        return f"got {option}=; it is called {ours}= here" + ", as in NumPy" * (ours in _NUMPYS)
+    return None
+
+
+def unknown_keyword(option: str, known: list[str]) -> str:
+    """What to say of a keyword that is none of a function's: "got zzz=, expected axis=; …".
+
+    Args:
+        option: The keyword.
+        known: The options that the function has.
+    """
+    near = difflib.get_close_matches(option, known, n=1, cutoff=0.7)
+    listed = ", ".join(f"{one}=" for one in known) or "arrays only"
+    advice = f"did you mean {near[0]}=?" if near else "leave it out"
+    return f"got {option}=, expected {listed}; {advice}"
+
+
+def position_advice(name: str, args: tuple[Any, ...]) -> str | None:
+    """What to say of arguments by position that methods of other libraries take: "got 0, 1; …".
+
+    Args:
+        name: The method.
+        args: Its arguments.
+    """
+    numbers = [type(arg) is int for arg in args]
+    advice = None
+    if name == "flatten" and args and all(numbers):
+        advice = ", expected no axes; use t.reshape(len(t), -1), or all sizes: t.reshape(2, -1, 3)"
+    elif name == "repeat" and len(args) > 1 and all(numbers):
+        advice = f", expected repeats and one axis; use gt.tile(t, {args}) to repeat the whole"
+    elif name in _ALONG_AXES and len(args) > 1 and numbers[0]:
+        if all(numbers):
+            advice = f"; axes go into one tuple: t.{name}({args})"
+        elif isinstance(args[1], bool):
+            advice = f"; flags go by name: t.{name}({args[0]}, keepdims={args[1]})"
+    return advice and f"got {', '.join(map(repr, args))}{advice}"

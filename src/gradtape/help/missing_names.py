@@ -1,0 +1,69 @@
+"""What to write in place of a name that gradtape does not have.
+
+There is one name for each thing. Whoever writes another library's name is told ours, by the error
+that Python raises anyway.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterable
+
+import numpy as np
+
+from gradtape.help.foreign_names import MODULE, NAMES, WITH_ARRAY_API
+
+# Where else a name is looked for.
+_NAMESPACES = (
+    *("linalg", "nn", "special", "fft", "signal", "stats"),
+    *("ndimage", "sparse", "random", "optim"),
+)
+
+
+def instead(name: str) -> str | None:
+    """What to write in place of `gt.name`."""
+    if name in MODULE:
+        return MODULE[name]
+    # By name: this package does not import what is built upon it.
+    gradtape = sys.modules["gradtape"]
+    for namespace in _NAMESPACES:
+        if hasattr(getattr(gradtape, namespace, None), name):
+            return f"use gt.{namespace}.{name}"
+    if hasattr(np, name):
+        return f"use np.{name}"
+    return _near(name, "gt", dir(gradtape))
+
+
+def instead_in(namespace: str, name: str) -> str | None:
+    """What to write in place of `gt.namespace.name`."""
+    known = NAMES.get(namespace, {}).get(name)
+    if known is not None or name.startswith("_"):
+        return known
+    gradtape = sys.modules["gradtape"]
+    if namespace == "nn" and (layer := _layer(name, gradtape.nn.functional.__all__)):
+        return f"use gt.nn.{layer}, a function of the parameters"
+    if hasattr(gradtape, name):
+        return f"use gt.{name}"
+    if namespace in ("nn", "random", "optim"):
+        return _near(name, f"gt.{namespace}", dir(getattr(gradtape, namespace)))
+    if not hasattr(importlib.import_module(f"scipy.{namespace}"), name):
+        return _near(name, f"gt.{namespace}", dir(getattr(gradtape, namespace)))
+    theirs = f"scipy.{namespace}.{name}"
+    if theirs in WITH_ARRAY_API:
+        return f"use {theirs} with SCIPY_ARRAY_API=1 in the environment"
+    return f"use {theirs} on arrays, without gradient, or write it with NumPy's functions"
+
+
+def _layer(name: str, functions: Iterable[str]) -> str | None:
+    """The function of a layer: `conv2d` of `Conv2d`, `cross_entropy` of `CrossEntropyLoss`."""
+    found = {function.replace("_", ""): function for function in functions}
+    whole = name.lower()
+    plain = whole.removesuffix("loss")
+    shorter = next((plain.removesuffix(n) for n in ("1d", "2d", "3d") if plain.endswith(n)), plain)
+    return next((found[one] for one in (whole, plain, shorter) if one in found), None)
+
+
+def _near(name: str, owner: str, names: Iterable[str]) -> str | None:
+    near = importlib.import_module("difflib").get_close_matches(name, list(names), n=1)
+    return f"did you mean {owner}.{near[0]}?" if near else None

@@ -1,0 +1,110 @@
+"""Making functions public: what comes out of them when something goes wrong is explained.
+
+A function of `gt.signal` may notice that an option is of no use only where it computes with it, in
+an error of Python or NumPy that names neither the function nor the option. Checking every option
+in every call would be paid by all calls, so nothing is checked before something went wrong.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import FunctionType, ModuleType
+from typing import Any, TypeVar
+
+from gradtape import help
+from gradtape.core.adopted_calls import call_adopted
+from gradtape.core.hooks import HOOKS
+from gradtape.core.state import STATE
+from gradtape.errors import MissingNameError
+from gradtape.help import tensor_attributes
+from gradtape.locks import once
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Where the functions are that get a wrapper: how the names of their modules begin, and how many
+# parts these have at least. Ops that every program loads (`gradtape.ops.reduce`) have none, as it
+# would cost each call a frame; they check their arguments themselves.
+_WRAPPED = {"gradtape.ops.": 4, "gradtape.autodiff.": 3}
+
+
+def make_public(namespace: dict[str, Any], *modules: str) -> None:
+    """Export the names of a module, wrap its functions, and answer for names that are missing.
+
+    Such a module (`gt.linalg`) is a list of imports `name as name`, which type checkers take for
+    its public names; `__all__` follows from them.
+
+    Args:
+        namespace: The `globals()` of the module, after its imports.
+        *modules: Which of its names are public although they are modules.
+
+    >>> gt.nn.Conv2d
+    Traceback (most recent call last):
+        ...
+    gradtape.errors.MissingNameError: module 'gradtape.nn' has no attribute 'Conv2d'; use
+    gt.nn.conv2d, a function of the parameters
+    """
+    namespace["__all__"] = [
+        name
+        for name, value in namespace.items()
+        if name in modules or not (name.startswith("_") or isinstance(value, ModuleType))
+    ]
+    module = namespace["__name__"]
+    _, short, *_ = module.split(".")  # "nn" also of gradtape.nn.functional
+    for name in namespace["__all__"]:
+        namespace[name] = explained(namespace[name], module)
+
+    def missing(name: str) -> object:
+        raise MissingNameError(
+            name, lambda name: help.instead_in(short, name), f"module {module!r}"
+        )
+
+    namespace["__getattr__"] = missing
+
+
+def explained(function: F, module: str) -> F:
+    """A function with errors that name the argument; anything but a function as it is.
+
+    Args:
+        function: What a module offers by a name.
+        module: Where it is found by this name, by which it is pickled.
+    """
+    if not isinstance(function, FunctionType) or hasattr(function, "op"):
+        return function  # ops name themselves in their errors (`core.evaluate`)
+    home = function.__module__
+    if not any(
+        home.startswith(start) and len(home.split(".")) >= parts
+        for start, parts in _WRAPPED.items()
+    ):
+        return function
+    wrapper: F = _wrapper(function)
+    if wrapper.__module__ == home:
+        wrapper.__module__ = module
+    return wrapper
+
+
+@once
+def _wrapper(function: F) -> F:
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            if STATE.get().modes:
+                return call_adopted(function, args, kwargs)
+            return function(*args, **kwargs)
+        except Exception as error:
+            help.raise_explained(function, args, kwargs, error)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def missing_name(name: str) -> MissingNameError:
+    """The error for a name that `gradtape` itself does not have."""
+    return MissingNameError(name, lambda name: help.instead(name))
+
+
+def install() -> None:
+    """Fill the hooks of core, and give tensors attributes that say what to write instead."""
+    HOOKS.operand_refused = lambda error, name: help.name_caller(error, name)
+    HOOKS.rule_failed = lambda op, error: help.name_rule(op, error)
+    HOOKS.conversion_refused = lambda error, recorded: help.add_ways_out(error, recorded)
+    tensor_attributes.install()

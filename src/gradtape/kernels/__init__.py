@@ -1,0 +1,51 @@
+"""Kernels for eager ops on large arrays: a tuple of strategies, asked in turn.
+
+A strategy has one method, `run(task)`, which does a task (the forward of an op, or its derivative
+rules) or returns `NotImplemented` (see `core.kernels`). `gt.explain_call` tells which one did what.
+
+- `composed`: ops that state a composition of other ops which have kernels;
+- `tiles`: elementwise ops and ops along the last axis, cut into tiles that threads claim;
+- `parts`: reductions over other axes, of parts first;
+- `whole`: ops on planes and whatever has no rows in common, compiled for the sizes at hand.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape.compiler.cpu.runtime import blocks, pool
+from gradtape.kernels.composed import Composed
+from gradtape.kernels.copies import Copies
+from gradtape.kernels.parts import Parts
+from gradtape.kernels.tile_kernels import TileKernels
+from gradtape.kernels.tiles import Tiles
+from gradtape.kernels.whole import WholeArrays
+
+
+class Kernels:
+    """All kernels of this process, compiled when they are first needed.
+
+    Attributes:
+        strategies: The ways to do a task, in the order in which they are asked.
+        pooled: Calls a function of NumPy, whose arrays get kept memory: `(function, *args)`.
+        tiled: What was compiled for tiles.
+    """
+
+    def __init__(self) -> None:
+        self.tiled = TileKernels()
+        tiles = Tiles(self.tiled)
+        self.strategies = (Composed(), tiles, Parts(self.tiled, tiles), WholeArrays())
+        self.pooled = blocks.pooled()
+        self._copies = Copies(self.tiled)
+
+    def copied(self, array: Any) -> Any:
+        """A copy of a large array that is not contiguous, its elements in order."""
+        return self._copies.in_order(array)
+
+    def copy_into(self, target: Any, source: Any) -> bool:
+        """Copy an array into one of the same shape and dtype; False to leave it to NumPy."""
+        return self._copies.into(target, source)
+
+    def threads(self) -> int:
+        """How many threads are to be used."""
+        return pool.get_num_threads()

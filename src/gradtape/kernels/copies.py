@@ -1,0 +1,76 @@
+"""Copies of large arrays, on all threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape import config
+from gradtape.compiler.cpu.runtime import blocks, copies, layouts
+from gradtape.core.call import call
+from gradtape.kernels.tile_kernels import Bounded, TileCall, TileKernels, signature
+from gradtape.kernels.tiling import TILE, TileOperands, Tiling
+from gradtape.ops.cast import copy_op
+from gradtape.ops.shape import broadcast_to
+
+
+class Copies:
+    """How arrays are copied, worked out once for each layout."""
+
+    def __init__(self, kernels: TileKernels) -> None:
+        self._kernels = kernels
+        self._calls = Bounded()
+        self._native = config.uses("copies")
+
+    def into(self, target: Any, source: Any) -> bool:
+        """Copy an array into one of the same shape and dtype; False to leave it to NumPy."""
+        if not self._native:
+            return False
+        if target.flags.c_contiguous and source.flags.c_contiguous:
+            copies.copy(target, source)
+            return True
+        return layouts.copied_into(target, source)
+
+    def in_order(self, array: Any) -> Any:
+        """A copy of an array with its elements in order.
+
+        What is repeated in it (one number, a row, a column: the gradients of sums) is read once.
+        """
+        if self._native:
+            key = signature(array)
+            try:
+                tiled = self._calls[key]
+            except KeyError:
+                tiled = self._calls[key] = self._tiled(array)
+            if tiled is not None:
+                return tiled([array])[0]
+        out = blocks.pooled()(np.empty, array.shape, array.dtype)
+        if not self.into(out, array):
+            np.copyto(out, array)
+        return out
+
+    def _tiled(self, array: Any) -> TileCall | None:
+        source, tiling = _repeated(array)
+        found = TileOperands.of([source], tiling, array.dtype)
+        if found is None:
+            return None
+        tail = array.shape[len(tiling.batch) :]
+
+        def function(tile: Any) -> Any:
+            return call(copy_op, [broadcast_to(tile, (tiling.rows, *tail))], {})
+
+        return self._kernels.call(copy_op, (tail,), function, found, tiling)
+
+
+def _repeated(array: Any) -> tuple[Any, Tiling]:
+    """What is in an array without its repetitions, and how to cut the array."""
+    if not any(array.strides):
+        return array[(0,) * array.ndim], Tiling(array.shape, TILE, {}, True)
+    tiling = Tiling.elementwise([array.shape, array.shape[-1:]], {})
+    if tiling is not None and not tiling.whole:
+        if not any(array.strides[:-1]):
+            return array[(slice(1),) * (array.ndim - 1)], tiling
+        if not array.strides[-1]:
+            return array[..., :1], tiling
+    return array, Tiling(array.shape, TILE, {}, True)

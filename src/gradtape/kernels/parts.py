@@ -1,0 +1,98 @@
+"""By parts: reductions over other axes than the last, of parts and then of what these give."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import aval_of
+from gradtape.core.call import call
+from gradtape.core.kernels import Task
+from gradtape.core.lowering import Reduction
+from gradtape.core.op import Op
+from gradtape.kernels.tile_kernels import Bounded, TileCall, TileKernels, signature
+from gradtape.kernels.tiles import Tiles
+from gradtape.kernels.tiling import TileOperands, Tiling, rows_of_part
+from gradtape.ops.reduce import accumulated
+
+# A reduction of everything is one of rows of so many elements first.
+_PART = 4096
+
+
+class Parts:
+    """All reductions by parts that have been seen before."""
+
+    name = "parts"
+
+    def __init__(self, kernels: TileKernels, tiles: Tiles) -> None:
+        self._kernels = kernels
+        self._tiles = tiles
+        self._calls = Bounded()
+
+    def run(self, task: Task) -> Any:
+        op, operands, params, wanted = task
+        if op.kind != "reduction" or wanted is not None:
+            return NotImplemented
+        x = operands[0]
+        plain = isinstance(op.lower, Reduction) and op.lower.element in (None, accumulated)
+        if not plain or type(x) is not np.ndarray or not x.flags.c_contiguous:
+            return NotImplemented
+        axes, ndim = params["axis"], x.ndim
+        shape = _left(x.shape, axes, params["keepdims"])
+        params = {**params, "axis": (1,), "keepdims": False}
+        if len(axes) == ndim:
+            return self._of_parts(op, x.reshape(-1), _PART, params, shape)
+        if axes == tuple(range(len(axes))):
+            flat = x.reshape(math.prod(x.shape[: len(axes)]), -1)
+            return self._of_parts(op, flat, rows_of_part(*flat.shape), params, shape)
+        if axes == tuple(range(ndim - len(axes), ndim)) and len(axes) > 1:
+            flat = x.reshape(-1, math.prod(x.shape[-len(axes) :]))
+            made = self._tiles.run(Task(op, [flat], params))
+            return made if made is NotImplemented else made.reshape(shape)
+        return NotImplemented
+
+    def _of_parts(
+        self, op: Op, x: Any, rows: int, params: dict[str, Any], shape: tuple[int, ...]
+    ) -> Any:
+        """A reduction over the first axis: of so many rows each, then of that and the rest."""
+        parts = len(x) // rows if rows else 0
+        if parts < 2:
+            return NotImplemented
+        cut = x[: parts * rows].reshape(parts, rows, *x.shape[1:])
+        key = (op, signature(cut), *params.items())
+        try:
+            tiled = self._calls[key]
+        except KeyError:
+            tiled = self._calls[key] = self._tiled(op, cut, params)
+        if tiled is None:
+            return NotImplemented
+        (made,) = tiled([cut])
+        rest = x[parts * rows :]
+        if len(rest):
+            made = np.concatenate([made, rest])
+        return op.evaluate(np, made, **{**params, "axis": (0,)}).reshape(shape)[()]
+
+    def _tiled(self, op: Op, parts: Any, params: dict[str, Any]) -> TileCall | None:
+        if op.infer(aval_of(parts), **params).dtype != parts.dtype:
+            return None  # what parts give cannot stand beside the rest
+        if parts.ndim == 2:
+            tiling = Tiling.of(op, parts.shape, params)
+        else:
+            tiling = Tiling.by_parts(len(parts), params)
+        found = None if tiling is None else TileOperands.of([parts], tiling, parts.dtype)
+        if tiling is None or found is None:
+            return None
+
+        def function(tile: Any) -> Any:
+            return call(op, [tile], params)
+
+        return self._kernels.call(op, tuple(params.items()), function, found, tiling)
+
+
+def _left(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
+    """What is left of a shape that is reduced over some axes."""
+    if keepdims:
+        return tuple(1 if i in axes else size for i, size in enumerate(shape))
+    return tuple(size for i, size in enumerate(shape) if i not in axes)

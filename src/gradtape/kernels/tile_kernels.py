@@ -1,0 +1,279 @@
+"""Kernels of tiles, and the calls of them that have been seen before.
+
+What a call needs but for the data (which kernel, where tiles begin, the shapes of the results) is
+worked out once for given shapes and dtypes, and kept: a `TileCall`. What is left of a call then
+takes a few microseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.compiler.cpu.runtime import blocks
+from gradtape.compiler.cpu.runtime.entry_tables import UNSETTLED_STATUS
+from gradtape.compiler.cpu.runtime.tiles import TileLoop
+from gradtape.compiler.cpu.target import CpuCode
+from gradtape.compiler.program import Program
+from gradtape.core.aval import Aval
+from gradtape.core.lowering import Pointwise
+from gradtape.core.op import Op
+from gradtape.errors import GradtapeError
+from gradtape.graph.ir import Graph, Value
+from gradtape.graph.passes.hopeful import UnsettledError
+from gradtape.graph.trace import trace
+from gradtape.kernels.tiling import TileOperands, Tiling
+from gradtape.locks import Once, guard
+
+# So many kernels of one op are worth it; a parameter or a length of rows that is another one at
+# each call is not.
+MOST_VARIANTS = 64
+_MOST_ENTRIES = 4096
+
+
+class TileKernel(NamedTuple):
+    """A function of tiles.
+
+    Attributes:
+        program: Keeps the machine code; None if nothing is computed.
+        run: Its address.
+        reads: The positions of the arguments it reads.
+        results: Per result dtype and axes of a row, an argument that it is, or None for nothing.
+    """
+
+    program: Program | None
+    run: int
+    reads: tuple[int, ...]
+    results: tuple[tuple[Any, tuple[int, ...]] | int | None, ...]
+
+    @classmethod
+    def of(
+        cls,
+        function: Callable[..., Any],
+        avals: Sequence[Aval],
+        rows: int,
+        name: str,
+        settling: bool,
+    ) -> TileKernel | None:
+        """Compile a function of tiles; None if it has no native form.
+
+        Args:
+            function: Of tensors; gives one, or a tuple of them and None.
+            avals: Its arguments.
+            rows: How many of them are in a tile, and have to be in every result.
+            name: What to call it.
+            settling: Whether it settles 0·∞ in derivatives, or says that it would have to.
+        """
+        present: list[bool] = []
+
+        def results(*tiles: Any) -> Any:
+            out = function(*tiles)
+            out = out if isinstance(out, tuple) else (out,)
+            present[:] = [x is not None for x in out]
+            return tuple(x for x in out if x is not None)
+
+        try:
+            graph = trace(results, avals, name).graph
+        except GradtapeError:
+            return None  # a rule that looks at values
+        if len(graph.inputs) != len(avals):
+            return None  # it reads arrays of its own
+        outputs = iter(graph.outputs)
+        slots = [next(outputs) if there else None for there in present]
+        made = [x for x in slots if x is not None and x not in graph.inputs]
+        if not all(isinstance(x, Value) and x.shape[:1] == (rows,) for x in made):
+            return None
+        program: Program | None = None
+        run, reads = 0, tuple[int, ...]()
+        if made:
+            read = {operand for node in graph.nodes for operand in node.operands}
+            reads = tuple(i for i, value in enumerate(graph.inputs) if value in read)
+            inputs = [graph.inputs[i] for i in reads]
+            program = Program(Graph(name, inputs, graph.nodes, made), settling=settling)
+            if program.native is None:
+                return None
+            run = _code_of(program).address
+        return cls(program, run, reads, tuple(_found(x, graph) for x in slots))
+
+    def failed(self, status: int) -> None:
+        """Raise what a status means that is not 0."""
+        if status == UNSETTLED_STATUS:
+            raise UnsettledError
+        assert self.program is not None
+        _code_of(self.program).failed(status)
+
+
+def _code_of(program: Program) -> CpuCode:
+    assert program.native is not None
+    assert isinstance(program.native.code, CpuCode)
+    return program.native.code
+
+
+def _found(slot: Any, graph: Graph) -> tuple[Any, tuple[int, ...]] | int | None:
+    if slot is None:
+        return None
+    return graph.inputs.index(slot) if slot in graph.inputs else (slot.dtype, slot.shape[1:])
+
+
+class TileCall:
+    """A kernel with all that is known of a call but the data."""
+
+    __slots__ = ("_empty", "_kernel", "_loop", "_reads", "_results")
+
+    def __init__(
+        self, kernel: TileKernel, call: TileOperands, tiling: Tiling, shapes: Sequence[Any]
+    ) -> None:
+        """Work out what is known.
+
+        Args:
+            kernel: What to run.
+            call: The operands it was compiled for.
+            tiling: How arrays are cut.
+            shapes: Those that results are to have; None for the one they have by themselves.
+        """
+        self._kernel = kernel
+        self._reads = tuple((call.places[i], call.takes[i]) for i in kernel.reads)
+        # Per result: True for a new array, None for nothing, or the operand it is and its shape.
+        self._results: list[Any] = []
+        self._empty: list[Callable[[], Any]] = []
+        row_bytes = [call.row_bytes(i) for i in kernel.reads]
+        for how, shape in zip(kernel.results, shapes, strict=True):
+            if isinstance(how, tuple):
+                dtype, tail = how
+                self._results.append(True)
+                self._empty.append(
+                    blocks.maker((*tiling.batch, *tail) if shape is None else shape, dtype)
+                )
+                row_bytes.append(math.prod(tail) * dtype.itemsize)
+            else:
+                self._results.append(None if how is None else (call.places[how], shape))
+        made = len(self._empty)
+        self._loop = TileLoop(kernel.run, tiling.length, tiling.rows, row_bytes, made)
+
+    def __call__(self, operands: Sequence[Any]) -> list[Any]:
+        """The results for raw values; None for nothing.
+
+        Raises:
+            UnsettledError: Something has to be settled, by another kernel.
+        """
+        made = [empty() for empty in self._empty]
+        if made:
+            read = [operands[i] if take is None else take(operands[i]) for i, take in self._reads]
+            status = self._loop(read + made)
+            if status:
+                self._kernel.failed(status)
+        fresh = iter(made)
+        return [
+            next(fresh) if result is True else result and _shaped(operands[result[0]], result[1])
+            for result in self._results
+        ]
+
+
+def _shaped(array: Any, shape: tuple[int, ...] | None) -> Any:
+    return array if shape is None or array.shape == shape else array.reshape(shape)
+
+
+class Bounded(dict[Hashable, Any]):
+    """A dict that starts anew when it has become large: it only saves work.
+
+    Another thread may do that at any time: what was just put in need not be there.
+    """
+
+    def __setitem__(self, key: Hashable, value: Any) -> None:
+        if len(self) >= _MOST_ENTRIES:
+            self.clear()
+        super().__setitem__(key, value)
+
+
+class Variants:
+    """What was compiled for each op, up to so many times; None where there is no native form.
+
+    Attributes:
+        made: All of it, by what it was made for.
+    """
+
+    def __init__(self) -> None:
+        self._variants: Once[Any] = Once()
+        self.made = self._variants.made
+        self._counts: dict[Op, int] = {}
+
+    def find(self, op: Op, key: Hashable, make: Callable[[], Any], most: int) -> Any:
+        """What there is for a key, made if need be; None after so many others of the op."""
+        if key in self.made:  # nothing is ever taken out
+            return self.made[key]
+        if self._counts.get(op, 0) >= most:
+            return None
+
+        def counted() -> Any:
+            with guard:
+                self._counts[op] = 1 + (self._counts[op] if op in self._counts else 0)  # noqa: SIM401
+            return make()
+
+        return self._variants.find(key, counted)
+
+
+class TileKernels:
+    """The kernels of tiles of this process."""
+
+    def __init__(self) -> None:
+        self.kernels = Variants()
+
+    def call(
+        self,
+        op: Op,
+        key: tuple[Hashable, ...],
+        function: Callable[..., Any],
+        call: TileOperands,
+        tiling: Tiling,
+        shapes: Sequence[Any] = (None,),
+        *,
+        settling: bool = True,
+    ) -> TileCall | None:
+        """A call of a function of tiles; None if it has no native form.
+
+        Args:
+            op: What it is done for.
+            key: What the function depends on besides, and on what kinds of operands.
+            function: Of tensors; gives one, or a tuple of them and None.
+            call: The operands.
+            tiling: How these are cut.
+            shapes: Those that results are to have; None for the one they have by themselves.
+            settling: Whether to settle 0·∞ in derivatives; else the call raises if it has to be.
+        """
+
+        def spread(*tiles: Any) -> Any:
+            return function(*call.spread(tiles, tiling))
+
+        def make() -> TileKernel | None:
+            return TileKernel.of(spread, call.avals(tiling), tiling.rows, op.name, settling)
+
+        key = (op, tiling.rows, call.kinds, settling, *key)
+        kernel = self.kernels.find(op, key, make, MOST_VARIANTS)
+        return None if kernel is None else TileCall(kernel, call, tiling, shapes)
+
+
+def signature(x: Any) -> Any:
+    """What a call depends on of a raw value, or of one that is not there."""
+    if type(x) is np.ndarray:
+        return x.shape, x.strides, x.dtype, x.flags.aligned
+    if x is None or isinstance(x, Aval):
+        return x
+    if isinstance(x, np.generic):
+        return x.dtype
+    return type(x)  # numbers are read at each call
+
+
+def constant_of(op: Op, operands: Sequence[Any]) -> float | None:
+    """A number that stands in the code and not among the arguments, such as the exponent 2."""
+    last = operands[-1]
+    if type(last) in (int, float) and isinstance(op.lower, Pointwise) and last in op.lower.numbers:
+        return last  # type: ignore[no-any-return]
+    return None
+
+
+def in_line(operands: Sequence[Any], ndim: int) -> bool:
+    """Whether the operands of an op along an axis have the same axes, so that rows are rows."""
+    return all(len(getattr(x, "shape", ())) == ndim for x in operands)

@@ -1,0 +1,278 @@
+"""Native kernels for the derivative rules of eager ops on large arrays.
+
+The cotangents of operands that have the rows of the result are computed tile by tile, all in one
+pass. An operand that all rows share, such as the weights of a layer, gets a sum over rows: first of
+parts of them, then of what these give.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.core.aval import Aval
+from gradtape.core.kernels import Task
+from gradtape.core.op import Op
+from gradtape.core.promotion import NATIVE
+from gradtape.graph.passes.hopeful import UnsettledError
+from gradtape.kernels.tile_kernels import (
+    Bounded,
+    TileCall,
+    TileKernels,
+    constant_of,
+    in_line,
+    signature,
+)
+from gradtape.kernels.tiling import WITH_ROWS, TileOperands, Tiling, rows_of_part
+from gradtape.ops.shape import reshape
+
+
+class _Pull(NamedTuple):
+    """How to compute the cotangents of the inputs of an op.
+
+    Attributes:
+        by_rows: Gives those of inputs with the rows of the result.
+        sums: Gives for others, per part of the rows, a sum over these.
+        rest: Gives the sums over rows that are in no part; None if there are none.
+        left: Inputs whose rules are left to NumPy.
+    """
+
+    by_rows: TileCall | None
+    sums: TileCall | None
+    rest: Callable[[Sequence[Any]], Sequence[Any]] | None
+    left: tuple[int, ...]
+
+
+class _Rules(NamedTuple):
+    """The rules of an op for tiles, or rows, of what they read.
+
+    Attributes:
+        rules: One per input.
+        constant: A number that stands in the code in place of the last input; None for none.
+        tiling: How arrays are cut.
+        unread: For cotangent, result and each input: an `Aval` if only the shape is known, None if
+            there is nothing, `...` if it is read.
+    """
+
+    rules: Sequence[Callable[..., Any]]
+    constant: float | None
+    tiling: Tiling
+    unread: tuple[Any, ...]
+
+    def __call__(self, wanted: Sequence[bool], tiles: Sequence[Any], rows: int) -> tuple[Any, ...]:
+        """What the rules give that are wanted, for so many rows of what is read."""
+        given = iter(tiles)
+        ct, out, *xs = [next(given) if x is ... else self._shape(x, rows) for x in self.unread]
+        if self.constant is not None:
+            xs[-1] = self.constant
+        return tuple(
+            rule(ct, out, *xs, **self.tiling.params) if want else None
+            for rule, want in zip(self.rules, wanted, strict=True)
+        )
+
+    def _shape(self, x: Aval | None, rows: int) -> Aval | None:
+        """Rows of what is not read, but for its shape."""
+        if x is None:
+            return None
+        if (tail := self.tiling.tail(x.shape)) is not None:
+            return Aval((rows, *tail), x.dtype)
+        return Aval((1, *(self.tiling.shared(x.shape) or ())), x.dtype)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What kernels depend on besides what is read."""
+        unread = [x if x is ... else self._shape(x, 0) for x in self.unread]
+        return (*unread, self.constant, *self.tiling.params.items())
+
+
+class TiledRules:
+    """The kernels of all rules."""
+
+    def __init__(self, kernels: TileKernels) -> None:
+        self._kernels = kernels
+        self._pulls = Bounded()
+
+    def run(self, task: Task) -> Any:
+        """The cotangents of the inputs that are wanted, None for others; or `NotImplemented`.
+
+        They are those of the careful rules. Kernels leave out what settles 0·∞ until it matters for
+        the first time for arrays of these shapes, as compiled functions do.
+        """
+        op, values, params, wanted = task
+        assert wanted is not None
+        constant = constant_of(op, values)
+        key = (op, wanted, constant, *map(signature, values), *params.items())
+        try:
+            pull = self._pulls[key]
+        except KeyError:
+            pull = self._pulls[key] = self._pull(op, wanted, values, params, constant)
+        except TypeError:  # a parameter that is no key
+            return NotImplemented
+        if pull is None:
+            return NotImplemented
+        try:
+            return _pulled(pull, op, values, params)
+        except UnsettledError:
+            pull = self._pull(op, wanted, values, params, constant, settling=True)
+        self._pulls[key] = pull
+        return NotImplemented if pull is None else _pulled(pull, op, values, params)
+
+    def _pull(
+        self,
+        op: Op,
+        wanted: tuple[bool, ...],
+        values: Sequence[Any],
+        params: dict[str, Any],
+        constant: float | None,
+        *,
+        settling: bool = False,
+    ) -> _Pull | None:
+        """How to do the rules of an op; None to leave them to NumPy."""
+        ct, _out, *inputs = values
+        tiling = _tiling(op, ct, inputs, params)
+        if tiling is None:
+            return None
+        lined_up = [*values[:2], *map(tiling.lined_up, inputs)]
+        found = TileOperands.of(lined_up, tiling, ct.dtype)
+        if found is None or not all(_has_rows(x, tiling) for x in lined_up):
+            return None
+        # Flat rules are those for arrays of one shape and dtype.
+        alike = tiling.whole and all(getattr(x, "dtype", ct.dtype) == ct.dtype for x in inputs)
+        unread = tuple(x if x is None or isinstance(x, Aval) else ... for x in lined_up)
+        flat = op.careful_flat or op.flat_vjps
+        rules = _Rules(flat if alike else op.careful, constant, tiling, unread)
+        by_rows = tuple(
+            want and (x is None or tiling.tail(getattr(x, "shape", ())) is not None)
+            for want, x in zip(wanted, lined_up[2:], strict=True)
+        )
+        summed = tuple(want and not own for want, own in zip(wanted, by_rows, strict=True))
+        launch = sums = None
+        if any(by_rows):
+            launch = self._by_rows(op, rules, found, by_rows, inputs, settling)
+        summing = rules._replace(rules=op.careful)
+        if any(summed):
+            sums = self._sums(op, summing, found, summed, settling)
+        if launch is None and sums is None:
+            return None
+        left = [i for i, want in enumerate(by_rows) if want and launch is None]
+        left += [i for i, want in enumerate(summed) if want and sums is None]
+        rest = None if sums is None else _rest(summing, found, summed)
+        return _Pull(launch, sums, rest, tuple(left))
+
+    def _by_rows(
+        self,
+        op: Op,
+        rules: _Rules,
+        found: TileOperands,
+        wanted: tuple[bool, ...],
+        inputs: Sequence[Any],
+        settling: bool,
+    ) -> TileCall | None:
+        """The cotangents of inputs that have the rows of the result."""
+        tiling = rules.tiling
+
+        def function(*tiles: Any) -> Any:
+            return rules(wanted, tiles, tiling.rows)
+
+        shapes = [getattr(x, "shape", None) for x in inputs]
+        key = (wanted, *rules.key)
+        return self._kernels.call(op, key, function, found, tiling, shapes, settling=settling)
+
+    def _sums(
+        self, op: Op, rules: _Rules, found: TileOperands, wanted: tuple[bool, ...], settling: bool
+    ) -> TileCall | None:
+        """The cotangents of inputs that all rows share, per part of the rows."""
+        rows = _rows_of_part(rules.tiling, found)
+        if not rows:
+            return None
+        tiling = Tiling.by_parts(rules.tiling.length // rows, rules.tiling.params)
+        cut = found.by_parts(rows)
+
+        def function(*tiles: Any) -> Any:
+            flat = [
+                reshape(tile, tail) if kind in WITH_ROWS else tile
+                for tile, (_, tail, kind) in zip(tiles, cut.kinds, strict=True)
+            ]
+            # Flat: a kernel serves operands of several shapes that are the same row.
+            return tuple(
+                None if result is None else reshape(result, (1, math.prod(result.shape)))
+                for result in rules(wanted, flat, rows)
+            )
+
+        key = ("sums", wanted, *rules.key)
+        shapes = [None] * len(wanted)
+        return self._kernels.call(op, key, function, cut, tiling, shapes, settling=settling)
+
+
+def _pulled(pull: _Pull, op: Op, values: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """The cotangents of all inputs.
+
+    Raises:
+        UnsettledError: Something has to be settled, by other kernels.
+    """
+    ct, out, *inputs = values
+    results: list[Any] = [None] * len(inputs)
+    if pull.by_rows is not None:
+        results = pull.by_rows(values)
+    if pull.sums is not None:
+        for i, parts in enumerate(pull.sums(values)):
+            if parts is not None:
+                results[i] = parts.sum(axis=0).reshape(inputs[i].shape)
+        if pull.rest is not None:
+            for i, more in enumerate(pull.rest(values)):
+                if more is not None:
+                    results[i] = results[i] + more.reshape(inputs[i].shape)
+    for i in pull.left:
+        results[i] = op.careful[i](ct, out, *inputs, **params)
+    return results
+
+
+def _rows_of_part(tiling: Tiling, found: TileOperands) -> int:
+    """How many rows to add up at a time; 0 if that is not worth it."""
+    sizes = [math.prod(tail) for _, tail, kind in found.kinds if kind in WITH_ROWS]
+    return rows_of_part(tiling.length, max(sizes, default=1))
+
+
+def _rest(
+    rules: _Rules, found: TileOperands, wanted: tuple[bool, ...]
+) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
+    """What rules give for the rows that are in no part."""
+    length = rules.tiling.length
+    rows = length % _rows_of_part(rules.tiling, found)
+    if not rows:
+        return None
+
+    def rest(values: Sequence[Any]) -> Sequence[Any]:
+        read = []
+        for place, (_, tail, kind) in zip(found.places, found.kinds, strict=True):
+            x = values[place]
+            if kind == "spread":
+                x = np.broadcast_to(x[(0,) * x.ndim], (rows, *tail))
+            elif kind == "rows":
+                x = x.reshape(length, *tail)[-rows:]
+            elif kind == "shared":
+                x = x.reshape(1, *tail)
+            read.append(x)
+        return rules(wanted, read, rows)
+
+    return rest
+
+
+def _tiling(op: Op, ct: Any, inputs: Sequence[Any], params: dict[str, Any]) -> Tiling | None:
+    """How to cut what a rule reads; None to leave it whole."""
+    if op.kind == "elementwise":
+        shapes = [getattr(x, "shape", ()) for x in inputs if x is not None]
+        return Tiling.elementwise([ct.shape, *shapes], params)
+    shape = inputs[0].shape
+    return Tiling.of(op, shape, params) if in_line(inputs, len(shape)) else None
+
+
+def _has_rows(x: Any, tiling: Tiling) -> bool:
+    """Whether what is not read, but for its shape, has tiles."""
+    if not isinstance(x, Aval):
+        return True
+    cut = tiling.tail(x.shape) is not None or tiling.shared(x.shape) is not None
+    return cut and x.dtype in NATIVE

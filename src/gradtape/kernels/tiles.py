@@ -1,0 +1,86 @@
+"""By tiles: an op, or its derivative rules, compiled for a part of the arrays and run over all.
+
+What a rule does in several passes over memory is done in one. A tile is some elements of arrays
+that an elementwise op treats alike, whatever their size, or some rows of arrays along whose last
+axis an op works, such as softmax: then it is compiled for that length.
+
+Only sizes, dtypes and parameters decide whether that is done, so that the same call gives the same
+bits each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.aval import aval_of
+from gradtape.core.call import call
+from gradtape.core.kernels import Task, goes_by_parts
+from gradtape.core.op import Op
+from gradtape.kernels.tile_kernels import (
+    Bounded,
+    TileCall,
+    TileKernels,
+    constant_of,
+    in_line,
+    signature,
+)
+from gradtape.kernels.tile_rules import TiledRules
+from gradtape.kernels.tiling import TileOperands, Tiling
+
+
+class Tiles:
+    """All calls by tiles that have been seen before.
+
+    Attributes:
+        rules: Those of derivative rules.
+    """
+
+    name = "tiles"
+
+    def __init__(self, kernels: TileKernels) -> None:
+        self.rules = TiledRules(kernels)
+        self._kernels = kernels
+        self._calls = Bounded()
+
+    def run(self, task: Task) -> Any:
+        if task.wanted is not None:
+            return self.rules.run(task)
+        op, operands, params, _ = task
+        if not goes_by_parts(op):
+            return NotImplemented
+        constant = constant_of(op, operands)
+        key = (op, constant, *map(signature, operands), *params.items())
+        try:
+            tiled = self._calls[key]
+        except KeyError:
+            tiled = self._calls[key] = self._tiled(op, operands, params, constant)
+        except TypeError:  # a parameter that is no key
+            return NotImplemented
+        return NotImplemented if tiled is None else tiled(operands)[0]
+
+    def _tiled(
+        self, op: Op, operands: Sequence[Any], params: dict[str, Any], constant: float | None
+    ) -> TileCall | None:
+        tiling: Tiling | None = None
+        if op.kind == "elementwise":
+            tiling = Tiling.elementwise([np.shape(x) for x in operands], params)
+        elif in_line(operands, np.ndim(operands[0])):
+            tiling = Tiling.of(op, np.shape(operands[0]), params)
+        if tiling is None:
+            return None
+        if op.kind == "elementwise":
+            operands = [tiling.lined_up(x) for x in operands]
+        dtype = op.infer(*map(aval_of, operands), **tiling.params).dtype
+        found = TileOperands.of(operands, tiling, dtype)
+        if found is None:
+            return None
+
+        def function(*tiles: Any) -> Any:
+            given = list(tiles) if constant is None else [*tiles[:-1], constant]
+            return call(op, given, tiling.params)
+
+        key = (constant, *tiling.params.items())
+        return self._kernels.call(op, key, function, found, tiling)

@@ -1,0 +1,11 @@
+"""What forwards need of an array module, for tensors: with this as `xp` they are compositions.
+
+A forward that is written with these functions, operators and methods of arrays says what compiled
+code does as well: `lower=array_functions`. It must not write into arrays, nor branch on values.
+"""
+
+from gradtape.ops.arithmetic import abs as abs
+from gradtape.ops.comparison import isfinite as isfinite
+from gradtape.ops.exponential import exp as exp, log as log, sqrt as sqrt
+from gradtape.ops.reduce import max as max, min as min, sum as sum
+from gradtape.ops.select import maximum as maximum, where as where

@@ -1,0 +1,66 @@
+"""Where the elements are that are not zero.
+
+How many there are depends on the values, so these are no ops: they read what a tensor holds, and
+raise for a batched one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.tensor import Tensor, innermost
+from gradtape.errors import ShapeError
+from gradtape.ops.arguments import as_array
+from gradtape.typing import Array, ArrayLike
+
+
+def _read(x: Any) -> Any:
+    return innermost(x) if isinstance(x, Tensor) else as_array(x)
+
+
+def nonzero(x: ArrayLike, /) -> tuple[Array, ...]:
+    """One array of indices per axis: where the elements are that are not zero.
+
+    Returns:
+        A tuple of integer arrays of one length, fit to be used as an index.
+
+    Raises:
+        ConversionError: `x` is batched by `vmap`, where the number of them would differ.
+
+    >>> gt.nonzero(np.array([0.0, 2.0, 3.0]))
+    (array([1, 2]),)
+    """
+    values = _read(x)
+    if not values.shape:
+        raise ShapeError("nonzero: got a 0-d array, expected at least one axis; use gt.atleast_1d")
+    found = np.nonzero(values)
+    return tuple(Tensor(axis) for axis in found) if isinstance(x, Tensor) else found
+
+
+def flatnonzero(x: ArrayLike, /) -> Array:
+    """The positions in the flattened array of the elements that are not zero.
+
+    Raises:
+        ConversionError: `x` is batched by `vmap`, where the number of them would differ.
+
+    >>> gt.flatnonzero(np.array([[0.0, 2.0], [3.0, 0.0]]))
+    array([1, 2])
+    """
+    found = np.flatnonzero(_read(x))
+    return Tensor(found) if isinstance(x, Tensor) else found
+
+
+def argwhere(x: ArrayLike, /) -> Array:
+    """The indices of the elements that are not zero, one row for each.
+
+    Raises:
+        ConversionError: `x` is batched by `vmap`, where the number of them would differ.
+
+    >>> gt.argwhere(np.array([[0.0, 2.0], [3.0, 0.0]]))
+    array([[0, 1],
+           [1, 0]])
+    """
+    found = np.argwhere(_read(x))
+    return Tensor(found) if isinstance(x, Tensor) else found

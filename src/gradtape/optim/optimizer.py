@@ -1,0 +1,288 @@
+"""Optimizers as objects: a rule applied to leaf tensors, with the state of each kept beside them.
+
+A step gives a parameter a new array and never writes into the old one, which records may hold.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Number
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gradtape import tree
+from gradtape.core.level import LEAVES, Leaf
+from gradtape.core.state import clear_default_context_tape
+from gradtape.core.tensor import Tensor, innermost
+from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.optim.rule import Numbers, Rule, State, learning_rate
+
+
+def of_rule(name: str) -> Any:
+    """A property of an optimizer that is a number of its rule."""
+
+    def get(optimizer: Optimizer) -> Any:
+        return getattr(optimizer.rule, name)
+
+    def put(optimizer: Optimizer, value: Any) -> None:
+        optimizer.rule = optimizer.rule.replace(**{name: _plain(value)})
+
+    return property(get, put, doc=f"The rule's `{name}`; may be set between steps.")
+
+
+def _plain(number: Any) -> Any:
+    """A number as Python's: parameters are arrays, which a tensor would make tensors of."""
+    if isinstance(number, tuple | list):
+        return [_plain(part) for part in number]
+    return float(number) if isinstance(number, Tensor) else number
+
+
+class Optimizer:
+    """Base class of optimizers: a subclass names its `kind` of rule, or says how arrays change.
+
+    There are two ways to use one. Made with its parameters, `step()` and `zero_grad()` are for
+    those. Made without, `step(params)` and `zero_grad(params)` say each time which ones are meant,
+    and `zero_grad(params)` also clears the tape of the default context.
+
+    Args:
+        params: Leaf tensors that require a gradient, in a sequence, a dict or nested ones; one
+            that is there twice counts once.
+        lr: The learning rate.
+        **numbers: What else the rule takes.
+
+    Attributes:
+        rule: The pure rule, with the numbers as they are now.
+
+    Raises:
+        ArgumentError: The learning rate is not a positive number, or a parameter is no leaf that
+            requires a gradient.
+        DTypeError: A parameter is not a tensor.
+
+    >>> class Descent(gt.optim.Optimizer):
+    ...     def update(self, value, gradient, state):
+    ...         return value - self.lr * gradient
+    >>> w = gt.tensor([1.0], requires_grad=True)
+    >>> gt.sum(w * w).backward()
+    >>> Descent([w], lr=0.1).step()
+    >>> w
+    tensor([0.8], requires_grad=True)
+    """
+
+    kind: ClassVar[type[Rule]] = Rule
+
+    lr = of_rule("lr")
+
+    def __init__(self, params: Any = None, *, lr: float | None = None, **numbers: Any) -> None:
+        self._name = type(self).__name__
+        if isinstance(params, Number):
+            raise ArgumentError(
+                f"{self._name}: got the number {params} as parameters, expected a sequence or dict "
+                f"of tensors; a learning rate is given by its name, lr={params}"
+            )
+        given = {name: _plain(value) for name, value in numbers.items()}
+        self.rule = self.kind(lr=learning_rate(_plain(lr), self._name), **given)
+        self._numbers = Numbers(self.rule, 1)
+        self.params: list[Tensor] | None = None if params is None else self._checked(params)
+        self._states = _States()
+
+    def update(self, value: Any, gradient: Any, state: State) -> Any:
+        """Return the new value of a parameter.
+
+        Args:
+            value: The array it holds; not to be written to.
+            gradient: An array of the same shape and dtype; not to be written to.
+            state: What is remembered of this parameter; empty at first.
+
+        Returns:
+            A new array of the same shape and dtype.
+        """
+        rule, numbers = self.rule, self._numbers
+        step = state.get("step", 0) + 1 if rule.counts else None
+        if numbers.rule is not rule or numbers.step != step:
+            numbers = self._numbers = Numbers(rule, step)
+        if names := numbers.slots:
+            slots = tuple(map(state.__getitem__, names)) if state else rule.start(value)
+            result, after = rule.stepped(value, gradient, slots, numbers)
+            for place, name in enumerate(names):
+                state[name] = after[place]
+        else:
+            result, _ = rule.stepped(value, gradient, (), numbers)
+        if step is not None:
+            state["step"] = step
+        # NumPy makes numbers of arrays without axes.
+        return np.asarray(result) if isinstance(result, np.generic) else result
+
+    def step(self, params: Any = None) -> None:
+        """Give every parameter that has a gradient its next value.
+
+        Args:
+            params: The parameters; those the optimizer was made with if not given.
+
+        Raises:
+            ArgumentError: No parameters were given, neither now nor before.
+            ShapeError: A parameter has changed its shape since the last step.
+        """
+        # All are looked at before the first one changes.
+        work = []
+        for param in self._meant(params, "step"):
+            record = param.record
+            gradient = record.grad if type(record) is Leaf else None
+            if gradient is None:
+                continue
+            value, ct = param.value, gradient.value
+            if type(ct) is not np.ndarray:
+                ct = np.asarray(innermost(gradient))
+            shape = value.shape
+            if ct.shape != shape:
+                raise ShapeError(
+                    f"{self._name}: got a gradient of shape {ct.shape} for a parameter of shape "
+                    f"{shape}; zero_grad() after changing the shape of a parameter"
+                )
+            work.append((param, value, ct, self._states.of(param, shape, self._name)))
+        for param, value, ct, state in work:
+            param.value = self.update(value, ct, state)
+
+    def zero_grad(self, params: Any = None) -> None:
+        """Set the gradients of the parameters to zeros.
+
+        Args:
+            params: The parameters. If they are given, the tape of the default context is cleared
+                as well; otherwise those the optimizer was made with are meant, and tapes are left
+                alone.
+
+        Raises:
+            ArgumentError: No parameters were given, neither now nor before.
+        """
+        for param in self._meant(params, "zero_grad"):
+            param.zero_grad()
+        if params is not None:
+            clear_default_context_tape()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Copies of all state as arrays, by position of the parameter: `{"0.momentum": array}`.
+
+        Returns:
+            New arrays, which `np.savez` can keep.
+
+        Raises:
+            ArgumentError: The optimizer was made without parameters, so that they have no order.
+        """
+        return {
+            f"{position}.{name}": np.array(value)
+            for position, param in enumerate(self._meant(None, "state_dict"))
+            for name, value in self._states.of(param, param.shape, self._name).items()
+        }
+
+    def load_state_dict(self, states: Mapping[str, Any]) -> None:
+        """Take over what `state_dict` gave.
+
+        Args:
+            states: Arrays by name, as it gave them, for parameters in the same order.
+
+        Raises:
+            ArgumentError: There is no parameter of a position, or a part of its state is missing.
+            ShapeError: A state does not have the shape of its parameter.
+        """
+        params, rule = self._meant(None, "load_state_dict"), self.rule
+        loaded: list[State] = [{} for _ in params]
+        fresh = [dict(zip(rule.slots, rule.start(param.value), strict=True)) for param in params]
+        for entry, value in states.items():
+            position, _, name = entry.partition(".")
+            if not (position.isdecimal() and name and int(position) < len(params)):
+                raise ArgumentError(
+                    f"{self._name}: got state {entry!r}, expected names such as '0.momentum' with "
+                    f"the position of one of {len(params)} parameters"
+                )
+            own = fresh[int(position)].get(name)
+            array = np.array(value, None if own is None else own.dtype)
+            shape = params[int(position)].shape
+            if array.shape != shape and name != "step":
+                raise ShapeError(
+                    f"{self._name}: got state {entry!r} of shape {array.shape}, expected {shape}"
+                )
+            loaded[int(position)][name] = int(array) if name == "step" else array
+        for place, state in enumerate(loaded):
+            if state and (missing := sorted(rule.state_names.difference(state))):
+                raise ArgumentError(
+                    f"{self._name}: got no state '{place}.{missing[0]}', expected "
+                    f"{sorted(rule.state_names)} of each parameter; is it another optimizer's?"
+                )
+        held = [self._states.of(param, param.shape, self._name) for param in params]
+        for own, state in zip(held, loaded, strict=True):
+            own.clear()
+            own.update(state)
+
+    def __repr__(self) -> str:
+        count = "no" if self.params is None else len(self.params)
+        return f"<{self._name}, lr={self.lr}, {count} parameters of its own>"
+
+    def _meant(self, params: Any, method: str) -> list[Tensor]:
+        if params is not None:
+            return self._checked(params)
+        if self.params is None:
+            raise ArgumentError(
+                f"{self._name}.{method}: got no parameters; give them here, or make the "
+                f"optimizer with them: {self._name}(params, lr=...)"
+            )
+        return self.params
+
+    def _checked(self, params: Any) -> list[Tensor]:
+        """The parameters as a list, each a leaf that requires a gradient."""
+        if isinstance(params, Tensor) or not isinstance(params, Iterable):
+            raise DTypeError(
+                f"{self._name}: got a {type(params).__name__} as parameters, expected a sequence "
+                "or dict of tensors: [w, b]"
+            )
+        known = isinstance(params, list | tuple | dict)
+        result: list[Tensor] = tree.flatten(params if known else list(params))[0]
+        for param in result:
+            if not isinstance(param, Tensor):
+                raise DTypeError(
+                    f"{self._name}: got a parameter of type {type(param).__name__}, expected "
+                    "tensors: gt.tensor(array, requires_grad=True)"
+                )
+            record = param.record
+            if record is None or record.segment is not LEAVES:
+                what = "does not require a gradient" if record is None else "is a recorded result"
+                raise ArgumentError(
+                    f"{self._name}: got a parameter of shape {param.shape} that {what}, expected a "
+                    "leaf: x.set_requires_grad(True), after detach() if need be"
+                )
+        return list({id(param): param for param in result}.values())
+
+
+class _States:
+    """The state of each parameter, for as long as the parameter lives.
+
+    Tensors compare element by element, so they are told apart by `id`; the weak reference beside
+    the state takes it away before another object can have that number.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[int, tuple[weakref.ref[Tensor], State, tuple[int, ...]]] = {}
+
+    def of(self, param: Tensor, shape: tuple[int, ...], name: str) -> State:
+        """The state of a parameter; empty if it has none yet."""
+        entry = self._entries.get(id(param))
+        if entry is None:
+            number = id(param)
+            forget = _forget(self._entries, number)
+            self._entries[number] = entry = (weakref.ref(param, forget), {}, shape)
+        elif entry[2] != shape:
+            raise ShapeError(
+                f"{name}: got a parameter of shape {shape}; at its first step it had shape "
+                f"{entry[2]}; make a new optimizer"
+            )
+        return entry[1]
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def _forget(entries: dict[int, Any], number: int) -> Callable[[object], None]:
+    def forget(_reference: object) -> None:
+        entries.pop(number, None)
+
+    return forget

@@ -1,0 +1,59 @@
+"""Which kernels a call of a function led to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from gradtape.core.kernels import Ran
+from gradtape.core.state import Scope, State, run_inside
+
+
+class CallReport(NamedTuple):
+    """What was done for large arrays in a call, in order; to be printed.
+
+    Attributes:
+        result: What the function returned.
+        ran: Each op or derivative rule on large arrays, with the strategy that did it.
+    """
+
+    result: Any
+    ran: tuple[Ran, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.ran)) or "nothing was large: all of it was left to NumPy"
+
+
+class _Logging(Scope):
+    """Let kernels write down what they do."""
+
+    def __init__(self) -> None:
+        self.log: list[Ran] = []
+
+    def change(self, state: State, before: State | None = None) -> State:
+        return state.derive(log=self.log)
+
+
+def explain_call(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> CallReport:
+    """Call a function and tell which kernel ran each op on large arrays.
+
+    Ops on small arrays are NumPy's and are not listed; what a function compiled by `gt.jit` does is
+    told by its own `explain`.
+
+    Args:
+        function: What to call.
+        *args: Its arguments.
+        **kwargs: Its keyword arguments.
+
+    Returns:
+        The result, and a line for each op or derivative rule.
+
+    >>> x = np.ones((300, 200))
+    >>> print(gt.explain_call(gt.grad(lambda x: np.sum(np.tanh(x))), x))
+    tanh(float64[300, 200]): tiles
+    sum(float64[300, 200]): parts
+    gradient of tanh(float64[300, 200]): tiles
+    """
+    logging = _Logging()
+    result = run_inside(logging, lambda: function(*args, **kwargs))
+    return CallReport(result, tuple(logging.log))
