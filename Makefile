@@ -24,7 +24,7 @@ JAX := jax==0.10.2 jaxlib==0.10.2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-levels test-plain test-oldest test-torch test-sklearn test-array-api lint format bench bench-before clean
+.PHONY: help demo test test-all test-levels test-plain test-oldest test-torch test-sklearn test-array-api lint format bench bench-before house clean
 
 help:
 	@echo "make demo        train a classifier on a tape and check its gradients"
@@ -40,6 +40,7 @@ help:
 	@echo "make format      let ruff rewrite the files"
 	@echo "make bench       measure against NumPy, PyTorch, JAX and autograd"
 	@echo "make bench-before COMMIT=...  measure against an earlier state of gradtape itself"
+	@echo "make house       lines of code, modules that a call loads, frames of the call paths"
 	@echo "make clean       remove what these targets made"
 
 # The stamp is touched last, so an interrupted install is done again.
@@ -164,6 +165,9 @@ bench: $(PEERS)/.stamp
 # Takes about twenty minutes, too.
 bench-before: $(PEERS)/.stamp
 	$(PEERS)/bin/python -m benchmarks.before $(COMMIT) $(ARGS)
+
+house: $(VENV)/.stamp
+	$(VENV)/bin/python -m benchmarks.house $(ARGS)
 
 clean:
 	rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

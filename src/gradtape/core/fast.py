@@ -20,7 +20,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.call import call, call_operator, record, recording_segment
 from gradtape.core.evaluate import evaluate, explain
-from gradtape.core.kernels import LARGE
+from gradtape.core.kernels import LARGE, compute as compute_large
 from gradtape.core.level import LEAVES
 from gradtape.core.nested import Handle
 from gradtape.core.op import Op
@@ -51,7 +51,7 @@ def fast_unary(op: Op) -> Function:
             if (dtype is F64 or dtype is F32) and state.plain:
                 small = value.size < LARGE
                 try:
-                    out = compute(value) if small else evaluate(op, (value,), {})
+                    out = compute(value) if small else compute_large(op, (value,), {})
                 except Exception as error:
                     raise explain(op, error, (value,)) from None
                 parent = x.record
@@ -70,7 +70,7 @@ def fast_unary(op: Op) -> Function:
                 return Tensor(out, General(op, segment, (parent,), (kept,), kept_out, {}, None))
         elif type(x) is ndarray and (closed or x.dtype.kind != "V"):
             try:
-                return compute(x) if x.size < LARGE else evaluate(op, (x,), {})
+                return compute(x) if x.size < LARGE else compute_large(op, (x,), {})
             except Exception as error:
                 raise explain(op, error, (x,)) from None
         elif isinstance(x, Handle) and STATE.get().plain:
@@ -115,7 +115,7 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
         ):
             small = value.size < LARGE > value2.size
             try:
-                out = compute(value, value2) if small else evaluate(op, (value, value2), {})
+                out = compute(value, value2) if small else compute_large(op, (value, value2), {})
             except Exception as error:
                 raise explain(op, error, (value, value2)) from None
             return Tensor(out) if kind is Tensor or kind2 is Tensor else out
@@ -124,7 +124,7 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
             return otherwise(op, (x, y), {})
         small = value.size < LARGE > value2.size
         try:
-            out = compute(value, value2) if small else evaluate(op, (value, value2), {})
+            out = compute(value, value2) if small else compute_large(op, (value, value2), {})
         except Exception as error:
             raise explain(op, error, (value, value2)) from None
         if parent is None:
@@ -202,7 +202,7 @@ def _with_number(op: Op, otherwise: Function = call, *, reflected: bool) -> Func
             if small:
                 out = compute(number, value) if reflected else compute(value, number)
             else:
-                out = evaluate(op, (number, value) if reflected else (value, number), {})
+                out = compute_large(op, (number, value) if reflected else (value, number), {})
         except Exception as error:
             raise explain(op, error, (value,)) from None
         parent = x.record

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape.backends import array_module
 from gradtape.core.aval import Abstract
-from gradtape.core.kernels import compute, is_large
+from gradtape.core.kernels import LARGE, compute
 from gradtape.core.needed_ops import needed
 from gradtape.core.tensor import Tensor, innermost
 
@@ -24,7 +24,7 @@ def is_finite(value: Any) -> bool:
         dtype = raw.dtype
         if dtype is F64 or dtype is F32:
             # Something that is finite only if all is, and fast; it may overflow by itself.
-            if is_large((raw,)):
+            if raw.size >= LARGE:
                 total = _sum(raw)
             elif raw.ndim == 1:
                 total = raw.dot(raw)

@@ -175,9 +175,11 @@ def compute(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         for strategy in kernels.strategies:
             out = strategy.run(task)
             if out is not NotImplemented:
-                _note(task, strategy.name)
+                if STATE.get().log is not None:
+                    _note(task, strategy.name)
                 return out
-    _note(Task(op, operands, params), "numpy")
+    if STATE.get().log is not None:
+        _note(Task(op, operands, params), "numpy")
     if op.fast is None:
         return pooled(op.evaluate, np, *operands, **params)
     return pooled(op.fast, *operands, **params)
@@ -194,18 +196,19 @@ def pull(task: Task) -> Any:
     for strategy in kernels.strategies:
         given = strategy.run(task)
         if given is not NotImplemented:
-            _note(task, strategy.name)
+            if STATE.get().log is not None:
+                _note(task, strategy.name)
             return given
     return NotImplemented
 
 
 def _note(task: Task, strategy: str) -> None:
     """Write down who did a task, for whoever wants to know."""
+    values = task.values if task.wanted is None else task.values[2:]
+    avals = [x if x is None or isinstance(x, Aval) else aval_of(x) for x in values]
     log = STATE.get().log
-    if log is not None:
-        values = task.values if task.wanted is None else task.values[2:]
-        avals = [x if x is None or isinstance(x, Aval) else aval_of(x) for x in values]
-        log.append(Ran(task.op.name, task.wanted is not None, tuple(avals), strategy))
+    assert log is not None
+    log.append(Ran(task.op.name, task.wanted is not None, tuple(avals), strategy))
 
 
 def _quiet() -> bool:

@@ -159,7 +159,7 @@ class Tensor:
                     f"set_requires_grad: got {self.dtype}, expected a floating or complex dtype; "
                     "use astype(gt.float64)"
                 )
-            self.record = leaf = Leaf(LEAVES, self) if leaf is None else leaf
+            self.record = leaf = Leaf(LEAVES, self.value) if leaf is None else leaf
         if leaf is not None:
             leaf.off = not requires_grad
         return self

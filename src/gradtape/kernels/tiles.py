@@ -17,7 +17,7 @@ import numpy as np
 
 from gradtape.core.aval import aval_of
 from gradtape.core.call import call
-from gradtape.core.kernels import Task, goes_by_parts
+from gradtape.core.kernels import Task
 from gradtape.core.op import Op
 from gradtape.kernels.tile_kernels import (
     Bounded,
@@ -49,8 +49,6 @@ class Tiles:
         if task.wanted is not None:
             return self.rules.run(task)
         op, operands, params, _ = task
-        if not goes_by_parts(op):
-            return NotImplemented
         constant = constant_of(op, operands)
         key = (op, constant, *map(signature, operands), *params.items())
         try:
