@@ -40,7 +40,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def examples(opened: None) -> dict[str, Function]:
     """The ops that the page on constructors defines."""
-    section = PAGE.read_text().split("### Constructors")[1].split("\n## ")[0]
+    section = PAGE.read_text().split("### Constructors")[1].split("\n##")[0]
     (text,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     names = {**vars(exponential), **vars(reduce), **globals(), "scalar": scalar}
     exec(text, names)
