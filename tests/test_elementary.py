@@ -30,7 +30,7 @@ from gradtape.ops.special.bessel_fixed import i2, i2e
 
 # (builder, *operands) -> result
 ELEMENTARY: dict[str, Callable[..., Value]] = {
-    **{name: lambda b, *args, name=name: elementary(b, name, [*args]) for name in EXPRESSIONS},
+    **{name: functools.partial(elementary, name) for name in EXPRESSIONS},
     "sqrt": Builder.sqrt,
 }
 # Also a CPU without a fused multiply-add, whose code runs on all that have one.

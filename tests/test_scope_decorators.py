@@ -371,7 +371,7 @@ def test_methods_of_every_kind_and_partial_functions():
     assert list(model.outer(1)) == list(Model.outer(1)) == [(1, False)]
     assert gt.no_grad()(functools.partial(records))() is False
     assert gt.no_grad()(np.sum)(gt.ones(1, requires_grad=True)).requires_grad is False
-    with pytest.raises(ArgumentError, match=r"no_grad: got a int, .*@gt.no_grad"):
+    with pytest.raises(ArgumentError, match=r"no_grad: got an int, .*@gt.no_grad"):
         gt.no_grad()(3)
 
 

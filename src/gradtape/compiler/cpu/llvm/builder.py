@@ -185,7 +185,10 @@ class Builder:
 
     def const(self, type: Type, value: int | float) -> Value:
         """A constant in every lane; float constants are rounded to `float` where that is meant."""
-        text = _number(type.scalar, value)
+        return self.written_const(type, number_text(type.scalar, value))
+
+    def written_const(self, type: Type, text: str) -> Value:
+        """The same of a constant that is text already."""
         if type.lanes == 1:
             return Value(type, text)
         known = self._constants.get((type, text))
@@ -202,8 +205,8 @@ class Builder:
 
     def lanes_const(self, type: Type, values: Sequence[int | float]) -> Value:
         """A constant with its own value in each lane."""
-        listed = ", ".join(f"{type.scalar} {_number(type.scalar, value)}" for value in values)
-        return Value(type, f"<{listed}>" if type.lanes > 1 else _number(type.scalar, values[0]))
+        listed = ", ".join(f"{type.scalar} {number_text(type.scalar, value)}" for value in values)
+        return Value(type, f"<{listed}>" if type.lanes > 1 else number_text(type.scalar, values[0]))
 
     def splat(self, x: Value, lanes: int) -> Value:
         """A scalar in every lane."""
@@ -366,7 +369,7 @@ class Builder:
         self.emit(f"store {value}, {pointer}, align {max(value.type.bits // 8, 1)}")
 
 
-def _number(scalar: str, value: int | float) -> str:
+def number_text(scalar: str, value: int | float) -> str:
     """The text of a constant; floats as bits, which reads back exactly."""
     if scalar == "i1":
         return "true" if value else "false"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape.compiler.cpu.llvm.builder import Builder, Type, Value
+from gradtape.compiler.cpu.llvm.builder import Builder, Type, Value, number_text
 from gradtape.compiler.cpu.llvm.far_remainders import with_far_remainders
 from gradtape.compiler.elementary import ELEMENTARY
 from gradtape.core.promotion import BOOL
@@ -32,26 +32,35 @@ def memory_type(dtype: DType, lanes: int = 1) -> Type:
     return Type("i8", lanes) if dtype == BOOL else register_type(dtype, lanes)
 
 
+# (builder, *values of the arguments) -> value
+Writer = Callable[..., Value]
+
+
 def instruction(b: Builder, part: Scalar, args: list[Value]) -> Value:
     """Write one instruction on the values of its arguments, all in as many lanes."""
-    name = part.name
-    if name == "convert":
-        return convert(b, args[0], part.args[0].dtype, part.dtype)
-    if name in _COMPARISONS:
-        return compare(b, name, args[0], args[1], part.args[0].dtype)
-    if name in ELEMENTARY:
-        return elementary(b, name, args)
-    kind = part.args[0].dtype.kind if name == "signbit" else part.dtype.kind
+    return _writer(part)(b, *args)
+
+
+def _writer(part: Scalar) -> Writer:
+    """What writes an instruction."""
+    name, dtype = part.name, part.dtype
+    kind = part.args[0].dtype.kind if name == "signbit" else dtype.kind
     table = _FLOAT if kind == "f" else _INTEGER
+    if name in _COMPARISONS:
+        return functools.partial(compare, name, part.args[0].dtype)
     if name in table:
-        return table[name](b, *args)
+        return table[name]
+    if name in ELEMENTARY:
+        return functools.partial(elementary, name)
+    if name == "convert":
+        return functools.partial(convert, part.args[0].dtype, dtype)
     if name == "right_shift":
-        return (b.ashr if part.dtype.kind == "i" else b.lshr)(*args)
+        return Builder.ashr if kind == "i" else Builder.lshr
     if name in ("floor_divide", "remainder"):
-        return _divided(b, name, args[0], args[1], signed=part.dtype.kind == "i")
+        return functools.partial(_divided, name, kind == "i")
     if name in ("maximum", "minimum"):
-        return _extreme(b, name, args[0], args[1], part.dtype)
-    raise UnsupportedError(f"no LLVM IR for {name} of {part.dtype}")
+        return functools.partial(_extreme, name, dtype)
+    raise UnsupportedError(f"no LLVM IR for {name} of {dtype}")
 
 
 def combine(b: Builder, name: str, x: Value, y: Value, dtype: DType) -> Value:
@@ -60,7 +69,7 @@ def combine(b: Builder, name: str, x: Value, y: Value, dtype: DType) -> Value:
         return y
     table = _FLOAT if dtype.kind == "f" else _INTEGER
     if name in ("maximum", "minimum"):
-        return _extreme(b, name, x, y, dtype)
+        return _extreme(name, dtype, b, x, y)
     return table[name](b, x, y)
 
 
@@ -68,34 +77,46 @@ def combine(b: Builder, name: str, x: Value, y: Value, dtype: DType) -> Value:
 
 
 class _Line(NamedTuple):
-    """An instruction; one that chooses rare values comes with the lines that compute them."""
+    """An instruction of a function.
+
+    Attributes:
+        part: The expression.
+        args: The identities of its arguments, by which their values are known; of a constant the
+            scalar type and the text.
+        write: What writes it; None for what is no plain instruction.
+        rare: The lines that compute the rare values among which it chooses.
+    """
 
     part: Scalar
+    args: tuple[Any, ...]
+    write: Writer | None
     rare: tuple[_Line, ...] = ()
 
 
 class _Function(NamedTuple):
     """An elementary function for operands of one dtype."""
 
-    arguments: tuple[Scalar, ...]
+    arguments: tuple[int, ...]
     lines: tuple[_Line, ...]
-    result: Scalar
+    result: int
 
 
-def elementary(b: Builder, name: str, args: list[Value]) -> Value:
+def elementary(name: str, b: Builder, *args: Value) -> Value:
     """Write an elementary function; it may end in another block than it begins in."""
     function = _function(name, len(args), 4 if args[0].type.scalar == "float" else 8)
-    known: dict[Any, Any] = dict(zip(map(id, function.arguments), args, strict=True))
+    known: dict[Any, Any] = dict(zip(function.arguments, args, strict=True))
     _write_lines(b, function.lines, known, args[0].type.lanes)
-    return known[id(function.result)]  # type: ignore[no-any-return]
+    return known[function.result]  # type: ignore[no-any-return]
 
 
+# Made once: the lines keep the parts alive, by whose identities values are known.
 @functools.cache
 def _function(name: str, count: int, itemsize: int) -> _Function:
     dtype = np.dtype(f"f{itemsize}")
-    arguments = tuple(Scalar("argument", (), dtype, extra=n) for n in range(count))
+    arguments = [Scalar("argument", (), dtype, extra=n) for n in range(count)]
     result = ELEMENTARY[name](*arguments)
-    return _Function(arguments, _lines([result], set(map(id, arguments))), result)
+    known = tuple(map(id, arguments))
+    return _Function(known, _lines([result], set(known)), id(result))
 
 
 def _lines(wholes: Iterable[Scalar], known: set[int]) -> tuple[_Line, ...]:
@@ -108,7 +129,13 @@ def _lines(wholes: Iterable[Scalar], known: set[int]) -> tuple[_Line, ...]:
         if ready:
             # What these share with parts to come is computed in both places.
             rare = _lines([each.args[1] for each in together], set(known)) if together else ()
-            lines.append(_Line(part, rare))
+            special = part.name in ("constant", "rarely", "far_remainder", "far_multiple")
+            write = None if special else _writer(part)
+            args: tuple[Any, ...] = tuple(map(id, part.args))
+            if part.name == "constant":
+                scalar = register_type(part.dtype).scalar
+                args = scalar, number_text(scalar, part.extra)
+            lines.append(_Line(part, args, write, rare))
         elif id(part) not in known:
             known.update(map(id, together or [part]))
             needed = [part.args[0], *(each.args[2] for each in together)] if together else part.args
@@ -119,19 +146,20 @@ def _lines(wholes: Iterable[Scalar], known: set[int]) -> tuple[_Line, ...]:
 
 def _write_lines(b: Builder, lines: Iterable[_Line], known: dict[Any, Any], lanes: int) -> None:
     """Write lines; `known` has the values of parts by their identity."""
-    for part, rare in lines:
-        if part.name == "constant":
-            known[id(part)] = b.const(register_type(part.dtype, lanes), part.extra)
+    for part, args, write, rare in lines:
+        if write is not None:
+            known[id(part)] = write(b, *[known[arg] for arg in args])
+        elif part.name == "constant":
+            known[id(part)] = b.written_const(Type(args[0], lanes), args[1])
         elif part.name == "rarely":
             _write_rarely(b, part, rare, known, lanes)
-        elif part.name.startswith("far_"):
-            args = [known[id(arg)] for arg in part.args]
-            # The remainder and the multiple of an argument are computed together.
-            pair = known.get(tuple(args)) or with_far_remainders(b, *args, *part.extra)
-            known[tuple(args)] = pair
-            known[id(part)] = pair[part.name == "far_multiple"]
         else:
-            known[id(part)] = instruction(b, part, [known[id(arg)] for arg in part.args])
+            # The remainder and the multiple of a far argument are computed together.
+            pair = known.get(args)
+            if pair is None:
+                values = [known[arg] for arg in args]
+                pair = known[args] = with_far_remainders(b, *values, *part.extra)
+            known[id(part)] = pair[part.name == "far_multiple"]
 
 
 def _write_rarely(
@@ -200,7 +228,7 @@ _INTEGER: dict[str, Callable[..., Value]] = {
 }
 
 
-def _extreme(b: Builder, name: str, x: Value, y: Value, dtype: DType) -> Value:
+def _extreme(name: str, dtype: DType, b: Builder, x: Value, y: Value) -> Value:
     larger = name == "maximum"
     if dtype.kind != "f":
         sign = "s" if dtype.kind == "i" else "u"
@@ -210,7 +238,7 @@ def _extreme(b: Builder, name: str, x: Value, y: Value, dtype: DType) -> Value:
     return b.select(b.fcmp("uno", x, x), x, chosen)
 
 
-def _divided(b: Builder, name: str, x: Value, y: Value, *, signed: bool) -> Value:
+def _divided(name: str, signed: bool, b: Builder, x: Value, y: Value) -> Value:
     """Quotient rounded down and its remainder; 0 where the divisor is 0, as in NumPy."""
     zero, one = b.const(x.type, 0), b.const(x.type, 1)
     by_zero = b.icmp("eq", y, zero)
@@ -248,7 +276,7 @@ _COMPARISONS = {
 }
 
 
-def compare(b: Builder, name: str, x: Value, y: Value, dtype: DType) -> Value:
+def compare(name: str, dtype: DType, b: Builder, x: Value, y: Value) -> Value:
     """Compare two values of a dtype."""
     floating, signed, unsigned = _COMPARISONS[name]
     if dtype.kind == "f":
@@ -256,7 +284,7 @@ def compare(b: Builder, name: str, x: Value, y: Value, dtype: DType) -> Value:
     return b.icmp(signed if dtype.kind == "i" else unsigned, x, y)
 
 
-def convert(b: Builder, x: Value, source: DType, target: DType) -> Value:
+def convert(source: DType, target: DType, b: Builder, x: Value) -> Value:
     """Convert a value as `astype` does."""
     to = register_type(target).scalar
     if target == BOOL:

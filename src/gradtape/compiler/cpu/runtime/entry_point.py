@@ -99,6 +99,7 @@ def make_callable(
         DTypeError: A dtype that compiled code does not have.
 
     Example:
+        >>> from gradtape.compiler.argument_specs import ArrayLeaf, StaticLeaf
         >>> from gradtape.compiler.cpu.llvm.link import Library, compile_module
         >>> code = compile_module("define i32 @run(ptr %in, ptr %out) { ret i32 0 }")
         >>> args = [ArrayLeaf(np.dtype(np.float64), (3,))]
