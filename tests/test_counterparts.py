@@ -14,9 +14,9 @@ import pytest
 
 import gradtape as gt
 from counterpart_samples import EQUAL, EXEMPT, SAMPLES, X, Y, but_residues, parts
+from gradtape.advice.foreign_names import SCIPY
+from gradtape.advice.scipy_counterparts import counterpart
 from gradtape.errors import ConversionError
-from gradtape.help.foreign_names import SCIPY
-from gradtape.help.scipy_counterparts import counterpart
 from scipy_calls import CALLS
 
 NAMESPACES = "fft linalg ndimage signal sparse special stats"

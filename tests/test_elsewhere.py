@@ -11,8 +11,8 @@ import pytest
 import elsewhere_samples as samples
 import gradtape as gt
 from elsewhere_samples import FUNCTIONS, VARIABLES, Sample
-from gradtape.help.foreign_names import MODULE, NAMES, NUMPY
-from gradtape.help.tensor_attributes import TENSOR
+from gradtape.advice.foreign_names import MODULE, NAMES, NUMPY
+from gradtape.advice.tensor_attributes import TENSOR
 
 TABLES: list[tuple[dict[str, str], dict[str, Sample], dict[str, str]]] = [
     (MODULE, samples.MODULE_SAMPLES, samples.MODULE_EXEMPT),

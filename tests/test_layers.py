@@ -23,7 +23,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "config", "dtypes", "locks", "tree", "typing"}),
     frozenset({"backends"}),
     frozenset({"core"}),
-    frozenset({"help"}),
+    frozenset({"advice"}),
     frozenset({"ops"}),
     frozenset({"autodiff"}),
     frozenset({"graph"}),
@@ -239,7 +239,7 @@ BROKEN: list[tuple[Rule, Sources, str]] = [
     (known_modules, {"gradtape.misc.a": ""}, "gradtape.misc.a belongs to no layer"),
     (
         direction,
-        {"gradtape.core.op": "import gradtape.help.public"},
+        {"gradtape.core.op": "import gradtape.advice.public"},
         "layer 2 may not know layer 3",
     ),
     (

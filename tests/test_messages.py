@@ -17,6 +17,8 @@ from numpy import polynomial
 
 import gradtape as gt
 from builds import SCIPY, needs_scipy_1_17
+from gradtape.advice.foreign_names import MODULE
+from gradtape.advice.tensor_attributes import TENSOR
 from gradtape.errors import (
     ArgumentError,
     AxisError,
@@ -25,8 +27,6 @@ from gradtape.errors import (
     ShapeError,
     UnsupportedError,
 )
-from gradtape.help.foreign_names import MODULE
-from gradtape.help.tensor_attributes import TENSOR
 
 X = np.array([1.0, 2.0, 3.0])
 

@@ -1,6 +1,6 @@
 """Whatever is wrong with an argument, the error names the function, what came and what was needed.
 
-The functions of the namespaces are wrapped (`help.public`), which explains errors of Python and
+The functions of the namespaces are wrapped (`advice.public`), which explains errors of Python and
 NumPy after the fact. The functions at `gt` itself check what they are given.
 """
 
@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from gradtape.advice import public
 from gradtape.errors import (
     ArgumentError,
     DTypeError,
@@ -26,7 +27,6 @@ from gradtape.errors import (
     ShapeError,
     UnsupportedError,
 )
-from gradtape.help import public
 
 X = np.array([1.0, 2.0, 3.0, 4.0])
 M = np.array([[2.0, 1.0], [1.0, 3.0]])

@@ -15,8 +15,8 @@ import scipy.stats
 
 import gradtape as gt
 from builds import SCIPY
+from gradtape.advice.foreign_names import DISTRIBUTIONS, NAMES
 from gradtape.errors import MissingNameError, UnsupportedError
-from gradtape.help.foreign_names import DISTRIBUTIONS, NAMES
 
 EVERY = ("fft", "linalg", "ndimage", "nn", "random", "signal", "sparse", "special", "stats")
 LISTED = [(namespace, name) for namespace, names in NAMES.items() for name in names]

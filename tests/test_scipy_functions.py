@@ -23,9 +23,9 @@ import scipy.special
 import scipy.stats
 
 import gradtape as gt
+from gradtape.advice.foreign_names import WITH_ARRAY_API
+from gradtape.advice.scipy_counterparts import counterpart
 from gradtape.errors import ConversionError, UnsupportedError
-from gradtape.help.foreign_names import WITH_ARRAY_API
-from gradtape.help.scipy_counterparts import counterpart
 from opcall import noting
 from scipy_calls import ALWAYS, CALLS, NEVER, SETTING, SINCE_1_18, WITH_SETTING, Call
 

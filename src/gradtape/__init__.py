@@ -11,6 +11,11 @@ from gradtape import (
     optim as optim,
     random as random,
 )
+from gradtape.advice.public import (
+    explained as _explained,
+    install as _install_help,
+    missing_name as _missing_name,
+)
 from gradtape.autodiff.context import compute_gradients as compute_gradients
 from gradtape.autodiff.custom import custom_jvp as custom_jvp, custom_vjp as custom_vjp
 from gradtape.autodiff.jacobians import (
@@ -42,11 +47,6 @@ from gradtape.core.state import (
 from gradtape.core.tensor import Tensor as Tensor
 from gradtape.dtypes import *  # noqa: F403 - they are a list of names
 from gradtape.errors import GradtapeError as GradtapeError
-from gradtape.help.public import (
-    explained as _explained,
-    install as _install_help,
-    missing_name as _missing_name,
-)
 from gradtape.locks import load as _load
 from gradtape.ops.activation import (
     elu as elu,

@@ -9,7 +9,7 @@ functions of `scipy.fft` work on tensors.
 array([2., 2., 2.])
 """
 
-from gradtape.help.public import make_public as _make_public
+from gradtape.advice.public import make_public as _make_public
 from gradtape.ops.fft.cosine import (
     dct as dct,
     dctn as dctn,

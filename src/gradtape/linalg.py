@@ -1,12 +1,12 @@
 """Linear algebra, under the names of `numpy.linalg` and `scipy.linalg`."""
 
+from gradtape.advice.public import make_public as _make_public
 from gradtape.autodiff.iterative import bicgstab as bicgstab, cg as cg, gmres as gmres
 from gradtape.autodiff.spectral import (
     hermitian_function as hermitian_function,
     singular_function as singular_function,
 )
 from gradtape.errors import LinAlgError as LinAlgError
-from gradtape.help.public import make_public as _make_public
 from gradtape.ops.contract import tensordot as tensordot
 from gradtape.ops.linalg.balance import matrix_balance as matrix_balance
 from gradtape.ops.linalg.banded import (

@@ -1,6 +1,6 @@
 """Interpolation and filters of images, under the names of `scipy.ndimage`."""
 
-from gradtape.help.public import make_public as _make_public
+from gradtape.advice.public import make_public as _make_public
 from gradtape.ops.ndimage.edges import (
     gaussian_gradient_magnitude as gaussian_gradient_magnitude,
     gaussian_laplace as gaussian_laplace,

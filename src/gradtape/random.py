@@ -1,6 +1,6 @@
 """Random numbers: `gt.random`; the drawing functions are also found at `gt` itself."""
 
-from gradtape.help.public import make_public as _make_public
+from gradtape.advice.public import make_public as _make_public
 from gradtape.ops.generator import (
     Generator as Generator,
     default_generator as default_generator,

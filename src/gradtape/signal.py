@@ -1,6 +1,6 @@
 """Filters and convolutions, under the names of `scipy.signal`."""
 
-from gradtape.help.public import make_public as _make_public
+from gradtape.advice.public import make_public as _make_public
 from gradtape.ops.ndimage.medians import (
     medfilt as medfilt,
     medfilt2d as medfilt2d,

@@ -1,6 +1,6 @@
 """Special functions, under the names and with the signatures of `scipy.special`."""
 
-from gradtape.help.public import make_public as _make_public
+from gradtape.advice.public import make_public as _make_public
 from gradtape.ops.activation import (
     log_sigmoid as _log_sigmoid,
     sigmoid as _sigmoid,

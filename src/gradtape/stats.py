@@ -4,7 +4,7 @@ Every parameter has a gradient: shapes, `loc` and `scale`. Outside of a support 
 density is -inf and its gradient 0.
 """
 
-from gradtape.help.public import make_public as _make_public
+from gradtape.advice.public import make_public as _make_public
 from gradtape.ops.stats.continuous import (
     cauchy as cauchy,
     expon as expon,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import help, tree
+from gradtape import advice, tree
 from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of
 from gradtape.core.call import is_differentiable
@@ -33,7 +33,7 @@ def run(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any
         if isinstance(cause, GradtapeError) and not isinstance(error, GradtapeError):
             raise cause.with_traceback(error.__traceback__) from None
         if not isinstance(error, GradtapeError):
-            help.note_hidden_conversion(error)
+            advice.note_hidden_conversion(error)
         raise
 
 

@@ -1,6 +1,6 @@
 """Where help is added to errors that core raises.
 
-Core raises plain errors, and `gradtape.help`, which is built on it, adds to them where functions
+Core raises plain errors, and `gradtape.advice`, which is built on it, adds to them where functions
 are made public. Some errors cannot wait that long: only the walk knows whose rule failed, and only
 the frames that are running show which function was called by a name that people know.
 """

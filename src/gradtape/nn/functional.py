@@ -1,6 +1,6 @@
 """Operations of neural networks as functions, under the names of `torch.nn.functional`."""
 
-from gradtape.help.public import make_public as _make_public
+from gradtape.advice.public import make_public as _make_public
 from gradtape.ops.activation import (
     elu as elu,
     gelu as gelu,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import help
+from gradtape import advice
 from gradtape.core.lazy import Deferred
 from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor, as_value, is_extended_float
@@ -79,7 +79,7 @@ def as_integer(value: Any, name: str, option: str) -> int:
     except TypeError as error:
         if isinstance(error, GradtapeError):
             raise
-    raise DTypeError(f"{name}: got {option}={help.shown(value)}, expected an integer") from None
+    raise DTypeError(f"{name}: got {option}={advice.shown(value)}, expected an integer") from None
 
 
 def as_number(value: Any, name: str, option: str) -> float:
@@ -90,7 +90,9 @@ def as_number(value: Any, name: str, option: str) -> float:
     except (TypeError, ValueError) as error:
         if isinstance(error, GradtapeError):
             raise
-    raise DTypeError(f"{name}: got {option}={help.shown(value)}, expected a real number") from None
+    raise DTypeError(
+        f"{name}: got {option}={advice.shown(value)}, expected a real number"
+    ) from None
 
 
 def not_a_shape(name: str, shape: Any) -> ShapeError:
@@ -139,14 +141,14 @@ def check_real(name: str, **options: Any) -> None:
     """Refuse complex numbers for options that are to be real."""
     for option, value in options.items():
         if isinstance(value, complex) or getattr(value, "dtype", _FLOAT).kind == "c":
-            raise DTypeError(f"{name}: got {option}={help.shown(value)}, expected a real number")
+            raise DTypeError(f"{name}: got {option}={advice.shown(value)}, expected a real number")
 
 
 def real_only(name: str, x: Any) -> Any:
     """`x`, unless it is complex: of such numbers none is less than another."""
     if getattr(x, "dtype", _FLOAT).kind == "c":
         raise DTypeError(
-            f"{name}: got {help.shown(x)}, expected real numbers; use gt.real or gt.abs"
+            f"{name}: got {advice.shown(x)}, expected real numbers; use gt.real or gt.abs"
         )
     return x
 
@@ -155,11 +157,11 @@ def refuse(name: str, options: dict[str, Any]) -> None:
     """Raise for options NumPy has and gradtape has not, unless they were left at None."""
     for option, value in options.items():
         if value is not None and value is not np._NoValue:
-            advice = help.keyword_advice([option]) or (
+            instead = advice.keyword_advice([option]) or (
                 f"got {option}=; gradtape does not take it; leave it out and apply it to the "
                 "argument or to the result"
             )
-            raise UnsupportedError(f"{name}: {advice}")
+            raise UnsupportedError(f"{name}: {instead}")
 
 
 _reduce_where = Deferred("gradtape.ops.arrays.ufunc_methods:reduce_where")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import help
+from gradtape import advice
 from gradtape.core.lazy import Deferred
 from gradtape.core.nested import Alias
 from gradtape.core.tensor import Tensor
@@ -58,7 +58,7 @@ def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(self, *args, **kwargs)
         except (TypeError, ValueError) as error:
-            help.raise_explained(_itself(function), (self, *args), kwargs, error, name)
+            advice.raise_explained(_itself(function), (self, *args), kwargs, error, name)
 
     method.__name__ = name
     method.__doc__ = f"See `gt.{name}`."

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import help
+from gradtape import advice
 from gradtape.core.adopted_calls import call_adopted
 from gradtape.core.lazy import Deferred
 from gradtape.core.state import STATE
@@ -135,7 +135,7 @@ def _array_function(
             return adapter.function(*args)
         return adapter(args, kwargs)
     except Exception as error:
-        help.raise_explained(adapter.function, args, kwargs, error)
+        advice.raise_explained(adapter.function, args, kwargs, error)
 
 
 def install() -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gradtape import help
 from gradtape.errors import ArgumentError, DTypeError, MissingNameError, UnsupportedError
 from gradtape.ops.arguments import as_array, weak_or_array
 from gradtape.ops.cast import astype
@@ -61,7 +60,7 @@ class Distribution:
         def __getattr__(self, name: str) -> Any:
             raise MissingNameError(
                 name,
-                lambda name: help.DISTRIBUTIONS.get(name),
+                lambda name: advice.DISTRIBUTIONS.get(name),
                 f"gt.stats.{self.__dict__.get('name')}",
             )
 

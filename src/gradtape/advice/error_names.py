@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from typing import TypeVar
 
+from gradtape.advice.frames import own_function, running
 from gradtape.core.op import Op, registry
 from gradtape.errors import (
     ArgumentError,
@@ -23,7 +24,6 @@ from gradtape.errors import (
     ShapeError,
     UnsupportedError,
 )
-from gradtape.help.frames import own_function, running
 
 E = TypeVar("E", bound=GradtapeError)
 # Where functions are defined that begin their messages with their name.

@@ -6,7 +6,7 @@ call with what its arguments are. Each gives what the name gives elsewhere; a te
 
 from __future__ import annotations
 
-from gradtape.help.tensor_attributes import OPERATORS
+from gradtape.advice.tensor_attributes import OPERATORS
 
 _LOOPS = "use Python's loops and gt.where for control flow"
 

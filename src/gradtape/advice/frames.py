@@ -12,7 +12,7 @@ LIBRARIES = ("scipy", "sklearn")
 
 # Modules whose functions stand between the one that was called and what it computes.
 PASS_ON = ("gradtape.ops.arguments", "gradtape.ops.methods", "gradtape.ops.linalg.in_float32")
-_BELOW = ("gradtape.core.", "gradtape.backends.", "gradtape.help.")
+_BELOW = ("gradtape.core.", "gradtape.backends.", "gradtape.advice.")
 
 
 def running() -> list[FrameType]:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape import help
+from gradtape import advice
 from gradtape.core import hooks
 from gradtape.errors import ConversionError, DTypeError, GradtapeError, LinAlgError, a_type
 
@@ -27,7 +27,7 @@ def loaded_by(program: str) -> set[str]:
     """The modules of help that a program loads, by their short names."""
     code = f"import sys, gradtape as gt\n{program}\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    start = "gradtape.help."
+    start = "gradtape.advice."
     return {name.removeprefix(start) for name in done.stdout.split() if name.startswith(start)}
 
 
@@ -39,19 +39,19 @@ def test_what_explains_is_loaded_when_something_goes_wrong() -> None:
 
 
 def test_every_name_of_the_lazy_point_is_there_and_typed() -> None:
-    assert all(hasattr(help, name) for name in help._HOMES)
+    assert all(hasattr(help, name) for name in advice._HOMES)
     tree = ast.parse(inspect.getsource(help))
     typed = {
-        alias.name: str(node.module).removeprefix("gradtape.help.")
+        alias.name: str(node.module).removeprefix("gradtape.advice.")
         for block in tree.body
         if isinstance(block, ast.If)
         for node in block.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert typed == help._HOMES
+    assert typed == advice._HOMES
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        help.nothing  # noqa: B018 - it is looked for
+        advice.nothing  # noqa: B018 - it is looked for
 
 
 # ---- core without help --------------------------------------------------------------------------

@@ -16,6 +16,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from gradtape.advice.error_names import in_the_name_of
+from gradtape.advice.frames import PASS_ON
+from gradtape.advice.keywords import keyword_advice, position_advice, unknown_keyword
 from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of, is_numeric
 from gradtape.core.evaluate import KINDS, Kinds
@@ -27,9 +30,6 @@ from gradtape.errors import (
     GradtapeError,
     UnsupportedError,
 )
-from gradtape.help.error_names import in_the_name_of
-from gradtape.help.frames import PASS_ON
-from gradtape.help.keywords import keyword_advice, position_advice, unknown_keyword
 
 # What is raised in place of errors that say nothing of the function; others are left alone.
 _KINDS: Kinds = (

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from gradtape.help.foreign_names import MODULE, NAMES, WITH_ARRAY_API
+from gradtape.advice.foreign_names import MODULE, NAMES, WITH_ARRAY_API
 
 # Where else a name is looked for.
 _NAMESPACES = (

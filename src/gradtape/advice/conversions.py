@@ -15,11 +15,11 @@ from collections.abc import Iterator, Mapping
 from types import FrameType, TracebackType
 from typing import Any
 
+from gradtape.advice.foreign_names import NUMPY, POLYNOMIAL, SCIPY, WITH_ARRAY_API
+from gradtape.advice.frames import LIBRARIES, own_function, package, public_names, running
+from gradtape.advice.scipy_counterparts import counterpart
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ConversionError
-from gradtape.help.foreign_names import NUMPY, POLYNOMIAL, SCIPY, WITH_ARRAY_API
-from gradtape.help.frames import LIBRARIES, own_function, package, public_names, running
-from gradtape.help.scipy_counterparts import counterpart
 
 _DETACHED = "; t.detach() computes without gradient"
 _OF_NUMPY = (

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
-from gradtape import help
+from gradtape import advice
+from gradtape.advice import tensor_attributes
 from gradtape.core.adopted_calls import call_adopted
 from gradtape.core.hooks import HOOKS
 from gradtape.core.state import STATE
 from gradtape.errors import MissingNameError
-from gradtape.help import tensor_attributes
 from gradtape.locks import once
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -56,7 +56,7 @@ def make_public(namespace: dict[str, Any], *modules: str) -> None:
 
     def missing(name: str) -> object:
         raise MissingNameError(
-            name, lambda name: help.instead_in(short, name), f"module {module!r}"
+            name, lambda name: advice.instead_in(short, name), f"module {module!r}"
         )
 
     namespace["__getattr__"] = missing
@@ -92,19 +92,19 @@ def _wrapper(function: F) -> F:
                 return call_adopted(function, args, kwargs)
             return function(*args, **kwargs)
         except Exception as error:
-            help.raise_explained(function, args, kwargs, error)
+            advice.raise_explained(function, args, kwargs, error)
 
     return wrapper  # type: ignore[return-value]
 
 
 def missing_name(name: str) -> MissingNameError:
     """The error for a name that `gradtape` itself does not have."""
-    return MissingNameError(name, lambda name: help.instead(name))
+    return MissingNameError(name, lambda name: advice.instead(name))
 
 
 def install() -> None:
     """Fill the hooks of core, and give tensors attributes that say what to write instead."""
-    HOOKS.operand_refused = lambda error, name: help.name_caller(error, name)
-    HOOKS.rule_failed = lambda op, error: help.name_rule(op, error)
-    HOOKS.conversion_refused = lambda error, recorded: help.add_ways_out(error, recorded)
+    HOOKS.operand_refused = lambda error, name: advice.name_caller(error, name)
+    HOOKS.rule_failed = lambda op, error: advice.name_rule(op, error)
+    HOOKS.conversion_refused = lambda error, recorded: advice.add_ways_out(error, recorded)
     tensor_attributes.install()

@@ -8,7 +8,7 @@ Core and ops raise plain errors; help is added where something is made public:
 - `tensor_attributes` has the names that tensors do not have, but arrays of other libraries do.
 
 These two modules are loaded with the package. The others are loaded here, when something has gone
-wrong, and nowhere else: import `gradtape.help`, and write `help.shown(value)`.
+wrong, and nowhere else: import `gradtape.advice`, and write `advice.shown(value)`.
 
 | module | says |
 |---|---|
@@ -25,18 +25,18 @@ from typing import TYPE_CHECKING, Any
 from gradtape.locks import load
 
 if TYPE_CHECKING:
-    from gradtape.help.argument_errors import (
+    from gradtape.advice.argument_errors import (
         raise_explained as raise_explained,
         shown as shown,
     )
-    from gradtape.help.conversions import (
+    from gradtape.advice.conversions import (
         add_ways_out as add_ways_out,
         note_hidden_conversion as note_hidden_conversion,
     )
-    from gradtape.help.error_names import name_caller as name_caller, name_rule as name_rule
-    from gradtape.help.foreign_names import DISTRIBUTIONS as DISTRIBUTIONS
-    from gradtape.help.keywords import keyword_advice as keyword_advice
-    from gradtape.help.missing_names import instead as instead, instead_in as instead_in
+    from gradtape.advice.error_names import name_caller as name_caller, name_rule as name_rule
+    from gradtape.advice.foreign_names import DISTRIBUTIONS as DISTRIBUTIONS
+    from gradtape.advice.keywords import keyword_advice as keyword_advice
+    from gradtape.advice.missing_names import instead as instead, instead_in as instead_in
 
 _HOMES = {
     "DISTRIBUTIONS": "foreign_names",
