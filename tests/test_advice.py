@@ -39,8 +39,8 @@ def test_what_explains_is_loaded_when_something_goes_wrong() -> None:
 
 
 def test_every_name_of_the_lazy_point_is_there_and_typed() -> None:
-    assert all(hasattr(help, name) for name in advice._HOMES)
-    tree = ast.parse(inspect.getsource(help))
+    assert all(hasattr(advice, name) for name in advice._HOMES)
+    tree = ast.parse(inspect.getsource(advice))
     typed = {
         alias.name: str(node.module).removeprefix("gradtape.advice.")
         for block in tree.body

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from gradtape import advice
 from gradtape.errors import ArgumentError, DTypeError, MissingNameError, UnsupportedError
 from gradtape.ops.arguments import as_array, weak_or_array
 from gradtape.ops.cast import astype
