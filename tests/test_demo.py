@@ -90,7 +90,9 @@ def test_too_little_training_fails(capsys):
 
 
 @pytest.mark.usefixtures("few_digits")
-@pytest.mark.parametrize(("wrong", "name"), [(demo.Eager, "eager"), (demo.Compiled, "compiled")])
+@pytest.mark.parametrize(
+    ("wrong", "name"), [(demo.EagerTrainer, "eager"), (demo.CompiledTrainer, "compiled")]
+)
 def test_wrong_gradients_fail(wrong, name, capsys, monkeypatch):
     monkeypatch.setattr(demo, "check", lambda trainer, digits: report(type(trainer) is not wrong))
     monkeypatch.setattr(demo, "accuracy_of", lambda params, digits: 1.0)
@@ -146,7 +148,7 @@ def test_the_compiled_step_is_the_optimizers():
     digits = demo.load_digits()
     params = [param.astype(np.float64) for param in demo.initial_params(Generator(0))]
     images, labels = digits.train_images[:32].astype(np.float64), digits.train_labels[:32]
-    eager = demo.Eager(params)
+    eager = demo.EagerTrainer(params)
     state = demo.RULE.init(params)
     compiled = gt.jit(demo.training_step)
     for count in range(1, 4):
@@ -161,7 +163,7 @@ def test_the_compiled_step_is_the_optimizers():
 
 def test_preparing_changes_nothing():
     digits = demo.load_digits()
-    trainer = demo.Compiled(demo.initial_params(Generator(0)))
+    trainer = demo.CompiledTrainer(demo.initial_params(Generator(0)))
     before = [array.copy() for array in trainer.arrays]
     batches = demo.batches_of(digits, np.arange(70))
     assert [len(labels) for _, labels in batches] == [32, 32, 6]

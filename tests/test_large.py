@@ -16,7 +16,7 @@ import pytest
 
 import gradtape as gt
 from gradtape import kernels as all_kernels
-from gradtape.compiler.cpu.runtime import tiles
+from gradtape.compiler.cpu.runtime import tile_loop
 from gradtape.core.kernels import INSTALLED, LARGE, Task, goes_by_parts
 from gradtape.core.op import registry
 from gradtape.kernels import tile_kernels
@@ -191,7 +191,7 @@ def test_no_array_is_kept(kernels: Any) -> None:
 def test_where_objects_are_laid_out_otherwise(
     kernels: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tiles, "native_layout", lambda: None)
+    monkeypatch.setattr(tile_loop, "native_layout", lambda: None)
     x = np.random.default_rng(0).normal(size=(300, 200))
     assert_as_without(kernels, lambda x: gt.softmax(gt.tanh(x) * 2.5), [x])
     assert used(kernels) >= {"tanh", "softmax", "multiply"}

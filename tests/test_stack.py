@@ -13,7 +13,13 @@ import gradtape as gt
 from gradtape.compiler.cpu.llvm import scratch as llvm_scratch
 from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type
 from gradtape.compiler.cpu.llvm.link import LEVELS, Cpu
-from gradtape.compiler.cpu.runtime import copies, layouts, pool_ir, scratch, tiles
+from gradtape.compiler.cpu.runtime import (
+    contiguous_copies,
+    pool_ir,
+    scratch,
+    strided_copies,
+    tile_loop,
+)
 from gradtape.compiler.cpu.runtime.entry_point_ir import entry_text
 from gradtape.compiler.cpu.runtime.object_layout import native_layout
 from product_cases import Case
@@ -120,8 +126,13 @@ def test_what_products_take_of_the_stack(cpu):
 
 
 def test_what_the_runtime_takes_of_the_stack():
-    texts = [pool_ir.text(), scratch._TEXT.replace("$KEY$", "i32"), copies._TEXT, tiles._TEXT]
-    texts += [layouts._text(kind) for kind in ("rows", "blocks4")]
+    texts = [
+        pool_ir.text(),
+        scratch._TEXT.replace("$KEY$", "i32"),
+        contiguous_copies._TEXT,
+        tile_loop._TEXT,
+    ]
+    texts += [strided_copies._text(kind) for kind in ("rows", "blocks4")]
     layout = native_layout()
     if layout is not None:
         texts.append(entry_text(layout)[0])

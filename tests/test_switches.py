@@ -24,7 +24,7 @@ import scipy.linalg
 import gradtape as gt
 from gradtape import kernels
 from gradtape.compiler.jit import jit
-from gradtape.compiler.cpu.runtime import copies, layouts
+from gradtape.compiler.cpu.runtime import contiguous_copies, strided_copies
 from gradtape.core.copies import copied
 from gradtape.core.kernels import INSTALLED
 from gradtape.ops.linalg import lapack
@@ -50,7 +50,7 @@ def run():
     }
     used = {
         "kernels": INSTALLED.kernels is not None,
-        "copies": any(module._driver.made for module in (copies, layouts)),
+        "copies": any(module._driver.made for module in (contiguous_copies, strided_copies)),
         "pool": threads() > before,
         "entry": type(f.__call__).__name__ == "builtin_function_or_method",
         "products": not product.explain(M / 50, M / 70).eager,

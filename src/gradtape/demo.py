@@ -1,10 +1,10 @@
 """The main job: train a small classifier of handwritten digits twice, on a tape and compiled.
 
 Both runs start from the same parameters and see the same batches, and must find the same losses.
-`Eager` is the loop of the guide: losses are recorded by the default context, gradients are added to
-the parameters, and the optimizer's `zero_grad(params)` clears the tape. `Compiled` has the whole
-step (loss, gradient and the rule of that optimizer) as one function of arrays, which `jit` makes
-native code of.
+`EagerTrainer` is the loop of the guide: losses are recorded by the default context, gradients are
+added to the parameters, and the optimizer's `zero_grad(params)` clears the tape. `CompiledTrainer`
+has the whole step (loss, gradient and the rule of that optimizer) as one function of arrays, which
+`jit` makes native code of.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def run(*, epochs: int = 20, seed: int = 0, progress: bool = True) -> Result:
     digits = load_digits()
     generator = Generator(seed)
     params = initial_params(generator)
-    eager, compiled = Eager(params), Compiled(params)
+    eager, compiled = EagerTrainer(params), CompiledTrainer(params)
     count = len(digits.train_labels)
     batches = batches_of(digits, np.arange(count))
     with console(2 * epochs * len(batches), progress=progress) as out:
@@ -227,7 +227,7 @@ class Trainer:
         self.losses.append(total / sum(len(labels) for _, labels in batches))
 
 
-class Eager(Trainer):
+class EagerTrainer(Trainer):
     """Training on a tape."""
 
     def __init__(self, params: Sequence[Any]) -> None:
@@ -253,7 +253,7 @@ def training_step(params: list[Any], state: Any, images: Any, labels: Any) -> tu
     return loss, *RULE.apply(params, gradients, state)
 
 
-class Compiled(Trainer):
+class CompiledTrainer(Trainer):
     """Training by a compiled step."""
 
     def __init__(self, params: Sequence[Any]) -> None:

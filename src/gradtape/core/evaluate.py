@@ -20,9 +20,9 @@ from gradtape.core.aval import aval_of
 from gradtape.core.broadcasting import broadcast_sizes
 from gradtape.core.finite import is_finite, is_traced
 from gradtape.core.kernels import Task, compute, is_large, pull as pull_by_kernels
-from gradtape.core.narrow import computes_wide, evaluate_narrow, is_narrow, widened
 from gradtape.core.needed_ops import needed
 from gradtape.core.op import Op, Rule
+from gradtape.core.small_floats import computes_wide, evaluate_narrow, is_narrow, widened
 from gradtape.core.state import STATE, WATCHING, run_inside, seen_by, unseen
 from gradtape.core.tensor import Tensor
 from gradtape.errors import (

@@ -32,7 +32,7 @@ F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
 ndarray, generic = np.ndarray, np.generic
 Function = Callable[..., Any]
 # On two arrays, ufuncs and Python's operators (which are ufuncs then) keep a dtype that NumPy does
-# not know, such as bfloat16; what is composed of them may not (see `core.narrow`).
+# not know, such as bfloat16; what is composed of them may not (see `core.small_floats`).
 _CLOSED = (np.ufunc, BuiltinFunctionType)
 
 

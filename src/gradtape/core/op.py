@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from gradtape.core.aval import Aval
 from gradtape.core.lowering import Lowering
-from gradtape.core.narrow import infer_narrow
+from gradtape.core.small_floats import infer_narrow
 from gradtape.errors import GradtapeError, NotDifferentiableError
 from gradtape.locks import load
 

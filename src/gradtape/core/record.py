@@ -37,9 +37,9 @@ from gradtape.core.evaluate import (
 )
 from gradtape.core.finite import is_finite
 from gradtape.core.level import Node, Segment
-from gradtape.core.narrow import computes_wide
 from gradtape.core.nested import wrap
 from gradtape.core.op import Op
+from gradtape.core.small_floats import computes_wide
 from gradtape.core.state import STATE, WATCHING
 from gradtape.errors import NotDifferentiableError, TapeError
 

@@ -20,8 +20,8 @@ from gradtape.core.evaluate import UnsettledError, add, add_watched
 from gradtape.core.finite import is_finite, is_plain_factor, is_traced
 from gradtape.core.hooks import HOOKS
 from gradtape.core.level import Leaf, Node, Segment
-from gradtape.core.narrow import is_narrow
 from gradtape.core.record import Binary, General, Output, Record, Taker, Unary
+from gradtape.core.small_floats import is_narrow
 from gradtape.core.state import STATE, WATCHING
 from gradtape.core.tensor import Tensor
 from gradtape.errors import GradtapeError

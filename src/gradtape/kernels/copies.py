@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import config
-from gradtape.compiler.cpu.runtime import blocks, copies, layouts
+from gradtape.compiler.cpu.runtime import blocks, contiguous_copies, strided_copies
 from gradtape.core.call import call
 from gradtape.kernels.tile_kernels import Bounded, TileCall, TileKernels, signature
 from gradtape.kernels.tiling import TILE, TileOperands, Tiling
@@ -28,9 +28,9 @@ class Copies:
         if not self._native:
             return False
         if target.flags.c_contiguous and source.flags.c_contiguous:
-            copies.copy(target, source)
+            contiguous_copies.copy(target, source)
             return True
-        return layouts.copied_into(target, source)
+        return strided_copies.copied_into(target, source)
 
     def in_order(self, array: Any) -> Any:
         """A copy of an array with its elements in order.

@@ -15,7 +15,7 @@ import numpy as np
 
 from gradtape.compiler.cpu.runtime import blocks
 from gradtape.compiler.cpu.runtime.entry_tables import UNSETTLED_STATUS
-from gradtape.compiler.cpu.runtime.tiles import TileLoop
+from gradtape.compiler.cpu.runtime.tile_loop import TileLoop
 from gradtape.compiler.cpu.target import CpuCode
 from gradtape.compiler.program import Program
 from gradtape.core.aval import Aval

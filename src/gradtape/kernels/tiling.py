@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape.compiler.cpu.runtime.tiles import MOST_ARRAYS
+from gradtape.compiler.cpu.runtime.tile_loop import MOST_ARRAYS
 from gradtape.core.aval import Aval
 from gradtape.core.kernels import works_along_axis
 from gradtape.core.op import Op

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.narrow import FLOAT16, FLOAT32
+from gradtape.core.small_floats import FLOAT16, FLOAT32
 from gradtape.core.tensor import Tensor, innermost, is_extended_float
 from gradtape.errors import ArgumentError, DTypeError
 from gradtape.ops.device import CPU, check_device
@@ -179,7 +179,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     operands = [_operand(x) for x in arrays_and_dtypes]
     floats = {x for x in operands if isinstance(x, np.dtype) and x.kind in "fV"}
     narrow = floats.pop() if len(floats) == 1 else None
-    # As ops have it (see `core.narrow`): bfloat16 is promoted as float16 is.
+    # As ops have it (see `core.small_floats`): bfloat16 is promoted as float16 is.
     stand_in = FLOAT32 if narrow is None else FLOAT16
     try:
         found = np.result_type(

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gradtape.core.narrow import FLOAT32
+from gradtape.core.small_floats import FLOAT32
 from gradtape.ops.cast import astype
 
 F = TypeVar("F", bound=Callable[..., Any])

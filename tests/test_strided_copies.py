@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.compiler.cpu.runtime import layouts, pool
+from gradtape.compiler.cpu.runtime import pool, strided_copies
 from gradtape.core.copies import copied, copy_into
 from gradtape.core.kernels import LARGE
 
@@ -38,7 +38,7 @@ def test_any_layout_into_any_other(dtype: str) -> None:
         elif rng.random() < 0.2:
             source = np.broadcast_to(source.take([0], axis), shape)
         target, whole = laid_out(rng, shape, dtype, False)
-        if layouts.copied_into(target, source):
+        if strided_copies.copied_into(target, source):
             done += 1
             np.testing.assert_array_equal(target, source)
             assert np.count_nonzero(whole != -1) == target.size  # and nothing beside it
@@ -52,7 +52,7 @@ def test_channels_first_and_last(shape: tuple[int, ...], dtype: str) -> None:
     turned = np.moveaxis(x, 1, -1) if x.ndim > 2 else x.T
     for view in (turned, np.ascontiguousarray(turned).T):
         out = np.full(view.shape, np.nan, dtype)
-        assert layouts.copied_into(out, view)
+        assert strided_copies.copied_into(out, view)
         np.testing.assert_array_equal(out, view)
 
 
@@ -77,12 +77,12 @@ def test_same_with_any_number_of_threads() -> None:
 
 def test_what_has_no_neighbours_is_left_to_numpy() -> None:
     x = np.arange(4.0 * LARGE).reshape(2, -1)[:, ::2]
-    assert not layouts.copied_into(np.empty(x.shape), x)
+    assert not strided_copies.copied_into(np.empty(x.shape), x)
     np.testing.assert_array_equal(copied(x), x)
     objects = np.full((200, 200), None, object)
-    assert not layouts.copied_into(np.empty((200, 200), object), objects.T)
+    assert not strided_copies.copied_into(np.empty((200, 200), object), objects.T)
     misaligned = np.zeros(8 * 40_000 + 1, np.int8)[1:].view(np.float64).reshape(200, 200)
-    assert not layouts.copied_into(np.empty((200, 200)), misaligned.T)
+    assert not strided_copies.copied_into(np.empty((200, 200)), misaligned.T)
 
 
 def test_a_gradient_is_in_order_whatever_the_layout() -> None:
