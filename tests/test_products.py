@@ -350,7 +350,7 @@ def test_sizes_beyond_32_bits(sizes):
 
 
 def test_results_that_would_overlap():
-    with pytest.raises(ArgumentError, match="not to overlap"):
+    with pytest.raises(ArgumentError, match="not overlap"):
         Case("float", 3, 3, 3, batch=2, gaps=(0, 0, -1)).define(Module())
 
 

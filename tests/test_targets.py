@@ -152,7 +152,7 @@ def test_only_what_runs_programs_knows_the_cpu() -> None:
         for path in COMPILER.glob("*.py")
         if "gradtape.compiler.cpu" in path.read_text(encoding="utf-8")
     }
-    # Programs are for the CPU if nobody says otherwise; kernels of eager ops are for it alone.
-    assert knows == {"program.py", "large.py", "launch.py", "tiling.py"}
+    # Programs are for the CPU if nobody says otherwise.
+    assert knows == {"program.py"}
     for path in (COMPILER / "elementary").glob("*.py"):
         assert "gradtape.compiler.cpu" not in path.read_text(encoding="utf-8")

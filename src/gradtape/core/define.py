@@ -231,7 +231,8 @@ def _jvp(partials: Sequence[Rule]) -> Rule:
 
     def jvp(tangents: Sequence[Any], out: Any, *inputs: Any, **params: Any) -> Any:
         total = sum_of_terms(partials, tangents, out, inputs, **params)
-        return total if total is None else broadcast_tangent(total, out)
+        # Records of the fast paths keep no result to tell the shape: it is that of the input.
+        return total if total is None or out is None else broadcast_tangent(total, out)
 
     jvp.reads = frozenset().union(*(rule_reads(p) for p in partials))  # type: ignore[attr-defined]
     return jvp

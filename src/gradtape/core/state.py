@@ -74,9 +74,9 @@ class RecordPolicy(Protocol):
         ...
 
 
-# One entry for each state that has a mode of the user's. Native entry points of compiled functions
+# A reference to each living state that has a mode of the user's. Native entry points of compiled functions
 # look whether it is empty: a list, of which they can read the length.
-WATCHING: list[None] = []
+WATCHING: list[weakref.ref[Any]] = []
 
 
 def mode_keys(rewriting: tuple[Mode, ...]) -> tuple[Any, ...]:
@@ -189,16 +189,12 @@ class _WatchingState(State):
     It may live longer than its block, in a task that was started there.
     """
 
-    __slots__ = ("_counted",)
+    __slots__ = ("__weakref__",)
 
     def __init__(self, *args: Any, **fields: Any) -> None:
-        WATCHING.append(None)
-        self._counted = True  # after an interrupt before this, functions look for ever
         super().__init__(*args, **fields)
-
-    def __del__(self, _pop: Callable[[], None] = WATCHING.pop) -> None:
-        if hasattr(self, "_counted"):
-            _pop()
+        # Taken out by C code, in which no interrupt is lost as it would be in a `__del__`.
+        WATCHING.append(weakref.ref(self, WATCHING.remove))
 
 
 # A thread or task that has not used gradtape yet finds UNSET: not plain, so that the fast paths
