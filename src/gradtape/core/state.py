@@ -74,8 +74,8 @@ class RecordPolicy(Protocol):
         ...
 
 
-# A reference to each living state that has a mode of the user's. Native entry points of compiled functions
-# look whether it is empty: a list, of which they can read the length.
+# A reference to each living state that has a mode of the user's. Native entry points of compiled
+# functions look whether it is empty: a list, of which they can read the length.
 WATCHING: list[weakref.ref[Any]] = []
 
 
