@@ -32,11 +32,8 @@ Slots = tuple[Any, ...]
 Update = Callable[[Any, Any, Slots, Factors], tuple[Any, Slots]]
 
 # For arrays of so many elements the rule is compiled: NumPy goes through memory once for each
-# operator, and asks the system for some each time.
-LARGE = 1 << 15
-# For smaller ones it is compiled when NumPy took about as long for them as compiling takes. That is
-# counted in elements, so many for a call besides its own; arrays below SMALL are left to NumPy.
-WORTH, CALL, SMALL = 100_000_000, 10_000, 1 << 9
+# operator. Only the size decides, so that every step of a training gives the same bits.
+WORTH_COMPILING = 1 << 13
 
 
 class Rule:
@@ -195,8 +192,8 @@ class Rule:
             return self._converted(value, gradient, slots, numbers)
         update: Update = self.update
         factors = numbers.of(value)
-        if value.size >= SMALL and type(value) is np.ndarray and dtype.kind == "f":
-            update = _fastest(update, value, gradient, factors)
+        if value.size >= WORTH_COMPILING and type(value) is np.ndarray and dtype.kind == "f":
+            update = _fastest(update, gradient, factors)
         return update(value, gradient, slots, factors)
 
     def _converted(
@@ -299,17 +296,8 @@ def _in_precision(number: Number, dtype: np.dtype[Any], is_raw: bool) -> Any:
     return np.asarray(number, dtype) if type(number) is float else number.astype(dtype)
 
 
-# How much NumPy did for a rule and arrays of a form that are not large.
-_done: dict[tuple[Any, ...], int] = {}
-
-
-def _fastest(update: Update, value: Any, gradient: Any, factors: Factors) -> Update:
-    """The rule for an array, compiled if that pays and native code can do the same."""
-    if value.size < LARGE:
-        form = (update, value.shape, value.dtype.char)
-        _done[form] = done = _done.get(form, 0) + CALL + value.size
-        if done < WORTH:
-            return update
+def _fastest(update: Update, gradient: Any, factors: Factors) -> Update:
+    """The rule compiled, if native code can do the same."""
     raw = type(gradient) is np.ndarray and not any(isinstance(x, Tensor) for x in factors)
     # Native code does not notice floating-point errors, which a user may want to have raised.
     quiet = {"raise", "call", "log", "print"}.isdisjoint(np.geterr().values())
