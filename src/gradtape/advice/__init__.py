@@ -3,9 +3,9 @@
 Core and ops raise plain errors; help is added where something is made public:
 
 - `public` wraps functions and namespaces, and fills the hooks of core;
-- methods of tensors, and what answers for NumPy's functions, catch errors themselves, as a wrapper
-  would cost every call a frame, and hand them to `raise_explained`;
-- `tensor_attributes` has the names that tensors do not have, but arrays of other libraries do.
+- methods of tensors, and implementations of NumPy's functions, catch errors themselves and hand
+  them to `raise_explained`, as a wrapper would cost every call a frame;
+- `tensor_attributes` has names that tensors lack but arrays of other libraries have.
 
 These two modules are loaded with the package. The others are loaded here, when something has gone
 wrong, and nowhere else: import `gradtape.advice`, and write `advice.shown(value)`.
@@ -14,10 +14,10 @@ wrong, and nowhere else: import `gradtape.advice`, and write `advice.shown(value
 |---|---|
 | `argument_errors` | which argument does not fit its annotation |
 | `error_names` | the function that was called, where another one found the error |
-| `keywords` | what a keyword of another library is called here |
-| `missing_names` | what to write for a name that is not there, from the table `foreign_names` |
+| `keywords` | our name for a keyword of another library |
+| `missing_names` | what to write for a name that does not exist, from the table `foreign_names` |
 | `conversions` | what to write where a tensor cannot become an array |
-| `scipy_counterparts` | what of gradtape gives the same as a call of SciPy |
+| `scipy_counterparts` | the equivalent in gradtape of a call of SciPy |
 """
 
 from typing import TYPE_CHECKING, Any
@@ -55,5 +55,5 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-    # Found here from now on, without a detour.
+    # Found here directly from now on.
     return globals().setdefault(name, getattr(load(f"{__name__}.{_HOMES[name]}"), name))

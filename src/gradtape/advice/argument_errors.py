@@ -1,4 +1,4 @@
-"""Which argument an error is about.
+"""Naming the argument that an error is about.
 
 An error of Python or NumPy that came out of a public function may name neither the function nor the
 argument. Then the arguments are compared with the annotations of the function, and the first that
@@ -31,7 +31,7 @@ from gradtape.errors import (
     UnsupportedError,
 )
 
-# What is raised in place of errors that say nothing of the function; others are left alone.
+# The errors to raise instead of ones that do not name the function; others are left alone.
 _KINDS: Kinds = (
     *KINDS,
     (ValueError, ArgumentError),
@@ -41,7 +41,7 @@ _KINDS: Kinds = (
 )
 _PYTHONS = (os.path.dirname(os.__file__), "<frozen")
 _NOT_USERS = ("gradtape", "numpy", "scipy", "opt_einsum", "ml_dtypes", "cupy")
-# What ours raise where arguments are given by position as another library takes them.
+# Errors that our functions raise for arguments in the positions another library has them in.
 _OF_POSITIONS = (TypeError, ArgumentError, AxisError)
 
 
@@ -52,13 +52,13 @@ def raise_explained(
     error: Exception,
     method: str | None = None,
 ) -> NoReturn:
-    """Raise an error that came out of a function, or what explains it.
+    """Raise an error that came out of a function, or one that explains it.
 
     Args:
         function: The function.
         args: Its arguments.
-        kwargs: Likewise.
-        error: What came out.
+        kwargs: Its keyword arguments.
+        error: The error.
         method: The method of tensors that called it, if one did.
     """
     better = _of_method(method, args[1:], kwargs, error) if method else None
@@ -70,13 +70,13 @@ def raise_explained(
             raise error
         raise better from cause
     finally:
-        del better, cause, error  # their tracebacks hold this frame
+        del better, cause, error  # their tracebacks refer to this frame
 
 
 def _of_method(
     name: str, args: Sequence[Any], kwargs: dict[str, Any], error: Exception
 ) -> Exception | None:
-    """The error for arguments that methods of other libraries take; one of ours stays as it is."""
+    """The error for arguments that other libraries' methods take, or our own error; else None."""
     own = isinstance(error, GradtapeError)
     if own and not isinstance(error, _OF_POSITIONS):
         return error
@@ -91,10 +91,10 @@ def _of_method(
 def _explained(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], error: Exception
 ) -> Exception:
-    """The error to raise in place of one that came out of a function: it names what did not fit.
+    """The error to raise instead of one that came out of a function: it names the argument.
 
-    What says enough is returned as it is: errors of ours, of a wrong number of arguments, and those
-    that a function of the user's raised, which ours called.
+    Errors that say enough are returned as they are: our own, those about the number of arguments,
+    and those raised by a user's function that ours called.
     """
     traceback = error.__traceback__ and error.__traceback__.tb_next
     while traceback and traceback.tb_frame.f_globals.get("__name__") in PASS_ON:
@@ -104,8 +104,8 @@ def _explained(
     if isinstance(error, GradtapeError):
         return in_the_name_of(function.__name__, error)
     hidden = error.__cause__ or error.__context__
-    # NumPy wraps what tensors say about their conversion. What is being handled further out, while
-    # this happened, went through the code that handles it.
+    # NumPy wraps errors about the conversion of tensors. An error that was already being handled
+    # further out went through the code that handles it.
     if isinstance(hidden, GradtapeError) and not _is_users(hidden.__traceback__):
         return hidden
     kind = next((ours for theirs, ours in _KINDS if isinstance(error, theirs)), None)
@@ -144,11 +144,11 @@ def _of_signature(
 
 
 def _is_users(traceback: TracebackType | None) -> bool:
-    """Whether a call went through code of somebody else's, whose errors are theirs."""
+    """Whether a call went through someone else's code, whose errors are left alone."""
     while traceback is not None:
         frame = traceback.tb_frame
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        # By the file: one of the user's may have the name of a module of Python's.
+        # By file: a user's module may have the name of a standard one.
         if package not in _NOT_USERS and not frame.f_code.co_filename.startswith(_PYTHONS):
             return True
         traceback = traceback.tb_next
@@ -161,7 +161,7 @@ def _is_users(traceback: TracebackType | None) -> bool:
 def _annotated(
     function: Callable[..., Any], given: dict[str, Any]
 ) -> list[tuple[str, Any, list[str]]]:
-    """Names, values and the alternatives of the annotations of what was given."""
+    """The given arguments: names, values and the alternatives of their annotations."""
     found: list[tuple[str, Any, list[str]]] = []
     for name, parameter in inspect.signature(function).parameters.items():
         if name not in given:
@@ -175,7 +175,7 @@ def _annotated(
 
 
 def _split(annotation: str) -> list[str]:
-    """The alternatives of an annotation: `["int", "None"]` of `int | None`."""
+    """The alternatives of an annotation: `["int", "None"]` for `int | None`."""
     found, depth = [""], 0
     for letter in annotation.replace(" | ", "|"):
         depth += (letter == "[") - (letter == "]")
@@ -187,7 +187,7 @@ def _split(annotation: str) -> list[str]:
 
 
 def _fits(value: Any, alternatives: list[str]) -> bool:
-    """Whether a value is one of the alternatives; what is not known of is taken to fit."""
+    """Whether a value is one of the alternatives; unknown ones are assumed to fit."""
     return any(check is None or check(value) for check, _ in map(_known, alternatives))
 
 
@@ -196,7 +196,7 @@ def _wanted(alternatives: list[str]) -> str:
 
 
 def _known(alternative: str) -> tuple[Callable[[Any], bool] | None, str | None]:
-    """The check of one annotation and its words; None for one that is not in the table."""
+    """The check for one annotation and its description; None for one not in the table."""
     plain = alternative.partition("[")[0]
     return _ANNOTATIONS.get(alternative) or _ANNOTATIONS.get(plain) or (None, None)
 
@@ -280,7 +280,7 @@ _ANNOTATIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def shown(value: Any) -> str:
-    """How an argument is written in a message: arrays by dtype and shape, others in short."""
+    """An argument as shown in a message: arrays by dtype and shape, others shortened."""
     if isinstance(value, Tensor | np.ndarray | np.generic):
         return str(aval_of(value))
     if isinstance(value, list | tuple) and len(value) < 5:

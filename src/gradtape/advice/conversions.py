@@ -1,9 +1,9 @@
-"""What to write instead, where a recorded tensor is turned into an array or a number.
+"""Advice where a recorded tensor is turned into an array or a number: what to write instead.
 
-SciPy converts what it is given with `np.asarray`, unless it was told to look for the Array API.
-Some functions of NumPy do not ask tensors before they convert them, and some of ours want plain
-numbers. By then the error is certain, so there is time to look at the calling frames for the
-function that was called, and to name the one that has a gradient.
+SciPy converts its arguments with `np.asarray`, unless it was told to look for the Array API. Some
+NumPy functions convert tensors without asking them first, and some of ours want plain numbers. By
+then the error is certain, so there is time to search the calling frames for the function that was
+called, and to name the one that has a gradient.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _OF_NUMPY = (
 
 
 def add_ways_out(error: ConversionError, recorded: bool) -> None:
-    """Add to an error what to write instead of the conversion that is being refused.
+    """Add to an error what to write instead of the refused conversion.
 
     Args:
         error: Changed in place.
-        recorded: Whether the tensor has a value and a history; otherwise it has no value, and none
-            without its history either.
+        recorded: Whether the tensor has a value and a history; otherwise it has no value, even
+            without its history.
     """
     advice = _specific_advice()
     if recorded:
@@ -45,10 +45,10 @@ def add_ways_out(error: ConversionError, recorded: bool) -> None:
 
 
 def note_hidden_conversion(error: BaseException) -> None:
-    """Note what to write instead on an error of compiled code that hides what a tensor said.
+    """Add a note on what to write instead to an error of compiled code that hides a tensor's own.
 
-    `_sigtools`, for one, answers any error of a conversion with one of its own. Then the function
-    that called it is found in the traceback, if it has a recorded tensor among its variables.
+    `_sigtools`, for one, replaces any conversion error by one of its own. Then the function that
+    called it is found in the traceback, if it has a recorded tensor among its variables.
     """
     frames = list(_frames_below(error.__traceback__))
     called = [frame for frame in frames if package(frame) in LIBRARIES]
@@ -69,7 +69,7 @@ def _is_recorded(value: Any) -> bool:
 
 
 def _specific_advice() -> str | None:
-    """What to write instead of the call that asks for an array or a number; None if none does."""
+    """What to write instead of the call that wants an array or a number; None if there is none."""
     frames = running()
     outermost = package(frames[0]) if frames else None
     if outermost == "gradtape":
@@ -87,7 +87,7 @@ def _own_advice(frames: list[FrameType]) -> str | None:
 
 
 def _numpy_advice(frame: FrameType) -> str | None:
-    """Advice for a function of NumPy that converts without asking."""
+    """Advice for a NumPy function that converts without asking."""
     module, owner = frame.f_globals["__name__"], frame.f_locals.get("self")
     if module.startswith("numpy.polynomial"):
         return f"np.polynomial asks for arrays: {POLYNOMIAL}{_DETACHED}"
@@ -112,12 +112,12 @@ def _library_advice(frames: list[FrameType]) -> str | None:
 
 
 def _arguments(call: str, frames: list[FrameType]) -> Mapping[str, Any]:
-    """The arguments that a function of SciPy was called with, by name, as far as they are found."""
+    """The arguments a SciPy function was called with, by name, as far as they can be found."""
     place, _, name = call.rpartition(".")
     for frame in frames:
         if frame.f_code.co_name == name:
             return frame.f_locals
-    # It was not reached: what decorates it has them all in two variables.
+    # It was not reached: its decorator has all arguments in two variables.
     _, positional, by_name, values = inspect.getargvalues(frames[0])
     function = getattr(sys.modules.get(place), name, None)
     if not (positional and by_name and inspect.isfunction(function)):
@@ -132,7 +132,7 @@ def _array_api(call: str) -> str | None:
     """The setting with which a function takes tensors as they are, if there is one."""
     setting = "set SCIPY_ARRAY_API=1 before SciPy is imported"
     if call.startswith("scipy."):
-        # What SciPy saw when it was imported, which is what counts.
+        # The setting that SciPy saw when it was imported is the one that counts.
         module = sys.modules.get("scipy._lib._array_api")
         useful = call in WITH_ARRAY_API or _outer(call) in WITH_ARRAY_API
         return setting if useful and not getattr(module, "SCIPY_ARRAY_API", False) else None
@@ -149,5 +149,5 @@ def _array_api(call: str) -> str | None:
 
 
 def _outer(call: str) -> str:
-    """The class of a method: `scipy.spatial.transform.Rotation` of `….Rotation.apply`."""
+    """The class of a method: `scipy.spatial.transform.Rotation` for `….Rotation.apply`."""
     return call.rpartition(".")[0]

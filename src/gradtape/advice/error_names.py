@@ -1,8 +1,7 @@
 """Errors begin with the name of the function that was called.
 
-A function that is made of others gets their errors: `tensorinv` that of `inv`. Whoever called it
-has not called these, and is told the name that stands in their program. Which one raised it is said
-in a note.
+A function that calls others gets their errors: `tensorinv` those of `inv`. Users did not call
+these, so the error begins with the name in their program. A note names the one that raised it.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from gradtape.errors import (
 )
 
 E = TypeVar("E", bound=GradtapeError)
-# Where functions are defined that begin their messages with their name.
+# Modules of functions that begin their messages with their own name.
 _OF_OPS = ("gradtape.ops.", "gradtape.autodiff.")
 
-# Those that say of arguments what came; others are about tapes and transforms.
+# Errors about arguments; others are about tapes and transforms.
 _OF_ARGUMENTS = (
     *(ArgumentError, AxisError, ConversionError, DTypeError, IndexingError),
     *(LinAlgError, NotDifferentiableError, ShapeError, UnsupportedError),
@@ -37,11 +36,11 @@ _OF_ARGUMENTS = (
 
 
 def name_caller(error: GradtapeError, name: str | None = None) -> None:
-    """Let an error that begins with "got" begin with the name of the function that was called.
+    """Prefix an error that begins with "got" with the name of the function that was called.
 
     Args:
         error: Changed in place.
-        name: What to begin with if that function is not found.
+        name: The prefix to use if that function is not found.
     """
     name = own_function(running()) or name
     if name and str(error).startswith("got "):
@@ -49,12 +48,12 @@ def name_caller(error: GradtapeError, name: str | None = None) -> None:
 
 
 def in_the_name_of(name: str, error: E) -> E:
-    """An error that came out of a function, beginning with the name of that function.
+    """An error that came out of a function, made to begin with the name of that function.
 
     Args:
-        name: Of the function that was called.
+        name: The function that was called.
         error: Changed in place if it begins with the name of another function of gradtape, or with
-            "got", as what is raised for any function does.
+            "got", like errors that are raised for any function.
     """
     if type(error) not in _OF_ARGUMENTS:
         return error
@@ -69,9 +68,9 @@ def in_the_name_of(name: str, error: E) -> E:
 
 
 def name_rule(op: Op, error: GradtapeError) -> None:
-    """Let an error of a derivative rule begin with the name of its op, if people know that.
+    """Prefix an error of a derivative rule with the name of its op, if users know that name.
 
-    Rules of users' functions, and of compiled ones, call what they call by themselves.
+    Errors of rules of users' functions, and of compiled ones, are left alone.
 
     Args:
         op: The op that the rule belongs to.
@@ -82,11 +81,11 @@ def name_rule(op: Op, error: GradtapeError) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a name is that of an op, or of a function that may call others."""
+    """Whether a name is that of an op, or of another function of ours."""
     return name in registry or _is_function(name)
 
 
 def _is_function(name: str) -> bool:
-    """Whether a module of ours that is loaded, and so may have raised, has a function so named."""
+    """Whether one of our loaded modules, which may have raised, has a function of this name."""
     modules = [module for key, module in tuple(sys.modules.items()) if key.startswith(_OF_OPS)]
     return any(getattr(vars(module).get(name), "__name__", "") == name for module in modules)

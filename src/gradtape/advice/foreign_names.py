@@ -1,7 +1,7 @@
-"""Names that other libraries have, each with what to write here: tables, and nothing else.
+"""Names from other libraries, each with what to write here: tables only.
 
-What follows "use" is Python, up to a comma or semicolon: a name that takes the same arguments, or a
-call with what its arguments are. Each gives what the name gives elsewhere; a test runs them all.
+The text after "use", up to a comma or semicolon, is Python: a name that takes the same arguments,
+or a call that shows its arguments. Each gives what the name gives elsewhere; a test runs them all.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from gradtape.advice.tensor_attributes import OPERATORS
 
 _LOOPS = "use Python's loops and gt.where for control flow"
 
-# Names of other libraries, and our names for what takes the same arguments.
+# Names of other libraries, and our names for functions with the same arguments.
 _RENAMED = (
     "as_tensor=asarray broadcast_tensors=broadcast_arrays cast=astype cat=concat clamp=clip "
     "clamp_max=minimum clamp_min=maximum clone=copy compile=jit constant=asarray "
@@ -128,7 +128,7 @@ NAMES = {
 _FIT = "minimize -gt.sum of the logarithm of the density with gt.value_and_grad"
 _JUMPS = "quantiles of counts jump from one to the next: use SciPy's for a number"
 
-# Methods that distributions of SciPy have, and ours, or those of counts or vectors, have not.
+# Methods of SciPy's distributions that ours, or those of counts or vectors, do not have.
 DISTRIBUTIONS = {
     **dict.fromkeys(("args", "kwds"), "use parameters"),
     **dict.fromkeys(("cdf", "logcdf", "entropy", "expect", "support"), "use SciPy's for a number"),
@@ -175,7 +175,7 @@ WITH_ARRAY_API = frozenset(
     for name in names.split()
 )
 
-# Functions of SciPy that take derivatives instead of tensors, or others in their place that do.
+# Functions of SciPy that take derivatives instead of tensors, or others to use instead that do.
 SCIPY = {
     **{
         f"scipy.optimize.{name}": "use scipy.optimize.newton(f, x0), from an x0 near the root, "
@@ -191,7 +191,7 @@ SCIPY = {
     "scipy.optimize.least_squares": "give it arrays, and jac=gt.jacobian(f)",
 }
 
-# Functions of NumPy that convert without asking.
+# NumPy functions that convert without asking.
 POLYNOMIAL = (
     "a tensor can be the x of polyval, chebval, …; with coefficients that have a gradient use "
     "np.polyval(c[::-1], x), or write the sum"

@@ -1,4 +1,4 @@
-"""Who called: the functions that are running, by the names that people know."""
+"""The calling functions that are running, by their public names."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import sys
 from collections.abc import Iterator
 from types import FrameType
 
-# Their functions call each other: the first one called is the one the user knows.
+# Libraries whose functions call each other: the first one called is the one the user knows.
 LIBRARIES = ("scipy", "sklearn")
 
-# Modules whose functions stand between the one that was called and what it computes.
+# Modules whose functions come between the one that was called and its computation.
 PASS_ON = ("gradtape.ops.arguments", "gradtape.ops.methods", "gradtape.ops.linalg.in_float32")
 _BELOW = ("gradtape.core.", "gradtape.backends.", "gradtape.advice.")
 
 
 def running() -> list[FrameType]:
-    """The frames of ours, NumPy and the libraries that the user's code called, outermost first.
+    """Our frames, NumPy's and the libraries' that the user's code called, outermost first.
 
     The user's code ends them, and so do transforms, which call the user's code.
     """
@@ -33,12 +33,12 @@ def running() -> list[FrameType]:
 
 
 def package(frame: FrameType) -> str:
-    """The package that a frame runs code of."""
+    """The package whose code a frame runs."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def own_function(frames: list[FrameType]) -> str | None:
-    """The name of the first function of gradtape that was called, and that people know."""
+    """The name of the first public function of gradtape that was called."""
     for frame in frames:
         name, place = frame.f_code.co_name, frame.f_globals["__name__"]
         passes_on = place in PASS_ON or "<locals>" in frame.f_code.co_qualname
@@ -48,7 +48,7 @@ def own_function(frames: list[FrameType]) -> str | None:
 
 
 def public_names(frame: FrameType) -> Iterator[str | None]:
-    """The names of a library that a frame may belong to, or None in place of a private one."""
+    """The public names that a library's frame may belong to; None in place of a private one."""
     module = frame.f_globals["__name__"]
     code, values = frame.f_code, frame.f_locals
     if "self" in values:
@@ -59,7 +59,7 @@ def public_names(frame: FrameType) -> Iterator[str | None]:
         yield _public(owner.__module__, name, method)
     name, _, method = code.co_qualname.partition(".")
     yield _public(module, name, f".{method}" if method and not method.startswith("_") else "")
-    # A decorated function is called by one that has it among its variables.
+    # A decorated function is called by a wrapper that has it among its variables.
     for value in values.values():
         called = getattr(value, "__name__", None) if callable(value) else None
         if isinstance(called, str):
@@ -67,16 +67,16 @@ def public_names(frame: FrameType) -> Iterator[str | None]:
 
 
 def _public(module: str, name: str, method: str = "") -> str | None:
-    """`scipy.linalg.det` of `det` in `scipy.linalg._basic`, if it is found there."""
+    """`scipy.linalg.det` for `det` in `scipy.linalg._basic`, if it is found there."""
     parts = module.split(".")
     if parts[0] not in LIBRARIES or name.startswith("_"):
         return None
     private = (number for number, part in enumerate(parts) if part.startswith("_"))
     package = ".".join(parts[: next(private, len(parts))])
-    # Or next to it: `scipy.optimize.elementwise` has what is in `scipy.optimize._elementwise`.
+    # Or next to it: `scipy.optimize.elementwise` exports `scipy.optimize._elementwise`.
     for place in (package, module.replace("._", ".")):
         found = sys.modules.get(place) if "." in place else None
-        # Not by getattr, at which modules that SciPy wants to be rid of would warn.
+        # Not by getattr, for which SciPy's deprecated modules would warn.
         if found is not None and name in vars(found):
             return f"{place}.{name}{method}"
     return None

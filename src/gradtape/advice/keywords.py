@@ -1,4 +1,4 @@
-"""Arguments as other libraries take them, and how they are given here."""
+"""Arguments as other libraries take them, and how to pass them here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Container, Iterable
 from typing import Any
 
-# What keywords of other libraries are called here.
+# Keywords of other libraries, with our names for them.
 _OURS = {
     "dim": "axis",
     "dims": "axis",
@@ -23,11 +23,11 @@ _ALONG_AXES = ("sum", "mean", "prod", "max", "min", "var", "std", "any", "all", 
 
 
 def keyword_advice(options: Iterable[str], parameters: Container[str] = _NUMPYS) -> str | None:
-    """What to say of the first keyword that goes by another name here: "got dim=; …".
+    """The message for the first keyword that has another name here: "got dim=; …".
 
     Args:
         options: The keywords of a call.
-        parameters: The names of the parameters that the function has.
+        parameters: The names of the function's parameters.
     """
     for option in options:
         ours = _OURS.get(option)
@@ -40,7 +40,7 @@ def keyword_advice(options: Iterable[str], parameters: Container[str] = _NUMPYS)
 
 
 def unknown_keyword(option: str, known: list[str]) -> str:
-    """What to say of a keyword that is none of a function's: "got zzz=, expected axis=; …".
+    """The message for a keyword that a function does not have: "got zzz=, expected axis=; …".
 
     Args:
         option: The keyword.
@@ -53,7 +53,7 @@ def unknown_keyword(option: str, known: list[str]) -> str:
 
 
 def position_advice(name: str, args: tuple[Any, ...]) -> str | None:
-    """What to say of arguments by position that methods of other libraries take: "got 0, 1; …".
+    """The message for positional arguments as in other libraries' methods: "got 0, 1; …".
 
     Args:
         name: The method.

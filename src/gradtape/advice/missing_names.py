@@ -1,7 +1,7 @@
-"""What to write in place of a name that gradtape does not have.
+"""Advice for a name that gradtape does not have: what to write instead.
 
-There is one name for each thing. Whoever writes another library's name is told ours, by the error
-that Python raises anyway.
+There is one name for each thing. The error that Python raises anyway for another library's name
+tells ours.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from gradtape.advice.foreign_names import MODULE, NAMES, WITH_ARRAY_API
 
-# Where else a name is looked for.
+# Namespaces in which a name is looked for as well.
 _NAMESPACES = (
     *("linalg", "nn", "special", "fft", "signal", "stats"),
     *("ndimage", "sparse", "random", "optim"),
@@ -25,7 +25,7 @@ def instead(name: str) -> str | None:
     """What to write in place of `gt.name`."""
     if name in MODULE:
         return MODULE[name]
-    # By name: this package does not import what is built upon it.
+    # From sys.modules: this package does not import modules built on top of it.
     gradtape = sys.modules["gradtape"]
     for namespace in _NAMESPACES:
         if hasattr(getattr(gradtape, namespace, None), name):
@@ -56,7 +56,7 @@ def instead_in(namespace: str, name: str) -> str | None:
 
 
 def _layer(name: str, functions: Iterable[str]) -> str | None:
-    """The function of a layer: `conv2d` of `Conv2d`, `cross_entropy` of `CrossEntropyLoss`."""
+    """The function for a layer: `conv2d` for `Conv2d`, `cross_entropy` for `CrossEntropyLoss`."""
     found = {function.replace("_", ""): function for function in functions}
     whole = name.lower()
     plain = whole.removesuffix("loss")

@@ -1,8 +1,8 @@
-"""Making functions public: what comes out of them when something goes wrong is explained.
+"""Making functions public: wraps them so that their errors are explained.
 
-A function of `gt.signal` may notice that an option is of no use only where it computes with it, in
-an error of Python or NumPy that names neither the function nor the option. Checking every option
-in every call would be paid by all calls, so nothing is checked before something went wrong.
+A function of `gt.signal` may find an option unusable only when it computes with it, in an error of
+Python or NumPy that names neither the function nor the option. Checking every option would slow
+down every call, so nothing is checked before something has gone wrong.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from gradtape.locks import once
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Where the functions are that get a wrapper: how the names of their modules begin, and how many
-# parts these have at least. Ops that every program loads (`gradtape.ops.reduce`) have none, as it
-# would cost each call a frame; they check their arguments themselves.
+# The modules whose functions get a wrapper: the prefix of their names, and the least number of
+# parts of the name. Ops that every program loads (`gradtape.ops.reduce`) get none, as it would cost
+# each call a frame; they check their arguments themselves.
 _WRAPPED = {"gradtape.ops.": 4, "gradtape.autodiff.": 3}
 
 
 def make_public(namespace: dict[str, Any], *modules: str) -> None:
-    """Export the names of a module, wrap its functions, and answer for names that are missing.
+    """Export the names of a module, wrap its functions, and give advice for missing names.
 
     Such a module (`gt.linalg`) is a list of imports `name as name`, which type checkers take for
     its public names; `__all__` follows from them.
 
     Args:
         namespace: The `globals()` of the module, after its imports.
-        *modules: Which of its names are public although they are modules.
+        *modules: The names that are public although they are modules.
 
     >>> gt.nn.Conv2d
     Traceback (most recent call last):
@@ -63,11 +63,11 @@ def make_public(namespace: dict[str, Any], *modules: str) -> None:
 
 
 def explained(function: F, module: str) -> F:
-    """A function with errors that name the argument; anything but a function as it is.
+    """A function wrapped so that its errors name the argument; other objects as they are.
 
     Args:
-        function: What a module offers by a name.
-        module: Where it is found by this name, by which it is pickled.
+        function: The object that a module exports.
+        module: The module that exports it, by which it is pickled.
     """
     if not isinstance(function, FunctionType) or hasattr(function, "op"):
         return function  # ops name themselves in their errors (`core.evaluate`)

@@ -1,8 +1,8 @@
-"""What of gradtape gives the same as a call of SciPy.
+"""The equivalents in gradtape of calls of SciPy.
 
-Most functions go by SciPy's name and take its arguments, with the same defaults. Where NumPy has a
-function of that name with other defaults, ours has NumPy's; then the call that is equal is said, by
-the arguments that came. A test runs them all.
+Most functions have SciPy's name and arguments, with the same defaults. Where NumPy has a function
+of that name with other defaults, ours has NumPy's; then the equivalent call is given, depending on
+the arguments. A test runs them all.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _interpolated(given: Given) -> str | None:
     return "gt.interp(x_new, x, y)" if kind in ("linear", 1) else None
 
 
-# What does not go by the same name, or has other defaults.
+# Functions that have another name or other defaults.
 _EQUAL: dict[str, str | Callable[[Given], str | None]] = {
     "scipy.differentiate.derivative": "gt.grad(lambda x: np.sum(f(x)))(x)",
     "scipy.differentiate.hessian": "gt.hessian(f)(x)",
@@ -67,11 +67,11 @@ _EQUAL: dict[str, str | Callable[[Given], str | None]] = {
 
 
 def counterpart(call: str, method: str = "", given: Given | None = None) -> str | None:
-    """What gives the same as a call of SciPy: a function, `gt.linalg.det`, or a whole call.
+    """The equivalent of a call of SciPy: a function, `gt.linalg.det`, or a whole call.
 
     Args:
         call: The function of SciPy, with its module.
-        method: What was called of it, if it is a class: `__init__`, `__mul__`, …
+        method: The method that was called, if it is a class: `__init__`, `__mul__`, …
         given: The arguments of the call, as far as they are known.
     """
     if call in _EQUAL:
@@ -82,7 +82,7 @@ def counterpart(call: str, method: str = "", given: Given | None = None) -> str 
     library, _, path = call.partition(".")
     if library != "scipy":
         return None
-    # By name: this package does not import what is built upon it.
+    # From sys.modules: this package does not import modules built on top of it.
     found: object = sys.modules["gradtape"]
     for part in path.split("."):
         found = getattr(found, part, None)
@@ -90,17 +90,17 @@ def counterpart(call: str, method: str = "", given: Given | None = None) -> str 
 
 
 def _is_matrix(call: str) -> bool:
-    """Whether a name is that of a class of sparse matrices, or of a method of one."""
+    """Whether a name is that of a sparse matrix class, or of a method of one."""
     module = sys.modules["scipy.sparse"]
     return isinstance(getattr(module, call.split(".")[2], None), type)
 
 
 def _of_matrix(kind: str, method: str) -> str:
-    """What does with a tensor what a method of a class of sparse matrices was asked to."""
+    """The equivalent, for a tensor, of a method of a sparse matrix class."""
     if method == "__init__":
         made = kind[:3] if kind[:3] in ("csr", "csc", "coo") else "coo"
         return f"gt.sparse.{made}_array"
-    # Of matrices, as opposed to arrays, * is the product of matrices.
+    # For matrices, as opposed to arrays, * is the matrix product.
     product = ("__mul__", "__rmul__") if kind.endswith("_matrix") else ()
     if method in ("__matmul__", "dot", *product):
         return "gt.sparse.matmul(a, t)"

@@ -1,7 +1,7 @@
 """Attributes that tensors do not have, and what to write instead.
 
-They are looked for by people who know other libraries. Each is a descriptor that raises: with a
-`__getattr__`, Python would be slower at every attribute there is.
+People who know other libraries look for them. Each is a descriptor that raises: a `__getattr__`
+would slow down every attribute lookup.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from gradtape.core.tensor import Tensor
 
-# What is an operator here, and a function as well if it goes by NumPy's name.
+# Methods that are operators here, and functions as well if they have NumPy's name.
 OPERATORS = {
     "sub": "-",
     "mul": "*",
@@ -36,7 +36,7 @@ _FUNCTIONS = (
 _OF_TWO = "allclose cross fmod inner kron logaddexp maximum minimum outer remainder vdot xlogy"
 _OF_LINALG = "cholesky det eig qr slogdet"
 
-# Names that tensors have elsewhere, and arrays of NumPy do not.
+# Names that tensors of other libraries have, and NumPy's arrays do not.
 TENSOR = {
     **{name: f"use gt.{name}(t)" for name in _FUNCTIONS.split()},
     **{name: f"use gt.{name}(t, other)" for name in _OF_TWO.split()},
@@ -118,7 +118,7 @@ TENSOR = {
     "zero_": "use t.fill(0.0)",
 }
 
-# What arrays have and tensors do not, and what to use.
+# Attributes that arrays have and tensors do not, and what to use instead.
 _OF_ARRAYS = {
     "flat": "use t.reshape(-1), which writes through to t as well",
     "strides": "a tensor does not show its memory layout; use t.numpy()",
@@ -139,7 +139,7 @@ _OF_ARRAYS = {
 
 
 class MissingAttribute:
-    """Stands for an attribute that is not there, and raises what a missing one does."""
+    """Stands in for a missing attribute, and raises the error of one."""
 
     def __init__(self, name: str, instead: str) -> None:
         self.name = name

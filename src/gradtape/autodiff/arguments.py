@@ -1,4 +1,4 @@
-"""What every transform does with what goes in and what comes out."""
+"""Arguments and results of transforms: checks and conversions that all of them share."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gradtape.errors import ArgumentError, DTypeError, GradtapeError, ShapeError
 
 
 def run(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Call a user's function; an error of ours that NumPy wrapped comes out as ours.
+    """Call a user's function; an error of ours that NumPy wrapped is unwrapped.
 
     Views among its results are read while the levels they were recorded at are active.
-    `array[i] = tracked` reaches us as `float(tracked)`, and NumPy turns what that raises into a
-    ValueError of its own that hides the advice. Some of SciPy's compiled code goes on after it, and
+    `array[i] = tracked` reaches us as `float(tracked)`, and NumPy turns the error into a ValueError
+    of its own that hides the advice. Some of SciPy's compiled code carries on after the error, and
     ends in a SystemError.
     """
     try:
@@ -38,12 +38,12 @@ def run(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any
 
 
 def _fresh(value: Any) -> Any:
-    # An array that is returned as it is has to become an input of a trace before it is copied.
+    # An array that is returned unchanged must become an input of a trace before it is copied.
     return value.fresh() if isinstance(value, Tensor) else adopted(value)
 
 
 def as_primals(container: Any, transform: str, where: str) -> tuple[list[Any], list[Any], Any]:
-    """An argument to be differentiated: its leaves as they came, as `primal` has them, structure.
+    """Flatten an argument to differentiate: its leaves as given, the same as primals, structure.
 
     Raises:
         DTypeError: A leaf cannot be differentiated; the error says which.
@@ -56,7 +56,7 @@ def as_primals(container: Any, transform: str, where: str) -> tuple[list[Any], l
 
 
 def primal(value: Any, transform: str, where: str | tree.Place) -> Any:
-    """One value to be differentiated: a tensor, or an array made of what came."""
+    """One value to differentiate: a tensor as it is, anything else converted to an array."""
     if not isinstance(value, Tensor) and not is_raw(value):
         raise DTypeError(
             f"{transform}: {where} is {a_type(value)}, expected an array, a tensor or a "
@@ -79,7 +79,7 @@ def primal(value: Any, transform: str, where: str | tree.Place) -> Any:
 
 
 def checked(value: Any, like: Any, transform: str, what: str | tree.Place, of: str) -> Any:
-    """A tangent or cotangent with the shape of what it belongs to, cast to its dtype."""
+    """A tangent or cotangent cast to the dtype of `like`; raises if its shape differs."""
     aval, value = aval_of(like), adopted(value)
     if not isinstance(value, Tensor) and not hasattr(value, "dtype"):
         value = np.asarray(value)
@@ -116,10 +116,10 @@ def like_argument(result: Any, argument: Any) -> Any:
 def function_and_argnums(
     function: Any, argnums: Any, transform: str
 ) -> tuple[Callable[..., Any], int | tuple[int, ...]]:
-    """What a transform was asked to differentiate, and by what, checked before it is called.
+    """Check the function and `argnums` given to a transform, before it is called.
 
     Raises:
-        ArgumentError: It is no function; the arguments are not given as positions.
+        ArgumentError: It is not a function, or the arguments are not given as positions.
     """
     function = as_function(function, transform)
     try:
@@ -136,10 +136,10 @@ def function_and_argnums(
 
 
 def as_function(function: Any, transform: str) -> Callable[..., Any]:
-    """What came in place of a function, if it is one.
+    """The function given to a transform.
 
     Raises:
-        ArgumentError: It is not.
+        ArgumentError: It is not callable.
     """
     if not callable(function):
         raise ArgumentError(

@@ -15,7 +15,7 @@ from gradtape.ops.shape import broadcast_to, moveaxis
 
 
 class Batched(Node):
-    """What a batched tensor carries: its level and which axis of its value is hidden."""
+    """The node of a batched tensor: its level, and which axis of its value is hidden."""
 
     __slots__ = ("axis",)
 
@@ -90,7 +90,7 @@ _SIZE = (
     "in gt.tensor(table)[i] instead of table[i]"
 )
 _LEAVE = "compute with the tensor itself"
-# What to do, by how the value was asked for.
+# Advice, by how the value was requested.
 _INSTEAD = {
     "np.asarray(tensor)": _JOIN,
     "numpy()": _LEAVE,

@@ -30,7 +30,7 @@ def compute_gradients(
     """Walk the active context's tape back from a target and add to `.grad` of every leaf.
 
     Args:
-        target: What to differentiate, usually a loss.
+        target: The tensor to differentiate, usually a loss.
         gradient: The cotangent to start from; ones if not given, so that a non-scalar target is
             summed.
         create_graph: Whether the backward pass is itself recorded, so that `.grad` can be
@@ -54,7 +54,7 @@ def compute_gradients(
         gradient = checked(gradient, target, "compute_gradients", "gradient", "target")
         plain = type(gradient) is Tensor and gradient.record is None
         if not create_graph and isinstance(gradient, Tensor) and not plain:
-            gradient = gradient.detach()  # or the backward pass would be recorded by it
+            gradient = gradient.detach()  # otherwise the backward pass would be recorded through it
         gradient = unshell(gradient)
     if create_graph:
         if current().floor >= CONTEXT_LEVEL:
@@ -74,7 +74,7 @@ def compute_gradients(
 def _accumulate(leaf: Leaf, ct: Any, segment: Segment | None) -> None:
     """Add to the gradient of a leaf, which several threads may share.
 
-    The sum is recorded in `segment`; a gradient that was recorded elsewhere counts as a number.
+    The sum is recorded in `segment`; a gradient that was recorded elsewhere counts as a constant.
     """
     if type(ct) is np.ndarray:
         new = Tensor(ct)
@@ -89,7 +89,7 @@ def _accumulate(leaf: Leaf, ct: Any, segment: Segment | None) -> None:
         else:
             total = old.detach() + new
         with guard:
-            if leaf.grad is old:  # or another thread has added something meanwhile
+            if leaf.grad is old:  # otherwise another thread has added something meanwhile
                 leaf.grad = total
                 return
 

@@ -13,7 +13,7 @@ from gradtape.autodiff.custom_run import Rule, Run, is_static
 from gradtape.core.portable import Portable, bound
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-# What a rule gets before the arguments: the derivative, and the result.
+# The number of parameters of a rule before the arguments: the derivative and the result.
 _BEFORE = 2
 
 
@@ -30,13 +30,13 @@ class CustomFunction(Portable):
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """Its name in errors."""
         return getattr(self._function, "__name__", "custom function")
 
     def defvjp(self, rule: Rule) -> Rule:
         """Set the reverse-mode rule `rule(ct, out, *args)`: one cotangent per argument.
 
-        That of a method may be a method itself: `rule(self, ct, out, *args)`.
+        The rule of a method may be a method itself: `rule(self, ct, out, *args)`.
         """
         self._vjp, self._given[0] = _as_rule(rule, "defvjp"), rule
         return rule
@@ -44,7 +44,7 @@ class CustomFunction(Portable):
     def defjvp(self, rule: Rule) -> Rule:
         """Set the forward-mode rule `rule(tangents, out, *args)`: the tangent of the output.
 
-        That of a method may be a method itself: `rule(self, tangents, out, *args)`.
+        The rule of a method may be a method itself: `rule(self, tangents, out, *args)`.
         """
         self._jvp, self._given[1] = _as_rule(rule, "defjvp"), rule
         return rule
@@ -88,7 +88,7 @@ def _parameters(rule: Rule) -> list[inspect.Parameter]:
 
 
 def _as_rule(rule: Rule, name: str) -> Rule:
-    """A rule that gets the arguments last, also if it was written as a method is."""
+    """A rule that gets the arguments last, even if it was written as a method."""
     parameters = _parameters(as_function(rule, name))
     if not parameters or parameters[0].name not in ("self", "cls"):
         return rule
@@ -101,7 +101,7 @@ def _as_rule(rule: Rule, name: str) -> Rule:
 
 
 def _with_keywords(rule: Rule | None, kwargs: dict[str, Any], count: int) -> Rule | None:
-    """A rule that gets the keyword arguments of a call, as far as it has parameters for them."""
+    """A rule that gets those keyword arguments of a call that it has parameters for."""
     if rule is None:
         return None
     parameters = _parameters(rule)
@@ -117,8 +117,8 @@ def custom_vjp(function: Callable[..., Any]) -> CustomFunction:
 
     The rule `rule(ct, out, *args)` returns a tuple with one cotangent per positional argument
     (None for zero). Keyword arguments are constants, which the rule gets if it has parameters for
-    them. Arguments that are no arrays (functions, texts, the `self` of a method) are passed as they
-    are; their cotangent is None, or left out. A forward-mode rule can be added with
+    them. Arguments that are not arrays (functions, strings, the `self` of a method) are passed as
+    they are; their cotangent is None, or left out. A forward-mode rule can be added with
     `@function.defjvp`; without it, forward mode through the function raises.
 
     >>> @gt.custom_vjp
@@ -136,9 +136,9 @@ def custom_vjp(function: Callable[..., Any]) -> CustomFunction:
 def custom_jvp(function: Callable[..., Any]) -> CustomFunction:
     """Give a function its own forward-mode rule, set with `@function.defjvp`.
 
-    The rule `rule(tangents, out, *args)` returns the tangent of the output (None for zero, as of
+    The rule `rule(tangents, out, *args)` returns the tangent of the output (None for zero, as for
     integers) and is linear in the tangents, so that reverse mode follows from it by transposition.
-    Keywords and arguments that are no arrays are as for `custom_vjp`; these have None as tangent.
+    Keywords and arguments that are not arrays are as for `custom_vjp`; the latter get tangent None.
 
     >>> @gt.custom_jvp
     ... def cube(x):

@@ -1,7 +1,7 @@
 """Calls of functions with their own derivative rules.
 
-Each is one op of its own, recorded like a built-in one: its forward runs on raw arrays, its rules
-on whatever they are given, so that they can be differentiated again. Arguments that are no arrays
+Each is an op of its own, recorded like a built-in one: its forward runs on raw arrays, its rules
+on whatever they are given, so that they can be differentiated again. Arguments that are not arrays
 are part of the op.
 """
 
@@ -47,7 +47,7 @@ class Run:
         self.vjp_rule = vjp_rule
         self.jvp_rule = jvp_rule
         self.structure = structure
-        # What is no operand of the op, by its place among the leaves.
+        # Leaves that are not operands of the op, by position among the leaves.
         self.static = static
         self.out_structure: tree.Structure | None = None
 
@@ -56,7 +56,7 @@ class Run:
         rule: Rule = self._pull
         if self.vjp_rule is None and self.jvp_rule is None:
             rule = NotDifferentiable(f"{self.name}: has no rule; add one with @{self.name}.defvjp")
-        # The op refers to this object and not the other way round: no cycle for the collector.
+        # The op refers to this object, not the other way round, so there is no reference cycle.
         op = Op(
             name=self.name,
             evaluate=self._evaluate,
@@ -80,7 +80,7 @@ class Run:
         return self._placed(leaves, self.static)
 
     def _placed(self, leaves: Sequence[Any], static: dict[int, Any]) -> Any:
-        """Values, one per operand, in the places of the arguments, with those that are static."""
+        """Values, one per operand, put in place of the arguments, together with the static ones."""
         rest = iter(leaves)
         count = len(leaves) + len(static)
         full = [static[n] if n in static else next(rest) for n in range(count)]
@@ -91,12 +91,12 @@ class Run:
         return tree.unflatten(self.out_structure, list(leaves))
 
     def _composed(self, *leaves: Any) -> Any:
-        """What the function does, on tensors that are traced."""
+        """Run the function on traced tensors."""
         outs, self.out_structure = tree.flatten(self.function(*self._args(leaves)))
         return tuple(outs)
 
     def _evaluate(self, _xp: Any, *leaves: Any) -> Any:
-        # Read-only: a function or rule that writes into its arguments would change the user's.
+        # Read-only: a function or rule that writes into its arguments would change users' arrays.
         result = self.function(*self._args(_frozen(leaves)))
         outs, self.out_structure = tree.flatten(result)
         outs = [unshell(out) for out in outs]
@@ -126,7 +126,7 @@ class Run:
         ]
 
     def _checked(self, returned: Any, inputs: Sequence[Any]) -> list[Any]:
-        """What a rule returned, as one cotangent per input; None stands for zero."""
+        """The result of a rule as one cotangent per input; None stands for zero."""
         args = self._args(inputs)
         cts: list[Any] = []
         for ct, arg in zip(self._per_argument(returned, args), args, strict=True):
@@ -152,8 +152,8 @@ class Run:
     def _per_argument(self, returned: Any, args: Sequence[Any]) -> Any:
         """One cotangent per argument.
 
-        Those of what is static may have been left out, and parameters of the rule that are no
-        arguments of this call, as keywords and defaults, may have been given a None.
+        Those of static arguments may have been left out, and parameters of the rule that are not
+        arguments of this call, such as keywords and defaults, may have been given a None.
         """
         fixed = [tree.flatten(arg)[1] is tree.SINGLE and is_object(arg) for arg in args]
         if isinstance(returned, tuple):
@@ -264,22 +264,22 @@ def _of_batch(ct: Any, axes: Any) -> Any:
 
 
 def is_static(leaf: Any) -> bool:
-    """Whether an argument is part of the op: Python's integers, and what is no number at all.
+    """Whether an argument is part of the op: Python integers, and anything that is not a number.
 
-    Integers are sizes and powers more often than not, which have to be known in a trace.
+    Integers are mostly sizes and powers, which have to be known in a trace.
     """
     return isinstance(leaf, int) or is_object(leaf)
 
 
 def is_object(leaf: Any) -> bool:
-    """Whether an argument is no array and no number: a function, a text, an instance."""
+    """Whether an argument is neither an array nor a number: a function, a string, an instance."""
     if isinstance(leaf, np.ndarray | np.generic):
         return leaf.dtype.kind in "OSUMm"
     return not (isinstance(leaf, Tensor) or is_raw(leaf))
 
 
 def _frozen(values: Sequence[Any]) -> list[Any]:
-    """Values of which the arrays refuse writes."""
+    """The values, with read-only arrays."""
     return [read_only(value) if isinstance(value, np.ndarray) else value for value in values]
 
 

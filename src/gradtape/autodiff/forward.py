@@ -21,7 +21,7 @@ from gradtape.errors import GradtapeError, NotDifferentiableError
 
 
 class Tangent(Node):
-    """What a dual tensor carries: the level it belongs to and its derivative there."""
+    """The node of a dual tensor: the level it belongs to and its derivative there."""
 
     __slots__ = ("tangent",)
 
@@ -70,7 +70,7 @@ class ForwardLevel(Level):
         return tuple(self._pair(o, t) for o, t in zip(out, tangent, strict=True))
 
     def _pair(self, out: Any, tangent: Any) -> Any:
-        # Without a tangent it is a constant, which no slope, however infinite, makes another.
+        # Without a tangent it is a constant, and stays one even where a slope is infinite.
         if tangent is None or not is_differentiable(out):
             return out
         return self.dual(out, fit(tangent, out))
@@ -82,7 +82,7 @@ def zeros_like(value: Any) -> Any:
 
 
 def ones_like(value: Any) -> Any:
-    """Ones, likewise."""
+    """Ones with the shape, dtype and device of a value of any level; a number for a number."""
     return _filled(value, 1)
 
 

@@ -1,4 +1,4 @@
-"""Complex derivatives: what a function needs to have one, checked where it is asked for."""
+"""Complex derivatives: checks that a function has one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gradtape.ops.select import where
 
 
 def check_complex(name: str, values: Sequence[Any]) -> None:
-    """Raise unless all values are complex, as the arguments and results of holomorphic functions.
+    """Raise unless all values are complex, as holomorphic functions need.
 
     Raises:
         DTypeError: One is not.
@@ -33,15 +33,15 @@ def check_complex(name: str, values: Sequence[Any]) -> None:
 
 
 def holomorphic_only(name: str, along_real: Any, along_imaginary: Any) -> Any:
-    """A derivative that has to be complex-linear: the same along the imaginary axis.
+    """A derivative checked to be complex-linear: the same along the imaginary axis.
 
     Args:
         name: The transform.
-        along_real: What the cotangent (or tangent) 1 gave.
-        along_imaginary: What 1j gave; 1j times the same, if the function is holomorphic.
+        along_real: The result for the cotangent (or tangent) 1.
+        along_imaginary: The result for 1j: 1j times the same, if the function is holomorphic.
 
     Returns:
-        `along_real`; where values are being traced, NaN if that does not hold.
+        `along_real`; where values are being traced, NaN if the function is not holomorphic.
 
     Raises:
         NotDifferentiableError: The function has no complex derivative.
@@ -53,7 +53,7 @@ def holomorphic_only(name: str, along_real: Any, along_imaginary: Any) -> Any:
         near = _agree(one, other)
         if isinstance(near, Tensor):
             one = where(near, one, np.nan)
-            with contextlib.suppress(ConversionError):  # only compiled code goes on without looking
+            with contextlib.suppress(ConversionError):  # only compiled code goes on unchecked
                 near = innermost(near)
         if not isinstance(near, Tensor) and not np.all(near):
             raise NotDifferentiableError(

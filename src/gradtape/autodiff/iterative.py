@@ -1,8 +1,8 @@
-"""cg, bicgstab, gmres: equations given by a matrix, or by a function that multiplies with it.
+"""cg, bicgstab, gmres: equations given by a matrix, or by a function that multiplies by it.
 
-A function takes what it depends on as arguments, so that the solution can be differentiated with
-respect to them: x = A(θ)⁻¹b, dx = A⁻¹(db − dA·x), and the cotangents are found by solving with the
-adjoint map, which is the pullback of the function.
+A function takes everything it depends on as arguments, so that the solution can be differentiated
+with respect to them: x = A(θ)⁻¹b, dx = A⁻¹(db − dA·x), and the cotangents are found by solving with
+the adjoint map, which is the pullback of the function.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Equations:
         self.info = 0
 
     def solution(self, b: Any, x0: Any, args: Sequence[Any], strict: bool = True) -> Any:
-        """The solution, to be differentiated with respect to `b` and the arguments."""
+        """The solution, differentiable with respect to `b` and the arguments."""
 
         def run(b: Any, *args: Any) -> Any:
             x, self.info = self._iterate(b, x0, args)
@@ -128,7 +128,7 @@ def _known(name: str, x: Any) -> Any:
 
 
 def _unrecorded(name: str, product: Any) -> Any:
-    """The array of a product of arrays, which is not recorded unless something else went in."""
+    """The array of a product of arrays, which is recorded only if something else went in."""
     array = _known(name, product)
     below = unshell(product) if isinstance(product, Tensor) else product
     if isinstance(below, Tensor) and below.record is not None:
@@ -190,11 +190,11 @@ def cg(
     """Solve `A @ x = b` for a positive definite Hermitian matrix by conjugate gradients.
 
     Derivatives are those of the exact solution, found by solving with the same tolerance; the steps
-    are not recorded. Choose `rtol` as small as derivatives are to be accurate.
+    are not recorded. Choose `rtol` as small as the accuracy you need of derivatives.
 
     Args:
-        A: The matrix; or a function `A(v, *args)` that multiplies a vector with it, and depends on
-            nothing recorded but its arguments.
+        A: The matrix; or a function `A(v, *args)` that multiplies a vector by it, and depends on
+            no recorded values other than its arguments.
         b: The right hand side, a vector.
         x0: Where to begin; zeros if None.
         rtol: It ends when the residual is smaller than this times the norm of `b`,

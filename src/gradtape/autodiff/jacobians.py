@@ -37,9 +37,9 @@ def _basis(aval: Aval) -> Any:
 
 
 def _check_kind(transform: str, values: Sequence[Any], holomorphic: bool) -> None:
-    """Raise for complex numbers: one number cannot hold the derivative by both of their parts.
+    """Raise for complex numbers: one number cannot hold the derivatives by both parts.
 
-    Unless the function is holomorphic: then everything has to be complex.
+    If the function is holomorphic, everything has to be complex instead.
     """
     if holomorphic:
         check_complex(transform, values)
@@ -61,7 +61,7 @@ def jacrev(
     Best where there are fewer outputs than inputs: all rows are pulled back in one batched pass.
 
     Args:
-        function: What to differentiate; arrays or nested containers out.
+        function: The function to differentiate; returns arrays or nested containers.
         argnums: Which positional argument(s) to differentiate with respect to.
         holomorphic: Whether the function is complex-differentiable; see `gt.grad`.
 
@@ -120,7 +120,7 @@ def jacfwd(
     Best where there are fewer inputs than outputs: all columns are pushed in one batched pass.
 
     Args:
-        function: What to differentiate; arrays or nested containers out.
+        function: The function to differentiate; returns arrays or nested containers.
         argnums: Which positional argument(s) to differentiate with respect to.
         holomorphic: Whether the function is complex-differentiable; see `gt.grad`.
 
@@ -196,7 +196,7 @@ def jacobian(
     """Return a function that computes the Jacobian in the mode that needs fewer passes.
 
     Args:
-        function: What to differentiate; arrays or nested containers out.
+        function: The function to differentiate; returns arrays or nested containers.
         argnums: Which positional argument(s) to differentiate with respect to.
         holomorphic: Whether the function is complex-differentiable; see `gt.grad`.
 
@@ -237,7 +237,7 @@ def hessian(
     """Return a function that computes the matrix of second derivatives, of each output.
 
     Args:
-        function: What to differentiate; arrays or nested containers out.
+        function: The function to differentiate; returns arrays or nested containers.
         argnums: Which positional argument(s) to differentiate with respect to.
         holomorphic: Whether the function is complex-differentiable; see `gt.grad`.
 
@@ -281,7 +281,7 @@ def hvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     """The product of the Hessian of a scalar function with a vector, without the Hessian.
 
     Args:
-        function: What to differentiate; returns a scalar.
+        function: The function to differentiate; returns a scalar.
         primals: Its arguments, as a tuple.
         tangents: The vector, a tuple of the same structure.
 

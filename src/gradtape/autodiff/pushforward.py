@@ -16,8 +16,8 @@ from gradtape.errors import GradtapeError
 def push(tangents: dict[Node, Any], target: Node, aval: Aval) -> Any:
     """The tangent of `target`, given those of some nodes it was computed from.
 
-    Records between them are visited oldest first; what does not depend on the given nodes is
-    passed by.
+    Records between them are visited oldest first; those that do not depend on the given nodes are
+    skipped.
     """
     tangents = dict(tangents)
     with np.errstate(all="ignore"):

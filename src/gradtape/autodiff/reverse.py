@@ -41,7 +41,7 @@ class Pullback:
 
     Attributes:
         outs: The outputs, flattened.
-        aux: What the function returned besides, with `has_aux`.
+        aux: The second value the function returned, with `has_aux`.
         tensors: Whether tensors went in, so that tensors come out.
     """
 
@@ -86,7 +86,7 @@ class Pullback:
         return tree.unflatten(self._out_structure, leaves)
 
     def scalar(self, *, holomorphic: bool = False) -> Tensor | Any:
-        """The only output, of one element: real, or complex if that was announced."""
+        """The only output, of one element: real, or complex if `holomorphic`."""
         if len(self.outs) != 1:
             raise ShapeError(
                 f"{self._name}: the function returned {len(self.outs)} values, expected one "
@@ -189,7 +189,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
     """Run a function and return the map from cotangents of its output to those of its arguments.
 
     Args:
-        function: What to differentiate.
+        function: The function to differentiate.
         *primals: Its arguments: arrays, tensors, floats or nested containers of them.
         has_aux: Whether the function returns `(output, aux)`; `aux` is passed on as it is.
 
@@ -224,7 +224,7 @@ def value_and_grad(
     """Return a function that computes the value and the gradient of a scalar function.
 
     Args:
-        function: What to differentiate; returns a scalar, or an array of one element.
+        function: The function to differentiate; returns a scalar, or an array of one element.
         argnums: Which positional argument(s) to differentiate with respect to. One number gives
             one gradient, a sequence a tuple of them.
         has_aux: Whether the function returns `(value, aux)`.
@@ -311,13 +311,13 @@ def grad(
     """Return a function that computes the gradient of a scalar function.
 
     Args:
-        function: What to differentiate; returns a scalar, or an array of one element. Plain NumPy
-            code will do.
+        function: The function to differentiate; returns a scalar, or an array of one element. Plain
+            NumPy code will do.
         argnums: Which positional argument(s) to differentiate with respect to. One number gives
             one gradient, a sequence a tuple of them.
         has_aux: Whether the function returns `(value, aux)`; then `(gradient, aux)` is returned.
         holomorphic: Whether the function is complex-differentiable, from complex arguments to a
-            complex scalar; the result is then its complex derivative. Without it the gradient by a
+            complex scalar; the result is then its complex derivative. Otherwise the gradient by a
             complex argument is the direction of steepest ascent of a real function.
 
     Returns:
@@ -325,10 +325,10 @@ def grad(
         arrays for arrays, tensors for tensors, nested containers for nested containers.
 
     Raises:
-        ArgumentError: It is no function, or `argnums` are not positions of arguments.
+        ArgumentError: It is not a function, or `argnums` are not positions of arguments.
         DTypeError: An argument to be differentiated is not floating or complex.
         ShapeError: The function did not return one number.
-        NotDifferentiableError: With `holomorphic`, the function is not.
+        NotDifferentiableError: With `holomorphic`, the function is not holomorphic.
 
     >>> gt.grad(lambda x: np.sum(np.sin(x)))(np.zeros(2))
     array([1., 1.])

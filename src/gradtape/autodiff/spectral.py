@@ -1,7 +1,7 @@
-"""Functions of matrices by their eigenvalues or singular values, with derivatives of every order.
+"""Matrix functions by eigenvalues or singular values, with derivatives of every order.
 
 They do not depend on the choice of vectors for repeated values, and have derivatives there that
-cannot be had from the values and vectors alone.
+cannot be computed from the values and vectors alone.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ def hermitian_function(
 ) -> Array:
     """f(A) of a Hermitian matrix A, or of each in a stack: `v @ diag(f(w)) @ v.conj().T`.
 
-    It has derivatives of every order in both modes, also where eigenvalues are repeated; the same
-    written with `eigh` has none there.
+    It has derivatives of every order in both modes, even where eigenvalues are repeated; the same
+    formula written with `eigh` has none there.
 
     Args:
         a: The matrix; only one triangle is read, and the derivative is that with respect to a
             matrix that stays Hermitian.
         function: f, which takes the vector of eigenvalues in ascending order and returns as many
-            real numbers. It works on each by itself, but may treat them by their place: a mask that
-            keeps the largest k projects on their space. What it depends on besides is constant.
+            real numbers. It works on each by itself, but may treat them by position: a mask that
+            keeps the largest k projects onto their space. Anything else it depends on is constant.
         lower: Whether the lower triangle is read, or the upper one.
 
     Raises:
@@ -65,19 +65,19 @@ def hermitian_function(
 def singular_function(a: ArrayLike, function: Callable[[Any], Any], /) -> Array:
     """`u @ diag(f(s)) @ vh` of the singular values of a matrix, or of each in a stack.
 
-    It has derivatives of every order in both modes, also where singular values are repeated, and
-    where they are 0 if f is smooth as an odd function. The decomposition is that of the Hermitian
-    matrix [[0, A], [Aᴴ, 0]], which takes some eight times as long as that of A.
+    It has derivatives of every order in both modes, even where singular values are repeated, and
+    where they are 0 if f is smooth as an odd function. It decomposes the Hermitian matrix
+    [[0, A], [Aᴴ, 0]], which takes some eight times as long as decomposing A.
 
     Args:
         a: The matrix.
         function: f, which takes the vector of singular values in descending order and returns as
-            many real numbers. It works on each by itself, but may treat them by their place: a mask
-            that keeps the first k gives the best approximation of rank k. What it depends on
-            besides is constant.
+            many real numbers. It works on each by itself, but may treat them by position: a mask
+            that keeps the first k gives the best approximation of rank k. Anything else it depends
+            on is constant.
 
     Raises:
-        LinAlgError: There are less than two axes.
+        LinAlgError: There are fewer than two axes.
         ArgumentError: The function does not return a real number for each singular value, or
             depends on a tensor that is differentiated.
         NotDifferentiableError: A derivative was asked for that does not exist, as f has a jump or a
@@ -103,12 +103,12 @@ def singular_function(a: ArrayLike, function: Callable[[Any], Any], /) -> Array:
 
 
 def _odd(function: Callable[[Any], Any], count: int, w: Any) -> Any:
-    """Of the eigenvalues -s, those that are 0 for the shape only, and s: -f(s), 0 and f(s)."""
+    """Map the eigenvalues -s, 0 (those due to the shape alone) and s to -f(s), 0 and f(s)."""
     last = w.shape[0] - count
     below, null, above = -w[:count], w[count:last], flip(w[last:], 0)
     parts = [-function(below), flip(function(above), 0)]
     if null.shape[0]:
-        # Equal to 0 like the smallest singular value may be, they have the slope of f there.
+        # They are 0, as the smallest singular value may be, and have the slope of f there.
         rest = concatenate([stop_gradient(above[:-1]), null[:1] - stop_gradient(null[:1])], 0)
         end = function(rest)[-1:]
         parts.insert(1, end - stop_gradient(end) + 0.0 * null)
@@ -116,7 +116,7 @@ def _odd(function: Callable[[Any], Any], count: int, w: Any) -> Any:
 
 
 def _jets(function: Callable[[Any], Any], name: str) -> Jets:
-    """Gives a function of each element and its derivatives, at eigenvalues in a raw array."""
+    """A function that gives f and its derivatives, element by element, at raw eigenvalues."""
 
     def jets(w: Any, order: int) -> list[Any]:
         found, current = [], function

@@ -1,4 +1,4 @@
-"""`GradientTape`: a tape to hold in one's hands, at a level of its own."""
+"""`GradientTape`: an explicit tape, at a level of its own."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from gradtape.errors import ShapeError, TapeError
 class GradientTape:
     """Records what is done with the tensors it watches, and differentiates it.
 
-    Use it in a `with` block, which ends the recording, or without. Another `with` block of the same
-    tape goes on recording; if the tape is used up, it begins anew, and tensors are watched again.
-    A tape answers once, unless it is persistent. Tapes nest: watch a tensor of another tape to get
-    higher derivatives.
+    Use it in a `with` block, which ends the recording, or without one. Another `with` block of the
+    same tape goes on recording; if the tape is used up, it starts afresh, and tensors have to be
+    watched again. A tape answers once, unless it is persistent. Tapes nest: watch a tensor of
+    another tape to get higher derivatives.
 
     Args:
-        persistent: Whether `gradient` may be asked more than once.
+        persistent: Whether `gradient` may be called more than once.
 
     >>> with gt.GradientTape() as tape:
     ...     x = tape.watch(3.0)
@@ -42,7 +42,7 @@ class GradientTape:
         self._segment: Segment | None = None
         self._used = False
         self._stopped = False
-        self._open = False  # whether a `with` block is
+        self._open = False  # whether a `with` block is open
 
     def __enter__(self) -> GradientTape:
         if self._open:
@@ -76,7 +76,7 @@ class GradientTape:
         return f"<GradientTape, {state}, {len(self)} records>"
 
     def _level(self) -> Segment:
-        # The level is given at the first watch: a tape made early but used inside a transform
+        # The level is assigned at the first watch: a tape made early but used inside a transform
         # has to be above it.
         if self._segment is None:
             self._segment = Segment(next_level(), "GradientTape")
@@ -113,7 +113,7 @@ class GradientTape:
 
         Args:
             targets: One tensor or a container; several are summed. A non-scalar is summed as well.
-            sources: One tensor or a container: what `watch` returned, or anything recorded.
+            sources: One tensor or a container: tensors returned by `watch`, or anything recorded.
             output_gradients: A cotangent per target, instead of ones.
 
         Returns:
@@ -146,8 +146,8 @@ class GradientTape:
         """Differentiate a target by pushing a tangent of the source forward along the records.
 
         Args:
-            source: What to vary.
-            target: What to differentiate.
+            source: The tensor to vary.
+            target: The tensor to differentiate.
             tangent: The direction, in the shape of the source; may be left out for a scalar.
 
         Returns:
@@ -189,17 +189,17 @@ class GradientTape:
             self.stop()
 
     def _let_go(self, known: list[Node]) -> None:
-        """Free what the records hold once a tape has answered that answers only once."""
+        """Free the records once a tape that answers only once has answered."""
         if not self.persistent and self._segment is not None:
             release.end((self._segment,), self._segment.label, known)
 
     def __del__(self) -> None:
-        # Nobody can ask any more, and what was recorded would live as long as its results.
+        # No one can ask any more, and the records would live as long as their results.
         if self._segment is not None and self._segment.walkable:
             release.end((self._segment,), self._segment.label)
 
     def _on_tape(self, tensor: Any, what: str, asked: str = "gradient") -> tuple[Tensor, Node]:
-        """The part of a tensor that is of this tape's level; levels above it are passed by."""
+        """The part of a tensor at this tape's level; levels above it are skipped."""
         inner = tensor
         while isinstance(inner, Tensor):
             inner = inner.fresh()
@@ -224,7 +224,7 @@ def _check_order(source: Node, targets: list[Node], asked: str = "gradient") -> 
 
 
 def _seeds(targets: list[Tensor], given: Any) -> list[Any]:
-    """A cotangent per target: ones, or what the user gave."""
+    """A cotangent per target: ones, or those the user gave."""
     if given is None:
         return [ones_like(target) for target in targets]
     seeds = tree.flatten(given)[0]

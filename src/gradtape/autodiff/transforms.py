@@ -37,7 +37,7 @@ def jvp(
     """Run a function and push a tangent of its arguments forward to its output.
 
     Args:
-        function: What to differentiate.
+        function: The function to differentiate.
         primals: Its arguments, as a tuple: arrays, tensors, floats, nested containers of them.
         tangents: The direction, a tuple of the same structure.
         has_aux: Whether the function returns `(output, aux)`; `aux` is passed on as it is.
@@ -143,7 +143,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
 
 
 def _places(out_axes: Any, out: Any) -> list[int]:
-    """Where the batch axis goes in every leaf of the results."""
+    """The position of the batch axis in every leaf of the results."""
     try:
         places = tree.broadcast_prefix(out_axes, out)
     except ValueError as error:

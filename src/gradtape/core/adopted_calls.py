@@ -16,10 +16,10 @@ from gradtape.errors import GradtapeError
 def call_adopted(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Call a function with arrays as the modes in force see them.
 
-    What it computes from an array before it calls an op would be computed once and for all while a
-    function is traced. So a trace makes inputs of the arrays beforehand. Where that cannot be
-    (`repeats` of `np.repeat` decide on a shape), the function gets the array, and the trace is told
-    that it depends on the elements.
+    Anything the function computes from an array before it calls an op would be baked in when a
+    function is traced, so a trace first turns the arrays into inputs. Where that is impossible
+    (`repeats` of `np.repeat` decides a shape), the function gets the array itself, and the trace
+    is told that it depends on the elements.
     """
     leaves, structure = tree.flatten((tuple(args), kwargs))
     arrays = [n for n, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray) and leaf.size]
@@ -35,7 +35,7 @@ def call_adopted(function: Callable[..., Any], args: Sequence[Any], kwargs: dict
         except (GradtapeError, TypeError, ValueError):
             continue
         if [values[n].record for n in lifted if isinstance(values[n], Tensor)] == before:
-            break  # else it has written to them: it is to write to the arrays, or to refuse that
+            break  # otherwise it wrote to them: it must write to the arrays, or refuse
     else:
         lifted, out = [], function(*args, **kwargs)
     for n in set(arrays).difference(lifted):

@@ -1,4 +1,4 @@
-"""Abstract values: what is known of an array without its elements."""
+"""Abstract values: the shape and dtype of an array, without its elements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Aval:
     """Shape and dtype of a value; stands in for one whose elements are not needed.
 
     Sizes are integers, or symbolic sizes that compare and multiply like integers. Python's numbers
-    are weak: they take the dtype that comes of the other operands.
+    are weak: they take the dtype of the other operands.
     """
 
     __slots__ = ("dtype", "shape", "weak")
@@ -43,10 +43,10 @@ class Aval:
 
 
 class Abstract(Aval):
-    """What a traced tensor holds in place of an array: its elements are known when it runs.
+    """Stands in for the array of a traced tensor, whose elements are known only at run time.
 
     Attributes:
-        base: What its elements are a view of, as `base` of a NumPy array is; None for its own.
+        base: The value its elements are a view of, like NumPy's `base`; None if it owns them.
         strides: Steps along the axes in bytes, as NumPy's.
     """
 
@@ -75,7 +75,7 @@ class Abstract(Aval):
 
 
 def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Steps in bytes along the axes of an array whose elements lie in order."""
+    """Strides in bytes of a C-contiguous array."""
     strides = []
     for size in reversed(shape):
         strides.append(itemsize)
@@ -89,7 +89,7 @@ def aval_of(value: Any) -> Aval:
         return value
     if hasattr(value, "dtype"):
         return Aval(value.shape, value.dtype)
-    if type(value) is int:  # however large: NumPy takes the dtype of what it meets
+    if type(value) is int:  # however large: it takes the dtype of the other operand
         return Aval((), _INT64, weak=True)
     return Aval((), np.asarray(value).dtype, weak=type(value) in _WEAK)
 
@@ -100,5 +100,5 @@ def is_extended_float(dtype: np.dtype[Any]) -> bool:
 
 
 def is_numeric(dtype: np.dtype[Any]) -> bool:
-    """Whether arrays of a dtype are computed with: real and complex numbers, and booleans."""
+    """Whether one can compute with a dtype: real and complex numbers, and booleans."""
     return dtype.kind in "biufc" or is_extended_float(dtype)

@@ -1,7 +1,7 @@
-"""Batching rules that many ops share: what `vmap` makes of an op on operands with a batch axis.
+"""Batching rules that many ops share: how `vmap` runs an op on operands with a batch axis.
 
 A rule is called `rule(op, axes, args, params)`, with the batch axis of each operand or None, and
-gives the result with its batch axis.
+returns the result with its batch axis.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gradtape.core.op import Op
 def batch_elementwise(
     op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
 ) -> tuple[Any, int]:
-    """Bring batch axes to the front and line the other axes up from the right, as broadcasting."""
+    """Bring batch axes to the front and align the other axes from the right, like broadcasting."""
     ndims = [
         len(aval_of(arg).shape) - (axis is not None) for arg, axis in zip(args, axes, strict=True)
     ]
@@ -37,7 +37,7 @@ def batch_elementwise(
 def batch_in_place(
     op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
 ) -> tuple[Any, int]:
-    """Batching of an op of one input that treats every element alike, whatever its parameters."""
+    """Batching of a one-input op that treats every element alike, whatever its parameters."""
     assert axes[0] is not None
     return call(op, args, params), axes[0]
 
@@ -47,7 +47,7 @@ def batch_at_front(
 ) -> tuple[Any, Any]:
     """Batching of an op that leaves a leading axis of all inputs alone.
 
-    The parameter `axis`, one or several, is counted from the front, and moves by one.
+    The parameter `axis`, one or several, counts from the front and moves by one.
     """
     own = params.get("axis")
     if own is not None:
@@ -62,7 +62,7 @@ def batch_at_front(
 def batch_as_samples(
     op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
 ) -> tuple[Any, int]:
-    """Batching of an op whose first axis numbers samples: there are as many times more of them."""
+    """Batching of an op whose first axis numbers samples: the batch axis is merged into it."""
     lined_up = in_front(args, axes)
     reshape = needed.reshape
     joined = [reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:])) for x in lined_up]

@@ -1,4 +1,4 @@
-"""Dispatch: the highest level among the operands handles an op, calling it again on what is below.
+"""Dispatch: the highest level among the operands handles an op, calling it again one level down.
 
 `call` is the door for every op that is not on a fast path: modes see the call first, then levels,
 and at the bottom the op's forward runs on raw arrays.
@@ -59,7 +59,7 @@ def _through(
 ) -> Any:
     """Run an op with the first of `modes` wrapped around the rest of them.
 
-    What a mode calls itself is seen by the rest only; what the op leads to, by `every` mode.
+    Ops that a mode itself calls are seen by the rest only; those that the op runs, by `every` mode.
     """
     if not modes:
         return dispatch(op, args, params)
@@ -149,12 +149,12 @@ def _reverse(segment: Segment, op: Op, operands: list[Any], params: dict[str, An
 
 
 def _lower(level: Level, than: Level) -> bool:
-    """Whether a level is below another; leaves are on the level of what contexts record."""
+    """Whether a level is below another; leaves count as being on the level of contexts."""
     return max(level.number, CONTEXT_LEVEL) < max(than.number, CONTEXT_LEVEL)
 
 
 def recording_segment(segment: Segment, op: Op) -> Segment | None:
-    """Where to record an op on a tensor of `segment`; None if recording is off.
+    """The segment to record an op on a tensor of `segment` in; None if recording is off.
 
     Raises:
         ContextError: The tensor was recorded in a context that is not the active one.
@@ -193,7 +193,7 @@ def record(
 ) -> Any:
     """Wrap the result(s) of an op in tensors with a record that keeps what the rules read.
 
-    A record policy may let it keep more, or less.
+    A record policy may make it keep more or less.
     """
     tracked = tuple(parent is not None for parent in parents)
     policy = current().policy
@@ -222,7 +222,7 @@ def is_differentiable(value: Any) -> bool:
 
 
 def lift(value: Any, like: Any) -> Any:
-    """`value` made a constant of every level that `like` is recorded at and `value` is not.
+    """Make `value` a constant of every level where `like` is recorded and `value` is not.
 
     The derivative of a linear function does not depend on its argument, yet its own derivative is
     0 and not an error: it has to be on the tapes its primal is on.

@@ -10,12 +10,12 @@ import numpy as np
 
 from gradtape.core.kernels import installed, is_large, pooled
 
-# From so many elements on, starting threads for a call of NumPy takes little of the time it does.
+# Arrays at least this large are worth starting threads for.
 _WORTH_THREADS = 1 << 17
 
 
 def copied(array: Any) -> Any:
-    """A copy of an array, its elements in order."""
+    """A C-contiguous copy of an array."""
     if is_large((array,)) and (kernels := installed()) is not None:
         if array.flags.c_contiguous:
             out = kernels.pooled(np.empty, array.shape, array.dtype)
@@ -35,7 +35,7 @@ def copy_into(target: Any, source: Any) -> None:
 
 
 def add_to_zeros(zeros: Any, index: Any, part: Any) -> None:
-    """Add to a part of an array that holds zeros so far; a large one is copied there instead."""
+    """Add to a part of an array that holds only zeros so far; a large part is copied instead."""
     if is_large((part,)):
         copy_into(zeros[index], part)
     else:
@@ -58,11 +58,11 @@ def joined(xp: Any, arrays: Sequence[Any], axis: int) -> Any:
 
 
 def by_rows(function: Callable[[Any], Any], x: Any) -> Any:
-    """A function of NumPy that works along the last axis and gives as many elements; on threads.
+    """Run a shape-preserving NumPy function along the last axis, with rows shared among threads.
 
     Args:
-        function: Of an array; lets other threads run, as sorting does.
-        x: The array, contiguous.
+        function: Takes an array; must release the GIL to be worth it, as sorting does.
+        x: A contiguous array.
     """
     kernels = installed() if x.ndim > 1 and x.size >= _WORTH_THREADS else None
     threads = 1 if kernels is None else kernels.threads()

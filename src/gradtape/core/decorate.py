@@ -1,8 +1,8 @@
-"""Scopes as decorators, of functions of every kind.
+"""Scopes as decorators, for functions of every kind.
 
-A scope is in force while the body of what it decorates runs. A generator or a coroutine that is
-suspended takes its scope away with it, and has it again when it goes on: whoever runs it in between
-sees nothing of it.
+A scope is in force while the body of the decorated function runs. A generator or coroutine that is
+suspended takes its scope with it and gets it back when it resumes: the code that runs in between
+does not see it.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ class Decorator:
     """A context manager that also decorates functions; every call enters a scope of its own."""
 
     def again(self) -> Any:
-        """The scope of one call, which may run beside others of the same function: a copy."""
+        """The scope for one call: a copy, since calls of the same function may overlap."""
         scope = object.__new__(type(self))
         scope.__dict__.update(self.__dict__)
         return scope
 
     def suspend(self) -> Any:
-        """Take away what is in force since this scope was entered; it is given to `resume`."""
+        """Remove everything put in force since this scope was entered; returns it, for `resume`."""
         raise NotImplementedError
 
     def resume(self, suspended: Any) -> None:
-        """Put in force again what `suspend` took away."""
+        """Restore what `suspend` removed."""
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -42,7 +42,7 @@ class Decorator:
         raise NotImplementedError
 
     def __call__(self, function: F) -> F:
-        """A function that runs in this scope: also a generator or an async function."""
+        """The function, made to run in this scope; also for generators and async functions."""
         if isinstance(function, staticmethod | classmethod):
             return type(function)(self(function.__func__))
         if not callable(function):
@@ -63,7 +63,7 @@ class Decorator:
 
 
 def _steps(scope: Decorator, body: Any) -> Generator[Any, Any, Any]:
-    """Run a generator, or what `await` runs, with a scope that is off while it is suspended."""
+    """Run a generator or an awaitable with a scope that is off while it is suspended."""
     resume: Callable[[], Any] = functools.partial(body.send, None)
     while True:
         try:

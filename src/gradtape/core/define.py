@@ -1,12 +1,12 @@
-"""Constructors by class of op: from the least text, the rest of the op record is derived.
+"""Constructors by class of op: the op states as little as possible, the rest is derived.
 
 - `elementwise`, `elementwise_op`: state one linear map per argument, `ct ↦ ct·∂`. It serves as VJP
   and as JVP (for complex numbers with its conjugate); un-broadcasting, casts and batching follow.
 - `linear`: states only the transpose; its JVP is the op itself.
 - `multilinear`: states a transpose per input; its JVP is the sum of the op with one replaced.
-- `general`: states what cannot be derived.
+- `general`: states everything that cannot be derived.
 
-A forward that is also the expression of one element, or a composition of ops, is said once.
+A forward that is also the expression for one element, or a composition of ops, is written once.
 
 Each returns the function that runs the op on anything: arrays in, arrays out; tensors in, tensors
 out. Rules are written with operators and such functions only, so that they run at NumPy speed on
@@ -59,9 +59,9 @@ def elementwise(
 
     Args:
         forward: A NumPy ufunc, or `forward(xp, *arrays)`.
-        *partials: As of `elementwise_op`.
+        *partials: As for `elementwise_op`.
         operator: The operator it implements: "add" installs `__add__` and `__radd__`.
-        **options: As of `elementwise_op`.
+        **options: As for `elementwise_op`.
     """
 
     def define(declared: F) -> F:
@@ -94,16 +94,16 @@ def elementwise_op(
         name: The name of the op.
         forward: A NumPy ufunc, or `forward(xp, *arrays, **params)`.
         *partials: Per array `partial(ct, out, *arrays, **params)`, linear in `ct`: `ct` times the
-            partial derivative. None of them: the result is untracked. Of several results it is
+            partial derivative. Without any, the result is untracked. With several results it is
             `partial(out, *arrays, **params)`, the derivatives of all results.
-        facts: What passes over graphs rely on (see `core.op.Facts`).
-        fast: What computes it on raw arrays, if there is something faster than `forward`.
-        vjps: Rules where the op is not complex-linear, so that they differ from the partials.
+        facts: Properties that graph passes rely on (see `core.op.Facts`).
+        fast: A function that computes it on raw arrays faster than `forward`, if there is one.
+        vjps: Rules that differ from the partials because the op is not complex-linear.
         jvp: The same for forward mode.
         lower: The expression for one element, `lower(*elements, **params)`; or `core.scalar`
             itself where `forward` is a formula that holds for elements, with that module as `xp`;
             or another form of lowering.
-        bounded: Whether partials are finite also where values are not: those of a choice are.
+        bounded: Whether partials stay finite where values are not, as those of a choice do.
         outputs: The number of results.
     """
     ufunc = isinstance(forward, np.ufunc)
@@ -142,7 +142,7 @@ def elementwise_op(
 
 
 def _takes_params(forward: Callable[..., Any], arrays: int) -> bool:
-    """Whether a forward takes parameters besides `xp` and so many arrays."""
+    """Whether a forward takes parameters besides `xp` and the given number of arrays."""
     code = getattr(forward, "__code__", None)
     if code is None:
         return False
@@ -151,7 +151,7 @@ def _takes_params(forward: Callable[..., Any], arrays: int) -> bool:
 
 
 def _make_careful(op: Op, partials: Sequence[Rule], vjps: Sequence[Rule]) -> None:
-    """Give an elementwise op rules that look at values which are not finite."""
+    """Give an elementwise op rules that handle values that are not finite."""
     if all(not rule_reads(rule) for rule in vjps or partials):
         return
     flat = tuple(guarded(op, partial, i) for i, partial in enumerate(partials))
@@ -171,7 +171,7 @@ def _pointwise(lower: Any, forward: Callable[..., Any]) -> Lowering | None:
 
 
 def _run_ufunc(ufunc: Callable[..., Any], _xp: Any, *arrays: Any) -> Any:
-    # CuPy's arrays answer NumPy's ufuncs themselves.
+    # CuPy arrays handle NumPy's ufuncs themselves.
     return ufunc(*arrays)
 
 
@@ -186,13 +186,13 @@ def _infer_elementwise(
     evaluate: Callable[..., Any], operator: bool, *avals: Aval, **params: Any
 ) -> Any:
     kinds = tuple((aval.dtype, aval.weak) for aval in avals)
-    # 0 and 0.0 are equal, and do not give the same dtype.
+    # 0 and 0.0 are equal but do not give the same dtype.
     typed = tuple((name, value, type(value)) for name, value in params.items())
     dtypes = _result_dtypes(evaluate, kinds, typed)
     shape = broadcast_sizes(*(aval.shape for aval in avals))
     if len(dtypes) > 1:
         return tuple(Aval(shape, dtype) for dtype in dtypes)
-    # What Python's operators make of Python's numbers is a number as weak as they are.
+    # Python's operators on Python numbers give a number that is just as weak.
     weak = operator and dtypes[0].kind in "ifc" and all(aval.weak for aval in avals)
     return Aval(shape, dtypes[0], weak=weak)
 
@@ -201,7 +201,7 @@ def _infer_elementwise(
 def _result_dtypes(
     evaluate: Callable[..., Any], kinds: tuple[Any, ...], params: tuple[Any, ...]
 ) -> tuple[np.dtype[Any], ...]:
-    """What NumPy gives on empty arrays of these dtypes, and numbers: its promotion, not a copy."""
+    """The dtypes NumPy returns for empty arrays of these dtypes: its own promotion, not a copy."""
     numbers = all(weak for _, weak in kinds)
     samples = (
         dtype.type(1).item() if weak and not numbers else np.empty(0, dtype)
@@ -239,7 +239,7 @@ def _jvp(partials: Sequence[Rule]) -> Rule:
 
 
 def _rules_of_results(slopes: Sequence[Rule], outputs: int) -> tuple[tuple[Rule, ...], Rule]:
-    """VJPs and JVP of an elementwise op of several results, by the slopes of all of them."""
+    """VJPs and JVP of an elementwise op with several results, from the slopes of all of them."""
 
     def vjp(i: int) -> Rule:
         def rule(ct: Any, out: Any, *inputs: Any, **params: Any) -> Any:
@@ -301,7 +301,7 @@ def linear(
 ) -> Callable[..., Any]:
     """Define an op linear in its one input by its transpose `transpose(ct, _out, _x, **params)`.
 
-    A map that is its own transpose says `self_adjoint` in place of it.
+    A map that is its own transpose passes `self_adjoint` instead.
     """
 
     def again(tangents: Sequence[Any], _out: Any, _x: Any, **params: Any) -> Any:
@@ -343,11 +343,11 @@ def multilinear(
 
     Args:
         name: The name of the op.
-        evaluate: `evaluate(xp, *arrays, **params)`, or the composition it is.
+        evaluate: `evaluate(xp, *arrays, **params)`, or a composition.
         *transposes: Per input `transpose(ct, _out, *inputs, **params)`, which reads all inputs but
-            its own. `Zero` for an input that the others are only told by, such as an index.
-        again: What calls the op, if there is something faster.
-        **options: As of `general`: infer, batch, kind, lower, composed.
+            its own. `Zero` for an input that only selects among the others, such as an index.
+        again: A faster way to call the op, if there is one.
+        **options: As for `general`: infer, batch, kind, lower, composed.
     """
     constants = {i for i, transpose in enumerate(transposes) if isinstance(transpose, Zero)}
 
@@ -363,20 +363,20 @@ def multilinear(
                 total = term if total is None else total + term
         return total
 
-    # The tangent of an input meets the values that its transpose reads, and no others.
+    # The tangent of an input is combined with the values that its transpose reads, and no others.
     jvp.reads = frozenset()  # type: ignore[attr-defined]
     function: Callable[..., Any] = general(name, evaluate, vjps=transposes, jvp=jvp, **options)
     return function
 
 
 def added(*terms: Any) -> Any:
-    """The sum of the terms that are not None; None if all are."""
+    """The sum of the terms that are not None; None if there are none."""
     present = [term for term in terms if term is not None]
     return functools.reduce(add, present) if present else None
 
 
 def sharing(function: Callable[..., Any], *, permutes: bool = False) -> Callable[..., Any]:
-    """Make the results of an op that does not copy handles on their input, as NumPy's views are.
+    """Make results of an op that does not copy handles on its input, like NumPy's views.
 
     Args:
         function: The function of an op of one input.
@@ -407,7 +407,7 @@ def sharing(function: Callable[..., Any], *, permutes: bool = False) -> Callable
 
 
 def _shares(view: Tensor, tensor: Tensor) -> bool:
-    """Whether the array of one tensor is a view of that of another, or both are of a third."""
+    """Whether the array of one tensor is a view of the other's, or both are views of a third."""
     array = tensor.value if type(tensor) is Tensor else innermost(tensor, show=True)
     part = view.value if type(view) is Tensor else innermost(view, show=True)
     owner = getattr(part, "base", None)
@@ -438,10 +438,10 @@ def general(
 ) -> Callable[..., Any]:
     """Define an op by all of its rules (see `Op`); without a VJP its result is untracked.
 
-    The forward may be a `Composite`, where the op is a composition of others also on arrays. Where
-    it is a formula that holds for tensors, it is said once with the lowering, which is then the
-    module to give it as `xp` (`ops.array_functions`). An op is `self_adjoint` if its derivative by
-    the first input is a symmetric map, and that by others is `Zero`: then its VJP is its JVP.
+    The forward may be a `Composite`, if the op is a composition of others on arrays too. If it is
+    a formula that also holds for tensors, it is written once, and the lowering is the module to
+    pass to it as `xp` (`ops.array_functions`). An op is `self_adjoint` if its derivative by the
+    first input is a symmetric map, and that by the others is `Zero`: then its VJP is its JVP.
     """
     evaluate, lower = _forward_and_lowering(evaluate, lower)
     if self_adjoint:
@@ -465,14 +465,14 @@ def general(
             composed=composed,
         )
     )
-    # The fast path does not ask modes: a trace has to see an effect, also of arrays from outside.
+    # The fast path ignores modes, but a trace must see an effect even on arrays from outside.
     function = fast_params(op) if len(vjps) == 1 and effect is None else _plain_function(op)
     function.op = op  # type: ignore[attr-defined]
     return function
 
 
 def _pushed_by(rule: Rule, *constants: Rule) -> Rule:
-    """The JVP that a symmetric VJP is, of an op whose other inputs have no derivative."""
+    """The JVP of an op with a symmetric VJP whose other inputs have no derivative."""
     assert all(isinstance(constant, Zero) for constant in constants)
 
     def jvp(tangents: Sequence[Any], out: Any, *inputs: Any, **params: Any) -> Any:
@@ -488,7 +488,7 @@ def _pushed_by(rule: Rule, *constants: Rule) -> Rule:
 def _forward_and_lowering(
     evaluate: Callable[..., Any] | Composite, lower: Lowering | ModuleType | None
 ) -> tuple[Callable[..., Any], Lowering | None]:
-    """Both, of an op that states only one of them."""
+    """The forward and the lowering of an op that states only one of them."""
     if isinstance(lower, ModuleType):
         assert not isinstance(evaluate, Composite)
         return evaluate, Composite(functools.partial(evaluate, lower))
@@ -499,7 +499,7 @@ def _forward_and_lowering(
 
     def forward(_xp: Any, *operands: Any, **params: Any) -> Any:
         if STATE.get().modes:
-            # Modes have seen the op, and are not shown its parts.
+            # Modes have seen the op, so they are not shown its parts.
             return run_inside(seen_by(()), functools.partial(composition, *operands, **params))
         return composition(*operands, **params)
 

@@ -1,11 +1,11 @@
-"""The door to raw arrays: what an op computes, forward and by its derivative rules.
+"""The door to raw arrays: runs the forward of an op, and its derivative rules.
 
-`evaluate` runs the forward of an op, `pull` and `push` apply its rules. They choose what does the
+`evaluate` runs the forward of an op, `pull` and `push` apply its rules. They choose who does the
 work: a native kernel for large arrays, wider floats for dtypes that NumPy does not know, or the
 op's own function on NumPy or CuPy. The fast paths (`core.fast`) come here with large arrays only.
 
-Rules are written with operators. On raw arrays these are NumPy's, which kernels and modes do not
-see; where these are to have their say, a rule is applied to tensors that hold the arrays.
+Rules are written with operators. On raw arrays these are NumPy's, which bypass kernels
+and modes; to involve those, a rule is applied to tensors that hold the arrays.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from gradtape.errors import (
     ShapeError,
 )
 
-# Ops that call functions of users, whose arrays are theirs.
+# Ops that call users' functions, which own their arrays.
 _OF_USERS = ("custom", "graph")
 
 
 class UnsettledError(Exception):
-    """A rule of a user's would have to be applied to what is not finite; only careful walks do."""
+    """A user's rule was about to get a cotangent that is not finite; only careful walks do that."""
 
 
 # ---- forward ----------------------------------------------------------------------------------
@@ -57,19 +57,19 @@ def evaluate(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         return op.evaluate(array_module(*operands), *operands, **params)
     except Exception as error:
         if op.kind == "custom":
-            raise  # what a user's function raises is the user's
+            raise  # an error raised by a user's function stays as it is
         raise explain(op, error, operands) from None
 
 
 def add(x: Any, y: Any) -> Any:
-    """`x + y` of values of any kind, with large arrays added as by the op."""
+    """`x + y` for values of any kind; large arrays are added as by the op."""
     if type(x) is type(y) is np.ndarray and is_large((y,)):
         return compute(needed.add_op, (x, y), {})
     return x + y
 
 
 def add_watched(x: Any, y: Any) -> Any:
-    """The same, seen by modes."""
+    """`add`, seen by modes."""
     return lowered(lifted(x) + lifted(y))
 
 
@@ -91,19 +91,19 @@ def pull(
 
     Args:
         op: The op.
-        wanted: For each input whether its cotangent is wanted.
-        ct: The cotangent; of an op with several results, a tuple of them.
+        wanted: For each input, whether its cotangent is wanted.
+        ct: The cotangent; a tuple of them for an op with several results.
         out: The result, or its `Aval` if no rule reads it.
         inputs: Likewise.
         params: The parameters of the call.
         careful: Whether rules have to look for 0·∞ at values that are not finite.
         raw: Whether values are arrays; if not, they are tensors, on which rules are recorded.
-        watched: Whether modes are to see what rules do with arrays.
+        watched: Whether modes see what rules do with arrays.
 
     Returns:
         A cotangent for each input, None where there is none; and whether careful rules might have
-        given others. Those for large arrays are careful in any case: native kernels notice what has
-        to be settled, and looking at what NumPy computed takes little beside that.
+        given different ones. Large arrays get careful rules in any case: native kernels notice
+        when they are needed, and checking what NumPy computed costs little in comparison.
 
     Raises:
         UnsettledError: The rule is a user's, the cotangent is not finite, and `careful` is not set.
@@ -111,7 +111,7 @@ def pull(
     if op.kind == "custom" and not careful:
         parts = ct if isinstance(ct, tuple) else (ct,)
         if not all(part is None or is_finite(part) for part in parts):
-            raise UnsettledError  # it might not pass on that it is not finite
+            raise UnsettledError  # its result might hide that it was not finite
     if (type(ct) is not np.ndarray or ct.dtype.kind == "V") and computes_wide(op, ct):
         ct, out, inputs = widened(ct), widened(out), widened(inputs)
     large = raw and is_large((ct, *inputs))
@@ -145,8 +145,8 @@ def push(
     """Apply the forward rule of an op to the tangents of its inputs, None for those without.
 
     Returns:
-        The tangent of the result, of several results a tuple; None if there is none. It is float32
-        where the op computes in wider floats than it is given.
+        The tangent of the result, or a tuple for several results; None if there is none. It is
+        float32 where the op computes in wider floats than it is given.
     """
     if WATCHING:
         state = STATE.get()
@@ -174,7 +174,7 @@ def _push(
 
 
 def lifted(value: Any) -> Any:
-    """Tensors that hold raw arrays, in place of these: kernels and modes see what is done."""
+    """Raw arrays wrapped in tensors, so that kernels and modes see what is done with them."""
     if type(value) is np.ndarray or isinstance(value, np.generic):
         return Tensor(value)
     return tuple(map(lifted, value)) if isinstance(value, tuple | list) else value
@@ -194,7 +194,7 @@ def sum_of_terms(
     inputs: Sequence[Any],
     **params: Any,
 ) -> Any:
-    """The sum of the partials of an elementwise op, applied to the tangents; None if all are."""
+    """The partials of an elementwise op applied to the tangents, summed; None if all are None."""
     total = None
     for partial, tangent in zip(partials, tangents, strict=True):
         term = None if tangent is None else partial(tangent, out, *inputs, **params)
@@ -206,19 +206,19 @@ def sum_of_terms(
 # ---- errors -----------------------------------------------------------------------------------
 
 Kinds = tuple[tuple[type[Exception], type[GradtapeError]], ...]
-# What is raised in place of errors of NumPy; for a wrong value it depends on what was called.
+# The errors to raise instead of NumPy's; for a ValueError it depends on what was called.
 KINDS: Kinds = (
     (np.linalg.LinAlgError, LinAlgError),
     (np.exceptions.AxisError, AxisError),
     (IndexError, IndexingError),
     (TypeError, DTypeError),
-    (AttributeError, DTypeError),  # what NumPy says of elements that are objects
+    (AttributeError, DTypeError),  # raised by NumPy for elements that are objects
 )
 _KINDS_OF_OPS: Kinds = (*KINDS, (ValueError, ShapeError))
 
 
 def explain(op: Op, error: Exception, operands: Sequence[Any]) -> Exception:
-    """The error to raise instead of one of the array module: names the op and what came."""
+    """The error to raise instead of one of the array module: names the op and its operands."""
     if isinstance(error, GradtapeError):
         return error
     for kind, replacement in _KINDS_OF_OPS:

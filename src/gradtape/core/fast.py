@@ -1,7 +1,7 @@
 """The straight lines: ops on tensors that hold raw real arrays, with no mode on.
 
 Each function built here checks that it is in the common case, computes, wraps and records, and
-leaves everything else to `call`. They are written flat, as they are what an eager op costs. The
+leaves everything else to `call`. They are written flat, since they are the cost of an eager op. The
 conditions of a `Unary` or `Binary` record made here: every input is a raw float32 or float64 array
 of the shape and dtype of the result, or a Python number; then the bare rules `op.flat_vjps` hold in
 the walk. Handles are read here; with a mode on they are passed on as they are, since a trace has to
@@ -138,7 +138,7 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
             keep_out, keep, keep2 = both
             segment2 = parent2.segment
             if segment is not segment2:
-                # A leaf goes with whatever the active context recorded; else levels differ.
+                # A leaf goes with any record of the active context; otherwise levels differ.
                 if segment is LEAVES:
                     segment, segment2 = segment2, segment
                 if segment2 is not LEAVES or segment.number != CONTEXT_LEVEL:
@@ -232,7 +232,7 @@ def fast_params(op: Op) -> Function:
     compute = op.evaluate
     flat = op.outputs == 1 and op.tracked
     keep_out, keep_x = op.keeps((True,)) if flat else (False, False)
-    # A result that shares memory takes no longer for large arrays.
+    # A result that shares memory takes no longer to make for large arrays.
     large = sys.maxsize if op.aliases else LARGE
 
     def function(x: Any, /, **params: Any) -> Any:

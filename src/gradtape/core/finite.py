@@ -1,4 +1,4 @@
-"""Whether derivatives came out finite: asked at the end, so that rules need not ask."""
+"""Checks that derivatives came out finite: made once at the end, so that rules need not."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
 
 
 def is_finite(value: Any) -> bool:
-    """Whether all elements are known to be finite; those of a trace are not."""
+    """Whether all elements are known to be finite; nothing is known about those of a trace."""
     raw = innermost(value, show=True) if isinstance(value, Tensor) else value
     if type(raw) is np.ndarray:
         dtype = raw.dtype
         if dtype is F64 or dtype is F32:
-            # Something that is finite only if all is, and fast; it may overflow by itself.
+            # A fast check: finite only if all elements are; it may overflow by itself.
             if raw.size >= LARGE:
                 total = _sum(raw)
             elif raw.ndim == 1:
@@ -41,20 +41,20 @@ def is_finite(value: Any) -> bool:
 
 
 def _sum(array: Any) -> Any:
-    """By our own threads: those of BLAS would go on to spin in their way."""
+    """The sum of all elements, on our own threads: those of BLAS would keep spinning afterwards."""
     with np.errstate(all="ignore"):
         return compute(needed.sum_op, (_in_order(array),), _ALL)
 
 
 def _in_order(array: Any) -> Any:
-    """The elements of an array in the order of memory, each that is repeated once."""
+    """The elements of an array in memory order, repeated ones only once."""
     if not array.flags.c_contiguous:
         array = array[tuple(slice(None) if stride else slice(1) for stride in array.strides)]
     return array.ravel(order="K")
 
 
 def is_plain_factor(x: Any) -> bool:
-    """Whether a value that a rule reads is a number, as in `x * 2.0`, which makes no 0·∞."""
+    """Whether a value that a rule reads is a number, as in `x * 2.0`, that cannot give 0·∞."""
     return type(x) in (int, float) and x != 0 and math.isfinite(x)
 
 

@@ -1,4 +1,4 @@
-"""Where help is added to errors that core raises.
+"""Hooks that add help to errors raised by core.
 
 Core raises plain errors, and `gradtape.advice`, which is built on it, adds to them where functions
 are made public. Some errors cannot wait that long: only the walk knows whose rule failed, and only
@@ -18,7 +18,7 @@ class Hooks:
 
     Attributes:
         operand_refused: `operand_refused(error, name)`: something was given that is no array, or no
-            integer; the name is to begin the error with, if no better one is known.
+            integer; the error begins with the name, if no better one is known.
         rule_failed: `rule_failed(op, error)`: a derivative rule of the op raised the error.
         conversion_refused: `conversion_refused(error, recorded)`: a tensor refused to become an
             array or a number, because it is being recorded, or else because it has no value yet.

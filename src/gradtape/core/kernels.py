@@ -1,9 +1,9 @@
-"""Kernels: what computes large raw arrays in place of NumPy.
+"""Kernels, which compute large raw arrays in place of NumPy.
 
 A kernel strategy either does a task — the forward of an op, or its derivative rules — or leaves it
-to the next one; NumPy does what is left. They are in the package `gradtape.kernels`, known here by
-what it installs, and loaded by the first large array. Only this module says from which size on an
-array is large: ops, rules and walks do not ask.
+to the next one; NumPy does the rest. Strategies are in the package `gradtape.kernels`, which
+installs them here and is loaded by the first large array. Only this module says from which size on
+an array is large: ops, rules and walks do not ask.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from gradtape.core.op import Op
 from gradtape.core.state import STATE
 from gradtape.locks import loading
 
-# From so many elements on, a kernel makes up for what calling it costs.
+# Arrays with at least this many elements are worth calling a kernel for.
 LARGE = 1 << 15
-# Fresh memory for so many bytes takes a millisecond or more.
+# Allocating this many bytes takes a millisecond or more.
 _HUGE = 1 << 22
 
 
@@ -39,14 +39,14 @@ def is_large(operands: Sequence[Any]) -> bool:
 
 
 class Task(NamedTuple):
-    """What there is to compute.
+    """Something to compute on large arrays: the forward of an op, or its derivative rules.
 
     Attributes:
         op: The op.
-        values: Its operands; for its rules the cotangent, the result and the operands, of which
-            those that no rule reads are None or an `Aval`.
+        values: Its operands; for its rules the cotangent, the result and the operands, with None or
+            an `Aval` for those that no rule reads.
         params: The parameters of the call.
-        wanted: For each operand whether its cotangent is wanted; None for the forward.
+        wanted: For each operand, whether its cotangent is wanted; None for the forward.
     """
 
     op: Op
@@ -61,7 +61,7 @@ class Ran(NamedTuple):
     Attributes:
         op: The name of the op.
         gradient: Whether it was its derivative rules.
-        operands: What the op was given: shapes and dtypes.
+        operands: The shapes and dtypes the op was given.
         strategy: The name of the strategy, or "numpy".
     """
 
@@ -89,14 +89,14 @@ class Strategy(Protocol):
 
 
 class Kernels(Protocol):
-    """What `gradtape.kernels` installs."""
+    """The interface that `gradtape.kernels` installs."""
 
     strategies: tuple[Strategy, ...]
-    # Calls a function of NumPy, whose arrays get kept memory: `(function, *args, **kwargs)`.
+    # Calls a NumPy function whose arrays get pooled memory: `(function, *args, **kwargs)`.
     pooled: Callable[..., Any]
 
     def copied(self, array: Any) -> Any:
-        """A copy of a large array that is not contiguous, its elements in order."""
+        """A C-contiguous copy of a large array that is not contiguous."""
         ...
 
     def copy_into(self, target: Any, source: Any) -> bool:
@@ -104,7 +104,7 @@ class Kernels(Protocol):
         ...
 
     def threads(self) -> int:
-        """How many threads are to be used."""
+        """The number of threads to use."""
         ...
 
 
@@ -113,7 +113,7 @@ class NotLoadedError(Exception):
 
 
 class Installed:
-    """Where the kernels of this process are found.
+    """Holds the kernels of this process.
 
     Attributes:
         provider: Makes them; None stands for NumPy alone.
@@ -124,7 +124,7 @@ class Installed:
 
     @lazy
     def kernels(self) -> Kernels | None:
-        """The kernels, loaded when they are first asked for.
+        """The kernels, loaded when they are first needed.
 
         Raises:
             NotLoadedError: This thread is in the middle of loading something, interrupted by a
@@ -137,7 +137,7 @@ class Installed:
 
     @property
     def loaded(self) -> Kernels | None:
-        """The same if they were needed before; None otherwise."""
+        """The kernels if they have been loaded already; None otherwise."""
         return vars(self).get("kernels")
 
 
@@ -156,14 +156,14 @@ def installed() -> Kernels | None:
 
 
 def goes_by_parts(op: Op) -> bool:
-    """Whether an op has native code and goes by elements, rows or planes."""
+    """Whether an op has native code and works by elements, rows or planes."""
     if op.outputs != 1 or op.lower is None:
         return False
     return op.kind in ("elementwise", "planewise") or works_along_axis(op)
 
 
 def works_along_axis(op: Op) -> bool:
-    """Whether an op treats rows along its parameter `axis` alike, and each by itself."""
+    """Whether an op treats every row along its parameter `axis` alike and separately."""
     return op.kind in ("reduction", "axiswise") or isinstance(op.lower, Scan)
 
 
@@ -203,7 +203,7 @@ def pull(task: Task) -> Any:
 
 
 def _note(task: Task, strategy: str) -> None:
-    """Write down who did a task, for whoever wants to know."""
+    """Log which strategy did a task, if a log is kept."""
     values = task.values if task.wanted is None else task.values[2:]
     avals = [x if x is None or isinstance(x, Aval) else aval_of(x) for x in values]
     log = STATE.get().log
@@ -212,14 +212,14 @@ def _note(task: Task, strategy: str) -> None:
 
 
 def _quiet() -> bool:
-    """Whether nobody asked NumPy to tell of floating-point errors; native code does not notice."""
+    """Whether NumPy is to ignore floating-point errors, which native code does not notice."""
     return not {"raise", "call", "log", "print"} & set(np.geterr().values())
 
 
 def pooled(function: Callable[..., Any], /, *args: Any, **params: Any) -> Any:
-    """Call a function of NumPy on large arrays; those it makes get memory that is kept for them.
+    """Call a NumPy function on large arrays; the arrays it makes get pooled memory.
 
-    If kernels were not needed up to now, they are loaded for this where fresh memory takes long.
+    If kernels have not been needed so far, they are loaded only where fresh memory takes long.
     """
     kernels = INSTALLED.loaded
     if kernels is None and any(type(x) is np.ndarray and x.nbytes >= _HUGE for x in args):

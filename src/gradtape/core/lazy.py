@@ -2,7 +2,7 @@
 
 `functools.cached_property` of Python 3.11 holds one lock for all objects while it computes: a child
 process forked meanwhile waits for it for ever. This one holds none; threads that come at the same
-time may compute twice, and the first result stays.
+time may compute twice; the first result stays.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class lazy(Generic[T]):  # noqa: N801 - used like a decorator function
-    """A method that becomes an attribute when it is first asked for.
+    """A method that becomes an attribute when it is first read.
 
     >>> class Circle:
     ...     @gt.core.lazy.lazy
@@ -51,7 +51,7 @@ class lazy(Generic[T]):  # noqa: N801 - used like a decorator function
 
 
 def found_at(place: str) -> Any:
-    """What a module has by a name, `"module:name"`; loads the module.
+    """The object at `"module:name"`; loads the module.
 
     >>> gt.core.lazy.found_at("math:pi")
     3.141592653589793
@@ -61,7 +61,7 @@ def found_at(place: str) -> Any:
 
 
 class Deferred:
-    """A function that stands in a module which is loaded when it is first called.
+    """A function of a module that is loaded when the function is first called.
 
     Args:
         place: Where it is, `"module:name"`.

@@ -13,7 +13,7 @@ from typing import Any
 from gradtape.core.aval import Aval
 from gradtape.core.op import Op
 
-# A segment with more roots looks which of them are still alive.
+# A segment with more roots than this drops those that are no longer alive.
 _FEW_ROOTS = 64
 
 
@@ -28,7 +28,7 @@ class Level:
         self.active = True
 
     def process(self, op: Op, args: list[Any], params: dict[str, Any]) -> Any:
-        """Run `op` on operands of which at least one belongs to this level."""
+        """Run `op` on operands, at least one of which belongs to this level."""
         raise NotImplementedError(self.label)
 
     def read(self, tensor: Any, what: str) -> None:
@@ -45,14 +45,14 @@ class Segment(Level):
 
     Attributes:
         active: Whether ops on its tensors are recorded.
-        walkable: Whether gradients can still be asked for.
+        walkable: Whether gradients can still be computed.
         strict: Whether using one of its tensors afterwards is an error (a transform's tensor that
             leaked), as opposed to computing without recording (a tape whose `with` block ended).
-        idle: Has one item unless a walk is under way that keeps cotangents in the records; others
-            use a dict. In a child process whose parent was walking in another thread it never comes
-            back, as the cotangents of that walk stay in the records.
+        idle: Has one item unless a walk is under way that keeps cotangents in the records; other
+            walks use a dict meanwhile. In a child process whose parent was walking in another
+            thread it never comes back, as the cotangents of that walk stay in the records.
         next_sequence: Numbers its records in the order they are made.
-        roots: Weak references to records that whoever ends the segment frees, see `core.release`.
+        roots: Weak references to records to free when the segment ends, see `core.release`.
     """
 
     __slots__ = ("_most_roots", "_peeks", "idle", "next_sequence", "roots", "strict", "walkable")
@@ -68,10 +68,10 @@ class Segment(Level):
         self._most_roots = _FEW_ROOTS
 
     def remember(self, root: Node) -> None:
-        """Note a record whose result users keep for its value: a loss, or what was walked."""
+        """Note a record whose result users keep for its value: a loss, or the root of a walk."""
         roots, reference = self.roots, weakref.ref(root)
         if roots and roots[-1] is reference:
-            return  # a loss that is now walked; a record has one such reference
+            return  # a loss that is now walked; it is noted already
         roots.append(reference)
         if len(roots) > self._most_roots:
             self.roots = roots = [root for root in roots if root() is not None]
@@ -83,34 +83,34 @@ class Segment(Level):
         return max(0, self.next_sequence() - self._peeks)  # threads may count at once
 
 
-# Below the levels of all transforms and tapes lie the leaves of gradient contexts, and what
-# contexts record.
+# Below the levels of all transforms and tapes are the leaves of gradient contexts, and the
+# records of contexts.
 LEAF_LEVEL, CONTEXT_LEVEL = 0, 1
 # All leaves of gradient contexts carry this segment: a leaf takes part in every context.
 LEAVES = Segment(LEAF_LEVEL, "a gradient context")
 
 
 class Node:
-    """What leaves and records have in common: a segment, and a number greater than its parents'."""
+    """Base of leaves and records: has a segment, and a number greater than its parents'."""
 
     __slots__ = ("__weakref__", "segment", "sequence")
     segment: Any
     sequence: int
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape users see, given that of the value (a batched tensor hides an axis)."""
+        """The shape users see, given the shape of the value (a batched tensor hides an axis)."""
         return shape
 
     def free(self) -> None:
-        """Let go of everything it holds; it can no longer be walked."""
+        """Drop everything it holds; it can no longer be walked."""
 
 
 class Leaf(Node):
-    """A tensor that gradients are taken for: `requires_grad`, or an argument of a transform.
+    """A tensor to compute gradients for: `requires_grad`, or an argument of a transform.
 
     Args:
-        segment: Where its gradients are asked for.
-        value: What the tensor holds; only its shape and dtype are kept.
+        segment: The segment its gradients are computed in.
+        value: The value of the tensor; only its shape and dtype are kept.
     """
 
     __slots__ = ("aval", "grad", "off")
@@ -120,4 +120,4 @@ class Leaf(Node):
         self.sequence = 0
         self.aval = Aval(value.shape, value.dtype)
         self.grad: Any = None
-        self.off = False  # whether its tensor does not require a gradient for the time being
+        self.off = False  # whether its tensor is switched off: requires no gradient for now

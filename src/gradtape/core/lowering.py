@@ -4,7 +4,7 @@ The first four say how to *pull* one element of the result from elements of the 
 compiler composes them freely, so that a chain of ops becomes one loop without arrays in between. An
 op without a lowering runs its eager forward inside the compiled function.
 
-An expression that has no native form for the dtypes at hand raises `UnsupportedError`; the op then
+An expression that has no native form for the given dtypes raises `UnsupportedError`; the op then
 runs its eager forward too.
 """
 
@@ -27,7 +27,7 @@ class Reader(Protocol):
 
         Args:
             *index: Expressions or integers.
-            inside: Where the index is valid. Elsewhere nothing is read and the value means nothing:
+            inside: Where the index is valid. Elsewhere nothing is read and the value is arbitrary:
                 choose another with `scalar.where(inside, …)`.
         """
         ...
@@ -35,18 +35,18 @@ class Reader(Protocol):
     def check(self, value: Scalar, holds: Scalar, message: str, given: Scalar) -> Scalar:
         """The value where a condition holds; elsewhere it is 0, and the call raises.
 
-        Only elements that are computed are checked: not those that nothing reads.
+        Only elements that are computed are checked, not those that nothing reads.
 
         Args:
-            value: What is used further, such as an index.
-            holds: What has to be true of it.
+            value: The value to use from here on, such as an index.
+            holds: The condition it has to meet.
             message: Of the `IndexingError` otherwise: `op: got …, expected …`.
-            given: The integer that stands in the message for `{}`, of an element that is wrong.
+            given: The integer to put in the message for `{}`, from an element that is wrong.
         """
         ...
 
     def watch(self, value: Scalar) -> Scalar:
-        """The value; if it is not finite somewhere, the call is left to another program."""
+        """The value; if any element is not finite, another program takes over the call."""
         ...
 
 
@@ -60,8 +60,8 @@ class Pointwise(Lowering):
     """out[i] = expression(x[i], y[i], …, **params), operands broadcast against each other.
 
     Attributes:
-        numbers: For which Python numbers in place of the last operand there is better code, so that
-            it is worth compiling for each of them.
+        numbers: Python numbers that are worth compiling for one by one when they are the last
+            operand, since there is better code for them.
     """
 
     __slots__ = ("expression", "numbers")
@@ -75,10 +75,10 @@ class Elements(Lowering):
     """out[i] = expression(i, x, y, …, **params): `i` are the indices, operands are readers.
 
     Attributes:
-        repeats: Whether a smaller operand is repeated along axes, as by broadcasting, and not put
-            beside others: it can then be computed outside of the innermost loop.
-        often: Whether elements of operands are read for several elements of the result, as windows
-            that overlap do: what is dear to compute is then in memory.
+        repeats: Whether a smaller operand is repeated along axes, as in broadcasting, rather than
+            put beside others: it can then be computed outside the innermost loop.
+        often: Whether elements of operands are read for several elements of the result, as by
+            overlapping windows: operands that are expensive to compute are then stored in memory.
     """
 
     __slots__ = ("expression", "often", "repeats")
@@ -98,11 +98,11 @@ class Relabel(Lowering):
 
 
 class Reduction(Lowering):
-    """Combines elements over the axes `params["axis"]`; `params["keepdims"]` keeps those at size 1.
+    """Combines elements over the axes `params["axis"]`; `params["keepdims"]` keeps them at size 1.
 
     Attributes:
         combine: "add", "multiply", "maximum", "minimum", "and", "or".
-        element: What is combined, if not the element itself: `element(x[i])`.
+        element: The values to combine, if not the elements themselves: `element(x[i])`.
     """
 
     __slots__ = ("combine", "element")
@@ -115,8 +115,8 @@ class Reduction(Lowering):
 class Scan(Lowering):
     """out[k] = x[0] combined with x[1] … x[k], in order, along the axis `params["axis"]`.
 
-    With `params["reverse"]` it begins at the other end. The second operand, if the op has two, are
-    factors: out[k] = factor[k]·out[k − 1] combined with x[k].
+    With `params["reverse"]` it begins at the other end. The second operand, if the op has two,
+    holds factors: out[k] = factor[k]·out[k − 1] combined with x[k].
 
     Attributes:
         combine: "add" or "multiply".
@@ -129,17 +129,17 @@ class Scan(Lowering):
 
 
 class Scatter(Lowering):
-    """Elements that go to places which are computed, one after the other in order.
+    """Writes elements to computed places, one after the other in order.
 
     For all i: place, value = put(i, x, y, …, **params); out[place] = value, or += value.
 
     Attributes:
-        sizes: `sizes(*avals, **params)` gives those of i in two parts. Along the first axes, places
-            may coincide; the others are such that different ones never do.
+        sizes: `sizes(*avals, **params)` gives the sizes of i in two parts. Places may coincide
+            along the first axes, and never do along the others.
         put: Gives the index of an element of the result, and a value.
-        start: The element of the result at an index before that, like an expression of `Elements`;
+        start: The element of the result at an index beforehand, like an expression of `Elements`;
             None for zeros.
-        adds: Whether values are added to what is there.
+        adds: Whether values are added to those already there.
     """
 
     __slots__ = ("adds", "put", "sizes", "start")
@@ -165,7 +165,7 @@ class Contraction(Lowering):
 
 
 class Composite(Lowering):
-    """function(*operands, **params), written with other ops, which are compiled in its place."""
+    """function(*operands, **params), written with other ops, which are compiled instead."""
 
     __slots__ = ("function",)
 

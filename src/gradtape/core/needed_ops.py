@@ -15,7 +15,7 @@ Function = Callable[..., Any]
 
 
 class NeededOps:
-    """What core calls of `ops`, and of `autodiff`; each has the signature of the public function.
+    """Functions of `ops` and `autodiff` that core calls, with the signatures of the public ones.
 
     Attributes:
         assign_in_place: `ops.write.write_item`.

@@ -1,7 +1,7 @@
 """Tensors that are not a raw array with a reverse-mode record, and handles on other tensors.
 
 `Nested` is a value that is itself a tensor of an outer level, a forward-mode dual, a batched value:
-its record tells which. `View` and `Alias` are handles: what they hold is what their base holds.
+its record tells which. `View` and `Alias` are handles: they show what their base holds.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Handle(Tensor):
             below: Tensor | None = None
             for handle in reversed(stale):
                 target = handle.read(handle.base if below is None else below)
-                # What is read under no_grad has no history, and is not to be kept.
+                # A value read under no_grad has no history, and must not be kept.
                 if target.record is None and handle._root.record is not None:
                     below = target
                 else:
@@ -73,14 +73,14 @@ class Handle(Tensor):
                 return self.fresh()
 
     def read(self, base: Tensor) -> Tensor:
-        """What it is if its base is this one."""
+        """The tensor it stands for, given its base."""
         raise NotImplementedError
 
     def pass_on(self, other: Tensor) -> tuple[Tensor, Tensor]:
-        """The base and what it becomes if this becomes `other`; itself if nothing is left to do."""
+        """The next tensor to rebind, and its new value, if this becomes `other`; equal if done."""
         raise NotImplementedError
 
-    # The ways to the root are loops: there may be thousands of handles between.
+    # The root is reached by loops, not recursion: there may be thousands of handles in between.
     def rebind(self, other: Tensor) -> None:
         handle: Tensor = self
         while isinstance(handle, Handle) and other is not handle:
@@ -102,7 +102,7 @@ class Handle(Tensor):
 
     @property
     def value(self) -> Any:
-        """What the elements are now."""
+        """The current elements."""
         return self.fresh().value
 
     @value.setter
@@ -111,7 +111,7 @@ class Handle(Tensor):
 
     @property
     def record(self) -> Node | None:
-        """Where they come from."""
+        """The record of the current elements."""
         return self.fresh().record
 
     @record.setter
@@ -124,7 +124,7 @@ class Handle(Tensor):
         return self._target.shape
 
     def _own(self) -> Tensor:
-        """A tensor of its own in place of the part of the base, which it leaves alone from now."""
+        """Detach from the base: from now on the handle refers to a tensor of its own, returned."""
         target = self.fresh()
         if self._root is not target:
             target = Tensor(target.value, target.record)
@@ -162,9 +162,9 @@ class View(Handle):
 class Alias(Handle):
     """The result of an op that rearranges its input without copying.
 
-    Where each element of the base stands in it once (reshape, transpose, flip), `back` puts new
-    elements in their places in the base, as NumPy's views do. Elsewhere (broadcast) it is None, and
-    writes are refused.
+    If it has each element of the base once (reshape, transpose, flip), `back` puts new elements in
+    their places in the base, as NumPy's views do. Otherwise (broadcast) it is None, and writes are
+    refused.
     """
 
     __slots__ = ("_again", "_back")
@@ -189,12 +189,12 @@ class Alias(Handle):
         return self._own(), other
 
     def refuses_writes(self) -> bool:
-        """Whether what is written to it would not be seen in its base."""
+        """Whether writes to it would not reach its base."""
         return self._back is None and self.base is not self._target
 
 
 def wrap(value: Any, record: Node | None) -> Tensor:
-    """A tensor of the class that fits: exactly `Tensor` for a raw array recorded in reverse."""
+    """A tensor of the right class: exactly `Tensor` for a raw array recorded in reverse mode."""
     value = unshell(value)
     if isinstance(value, Tensor) or not (record is None or isinstance(record.segment, Segment)):
         return Nested(value, record)
@@ -202,10 +202,10 @@ def wrap(value: Any, record: Node | None) -> Tensor:
 
 
 def unshell(value: Any) -> Any:
-    """What a tensor is now: the array of an untracked one, a snapshot of a recorded one.
+    """The current content of a tensor: the array if it is untracked, a snapshot if recorded.
 
-    An untracked tensor is only a shell around its array. A recorded one is a handle its owner may
-    give another value later, which records must not see.
+    An untracked tensor is only a shell around its array. A recorded one is a handle that its owner
+    may give another value later, which records must not see.
     """
     if isinstance(value, Tensor):
         value = value.fresh()

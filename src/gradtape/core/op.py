@@ -1,7 +1,7 @@
 """The op record: everything gradtape knows about one operation, in one place.
 
-An op is defined once, in a file of `ops/`, by a constructor for its class (`core.define`). What a
-derivative rule reads is told by the names of its parameters: rules are called
+An op is defined once, in a file of `ops/`, by a constructor for its class (`core.define`). The
+names of a derivative rule's parameters tell what it reads: rules are called
 `rule(ct, out, *inputs, **params)`, and a parameter whose name starts with an underscore is not
 read. Records keep only what is read; an unread value arrives as its `Aval` (shape and dtype).
 """
@@ -20,7 +20,7 @@ from gradtape.errors import GradtapeError, NotDifferentiableError
 from gradtape.locks import load
 
 Rule = Callable[..., Any]
-# How the names of the modules begin that define ops.
+# Prefix of the names of modules that define ops.
 _OPS = "gradtape.ops."
 
 
@@ -31,7 +31,7 @@ class Zero:
         self.why = why
 
     def __call__(self, ct: Any, _out: Any, *_inputs: Any, **_params: Any) -> None:
-        """Nothing flows back: the walk takes None for a zero cotangent."""
+        """Return None, which the walk takes for a zero cotangent."""
 
 
 class NotDifferentiable:
@@ -48,23 +48,23 @@ class NotDifferentiable:
 BY_AXIS = ("windows", "maps", "sizes")
 
 
-# Places of all operands, however many there are.
+# The positions of all operands, however many there are.
 EVERY = range(sys.maxsize)
 
 
 class Facts:
-    """What is true of every call of an op.
+    """Properties that every call of an op has.
 
     Attributes:
         rearranges: Whether each element of the result is an element of an operand.
         commutes: The kinds of dtype, as in "biuf", for which two operands can change places without
             changing a bit of a result of that kind.
-        layout: How the result lies in memory: as a "view" of the first operand, as the "same"
-            array, as a "copy" of it, or with axes in the order they have in the operands ("kept",
-            which elementwise ops and reductions do anyway). None: in order, the last axis fastest.
-        carries: The places of operands that are not finite only if the result is not finite either,
-            or does not depend on them.
-        python: The operator of Python's that the op is to Python's numbers, as `operator.add`.
+        layout: How the result is laid out in memory: as a "view" of the first operand, as the
+            "same" array, as a "copy" of it, or with axes in the order they have in the operands
+            ("kept", as for all elementwise ops and reductions). None: C order, last axis fastest.
+        carries: The positions of operands that are not finite only if the result is not finite
+            either, or does not depend on them.
+        python: The Python operator that does the same to Python numbers, such as `operator.add`.
     """
 
     __slots__ = ("carries", "commutes", "layout", "python", "rearranges")
@@ -108,14 +108,14 @@ class Op:
         outputs: Number of results; 1 is the result itself, more are a tuple, None is a tuple whose
             length the arguments decide.
         aliases: Whether a result may share memory with the first input.
-        facts: What passes over graphs rely on.
-        effect: What it does besides computing ("random", "assertion"), or None.
-        graph: Of a compiled function: what it computes; None for others.
+        facts: Properties that graph passes rely on.
+        effect: Its side effect ("random", "assertion"), or None.
+        graph: The graph of a compiled function; None for other ops.
         lower: How the compiler generates code for it (see `core.lowering`); None runs `evaluate`.
         composed: `composed(*arrays, **params)`, the forward made of other ops that have kernels,
             for large arrays; returns `NotImplemented` where it does not fit.
         fast: The forward without `xp`, for the fast path of elementwise ops.
-        partials: Of elementwise ops: per input the linear map from its change to the result's.
+        partials: For elementwise ops: per input the linear map from its change to the result's.
         flat_vjps: The rules the walk uses for records of the fast path, where all inputs have the
             shape and the real dtype of the result: the partials if there are any.
         careful: `vjps` that give 0 for 0·∞ at values that are not finite (see `core.settle`).
@@ -213,18 +213,18 @@ class Op:
 
 
 def rule_reads(rule: Rule, skip: int = 1) -> frozenset[int]:
-    """Positions among (out, *inputs) that `rule` reads, told by the names of its parameters.
+    """Positions among (out, *inputs) that `rule` reads, according to its parameter names.
 
     A starred parameter at position n reads all inputs from there on, which is given as -n. A rule
-    can say otherwise with an attribute `reads`: where it reads an input only for a tangent that is
-    there, as a product does, the rules of the tracked inputs keep what it needs.
+    can override this with an attribute `reads`: if it reads an input only when there is a tangent,
+    as a product does, the rules of the tracked inputs already keep what it needs.
     """
     if isinstance(rule, Zero | NotDifferentiable):
         return frozenset()
     declared: frozenset[int] | None = getattr(rule, "reads", None)
     if declared is not None:
         return declared
-    # The code object tells it a hundred times faster than inspect.signature, at every import.
+    # Reading the code object is a hundred times faster than inspect.signature, at every import.
     method = inspect.ismethod(rule)
     code = rule.__code__
     names = code.co_varnames[skip + method : code.co_argcount]
@@ -239,7 +239,7 @@ def rule_reads(rule: Rule, skip: int = 1) -> frozenset[int]:
 class Registry:
     """All ops by name; only modules of `gradtape.ops` add to it, while they are imported.
 
-    The package does not look ops up here: whoever needs one imports it. This is the list that
+    The package does not look ops up here: code that needs one imports it. This is the list that
     tests and documents go through, and it loads every module of `ops` first.
     """
 
@@ -285,7 +285,7 @@ registry = Registry()
 
 
 def op_of(function: Any) -> Op:
-    """The op that a function runs, which its constructor has noted."""
+    """The op that a function runs, as noted by its constructor."""
     return function.op  # type: ignore[no-any-return]
 
 

@@ -2,8 +2,8 @@
 
 A record, a view or a variable that sees the array refers to it, and CPython counts references. It
 does not count all references of a running function, though: Python 3.14 leaves some out. So C code
-counts while the array stands in a tuple, where every reference shows. What that comes to for an
-array that is alone is found out at import; where other references do not show, nothing is written
+counts while the array is in a tuple, where every reference shows. The count for an array that
+nothing else refers to is measured at import; if other references do not show, nothing is written
 in place.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 
 class _Holder:
-    """Stands for a tensor while it is found out what is counted."""
+    """Stands in for a tensor while reference counts are measured."""
 
     __slots__ = ("value",)
 
@@ -25,12 +25,12 @@ class _Holder:
 
 
 def _count(held: tuple[Any]) -> int:
-    """The references to what a tuple holds: a fixed number more than there are."""
+    """The reference count of a tuple's item: higher than the true number by a constant."""
     return next(map(getrefcount, held))
 
 
 def _count_of_one() -> int | None:
-    """What `_count` gives if there is no other reference; None if it does not tell others apart."""
+    """`_count` of an array without other references; None if it does not show all of them."""
     holder = _Holder(np.empty(1))
     alone = _count((holder.value,))
     another = _Holder(holder.value)
@@ -51,7 +51,7 @@ _ALONE = _count_of_one()
 
 
 def is_alone(tensor: Any) -> bool:
-    """Whether nothing but this tensor refers to its array; False where that cannot be told.
+    """Whether only this tensor refers to its array; False where that cannot be known.
 
     The caller must not hold the array in a variable.
     """
@@ -59,5 +59,5 @@ def is_alone(tensor: Any) -> bool:
 
 
 def other_references(held: tuple[Any]) -> int | None:
-    """How many refer to what a tuple holds besides the tuple and its owner; None for not known."""
+    """References to a tuple's item besides those of the tuple and its owner; None if unknown."""
     return None if _ALONE is None else _count(held) - _ALONE

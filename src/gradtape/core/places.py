@@ -1,24 +1,24 @@
-"""Basic indices one after the other as one: `x[a][b]` is `x[composed(x.shape, [a, b])]`."""
+"""Several basic indices combined into one: `x[a][b]` is `x[composed(x.shape, [a, b])]`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-# Per axis of the array: the number or the numbers that are taken; None for an axis that is new.
+# Per axis of the array: the position or positions taken; None for a new axis.
 _Entry = int | range | None
 _FULL = slice(None)
 
 
 def composed(shape: Sequence[int], indices: Sequence[tuple[Any, ...]]) -> tuple[Any, ...] | None:
-    """The basic index that takes what several take, each from what the one before has taken.
+    """The one basic index equivalent to applying several in turn.
 
     Args:
-        shape: The shape of what the first one is for.
+        shape: The shape of the array that the first index applies to.
         indices: Integers, slices, None and Ellipsis, in bounds.
 
     Returns:
-        None if nothing is taken, where no index of the array says so.
+        None if nothing is taken and no index of the array can express that.
     """
     entries: list[_Entry] = [range(size) for size in shape]
     for index in indices:
@@ -50,7 +50,7 @@ def _narrowed(entries: list[_Entry], index: tuple[Any, ...]) -> list[_Entry] | N
 
 
 def _for_all(index: tuple[Any, ...], count: int) -> list[Any]:
-    """The items of an index with one for each of `count` axes, and None for new ones."""
+    """The items of an index expanded to one for each of `count` axes, and None for new axes."""
     used = sum(item is not None and item is not Ellipsis for item in index)
     rest = [_FULL] * (count - used)
     for place, item in enumerate(index):

@@ -1,8 +1,8 @@
 """Functions that are objects, to be pickled and copied as functions are.
 
-Python pickles a function by its name and does not copy it at all. What is made of a function, by
-`jit` or `grad`, is pickled by its name as well if it has one, as a decorated function does, and as
-what it was made of if it has not; it is copied only if that is.
+Python pickles a function by its name and does not copy it at all. An object made from a function by
+`jit` or `grad` is pickled by its name too if it has one, as a decorated function does; otherwise it
+is pickled as the function it was made from, and copied only if that is.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def known_name(function: Any) -> str | None:
 class Transformed(Portable):
     """A function that a transform made of another one: `gt.grad(f)`.
 
-    As of compiled functions, Python finds `__call__` in the object and calls it without any code
+    As with compiled functions, Python finds `__call__` in the object and calls it without any code
     in between.
     """
 
@@ -63,7 +63,7 @@ class Transformed(Portable):
         function: Callable[..., Any],
         made_by: tuple[Callable[..., Any], tuple[Any, ...]],
     ) -> None:
-        # What a function remembers is a user's; what an object does is its own.
+        # Attributes set on a function are the user's; those of an object belong to the object.
         updated = ("__dict__",) if isinstance(function, types.FunctionType) else ()
         functools.update_wrapper(self, function, updated=updated)
         self.__call__ = call
@@ -81,7 +81,7 @@ class Transformed(Portable):
 
 
 def bound(made: Any, function: Any, instance: Any) -> Any:
-    """What is found at an object: a method, if what it was made of would be one."""
+    """The result of looking `made` up on an instance: a method if the function would be one."""
     if instance is None or isinstance(function, staticmethod) or not hasattr(function, "__get__"):
         return made
     return types.MethodType(made, instance)

@@ -1,6 +1,6 @@
-"""Promotion: which dtype NumPy computes in, asked of NumPy itself.
+"""Promotion: the dtype NumPy computes in, as NumPy itself reports it.
 
-Operands are given by dtype and whether they are weak, as Python's numbers are.
+Operands are described by their dtype and whether they are weak, as Python numbers are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DType = np.dtype[Any]
 BOOL, INT64, UINT64 = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.uint64)
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
-# Dtypes there are machine instructions for; ops on others run their eager kernel.
+# Dtypes with machine instructions; ops on others run their eager kernel.
 NATIVE = frozenset(map(np.dtype, "?bhiqBHIQfd"))
 Kinds = tuple[tuple[DType, bool], ...]
 
@@ -30,14 +30,14 @@ def native(dtype: DType) -> DType:
 
 @functools.cache
 def common_dtype(kinds: Kinds) -> DType:
-    """The dtype of operands that become one."""
+    """The dtype that operands are promoted to."""
     operands = (dtype.type(1).item() if weak else dtype for dtype, weak in kinds)
     return native(np.result_type(*operands))
 
 
 @functools.cache
 def loop_dtype(name: str, kinds: Kinds) -> DType:
-    """The dtype in which NumPy's function of this name, or else one of SciPy's, computes."""
+    """The dtype in which NumPy's function of this name, or else SciPy's, computes."""
     if all(weak for _, weak in kinds):
         kinds = tuple((dtype, False) for dtype, _ in kinds)
     ufunc = getattr(np, name, None)
@@ -51,7 +51,7 @@ def loop_dtype(name: str, kinds: Kinds) -> DType:
 
 
 def _scipy_loop(name: str, dtypes: set[DType]) -> DType:
-    # What goes into both of its loops, float32 and float64, takes the one that is listed first.
+    # Operands that fit both loops, float32 and float64, get the one that SciPy lists first.
     if len(dtypes) > 1 or not dtypes <= {FLOAT32, FLOAT64}:
         if all(np.can_cast(dtype, FLOAT32) for dtype in dtypes):
             raise UnsupportedError(f"no native code for {name} of {', '.join(map(str, dtypes))}")

@@ -1,4 +1,4 @@
-"""What was used last, up to so many: a dict for results that can be made again."""
+"""A cache of limited size that keeps the most recently used results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Recent(Generic[T]):
-    """Values by keys; the one not used for longest goes when there are too many.
+    """Values by keys; the least recently used one is dropped when there are too many.
 
     Threads may use it at the same time. Keys may be objects of users, whose `__eq__` and `__hash__`
     may use it as well: they are never called while a lock is held.
@@ -35,7 +35,7 @@ class Recent(Generic[T]):
         return (entry.value for entry in self._entries.copy().values())
 
     def get(self, key: Hashable) -> T | None:
-        """The value of a key, which has been used now; None if there is none."""
+        """The value of a key, now marked as used; None if there is none."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -43,16 +43,16 @@ class Recent(Generic[T]):
         return entry.value
 
     def put(self, key: Hashable, value: T, *, most: int, instead: T | None = None) -> T:
-        """Keep a value, unless another thread has been faster.
+        """Keep a value, unless another thread was faster.
 
         Args:
-            key: Where.
-            value: What to keep.
-            most: How many may be kept in all.
-            instead: A value that it is to replace, if that is still there.
+            key: The key to keep it under.
+            value: The value to keep.
+            most: The number of values that may be kept in all.
+            instead: A value to replace, if that is still there.
 
         Returns:
-            What is kept there now.
+            The value kept under the key now.
         """
         entry = self._entries.setdefault(key, _Entry(value))
         entry.used = self._now()

@@ -1,15 +1,15 @@
-"""Records: what a reverse-mode level remembers of the ops it saw.
+"""Records: a reverse-mode level's memory of the ops it saw.
 
 A record is owned by the tensors that came out of it and never refers to them, so history dies with
-the results that need it. It says of itself
+the results that need it. It has
 
 - `op`, `parents` (the nodes of the inputs, None for one that is not tracked), `inputs` and `out`
   (the values that rules read; otherwise an `Aval`, or None), `params`, and `aval`, the shape and
   dtype of the result;
-- `pull`, what it gives to its parents in reverse mode;
-- `push`, what it gets from them in forward mode;
-- `free`, how to let go of everything;
-- `replay`, what computes the result again, if it kept what it needs or is told (`REPLAYABLE`).
+- `pull`, which gives cotangents to its parents in reverse mode;
+- `push`, which takes tangents from them in forward mode;
+- `free`, which drops everything it holds;
+- `replay`, which computes the result again if the inputs are kept (`REPLAYABLE`) or given.
 
 A tensor is just a value with a node, so an input can be rebuilt as `wrap(value, parent)`.
 
@@ -47,7 +47,7 @@ Tangents = Mapping[Node, Any]
 
 
 class Taker:
-    """What takes the cotangents that records give: a walk, see `core.walk`.
+    """Takes the cotangents that records give: the interface of a walk, see `core.walk`.
 
     Attributes:
         careful: Whether rules have to look for 0·∞ at values that are not finite.
@@ -57,9 +57,9 @@ class Taker:
         give_part: Adds to a part of the cotangent of a node, in place; False if that is not
             possible: `(node, whole, index, ct)`, with the `Aval` of the whole.
         give_output: Adds to the cotangent of one output of an op with several.
-        owned: The nodes whose cotangents are arrays of the walk's own; None if it does not know.
-        wanted: The nodes whose cotangents were asked for, and are not to be written to.
-        watched: Whether modes are to see what rules do with raw arrays.
+        owned: The nodes whose cotangents are arrays of the walk's own; None if that is not known.
+        wanted: The nodes whose cotangents were requested, and must not be written to.
+        watched: Whether modes see what rules do with raw arrays.
     """
 
     __slots__ = (
@@ -143,10 +143,10 @@ class Record(Node):
         return lowered(total)
 
     def replay(self, known: Mapping[Node, Any]) -> Any:
-        """The result computed again.
+        """Compute the result again.
 
         Args:
-            known: The values of some nodes; of other inputs, what the record keeps is taken.
+            known: The values of some nodes; for other inputs, the record's own values are used.
 
         Raises:
             TapeError: An input is neither known nor kept; see `REPLAYABLE`.
@@ -165,7 +165,7 @@ class Record(Node):
     @property
     def aval(self) -> Any:
         """Shape and dtype of the result; a tuple of them for an op with several results."""
-        # Those of the fast paths have the shape of the inputs; what was kept of these tells it.
+        # Records of the fast paths have the shape of their inputs; kept values or parents tell it.
         node: Any = self
         while isinstance(node, Unary | Binary):
             if node.params is not None:
@@ -182,7 +182,7 @@ class Record(Node):
 
 
 def _rebuilt(value: Any, node: Node | None) -> Any:
-    """The tensor a kept value was: a tensor is a value with a node."""
+    """The tensor that a kept value came from: a tensor is a value with a node."""
     return value if node is None or not hasattr(value, "size") else wrap(value, node)
 
 
@@ -217,7 +217,7 @@ class Unary(Record):
 
 
 class Binary(Record):
-    """Two inputs of which at least one is tracked, without parameters."""
+    """Two inputs, at least one of them tracked, without parameters."""
 
     __slots__ = ("parent", "parent2", "x", "y")
     params = None
@@ -310,7 +310,7 @@ class General(Record):
         return aval_of(self.out) if self.avals is None else self.avals
 
     def _whole(self, ct: Any) -> tuple[Any, ...]:
-        """The cotangents of all outputs, zeros for those that have none, unless the rule knows."""
+        """The cotangents of all outputs; zeros for missing ones, unless the rule handles None."""
         if getattr(self.op.vjp_all, "takes_none", False):
             return tuple(ct)
         return tuple(
@@ -358,7 +358,7 @@ class Assigning(General):
         taken = ct[index]
         if part is not None:
             taker.give(part, np.array(taken))
-        # Nothing flows into what was overwritten as a whole.
+        # No cotangent flows into a tensor that was overwritten as a whole.
         if whole is not None and taken.size < ct.size:
             if self not in owned or self in taker.wanted:
                 ct = copied(ct)
@@ -462,7 +462,7 @@ class Constant(Record):
         return self.out
 
     def pull(self, ct: Any, taker: Taker) -> None:
-        """Nothing: it has no parents."""
+        """Do nothing: it has no parents."""
 
     def replay(self, known: Mapping[Node, Any]) -> Any:
         if self not in known:
@@ -471,7 +471,7 @@ class Constant(Record):
 
 
 class _Replayable:
-    """The policy that lets records keep what is not tracked: with values of leaves, all follows."""
+    """A policy that keeps untracked inputs: the values of the leaves then determine the rest."""
 
     def keeps(self, op: Op, tracked: tuple[bool, ...]) -> tuple[bool, ...]:
         out, *inputs = op.keeps(tracked)
@@ -482,7 +482,7 @@ REPLAYABLE = _Replayable()
 
 
 class _Released:
-    """Stands for the op of a record that was freed: whoever walks to it is told."""
+    """Stands in for the op of a freed record: raises when a walk reaches it."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -1,13 +1,13 @@
-"""Letting go of history that can no longer be differentiated: of a cleared tape, a left context.
+"""Freeing history that can no longer be differentiated: of a cleared tape, a context that ended.
 
 Nobody keeps a list of records; they belong to the tensors that came out of them, and a tensor that
-a user keeps for its value would keep its history, too. So when a segment ends:
+a user keeps for its value would keep its history too. So when a segment ends:
 
 - the records it knows of are freed: roots that were walked, and results of reductions to a number,
   the losses, which it holds weakly;
-- if the references to the segment say that more are alive, they are looked for among the objects of
-  the garbage collector, the youngest first. That takes time, and is done only so often that it
-  takes at most a hundredth of it; segments that have to wait are looked for together with the next.
+- if the references to the segment show that more are alive, they are looked for among the objects
+  of the garbage collector, youngest first. Such searches are spaced out so that they take at most
+  a hundredth of the time; segments that have to wait are searched for together with the next one.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from typing import Any
 from gradtape.core.level import Node, Segment
 from gradtape.core.ownership import other_references
 
-# A search may begin after so many times what the last one took.
+# The next search may begin after this many times the duration of the last one.
 _PAUSE = 100
-# Segments that wait for a search; what is still held of older ones stays held.
+# The most segments that wait for a search; records of older ones are never freed.
 _MOST_WAITING = 1000
 
 
 class _Searches(threading.local):
-    """When a thread may search again, and for what."""
+    """The segments a thread is to search for, and when it may do so."""
 
     def __init__(self) -> None:
         self.not_before = 0.0
@@ -39,12 +39,12 @@ _searches = _Searches()
 
 
 def end(held: tuple[Segment], label: str, known: Iterable[Node] = ()) -> None:
-    """Close a segment for good and let go of what its records hold.
+    """Close a segment for good and free its records.
 
     Args:
-        held: The segment, which its tape holds besides.
-        label: What it is called from now on, in the errors of its tensors.
-        known: Nodes of it that are alive for certain.
+        held: The segment, to which its tape refers as well.
+        label: Its name from now on, in the errors of its tensors.
+        known: Nodes that are certainly alive.
     """
     alive = _close(held[0], label, known)
     others = other_references(held)
@@ -55,7 +55,7 @@ def end(held: tuple[Segment], label: str, known: Iterable[Node] = ()) -> None:
     del searches.waiting[:-_MOST_WAITING]
     started = time.perf_counter()
     if started >= searches.not_before:
-        # One reference is that of the list.
+        # One reference is held by the list.
         _search(searches.waiting, others - alive if len(searches.waiting) == 1 else None)
         searches.waiting.clear()
         now = time.perf_counter()
@@ -63,7 +63,7 @@ def end(held: tuple[Segment], label: str, known: Iterable[Node] = ()) -> None:
 
 
 def _close(segment: Segment, label: str, known: Iterable[Node]) -> int:
-    """Free the records that are known; returns how many nodes of them are alive."""
+    """Free the known records of a segment; returns the number of its nodes found alive."""
     segment.active = segment.walkable = False
     segment.label = label
     alive = {node for node in known if node.segment is segment}
@@ -75,11 +75,11 @@ def _close(segment: Segment, label: str, known: Iterable[Node]) -> int:
 
 
 def _search(segments: list[Segment], count: int | None) -> None:
-    """Free all live records of some segments, of which there are `count`, if that is known."""
+    """Free all live records of some segments; `count` is their number, if that is known."""
     wanted = set(segments)
     for objects in _generations():
         for node in objects:
-            # An interrupt may have left a node behind that is not finished.
+            # An interrupt may have left an unfinished node behind.
             if issubclass(type(node), Node) and getattr(node, "segment", None) in wanted:
                 node.free()
                 count = None if count is None else count - 1
@@ -88,6 +88,6 @@ def _search(segments: list[Segment], count: int | None) -> None:
 
 
 def _generations() -> Iterator[list[Any]]:
-    """What the garbage collector knows of, the youngest objects first."""
+    """The objects the garbage collector tracks, youngest generation first."""
     for generation in range(3):
         yield gc.get_objects(generation=generation)

@@ -34,12 +34,12 @@ class Scalar:
     """An expression for one element.
 
     Attributes:
-        name: What it does: an instruction ("add", "select", "convert"), an elementary function
+        name: Its kind: an instruction ("add", "select", "convert"), an elementary function
             ("exp"), or a source of values ("constant", "axis", "load", "argument").
         args: The expressions it is made of.
         dtype: The dtype of its value.
-        weak: Whether it is a Python number that takes the dtype of what it meets.
-        extra: What a source of values needs to know: the number, the axis, the buffer.
+        weak: Whether it is a Python number that takes the dtype of the other operand.
+        extra: The detail of a source of values: the number, the axis, the buffer.
     """
 
     __slots__ = ("args", "dtype", "extra", "name", "weak")
@@ -139,10 +139,10 @@ class Scalar:
 
 
 def constant(value: Any, dtype: DType | None = None) -> Scalar:
-    """A number; weak if it is Python's and no dtype is given."""
+    """A number; weak if it is a Python number and no dtype is given."""
     if dtype is not None:
         return Scalar("constant", (), native(dtype), extra=dtype.type(value).item())
-    if type(value) is int:  # it may be larger than any dtype has
+    if type(value) is int:  # it may be too large for any dtype
         return Scalar("constant", (), INT64, weak=True, extra=value)
     array = np.asarray(value)
     weak = type(value) is float
@@ -167,7 +167,7 @@ def convert(x: Any, dtype: Any) -> Scalar:
 
 
 def positive(x: Any) -> Scalar:
-    """The number itself; one of Python's is no longer weak."""
+    """The number itself; a Python number is no longer weak."""
     x = scalar(x)
     return convert(x, x.dtype)
 
@@ -180,7 +180,7 @@ def common(*values: Scalar) -> DType:
 
 
 def fit(x: Any, dtype: DType) -> Scalar:
-    """An operand in the dtype it is promoted to; one of Python's integers must fit, as in NumPy."""
+    """An operand in the dtype it is promoted to; a Python integer must fit, as in NumPy."""
     x = scalar(x)
     if not _fits(x, dtype):
         raise UnsupportedError(f"the integer {x} may be out of bounds for {dtype}")
@@ -223,7 +223,7 @@ def _compared(name: str, x: Any, y: Any) -> Scalar:
         if not _fits(value, other.dtype):
             if value.name != "constant":
                 return _compared(name, positive(x), positive(y))
-            # An integer beyond the range of a dtype compares with all of it as with a 0.
+            # An integer outside the range of a dtype compares with all its values as with 0.
             pair = (0, value.extra) if other is x else (value.extra, 0)
             return constant(getattr(np, name)(*pair), BOOL)
     if {x.dtype, y.dtype} == {INT64, UINT64} and not (x.weak or y.weak):
@@ -233,7 +233,7 @@ def _compared(name: str, x: Any, y: Any) -> Scalar:
 
 
 def _compared_by_sign(name: str, x: Scalar, y: Scalar) -> Scalar:
-    """Comparison of int64 with uint64, exact as NumPy's: a negative number is below any other."""
+    """Compare int64 with uint64 exactly, as NumPy does: negative numbers are below all others."""
     signed = x if x.dtype == INT64 else y
     below = constant(getattr(np, name)(*((-1, 0) if signed is x else (0, -1))), BOOL)
     bits = Scalar(name, (convert(x, UINT64), convert(y, UINT64)), BOOL)
@@ -293,7 +293,7 @@ def _integral(name: str, x: Any, y: Any) -> Scalar:
 
 
 def fmod(x: Any, y: Any) -> Scalar:
-    """Exact remainder of floats, with the sign of x: that of C."""
+    """Exact remainder of floats with the sign of x, like fmod in C."""
     return _floating("fmod", x, y)
 
 
@@ -328,7 +328,7 @@ def greater_equal(x: Any, y: Any) -> Scalar:
 
 
 def truth(x: Any) -> Scalar:
-    """Whether it counts as true: is not 0."""
+    """Whether it counts as true: it is not 0."""
     x = scalar(x)
     return x if x.dtype == BOOL else not_equal(x, 0)
 
@@ -349,7 +349,7 @@ def bitwise_xor(x: Any, y: Any) -> Scalar:
 
 
 def bitwise_invert(x: Any) -> Scalar:
-    """The opposite of every bit."""
+    """Every bit inverted."""
     x = scalar(x)
     return _bitwise("xor", x, constant(-1 if x.dtype.kind == "i" else _ones(x.dtype), x.dtype))
 
@@ -373,34 +373,34 @@ def where(condition: Any, x: Any, y: Any) -> Scalar:
 def check(value: Any, holds: Any, failure: Any, given: Any, *guard: Scalar) -> Scalar:
     """The value where a condition holds; elsewhere 0, which is noted as a failure.
 
-    The integer `given` is noted with it. With a guard, what is wrong where that does not hold is
-    not noted. Lowerings call the method `check` of a reader, which knows the guard.
+    The integer `given` is noted with it. With a guard, failures where it does not hold are not
+    noted. Lowerings call the method `check` of a reader, which knows the guard.
     """
     value, args = scalar(value), (truth(holds), convert(given, INT64), *guard)
     return Scalar("check", (value, *args), value.dtype, extra=failure)
 
 
 def watch(value: Any, *guard: Scalar) -> Scalar:
-    """The value. If it is not finite somewhere, the call is left to another program.
+    """The value. If any element is not finite, another program takes over the call.
 
-    With a guard, what it is where that does not hold does not matter. Lowerings call the method
-    `watch` of a reader, which knows the guard.
+    With a guard, elements where it does not hold do not matter. Lowerings call the method `watch`
+    of a reader, which knows the guard.
     """
     value = scalar(value)
     return Scalar("watch", (value, *guard), value.dtype)
 
 
 def absolute(x: Any) -> Scalar:
-    """The size of a number."""
+    """Absolute value."""
     x = scalar(x)
     return x if x.dtype.kind in "bu" else _uniform("absolute", x)
 
 
-abs = absolute  # as NumPy has it, so that what is written for an array module runs with this one
+abs = absolute  # NumPy's name, so that code written for an array module runs with this one
 
 
 def copysign(x: Any, y: Any) -> Scalar:
-    """The size of x with the sign of y."""
+    """The absolute value of x with the sign of y."""
     return _floating("copysign", x, y)
 
 
@@ -422,13 +422,13 @@ def isfinite(x: Any) -> Scalar:
 
 
 def maximum(x: Any, y: Any) -> Scalar:
-    """The larger one; NaN if one of them is."""
+    """The larger one; NaN if either is NaN."""
     result = _uniform("maximum", x, y)
     return bitwise_or(x, y) if result.dtype == BOOL else result
 
 
 def minimum(x: Any, y: Any) -> Scalar:
-    """The smaller one; NaN if one of them is."""
+    """The smaller one; NaN if either is NaN."""
     result = _uniform("minimum", x, y)
     return bitwise_and(x, y) if result.dtype == BOOL else result
 
@@ -450,12 +450,12 @@ def ceil(x: Any) -> Scalar:
 
 
 def trunc(x: Any) -> Scalar:
-    """The integer next to it towards 0."""
+    """The nearest integer towards 0."""
     return _rounded("trunc", x)
 
 
 def rint(x: Any) -> Scalar:
-    """The nearest integer, the even one of two."""
+    """The nearest integer; the even one in a tie."""
     return _floating("rint", x)
 
 
@@ -480,14 +480,14 @@ def right_shift(x: Any, count: int) -> Scalar:
 
 
 def rarely(condition: Scalar, rare: Scalar, usual: Scalar) -> Scalar:
-    """As `where`, but one that computes the first value only if some element needs it."""
+    """Like `where`, but the first value is computed only if some element needs it."""
     return rarely_together(condition, (rare,), (usual,))[0]
 
 
 def rarely_together(
     condition: Scalar, rare: Sequence[Scalar], usual: Sequence[Scalar]
 ) -> list[Scalar]:
-    """As `rarely` for each pair of values; the rare ones are computed together."""
+    """`rarely` for each pair of values; the rare ones are computed together."""
     together: list[Scalar] = []
     for pair in zip(rare, usual, strict=True):
         together.append(Scalar("rarely", (condition, *pair), pair[1].dtype, extra=together))

@@ -1,13 +1,13 @@
 """Zero times infinity in derivative rules, where the value they belong to is not finite.
 
-The chain rule multiplies what comes to an op, a cotangent or a tangent, with the op's slope. Where
-one is 0 and the other is not finite, the product is NaN. If the op's value, or the argument it is
-differentiated by, is itself infinite or undefined, nothing that is asked for goes this way, and the
+The chain rule multiplies the cotangent or tangent that reaches an op by the op's slope. Where one
+is 0 and the other is not finite, the product is NaN. If the op's value, or the argument it is
+differentiated by, is itself infinite or undefined, no wanted derivative flows through it, and the
 product counts as 0: `settle`. Programs whose derivatives are finite pay nothing for it, since NaN
-stays NaN on its way through linear rules: whoever asks for derivatives looks at what came out, and
-has it computed again with rules that settle, if it is not finite (`core.walk`, `core.evaluate`).
-What is traced always settles; compiled code leaves it out until it matters (`compiler.program`),
-and so do the kernels of rules for large arrays (`kernels.tile_rules`).
+stays NaN on its way through linear rules: derivatives are checked at the end and, if they are not
+finite, computed again with rules that settle (`core.walk`, `core.evaluate`). Traced rules always
+settle; compiled code leaves it out until it matters (`compiler.program`), and so do the kernels of
+rules for large arrays (`kernels.tile_rules`).
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from gradtape.core.tensor import Tensor, innermost
 
 
 class Settling(Op):
-    """An op that settles what a rule gave: its first operand, with 0 in some places.
+    """An op that settles the result of a rule: its first operand, with 0 in some places.
 
-    It is NaN in these places unless another op that settles did its work before.
+    The operand is NaN in these places, unless another settling op was applied before.
     """
 
     __slots__ = ()
 
 
 def guarded(op: Op, rule: Rule, argument: int) -> Rule:
-    """A derivative rule of an elementwise op that settles what it gives.
+    """A derivative rule of an elementwise op, made to settle its result.
 
     Args:
-        op: What is differentiated.
+        op: The op to differentiate.
         rule: `rule(ct, out, *inputs, **params)`, linear in `ct`.
-        argument: By which of its inputs.
+        argument: The position of the input to differentiate by.
     """
     if not rule_reads(rule):
         return rule  # its slope is a number
@@ -62,7 +62,7 @@ def guarded(op: Op, rule: Rule, argument: int) -> Rule:
 def settled_tangent(
     op: Op, tangents: Sequence[Any], out: Any, /, *inputs: Any, **params: Any
 ) -> Any:
-    """The tangent of an op, by its `jvp` for one input at a time; None if there is none."""
+    """The tangent of an op, from its `jvp` for one input at a time; None if there is none."""
     total = None
     for i, tangent in enumerate(tangents):
         rule = _alone(op, i)
@@ -95,14 +95,14 @@ def settle(
     inputs: Sequence[Any],
     params: dict[str, Any],
 ) -> Any:
-    """What a rule gave, with 0 for 0·∞ where the value of the op or its argument is not finite.
+    """The result of a rule, with 0 for 0·∞ where the op's value or argument is not finite.
 
     Args:
         op: An elementwise op.
         rule: Its rule for one of its inputs.
-        argument: For which one.
-        slope: What the rule gave.
-        given: For what: a cotangent or a tangent.
+        argument: The position of that input.
+        slope: The result of the rule.
+        given: The cotangent or tangent the rule was applied to.
         out: The result of the op; None or an `Aval` if it was not kept.
         inputs: Its operands, likewise.
         params: Its parameters.
@@ -116,7 +116,7 @@ def settle(
 
 
 def _strong(x: Any) -> Any:
-    """A number of a trace with a dtype of its own, which compositions need."""
+    """A traced number, given a dtype of its own, which compositions need."""
     weak = isinstance(x, Tensor) and getattr(innermost(x, show=True), "weak", False)
     return needed.astype(x, x.dtype) if weak else x
 
@@ -125,8 +125,8 @@ def _strong(x: Any) -> Any:
 def _settling(op: Op, rule: Rule, argument: int) -> Settling:
     """The op `settled(value, slope, given, *values, which, **params)` for a rule of another op.
 
-    Its result is `value`, and 0 where `slope` is a product that counts as 0. It is linear in
-    `value`, which is the slope itself at first, and a derivative of it after that.
+    Its result is `value`, with 0 where `slope` is a product that counts as 0. It is linear in
+    `value`, which is the slope itself at first, and a derivative of the slope later.
     """
 
     def settled(
@@ -172,7 +172,7 @@ def _settling(op: Op, rule: Rule, argument: int) -> Settling:
 def _batch(
     op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
 ) -> tuple[Any, int]:
-    """All operands in one shape: rules of elementwise ops may ask for that of the result."""
+    """Broadcast all operands to one shape: elementwise rules may read the shape of the result."""
     shapes = [aval_of(arg).shape for arg in args]
     (size,) = {shape[a] for shape, a in zip(shapes, axes, strict=True) if a is not None}
     own = [s if a is None else s[:a] + s[a + 1 :] for s, a in zip(shapes, axes, strict=True)]
@@ -199,15 +199,15 @@ def _is_nothing(
     inputs: Sequence[Any],
     params: dict[str, Any],
 ) -> Any:
-    """Where a slope is 0·∞ at a value or an argument that is not finite."""
+    """True where a slope is 0·∞ at a value or an argument that is not finite."""
     zero = given == 0
-    if slope.dtype.kind != "c":  # of complex numbers a map may be 0 in one direction only
+    if slope.dtype.kind != "c":  # a map of complex numbers may be 0 in one direction only
         unit = rule(needed.ones_like(given), out, *inputs, **params)
         zero = zero | (unit == 0)
     nothing = (slope != slope) & zero
     if isinstance(out, Aval) and any(isinstance(x, Aval) for x in inputs):
-        # The op is linear in what this rule does not read. Times infinity its value is not finite,
-        # and times 0 it does not depend on it.
+        # The op is linear in the inputs that this rule does not read. Times infinity its value is
+        # not finite, and times 0 it does not depend on them.
         return nothing
     isfinite = needed.isfinite
     defined = isfinite(call(op, inputs, params) if isinstance(out, Aval) else out)

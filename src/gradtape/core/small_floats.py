@@ -1,6 +1,6 @@
 """Floats that NumPy does not know: bfloat16 and the float8s of ml_dtypes.
 
-ml_dtypes gives NumPy most of the ufuncs for them, and not what else makes a dtype: a Python number
+ml_dtypes gives NumPy most ufuncs for them, but not the rest that makes a dtype: a Python number
 turns bfloat16 into float32 or float64, a sum stops growing at 256, LAPACK and einsum refuse. So ops
 compute in float32, and their results are rounded once, to the dtype that float16 would have in
 their place. Rules of derivatives compute in float32 likewise.
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from gradtape.core.op import Op
 
 FLOAT16, FLOAT32 = np.dtype(np.float16), np.dtype(np.float32)
-# Functions of users, and compiled ones, know themselves what they do with a dtype.
+# Users' functions and compiled ones decide for themselves what to do with a dtype.
 _OWN_DTYPES = ("custom", "graph")
 
 
 def is_narrow(value: Any) -> bool:
-    """Whether a value (an array, a number, anything with a dtype) holds such floats."""
+    """Whether a value (an array, a number, anything with a dtype) holds narrow floats."""
     dtype = getattr(value, "dtype", None)
     return dtype is not None and dtype.kind == "V"
 
@@ -39,7 +39,7 @@ def computes_wide(op: Op, derivatives: Any) -> bool:
 
 
 def widened(value: Any) -> Any:
-    """A value as rules take it: in float32 if it is narrower, on whatever level it is."""
+    """A value as rules take it: converted to float32 if it is narrow, at whatever level."""
     if isinstance(value, tuple | list):
         return tuple(map(widened, value))
     if not is_narrow(value):
@@ -50,7 +50,7 @@ def widened(value: Any) -> Any:
 def infer_narrow(
     kind: str, infer: Callable[..., Any], avals: Sequence[Aval], params: dict[str, Any]
 ) -> Any:
-    """What the shape rule of an op says of narrow operands: what it says of float16, renamed."""
+    """The abstract result for narrow operands: that for float16, with the dtype renamed."""
     if kind in _OWN_DTYPES or "dtype" in params:
         return infer(*avals, **params)
     floats = {aval.dtype for aval in avals if not aval.weak and aval.dtype.kind in "fV"}
@@ -74,8 +74,8 @@ def _renamed(aval: Aval, narrow: np.dtype[Any]) -> Aval:
 
 
 def evaluate_narrow(op: Op, xp: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-    """The forward of an op on raw values of which some are narrow."""
-    # What shares memory with its operand must not get a copy of it.
+    """Run the forward of an op on raw values, some of them narrow."""
+    # A result that shares memory with its operand must not be made from a copy.
     if op.kind in _OWN_DTYPES or op.aliases:
         return op.evaluate(xp, *operands, **params)
     if isinstance(op.fast, np.ufunc):
@@ -93,7 +93,7 @@ def evaluate_narrow(op: Op, xp: Any, operands: Sequence[Any], params: dict[str, 
 
 
 def _own_loop(ufunc: np.ufunc, operands: Sequence[Any]) -> Any:
-    """What ml_dtypes computes, if it can: the next float after another is another one there."""
+    """The result of ml_dtypes' own loop, None without one: `nextafter` needs the narrow dtype."""
     dtypes = {operand.dtype for operand in operands if hasattr(operand, "dtype")}
     if len(dtypes) > 1 or any(type(operand) is complex for operand in operands):
         return None
@@ -101,11 +101,11 @@ def _own_loop(ufunc: np.ufunc, operands: Sequence[Any]) -> Any:
     try:
         return ufunc(*(x if hasattr(x, "dtype") else number(x) for x in operands))
     except TypeError:
-        return None  # it has no such loop
+        return None  # there is no such loop
 
 
 def _rounded(result: Any, dtype: np.dtype[Any]) -> Any:
-    """A float result in the dtype it ought to have."""
+    """A float result rounded to the dtype it should have."""
     return (
         result if result.dtype == dtype or result.dtype.kind not in "fc" else result.astype(dtype)
     )

@@ -4,12 +4,12 @@ A `State` says which gradient context is active, which levels record (`floor`) a
 op calls. It is immutable; a `Scope` (`no_grad()`, a gradient context, a profiler) derives a new one
 on entry. On exit it removes *its own* change from wherever it now is in the chain of states:
 generators may leave their `with` blocks in another order than they were entered, and every block
-must undo itself and nothing else.
+must undo only itself.
 
-Ctrl-C may come after any call, also in the middle of entering or leaving a block, which Python then
+Ctrl-C may come after any call, even in the middle of entering or leaving a block, which Python then
 never leaves. `run_inside` restores the state by a `finally` before which no interrupt can come. For
-blocks of the user's, see `Entry`: a block whose frame is gone is found and undone when the state is
-next asked for.
+users' own blocks, see `Entry`: a block whose frame is gone is found and undone when the state is
+next read.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ Proceed = Callable[[Op, tuple[Any, ...], dict[str, Any]], Any]
 class Mode(Protocol):
     """Something that sees every op on tensors in a block: a profiler, autocast, determinism.
 
-    It sees the ops of the forward and of the backward pass, and those that push tangents. What it
-    calls itself it does not see.
+    It sees the ops of the forward and of the backward pass, and those that push tangents. It does
+    not see the ops it calls itself.
 
     Attributes:
         kind: "observing" if it only looks: it sees each call of a compiled function as one op,
             whose `graph` says what is in it. "rewriting" if it changes what is computed: it is
-            applied while a function is traced, and functions are compiled for it; again for one
-            that has another `key`, if it has such an attribute.
+            applied while a function is traced, and functions are compiled for it; separately for
+            each value of its attribute `key`, if it has one.
     """
 
     kind: str
@@ -64,12 +64,13 @@ class Mode(Protocol):
 
 
 class RecordPolicy(Protocol):
-    """What decides which values records keep."""
+    """Decides which values records keep."""
 
     def keeps(self, op: Op, tracked: tuple[bool, ...]) -> tuple[bool, ...]:
         """Which of (out, *inputs) a record keeps, given which inputs are tracked.
 
-        `op.keeps(tracked)` is what the rules read. Who keeps less has to put it back in time.
+        `op.keeps(tracked)` is what the rules read. A policy that keeps less must restore the
+        values in time.
         """
         ...
 
@@ -80,15 +81,15 @@ WATCHING: list[weakref.ref[Any]] = []
 
 
 def mode_keys(rewriting: tuple[Mode, ...]) -> tuple[Any, ...]:
-    """What compiled code depends on of modes that rewrite it: their `key`, or which they are."""
+    """The part of a cache key that stands for rewriting modes: their `key`, or the modes."""
     return tuple([getattr(mode, "key", mode) for mode in rewriting])
 
 
 def adopted(value: Any) -> Any:
-    """A value that a transform is about to take, as the modes in force see it.
+    """A value as the modes in force see it, for a transform that is about to take it.
 
-    A trace has to know of a tensor from outside before a transform reads what it holds: it says so
-    by a method `adopt`.
+    A trace has to know of a tensor from outside before a transform reads its value, and takes it by
+    a method `adopt`.
     """
     for mode in current().modes:
         adopt = getattr(mode, "adopt", None)
@@ -99,7 +100,7 @@ def adopted(value: Any) -> Any:
 def values_read(array: Any) -> None:
     """Tell the modes in force that the elements of an array decide what is computed.
 
-    A trace looks at each call whether they are still the same, by its method `depend_on`.
+    A trace then checks at each call that they are still the same, by its method `depend_on`.
     """
     for mode in current().modes:
         depend_on = getattr(mode, "depend_on", None)
@@ -108,7 +109,7 @@ def values_read(array: Any) -> None:
 
 
 class Recorder(Protocol):
-    """What the fast path asks where to record."""
+    """Tells the fast path where to record."""
 
     segment: Segment
 
@@ -121,7 +122,7 @@ class _NoRecorder:
 
 
 class State:
-    """What is switched on; see the module's docstring. Treat as immutable."""
+    """The settings in force; see the module's docstring. Treat as immutable."""
 
     __slots__ = (
         "context", "entry", "floor", "hidden", "log", "modes", "outer", "plain", "policy",
@@ -144,19 +145,19 @@ class State:
         self.spared = spared
         self.modes = modes
         self.outer = outer
-        # Where kernels write down what they did (`core.kernels`), if somebody wants to know.
+        # The list in which kernels log what they did (`core.kernels`), if one is kept.
         self.log = log
-        # What records keep; None for what their rules read.
+        # Decides what records keep; None to keep what their rules read.
         self.policy = policy
-        # Modes that do not see how an op is done which they have seen, see `unseen`.
+        # Modes that have seen an op and do not see how it is carried out, see `unseen`.
         self.hidden = hidden
-        # The modes that functions are compiled for; and whether modes are to see what rules compute
-        # with raw arrays, unless a trace does.
+        # The modes that functions are compiled for; and whether modes see what rules compute with
+        # raw arrays, unless a trace does.
         self.rewriting = tuple([mode for mode in modes if mode.kind == "rewriting"])
         self.watched = bool(modes) and all(mode.kind != "tracing" for mode in modes)
         # The block that made it; None for the state that a thread or task begins with.
         self.entry: Entry | None = None
-        # Derived for the fast path of every op, which must not ask more than once.
+        # Derived here because the fast path of every op can afford only one check.
         self.plain = context is not None and not modes and policy is None
         recording = context is not None and floor < LEAF_LEVEL
         self.recorder: Recorder = context.tape if recording and context else _NoRecorder
@@ -170,21 +171,21 @@ class State:
         return (_WatchingState if watching else State)(**fields, outer=self)
 
     def stops(self, number: int) -> bool:
-        """Whether `no_grad` keeps a level from recording: one that was not opened inside of it.
+        """Whether `no_grad` keeps a level from recording: one that was not opened inside it.
 
         A generator may have opened some before it was suspended, between the numbers in `spared`.
         """
         return number <= self.floor and not any(low < number < high for low, high in self.spared)
 
     def inside(self, number: int) -> Spans:
-        """Where the levels are that were opened inside, if it is suspended at that number."""
+        """The ranges of levels opened inside, if it is suspended at that number."""
         spans = self.spared if number == self.floor + 1 else (*self.spared, (self.floor, number))
-        # Not more than a few are kept apart, however often it is suspended.
+        # Only a few ranges are kept apart, however often it is suspended.
         return spans if len(spans) <= 8 else ((spans[0][0], spans[1][1]), *spans[2:])
 
 
 class _WatchingState(State):
-    """A state with modes of the user's; for as long as it lives, compiled functions look for them.
+    """A state with users' modes; as long as it lives, compiled functions look for modes.
 
     It may live longer than its block, in a task that was started there.
     """
@@ -216,11 +217,11 @@ def current() -> State:
 
 
 class Entry:
-    """One entering of a scope. It is abandoned if its block is gone and was never left.
+    """One use of a scope. It is abandoned if its block is gone and was never left.
 
-    A block is what a `with` statement calls at its end, which only the frame of the statement
-    holds. So an interrupt inside of `__enter__` or `__exit__` is noticed: Python has dropped the
-    frame, and with it the block, but the state is still there.
+    A block is the function that a `with` statement calls at its end; only the frame of the
+    statement refers to it. So an interrupt inside `__enter__` or `__exit__` is noticed: Python has
+    dropped the frame, and with it the block, but the state is still there.
     """
 
     __slots__ = ("__weakref__", "_block", "closed", "entered", "scope")
@@ -231,13 +232,13 @@ class Entry:
         self._block: weakref.ref[Block] | None = None
 
     def block(self) -> Block:
-        """What leaves it. In C, since the frames of a traceback would hold a function of ours."""
+        """The function that leaves it; in C, as traceback frames would keep a Python one alive."""
         block = functools.partial(_leave, self.scope, self)
         self._block = weakref.ref(block)
         return block
 
     def abandoned(self) -> bool:
-        """Whether nobody can leave it any more. One without a block lasts until it is left."""
+        """Whether it can no longer be left. An entry without a block lasts until it is left."""
         return self._block is not None and self._block() is None
 
     def close(self) -> None:
@@ -250,7 +251,7 @@ Block = functools.partial[None]
 
 
 class _Exit:
-    """`__exit__` of a scope: each time it is looked up, the block of a new entry.
+    """`__exit__` of a scope: each lookup gives the block of a new entry.
 
     Python looks it up before it calls `__enter__`, and keeps it on the frame until the block ends.
     Looked up in the class, as `contextlib.ExitStack` does, it is a function.
@@ -270,12 +271,12 @@ class Scope(Decorator):
     def change(self, state: State, before: State | None = None) -> State:
         """The state inside the block, derived from the one outside.
 
-        `before` is what it was, if a block further out has ended and this one goes on.
+        `before` is the former state inside, if a block further out has ended and this one goes on.
         """
         raise NotImplementedError
 
     def entering(self, entry: Entry) -> None:
-        """Called before the state changes; what it raises keeps the block from being entered."""
+        """Called before the state changes; if it raises, the block is not entered."""
 
     def left(self, entry: Entry, *error: object) -> None:
         """Called before the state is restored; without `error` if the block was abandoned.
@@ -312,7 +313,7 @@ class Scope(Decorator):
         state = current()
         for kept in reversed(states):
             assert kept.entry is not None  # likewise
-            # What was opened in between belongs to others, as what was opened before.
+            # Levels opened in between belong to others, like those opened before.
             before = State(kept.context, next_level(), spared=kept.inside(number))
             state = kept.entry.scope.change(state, before)
             state.entry = kept.entry
@@ -329,7 +330,7 @@ def _new_entry(scope: Scope) -> Entry:
 
 
 def _leave(scope: Scope, entry: Entry | None, *error: object) -> None:
-    """Undo the change of an entry; of one that was not entered, the innermost one of `scope`."""
+    """Undo the change of an entry; if it was not entered, of the innermost entry of `scope`."""
     if entry is not None and not entry.entered:
         entry = None
     state = current()
@@ -488,8 +489,8 @@ class seen_by(Scope):  # noqa: N801
     """Let certain modes see what happens, and no others.
 
     Args:
-        modes: Those in force inside, the one that sees a call first at the beginning.
-        hidden: Others that are to see derivatives nevertheless.
+        modes: The modes in force inside; the first one sees a call first.
+        hidden: Other modes, which still see derivatives.
     """
 
     def __init__(self, modes: tuple[Mode, ...], hidden: tuple[Mode, ...] = ()) -> None:
@@ -501,7 +502,7 @@ class seen_by(Scope):  # noqa: N801
 
 
 def unseen(state: State) -> seen_by | None:
-    """What hides how an op is done from the modes that have seen the op; None if there are none."""
+    """A scope that hides how an op is carried out from modes that saw the op; None without any."""
     if not (state.watched or state.rewriting):
         return None
     tracing = tuple([mode for mode in state.modes if mode.kind == "tracing"])
@@ -608,11 +609,11 @@ class _DefaultContext(GradientContext):
         return _thread.context  # of the thread that calls
 
     def _delete(self) -> None:
-        """Only its tape can be cleared."""
+        """Do nothing: only its tape can be cleared."""
 
 
 class _Thread(threading.local):
-    """What each thread has: the default context, which its tasks share, and what it is entering."""
+    """State of one thread: the default context, which its tasks share, and what it is entering."""
 
     def __init__(self) -> None:
         self.context = _DefaultContext()

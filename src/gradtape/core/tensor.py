@@ -37,7 +37,7 @@ class Tensor:
     It has NumPy's operators, indexing and methods, and NumPy's own functions work on it.
 
     Attributes:
-        value: What it holds: an array, or a tensor of an outer level. Treat as read-only.
+        value: Its content: an array, or a tensor of an outer level. Treat as read-only.
         record: Where it comes from, or None if nothing is recorded.
 
     >>> x = gt.tensor([1.0, 2.0], requires_grad=True)
@@ -46,7 +46,7 @@ class Tensor:
     tensor([2., 4.])
     """
 
-    # `_off` is the leaf this was before set_requires_grad(False): what was recorded refers to it.
+    # `_off` is the leaf this was before set_requires_grad(False): earlier records refer to it.
     __slots__ = ("__weakref__", "_off", "record", "value")
     _off: Leaf | None
 
@@ -132,15 +132,15 @@ class Tensor:
         leaf.grad = gradient
 
     def _leaf(self) -> Leaf | None:
-        """Where its gradient is, also while it is switched off; None for the result of an op."""
+        """The leaf that has its gradient, even while switched off; None for the result of an op."""
         node = self.record or getattr(self, "_off", None)
         return node if isinstance(node, Leaf) else None
 
     def set_requires_grad(self, requires_grad: bool = True) -> Tensor:
-        """Make this tensor a leaf that gradients are taken for (or stop that); returns itself.
+        """Make this tensor a leaf to compute gradients for (or stop that); returns itself.
 
         A leaf that is switched off keeps its `grad`, and backward passes do not add to it until it
-        is switched on again; then those through what was recorded before do, too.
+        is switched on again; then those through earlier records do so too.
 
         >>> gt.ones(2).set_requires_grad(True).requires_grad
         True
@@ -201,14 +201,14 @@ class Tensor:
     # ---- reading the value -----------------------------------------------------------------
 
     def item(self) -> Any:
-        """The single element as a Python number; also while being recorded."""
+        """The single element as a Python number, even while being recorded."""
         value = innermost(self, "item()")
         if value.size != 1:
             raise ShapeError(f"item: got shape {self.shape}, expected exactly one element")
         return value.item()
 
     def tolist(self) -> Any:
-        """The elements as nested lists of Python numbers; also while being recorded."""
+        """The elements as nested lists of Python numbers, even while being recorded."""
         return innermost(self, "tolist()").tolist()
 
     def numpy(self) -> Any:
@@ -301,11 +301,11 @@ class Tensor:
     # ---- writing ---------------------------------------------------------------------------
 
     def fresh(self) -> Tensor:
-        """This tensor, up to date; a view looks whether its base has changed."""
+        """This tensor, up to date; a view checks whether its base has changed."""
         return self
 
     def peek(self) -> Tensor:
-        """This tensor, up to date, to read its value: also when its history has ended."""
+        """This tensor, up to date, for reading its value even when its history has ended."""
         return self
 
     def rebind(self, other: Tensor) -> None:
@@ -384,14 +384,14 @@ class Tensor:
 
 
 def _not_an_array(value: Any) -> DTypeError:
-    """The error for a tensor that was made by its class, of something else than an array."""
+    """The error for a tensor made directly with `Tensor(…)` from something that is no array."""
     return DTypeError(
         f"Tensor: got {a_type(value)}, expected an array; make tensors with gt.tensor([1.0, 2.0])"
     )
 
 
 def innermost(tensor: Tensor, what: str = "the value", *, show: bool = False) -> Any:
-    """The raw array below all levels, asked for as `what` says; to `show` it, also of a batch."""
+    """The raw array below all levels; `what` names it in errors, `show` also allows a batch."""
     value: Any = tensor
     while isinstance(value, Tensor):
         value = value.peek()
@@ -440,7 +440,7 @@ def as_value(value: Any, dtype: Any = None) -> Any:
         return value
     try:
         if is_raw(value) and dtype is None:
-            # Subclasses with an arithmetic of their own would follow other rules than ours.
+            # Subclasses with their own arithmetic would follow different rules.
             if isinstance(value, np.ma.MaskedArray):
                 raise DTypeError(
                     "got a masked array, which has no derivatives, expected a plain one; use "

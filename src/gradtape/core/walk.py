@@ -1,4 +1,4 @@
-"""The backward walk: from targets to leaves, newest record first.
+"""The backward walk from targets to leaves, newest record first.
 
 Two walks do the same. `_walk_in_records` is the straight line for the common case: cotangents of
 records wait in the records themselves. `_walk_apart` keeps them in a dict and can do more: rebuild
@@ -42,8 +42,8 @@ def walk(
 ) -> Cotangents:
     """Pull cotangents back from `roots` to every leaf they reach.
 
-    What comes out finite is right. If it is not, and a rule has a careful form, the walk is done
-    again with rules that know what 0 times infinity is where values are not finite (`core.settle`).
+    Finite results are right. If they are not finite, and a rule has a careful form, the walk is
+    done again with rules that settle 0 times infinity where values are not finite (`core.settle`).
 
     Args:
         segment: The segment all records belong to.
@@ -51,7 +51,7 @@ def walk(
         sources: Records (besides leaves) whose cotangents are wanted as well.
         create_graph: Whether the rules run on recorded tensors, so that the result can be
             differentiated again in the active context.
-        release: Whether to free what each record holds once it was visited.
+        release: Whether to free each record once it was visited.
 
     Returns:
         A dict from leaf (or source) to its cotangent: an array no one else holds, or a tensor.
@@ -62,7 +62,7 @@ def walk(
     # Rules divide by zero and take logarithms of it where the derivative is infinite or the
     # branch was not taken; the conventions at such points are in the rules, not in warnings.
     with np.errstate(all="ignore"):
-        # Nothing of a trace can be looked at afterwards, and what is released not walked again.
+        # Values of a trace cannot be checked afterwards, and released records not walked again.
         careful = release
         for _, ct in roots:
             careful = careful or is_traced(ct)
@@ -93,9 +93,9 @@ def walk(
 def _walk_in_records(
     roots: Roots, wanted: frozenset[Node], found: Cotangents, fresh: set[Node]
 ) -> bool:
-    """The common case, written flat: this loop is most of what a backward pass costs.
+    """The common case, written flat: this loop is most of the cost of a backward pass.
 
-    Returns whether a careful walk might give something else.
+    Returns whether a careful walk might give a different result.
     """
     heap: list[tuple[int, Any]] = []
     unsure = False
@@ -186,7 +186,7 @@ def _taker(
     heap: list[tuple[int, Any]],
     wanted: frozenset[Node],
 ) -> Taker:
-    """What `_walk_in_records` lends to records that are not pulled by the loop itself."""
+    """The interface to `_walk_in_records` for records that the loop does not pull itself."""
 
     def give_part(node: Any, whole: Any, index: Any, ct: Any) -> bool:
         """Add `ct` to its part of the cotangent of `node`: O(part), not O(whole)."""
@@ -266,18 +266,18 @@ def _walk_apart(
         except GradtapeError as error:
             HOOKS.rule_failed(record.op, error)
             raise
-        # An output holds nothing but the record of its op, whose turn is still to come.
+        # An output holds only the record of its op, whose turn is still to come.
         if release and type(record) is not Output:
             record.free()
     return taker.unsure
 
 
 def _own(found: Cotangents, fresh: set[Node], roots: Roots) -> None:
-    """Make the results arrays of their own: writeable, contiguous, sharing memory with nothing."""
+    """Make the results independent arrays: writeable, contiguous, sharing memory with nothing."""
     taken: set[int] | None = None
     for node, ct in found.items():
         if type(ct) is ndarray:
-            # What the walk made is nobody else's, unless an identity passed it on.
+            # Arrays that the walk made belong to no one else, unless an identity passed them on.
             if node not in fresh:
                 if taken is None:
                     taken = {id(ct) for _, ct in roots}
@@ -292,7 +292,7 @@ def _own(found: Cotangents, fresh: set[Node], roots: Roots) -> None:
 def own(value: Any, taken: set[int]) -> Any:
     """A result that shares memory with nothing: writeable, contiguous.
 
-    `taken` holds the identities of arrays that are somebody's already, and gets this one's.
+    `taken` holds the ids of arrays that have an owner already; this one's is added.
     """
     if type(value) is ndarray:
         if value.base is not None or id(value) in taken or not value.flags.carray:

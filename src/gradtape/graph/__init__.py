@@ -1,1 +1,1 @@
-"""Graphs of op calls: what a function did, recorded at abstract values."""
+"""Graphs of op calls: functions recorded at abstract values."""

@@ -1,8 +1,8 @@
-"""What a traced function uses besides its arguments: lifted to inputs, never baked in.
+"""Values a traced function uses besides its arguments: made inputs, never baked in.
 
 A captured tensor is read anew at every call, so an optimizer's step or a write to it is seen. A
-captured array is passed by reference, so writes into it between calls are seen too; what the
-function itself writes into it while it is traced cannot be.
+captured array is passed by reference, so writes into it between calls are seen too; writes that the
+function itself makes while it is traced cannot be.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gradtape.errors import UnsupportedError, WriteError
 from gradtape.locks import once
 from gradtape.ops.generator import Draw, Key
 
-# Larger arrays are compared once, after the function has returned, and not at every use.
+# Larger arrays are compared only once, after the function has returned, not at every use.
 _SMALL = 4096
 
 
@@ -30,7 +30,7 @@ class Capture:
     """One hidden input of a traced function.
 
     Attributes:
-        value: What it was when it was first used, without handles.
+        value: Its value when it was first used, without handles.
     """
 
     __slots__ = ("_checksum", "_handle", "_root", "_seen", "_whole", "value")
@@ -41,7 +41,7 @@ class Capture:
         # Weak while the function runs: a buffer that the function makes for itself dies with it.
         self._seen = self._root = self._whole = self._checksum = None
         if isinstance(source, Tensor):
-            # What is written through a view is a new value of the tensor it is a view of.
+            # A write through a view gives the tensor it is a view of a new value.
             root = source._root if isinstance(source, Handle) else source
             self._seen, self._root = weakref.ref(source), weakref.ref(root)
             self._whole = unshell(root)
@@ -49,7 +49,7 @@ class Capture:
             self._checksum = _checksum(source)
 
     def stands_for(self, source: Any) -> bool:
-        """Whether this is the input for a value: an identity may be one that died before it.
+        """Whether this is the input for a value: an id may be that of an object that died before.
 
         Raises:
             WriteError: The function has written into the array since it was first used.
@@ -61,7 +61,7 @@ class Capture:
         return self.value is source
 
     def written(self, level: object) -> Tensor | None:
-        """The tensor that a traced function wrote to: it is a value of the trace now.
+        """The tensor, if a traced function wrote to it: it is a value of the trace now.
 
         Args:
             level: The trace.
@@ -72,7 +72,7 @@ class Capture:
         return root
 
     def restore(self, level: object) -> bool:
-        """Undo what a traced function wrote to the tensor; returns whether it did write."""
+        """Undo a traced function's writes to the tensor; returns whether there were any."""
         root = self.written(level)
         if root is None:
             return False
@@ -97,7 +97,7 @@ class Capture:
             )
 
     def current(self) -> Any:
-        """What to pass now: the array, or a tensor if it is recorded somewhere."""
+        """The value to pass now: the array, or a tensor if it is recorded somewhere."""
         return self.value if self._handle is None else unshell(self._handle)
 
     @property
@@ -106,7 +106,7 @@ class Capture:
         return self._handle is None and not isinstance(self.value, Tensor)
 
     def outdated(self, aval: Aval) -> bool:
-        """Whether it is no longer what was traced: of an ended transform, or of another form."""
+        """Whether it no longer fits the trace: its transform has ended, or its form has changed."""
         now = self.current()
         return self.ended or (now.shape, now.dtype) != (aval.shape, aval.dtype)
 
@@ -131,12 +131,12 @@ class Guard:
         self._checksum = _checksum(array)
 
     def changed(self) -> bool:
-        """Whether it has other elements now."""
+        """Whether its elements have changed."""
         return self._checksum is not None and self._checksum != _checksum(self.array)
 
 
 class DrawCapture(Capture):
-    """A random draw: key and offset of the words that it uses, others at each call."""
+    """A random draw: key and offset of the words it uses, different at each call."""
 
     __slots__ = ("_draw",)
 
@@ -145,11 +145,11 @@ class DrawCapture(Capture):
         super().__init__(_state(key, draw))
 
     def settle(self) -> None:
-        """The words taken while the function was traced were not used."""
+        """Give back the words taken while the function was traced: they were not used."""
         self._draw.generator.give_back(self._draw)
 
     def current(self) -> Any:
-        # By an op: if this function is called while another one is traced, that draws at each call.
+        # As an op, so that another function being traced that calls this one draws at each call.
         return call(_RANDOM_STATE, (), self._draw.generator.take(self._draw.count))
 
     @property
@@ -173,7 +173,7 @@ _RANDOM_STATE = Op(
 
 
 def _checksum(array: Any) -> int | None:
-    """Tells whether an array has been written into; None for one that cannot be."""
+    """A checksum that tells whether an array was written into; None for a read-only array."""
     if not isinstance(array, np.ndarray) or not array.flags.writeable or array.dtype.hasobject:
         return None
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
@@ -181,7 +181,7 @@ def _checksum(array: Any) -> int | None:
 
 @once
 def redrawn(op: Op) -> Op:
-    """A random op with key and offset in an operand, which is another one at each call."""
+    """A random op with key and offset in an operand, which differs at each call."""
 
     def evaluate(xp: Any, state: Any, *arrays: Any, **params: Any) -> Any:
         low, high, offset = (int(word) for word in state)

@@ -1,11 +1,11 @@
 """A graph as one op: it runs as a whole, and is differentiated and batched as a whole.
 
 The graphs of its derivatives and of its batched form are traced from replaying it under the
-transform, once for each form that is asked for, and run in the same way as the graph itself.
+transform, once for each form that is needed, and run in the same way as the graph itself.
 
-Where a gradient may be asked for, the graph also hands out the results of its dear ops (reductions,
+Where a gradient may be needed, the graph also returns the results of its expensive ops (reductions,
 products, solvers, random numbers), so that the backward pass does not compute them again; it does
-compute elementwise ops again, which costs less than keeping their results.
+recompute elementwise ops, which costs less than keeping their results.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from gradtape.graph.passes.dead import dead
 from gradtape.graph.run import replay
 from gradtape.graph.trace import UNRECORDED, operand_of, trace
 
-# How many derivatives and batched forms a graph keeps; the one not used for longest goes first.
+# The number of derivatives and batched forms a graph keeps; the least recently used goes first.
 _MOST_DERIVED = 64
 
-# Makes what computes the outputs of a graph from raw arrays.
+# Makes a function that computes the outputs of a graph from raw arrays.
 Maker = Callable[[Graph], Callable[..., Sequence[Any]]]
 
-# What no level takes part in; others are looked at one by one.
+# Types that belong to no level; values of others are checked one by one.
 _RAW = frozenset({np.ndarray, np.float64, np.float32, float, int, bool, complex})
 
 
 class _Pull(NamedTuple):
-    """How cotangents are pulled back, for those that are present and those that are wanted.
+    """How cotangents are pulled back, for given sets of present and wanted ones.
 
     Attributes:
         chosen: The inputs that get one.
         moving: The outputs that have one.
         kept: The outputs that are not computed again.
-        derivative: Of the inputs, what is kept and the cotangents.
+        derivative: Takes the inputs, the kept outputs and the cotangents.
     """
 
     chosen: tuple[int, ...]
@@ -61,12 +61,12 @@ class _Pull(NamedTuple):
 
 
 class GraphFunction:
-    """A graph with something that runs it on arrays.
+    """A graph with a function that runs it on arrays.
 
     Args:
-        graph: What it computes.
-        make: Makes what runs a graph.
-        results: How many of its outputs are results; the others are kept for the backward pass.
+        graph: The graph.
+        make: Makes the function that runs a graph.
+        results: The number of outputs that are results; the rest are kept for the backward pass.
     """
 
     def __init__(self, graph: Graph, make: Maker, results: int | None = None) -> None:
@@ -87,7 +87,7 @@ class GraphFunction:
         if not recorded:
             return self._call(inputs)
         out = self.keeping._call(inputs)[: self._results]
-        # What depends on nothing that is recorded is not recorded, as in eager code.
+        # Results that depend on nothing recorded are not recorded, as in eager code.
         return tuple(
             result if reached & recorded or not is_differentiable(result) else _unrecorded(result)
             for result, reached in zip(out, self.reached, strict=False)
@@ -95,7 +95,7 @@ class GraphFunction:
 
     @property
     def keeping(self) -> GraphFunction:
-        """What is called if an input is recorded: it also gives what the backward pass needs."""
+        """The function to call if an input is recorded; also returns values for backward passes."""
         known = self._recording if self._results == len(self.graph.outputs) else None
         return known or self
 
@@ -105,7 +105,7 @@ class GraphFunction:
     def op(self) -> Op:
         """The graph as an op.
 
-        It refers to this object and not the other way round: no cycle for the collector.
+        It refers to this object, not the other way round, so there is no reference cycle.
         """
         return Op(
             name=self.graph.name,
@@ -122,7 +122,7 @@ class GraphFunction:
 
     @lazy
     def runner(self) -> Callable[..., Sequence[Any]]:
-        """What computes the outputs from raw arrays."""
+        """The function that computes the outputs from raw arrays."""
         return self._make(self.graph)
 
     def _evaluate(self, _xp: Any, *inputs: Any) -> tuple[Any, ...]:
@@ -133,7 +133,7 @@ class GraphFunction:
 
     @lazy
     def reached(self) -> list[int]:
-        """For each output the inputs that its gradient reaches, as bits of a number."""
+        """For each output, the inputs that its gradient reaches, as bits of a number."""
         found = {value: 1 << n for n, value in enumerate(self.graph.inputs)}
         for node in self.graph.nodes:
             bits = 0
@@ -145,7 +145,7 @@ class GraphFunction:
 
     @lazy
     def _recording(self) -> GraphFunction | None:
-        """The same graph with the values a backward pass needs among its outputs; None for none."""
+        """The graph that also outputs the values a backward pass needs; None if there are none."""
         known = set(self.graph.outputs)
         kept = [value for value in _dear(self.graph) if value not in known]
         if not kept:
@@ -172,11 +172,11 @@ class GraphFunction:
                 pulled[n] = result
         return pulled
 
-    # Cotangents of what was only kept are not there: nothing else depends on it.
+    # Values that were only kept have no cotangents: nothing else depends on them.
     _pull.takes_none = True  # type: ignore[attr-defined]
 
     def _find_pull(self, wanted: Sequence[bool], present: Sequence[bool]) -> _Pull | None:
-        """What pulls the cotangents that are present back to the inputs for which it is wanted."""
+        """How to pull the present cotangents back to the wanted inputs; None if there are none."""
         outputs = self.graph.outputs
         moving = tuple(n for n, o in enumerate(outputs) if present[n] and is_differentiable(o))
         reached = functools.reduce(operator.or_, (self.reached[n] for n in moving), 0)
@@ -256,7 +256,7 @@ class GraphFunction:
         avals: Sequence[Aval],
         finish: Callable[[Graph], Graph] = lambda graph: graph,
     ) -> Callable[..., tuple[Any, ...]]:
-        """The graph of a transform as a function, traced when it is first asked for."""
+        """The graph of a transform as a function, traced when it is first needed."""
         rewriting = current().rewriting
         key = (key, mode_keys(rewriting))
         known = self._derived.get(key)

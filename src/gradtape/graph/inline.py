@@ -1,4 +1,4 @@
-"""Putting one graph into another, and replacing composite ops by what they are composed of."""
+"""Inlining one graph into another, and expanding composite ops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gradtape.ops.cast import astype_op
 def inline(
     rewriter: Rewriter, graph: Graph, operands: Sequence[Operand], line: str = ""
 ) -> list[Operand]:
-    """Append the nodes of a graph, with operands for its inputs; returns its outputs."""
+    """Append the nodes of a graph, with the given operands for its inputs; returns its outputs."""
     values: dict[Value, Operand] = dict(zip(graph.inputs, operands, strict=True))
 
     def standing(operand: Operand) -> Operand:
@@ -32,7 +32,7 @@ def inline(
 
 
 def expand(graph: Graph) -> Graph:
-    """The graph with composite ops replaced by what they are composed of, to the last."""
+    """The graph with composite ops replaced, recursively, by the ops they are composed of."""
     known: dict[Any, Graph | None] = {}
     return _expanded(graph, known)
 
@@ -57,14 +57,14 @@ def _expanded(graph: Graph, known: dict[Any, Graph | None]) -> Graph:
 
 
 def _body(node: Node, known: dict[Any, Graph | None]) -> Graph | None:
-    """What an op is composed of; None if it is not, or not of ops with native code."""
+    """The graph of a composite op; None for other ops, or if it has no native code."""
     if not isinstance(node.op.lower, Composite):
         return None
     if any(operand.dtype not in NATIVE for operand in node.operands):
         return None
     if any(isinstance(operand, Value) and operand.aval.weak for operand in node.operands):
         return None
-    # Python's numbers go in as they are: the function may look at them.
+    # Python numbers go in as they are: the function may read them.
     numbers = [o.key if isinstance(o, Literal) and o.aval.weak else None for o in node.operands]
     avals = [operand.aval for operand in node.operands if not operand.aval.weak]
     key = (node.op, param_key(node.params), *numbers, *avals)

@@ -18,7 +18,7 @@ from gradtape.core.op import Op
 
 
 class Value:
-    """An array that is known by its shape and dtype only."""
+    """An array of which only shape and dtype are known."""
 
     __slots__ = ("aval", "index", "node")
 
@@ -39,7 +39,7 @@ class Value:
 
 
 class Literal:
-    """A number in the graph: Python's, which is weak, or a NumPy scalar."""
+    """A number in the graph: a Python number, which is weak, or a NumPy scalar."""
 
     __slots__ = ("aval", "value")
 
@@ -61,7 +61,7 @@ class Literal:
     def key(self) -> tuple[Any, ...]:
         """Equal for the same number of the same type: 0.0 and -0.0 differ, NaN equals itself."""
         kind = dtype_key(self.aval.dtype), self.aval.weak
-        # Python's integers may have more digits than any dtype.
+        # Python integers may have more digits than any dtype.
         exact = type(self.value) is int
         return *kind, repr(self.value) if exact else np.asarray(self.value).tobytes()
 
@@ -73,11 +73,11 @@ class Node:
     """One call of an op.
 
     Attributes:
-        op: What is called.
-        operands: On what.
-        params: With which parameters.
-        outputs: What comes out: one value, or several.
-        line: Where in the user's code: "file.py:12", or "" if that is not known.
+        op: The op that is called.
+        operands: Its operands.
+        params: Its parameters.
+        outputs: Its results: one value, or several.
+        line: The line of the user's code: "file.py:12", or "" if that is not known.
     """
 
     __slots__ = ("line", "op", "operands", "outputs", "params")
@@ -128,7 +128,7 @@ class Graph:
 
 
 class Rewriter:
-    """Builds a graph from another one, node by node; passes decide what becomes of each."""
+    """Builds a graph from another one, node by node; passes decide what to do with each."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -137,7 +137,7 @@ class Rewriter:
         self.nodes: list[Node] = []
 
     def __getitem__(self, operand: Operand) -> Operand:
-        """What stands for an operand of the old graph in the new one."""
+        """The operand of the new graph that stands for one of the old."""
         return self._replaced[operand] if isinstance(operand, Value) else operand
 
     def replace(self, value: Value, by: Operand) -> None:
@@ -158,7 +158,7 @@ class Rewriter:
         return node.outputs[0]
 
     def copy(self, node: Node) -> Node:
-        """Append an old node as it is, on what its operands became."""
+        """Append an old node unchanged, with its operands in the new graph."""
         avals = [value.aval for value in node.outputs]
         new = Node(node.op, self.operands(node), node.params, avals, node.line)
         self.nodes.append(new)
@@ -185,7 +185,7 @@ def replaced(graph: Graph, values: Mapping[Operand, Value]) -> Graph:
 
 
 def structural_hash(graph: Graph) -> str:
-    """The same for graphs that compute the same by the same ops, whatever their lines."""
+    """A hash that is equal for graphs with the same ops on the same operands, on any lines."""
     numbers: dict[Value, int] = {value: i for i, value in enumerate(graph.inputs)}
     digest = hashlib.sha256()
 
@@ -207,17 +207,17 @@ def structural_hash(graph: Graph) -> str:
 
 
 def aval_key(aval: Aval) -> tuple[Any, ...]:
-    """What tells abstract values apart."""
+    """A key that distinguishes abstract values."""
     return aval.shape, dtype_key(aval.dtype), aval.weak
 
 
 def dtype_key(dtype: np.dtype[Any]) -> str:
-    """What tells dtypes apart: `dtype.str` is the same for different floats of 8 bits."""
+    """A key that distinguishes dtypes: `dtype.str` is the same for different 8-bit floats."""
     return dtype.byteorder + dtype.name
 
 
 def param_key(value: Any) -> Any:
-    """A parameter of an op as something that can be compared and hashed."""
+    """A hashable, comparable key for a parameter of an op."""
     if isinstance(value, np.ndarray):
         return "array", value.shape, dtype_key(value.dtype), value.tobytes()
     if isinstance(value, Graph):

@@ -1,9 +1,9 @@
-"""How the elements of traced values lie in memory.
+"""The memory layout of traced values.
 
-NumPy's reshape gives a view or a copy depending on that, and so what a write to its result changes.
-A trace has no arrays; it computes the strides that NumPy's would have. Arguments and captured
-tensors count as stored in order, the last axis fastest, and so do the results of ops that do not
-say otherwise (`core.op.Facts`).
+Whether NumPy's reshape gives a view or a copy depends on it, and so does the effect of a write to
+the result. A trace has no arrays; it computes the strides that NumPy's would have. Arguments and
+captured tensors count as stored in C order, and so do the results of ops that do not say otherwise
+(`core.op.Facts`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gradtape.ops.shape import reshape_op
 
 Strides = tuple[int, ...]
 
-# Ops of these kinds give results in the order of axes that the operands have.
+# Results of these kinds of op keep the axis order that the operands have in memory.
 _KEEPING_KINDS = ("elementwise", "reduction")
 
 
@@ -31,16 +31,16 @@ def layout(op: Op, args: Sequence[Any], params: dict[str, Any], aval: Aval) -> d
     """Base and strides of the result of an op, as arguments of `Abstract`.
 
     Args:
-        op: What is called.
-        args: On what: traced tensors, arrays, numbers.
-        params: With which parameters.
+        op: The op that is called.
+        args: Its arguments: traced tensors, arrays, numbers.
+        params: Its parameters.
         aval: The abstract result.
 
     Returns:
-        Nothing for a result of its own that is stored in order, as almost all are.
+        An empty dict for a result with its own memory in C order, as almost all are.
     """
     first = args[0].value if args and isinstance(args[0], Tensor) else None
-    if not aval.shape:  # read, and so not a view
+    if not aval.shape:  # a 0-d result is read, so it is not a view
         return {}
     form = op.facts.layout
     if form in ("view", "same"):
@@ -63,7 +63,7 @@ _contiguous = functools.lru_cache(maxsize=1024)(contiguous_strides)
 
 
 def _in_order(value: Any) -> bool:
-    """Whether elements are stored in order, as a number's are."""
+    """Whether elements are stored in C order; true of a number."""
     if not isinstance(value, Abstract | np.ndarray) or 0 in value.shape:
         return True
     expected = _contiguous(value.shape, value.dtype.itemsize)
@@ -96,8 +96,8 @@ def reshaped_strides(
 ) -> Strides | None:
     """Strides of a reshaped view; None where NumPy has to copy.
 
-    Axes are matched in the shortest runs that hold as many elements before as after; the axes of a
-    run before must lie one inside the other in memory. Axes of size 1 do not matter.
+    Axes are matched in the shortest runs that hold as many elements before as after; the old axes
+    of a run must be nested in memory without gaps. Axes of size 1 do not matter.
     """
     old = [(n, step) for n, step in zip(shape, strides, strict=True) if n != 1]
     new = [(axis, n) for axis, n in enumerate(into) if n != 1]
@@ -125,7 +125,7 @@ def reshaped_strides(
 
 
 def _model(value: Any) -> Any:
-    """An array of ones with the axes in the same order in memory, of two elements at most each."""
+    """An array of ones with the same axis order in memory and at most two elements per axis."""
     if not isinstance(value, Abstract | np.ndarray):
         return value
     # Repeated axes have a stride of 0, as broadcast ones have.

@@ -1,4 +1,4 @@
-"""Where in the user's code something happened: the innermost frame outside of gradtape."""
+"""The line of the user's code that is running: the innermost frame outside gradtape."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import warnings
 from types import FrameType
 
-# Frames of these are not the user's either.
+# Frames of these libraries are not the user's either.
 _LIBRARIES = frozenset({"numpy", "scipy", "optree", "functools", "contextlib"})
 _OURS = (
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,

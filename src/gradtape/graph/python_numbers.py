@@ -1,8 +1,8 @@
-"""What Python's operators make of Python's numbers, where NumPy makes something else of them.
+"""Python's operators on Python numbers, where NumPy's results would differ.
 
-Python's integers have as many digits as they need. In a compiled function they have 64 bits, as
-NumPy's have, but must not wrap around as those do: eager code would not. Its truth values are
-integers too: `True + True` is 2, and for NumPy's booleans it is True.
+Python integers have as many digits as they need. In a compiled function they have 64 bits, like
+NumPy's, but must not wrap around like those: eager code would not. Python's truth values are
+integers too: `True + True` is 2, whereas for NumPy's booleans it is True.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BY_ZERO = "divided by 0, expected a divisor that is not 0"
 
 DIVISIONS = frozenset({operator.truediv, operator.floordiv, operator.mod})
 _SHIFTS = frozenset({operator.lshift, operator.rshift})
-# What may go wrong for integers of 64 bits.
+# Operators that may go wrong for 64-bit integers.
 _OF_INTEGERS = (
     frozenset({operator.add, operator.sub, operator.mul, operator.pow, operator.neg, operator.abs})
     | DIVISIONS
@@ -41,18 +41,18 @@ _OF_INTEGERS = (
 
 
 def is_of_integers(op: Op, operands: Sequence[Operand]) -> bool:
-    """Whether an op does what an operator does with Python's integers, and may go wrong."""
+    """Whether an op is an operator on Python integers that may go wrong with 64 bits."""
     return op.facts.python in _OF_INTEGERS and all(
         operand.aval.weak and operand.dtype.kind == "i" for operand in operands
     )
 
 
 def computed_exactly(op: Op, numbers: Sequence[int]) -> int | float:
-    """What the operator of an op gives for Python's integers.
+    """The result of the op's operator on Python integers.
 
     Raises:
-        DivisionByZeroError: It is divided by 0.
-        ArgumentError: It is shifted by a negative number, or raised to one, which is no integer.
+        DivisionByZeroError: The divisor is 0.
+        ArgumentError: A shift or a power by a negative number, which gives no integer.
         IntegerOverflowError: The result does not fit.
     """
     compute, name = op.facts.python, op.name
@@ -65,7 +65,7 @@ def computed_exactly(op: Op, numbers: Sequence[int]) -> int | float:
             f"{name}: got the Python integers {x} and {y}, expected a second one that is not "
             "negative; pass floats if the result may be one"
         )
-    # A result of more digits than there is memory for is not computed.
+    # A result too large for memory is not computed.
     grows = abs(x) > 1 if compute is operator.pow else compute is operator.lshift and x
     result = None if grows and y > 64 else compute(*numbers)
     if result is None or (isinstance(result, int) and not _SMALLEST <= result <= _LARGEST):
@@ -84,7 +84,7 @@ _DECIDING = frozenset(
     | {operator.and_, operator.or_, operator.xor}
 )
 
-# True and False as the integers that they are to Python's operators.
+# Converts True and False to the integers that they are for Python's operators.
 _COUNTED = Op(
     "int",
     lambda xp, x: np.asarray(x, np.int64),
@@ -95,7 +95,7 @@ _COUNTED = Op(
 
 
 class Truths:
-    """The values of a trace that are True or False in eager code, and not NumPy's booleans."""
+    """The values of a trace that are Python's True or False in eager code, not NumPy's booleans."""
 
     def __init__(self) -> None:
         self._values: set[Operand] = set()
@@ -112,7 +112,7 @@ class Truths:
     def counted(
         self, op: Op, operands: list[Operand], append: Callable[[Op, list[Operand]], Operand]
     ) -> list[Operand]:
-        """The operands of an op with integers for truth values, if that is what they count as."""
+        """The operands of an op, with truth values converted to integers if they count as such."""
         if op.facts.python not in _COUNTING or not self._of_python(operands):
             return operands
         counted: list[Operand] = []

@@ -1,4 +1,4 @@
-"""Running a graph: its ops again, on whatever comes in.
+"""Running a graph: calls its ops again, on any kind of input.
 
 On arrays it computes; on tensors it is recorded, differentiated, batched or traced like the code it
 was traced from.
@@ -27,7 +27,7 @@ def replay(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
         for value, result in zip(
             node.outputs, out if node.op.outputs != 1 else (out,), strict=True
         ):
-            # What was computed from Python's numbers alone is one of them.
+            # A result computed from Python numbers alone is a Python number.
             number = value.aval.weak and isinstance(result, np.generic)
             values[value] = result.item() if number else result
     return [

@@ -26,11 +26,11 @@ def show(graph: Graph) -> str:
     """A graph as text.
 
     Args:
-        graph: What to show.
+        graph: The graph to show.
 
     Returns:
-        A line with the inputs, a line for each node, a line with the outputs. The text depends on
-        nothing but the graph: equal graphs made from the same lines of code give equal text.
+        A line with the inputs, a line for each node, a line with the outputs. The text depends
+        only on the graph: equal graphs made from the same lines of code give equal text.
 
     >>> from gradtape.core.aval import aval_of
     >>> from gradtape.graph.trace import trace
@@ -72,7 +72,7 @@ def show_node(node: Node, names: dict[Value, str]) -> str:
 
 
 def show_aval(aval: Aval) -> str:
-    """`float64[2, 3]`; a value that takes the dtype of what it meets is marked as weak."""
+    """`float64[2, 3]`; a value that takes the dtype of other operands is marked as weak."""
     return f"{aval!r} weak" if aval.weak else repr(aval)
 
 
@@ -84,7 +84,7 @@ def show_operand(operand: Operand, names: dict[Value, str]) -> str:
 
 
 def short_line(line: str) -> str:
-    """`model.py:12` of a line with its whole path, which differs from machine to machine."""
+    """`model.py:12` for a line with its whole path, which differs from machine to machine."""
     return os.path.basename(line)
 
 
@@ -97,7 +97,7 @@ def _short(value: Any) -> str:
 
 
 def _parameter(value: Any) -> str:
-    """A parameter as short as it can be told: arrays by their form, slices as in brackets."""
+    """A parameter in short form: arrays by shape and dtype, slices as in brackets."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{list(value.shape)}"
     if isinstance(value, np.generic):

@@ -1,8 +1,8 @@
-"""Tracing: running a function at abstract values writes down the ops it calls.
+"""Tracing: running a function at abstract values and noting the ops it calls.
 
 A trace is one more level: its tensors hold an `Abstract` in place of an array, and handling an op
-means appending a node. Transforms inside the function are levels above it, so what a trace of a
-gradient sees is the ops of the forward and the backward pass.
+means appending a node. Transforms inside the function are levels above it, so a trace of a gradient
+sees the ops of the forward and the backward pass.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from gradtape.ops.shape import broadcast_op, transpose_op
 
 
 class Symbol(RecordNode):
-    """What a traced tensor carries: its trace, and what stands for it in the graph."""
+    """The node of a traced tensor: its trace, and the operand that stands for it in the graph."""
 
     __slots__ = ("operand",)
 
@@ -55,7 +55,7 @@ class Symbol(RecordNode):
 
 
 def operand_of(value: Any) -> Operand:
-    """What stands for a traced tensor in its graph, whatever levels are above the trace."""
+    """The operand that stands for a traced tensor, whatever levels are above the trace."""
     value = unshell(value)
     while not isinstance(value.record, Symbol):
         value = value.value
@@ -63,7 +63,7 @@ def operand_of(value: Any) -> Operand:
 
 
 class _Traced(Abstract):
-    """An abstract value that can make others of its trace."""
+    """An abstract value that can make others in its trace."""
 
     __slots__ = ("_level",)
 
@@ -87,8 +87,8 @@ class TraceLevel(Level):
         super().__init__(next_level(), label)
         self.nodes: list[Node] = []
         self.truths = Truths()
-        # Captured arrays and tensors with their inputs in the graph. Tensors are held weakly, so
-        # an identity may come again: a capture knows whether it is still the same one.
+        # Captured arrays and tensors with their inputs in the graph. Tensors are held weakly, so an
+        # id may be reused: a capture knows whether it is still the same object.
         self.captures: list[Capture] = []
         self.values: list[Value] = []
         self.guards: list[Guard] = []
@@ -102,7 +102,7 @@ class TraceLevel(Level):
         return Nested(_Traced(self, operand.aval, **view), Symbol(self, operand))
 
     def operand(self, value: Any) -> Operand:
-        """What stands for a value in the graph: its symbol, a number, or a captured input."""
+        """The operand that stands for a value: its symbol, a number, or a captured input."""
         if isinstance(value, Tensor):
             value = unshell(value)
         if isinstance(value, Tensor):
@@ -115,7 +115,7 @@ class TraceLevel(Level):
         return self.capture(value)
 
     def _transposed(self, array: Any) -> Operand:
-        """An array whose elements lie in the order of its transpose: that is passed as it is."""
+        """The operand for an array stored in transposed order: its transpose is the input."""
         known = self._turned.get(id(array))
         if known is None:
             axes = tuple(reversed(range(array.ndim)))
@@ -143,7 +143,7 @@ class TraceLevel(Level):
 
     def process(self, op: Op, args: list[Any], params: dict[str, Any]) -> Any:
         if op.kind == "graph":
-            return composition(op)(*args, **params)  # replayed here: its nodes become ours
+            return composition(op)(*args, **params)  # replayed: its nodes become part of this graph
         out = self._process(op, args, params)
         if current().floor < self.number:
             return out
@@ -176,7 +176,7 @@ class TraceLevel(Level):
         params: dict[str, Any],
         args: Sequence[Any] = (),
     ) -> Tensor:
-        """Write down a call of an op with one result; `args` are what the operands stand for."""
+        """Append a call of an op with one result; `args` are the values of the operands."""
         aval = _infer(op, operands, params)
         node = Node(op, operands, params, (aval,), user_line())
         self.nodes.append(node)
@@ -217,7 +217,7 @@ def composition(op: Op) -> Callable[..., Any]:
     return op.lower.function
 
 
-# Reverse mode does not record it, and forward mode passes the tangent: what no_grad does.
+# Not recorded in reverse mode, while forward mode passes the tangent on, as no_grad does.
 UNRECORDED = Op(
     "unrecorded",
     lambda xp, x: x,
@@ -230,7 +230,7 @@ UNRECORDED = Op(
 
 
 def _infer(op: Op, operands: Sequence[Operand], params: dict[str, Any]) -> Any:
-    """The abstract results; what a shape rule raises comes as an op's forward has it."""
+    """The abstract results; errors of a shape rule read like those of the op's forward."""
     avals = [operand.aval for operand in operands]
     try:
         return op.infer(*avals, **params)
@@ -245,11 +245,11 @@ def _infer(op: Op, operands: Sequence[Operand], params: dict[str, Any]) -> Any:
 
 
 class _Tracing(Scope):
-    """While a function is traced every op on a tensor from outside is the trace's.
+    """While a function is traced, every op on a tensor from outside belongs to the trace.
 
     Args:
-        level: That of the trace.
-        rewriting: The modes that are applied to what is traced; others do not see it.
+        level: The level of the trace.
+        rewriting: The modes that are applied to the traced ops; others do not see them.
     """
 
     kind = "tracing"
@@ -262,7 +262,7 @@ class _Tracing(Scope):
         return state.derive(modes=(*self._rewriting, self))
 
     def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
-        """Lift arrays and tensors from outside before anything is done with them."""
+        """Make arrays and tensors from outside inputs before anything is done with them."""
         if any(isinstance(arg, Tensor) for arg in args):
             return proceed(op, tuple(self.adopt(arg) for arg in args), params)
         if op.effect is not None:
@@ -272,7 +272,7 @@ class _Tracing(Scope):
     def adopt(self, value: Any) -> Any:
         """An array or tensor from outside as an input of the trace; anything else as it is.
 
-        Arrays, too: a derivative rule would compute with their elements while it is traced.
+        This includes arrays: a derivative rule would compute with their elements during the trace.
         """
         if isinstance(value, Tensor):
             record = value.fresh().record
@@ -284,18 +284,18 @@ class _Tracing(Scope):
         return value
 
     def depend_on(self, array: Any) -> None:
-        """Trace anew once the elements of an array have changed: they decided on the graph."""
+        """Trace again once the elements of an array have changed: they decided the graph."""
         self._level.guards.append(Guard(array))
 
 
 class Trace:
-    """A traced function: its graph, and what belongs to its hidden inputs and its containers.
+    """A traced function: its graph, hidden inputs, and containers of results.
 
     Attributes:
         graph: The inputs are the arguments' leaves, then the captures.
         captures: The hidden inputs.
         structure: The containers of the results.
-        guards: Arrays whose elements decided on the graph: it holds as long as they stay the same.
+        guards: Arrays whose elements decided the graph: it holds as long as they stay the same.
     """
 
     def __init__(
@@ -312,7 +312,7 @@ class Trace:
 
 
 def is_truth(value: Any) -> bool:
-    """Whether a value is True or False, or stands for one of them in a function that is traced."""
+    """Whether a value is True or False, or stands for one of them in a traced function."""
     value = unshell(value) if isinstance(value, Tensor) else value
     record = getattr(value, "record", None)
     if isinstance(record, Symbol):
@@ -332,9 +332,9 @@ def trace(
     Args:
         function: Takes one positional argument per aval; returns any containers.
         avals: Shapes and dtypes of the arguments.
-        name: What to call the graph.
+        name: The name of the graph.
         truths: Which of the arguments are True or False.
-        rewriting: The modes that are applied to what is traced.
+        rewriting: The modes that are applied to the traced ops.
 
     Raises:
         ConversionError: The function asks for the value of an argument.
@@ -389,14 +389,14 @@ def _check_arguments(
 
 
 class _Flat:
-    """A flattened result. Handles in it stay what they are: those from outside are captures."""
+    """A flattened result. Handles in it stay handles: those from outside are captures."""
 
     def __init__(self, out: Any) -> None:
         self.parts = tree.flatten(out)
 
 
 def _settle(level: TraceLevel) -> None:
-    """Undo and refuse what the function wrote to tensors from outside; its own ones are gone."""
+    """Undo and refuse the function's writes to tensors from outside; its own tensors are gone."""
     if any(capture.written(level) is not None for capture in level.captures):
         gc.collect()  # a buffer of the function may live on in a cycle of references
     restored = [capture.restore(level) for capture in level.captures]
@@ -405,7 +405,7 @@ def _settle(level: TraceLevel) -> None:
             "jit: the function writes to a tensor from outside of it; it would only be written "
             "while the function is traced. Return the new value, and assign it outside"
         )
-    for capture in reversed(level.captures):  # the last draw is given back first
+    for capture in reversed(level.captures):  # the last draw is returned first
         capture.settle()
 
 

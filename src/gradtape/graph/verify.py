@@ -1,4 +1,4 @@
-"""Whether a graph is one: what the compiler checks between passes in debug mode."""
+"""Checks that a graph is valid, which the compiler makes between passes in debug mode."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from gradtape.graph.show import show_aval, show_node, show_operand, value_names
 
 
 def verify(graph: Graph) -> None:
-    """Check that a graph can run as it stands.
+    """Check that a graph can run as it is.
 
-    Every value is made once, by an input or by one node, before it is read; every node says of its
-    results what the shape rule of its op says; all outputs are made.
+    Every value is made once, by an input or by one node, before it is read; the results of every
+    node agree with the shape rule of its op; all outputs are made.
 
     Args:
-        graph: What to check.
+        graph: The graph to check.
 
     Raises:
-        GradtapeError: It is not so. The error shows the node and names the line of code it is from.
+        GradtapeError: It cannot. The error shows the node and the line of code it is from.
 
     >>> from gradtape.core.aval import aval_of
     >>> from gradtape.graph.trace import trace
@@ -81,7 +81,7 @@ def _check_results(graph: Graph, node: Node, made: set[Value], names: dict[Value
 
 
 def _inferred(graph: Graph, node: Node, names: dict[Value, str]) -> tuple[Aval, ...]:
-    """What the op's own rule says of the results."""
+    """The abstract results according to the op's shape rule."""
     try:
         result: Any = node.op.infer(*(operand.aval for operand in node.operands), **node.params)
     except Exception as error:

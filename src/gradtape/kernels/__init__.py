@@ -1,12 +1,12 @@
 """Kernels for eager ops on large arrays: a tuple of strategies, asked in turn.
 
 A strategy has one method, `run(task)`, which does a task (the forward of an op, or its derivative
-rules) or returns `NotImplemented` (see `core.kernels`). `gt.explain_call` tells which one did what.
+rules) or returns `NotImplemented` (see `core.kernels`). `gt.explain_call` shows which one ran.
 
-- `composed`: ops that state a composition of other ops which have kernels;
+- `composed`: ops that state a composition of other ops with kernels;
 - `tiles`: elementwise ops and ops along the last axis, cut into tiles that threads claim;
-- `parts`: reductions over other axes, of parts first;
-- `whole`: ops on planes and whatever has no rows in common, compiled for the sizes at hand.
+- `parts`: reductions over other axes, done in parts first;
+- `whole`: ops on planes, or on shapes without rows in common, compiled for the given sizes.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Kernels:
     """All kernels of this process, compiled when they are first needed.
 
     Attributes:
-        strategies: The ways to do a task, in the order in which they are asked.
-        pooled: Calls a function of NumPy, whose arrays get kept memory: `(function, *args)`.
-        tiled: What was compiled for tiles.
+        strategies: The ways to do a task, in the order in which they are tried.
+        pooled: Calls a NumPy function whose arrays get pooled memory: `(function, *args)`.
+        tiled: The kernels compiled for tiles.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Kernels:
         self._copies = Copies(self.tiled)
 
     def copied(self, array: Any) -> Any:
-        """A copy of a large array that is not contiguous, its elements in order."""
+        """A C-contiguous copy of a large array that is not contiguous."""
         return self._copies.in_order(array)
 
     def copy_into(self, target: Any, source: Any) -> bool:
@@ -47,5 +47,5 @@ class Kernels:
         return self._copies.into(target, source)
 
     def threads(self) -> int:
-        """How many threads are to be used."""
+        """The number of threads to use."""
         return pool.get_num_threads()

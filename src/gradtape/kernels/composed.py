@@ -1,4 +1,4 @@
-"""By composition: an op that is made of other ops which have kernels, where it states how."""
+"""By composition: ops that state how they are made of other ops with kernels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gradtape.core.kernels import Task
 
 
 class Composed:
-    """Calls `op.composed`, which computes with other ops or passes."""
+    """Calls `op.composed`, which computes with other ops, or declines."""
 
     name = "composed"
 

@@ -16,7 +16,7 @@ from gradtape.ops.shape import broadcast_to
 
 
 class Copies:
-    """How arrays are copied, worked out once for each layout."""
+    """Copies arrays; how to do so is worked out once for each layout."""
 
     def __init__(self, kernels: TileKernels) -> None:
         self._kernels = kernels
@@ -33,9 +33,9 @@ class Copies:
         return strided_copies.copied_into(target, source)
 
     def in_order(self, array: Any) -> Any:
-        """A copy of an array with its elements in order.
+        """A C-contiguous copy of an array.
 
-        What is repeated in it (one number, a row, a column: the gradients of sums) is read once.
+        Repeated elements (one number, a row, a column: the gradients of sums) are read once.
         """
         if self._native:
             key = signature(array)
@@ -64,7 +64,7 @@ class Copies:
 
 
 def _repeated(array: Any) -> tuple[Any, Tiling]:
-    """What is in an array without its repetitions, and how to cut the array."""
+    """The elements of an array without repetitions, and how to cut the array."""
     if not any(array.strides):
         return array[(0,) * array.ndim], Tiling(array.shape, TILE, {}, True)
     tiling = Tiling.elementwise([array.shape, array.shape[-1:]], {})

@@ -1,4 +1,4 @@
-"""By parts: reductions over other axes than the last, of parts and then of what these give."""
+"""By parts: reductions over axes other than the last, first of parts, then of their results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gradtape.kernels.tiles import Tiles
 from gradtape.kernels.tiling import TileOperands, Tiling, rows_of_part
 from gradtape.ops.reduce import accumulated
 
-# A reduction of everything is one of rows of so many elements first.
+# A reduction over all axes first reduces rows of this many elements.
 _PART = 4096
 
 
@@ -56,7 +56,7 @@ class Parts:
     def _of_parts(
         self, op: Op, x: Any, rows: int, params: dict[str, Any], shape: tuple[int, ...]
     ) -> Any:
-        """A reduction over the first axis: of so many rows each, then of that and the rest."""
+        """Reduce over the first axis: `rows` rows at a time, then those results and the rest."""
         parts = len(x) // rows if rows else 0
         if parts < 2:
             return NotImplemented
@@ -76,7 +76,7 @@ class Parts:
 
     def _tiled(self, op: Op, parts: Any, params: dict[str, Any]) -> TileCall | None:
         if op.infer(aval_of(parts), **params).dtype != parts.dtype:
-            return None  # what parts give cannot stand beside the rest
+            return None  # the results of parts cannot be combined with the rest
         if parts.ndim == 2:
             tiling = Tiling.of(op, parts.shape, params)
         else:
@@ -92,7 +92,7 @@ class Parts:
 
 
 def _left(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
-    """What is left of a shape that is reduced over some axes."""
+    """The shape after a reduction over some axes."""
     if keepdims:
         return tuple(1 if i in axes else size for i, size in enumerate(shape))
     return tuple(size for i, size in enumerate(shape) if i not in axes)

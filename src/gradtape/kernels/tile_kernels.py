@@ -1,7 +1,7 @@
-"""Kernels of tiles, and the calls of them that have been seen before.
+"""Kernels of tiles, and prepared calls of them.
 
-What a call needs but for the data (which kernel, where tiles begin, the shapes of the results) is
-worked out once for given shapes and dtypes, and kept: a `TileCall`. What is left of a call then
+Everything a call needs except the data (the kernel, where tiles begin, the shapes of the results)
+is worked out once for given shapes and dtypes, and kept as a `TileCall`. The rest of a call then
 takes a few microseconds.
 """
 
@@ -28,20 +28,20 @@ from gradtape.graph.trace import trace
 from gradtape.kernels.tiling import TileOperands, Tiling
 from gradtape.locks import Once, guard
 
-# So many kernels of one op are worth it; a parameter or a length of rows that is another one at
-# each call is not.
+# The most kernels to compile for one op: a parameter or row length that differs at each call is not
+# worth compiling for.
 MOST_VARIANTS = 64
 _MOST_ENTRIES = 4096
 
 
 class TileKernel(NamedTuple):
-    """A function of tiles.
+    """A compiled function of tiles.
 
     Attributes:
         program: Keeps the machine code; None if nothing is computed.
         run: Its address.
         reads: The positions of the arguments it reads.
-        results: Per result dtype and axes of a row, an argument that it is, or None for nothing.
+        results: Per result: its dtype and the axes of a row; the argument it equals; or None.
     """
 
     program: Program | None
@@ -61,11 +61,11 @@ class TileKernel(NamedTuple):
         """Compile a function of tiles; None if it has no native form.
 
         Args:
-            function: Of tensors; gives one, or a tuple of them and None.
+            function: Takes tensors; returns one, or a tuple of tensors and None.
             avals: Its arguments.
-            rows: How many of them are in a tile, and have to be in every result.
-            name: What to call it.
-            settling: Whether it settles 0·∞ in derivatives, or says that it would have to.
+            rows: The number of rows in a tile, which every result must have too.
+            name: Its name.
+            settling: Whether it settles 0·∞ in derivatives, or reports that it would have to.
         """
         present: list[bool] = []
 
@@ -78,7 +78,7 @@ class TileKernel(NamedTuple):
         try:
             graph = trace(results, avals, name).graph
         except GradtapeError:
-            return None  # a rule that looks at values
+            return None  # a rule that reads values
         if len(graph.inputs) != len(avals):
             return None  # it reads arrays of its own
         outputs = iter(graph.outputs)
@@ -99,7 +99,7 @@ class TileKernel(NamedTuple):
         return cls(program, run, reads, tuple(_found(x, graph) for x in slots))
 
     def failed(self, status: int) -> None:
-        """Raise what a status means that is not 0."""
+        """Raise the error for a nonzero status."""
         if status == UNSETTLED_STATUS:
             raise UnsettledError
         assert self.program is not None
@@ -119,24 +119,24 @@ def _found(slot: Any, graph: Graph) -> tuple[Any, tuple[int, ...]] | int | None:
 
 
 class TileCall:
-    """A kernel with all that is known of a call but the data."""
+    """A kernel with everything a call needs except the data."""
 
     __slots__ = ("_empty", "_kernel", "_loop", "_reads", "_results")
 
     def __init__(
         self, kernel: TileKernel, call: TileOperands, tiling: Tiling, shapes: Sequence[Any]
     ) -> None:
-        """Work out what is known.
+        """Prepare the call.
 
         Args:
-            kernel: What to run.
+            kernel: The kernel to run.
             call: The operands it was compiled for.
             tiling: How arrays are cut.
-            shapes: Those that results are to have; None for the one they have by themselves.
+            shapes: The shapes of the results; None for the one a result has by itself.
         """
         self._kernel = kernel
         self._reads = tuple((call.places[i], call.takes[i]) for i in kernel.reads)
-        # Per result: True for a new array, None for nothing, or the operand it is and its shape.
+        # Per result: True for a new array, None for nothing, or the operand it is, and its shape.
         self._results: list[Any] = []
         self._empty: list[Callable[[], Any]] = []
         row_bytes = [call.row_bytes(i) for i in kernel.reads]
@@ -177,9 +177,9 @@ def _shaped(array: Any, shape: tuple[int, ...] | None) -> Any:
 
 
 class Bounded(dict[Hashable, Any]):
-    """A dict that starts anew when it has become large: it only saves work.
+    """A dict that empties itself when it has become large: a cache.
 
-    Another thread may do that at any time: what was just put in need not be there.
+    Another thread may empty it at any time: an item that was just put in may be gone.
     """
 
     def __setitem__(self, key: Hashable, value: Any) -> None:
@@ -189,10 +189,10 @@ class Bounded(dict[Hashable, Any]):
 
 
 class Variants:
-    """What was compiled for each op, up to so many times; None where there is no native form.
+    """Code compiled for each op, up to a limit per op; None where there is no native form.
 
     Attributes:
-        made: All of it, by what it was made for.
+        made: All of it, by key.
     """
 
     def __init__(self) -> None:
@@ -201,8 +201,8 @@ class Variants:
         self._counts: dict[Op, int] = {}
 
     def find(self, op: Op, key: Hashable, make: Callable[[], Any], most: int) -> Any:
-        """What there is for a key, made if need be; None after so many others of the op."""
-        if key in self.made:  # nothing is ever taken out
+        """The code for a key, made if necessary; None if the op has `most` others already."""
+        if key in self.made:  # nothing is ever removed
             return self.made[key]
         if self._counts.get(op, 0) >= most:
             return None
@@ -235,13 +235,13 @@ class TileKernels:
         """A call of a function of tiles; None if it has no native form.
 
         Args:
-            op: What it is done for.
-            key: What the function depends on besides, and on what kinds of operands.
-            function: Of tensors; gives one, or a tuple of them and None.
+            op: The op it belongs to.
+            key: Anything else that the function depends on.
+            function: Takes tensors; returns one, or a tuple of tensors and None.
             call: The operands.
-            tiling: How these are cut.
-            shapes: Those that results are to have; None for the one they have by themselves.
-            settling: Whether to settle 0·∞ in derivatives; else the call raises if it has to be.
+            tiling: How they are cut.
+            shapes: The shapes of the results; None for the one a result has by itself.
+            settling: Whether to settle 0·∞ in derivatives; otherwise the call raises if needed.
         """
 
         def spread(*tiles: Any) -> Any:
@@ -256,7 +256,7 @@ class TileKernels:
 
 
 def signature(x: Any) -> Any:
-    """What a call depends on of a raw value, or of one that is not there."""
+    """The properties of a raw value, or of a missing one, that a prepared call depends on."""
     if type(x) is np.ndarray:
         return x.shape, x.strides, x.dtype, x.flags.aligned
     if x is None or isinstance(x, Aval):
@@ -267,7 +267,7 @@ def signature(x: Any) -> Any:
 
 
 def constant_of(op: Op, operands: Sequence[Any]) -> float | None:
-    """A number that stands in the code and not among the arguments, such as the exponent 2."""
+    """A number to compile into the code instead of passing it, such as the exponent 2."""
     last = operands[-1]
     if type(last) in (int, float) and isinstance(op.lower, Pointwise) and last in op.lower.numbers:
         return last  # type: ignore[no-any-return]
@@ -275,5 +275,5 @@ def constant_of(op: Op, operands: Sequence[Any]) -> float | None:
 
 
 def in_line(operands: Sequence[Any], ndim: int) -> bool:
-    """Whether the operands of an op along an axis have the same axes, so that rows are rows."""
+    """Whether the operands of an op along an axis have equally many axes, so that rows match."""
     return all(len(getattr(x, "shape", ())) == ndim for x in operands)

@@ -1,8 +1,8 @@
 """Native kernels for the derivative rules of eager ops on large arrays.
 
 The cotangents of operands that have the rows of the result are computed tile by tile, all in one
-pass. An operand that all rows share, such as the weights of a layer, gets a sum over rows: first of
-parts of them, then of what these give.
+pass. An operand that all rows share, such as the weights of a layer, gets a sum over rows: first
+over parts of them, then over the results.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class _Pull(NamedTuple):
     """How to compute the cotangents of the inputs of an op.
 
     Attributes:
-        by_rows: Gives those of inputs with the rows of the result.
-        sums: Gives for others, per part of the rows, a sum over these.
-        rest: Gives the sums over rows that are in no part; None if there are none.
+        by_rows: Computes those of inputs with the rows of the result.
+        sums: Computes, for the other inputs, a sum over each part of the rows.
+        rest: Computes the sums over rows that are in no part; None if there are none.
         left: Inputs whose rules are left to NumPy.
     """
 
@@ -47,14 +47,14 @@ class _Pull(NamedTuple):
 
 
 class _Rules(NamedTuple):
-    """The rules of an op for tiles, or rows, of what they read.
+    """The rules of an op, applied to tiles, or rows, of the values they read.
 
     Attributes:
         rules: One per input.
-        constant: A number that stands in the code in place of the last input; None for none.
+        constant: A number compiled into the code in place of the last input; None for none.
         tiling: How arrays are cut.
         unread: For cotangent, result and each input: an `Aval` if only the shape is known, None if
-            there is nothing, `...` if it is read.
+            it is missing, `...` if it is read.
     """
 
     rules: Sequence[Callable[..., Any]]
@@ -63,7 +63,7 @@ class _Rules(NamedTuple):
     unread: tuple[Any, ...]
 
     def __call__(self, wanted: Sequence[bool], tiles: Sequence[Any], rows: int) -> tuple[Any, ...]:
-        """What the rules give that are wanted, for so many rows of what is read."""
+        """The results of the wanted rules for a number of rows of the values they read."""
         given = iter(tiles)
         ct, out, *xs = [next(given) if x is ... else self._shape(x, rows) for x in self.unread]
         if self.constant is not None:
@@ -74,7 +74,7 @@ class _Rules(NamedTuple):
         )
 
     def _shape(self, x: Aval | None, rows: int) -> Aval | None:
-        """Rows of what is not read, but for its shape."""
+        """The shape of some rows of a value of which only the shape is read."""
         if x is None:
             return None
         if (tail := self.tiling.tail(x.shape)) is not None:
@@ -83,7 +83,7 @@ class _Rules(NamedTuple):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What kernels depend on besides what is read."""
+        """The part of a kernel's key that is not about the values it reads."""
         unread = [x if x is ... else self._shape(x, 0) for x in self.unread]
         return (*unread, self.constant, *self.tiling.params.items())
 
@@ -96,10 +96,10 @@ class TiledRules:
         self._pulls = Bounded()
 
     def run(self, task: Task) -> Any:
-        """The cotangents of the inputs that are wanted, None for others; or `NotImplemented`.
+        """The cotangents of the wanted inputs, None for others; or `NotImplemented`.
 
-        They are those of the careful rules. Kernels leave out what settles 0·∞ until it matters for
-        the first time for arrays of these shapes, as compiled functions do.
+        They are those of the careful rules. Kernels do not settle 0·∞ until it matters for the
+        first time for arrays of these shapes, like compiled functions.
         """
         op, values, params, wanted = task
         assert wanted is not None
@@ -130,7 +130,7 @@ class TiledRules:
         *,
         settling: bool = False,
     ) -> _Pull | None:
-        """How to do the rules of an op; None to leave them to NumPy."""
+        """How to apply the rules of an op; None to leave them to NumPy."""
         ct, _out, *inputs = values
         tiling = _tiling(op, ct, inputs, params)
         if tiling is None:
@@ -139,7 +139,7 @@ class TiledRules:
         found = TileOperands.of(lined_up, tiling, ct.dtype)
         if found is None or not all(_has_rows(x, tiling) for x in lined_up):
             return None
-        # Flat rules are those for arrays of one shape and dtype.
+        # Flat rules are for arrays of one shape and dtype.
         alike = tiling.whole and all(getattr(x, "dtype", ct.dtype) == ct.dtype for x in inputs)
         unread = tuple(x if x is None or isinstance(x, Aval) else ... for x in lined_up)
         flat = op.careful_flat or op.flat_vjps
@@ -196,7 +196,7 @@ class TiledRules:
                 reshape(tile, tail) if kind in WITH_ROWS else tile
                 for tile, (_, tail, kind) in zip(tiles, cut.kinds, strict=True)
             ]
-            # Flat: a kernel serves operands of several shapes that are the same row.
+            # Flattened, so that one kernel serves operands of different shapes with equal rows.
             return tuple(
                 None if result is None else reshape(result, (1, math.prod(result.shape)))
                 for result in rules(wanted, flat, rows)
@@ -231,7 +231,7 @@ def _pulled(pull: _Pull, op: Op, values: Sequence[Any], params: dict[str, Any]) 
 
 
 def _rows_of_part(tiling: Tiling, found: TileOperands) -> int:
-    """How many rows to add up at a time; 0 if that is not worth it."""
+    """The number of rows to add up at a time; 0 if that is not worth it."""
     sizes = [math.prod(tail) for _, tail, kind in found.kinds if kind in WITH_ROWS]
     return rows_of_part(tiling.length, max(sizes, default=1))
 
@@ -239,7 +239,7 @@ def _rows_of_part(tiling: Tiling, found: TileOperands) -> int:
 def _rest(
     rules: _Rules, found: TileOperands, wanted: tuple[bool, ...]
 ) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
-    """What rules give for the rows that are in no part."""
+    """A function that applies the rules to the rows that are in no part."""
     length = rules.tiling.length
     rows = length % _rows_of_part(rules.tiling, found)
     if not rows:
@@ -262,7 +262,7 @@ def _rest(
 
 
 def _tiling(op: Op, ct: Any, inputs: Sequence[Any], params: dict[str, Any]) -> Tiling | None:
-    """How to cut what a rule reads; None to leave it whole."""
+    """How to cut the values that a rule reads; None to leave them whole."""
     if op.kind == "elementwise":
         shapes = [getattr(x, "shape", ()) for x in inputs if x is not None]
         return Tiling.elementwise([ct.shape, *shapes], params)
@@ -271,7 +271,7 @@ def _tiling(op: Op, ct: Any, inputs: Sequence[Any], params: dict[str, Any]) -> T
 
 
 def _has_rows(x: Any, tiling: Tiling) -> bool:
-    """Whether what is not read, but for its shape, has tiles."""
+    """Whether a value of which only the shape is read can be cut; true of all others."""
     if not isinstance(x, Aval):
         return True
     cut = tiling.tail(x.shape) is not None or tiling.shared(x.shape) is not None

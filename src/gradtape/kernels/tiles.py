@@ -1,11 +1,11 @@
-"""By tiles: an op, or its derivative rules, compiled for a part of the arrays and run over all.
+"""By tiles: an op, or its derivative rules, compiled for a part of the arrays and run on each.
 
-What a rule does in several passes over memory is done in one. A tile is some elements of arrays
-that an elementwise op treats alike, whatever their size, or some rows of arrays along whose last
-axis an op works, such as softmax: then it is compiled for that length.
+A rule that takes several passes over memory then takes one. A tile is some elements of the arrays
+of an elementwise op, whatever their size, or some rows of arrays along whose last axis an op works,
+such as softmax: then it is compiled for that length.
 
-Only sizes, dtypes and parameters decide whether that is done, so that the same call gives the same
-bits each time.
+Only sizes, dtypes and parameters decide whether tiles are used, so that the same call gives the
+same bits each time.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from gradtape.kernels.tiling import TileOperands, Tiling
 
 
 class Tiles:
-    """All calls by tiles that have been seen before.
+    """The prepared calls by tiles.
 
     Attributes:
-        rules: Those of derivative rules.
+        rules: The calls for derivative rules.
     """
 
     name = "tiles"

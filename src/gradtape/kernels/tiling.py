@@ -16,22 +16,22 @@ from gradtape.core.op import Op
 from gradtape.core.promotion import NATIVE
 from gradtape.ops.shape import broadcast_to
 
-# Elements of a tile: enough to make up for the call, few enough to stay in the first-level cache.
+# Elements of a tile: enough to be worth a call, few enough to stay in the first-level cache.
 TILE = 1024
-# Rows of more elements are left to NumPy, and so are shorter ones that are broadcast.
+# Longer rows are left to NumPy, and so are broadcast rows shorter than the other limit.
 _LONGEST_ROW = 1 << 16
 _SHORTEST_ROW = 16
-# What is summed over rows is summed over parts of them first.
+# Sums over rows are taken over parts of the rows first.
 _LEAST_PARTS = 32
 _LEAST_ROWS = 4
 _LARGEST_PART = 1 << 15
 
 
 def rows_of_part(length: int, size: int) -> int:
-    """How many rows to add up at a time, of so many of a size; 0 if that is not worth it.
+    """The number of rows to add up at a time, given their number and size; 0 if not worth it.
 
-    A power of two, so that arrays of other lengths find the same kernel; some dozens of parts at
-    least, for threads to share.
+    A power of two, so that arrays of different lengths share a kernel; and such that there are at
+    least some dozens of parts for threads to share.
     """
     most = min(length // _LEAST_PARTS, _LARGEST_PART // max(size, 1))
     return 1 << (most.bit_length() - 1) if most >= _LEAST_ROWS else 0
@@ -42,7 +42,7 @@ class Tiling(NamedTuple):
 
     Attributes:
         batch: The leading axes of the arrays, along which they are cut.
-        rows: How many steps of these, taken together, are in a tile.
+        rows: The number of steps along these axes, taken together, in a tile.
         params: The parameters of the op for a tile.
         whole: Whether arrays have no other axes.
     """
@@ -54,7 +54,7 @@ class Tiling(NamedTuple):
 
     @classmethod
     def of(cls, op: Op, shape: tuple[int, ...], params: dict[str, Any]) -> Tiling | None:
-        """How to cut the arrays of a call of an op on one of a shape; None to leave it whole."""
+        """How to cut the arrays of an op on an array of this shape; None to leave it whole."""
         if not works_along_axis(op) or len(shape) < 2 or not 0 < shape[-1] <= _LONGEST_ROW:
             return None
         axis = params["axis"]
@@ -66,7 +66,7 @@ class Tiling(NamedTuple):
 
     @classmethod
     def by_parts(cls, parts: int, params: dict[str, Any]) -> Tiling:
-        """How to cut an array whose first axis counts parts, of which a tile takes one."""
+        """How to cut an array whose first axis numbers parts, one per tile."""
         return cls((parts,), 1, params, False)
 
     @classmethod
@@ -96,7 +96,7 @@ class Tiling(NamedTuple):
 
     @property
     def length(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return math.prod(self.batch)
 
     def tail(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -107,12 +107,12 @@ class Tiling(NamedTuple):
         return shape[n:]
 
     def shared(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-        """The axes of an array that is the same for all rows, as the weights of a layer are."""
+        """The axes of an array that is the same for all rows, such as the weights of a layer."""
         n = len(self.batch)
         return shape[n:] if len(shape) >= n and set(shape[:n]) <= {1} else None
 
 
-# The kinds of operands that have a row for each of the result.
+# The kinds of operands that have a row for each row of the result.
 WITH_ROWS = ("rows", "spread")
 
 
@@ -120,10 +120,10 @@ class TileOperands(NamedTuple):
     """Arrays with the same leading axes, arrays that all rows share, and numbers.
 
     Attributes:
-        places: Where they stand among the operands.
-        takes: How an array is made of each; None for one that is taken as it is.
-        kinds: Of each the dtype, the axes of a row, and what is cut: "rows", "shared" by all of
-            them, one number "spread" over all rows, or a "number".
+        places: Their positions among the operands.
+        takes: Functions that make an array of each; None for one that is used as it is.
+        kinds: For each the dtype, the axes of a row, and how it is cut: into "rows", "shared" by
+            all rows, one number "spread" over all rows, or a "number".
     """
 
     places: list[int]
@@ -135,10 +135,10 @@ class TileOperands(NamedTuple):
         """The operands of a call; None if kernels do not take them.
 
         Args:
-            operands: Raw values; those that are not there are None or an `Aval`.
+            operands: Raw values; missing ones are None or an `Aval`.
             tiling: How arrays are cut.
-            dtype: That of the result, which Python's numbers take if it is floating; else they take
-                that of the arrays they are compared with.
+            dtype: That of the result, which Python numbers take if it is floating; otherwise they
+                take that of the arrays they are compared with.
         """
         arrays = [x for x in operands if type(x) is np.ndarray and x.dtype.kind == "f"]
         floating = np.result_type(*arrays) if arrays else None
@@ -168,7 +168,7 @@ class TileOperands(NamedTuple):
                 if kind == "shared":
                     take = None if operand.flags.c_contiguous else np.ascontiguousarray
                 elif operand.size > 1 and not any(operand.strides):
-                    # What the gradient of a sum is: nothing but one number.
+                    # Like the gradient of a sum: one number everywhere.
                     kind, array = "spread", operand[(slice(1),) * operand.ndim]
             if take is not None:
                 array = take(operand)
@@ -181,7 +181,7 @@ class TileOperands(NamedTuple):
         return None if len(places) > MOST_ARRAYS - 2 else cls(places, takes, tuple(kinds))
 
     def avals(self, tiling: Tiling) -> list[Aval]:
-        """What a tile of each operand is."""
+        """The shape and dtype of a tile of each operand."""
         lead = {"rows": (tiling.rows,), "shared": (1,)}
         return [
             Aval((*lead[kind], *tail) if kind in lead else (), dtype)
@@ -189,19 +189,19 @@ class TileOperands(NamedTuple):
         ]
 
     def spread(self, tiles: Sequence[Any], tiling: Tiling) -> list[Any]:
-        """Tiles, with a number that stands for all elements in all of their places."""
+        """The tiles, with numbers that stand for all elements broadcast to their shape."""
         return [
             broadcast_to(tile, (tiling.rows, *tail)) if kind == "spread" else tile
             for tile, (_, tail, kind) in zip(tiles, self.kinds, strict=True)
         ]
 
     def row_bytes(self, i: int) -> int:
-        """The bytes of a row; 0 for what every tile reads."""
+        """The bytes of a row; 0 for an operand that every tile reads as a whole."""
         dtype, tail, kind = self.kinds[i]
         return math.prod(tail) * dtype.itemsize if kind == "rows" else 0
 
     def by_parts(self, rows: int) -> TileOperands:
-        """The same operands, of which so many rows are to be taken as one."""
+        """The same operands with this many rows taken as one."""
         return self._replace(
             kinds=tuple(
                 (dtype, (rows, *tail) if kind in WITH_ROWS else tail, kind)

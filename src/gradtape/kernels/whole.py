@@ -1,9 +1,9 @@
 """Whole arrays: native code for ops on large arrays that are not cut into tiles.
 
-These are ops that work plane by plane, as pooling and resizing do, those along other axes than the
-last one, and elementwise ones of shapes that have no rows in common. Such an op, or its derivative
-rule, is compiled for the sizes at hand. Images may lie in memory with channels first or last: they
-are read and written as they are. What has no native form is computed by NumPy as always.
+These are ops that work plane by plane, such as pooling and resizing, those along axes other than
+the last, and elementwise ops on shapes that have no rows in common. Such an op, or its derivative
+rule, is compiled for the given sizes. Images may be stored with channels first or last: they are
+read and written as they are. Ops without a native form are computed by NumPy as always.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from gradtape.graph.trace import trace
 from gradtape.kernels.tile_kernels import Variants
 from gradtape.ops.shape import broadcast_to
 
-# So many sizes of one op are worth it; a size that is another one at each call is not.
+# The most sizes to compile one op for: sizes that differ at each call are not worth it.
 _MOST_SIZES = 128
-# Kinds of ops that take as little time as the copy of an array that is not in order, and a small
-# part of the time it takes to compile them: a program has few sizes of these, or it is no gain.
+# Kinds of ops that take no longer than copying an array that is not contiguous, and far less time
+# than compiling them does: that pays only if a program has few sizes of them.
 _CHEAP = ("elementwise", "reduction")
 _MOST_CHEAP = 32
 
@@ -38,7 +38,7 @@ class _SizedProgram(NamedTuple):
 
     Attributes:
         program: Runs native code.
-        tables: What it reads besides its arguments.
+        tables: Arrays it reads besides its arguments.
         present: Which results there are.
     """
 
@@ -76,7 +76,7 @@ class WholeArrays:
         assert wanted is not None
         read = [x is not None and not isinstance(x, Aval) for x in values]
         arrays = [x for x, own in zip(values, read, strict=True) if own]
-        # What the forward saw says how it all lies in memory, sooner than the cotangent.
+        # The operands of the forward are a better guide to the memory layout than the cotangent.
         layout = _ChannelOrder.of([*arrays[1:], values[0]], params)
         params = layout.params(params)
         unread = [None if own else layout.aval(x) for x, own in zip(values, read, strict=True)]
@@ -100,7 +100,7 @@ class WholeArrays:
         arrays: Sequence[Any],
         layout: _ChannelOrder,
     ) -> list[Any] | None:
-        """The results of a function of arrays as they lie in memory; None if it has no code."""
+        """The results of a function of arrays in memory order; None if it has no native code."""
         cheap = op.kind in _CHEAP
         given = [layout.elements(x, copy=not cheap) for x in arrays]
         if any(x is None for x in given):
@@ -124,13 +124,13 @@ class WholeArrays:
 
 
 class _ChannelOrder(NamedTuple):
-    """Whether the elements of images lie in memory with the second axis, channels, last."""
+    """Whether images are stored with their second axis, channels, last in memory."""
 
     channels_last: bool
 
     @classmethod
     def of(cls, arrays: Sequence[Any], params: dict[str, Any]) -> _ChannelOrder:
-        """That of the first array that tells, for an op on planes behind the axis of channels."""
+        """The order of the first array that shows one, for an op on planes after a channel axis."""
         plane = max((len(v) for name, v in params.items() if name in BY_AXIS), default=0)
         for x in arrays if plane else ():
             if type(x) is np.ndarray and x.ndim >= plane + 2 and any(x.strides):
@@ -141,13 +141,13 @@ class _ChannelOrder(NamedTuple):
         return cls(False)
 
     def params(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The parameters of an op on the elements in order: the last axis is left alone."""
+        """The parameters of the op on arrays in memory order: a last channel axis is left alone."""
         if not self.channels_last:
             return params
         return {name: (*v, None) if name in BY_AXIS else v for name, v in params.items()}
 
     def elements(self, x: Any, *, copy: bool) -> Any:
-        """The elements of an array in order, without repetitions; None if it is not taken."""
+        """The elements of an array in memory order, without repetitions; None if not supported."""
         if type(x) is not np.ndarray or x.dtype not in NATIVE or not x.size:
             return None
         turned = np.moveaxis(x, 1, -1) if self.channels_last else x
@@ -158,11 +158,11 @@ class _ChannelOrder(NamedTuple):
         return copied(turned) if copy else None
 
     def seen(self, elements: Any) -> Any:
-        """The array of some elements in order."""
+        """The array that has these elements in memory order."""
         return np.moveaxis(elements, -1, 1) if self.channels_last else elements
 
     def aval(self, x: Any) -> Any:
-        """The shape and dtype of all elements in order."""
+        """The shape and dtype of all elements in memory order."""
         if x is None:
             return None
         if not self.channels_last:
@@ -177,7 +177,7 @@ def _compiled(
     avals: Sequence[Aval],
     name: str,
 ) -> _SizedProgram | None:
-    """A function of arrays as native code; None if not all of it has such a form."""
+    """A function of arrays as native code; None if not all of it has a native form."""
     present: tuple[bool, ...] = ()
 
     def results(*elements: Any) -> Any:
@@ -194,7 +194,7 @@ def _compiled(
     try:
         traced = trace(results, [aval_of(x) for x in given], name)
     except GradtapeError:
-        return None  # it looks at values
+        return None  # it reads values
     program = Program(traced.graph)
     if program.native is None:
         return None

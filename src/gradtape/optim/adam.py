@@ -76,7 +76,7 @@ class AdamRule(Rule):
         return np.zeros_like(value), np.zeros_like(value.real)
 
     def factors(self, step: Any) -> Factors:
-        """Return the numbers that `update` needs, those that correct for the start at zero too."""
+        """Return the numbers that `update` needs, including corrections for the start at zero."""
         beta, beta2 = self.betas
         root = (1 - beta2**step) ** 0.5
         mean = (1 - beta) / (1 - beta**step)
@@ -102,7 +102,7 @@ def _root(square: Any) -> Any:
     """√v, whose slope at 0 is taken as 0.
 
     A parameter that got no gradient has v = 0; its step is 0 whatever the numbers of the rule are.
-    The slope of the root is infinite there, which would make a NaN of the derivative.
+    The slope of the root is infinite there, which would make the derivative NaN.
     """
     if not isinstance(square, Tensor):
         return square**0.5

@@ -21,7 +21,7 @@ from gradtape.optim.rule import Numbers, Rule, State, learning_rate
 
 
 def of_rule(name: str) -> Any:
-    """A property of an optimizer that is a number of its rule."""
+    """A property of an optimizer that reads and sets a number of its rule."""
 
     def get(optimizer: Optimizer) -> Any:
         return getattr(optimizer.rule, name)
@@ -33,7 +33,7 @@ def of_rule(name: str) -> Any:
 
 
 def _plain(number: Any) -> Any:
-    """A number as Python's: parameters are arrays, which a tensor would make tensors of."""
+    """A Python number: parameters are arrays, and a tensor would turn them into tensors."""
     if isinstance(number, tuple | list):
         return [_plain(part) for part in number]
     return float(number) if isinstance(number, Tensor) else number
@@ -42,22 +42,22 @@ def _plain(number: Any) -> Any:
 class Optimizer:
     """Base class of optimizers: a subclass names its `kind` of rule, or says how arrays change.
 
-    There are two ways to use one. Made with its parameters, `step()` and `zero_grad()` are for
-    those. Made without, `step(params)` and `zero_grad(params)` say each time which ones are meant,
-    and `zero_grad(params)` also clears the tape of the default context.
+    There are two ways to use one. If it is made with its parameters, `step()` and `zero_grad()`
+    apply to those. If it is made without, `step(params)` and `zero_grad(params)` say each time
+    which ones are meant, and `zero_grad(params)` also clears the tape of the default context.
 
     Args:
         params: Leaf tensors that require a gradient, in a sequence, a dict or nested ones; one
-            that is there twice counts once.
+            that appears twice counts once.
         lr: The learning rate.
-        **numbers: What else the rule takes.
+        **numbers: Further numbers that the rule takes.
 
     Attributes:
         rule: The pure rule, with the numbers as they are now.
 
     Raises:
-        ArgumentError: The learning rate is not a positive number, or a parameter is no leaf that
-            requires a gradient.
+        ArgumentError: The learning rate is not a positive number, or a parameter is not a leaf
+            that requires a gradient.
         DTypeError: A parameter is not a tensor.
 
     >>> class Descent(gt.optim.Optimizer):
@@ -91,9 +91,9 @@ class Optimizer:
         """Return the new value of a parameter.
 
         Args:
-            value: The array it holds; not to be written to.
-            gradient: An array of the same shape and dtype; not to be written to.
-            state: What is remembered of this parameter; empty at first.
+            value: The array it holds; must not be written to.
+            gradient: An array of the same shape and dtype; must not be written to.
+            state: The state of this parameter; empty at first.
 
         Returns:
             A new array of the same shape and dtype.
@@ -111,7 +111,7 @@ class Optimizer:
             result, _ = rule.stepped(value, gradient, (), numbers)
         if step is not None:
             state["step"] = step
-        # NumPy makes numbers of arrays without axes.
+        # NumPy turns arrays without axes into numbers.
         return np.asarray(result) if isinstance(result, np.generic) else result
 
     def step(self, params: Any = None) -> None:
@@ -124,7 +124,7 @@ class Optimizer:
             ArgumentError: No parameters were given, neither now nor before.
             ShapeError: A parameter has changed its shape since the last step.
         """
-        # All are looked at before the first one changes.
+        # All are checked before the first one changes.
         work = []
         for param in self._meant(params, "step"):
             record = param.record
@@ -176,13 +176,13 @@ class Optimizer:
         }
 
     def load_state_dict(self, states: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave.
+        """Restore the state that `state_dict` returned.
 
         Args:
-            states: Arrays by name, as it gave them, for parameters in the same order.
+            states: Arrays by name, as it returned them, for parameters in the same order.
 
         Raises:
-            ArgumentError: There is no parameter of a position, or a part of its state is missing.
+            ArgumentError: There is no parameter at a position, or a part of its state is missing.
             ShapeError: A state does not have the shape of its parameter.
         """
         params, rule = self._meant(None, "load_state_dict"), self.rule
@@ -256,8 +256,8 @@ class Optimizer:
 class _States:
     """The state of each parameter, for as long as the parameter lives.
 
-    Tensors compare element by element, so they are told apart by `id`; the weak reference beside
-    the state takes it away before another object can have that number.
+    Tensors compare element by element, so they are identified by `id`; the weak reference beside
+    the state removes it before another object can have that id.
     """
 
     def __init__(self) -> None:

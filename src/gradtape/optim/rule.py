@@ -23,11 +23,11 @@ from gradtape.ops.arguments import as_number
 
 # The state of many parameters: a tree of their structure for each slot, and perhaps a step count.
 State = dict[str, Any]
-# A number: Python's, or a tensor without axes, which may be differentiated, batched or traced.
+# A Python number, or a tensor without axes, which may be differentiated, batched or traced.
 Number = Any
 # The numbers of one step, None for those that are not needed.
 Factors = tuple[Any, ...]
-# What is remembered of one parameter.
+# The arrays that are remembered for one parameter.
 Slots = tuple[Any, ...]
 Update = Callable[[Any, Any, Slots, Factors], tuple[Any, Slots]]
 
@@ -48,7 +48,7 @@ class Rule:
     or `gt.grad`. Whether those are in range is not checked. float16 and bfloat16 are computed in
     float32, and rounded once.
 
-    A subclass may also name `slots`, arrays that are remembered of each parameter, and set
+    A subclass may also name `slots`, arrays that are remembered for each parameter, and set
     `counts` to have the number of the step. Its numbers are attributes, named as the arguments of
     its `__init__`.
 
@@ -77,12 +77,12 @@ class Rule:
 
     @property
     def name(self) -> str:
-        """The name in messages: that of the optimizer with this rule."""
+        """The name in messages: the name of the optimizer with this rule."""
         return type(self).__name__.removesuffix("Rule") or "Optimizer"
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The names of the arrays that are remembered of each parameter."""
+        """The names of the arrays that are remembered for each parameter."""
         return ()
 
     @property
@@ -91,7 +91,7 @@ class Rule:
         return {*self.slots, "step"} if self.counts else {*self.slots}
 
     def start(self, value: Any) -> Slots:
-        """Return what the slots of one parameter hold before the first step: zeros."""
+        """Return the slots of one parameter before the first step: zeros."""
         return tuple([np.zeros_like(value) for _ in self.slots])
 
     def factors(self, step: Any) -> Factors:
@@ -107,15 +107,15 @@ class Rule:
 
     @staticmethod
     def update(value: Any, gradient: Any, slots: Slots, factors: Factors) -> tuple[Any, Slots]:
-        """Return the new value of one parameter, and what its slots hold from now on.
+        """Return the new value of one parameter, and its new slots.
 
-        It is a static method, and what it needs of the rule is among the factors: then one
-        compiled form of it serves all rules of a class.
+        It is a static method, and gets everything it needs from the rule in the factors, so that
+        one compiled form of it serves all rules of a class.
 
         Args:
-            value: The array it is now; not to be written to, as little as the other arguments.
+            value: Its current array; like the other arguments, it must not be written to.
             gradient: An array of the same shape and dtype.
-            slots: What is remembered of it.
+            slots: The arrays remembered for it.
             factors: The numbers, in the precision of the array.
         """
         raise NotImplementedError
@@ -138,7 +138,7 @@ class Rule:
         """
         leaves, structure = tree.flatten(params)
         self._check_dtypes(leaves)
-        # A Python number: `gt.jit` takes any of them with the same code, and gives one back.
+        # A Python number: `gt.jit` takes any of them with the same code, and returns one.
         counted: State = {"step": 0} if self.counts else {}
         return counted | self._by_name(structure, [self.start(leaf) for leaf in leaves])
 
@@ -148,7 +148,7 @@ class Rule:
         Args:
             params: A tree of arrays or tensors.
             grads: Their gradients, a tree of the same structure.
-            state: What `init` or the last `apply` gave.
+            state: The state that `init` or the last `apply` returned.
 
         Returns:
             New parameters and the new state, of the same structures, shapes and dtypes.
@@ -186,7 +186,7 @@ class Rule:
     def stepped(
         self, value: Any, gradient: Any, slots: Slots, numbers: Numbers
     ) -> tuple[Any, Slots]:
-        """`update` in enough precision, and compiled if that pays."""
+        """Run `update` in sufficient precision, compiled if that pays."""
         dtype = value.dtype
         if (gradient.dtype is not dtype and gradient.dtype != dtype) or dtype.itemsize <= 2:
             return self._converted(value, gradient, slots, numbers)
@@ -228,7 +228,7 @@ class Rule:
         return f"{type(self).__name__}({numbers})"
 
     def _by_name(self, structure: Any, held: list[Slots]) -> State:
-        """What the slots of all parameters hold, as one tree for each slot."""
+        """The slots of all parameters, as one tree for each slot."""
         return {
             name: tree.unflatten(structure, [slots[place] for slots in held])
             for place, name in enumerate(self.slots)
@@ -244,7 +244,7 @@ class Rule:
                 )
 
     def _aligned(self, given: Any, what: str, values: list[Any], structure: Any) -> list[Any]:
-        """The leaves of a tree like that of the parameters, checked."""
+        """The leaves of a tree, checked to match the tree of parameters."""
         leaves, found = tree.flatten(given)
         if found != structure:
             raise ArgumentError(
@@ -263,8 +263,8 @@ class Rule:
 class Numbers:
     """The factors of a rule at one step, in the precision of each parameter.
 
-    A number that is not Python's would make the parameters its own dtype. Python's are taken in
-    that of any array, but NumPy needs longer to see it than to multiply a small array.
+    A number that is not Python's would turn the parameters into its own dtype. Python numbers adapt
+    to any array, but NumPy takes longer to find that out than to multiply a small array.
     """
 
     def __init__(self, rule: Rule, step: Any) -> None:
@@ -275,7 +275,7 @@ class Numbers:
         self._made: dict[tuple[type, Any], Factors] = {}
 
     def of(self, value: Any) -> Factors:
-        """The factors for a parameter like this."""
+        """The factors for this parameter."""
         kind, dtype = type(value), value.dtype
         made = self._made.get((kind, dtype.char))  # hashing a dtype takes longer
         if made is None:
@@ -286,7 +286,7 @@ class Numbers:
 
 
 def _as_before(new: Any, old: Any) -> Any:
-    """A result in the dtype of what it replaces."""
+    """A result in the dtype of the value it replaces."""
     return new if new.dtype == old.dtype else new.astype(old.dtype)
 
 
@@ -299,7 +299,7 @@ def _in_precision(number: Number, dtype: np.dtype[Any], is_raw: bool) -> Any:
 def _fastest(update: Update, gradient: Any, factors: Factors) -> Update:
     """The rule compiled, if native code can do the same."""
     raw = type(gradient) is np.ndarray and not any(isinstance(x, Tensor) for x in factors)
-    # Native code does not notice floating-point errors, which a user may want to have raised.
+    # Native code does not notice floating-point errors, which a user may want to see.
     quiet = {"raise", "call", "log", "print"}.isdisjoint(np.geterr().values())
     return _compiled(update) if raw and quiet and isinstance(update, FunctionType) else update
 
@@ -316,7 +316,7 @@ def _compiled(update: Update) -> Update:
 
 
 def unless_zero(number: Number) -> Number | None:
-    """A number, or None if it is known to be zero: what it multiplies can be left out."""
+    """A number, or None if it is known to be zero: the term it multiplies can be left out."""
     return None if type(number) is float and number == 0 else number
 
 
@@ -324,7 +324,7 @@ def unless_zero(number: Number) -> Number | None:
 
 
 def number(value: Number, name: str, option: str) -> Number:
-    """A number as Python's, or as the tensor that it is."""
+    """A Python number, or the tensor itself."""
     if not isinstance(value, Tensor):
         return as_number(value, name, option)
     if value.shape:
@@ -335,7 +335,7 @@ def number(value: Number, name: str, option: str) -> Number:
 def checked(
     value: Number, name: str, option: str, expected: str, is_right: Callable[[float], bool]
 ) -> Number:
-    """A number in its range; tensors are not asked for their values."""
+    """A number checked to be in its range; the values of tensors are not checked."""
     result = number(value, name, option)
     if not (isinstance(result, Tensor) or is_right(result)):
         raise ArgumentError(f"{name}: got {option}={value}, expected {expected}")
@@ -343,12 +343,12 @@ def checked(
 
 
 def learning_rate(lr: Number, name: str) -> Number:
-    """A learning rate, which has to be given."""
+    """A learning rate, which is required."""
     if lr is None:
         raise ArgumentError(f"{name}: got no learning rate; give it as lr=0.1")
     return checked(lr, name, "lr", "a positive number", lambda x: x > 0 and math.isfinite(x))
 
 
 def not_negative(value: Number, name: str, option: str) -> Number:
-    """A number that is not below zero."""
+    """A number checked not to be negative."""
     return checked(value, name, option, "a number >= 0", lambda x: x >= 0)

@@ -81,7 +81,7 @@ class SGDRule(Rule):
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent, with momentum if wanted.
+    """Stochastic gradient descent, optionally with momentum.
 
     Args:
         params: The parameters; they may also be given to each `step`.

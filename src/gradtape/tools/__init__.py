@@ -1,1 +1,1 @@
-"""Tools to check and watch what a computation does."""
+"""Tools to check and observe computations."""

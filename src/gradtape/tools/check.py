@@ -13,7 +13,7 @@ from gradtape.errors import ArgumentError, DTypeError
 from gradtape.tools.differences import compare, directional, jacobian, method_named
 from gradtape.tools.flat import FlatFunction, flatten
 
-# A Jacobian of up to so many entries is compared in full, a larger one along random directions.
+# A Jacobian with at most this many entries is compared in full, others along random directions.
 _FULL = 2**14
 _DIRECTIONS = 8
 _OF_SYMMETRIC = (
@@ -24,17 +24,17 @@ _OF_SYMMETRIC = (
 
 @dataclass(frozen=True)
 class GradientReport:
-    """What a numerical check found.
+    """The findings of a numerical check.
 
     Attributes:
         is_valid: Whether every element is within the tolerance.
         max_error: The largest absolute error.
         worst_index: The element of `analytic` that is worst against its tolerance; None if there
             are no elements.
-        analytic: What automatic differentiation gives: the Jacobian, with the axes of the output
+        analytic: The result of automatic differentiation: the Jacobian, with the axes of the output
             before those of the argument (one flat axis for each of them that is a container). If
             the Jacobian is large, its products <u, J·v> with random vectors.
-        numeric: What differences give for the same.
+        numeric: The same from differences.
         method: The difference formula.
         step: Its relative step.
         rtol: The tolerance relative to `numeric`.
@@ -62,7 +62,7 @@ class GradientReport:
         )
 
     def _agrees_on_symmetric(self) -> bool:
-        """Whether it is wrong, and would not be along symmetric changes of a matrix."""
+        """Whether it is wrong, but right along symmetric changes of a matrix."""
         sizes = np.shape(self.analytic)[-2:]
         if self.is_valid or len(sizes) < 2 or sizes[0] != sizes[1]:
             return False
@@ -72,13 +72,13 @@ class GradientReport:
 
 @dataclass(frozen=True)
 class NumericalChecker:
-    """Compares gradients with finite differences, also those of custom operations.
+    """Compares gradients with finite differences, including those of custom operations.
 
     Attributes:
         method: "forward", "central", "higher_order" (fourth order), or "complex_step": exact to
             rounding, for functions that NumPy can compute on complex arguments as well.
-        step: Relative step of the differences; what suits the method if None.
-        rtol: Tolerance relative to the derivative; what suits the method if None.
+        step: Relative step of the differences; None for one that suits the method.
+        rtol: Tolerance relative to the derivative; None for one that suits the method.
         atol: Tolerance added to that; the same as `rtol` if None.
         mode: Which derivatives are checked: "reverse" or "forward" mode.
 
@@ -104,7 +104,7 @@ class NumericalChecker:
 
         Args:
             function: A function of an array or a nested container of arrays, returning the same.
-            x: The point; checked in double precision, whatever it comes in.
+            x: The point; checked in double precision, whatever its dtype.
 
         >>> print(gt.NumericalChecker().check_gradient(lambda x: gt.stop_gradient(x) * x, 3.0))
         gradient WRONG: max error 3.0e+00; worst at (): 3.0 where central differences give 6.0...
@@ -112,7 +112,7 @@ class NumericalChecker:
         return self._check(function, x, self.method)
 
     def check_gradient_forward(self, function: Callable[[Any], Any], x: Any) -> GradientReport:
-        """Check by one-sided differences: half the evaluations, 1e-5 exact.
+        """Check by one-sided differences: half the evaluations, accurate to 1e-5.
 
         >>> gt.NumericalChecker().check_gradient_forward(np.exp, np.ones(2)).is_valid
         True

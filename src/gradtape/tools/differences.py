@@ -47,7 +47,7 @@ def _higher_order(function: VectorFunction, x: Vector, change: Vector) -> Vector
 
 
 def _complex_step(function: VectorFunction, x: Vector, change: Vector) -> Vector:
-    # f(x + ih) = f(x) + ih·f′(x) + O(h²): nothing cancels, so that h can be as small as one likes.
+    # f(x + ih) = f(x) + ih·f′(x) + O(h²): nothing cancels, so h can be as small as one likes.
     result = function(x + 1j * change)
     if not np.iscomplexobj(result):
         raise ArgumentError(
@@ -66,7 +66,7 @@ METHODS = {
 
 
 def method_named(name: str) -> Difference:
-    """The difference formula of a name."""
+    """The difference formula with this name."""
     if name not in METHODS:
         raise ArgumentError(f"got method {name!r}, expected one of {', '.join(METHODS)}")
     return METHODS[name]
@@ -83,7 +83,7 @@ def directional(
 
 
 def jacobian(function: VectorFunction, x: Vector, method: str, step: float | None = None) -> Vector:
-    """The matrix of all partial derivatives; steps are relative to the element of x."""
+    """The matrix of all partial derivatives; each step is relative to its element of x."""
     difference = method_named(method)
     columns = []
     for i, element in enumerate(x):
@@ -105,14 +105,14 @@ class Comparison:
 
 
 def compare(got: Any, expected: Any, rtol: float, atol: float) -> Comparison:
-    """Compare elementwise; worst is the element whose error is largest against its tolerance."""
+    """Compare elementwise; the worst element is the one with the most error for its tolerance."""
     got, expected = np.asarray(got), np.asarray(expected)
     if got.size == 0:
         return Comparison(True, 0.0, None)
     with np.errstate(invalid="ignore"):
         error = np.abs(got - expected)
         ratio = error / (atol + rtol * np.abs(expected))
-    # What is not a number is worst of all: a comparison with it must not pass.
+    # NaN is worst of all: a comparison with it must not pass.
     ratio = np.where(np.isnan(ratio), np.inf, ratio)
     worst = tuple(int(i) for i in np.unravel_index(np.argmax(ratio), ratio.shape))
     return Comparison(bool(ratio[worst] <= 1), float(np.max(error)), worst)

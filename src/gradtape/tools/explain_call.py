@@ -1,4 +1,4 @@
-"""Which kernels a call of a function led to."""
+"""A report on the kernels that a call of a function used."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from gradtape.core.state import Scope, State, run_inside
 
 
 class CallReport(NamedTuple):
-    """What was done for large arrays in a call, in order; to be printed.
+    """The ops on large arrays in a call, in order; to be printed.
 
     Attributes:
-        result: What the function returned.
+        result: The result of the function.
         ran: Each op or derivative rule on large arrays, with the strategy that did it.
     """
 
@@ -25,7 +25,7 @@ class CallReport(NamedTuple):
 
 
 class _Logging(Scope):
-    """Let kernels write down what they do."""
+    """A scope in which kernels log what they do."""
 
     def __init__(self) -> None:
         self.log: list[Ran] = []
@@ -35,13 +35,13 @@ class _Logging(Scope):
 
 
 def explain_call(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> CallReport:
-    """Call a function and tell which kernel ran each op on large arrays.
+    """Call a function and report which kernel ran each op on large arrays.
 
-    Ops on small arrays are NumPy's and are not listed; what a function compiled by `gt.jit` does is
-    told by its own `explain`.
+    Ops on small arrays are NumPy's and are not listed; a function compiled by `gt.jit` reports by
+    its own `explain`.
 
     Args:
-        function: What to call.
+        function: The function to call.
         *args: Its arguments.
         **kwargs: Its keyword arguments.
 

@@ -20,7 +20,7 @@ Leaves = Sequence[Any]
 
 
 class Layout:
-    """Where arrays lie in a flat vector; a complex number takes two places."""
+    """The positions of arrays in a flat vector; a complex number takes two places."""
 
     def __init__(self, leaves: Leaves, names: Sequence[str]) -> None:
         self.names = list(names)
@@ -61,7 +61,7 @@ class Layout:
         return leaves
 
     def name(self, position: int) -> str:
-        """What users call an element of the vector: `argument 0[1, 2]`."""
+        """An element of the vector in users' terms: `argument 0[1, 2]`."""
         for name, shape, size, pair in zip(
             self.names, self.shapes, self.sizes, self.complex, strict=True
         ):
@@ -78,8 +78,8 @@ class FlatFunction:
 
     Attributes:
         function: Takes those leaves and returns the list of differentiable leaves of the result.
-        inputs: Where the leaves of the arguments are in `point`.
-        outputs: Where the leaves of the result are in `value`.
+        inputs: The positions of the arguments' leaves in `point`.
+        outputs: The positions of the result's leaves in `value`.
     """
 
     def __init__(self, function: Callable[..., list[Any]], leaves: Leaves, names: Sequence[str]):

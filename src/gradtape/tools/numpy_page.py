@@ -1,6 +1,6 @@
-"""The page that lists every function of NumPy and what becomes of it on a tensor.
+"""The page that lists every function of NumPy and what it does with a tensor.
 
-Each is called on recorded tensors: what is written is what happened. To bring the page up to date:
+Each is called on recorded tensors, and the page says what happened. To update the page:
 
     python -m gradtape.tools.numpy_page docs/numpy-functions.md
 """
@@ -36,10 +36,10 @@ _CONVERTED = "NumPy turns its argument into an array without asking; use "
 
 @dataclass(frozen=True)
 class Entry:
-    """A function and what becomes of it.
+    """A function and what it does with a tensor.
 
     Attributes:
-        name: What people call it.
+        name: The name people call it by.
         status: One of the four above.
         note: The name it has in gradtape, or why it is refused.
     """
@@ -62,7 +62,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def entries() -> list[Entry]:
-    """What becomes of every function."""
+    """The entries of every function."""
     return [_entry(name, function) for name, function in functions()]
 
 
@@ -101,7 +101,7 @@ def _entry(name: str, function: Callable[..., Any]) -> Entry:
 
 
 def _counterpart(function: Callable[..., Any]) -> str:
-    """The name of what answers for a function, where people can call it."""
+    """The public name of the function that implements a NumPy function."""
     answer: Any = answer_of(function)
     name: str = getattr(answer, "__name__", "")
     partials = answer.op.partials if hasattr(answer, "op") else ()

@@ -1,7 +1,7 @@
-"""A call of each function of NumPy that a plain one, of an array or two, does not fit.
+"""A sample call of each NumPy function that cannot simply be called on an array or two.
 
 The page of NumPy's functions (`gradtape.tools.numpy_page`) runs them on recorded tensors to see
-what becomes of them.
+what happens.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Samples:
     Attributes:
         v: Four numbers.
         m: A matrix.
-        s: A symmetric matrix that is positive definite.
+        s: A symmetric positive definite matrix.
         z: Complex numbers.
         i: Integers.
         b: Truth values.
@@ -36,12 +36,12 @@ class Samples:
 
 
 def _recorded(array: Any) -> Any:
-    # A leaf could not be written to.
+    # Not a leaf, which could not be written to.
     return tensor(array, requires_grad=True) * 1
 
 
 def _after(write: Callable[[Any, Samples], Any]) -> Callable[[Samples], Any]:
-    """A function that writes into a matrix, as one that gives the matrix."""
+    """Turn a function that writes into a matrix into one that returns the matrix."""
 
     def call(t: Samples) -> Any:
         write(t.s, t)
@@ -139,7 +139,7 @@ for _name in ("percentile", "quantile", "nanpercentile", "nanquantile"):
 for _name in ("concatenate", "concat", "stack", "vstack", "hstack", "dstack", "column_stack"):
     SAMPLES[f"np.{_name}"] = lambda t, name=_name: getattr(np, name)([t.v, t.v])  # type: ignore[misc]
 
-# What is tried for the others, in this order, until one fits.
+# Calls to try for the others, in this order, until one fits.
 GENERAL: tuple[Callable[[Any, Samples], Any], ...] = (
     lambda f, t: f(t.m),
     lambda f, t: f(t.v),
@@ -153,13 +153,13 @@ GENERAL: tuple[Callable[[Any, Samples], Any], ...] = (
     lambda f, t: f(t.i, t.i),
 )
 
-# What gives a tensor only if NumPy is told what the result is to be like.
+# Functions that give a tensor only if `like=` tells NumPy what the result is to be like.
 LIKE = frozenset(
     {"np.array", "np.asanyarray", "np.asarray", "np.ascontiguousarray", "np.asfortranarray"}
     | {"np.require"}
 )
 
-# What NumPy itself cannot do with anything but its own arrays, and raises an error of its own.
+# Functions that NumPy supports only for its own arrays, and that raise an error of NumPy's.
 ONLY_ARRAYS = {"np.nested_iters": "it goes through the memory of arrays; use t.detach().numpy()"}
 
 # Functions that are not about the elements of arrays: settings, files, sizes, dtypes, numbers.

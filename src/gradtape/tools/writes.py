@@ -18,7 +18,7 @@ class detect_writes(Scope):  # noqa: N801 - used like a function, as no_grad is
 
     Records hold arrays, not copies of them: writing into a NumPy array between a computation and
     its gradient makes the gradient wrong. This mode remembers a checksum of every operand, which is
-    slow and keeps the operands alive: use it to look for such a place, not in production.
+    slow and keeps the operands alive: use it to find such a write, not in production.
 
     Raises:
         TapeError: An array was written to; the message names the op that had used it.
@@ -44,7 +44,7 @@ class detect_writes(Scope):  # noqa: N801 - used like a function, as no_grad is
         return state.derive(modes=(self, *state.modes))
 
     def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
-        """Run an op and remember what its operands were."""
+        """Run an op and remember checksums of its operands."""
         out = proceed(op, args, params)
         for position, arg in enumerate(args):
             array = innermost(arg, show=True) if isinstance(arg, Tensor) else arg

@@ -1,7 +1,7 @@
-"""Passes: functions from a graph to a graph that computes the same. One per file.
+"""Passes: functions from a graph to an equivalent graph. One per file.
 
-- `fold`: computes what depends on numbers only.
+- `fold`: computes nodes that depend on numbers only.
 - `simplify`: applies a table of rules (`rules`), each of which keeps every bit of the result.
-- `share`: computes what is there twice once.
-- `dead`: drops what nobody reads.
+- `share`: computes repeated expressions once.
+- `dead`: drops nodes that nothing reads.
 """

@@ -1,4 +1,4 @@
-"""Dead code: nodes whose results nobody reads."""
+"""Dead code: nodes whose results nothing reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gradtape.graph.ir import Graph, Node, Value
 def dead(graph: Graph) -> Graph:
     """The graph without nodes whose results are not used.
 
-    Ops that do something besides computing stay; so do all inputs, as they are arguments.
+    Ops with side effects stay; so do all inputs, as they are arguments.
 
     >>> from gradtape.core.aval import aval_of
     >>> from gradtape.graph.trace import trace
@@ -20,7 +20,7 @@ def dead(graph: Graph) -> Graph:
     """
     read = {output for output in graph.outputs if isinstance(output, Value)}
     kept: list[Node] = []
-    # From the last node to the first: all who might read a node's results are known by then.
+    # From the last node to the first, so that all readers of a node's results are known.
     for node in reversed(graph.nodes):
         if node.op.effect is not None or not read.isdisjoint(node.outputs):
             kept.append(node)

@@ -1,8 +1,8 @@
-"""Constant folding: what depends on numbers only is computed once, by the op's own forward.
+"""Constant folding: nodes that depend on numbers only are computed once, by the op's forward.
 
 Arrays that hold one number everywhere are written `broadcast_to(number)`, whatever ops they came
-from. An elementwise op on such arrays is evaluated on arrays of one element, and gives such an
-array again.
+from. An elementwise op on such arrays is evaluated on arrays of one element, and gives another such
+array.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ sum_op, mean_op = op_of(sum_over), op_of(mean_over)
 
 
 def fold(graph: Graph) -> Graph:
-    """The graph with everything computed that depends on numbers only.
+    """The graph with everything that depends only on numbers computed.
 
-    Random numbers and what raises an error are left to the run.
+    Random numbers, and ops that raise an error, are left to the run.
 
     >>> from gradtape.core.aval import aval_of
     >>> from gradtape.graph.trace import trace
@@ -47,7 +47,7 @@ def fold(graph: Graph) -> Graph:
 
 
 def number_of(operand: Operand) -> Any:
-    """The number that a literal is, or that an array holds everywhere; None for others."""
+    """The number of a literal, or the one an array holds everywhere; None for others."""
     if isinstance(operand, Literal):
         return operand.value
     literal = _uniform_literal(operand)
@@ -76,12 +76,12 @@ def uniform(rewriter: Rewriter, number: Any, aval: Aval, line: str) -> Operand:
 
 
 def folded(op: Op, operands: Sequence[Operand], params: Mapping[str, Any], aval: Aval) -> Any:
-    """The number that all elements of the result of a call are; None if that is not known.
+    """The number that all elements of a call's result equal; None if that is not known.
 
     Args:
-        op: What is called.
-        operands: On what.
-        params: With which parameters.
+        op: The op that is called.
+        operands: Its operands.
+        params: Its parameters.
         aval: The abstract result; the number is of its dtype.
     """
     if op.effect is not None or op.kind in ("custom", "graph") or not operands:
@@ -107,7 +107,7 @@ def _is_array(operand: Operand) -> bool:
 
 
 def _evaluated(op: Op, operands: Sequence[Operand], params: Mapping[str, Any]) -> Any:
-    """What the op's forward gives; None if it raises: errors are raised when the graph runs."""
+    """The result of the op's forward; None if it raises: errors are raised when the graph runs."""
     args = [
         np.full((1,) * len(operand.shape), number_of(operand), operand.dtype)
         if isinstance(operand, Value)
@@ -124,7 +124,7 @@ def _evaluated(op: Op, operands: Sequence[Operand], params: Mapping[str, Any]) -
 
 
 def as_dtype(number: Any, dtype: np.dtype[Any]) -> Any:
-    """A number as a NumPy scalar of another dtype; None if it has no place there."""
+    """A number as a NumPy scalar of another dtype; None if it does not fit."""
     try:
         with np.errstate(all="ignore"):
             return dtype.type(number)
@@ -143,9 +143,9 @@ def _common(numbers: Sequence[Any], aval: Aval) -> Any:
 
 
 def _summed(op: Op, number: Any, x: Aval, axis: tuple[int, ...], aval: Aval) -> Any:
-    """Sum or mean of so many times the same number, if no partial sum needs rounding.
+    """Sum or mean of copies of one number, if no partial sum needs rounding.
 
-    Then the order in which it is summed does not matter. Partial sums are multiples of the number:
+    Then the order of summation does not matter. Partial sums are multiples of the number:
     with m·2ᵉ = number and odd m, they are exact as long as m·count has no more bits than the dtype.
     """
     count = math.prod(x.shape[a] for a in axis)

@@ -1,10 +1,10 @@
-"""Leaving out what settles 0·∞ (`core.settle`), in the hope that there is none.
+"""Leaving out the ops that settle 0·∞ (`core.settle`), in the hope that there is none.
 
-Where an op that settles would have something to do, what it settles is NaN, and without it that
-goes on to all that depends on it: a sum or a product with NaN or infinity is not finite, and where
-a choice drops it, the choice drops a 0 as well. So it is enough to look whether what comes out is
-finite. What is not of that kind, such as a comparison or the divisor of a quotient, gets no value
-that has not been looked at.
+Where a settling op would have something to do, its operand is NaN, and without it the NaN spreads
+to everything that depends on it: a sum or a product with NaN or infinity is not finite, and where a
+choice drops the NaN, it would drop the 0 as well. So it is enough to check whether the results are
+finite. Ops that do not pass NaN on, such as a comparison or the divisor of a quotient, only get
+values that have been checked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gradtape.ops.shape import broadcast_op
 
 
 class UnsettledError(Exception):
-    """Something came out that is not finite, of a program without ops that settle."""
+    """A program without settling ops gave a result that is not finite."""
 
 
 def _evaluate(xp: Any, x: Any) -> Any:
@@ -39,7 +39,7 @@ _WATCHED = Op("watched", _evaluate, infer_like, kind="elementwise", lower=Elemen
 
 
 def hopeful(graph: Graph) -> Graph:
-    """The graph without ops that settle; running it raises, or says, if one of them had to.
+    """The graph without settling ops; running it raises, or reports, if one was needed.
 
     It is the graph itself if there are none.
     """
@@ -49,12 +49,12 @@ def hopeful(graph: Graph) -> Graph:
 
 
 class _Hopeful:
-    """The graph that is being made."""
+    """Builds the new graph."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._rewriter = Rewriter(graph)
-        # Values of the new graph that would have been settled, or depend on such.
+        # Values of the new graph that would have been settled, or depend on such values.
         self._unsettled: set[Operand] = set()
         self._watched: dict[Operand, Value] = {}
 
@@ -84,7 +84,7 @@ class _Hopeful:
         return Graph(finished.name, finished.inputs, rewriter.nodes, outputs)
 
     def _value(self, node: Node) -> Operand:
-        """What an op would settle, in the shape and dtype of what it gives."""
+        """The value a settling op would settle, in the shape and dtype of its result."""
         value, aval = self._rewriter[node.operands[0]], node.outputs[0].aval
         if value.aval.dtype != aval.dtype or value.aval.weak:
             value = self._rewriter.add(astype_op, [value], {"dtype": aval.dtype}, node.line)
@@ -94,7 +94,7 @@ class _Hopeful:
         return value
 
     def _settled(self, value: Operand) -> Operand:
-        """A value that is known to be settled: itself, or a watch on it."""
+        """A value that is known to be settled: the value itself, or a watch on it."""
         if value not in self._unsettled:
             return value
         watched = self._watched.get(value)
@@ -104,7 +104,7 @@ class _Hopeful:
 
 
 def _places(node: Node) -> range | tuple[int, ...]:
-    """The places of operands that are not finite only if the result is not."""
+    """The positions of operands that are not finite only if the result is not."""
     if any(np.dtype(value.dtype).kind not in "fc" for value in node.outputs):
         return ()
     if node.op.kind == "linear" and isinstance(node.op.lower, Relabel | Elements | Pointwise):

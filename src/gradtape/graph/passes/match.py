@@ -14,18 +14,18 @@ from gradtape.graph.passes.fold import as_dtype, number_of
 from gradtape.ops.cast import astype_op
 from gradtape.ops.shape import broadcast_op
 
-# Appends a call to the new graph in its simplest form, and returns what stands for the result.
+# Appends a call to the new graph in its simplest form, and returns the operand for the result.
 Make = Callable[[Op, Sequence[Operand], Mapping[str, Any]], Operand]
 
 
 class Call:
-    """An op with its operands in the new graph, and means to put something else in its place.
+    """An op with its operands in the new graph, and methods to replace it by something else.
 
     Attributes:
-        op: What is called.
-        operands: On what; they are in their simplest form already.
-        params: With which parameters.
-        aval: The abstract result. What takes the place of the call must have the same.
+        op: The op that is called.
+        operands: Its operands, already in their simplest form.
+        params: Its parameters.
+        aval: The abstract result. A replacement of the call must have the same.
     """
 
     __slots__ = ("_make", "aval", "op", "operands", "params")
@@ -67,7 +67,7 @@ class Call:
         return None if number is None else as_dtype(number, self.aval.dtype)
 
     def with_number(self) -> Iterator[tuple[Operand, Any]]:
-        """Of an op of two operands that can change places: the other one, and the number."""
+        """For a commutative op with a number as one operand: the other operand, and the number."""
         for operand, other in ((self.x, self.y), (self.y, self.x)):
             number = self.number(other)
             if number is not None:
@@ -91,7 +91,7 @@ class Call:
         if isinstance(operand, Literal):
             number = as_dtype(operand.value, self.aval.dtype)
             return None if number is None else Literal(number)
-        # How NumPy rounds a Python number depends on the other operand: not a cast of an array.
+        # How NumPy rounds a Python number depends on the other operand, unlike a cast of an array.
         if operand.aval.weak and operand.dtype != self.aval.dtype:
             return None
         return self.call(astype_op, operand, dtype=self.aval.dtype)
@@ -103,7 +103,7 @@ class Call:
         return self.call(broadcast_op, operand, shape=self.aval.shape)
 
     def fit(self, operand: Operand) -> Operand | None:
-        """An operand in the dtype and shape of the result: what an identity leaves of it."""
+        """An operand in the dtype and shape of the result: the result of an identity."""
         return self.spread(self.cast(operand))
 
 

@@ -1,9 +1,9 @@
 """The table of rules that `simplify` applies: arithmetic, logic, choices and casts.
 
-A rule must keep every bit of the result: of infinities, subnormal numbers and both zeros; NaN stays
-NaN (its sign and payload mean nothing). Shape and dtype stay as well. What is only true of real
-numbers is not here: x·0 is NaN for x = ∞, x + 0.0 is 0.0 for x = -0.0, (x + y) + z rounds
-differently from x + (y + z).
+A rule must keep every bit of the result, also for infinities, subnormal numbers and both zeros; NaN
+stays NaN (its sign and payload mean nothing). Shape and dtype stay as well. Identities that hold
+only for real numbers are not here: x·0 is NaN for x = ∞, x + 0.0 is 0.0 for x = -0.0, (x + y) + z
+rounds differently from x + (y + z).
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class Rule(NamedTuple):
     """One line of the table.
 
     Attributes:
-        name: What it is called in tests and reports.
+        name: Its name in tests and reports.
         ops: The ops it looks at.
-        apply: Gives what to put in place of a call, or None if the rule does not apply.
-        why: Why nothing changes.
+        apply: Returns the replacement of a call, or None if the rule does not apply.
+        why: The reason why nothing changes.
     """
 
     name: str
@@ -140,7 +140,7 @@ def _over_power_of_two(call: Call) -> Operand | None:
 
 
 def _raised_to(call: Call, exponent: int) -> bool:
-    """Whether an operand is raised to a number; to an array of them NumPy raises otherwise."""
+    """Whether an operand is raised to this number; NumPy treats an array of them differently."""
     y = call.y
     plain = call.kind in "iuf" and call.x.aval == call.aval
     return plain and isinstance(y, Literal) and bool(y.value == exponent)
@@ -161,9 +161,9 @@ def _cube(call: Call) -> Operand | None:
 
 
 def _negated(call: Call, operand: Operand) -> Operand | None:
-    """The x of an operand -x, if negating it after promotion to the result's dtype is the same.
+    """The x of an operand -x, if it can equally be negated after promotion to the result's dtype.
 
-    It is not for integers that are promoted (the smallest one is its own negative), nor for a real
+    It cannot for integers that are promoted (the smallest one is its own negative), nor for a real
     number that becomes complex (-0.0 would be added to the imaginary part, not 0.0).
     """
     node = made_by(operand, negative_op)
@@ -188,7 +188,7 @@ def _minus_negative(call: Call) -> Operand | None:
 
 
 def _twice(op: Op) -> Callable[[Call], Operand | None]:
-    """The rule of an op that undoes itself."""
+    """The rule for an op that undoes itself."""
 
     def apply(call: Call) -> Operand | None:
         node = made_by(call.x, op)
@@ -210,7 +210,7 @@ def _the_same_twice(call: Call) -> Operand | None:
 
 
 def _number_for_array(call: Call) -> Operand | None:
-    """An array that holds one number everywhere, where another operand has the shape already."""
+    """Replace an array of one repeated number by the number, if another operand has the shape."""
     operands = list(call.operands)
     for place, operand in enumerate(operands):
         others = [other.shape for other in operands[:place] + operands[place + 1 :]]
@@ -269,8 +269,8 @@ _LOGICAL = (logical_and_op, logical_or_op, logical_xor_op)
 def _absorbed(absorbing: tuple[Op, ...], all_bits: bool) -> Callable[[Call], Operand | None]:
     """The rule for a number with all bits set (True), or none (False).
 
-    It decides the result of the ops that are `absorbing`, and leaves the other operand of others as
-    it is. Logical ops ask whether numbers are 0, so there that has to be a boolean.
+    It decides the result of `absorbing` ops, and leaves the other operand of other ops as it is.
+    Logical ops ask whether numbers are 0, so that operand has to be a boolean there.
     """
 
     def apply(call: Call) -> Operand | None:
@@ -335,7 +335,7 @@ def _cast_to_same(call: Call) -> Operand | None:
 
 
 def _lossless(dtype: np.dtype[Any], to: np.dtype[Any]) -> bool:
-    """Whether every number of a real dtype is one of the other."""
+    """Whether every number of a real dtype can be represented in the other."""
     if dtype.kind in "iu" and to.kind == "f":
         return 8 * dtype.itemsize <= np.finfo(to).nmant + 1
     return dtype.kind in _REAL and to.kind in _REAL and np.can_cast(dtype, to, "safe")
@@ -349,14 +349,14 @@ def _cast_cast(call: Call) -> Operand | None:
     if x.aval.weak or call.kind not in _REAL or not _lossless(x.dtype, between):
         return None
     if x.dtype != call.aval.dtype and between.kind == "f" and call.kind in "iu":
-        return None  # what a float out of the range of an integer becomes depends on both dtypes
+        return None  # the result for a float outside the range of an integer depends on both dtypes
     return call.call(astype_op, x, dtype=call.aval.dtype)
 
 
 # ---- the table ----------------------------------------------------------------------------------
 
-# Not power, of which NumPy has other forms for numbers than for arrays; nor maximum and minimum,
-# which may take the other one of 0.0 and -0.0.
+# Not power, which NumPy computes differently for numbers and arrays; nor maximum and minimum, which
+# may choose the other one of 0.0 and -0.0.
 _ANY_FORM = (
     *(add_op, subtract_op, multiply_op, divide_op, where_op, mask_op),
     *(equal_op, not_equal_op, less_op, less_equal_op, greater_op, greater_equal_op),

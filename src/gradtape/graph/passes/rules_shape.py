@@ -25,7 +25,7 @@ max_op, mean_op, min_op, spread_op, sum_op = map(
     op_of, (max_over, mean_over, min_over, spread, sum_over)
 )
 
-# Name, ops, what to put in place of a call, and why nothing changes.
+# Name, ops, function that returns the replacement of a call, and the reason why nothing changes.
 Entry = tuple[str, Sequence[Op], Callable[[Call], Operand | None], str]
 
 

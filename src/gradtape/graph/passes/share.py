@@ -8,7 +8,7 @@ from gradtape.graph.ir import Graph, Node, Operand, Rewriter, Value, param_key
 
 
 def share(graph: Graph) -> Graph:
-    """The graph with nodes that compute the same made one; ops with an effect stay apart.
+    """The graph with equal nodes merged; ops with an effect stay apart.
 
     >>> from gradtape.core.aval import aval_of
     >>> from gradtape.graph.trace import trace
@@ -36,13 +36,13 @@ def share(graph: Graph) -> Graph:
 
 
 def _key(node: Node, operands: tuple[Operand, ...], numbers: dict[Value, int]) -> Any:
-    """Equal for nodes that compute the same. The number of a value tells it from all others."""
+    """A key that is equal for nodes that compute the same. Values are identified by number."""
     keys = [
         (0, numbers[operand]) if isinstance(operand, Value) else (1, operand.key)
         for operand in operands
     ]
     # The larger of 0.0 and -0.0 is whichever comes first, and a product of complex numbers rounds
-    # in another order, so it depends on the dtype whether operands can change places.
+    # in another order, so whether operands can be swapped depends on the dtype.
     if node.outputs[0].dtype.kind in node.op.facts.commutes:
         keys.sort()
     params = tuple(sorted((name, param_key(value)) for name, value in node.params.items()))

@@ -1,8 +1,8 @@
 """Algebraic simplification: one sweep over the graph that applies the table of rules.
 
-Nodes are rewritten in order, so a rule sees operands that are in their simplest form already; what
-a rule puts in place of a call is simplified in turn before it is written down. One sweep is enough
-and its time is linear in the number of nodes. What is left over for nobody to read is for `dead`.
+Nodes are rewritten in order, so a rule sees operands that are already in their simplest form; the
+replacement of a call is simplified in turn before it is added. One sweep is enough, and its time is
+linear in the number of nodes. Nodes that nothing reads any more are left to `dead`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from gradtape.graph.passes.rules import RULES, Rule
 
 
 def simplify(graph: Graph, rules: Sequence[Rule] = RULES) -> Graph:
-    """The graph in the simplest form the rules of the table lead to; no bit of a result changes.
+    """The graph simplified as far as the rules allow; no bit of a result changes.
 
     Args:
-        graph: What to simplify.
+        graph: The graph to simplify.
         rules: The rules to apply; constants are folded in any case.
 
     >>> from gradtape.core.aval import aval_of
@@ -45,7 +45,7 @@ _BY_OP = _by_op(RULES)
 
 
 class _Simplifier:
-    """The graph that is being made."""
+    """Builds the new graph."""
 
     def __init__(self, graph: Graph, rules: Mapping[Op, Sequence[Rule]]) -> None:
         self._graph = graph
@@ -66,7 +66,7 @@ class _Simplifier:
         return self._rewriter.finish()
 
     def _make(self, op: Op, operands: Sequence[Operand], params: Mapping[str, Any]) -> Operand:
-        """What a rule asks for; it belongs to the line of the call it takes the place of."""
+        """Add a call for a rule; it gets the line of the call it replaces."""
         aval = op.infer(*(operand.aval for operand in operands), **params)
         return self._simplest(op, operands, params, aval)
 
