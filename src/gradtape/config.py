@@ -12,12 +12,12 @@ _OFF = {"0", "off", "false", "no"}
 _KEEP_MB = 128
 _MOST_MB = 1 << 24
 
-# What can be left out, because NumPy, SciPy or Python can do it as well.
+# Native pieces that can be left out, because NumPy, SciPy or Python can do it as well.
 PIECES = ("copies", "entry", "kernels", "lapack", "pool", "products")
 
 
 def uses(piece: str) -> bool:
-    """Whether a native piece of our own is used: not if it is switched off.
+    """Whether a native piece of our own is used, that is, not switched off.
 
     `GRADTAPE_WITHOUT` names those that are not, separated by commas, or is `all`. By
     `GRADTAPE_EAGER_KERNELS=0`, the kernels for large arrays can be switched off, too.

@@ -52,7 +52,7 @@ Batch = tuple[Any, Any]  # images and labels
 
 
 class Run(NamedTuple):
-    """What one of the two runs found.
+    """The outcome of one of the two runs.
 
     Attributes:
         losses: The mean loss of each epoch.
@@ -68,7 +68,7 @@ class Run(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What the demo found.
+    """The outcome of the demo.
 
     Attributes:
         eager: The run on a tape.
@@ -89,7 +89,7 @@ class Result(NamedTuple):
 
     @property
     def failures(self) -> list[str]:
-        """What is not as it should be; times are not among it."""
+        """Everything that went wrong; times are not judged."""
         found = []
         for name, run in (("eager", self.eager), ("compiled", self.compiled)):
             # Written so that NaN fails.
@@ -162,7 +162,7 @@ def run(*, epochs: int = 20, seed: int = 0, progress: bool = True) -> Result:
 
 
 def outcome(trainer: Trainer, digits: Digits) -> Run:
-    """What comes of the parameters of a trainer."""
+    """Evaluate the parameters of a trainer."""
     accuracy, report = accuracy_of(trainer.arrays, digits), check(trainer, digits)
     return Run(trainer.losses, accuracy, report, trainer.seconds)
 
@@ -311,7 +311,7 @@ def check(trainer: Trainer, digits: Digits) -> GradientReport:
 
 
 def summary(result: Result, steps: int) -> Iterator[str]:
-    """What was found, as lines of a table; an epoch has so many steps."""
+    """The outcome as lines of a table; `steps` is the number of steps in an epoch."""
     eager, compiled = result.eager, result.compiled
     slow, fast = statistics.median(eager.seconds), statistics.median(compiled.seconds)
     error = max(eager.report.max_error, compiled.report.max_error)

@@ -38,12 +38,12 @@ T = TypeVar("T")
 # how long to wait at a time before looking around again.
 _PATIENCE = 10.0
 _TURN = 0.05
-# Packages of which functions load more when they are first called.
+# Packages whose functions load more modules when they are first called.
 _LOADED_IN_PARTS = {"numpy", "scipy", "optree", "opt_einsum", "ml_dtypes"}
 
 
 class Lock(Protocol):
-    """What a fork can wait for; the thread that holds it has to be able to take it again."""
+    """A lock that a fork can wait for; it must be reentrant."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Take it, or say after a while that somebody else holds it."""
@@ -55,7 +55,7 @@ class Lock(Protocol):
 
 
 class _Forks:
-    """What a fork waits for.
+    """The state that a fork waits for.
 
     Attributes:
         guard: See above.
@@ -135,7 +135,7 @@ _module_locks: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {
 
 
 def _half_loaded() -> set[str]:
-    """What other threads are loading: functions of NumPy and SciPy load parts of these, too."""
+    """Modules that other threads are loading: functions of NumPy and SciPy load parts, too."""
     own = threading.get_ident()
     return {
         name
@@ -241,7 +241,7 @@ class _Errand(Generic[T]):
             self._running.release()
 
     def wait(self) -> T:
-        """What came of it in the other thread."""
+        """Wait for the other thread; return its result or raise its error."""
         while not self._running.acquire(timeout=_TURN):
             # In a child that a signal handler forked, the other thread does not exist.
             if self._generation != _forks.generation:
@@ -314,7 +314,7 @@ class _Maker:
 
 
 class _Thread(threading.local):
-    """What a thread has of its own."""
+    """The state of each thread."""
 
     def __init__(self) -> None:
         self.maker = _Maker()

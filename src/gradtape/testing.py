@@ -152,7 +152,7 @@ class _Check:
         """<u, J·v> = <Jᵀ·u, v>: forward and reverse mode state the same Jacobian."""
         size = np.linalg.norm(u) * np.linalg.norm(tangent)
         size += np.linalg.norm(cotangent) * np.linalg.norm(v)
-        # Of derivatives that cancel nothing but rounding is left.
+        # Where derivatives cancel, only rounding is left.
         rounding = 4 * np.finfo(np.float64).eps
         if not abs(u @ tangent - cotangent @ v) <= _ADJOINT * size + rounding:
             raise GradientCheckError(

@@ -76,7 +76,7 @@ def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
 
 
 class Place:
-    """What an error calls a leaf: `argument 0['w'][2]`. It is found out when it is printed."""
+    """The name of a leaf in errors: `argument 0['w'][2]`. It is worked out when printed."""
 
     __slots__ = ("_name", "_number", "_tree")
 
@@ -91,7 +91,7 @@ class Place:
 
 
 def argument_place(args: Sequence[Any], number: int) -> Place:
-    """What an error calls a leaf of the arguments of a call, counted over all of them."""
+    """The name in errors of a leaf of a call's arguments, counted over all of them."""
     for position, arg in enumerate(args):
         count = len(flatten(arg)[0])
         if number < count:
@@ -116,7 +116,7 @@ def broadcast_prefix(prefix: Any, tree: Any) -> list[Any]:
 
 
 def aligned(given: Any, tree: Any) -> list[Any]:
-    """What of `given` belongs to each leaf of `tree`; None stands for a leaf, or for all below it.
+    """The leaf of `given` for each leaf of `tree`; None stands for a leaf, or for all below it.
 
     Raises:
         ValueError: The containers are not those of the tree.

@@ -19,7 +19,7 @@ from gradtape.errors import UnsupportedError
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _NO_VALUE = np._NoValue
-# What parameters were called in NumPy 2.0, and what they are called where names differ.
+# Names of parameters in NumPy 2.0, and their names today where they differ.
 _OLD_NAMES = {"newshape": "shape", "a_min": "min", "a_max": "max"}
 
 
@@ -110,7 +110,7 @@ def _is_default(value: Any, default: Any) -> bool:
 
 
 def qualified_name(function: Any) -> str:
-    """What people call a function of NumPy or SciPy: np.linalg.eigh, scipy.special.j0."""
+    """The usual name of a function of NumPy or SciPy: np.linalg.eigh, scipy.special.j0."""
     name: str = function.__name__
     if isinstance(function, np.ufunc):
         if getattr(np, name, None) is function:

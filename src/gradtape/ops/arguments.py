@@ -1,4 +1,4 @@
-"""What functions of arrays do with their arguments: axes, shapes, dtypes, options of NumPy."""
+"""Check and convert arguments of array functions: axes, shapes, dtypes, options of NumPy."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def as_shape(shape: Shape, name: str) -> tuple[int, ...]:
 
 
 def as_dtype(dtype: Any, name: str) -> np.dtype[Any]:
-    """What was given as dtype (None: float64), checked: one of numbers or truth values."""
+    """A dtype argument (None: float64), checked: one of numbers or truth values."""
     if dtype is None:
         return np.dtype(np.float64)
     error = None

@@ -1,4 +1,4 @@
-"""What forwards need of an array module, for tensors: with this as `xp` they are compositions.
+"""The functions of an array module that forwards use, for tensors: as `xp`, a composition.
 
 A forward that is written with these functions, operators and methods of arrays says what compiled
 code does as well: `lower=array_functions`. It must not write into arrays, nor branch on values.

@@ -220,7 +220,7 @@ def setitem(x: ArrayLike, value: ArrayLike, /, index: Any) -> Array:
     array([0., 1., 1.])
     """
     if type(value) is View and value.base is x and value.index == basic_index(index):
-        return x  # the second half of x[index] += y, of which the first has written through a view
+        return x  # second half of x[index] += y; the first has written through a view
     x = as_array(x)
     shape = x.shape
     value = adopted(_cast(value, x.dtype))

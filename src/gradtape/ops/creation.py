@@ -265,7 +265,7 @@ def copyto(dst: Any, src: ArrayLike, casting: str = "same_kind", where: Any = Tr
 
 
 def _castable(src: Any, dtype: Any, casting: Any) -> Any:
-    """What `copyto` writes, cast if nothing else would allow it; a Python number is as it is."""
+    """The source of `copyto`, cast if casting is unsafe, else checked; Python numbers stay."""
     if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
         raise ArgumentError(f"copyto: got casting={casting!r}, expected one of NumPy's names")
     if casting == "unsafe":

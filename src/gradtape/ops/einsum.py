@@ -27,7 +27,7 @@ _LABELS = LETTERS.swapcase()
 
 
 class _Operand(NamedTuple):
-    """What is done to one array beforehand."""
+    """The steps that prepare one array."""
 
     diagonals: tuple[tuple[int, int], ...]  # pairs of axes with the same letter
     shape: tuple[int, ...] | None  # without axes of size 1 that other arrays broadcast
@@ -232,7 +232,7 @@ def _prepared(x: Any, plan: _Operand) -> Any:
 
 
 def _search(optimize: Any) -> Any:
-    """What opt_einsum takes, from what NumPy takes."""
+    """NumPy's argument `optimize` as opt_einsum takes it."""
     if optimize is None or isinstance(optimize, bool):
         return "auto"
     if isinstance(optimize, str):

@@ -91,10 +91,10 @@ def _member(declared: Any, leading: tuple[Any, ...], texts: dict[str, str]) -> A
 
 @functools.cache
 def _maker(declared: Any, skipped: int) -> Any:
-    """What makes the members of a family, given the declaration and the leading arguments.
+    """A function that makes members of a family from the declaration and leading arguments.
 
-    It is compiled from a text, as `dataclasses` does it, so that members are no functions of
-    `*args`: a signature is their own, and so are Python's errors of arguments that do not fit.
+    It is compiled from text, as `dataclasses` does, so that members do not take `*args`: they have
+    a signature of their own, and Python's errors about arguments that do not fit it.
     """
     code = declared.__code__
     positional = code.co_varnames[skipped : code.co_argcount]

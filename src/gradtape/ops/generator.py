@@ -1,7 +1,7 @@
 """Generators: a key and a position in the stream of words that the key selects.
 
-The stream is that of the Philox counter in NumPy. Any stretch of it can be had directly, so what is
-drawn depends on nothing but key and offset.
+The stream is that of the Philox counter in NumPy. Any stretch of it can be computed directly, so
+draws depend only on key and offset.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Generator:
         Returns:
             Key and offset, as parameters of a random op.
         """
-        # What a traced function makes from a seed, it makes again at each call: nothing to redraw.
+        # A generator made from a seed inside a traced function starts anew at each call.
         again = self._fixed and self._is_of_trace()
         steps = -(-count // _WORDS_PER_STEP)
         self._make_key()

@@ -1,4 +1,4 @@
-"""What can be asked of dtypes and of gradtape itself, under the names of the Array API standard."""
+"""Questions about dtypes and about gradtape itself, under the names of the Array API standard."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     Args:
         dtype: The dtype.
         kind: A dtype, or one of "bool", "signed integer", "unsigned integer", "integral",
-            "real floating", "complex floating", "numeric"; or a tuple, of which one has to hold.
+            "real floating", "complex floating", "numeric"; or a tuple, for any one of them.
 
     Raises:
         ArgumentError: There is no such kind.
@@ -210,7 +210,7 @@ _NAMES = (
 
 
 class NamespaceInfo:
-    """What gradtape can do, asked as the Array API standard says; see its inspection functions.
+    """Capabilities of gradtape; see the inspection functions of the Array API standard.
 
     >>> gt.__array_namespace_info__().default_device()
     'cpu'
@@ -246,7 +246,7 @@ class NamespaceInfo:
 
 
 def namespace_info() -> NamespaceInfo:
-    """What gradtape can do, as the Array API standard has it.
+    """The capabilities of gradtape, in the form of the Array API standard.
 
     >>> gt.__array_namespace_info__().capabilities()["boolean indexing"]
     True

@@ -1,4 +1,4 @@
-"""What depends only on the form of an array: its shape, and arrays of the same shape and dtype.
+"""The shape of an array, and new arrays of the same shape and dtype.
 
 A buffer made by `zeros_like` of a tensor is itself a tensor: recorded ones can be put into it.
 """

@@ -53,7 +53,7 @@ def spread_index(i: Sequence[Any], shape: Sequence[int]) -> list[Any]:
 
 
 def named_place(i: Sequence[Any], array: Reader, size: int, name: str = "getitem") -> Scalar:
-    """What an array of indices says about an axis: counted from its end if it is negative."""
+    """The place along an axis from an array of indices; negative ones count from its end."""
     given = scalar.convert(array(*spread_index(i, array.aval.shape)), promotion.INT64)
     counted = scalar.where(given < 0, given + size, given)
     return array.check(
@@ -76,7 +76,7 @@ def gather_element(i: Sequence[Any], x: Reader, *arrays: Reader, name: str = "ge
 
 
 def scatter_sizes(x: Aval, *arrays: Aval, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """What is gone through to add at places: the indices, then the axes they leave as they are."""
+    """The sizes to loop over when adding at places: the indices, then the axes they leave alone."""
     return broadcast_sizes(*(array.shape for array in arrays)), shape[len(arrays) :]
 
 

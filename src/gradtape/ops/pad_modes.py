@@ -21,7 +21,7 @@ from gradtape.ops.rounding import floor, round as round_of
 from gradtape.ops.shape import broadcast_to
 from gradtape.typing import Array, ArrayLike
 
-# What takes elements of the array itself, and what NumPy calls it.
+# Modes that repeat elements of the array itself, and NumPy's names for them.
 _TAKES = {
     "edge": "edge",
     "replicate": "edge",

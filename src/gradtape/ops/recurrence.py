@@ -18,7 +18,7 @@ _BLOCK = 64
 
 
 def previous(x: Any, axis: int, reverse: bool, first: float = 0) -> Any:
-    """What comes before each element on the way along an axis; before the first one, `first`."""
+    """The element before each one along an axis; before the first one, `first`."""
     size = x.shape[axis]
     if size == 0:
         return x
@@ -60,7 +60,7 @@ def _by_blocks(xp: Any, x: Any, factor: Any) -> Any:
     blocks = -(-n // size)
     rows, factors = (_in_blocks(xp, v, blocks, size) for v in (x, factor))
     out = _one_by_one(rows, factors)
-    # What the end of one block hands to the next is multiplied by the product of its factors.
+    # The end of one block enters the next one times the product of the factors so far.
     passed = factors.cumprod(-1)
     ends = _in_order(xp, out[..., -1], passed[..., -1])
     out[..., 1:, :] += passed[..., 1:, :] * ends[..., :-1, None]

@@ -36,7 +36,7 @@ from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike, Axis
 
 Axes = tuple[int, ...]
-# What the options of reductions mean.
+# The options that reductions share.
 REDUCTIONS = {
     "x": "The array.",
     "axis": "One or several axes; None takes all of them.",

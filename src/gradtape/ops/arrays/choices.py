@@ -87,7 +87,7 @@ def choose(a: ArrayLike, choices: Any, /, *, mode: str = "raise") -> Array:
     elif mode != "raise":
         raise ArgumentError(f'choose: got mode={mode!r}, expected "raise", "wrap" or "clip"')
     elif (known := values_if_known(numbers)) is None:
-        # What is negative counts from the end elsewhere; here it is as wrong as what is too large.
+        # Elsewhere negative numbers count from the end; here they are as wrong as too large ones.
         numbers = where(numbers < 0, count, numbers)
     elif np.any((known < 0) | (known >= count)):
         raise IndexingError(f"choose: got a number outside of 0 to {count - 1}; there are {count}")
@@ -178,7 +178,7 @@ def piecewise(
             value = as_array(function(x, *args, **kw))
             out = where(condition, astype(value, x.dtype, copy=False), out)
         elif known.any():
-            # As NumPy has it, the function sees nothing but its piece.
+            # As in NumPy, the function sees only its piece.
             value = as_array(function(getitem(x, known), *args, **kw))
             out = setitem(out, astype(value, x.dtype, copy=False), known)
     return out

@@ -70,7 +70,7 @@ def _weights(fweights: ArrayLike, aweights: ArrayLike, count: int) -> Any:
 
 
 def _freedom(weights: Any, aweights: ArrayLike, count: int, total: Any, ddof: int) -> Any:
-    """What the products are divided by."""
+    """The divisor of the products."""
     if weights is None:
         return count - ddof
     if ddof == 0:

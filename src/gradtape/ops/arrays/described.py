@@ -1,4 +1,4 @@
-"""What NumPy's functions say about tensors: texts, dtypes, memory; and arrays made like them.
+"""NumPy functions that describe arrays (text, dtype, memory), or make new ones like them.
 
 They read values and shapes only; nothing here is differentiated, and nothing needs to be.
 """

@@ -94,7 +94,7 @@ def ediff1d(x: ArrayLike, /, to_end: ArrayLike = None, to_begin: ArrayLike = Non
 
 
 def _beside(value: ArrayLike, dtype: Any) -> Array:
-    """What stands beside differences, in their dtype."""
+    """The values to put beside the differences, in their dtype."""
     value = as_array(value)
     if not np.can_cast(value.dtype, dtype, "same_kind"):
         raise DTypeError(f"ediff1d: got {value.dtype} beside differences of {dtype}; use astype")

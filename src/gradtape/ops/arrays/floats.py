@@ -44,11 +44,11 @@ def _fraction_element(x: Any) -> Any:
     lower=_fraction_element,
 )
 def fraction(x: ArrayLike, /) -> Array:
-    """What stands behind the point, with the sign of the number."""
+    """The fractional part, with the sign of the number."""
 
 
 def modf(x: ArrayLike, /) -> tuple[Array, Array]:
-    """What stands behind the point and what stands before it, both with the sign of the number.
+    """The fractional and the integral part, both with the sign of the number.
 
     >>> gt.modf(np.array([1.5, -2.25]))
     (array([ 0.5 , -0.25]), array([ 1., -2.]))

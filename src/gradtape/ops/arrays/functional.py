@@ -47,7 +47,7 @@ def apply_along_axis(
         raise ShapeError(f"apply_along_axis: got shape {arr.shape}, expected at least one vector")
     results = [as_array(func1d(getitem(rows, i), *args, **kwargs)) for i in np.ndindex(around)]
     out = reshape(stack(results), (*around, *results[0].shape))
-    # What a vector gives stands where the vector stood.
+    # The result for a vector replaces it.
     count = len(results[0].shape)
     source = range(len(around), len(around) + count)
     return moveaxis(out, tuple(source), tuple(range(axis, axis + count)))

@@ -59,7 +59,7 @@ def rows_of(x: Any, axes: Axes) -> Any:
 
 
 def unrows(values: Any, shape: tuple[int, ...], axes: Axes, q: Any, keepdims: bool) -> Any:
-    """What was computed for each of q, along the last axis of rows, with the axes of q first."""
+    """Results for each of q, along the last axis of rows, reshaped so that the axes of q lead."""
     rest = keep_axes(shape, axes) if keepdims else reduced_shape(shape, axes, False)
     out = reshape(moveaxis(values, -1, 0), (*q, *rest))
     return out[()] if isinstance(out, np.ndarray) else out
@@ -190,7 +190,7 @@ def quantile_of(
     name: str, x: ArrayLike, q: Any, axis: Axis, method: str, keepdims: bool, weights: Any,
     ignore_nan: bool, weak: bool,
 ) -> Array:  # fmt: skip
-    """What `quantile` and its relatives give; `weak` says that q was a Python number."""
+    """The result of `quantile` and its relatives; `weak` if q was a Python number."""
     x = as_array(x)
     _check(name, x, q, method, weights)
     axes, ignore_nan = normalize_axes(axis, len(x.shape), name), ignore_nan and x.dtype.kind in "fV"

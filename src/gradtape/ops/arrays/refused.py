@@ -18,7 +18,7 @@ _DATES = f"tensors hold numbers, not dates; {_VALUE}"
 
 
 def _refused(name: str, reason: str) -> Callable[..., None]:
-    """What answers for a function by an error."""
+    """A stand-in for a NumPy function that raises and says why."""
 
     def refusal(*args: Any, **options: Any) -> None:
         raise UnsupportedError(f"np.{name}: {reason}")

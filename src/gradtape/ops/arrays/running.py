@@ -1,4 +1,4 @@
-"""What holds up to each place along an axis: largest and smallest elements, sums, products.
+"""Running extremes, sums and products along an axis.
 
 The running maximum has the gradient where its element is; of equal ones that is the last, as in
 PyTorch. From the first NaN on it is NaN.
@@ -149,7 +149,7 @@ cummin = member("cummin", _with_places, what="smallest")
 
 # ---- sums and products with what they begin with -------------------------------------------------
 
-# What computes them, and the result of nothing.
+# The function that computes them, and the result for no elements.
 _RUNNING = {"cumulative_sum": (cumsum, 0), "cumulative_prod": (cumprod, 1)}
 
 

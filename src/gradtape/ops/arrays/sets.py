@@ -27,7 +27,7 @@ def _read(x: Any) -> Any:
 
 
 def _like(x: Any, found: Any) -> Any:
-    """What was found out about an array, as a tensor if that is one."""
+    """A result, wrapped as a tensor if `x` is one."""
     return Tensor(found) if isinstance(x, Tensor) else found
 
 

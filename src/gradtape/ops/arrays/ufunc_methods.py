@@ -1,4 +1,4 @@
-"""What NumPy's ufuncs do besides being called: reduce, accumulate, reduceat, outer, at.
+"""The methods of NumPy's ufuncs: reduce, accumulate, reduceat, outer, at.
 
 Where gradtape has a function for it (`np.add.reduce` is `sum`), that one answers. Other ufuncs are
 called on parts of the array: for those that are associative, on halves, so that n elements take
@@ -209,9 +209,9 @@ def reduce(
 
 
 def _neutral(ufunc: np.ufunc, dtype: Any) -> Any:
-    """What an element that takes no part is replaced by, if there is something that has no effect.
+    """A value without effect, to replace elements that take no part; None if there is none.
 
-    Of the extremes that is the other end of the numbers, or NaN, which `fmax` and `fmin` pass over.
+    For extremes it is the other end of the range, or NaN, which `fmax` and `fmin` ignore.
     """
     if ufunc.identity is not None:
         if dtype.kind == "b":

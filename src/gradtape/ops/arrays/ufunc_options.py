@@ -46,7 +46,7 @@ def ufunc_call(
                 f"{name}: got where= without out=; NumPy leaves the other elements undefined; "
                 "use gt.where(condition, result, other), or give a tensor as out="
             )
-        # What takes no part is computed from ones: it can neither warn nor spoil a gradient.
+        # Elements that take no part become ones, which neither warn nor spoil a gradient.
         inputs = tuple(_masked(where, x) for x in inputs)
     results = _called(ufunc, function, name, inputs, casting, options)
     return results if out is None else ufunc_into(name, out, results, casting, where)

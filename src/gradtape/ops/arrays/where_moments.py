@@ -65,7 +65,7 @@ def _variance(
 
 
 def truths(name: str, where: Any, shape: tuple[int, ...]) -> Array:
-    """What came as `where`, checked: truth values that broadcast to the shape of the array."""
+    """The argument `where`, checked: truth values that broadcast to the shape of the array."""
     taken = as_array(bool(where) if isinstance(where, bool | int) else where)
     if taken.dtype != np.bool_:
         raise DTypeError(
@@ -103,7 +103,7 @@ def squares_of(x: Array, taken: Array, axes: tuple[int, ...], mean: Any) -> tupl
 
 
 def without_axes(x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
-    """What was reduced with its axes kept, without them unless they are to stay."""
+    """A result that was reduced with `keepdims=True`, without those axes unless they stay."""
     if keepdims:
         return x
     out = squeeze(x, axes)

@@ -1,4 +1,4 @@
-"""What Fourier transforms share: their arguments, and the library that computes them."""
+"""Shared by Fourier transforms: their arguments, and the library that computes them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gradtape.typing import Array, ArrayLike, Axis
 # same scale under the other name, which is what transposes need.
 OTHER_NORM = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 _SINGLE = "efF"
-# What the options of transforms mean; words in braces depend on the transform.
+# The options that transforms share; words in braces depend on the transform.
 OPTIONS = {
     "x": "{x}",
     "n": "{n}",

@@ -120,7 +120,7 @@ _POINTS = {
     "n": "How many points to transform: the axis is cut off, or continued by zeros, to so many.",
     "s": "The size wanted along each of the axes, to which they are cut off or continued by zeros.",
 }
-# What is said of each kind, in place of words in braces.
+# The texts of each kind, to replace the words in braces.
 _KINDS = {
     "dct": {
         "what": "Discrete cosine transform",

@@ -1,4 +1,4 @@
-"""What goes with transforms: their frequencies, and the order of their coefficients."""
+"""Companions of the transforms: their frequencies, and the order of their coefficients."""
 
 from __future__ import annotations
 

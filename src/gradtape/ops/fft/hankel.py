@@ -16,7 +16,7 @@ from gradtape.typing import Array, ArrayLike
 
 
 def _coefficients(name: str, n: int, dln: float, mu: float, offset: float, bias: float) -> Any:
-    """What the Fourier coefficients of n numbers are multiplied by: 2^s·Γ(s₊)/Γ(s₋) and a shift."""
+    """The factors of the Fourier coefficients of n numbers: 2^s·Γ(s₊)/Γ(s₋) and a shift."""
     import scipy.special
 
     above, below = (mu + 1 + bias) / 2, (mu + 1 - bias) / 2

@@ -90,7 +90,7 @@ def times_columns(ab: Any, upper: int, x: Any) -> Any:
 
 
 def diagonals_of_product(y: Any, x: Any, lower: int, upper: int) -> Any:
-    """The diagonals of Y·Xᴴ, of which no other element is computed."""
+    """The diagonals of Y·Xᴴ, without computing its other elements."""
     size = x.shape[-2]
     rows = _rows_met(size, lower, upper)
     inside = (rows >= 0) & (rows < size)

@@ -1,4 +1,4 @@
-"""What the functions of linear algebra share. Xᴴ is the conjugate transpose."""
+"""Helpers shared by the functions of linear algebra. Xᴴ is the conjugate transpose."""
 
 from __future__ import annotations
 

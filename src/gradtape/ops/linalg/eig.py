@@ -78,8 +78,8 @@ def uncertainty(w: Any, dual: Any, x: Any) -> Any:
     """How much eigenvalues move if the matrix changes by one unit of their largest one.
 
     A change E of the matrix moves an eigenvalue by y·E·v, with v its eigenvector of length 1 and y
-    its row of the dual basis. What is rounding for the matrix, next to its own size, is therefore
-    much more for eigenvalues of which y is long.
+    its row of the dual basis. Rounding that is small next to the matrix is
+    therefore much larger for eigenvalues whose y is long.
 
     Args:
         w: The eigenvalues.

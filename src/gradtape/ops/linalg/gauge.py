@@ -51,12 +51,12 @@ def resolution(dtype: Any) -> float:
 
 
 def rounding(size: int, dtype: Any) -> float:
-    """What is rounding in matrices of a size, relative to what is largest in them."""
+    """The size of rounding errors in matrices of a size, relative to their largest element."""
     return ROUNDING * math.sqrt(min(size, GROWS_UNTIL)) * resolution(dtype)
 
 
 def tolerance(dtype: Any) -> float:
-    """Up to where what should be 0 counts as 0, relative to what it is part of.
+    """The bound up to which a number that should be 0 counts as 0, relative to its surroundings.
 
     Rounding leaves up to 5 units of it where a function of the vectors does not depend on the basis
     and is well conditioned, and about 0.2 units times the condition number otherwise; sizes do not
@@ -75,7 +75,7 @@ def largest(x: Any, axes: Any) -> Any:
 
 
 def negligible(values: Any, size: int) -> Any:
-    """What is rounding next to the largest of real values along the last axis.
+    """The size of rounding errors next to the largest of real values along the last axis.
 
     Args:
         values: Of a decomposition.
@@ -203,7 +203,7 @@ def on_diagonal(values: Any) -> Any:
 
 
 def outside(x: Any, basis: Any) -> Any:
-    """What of columns is orthogonal to the columns of a basis."""
+    """The part of columns that is orthogonal to the columns of a basis."""
     return x - basis @ (adjoint(basis) @ x)
 
 

@@ -66,7 +66,7 @@ def _pull_one(h: Any, ct: Any) -> Any:
 
 
 def _free(column: Any, row: int) -> Any:
-    """What of a column a turn acts on: the elements below a row, and the phase of that in it."""
+    """The part of a column that a rotation acts on: the elements below a row, and its phase."""
     out = column.copy()
     out[: row + 1] = 0
     if column.dtype.kind == "c":

@@ -233,7 +233,7 @@ _lstsq = general(
 
 
 class LstsqResult(NamedTuple):
-    """What `lstsq` gives: the solution, sums of squared residuals, rank and singular values.
+    """The result of `lstsq`: solution, sums of squared residuals, rank and singular values.
 
     >>> gt.linalg.lstsq(np.array([[1.0], [1.0]]), np.array([1.0, 3.0])).x
     array([2.])

@@ -177,8 +177,8 @@ def lu_factor(a: ArrayLike, **others: Any) -> tuple[Array, Array]:
         **others: Options of SciPy for speed, which have no effect.
 
     Returns:
-        The matrix that has `u` in its upper triangle and `l` below, of which the diagonal is 1; and
-        the pivots: row i was swapped with row `piv[i]`.
+        The matrix that has `u` in its upper triangle and `l`, without its diagonal of ones, below;
+        and the pivots: row i was swapped with row `piv[i]`.
 
     Raises:
         LinAlgError: There are less than two axes.

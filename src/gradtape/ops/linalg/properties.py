@@ -1,6 +1,6 @@
-"""What is known of a matrix by looking at it: bandwidth, issymmetric, ishermitian.
+"""Properties of a matrix that show in its elements: bandwidth, issymmetric, ishermitian.
 
-They read values, and give Python's numbers, so that they have no derivative, and raise where values
+They read values and return Python numbers, so they have no derivative, and raise where values
 are not known yet.
 """
 

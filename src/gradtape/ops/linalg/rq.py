@@ -1,4 +1,4 @@
-"""What comes with the QR decomposition: from the right, and products with its unitary factor."""
+"""The RQ decomposition, and products with the unitary factor of a QR decomposition."""
 
 from __future__ import annotations
 

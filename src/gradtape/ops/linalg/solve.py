@@ -42,7 +42,7 @@ def _kept(shape: tuple[Any, ...], assume: str) -> bool:
 
 
 def _factor(a: Any, assume: str) -> tuple[Any, Any]:
-    """What LAPACK makes of one matrix: the Cholesky factor, or L, U and pivots of Aᵀ.
+    """Factors of one matrix by LAPACK: the Cholesky factor, or L, U and pivots of Aᵀ.
 
     LAPACK reads columns: the transpose of a matrix in rows needs no copy.
     """

@@ -164,9 +164,9 @@ def _weights(by_u: Any, by_s: Any, by_v: Any, s: Any, same: Any, zero: Any) -> A
 def _leaving(
     ct: Any, basis: Any, rest: Any, s: Any, zero: Any, wholes: tuple[Any, Any, Any]
 ) -> Any:
-    """What a cotangent says of vectors that leave their space, divided by the singular values.
+    """The cotangent of changes that take vectors out of their space, over the singular values.
 
-    None if there is nothing but their space. The rest of a full basis follows them: as it is
+    None if there is no space but theirs. The rest of a full basis follows them: as it is
     orthogonal, its change into their space is theirs out of it with the opposite sign.
     """
     count = s.shape[-1]

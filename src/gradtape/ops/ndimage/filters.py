@@ -50,7 +50,7 @@ def _along(
     """{what} along one axis, differentiable in both.
 
     Args:
-        weights: The weights, of which the middle one is for the element itself.
+        weights: The weights; the middle one is for the element itself.
 
     Raises:
         AxisError: There is no such axis.

@@ -56,7 +56,7 @@ def _extreme(
     return max_of(found, axis=0) if dilate else min_of(found, axis=0)
 
 
-# What becomes of an array x, given its erosion and its dilation as functions.
+# The result for an array x, given erosion and dilation as functions.
 _MADE_OF: dict[str, Callable[..., Any]] = {
     "grey_erosion": lambda x, erode, dilate: erode(x),
     "grey_dilation": lambda x, erode, dilate: dilate(x),

@@ -1,4 +1,4 @@
-"""What filters of images share: their windows, and how an array goes on beyond its ends."""
+"""Shared by image filters: their windows, and how an array continues beyond its edges."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PADDING = {
     "grid-constant": "constant",
 }
 
-# What the options of filters mean: of those over several axes, and of those along one.
+# The options that filters share: over several axes, and along one.
 FILTERS = {
     "input": "The array.",
     "size": "The size of the window, for all axes or for each.",
@@ -57,11 +57,11 @@ ALONG = FILTERS | {
 def members(
     declared: Callable[Concatenate[str, P], R], summaries: dict[str, str]
 ) -> list[Callable[P, R]]:
-    """Functions from one declaration, of which each has a summary of its own.
+    """Functions from one declaration, each with a summary of its own.
 
     Args:
-        declared: What they call, with a name before their own arguments.
-        summaries: What stands for `{what}` in the docstring of the function of each name.
+        declared: The function they call, with a name before their own arguments.
+        summaries: The text for `{what}` in the docstring, for each name.
     """
     return [member(name, declared, what=what) for name, what in summaries.items()]
 
@@ -150,7 +150,7 @@ def surrounded(
             )
         widths = [(0, 0)] * len(x.shape)
         widths[axis] = (before, size - 1 - before)
-        # What goes on beyond the ends of an axis without elements, no window sees.
+        # If an axis has no elements, no window sees what lies beyond its ends.
         if _PADDING[mode] == "constant" or x.shape[axis] == 0:
             x = padded(x, widths, cval)
         elif size > 1:
@@ -161,10 +161,10 @@ def surrounded(
 def neighbours(
     name: str, x: Array, footprint: Any, axes: Sequence[int], mode: Any, cval: Any, origin: Any
 ) -> Array:
-    """For each True of a window over some axes, what lies there seen from each element.
+    """The neighbours of each element, one for each True of a window over some axes.
 
-    They come along a new first axis, in the order of `np.argwhere(footprint)`. What lies beyond the
-    ends, and by how much the window is moved, is said for all axes or for each.
+    They come along a new first axis, in the order of `np.argwhere(footprint)`. `mode` and `origin`
+    are given for all axes, or for each.
     """
     modes = per_axis(name, "mode", mode, len(axes))
     origins = per_axis(name, "origin", origin, len(axes))

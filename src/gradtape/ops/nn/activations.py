@@ -19,7 +19,7 @@ from gradtape.ops.shape import reshape
 from gradtape.ops.trigonometric import tanh
 from gradtape.typing import Array, ArrayLike
 
-# What a vanishing factor is multiplied with is brought to this size, as infinity would make NaN.
+# Arguments are clipped to this size where a factor of them vanishes: 0·∞ would be NaN.
 _FAR = 1000.0
 
 

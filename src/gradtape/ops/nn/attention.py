@@ -64,15 +64,15 @@ class _Whole:
         self._factor = None if kept is None else astype(kept, self.p.dtype) * params["keep"]
 
     def dropped(self, x: Any) -> Any:
-        """What dropout leaves of weights, or of changes of them."""
+        """Apply dropout to weights, or to changes of them."""
         return x if self._factor is None else x * self._factor
 
     def settled(self, change: Any) -> Any:
-        """How weights change with scores: a symmetric map."""
+        """The change of the weights for a change of the scores: a symmetric map."""
         return self.p * (change - _rowsum(self.p * change))
 
     def of_scores(self, q: Any, k: Any) -> Any:
-        """How scores change with queries and keys; None for those that do not."""
+        """The change of the scores for changes of queries and keys; None stands for no change."""
         by_q = None if q is None else matmul(q, self.k.mT)
         total = added(by_q, None if k is None else matmul(self.q, k.mT))
         return None if total is None else total * self.scale
@@ -105,7 +105,7 @@ def _vjp(
 
 
 class _Pulled(_Whole):
-    """What the cotangents are made of: A = ct·vᵀ, and the change of scores dS = P∘(A − Σ P∘A)."""
+    """The parts of the cotangents: A = ct·vᵀ, and the change of scores dS = P∘(A − Σ P∘A)."""
 
     def __init__(
         self, ct: Any, q: Any, k: Any, v: Any, others: Any, params: dict[str, Any]
@@ -164,7 +164,7 @@ def _pull_vjp(
 ) -> Any:
     cq, ck, cv, *rest = cts
     parts = _Pulled(ct, q, k, v, others, params)
-    # What the change of scores is weighed with, and how weights would change by it.
+    # t: the cotangent of dS; w: the change of the weights if the scores changed by t.
     t = parts.of_scores(cq, ck)
     t = t + rest[0] if rest else t
     mean = _rowsum(parts.p * t)

@@ -60,7 +60,7 @@ class Parts:
         return _blocks(len(self.q), self.q.shape[1], self.k.shape[1])
 
     def of(self, x: Any, block: Block) -> Any:
-        """What a block sees of an array that broadcasts against all weights."""
+        """The part of an array for a block; the array broadcasts against all weights."""
         shape = (1,) * (2 - x.ndim) + x.shape
         x = x.reshape(shape)
         if math.prod(shape[:-2]) > 1:

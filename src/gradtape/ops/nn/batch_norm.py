@@ -106,7 +106,7 @@ def _by_statistics(x: Any, m: Any, v: Any, weight: Any, bias: Any, eps: float) -
 
 
 def _on_columns(x: Any, compute: Callable[[Any], Any]) -> Any:
-    """What is computed of a matrix with a column for each channel, which lie last in memory."""
+    """Apply `compute` to a matrix with one column per channel, for channels last in memory."""
     turned = moveaxis(x, 1, -1)
     out = compute(reshape(turned, (-1, x.shape[1])))
     return moveaxis(reshape(out, turned.shape), -1, 1)

@@ -118,7 +118,7 @@ def checked_bias(name: str, bias: ArrayLike | None, channels: int) -> Array | No
 
 
 def _pads(name: str, padding: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Pads:
-    """What is added before and after each axis."""
+    """The numbers of zeros to add before and after each axis."""
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
             raise ArgumentError(
@@ -152,7 +152,7 @@ def _check(name: str, x: Array, w: Array, padding: Pads, dilation: Sizes, groups
     check_windows(name, x.shape[2:], w.shape[2:], padding, dilation)
 
 
-# What the options that convolutions share mean.
+# The options that all convolutions share.
 CONVOLUTION = {
     "x": "Of shape (samples, channels, {sizes}), or the same without samples.",
     "bias": "A number to add to each output channel.",

@@ -140,7 +140,7 @@ def _tap_element(i: Sequence[Any], x: Reader, windows: AllWindows, number: int) 
     return lowered.read_or(0, x, *next(seen))
 
 
-# What windows see at one of their taps.
+# The elements that windows see at one of their taps.
 _AT_TAP = Op(
     "seen_at_tap",
     lambda xp, x, windows, number: _forward(xp, x, _one_tap(xp, x, windows, number), windows),

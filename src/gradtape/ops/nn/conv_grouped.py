@@ -41,7 +41,7 @@ def is_direct(x: Any, channels: int, kernel: Sizes, stride: Sizes, groups: int) 
     """Whether windows over so many channels of each group are multiplied one by one.
 
     Args:
-        x: The input, as it comes.
+        x: The input, before it is padded.
         channels: How many of it a group has.
         kernel: The sizes of windows.
         stride: By how much they move.
@@ -138,7 +138,7 @@ def _tap_forward(xp: Any, x: Any, tap: Sizes, dilation: Sizes, groups: int, shap
     return split.repeat(shape[1] // groups, axis=1)
 
 
-# What the windows of each output channel see at one place in them, in every channel of their group.
+# The elements that the windows of each output channel see at one tap, in all channels of its group.
 _AT_TAP = Op("group_at_tap", _tap_forward, _infer_tap, lower=Elements(_tap_element))
 
 

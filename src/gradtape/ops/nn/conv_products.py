@@ -87,8 +87,8 @@ def _weight_by_output(ct: Any, _out: Any, x: Any, _y: Any, kernel: Sizes, **geom
 
 # ---- batching -----------------------------------------------------------------------------------
 #
-# What has both arrays batched becomes more groups of channels. Where one is, its batch becomes
-# samples, or stands beside the channels that the other array does not have.
+# If both arrays are batched, the batch becomes more groups of channels. If only one is, its batch
+# becomes samples, or stands beside the channels that the other array does not have.
 
 
 def _into(x: Any, axis: int, groups: int, at: int) -> Any:

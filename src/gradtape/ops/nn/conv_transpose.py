@@ -92,7 +92,7 @@ def _conv_transpose(
     geometry = {
         "sizes": sizes,
         "stride": stride,
-        # What is added to the result no window of the convolution back sees.
+        # No window of the convolution back sees the elements that output_padding adds.
         "padding": tuple((p, p - m) for p, m in zip(padding, more, strict=True)),
         "dilation": dilation,
         "groups": groups,

@@ -61,7 +61,7 @@ def _averaged(losses: Any, counts: Any, reduction: str) -> Any:
 
 
 def _counts(target: Any, weight: Any, ignore_index: int) -> Any:
-    """What each sample counts: the weight of its class, 0 if it is ignored."""
+    """The weight of each sample: that of its class, 0 if it is ignored."""
     valid = target != ignore_index
     if weight is None:
         return valid
@@ -83,7 +83,7 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Array:
-    """Cross entropy of classes of which logits are given.
+    """Cross entropy of classes, given their logits.
 
     Args:
         x: Logits, of shape (classes,), (samples, classes) or (samples, classes, …).

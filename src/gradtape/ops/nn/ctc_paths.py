@@ -31,7 +31,7 @@ class States(NamedTuple):
     def of(cls, log_probs: Any, targets: Any, target_lengths: Any, blank: int) -> States:
         samples, longest = targets.shape
         classes = np.full((samples, 2 * longest + 1), blank, np.int64)
-        # What is behind the end of a target may be any number.
+        # Targets may hold any numbers beyond their ends.
         inside = np.arange(longest) < target_lengths[:, None]
         classes[:, 1::2] = np.where(inside, targets, blank)
         jumps = np.zeros(classes.shape, np.bool_)
@@ -131,7 +131,7 @@ def back_change(states: States, lengths: Any, sums: Any, d_emitted: Any) -> Any:
 
 
 def _ends(states: States, sums: Any, fill: float) -> tuple[Any, Any]:
-    """What there is at the last two states of each sample; a target without labels has one."""
+    """The sums at the last two states of each sample; `fill` where there is only one state."""
     every = np.arange(len(states.last))
     label = sums[-1][every, np.maximum(states.last - 1, 0)]
     return sums[-1][every, states.last], np.where(states.last > 0, label, fill)

@@ -27,7 +27,7 @@ from gradtape.ops.reduce import floats
 from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
 
-# What selu tends to for small arguments: elements dropped by alpha_dropout are set to it.
+# The limit of selu at −∞: elements dropped by alpha_dropout are set to it.
 _SATURATED = -1.7580993408473766
 
 

@@ -43,7 +43,7 @@ def _no_row(given: Any, count: int) -> str:
 
 
 def _place(indices: Reader, at: Sequence[Any], count: int) -> tuple[Scalar, Scalar]:
-    """What an index says: as it is given, and as it is used where it is right."""
+    """An index as it was given, and the same after a check that it is in range."""
     given = scalar.convert(indices(*at), promotion.INT64)
     known = (given >= 0) & (given < count)
     return given, indices.check(given, known, _no_row("{}", count), given)

@@ -107,7 +107,7 @@ def _axis_terms(x: Any, size: int, mode: str, padding: str, align_corners: bool)
         if mode == "bicubic":  # each of its elements by itself
             number = stop_gradient(_padded(number, size, padding, align_corners))
         inside = logical_and(number >= 0, number <= size - 1)
-        # What is not a number is read at 0; its weight is not a number.
+        # NaN reads the element at 0; its weight is NaN.
         index = astype(where(inside, number, 0), np.int64)
         found.append((index, weight, inside))
     return found
@@ -174,7 +174,7 @@ def _joined(chosen: Sequence[tuple[Any, Any, Any]], sizes: Sequence[int]) -> tup
 
 
 def _coordinate(grid: Any, axis: int) -> Any:
-    """What a grid says about a spatial axis; it names the last one first."""
+    """The coordinates along a spatial axis; grids name the last axis first."""
     return getitem(grid, (..., grid.shape[-1] - 1 - axis))
 
 

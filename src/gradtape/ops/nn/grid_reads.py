@@ -159,7 +159,7 @@ def _add_put(
     return _index(sizes, sample, channel, index), scalar.where(place < 0, 0, value)
 
 
-# What one term reads; only compiled functions know it.
+# The elements that one term reads; only compiled functions use this op.
 _SEEN = Op(
     "seen_at_places",
     lambda xp, x, places, sizes: _read_forward(

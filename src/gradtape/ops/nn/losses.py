@@ -259,7 +259,7 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: ArrayLike | None = None,
 ) -> Array:
-    """Cross entropy of two classes of which logits are given; large ones lose nothing.
+    """Cross entropy of two classes, given logits; exact for large ones, too.
 
     Args:
         x: The logits of the first class.
@@ -285,7 +285,7 @@ def binary_cross_entropy_with_logits(
 
 
 def sigmoid_cross_entropy(logits: ArrayLike, target: ArrayLike, /) -> Array:
-    """Cross entropy of two classes for each element, of which logits are given.
+    """Cross entropy of two classes for each element, given logits.
 
     Args:
         logits: The logits of the first class.

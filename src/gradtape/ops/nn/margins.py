@@ -55,7 +55,7 @@ def soft_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = "mean"
 def hinge_loss(
     x: ArrayLike, target: ArrayLike, /, margin: float = 1.0, reduction: str = "mean"
 ) -> Array:
-    """What scores lack to be on the right side of 0 by a margin.
+    """Hinge loss: by how much scores fall short of a margin on the right side of 0.
 
     Args:
         x: The scores.
@@ -104,7 +104,7 @@ def margin_ranking_loss(
     margin: float = 0.0,
     reduction: str = "mean",
 ) -> Array:
-    """What one score lacks to be ahead of another by a margin.
+    """Ranking loss: by how much one score falls short of being ahead of another by a margin.
 
     Args:
         x1: The scores of one side.
@@ -259,7 +259,7 @@ def multi_margin_loss(
     weight: ArrayLike | None = None,
     reduction: str = "mean",
 ) -> Array:
-    """What the score of the right class lacks to be ahead of the others by a margin.
+    """By how much the score of the right class falls short of leading the others by a margin.
 
     Args:
         x: Scores, of shape (samples, classes) or (classes,).
@@ -293,7 +293,7 @@ def multi_margin_loss(
 
 @options(LOSSES, raises=LOSS_ERRORS)
 def multilabel_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = "mean") -> Array:
-    """What the scores of several right classes lack to be ahead of all others by 1.
+    """By how much the scores of several right classes fall short of leading all others by 1.
 
     Args:
         x: Scores, of shape (samples, classes) or (classes,).

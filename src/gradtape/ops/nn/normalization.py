@@ -47,7 +47,7 @@ def parameter(name: str, what: str, given: ArrayLike | None, shape: tuple[int, .
 
 
 def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
-    """What is given under another shape."""
+    """`x` in another shape; None stays None."""
     return None if x is None else reshape(x, shape)
 
 

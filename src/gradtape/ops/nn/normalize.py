@@ -104,7 +104,7 @@ channel_sums: Any = linear(
 
 
 def _levels(x: Any, alpha: float, k: float, **window: int) -> Any:
-    """What elements are divided by a power of."""
+    """k + α·Σx² over nearby channels; elements are divided by a power of it."""
     return k + alpha * channel_sums(x * x, **window)
 
 

@@ -58,7 +58,7 @@ def pad(
 
 
 def _pairs(numbers: Any) -> list[tuple[int, int]]:
-    """What is added before and after the last axes, in the order of the axes."""
+    """How much to add before and after each of the last axes, in the order of the axes."""
     try:
         values = [operator.index(number) for number in numbers]
     except TypeError:

@@ -128,8 +128,8 @@ def _lp(
 
     Args:
         norm_type: The power p; odd ones take negative elements as they are.
-        ceil_mode: Whether what is left over at the end makes one more, smaller window, of which
-            the mean power stands for what it lacks.
+        ceil_mode: Whether the elements left over at the end make one more, smaller window; the mean
+            of their powers stands in for the missing ones.
 
     Raises:
         DTypeError: The numbers are complex.

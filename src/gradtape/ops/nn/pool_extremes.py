@@ -38,7 +38,7 @@ AllSizes = tuple[int | None, ...]
 
 
 def lowest(dtype: np.dtype[Any], largest: bool) -> Any:
-    """What every element wins against, or ties with."""
+    """The value that every element beats or ties with."""
     if dtype.kind in "iu":
         return np.iinfo(dtype).min if largest else np.iinfo(dtype).max
     if dtype.kind == "b":

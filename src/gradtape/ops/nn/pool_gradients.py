@@ -43,7 +43,7 @@ from gradtape.ops.nn.window_elements import (
 )
 from gradtape.ops.nn.windows import Windows
 
-# What counts the elements of a window that is written out one by one.
+# The dtype that numbers the elements of a window that is written out one by one.
 _COUNT = np.dtype(np.int8)
 
 
@@ -92,7 +92,7 @@ _CHOSEN = Op(
 
 
 def _given_element(i: Sequence[Any], y: Reader, chosen: Reader, windows: AllWindows) -> Scalar:
-    """What the window that sees an element has for it, if it chose it."""
+    """The value of `y` for the window that sees an element, if that window chose it; else 0."""
     ((which, inside),) = seen_in_windows(i, windows, seen_from)
     number: Any = 0
     for axis, w in enumerate(windows, start=len(i) - len(windows)):

@@ -1,4 +1,4 @@
-"""What the options of pooling say: windows along each spatial axis, checked."""
+"""Turn the options of pooling functions into windows along each spatial axis, and check them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.nn.windows import Windows, per_axis
 
-# What the options of pooling functions mean, and what all of them raise.
+# The options that pooling functions share, and the errors that all of them raise.
 POOLING = {
     "x": "Of shape (samples, channels, {sizes}), or the same without samples.",
     "kernel_size": "How many elements a window has along each axis: a number, or one per axis.",
     "stride": "By how much a window moves to the next one; None takes the size of the window.",
     "padding": "How many zeros are added at both ends; at most half of the window.",
     "dilation": "The distance of the elements that a window sees.",
-    "ceil_mode": "Whether what is left over at the end makes one more, smaller window.",
+    "ceil_mode": "Whether the elements left over at the end make one more, smaller window.",
     "return_indices": "Whether to return `(values, indices)`, with the places of the elements in "
     "the flattened spatial axes.",
 }

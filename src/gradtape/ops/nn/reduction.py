@@ -1,4 +1,4 @@
-"""What losses have in common: how the losses of single elements become one."""
+"""Shared by all losses: argument checks, and the reduction of losses of elements to one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradtape.ops.nn.known import known_values
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.typing import ArrayLike
 
-# What the options of losses mean, and what all of them raise.
+# The options that losses share, and the errors that all of them raise.
 LOSSES = {
     "x": "What was predicted.",
     "target": "What it should have been: an array of the same shape, or one number.",
@@ -58,13 +58,13 @@ def check_same(name: str, x: Any, target: Any) -> None:
 
 
 def check_real_loss(name: str, *arrays: Any) -> None:
-    """Refuse complex numbers, of which none is less than another."""
+    """Raise for complex numbers, which have no order."""
     for x in arrays:
         real_only(name, x)
 
 
 def check_probabilities(name: str, x: Any, what: str) -> None:
-    """Raise for what is no probability, if the values are there to be read; NaN passes."""
+    """Raise for values outside of [0, 1], if they can be read yet; NaN passes."""
     raw = known_values(x)
     if raw is None or raw.dtype.kind not in "iuf" or not raw.size:
         return

@@ -56,7 +56,7 @@ Maps = tuple[Map | None, ...]
 
 
 class Term(NamedTuple):
-    """One of the products that are summed: for these elements of the result, of which, times what.
+    """One product of the sum: elements of the operand times weights, added to the result.
 
     Attributes:
         into: Which elements of the result; None for all of them.

@@ -40,7 +40,7 @@ def _standardized(xp: Any, x: Any, axis: Over, eps: float, center: bool) -> Any:
     n = count_over(x.shape, axes)
     around = x - sum_forward(xp, x, axes, True) / n if center else x
     factor = 1 / xp.sqrt(sum_forward(xp, around * around, axes, True) / n + eps)
-    # What was centered is nobody else's yet.
+    # The centered array is new, so it can be overwritten.
     return xp.multiply(around, factor, out=around) if center else around * factor
 
 
@@ -56,7 +56,7 @@ def _affine(xp: Any, x: Any, weight: Any, *bias: Any, **params: Any) -> Any:
 
 
 def _parts(x: Any, axis: Over, eps: float, center: bool) -> tuple[Any, Any]:
-    """What is scaled, and the factor."""
+    """The elements around their mean, and the factor that scales them."""
     axes, x = _axes(axis), floats(x)
     around = x - mean_over(x, axis=axes, keepdims=True) if center else x
     return around, 1 / sqrt(mean_over(around * around, axis=axes, keepdims=True) + eps)

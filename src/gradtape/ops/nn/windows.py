@@ -1,4 +1,4 @@
-"""What windows that move over an array share: options per axis, sizes, and the views they see.
+"""Windows that move over an array: options per axis, sizes, and views of what they see.
 
 Arrays are laid out as in PyTorch: samples, channels, then one to three spatial axes.
 """
@@ -89,7 +89,7 @@ def taps(kernel: Sizes) -> Iterator[Sizes]:
 
 
 class Part(NamedTuple):
-    """What windows see at one place in them.
+    """The elements that windows see at one tap.
 
     Attributes:
         tap: The number of the place.
@@ -113,7 +113,7 @@ class Windows(NamedTuple):
     dilation: int
 
     def parts(self) -> Iterator[Part]:
-        """What the windows see at each place in them, if any of them sees something."""
+        """The elements that windows see at each tap, for taps at which any window sees one."""
         for tap in range(self.kernel):
             shift = tap * self.dilation - self.before
             first = max(0, -(shift // self.stride))
@@ -137,7 +137,7 @@ class Shares(NamedTuple):
     number: int
 
     def parts(self) -> Iterator[Part]:
-        """What the windows see at each place in them.
+        """The elements that windows see at each tap.
 
         The last element of a window stands in for those it lacks.
         """

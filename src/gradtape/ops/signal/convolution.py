@@ -28,7 +28,7 @@ _BOUNDARIES |= {"symm": "symmetric", "symmetric": "symmetric"}
 
 
 def _prepared(name: str, in1: ArrayLike, in2: ArrayLike, mode: str) -> tuple[Array, Array]:
-    """Both as arrays of as many axes, none of which is empty."""
+    """Both arguments as arrays, checked: equally many axes, and at least one element."""
     x, h = as_array(in1), as_array(in2)
     if mode not in _MODES:
         raise ArgumentError(f'{name}: got mode={mode!r}, expected "full", "same" or "valid"')
@@ -82,7 +82,7 @@ def _directly(name: str, x: Array, h: Array, mode: str) -> Array:
 
 
 def _faster_by_fft(x: Array, h: Array, mode: str) -> bool:
-    """What SciPy finds from the sizes and dtypes; sums of integers stay exact."""
+    """SciPy's choice, from sizes and dtypes; never for integers, whose sums are to stay exact."""
     import scipy.signal
 
     if not x.shape or x.dtype.kind not in "fc" or h.dtype.kind not in "fc":
@@ -274,7 +274,7 @@ def _widths(ndim: int, axis: int, width: tuple[int, int]) -> tuple[tuple[int, in
 def _convolved_2d(
     name: str, x: Array, h: Array, mode: str, boundary: str, fillvalue: float
 ) -> Array:
-    """A convolution of matrices, of which the first one is continued beyond its ends.
+    """A convolution of matrices; the first one is continued beyond its edges.
 
     The middle part of a correlation begins later than that of a convolution where the number of
     elements to cut off is odd.

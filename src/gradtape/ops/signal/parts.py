@@ -1,4 +1,4 @@
-"""What functions of signals share: parts along the last axis, dtypes, what lies beyond the ends."""
+"""Helpers for signals: parts along the last axis, dtypes, continuation beyond the ends."""
 
 from __future__ import annotations
 

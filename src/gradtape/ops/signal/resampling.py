@@ -23,7 +23,7 @@ from gradtape.ops.signal.parts import along_last, padded, part, signal_along
 from gradtape.ops.signal.zero_phase import sosfiltfilt
 from gradtape.typing import Array, ArrayLike
 
-# What lies beyond the ends, in the words of `pad`.
+# How a signal is continued beyond its ends, by the names of `pad`.
 _EXTENSIONS = ("constant", "symmetric", "reflect", "edge", "wrap")
 _BACKGROUNDS = {"mean": mean, "minimum": min_of, "maximum": max_of}
 
@@ -289,7 +289,7 @@ def savgol_filter(
             f"savgol_filter: got {x.shape[-1]} elements in time, expected window_length="
             f'{window_length} for mode="interp"'
         )
-    # What a window gives for each of its own elements, by its polynomial.
+    # The values of the polynomial of a window at each of its own elements.
     own = scipy.signal.savgol_filter(np.eye(window_length), *options, axis=0).astype(x.dtype)
     first = part(x, 0, window_length) @ own[:half].T
     last = part(x, x.shape[-1] - window_length, None) @ own[window_length - half :].T

@@ -1,4 +1,4 @@
-"""What filters do to frequencies: their complex responses, and how much they delay."""
+"""The frequency responses of filters: complex gains and group delays."""
 
 from __future__ import annotations
 

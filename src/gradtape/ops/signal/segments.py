@@ -81,7 +81,7 @@ def check_rate(fs: Any) -> None:
 
 
 def amplitude_scale(window: Any, fs: Any, density: bool) -> Any:
-    """What spectra are divided by: so that they are amplitudes, or roots of densities."""
+    """The divisor that turns spectra into amplitudes, or into roots of densities."""
     check_rate(fs)
     return sqrt(fs * sum_of(window * window)) if density else sum_of(window)
 

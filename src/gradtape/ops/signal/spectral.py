@@ -1,4 +1,4 @@
-"""What is done with a signal through its spectrum, and its trend."""
+"""Functions of signals by way of their spectrum, and the removal of trends."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def detrend(data: ArrayLike, /, axis: int = -1, type: str = "linear", bp: Any = 
 
 
 def _straightened(x: Any) -> Any:
-    """What is left of x when its projection on lines is taken away."""
+    """`x` without its projection on straight lines."""
     n = x.shape[-1]
     lines = np.stack([np.ones(n), np.arange(n) - (n - 1) / 2])[: min(n, 2)]
     lines /= np.linalg.norm(lines, axis=1, keepdims=True)

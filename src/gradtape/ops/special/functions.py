@@ -83,7 +83,7 @@ def logsumexp(
     """
     if b is None:
         out = base.logsumexp(a, axis=axis, keepdims=keepdims)
-        # A sum of exponentials is positive, or of nothing but zeros.
+        # A sum of exponentials is positive, or 0.
         return (out, sign(exp(minimum(stop_gradient(out), 0.0)))) if return_sign else out
     a, b = as_array(a), as_array(b)
     shape = np.broadcast_shapes(a.shape, b.shape)
@@ -91,7 +91,7 @@ def logsumexp(
     level = broadcast_to(where(b == 0, -math.inf, level), shape)
     top = max_of(level, axis=axis, keepdims=True)
     raised = a - _finite(top)
-    # What has no weight may be far above the others: it does not overflow here, and its slope by
+    # A term without weight may be far above the others: it does not overflow here, and its slope by
     # the weight, exp(a) over the sum, is as large as numbers go.
     highest = float(np.log(np.finfo(raised.dtype).max)) - 1.0
     free = (b == 0) & ((raised <= highest) ^ True)

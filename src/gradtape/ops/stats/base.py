@@ -1,4 +1,4 @@
-"""What distributions have in common: parameters, formulas for what they have, and moments."""
+"""The base of all distributions: parameters, formulas, and moments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Bounds = tuple[float | Formula, float | Formula]
 
 
 class Distribution:
-    """What finds parameters among arguments: shapes, then `loc` and, of continuous ones, `scale`.
+    """A distribution, called with its shapes, then `loc` and, if it is continuous, `scale`.
 
     Attributes:
         name: Its name in `scipy.stats`.
@@ -100,7 +100,7 @@ class Distribution:
         return self._moment("entropy", args, kwds, lambda own, _loc, scale: own + log(scale))
 
     def _moment(self, name: str, args: Any, kwds: dict[str, Any], place: Formula) -> Any:
-        """What the parameters alone decide, by its formula and what place and scale make of it."""
+        """A moment: its formula of the shapes, then `place` for the effect of loc and scale."""
         found = self._parameters(name, args, kwds)
         dtype = result_dtype(self.name, *found.values())
         shapes = self._shapes_of(found, dtype)
@@ -173,7 +173,7 @@ class Frozen:
 
 
 def result_dtype(name: str, *values: Any) -> np.dtype[Any]:
-    """The dtype of a result: that of the arguments together, of which Python's are weak."""
+    """The dtype of a result: the common one of the arguments; Python numbers are weak."""
     dtype = result_type(*values, 0.0)
     if dtype.kind not in "fV":
         raise DTypeError(f"{name}: got {dtype}, expected real numbers")
@@ -181,5 +181,5 @@ def result_dtype(name: str, *values: Any) -> np.dtype[Any]:
 
 
 def unboxed(value: Any) -> Any:
-    """A result of no axes as a number, as NumPy's functions give it."""
+    """A result without axes as a number, as NumPy's functions return it."""
     return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value

@@ -1,4 +1,4 @@
-"""What continuous distributions have in common: places and scales, supports, ends of supports.
+"""The base of continuous distributions: locations, scales, supports and their ends.
 
 A distribution is stated for place 0 and scale 1, by formulas that hold inside of its support.
 Outside of it, formulas are evaluated at some point inside instead, and not used: so they make no

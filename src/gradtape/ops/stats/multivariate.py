@@ -33,7 +33,7 @@ _LOG_2_PI = math.log(2.0 * math.pi)
 
 
 class _OfVectors:
-    """What names that these distributions do not have are answered by."""
+    """Distributions of vectors; a name that they lack raises an error with advice."""
 
     name: ClassVar[str]
 

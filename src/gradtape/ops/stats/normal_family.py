@@ -168,7 +168,7 @@ def _narrow_mass(a: Any, b: Any, narrow: Any) -> tuple[Any, Any]:
 
 
 def _share(low: Any, high: Any, whole: Any) -> Any:
-    """Of a mass, of which the logarithm is given, the share between two bounds."""
+    """The share of a mass that lies between two bounds; `whole` is the logarithm of the mass."""
     a, b, narrow = _ends(low, high)
     half, rest = _narrow_mass(a, b, narrow)
     wide = exp(_wide_log_mass(a, b, narrow) - whole)
@@ -238,7 +238,7 @@ truncnorm = Continuous(
 
 
 def _between(a: Any, b: Any) -> Any:
-    """A point between bounds, of which one or both may be infinite."""
+    """A point between bounds; one or both may be infinite."""
     below, above = a == -math.inf, b == math.inf
     middle = 0.5 * (where(below, 0.0, a) + where(above, 0.0, b))
     return where(below, where(above, 0.0, b - 1.0), where(above, a + 1.0, middle))

@@ -1,4 +1,4 @@
-"""What distributions are made of: one minus exponentials, exact in both tails, and powers of 0."""
+"""Building blocks of distributions: 1 − eˣ and the like, exact in both tails; powers of 0."""
 
 from __future__ import annotations
 
