@@ -1,8 +1,8 @@
-"""Calls written for a NumPy function, given to the gradtape function that answers for it.
+"""Calls written for a NumPy function, passed to the gradtape function that answers for it.
 
-gradtape's functions take what people pass by position at NumPy's positions, and the rest by NumPy's
-names. So nearly every call fits as it stands, which is decided by counting. A call that does not,
-as `np.sum(a=t)` or `np.max(t, 0, None, True)`, is bound to NumPy's signature first.
+gradtape's functions take the common positional arguments at NumPy's positions, and the rest by
+NumPy's names. So nearly every call fits unchanged, which counting its arguments tells. A call that
+does not, as `np.sum(a=t)` or `np.max(t, 0, None, True)`, is bound to NumPy's signature first.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Adapter:
         self._takes_all = self._open and inspect.Parameter.VAR_POSITIONAL in kinds
         try:
             self._signature: inspect.Signature | None = inspect.signature(original)
-        except ValueError:  # some functions written in C do not tell theirs
+        except ValueError:  # some functions written in C have no signature
             self._signature = None
         if inspect.Parameter.VAR_POSITIONAL in kinds or self._signature is None:
             self.positions = sys.maxsize
@@ -103,7 +103,7 @@ def _common(theirs: list[inspect.Parameter], ours: list[inspect.Parameter]) -> i
 
 
 def _is_default(value: Any, default: Any) -> bool:
-    """Whether an argument says no more than leaving it out would."""
+    """Whether an argument has the same effect as leaving it out."""
     if value is None or value is default:
         return True
     return isinstance(value, str | bool) and type(value) is type(default) and value == default

@@ -22,7 +22,7 @@ _CASTING = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
 def _dtype_of(x: Any, name: str) -> np.dtype[Any]:
-    """The dtype that was given, or that of an array or tensor that was given."""
+    """A dtype argument, or the dtype of an array or tensor."""
     given = x.dtype if isinstance(x, Tensor | np.ndarray | np.generic) else x
     try:
         dtype: np.dtype[Any] = np.dtype("None" if given is None else given)
@@ -160,7 +160,7 @@ def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    """The dtype that comes of combining arrays, dtypes and Python's numbers.
+    """The dtype that results from combining arrays, dtypes and Python's numbers.
 
     Python's numbers do not decide more than the kind: `gt.float32` and 2.0 give float32.
 
@@ -179,7 +179,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     operands = [_operand(x) for x in arrays_and_dtypes]
     floats = {x for x in operands if isinstance(x, np.dtype) and x.kind in "fV"}
     narrow = floats.pop() if len(floats) == 1 else None
-    # As ops have it (see `core.narrow`): bfloat16 is promoted as float16 is.
+    # As in ops (see `core.narrow`): bfloat16 is promoted like float16.
     stand_in = FLOAT32 if narrow is None else FLOAT16
     try:
         found = np.result_type(

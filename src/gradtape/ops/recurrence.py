@@ -1,4 +1,4 @@
-"""Linear recurrences along an axis, which the derivatives of cumulative products and sums are."""
+"""Linear recurrences along an axis, for derivatives of cumulative products and sums."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.index import part_of
 from gradtape.ops.pad import pad_constant
 
-# Up to so many elements are gone through one by one; more are in blocks that go along together.
+# Up to this many elements are computed one by one; more in blocks that advance together.
 _BLOCK = 64
 
 
@@ -43,7 +43,7 @@ def _in_order(xp: Any, x: Any, factor: Any) -> Any:
         return _one_by_one(x, factor)
     with np.errstate(all="ignore"):
         out = _by_blocks(xp, x, factor)
-    # A product of factors may overflow where what it meets is 0, or small enough for the result.
+    # A product of factors may overflow where its other factor is 0, or small enough for the result.
     return out if xp.isfinite(out).all() else _one_by_one(x, factor)
 
 

@@ -1,4 +1,4 @@
-"""Reductions that tell which or how many: argmax, argmin, any, all, count_nonzero; untracked."""
+"""Reductions that say which or how many: argmax, argmin, any, all, count_nonzero; untracked."""
 
 from __future__ import annotations
 

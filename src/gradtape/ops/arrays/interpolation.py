@@ -34,12 +34,12 @@ def interp(
     At a sample the slope is that of the line to its right, at the last one that of the line to it.
 
     Args:
-        x: Where values are asked for.
+        x: Where to interpolate.
         xp: Where samples were taken, in rising order.
         fp: The samples, real or complex.
         left: The value before the first sample; the first sample if not given.
-        right: The value behind the last one; the last sample if not given.
-        period: After how much places repeat; `xp` may then have any order.
+        right: The value after the last one; the last sample if not given.
+        period: The distance after which places repeat; `xp` may then have any order.
 
     Raises:
         ShapeError: `xp` and `fp` have not one axis of the same size, or no elements.

@@ -1,6 +1,6 @@
 """Functions of NumPy that are refused on tensors, each with the reason and a way out.
 
-What is missing here and has no answer either is refused by a general message.
+Functions that are neither here nor implemented are refused by a general message.
 """
 
 from __future__ import annotations

@@ -49,8 +49,8 @@ def issymmetric(a: ArrayLike, /, atol: float | None = None, rtol: float | None =
 
     Args:
         a: The matrix.
-        atol: The absolute difference that is allowed; None for 0.
-        rtol: The difference relative to the element that is allowed; None for 0.
+        atol: The absolute difference allowed; None for 0.
+        rtol: The difference allowed relative to the element; None for 0.
 
     Raises:
         LinAlgError: There are not two axes.
@@ -69,8 +69,8 @@ def ishermitian(a: ArrayLike, /, atol: float | None = None, rtol: float | None =
 
     Args:
         a: The matrix.
-        atol: The absolute difference that is allowed; None for 0.
-        rtol: The difference relative to the element that is allowed; None for 0.
+        atol: The absolute difference allowed; None for 0.
+        rtol: The difference allowed relative to the element; None for 0.
 
     Raises:
         LinAlgError: There are not two axes.

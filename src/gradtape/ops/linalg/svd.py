@@ -96,7 +96,7 @@ def _svd_forward(xp: Any, x: Any, full_matrices: bool) -> Any:
     v = xp.array(vh.conj().mT)
     for index in np.ndindex(s.shape[:-1]):
         rank = s.shape[-1] - int(nulls[index])
-        # The two null spaces have nothing to do with each other.
+        # The two null spaces are independent.
         for basis, seed in ((u[index][:, rank:], 1), (v[index][:, rank:], 2)):
             if nulls[index]:
                 place(xp, [basis], seed)
@@ -258,14 +258,14 @@ def svd(
     """Singular value decomposition `u @ diag(s) @ vh` of a matrix, or of each in a stack.
 
     Singular vectors of a repeated singular value, and those of null spaces, are a basis like any
-    other; complex ones have free phases. Gradients of what depends on that choice are refused; what
-    does not depend on it has its gradient also where singular values are repeated or 0.
+    other; complex ones have free phases. Gradients of functions that depend on that choice are
+    refused; others have their gradient even where singular values are repeated or 0.
 
     Args:
         a: The matrix.
         full_matrices: Whether `u` and `vh` are square, completed by bases of the null spaces.
-        compute_uv: Whether the vectors are given; if not, the result is `svdvals(a)`.
-        hermitian: Whether to take `a` for Hermitian, reading its lower triangle; that is faster.
+        compute_uv: Whether to return the vectors; if not, the result is `svdvals(a)`.
+        hermitian: Whether to treat `a` as Hermitian, reading its lower triangle; that is faster.
 
     Returns:
         A named tuple: `U`, the singular values `S` in descending order, and `Vh`.

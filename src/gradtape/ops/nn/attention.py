@@ -34,7 +34,7 @@ def _rowsum(x: Any) -> Any:
     return sum_over(x, axis=(len(x.shape) - 1,), keepdims=True)
 
 
-# Of scores, which are those of a query with keys up to its own place; these alone decide it
+# Which scores are of a query with a key up to its own place; the sizes alone decide it
 _up_to_own = general(
     "up_to_own",
     lambda xp, scores: xp.broadcast_to(xp.tri(*scores.shape[-2:], dtype=np.bool_), scores.shape),
@@ -193,7 +193,7 @@ def _infer_pull(ct: Aval, q: Aval, k: Aval, v: Aval, *others: Aval, **params: An
 
 
 def _lined_up(args: Any, axes: Any, first: int, params: dict[str, Any]) -> tuple[list[Any], int]:
-    """Arguments with the batch as their first axis; masks may leave it out, if nothing is added."""
+    """Arguments with the batch as their first axis; boolean masks may lack it."""
     size = next(x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None)
     lined_up = []
     ndim = len(args[0].shape) + (axes[0] is None)
@@ -329,9 +329,9 @@ def scaled_dot_product_attention(
         value: Of shape (…, keys, size of values).
         attn_mask: Which keys are open to which query, as truth values, or numbers to add to the
             products; broadcast to (…, queries, keys).
-        dropout_p: The probability of a weight to be dropped.
+        dropout_p: The probability that a weight is dropped.
         is_causal: Whether a query sees only keys up to its own place.
-        scale: What products are multiplied with; None for 1/√size.
+        scale: The factor of the products; None for 1/√size.
         enable_gqa: Whether several heads of queries (axis -3) share one of keys and values.
         generator: Where to draw from; the default generator if not given.
 

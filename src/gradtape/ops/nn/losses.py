@@ -82,7 +82,7 @@ def mse_loss(
 def l1_loss(
     x: ArrayLike, target: ArrayLike, /, reduction: str = "mean", weight: ArrayLike | None = None
 ) -> Array:
-    """Absolute differences; the gradient is 0 where there is none.
+    """Absolute differences; the gradient is 0 where they are 0.
 
     Args:
         weight: How much each of them counts; a mean is then divided by the sum of weights.
@@ -227,7 +227,7 @@ def binary_cross_entropy(
 ) -> Array:
     """Cross entropy of probabilities of two classes.
 
-    Logarithms are taken to be -100 at least, so that a loss is not infinite.
+    Logarithms are clipped to -100 and above, so that no loss is infinite.
 
     Args:
         x: The probability of the first class.

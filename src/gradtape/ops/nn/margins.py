@@ -1,4 +1,4 @@
-"""Losses with a margin: what is right has to be ahead by so much."""
+"""Losses with a margin: the right answer has to be ahead by that much."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def soft_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = "mean"
     """Log(1 + exp(-target·x)), without overflow.
 
     Args:
-        x: How sure the first class is.
+        x: The logits of the first class.
         target: 1 for the first class, -1 for the second.
 
     >>> gt.nn.soft_margin_loss(np.array([0.0, 1000.0]), np.array([1.0, -1.0]), reduction="none")
@@ -76,7 +76,7 @@ def hinge_loss(
 def hinge_embedding_loss(
     x: ArrayLike, target: ArrayLike, /, margin: float = 1.0, reduction: str = "mean"
 ) -> Array:
-    """Distances of pairs that belong together; of others, what they lack of the margin.
+    """Distances of pairs that belong together; for others, by how much they miss the margin.
 
     Args:
         x: The distances.
@@ -132,7 +132,7 @@ def cosine_embedding_loss(
     margin: float = 0.0,
     reduction: str = "mean",
 ) -> Array:
-    """One less the cosine for vectors that belong together, the cosine above a margin for others.
+    """1 − cosine for vectors that belong together, the cosine above a margin for others.
 
     Args:
         x1: Vectors along the last axis.
@@ -168,7 +168,7 @@ def contrastive_loss(
     margin: float = 1.0,
     reduction: str = "mean",
 ) -> Array:
-    """Squared distances of pairs that belong together; of others, the square of what is lacking.
+    """Squared distances of pairs that belong together; for others, squared gaps to the margin.
 
     Args:
         x1: Vectors along the last axis.
@@ -205,7 +205,7 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Array:
-    """How much further than a positive example by a margin a negative one is not.
+    """By how much a negative example fails to be further away than a positive one by a margin.
 
     Args:
         anchor: Vectors along the last axis.
@@ -297,7 +297,7 @@ def multilabel_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = 
 
     Args:
         x: Scores, of shape (samples, classes) or (classes,).
-        target: The numbers of the right classes, of the same shape; what comes after a -1 does not
+        target: The numbers of the right classes, of the same shape; those after a -1 do not
             count.
 
     Raises:

@@ -25,7 +25,7 @@ def _counts(windows: tuple[Windows, ...], count_include_pad: bool) -> Any:
     counts = np.ones(())
     for w in windows:
         start = np.arange(w.number) * w.stride - w.before
-        # Padding is as wide on both sides; windows that reach beyond it end there.
+        # Padding is equally wide on both sides; windows that reach beyond it end there.
         stop = np.minimum(start + w.kernel, w.size + w.before)
         if not count_include_pad:
             start, stop = np.maximum(start, 0), np.minimum(stop, w.size)

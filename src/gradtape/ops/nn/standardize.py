@@ -133,7 +133,7 @@ standardize = general(
 def _by_weight(ct: Any, x: Any, weight: Any, params: dict[str, Any]) -> Any:
     axes = _axes(params["axis"])
     if all(weight.shape[axis] == 1 for axis in axes):
-        # The factor is the same for all that is summed over these axes.
+        # The factor is the same for all elements summed over these axes.
         around, factor = _parts(x, **params)
         return unbroadcast(sum_over(ct * around, axis=axes, keepdims=True) * factor, weight.shape)
     # Through `call`, which leaves large arrays to native code.
@@ -142,7 +142,7 @@ def _by_weight(ct: Any, x: Any, weight: Any, params: dict[str, Any]) -> Any:
 
 
 def summed_product(x: Any, y: Any, shape: tuple[int, ...]) -> Any:
-    """x·y, summed over the axes along which something of a shape was broadcast."""
+    """x·y, summed over the axes along which an array of a shape was broadcast."""
     size = shape[-1] if shape else 0
     if type(x) is type(y) is np.ndarray and 0 < math.prod(shape) == size == x.shape[-1]:
         rows = (z.reshape(-1, size) for z in (x, y))
@@ -209,7 +209,7 @@ def _lined_up(parameter: Any, ndim: int) -> Any:
 def standardized(
     x: Any, weight: Any, bias: Any, axis: Over, eps: float, center: bool = True
 ) -> Any:
-    """Normalized, then scaled and shifted by what is not None, by as few ops as there are."""
+    """Normalize, then scale and shift by whichever is not None, with as few ops as possible."""
     if not isinstance(axis, int) and len(axis) == 1:
         axis = axis[0]
     params = {"axis": axis, "eps": float(eps), "center": center}

@@ -115,7 +115,7 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, /, axis: int = -1, zi: Any
 
 
 def lfilter_zi(b: ArrayLike, a: ArrayLike, /) -> Array:
-    """The state of `gt.signal.lfilter` after a signal of ones since ever.
+    """The state of `gt.signal.lfilter` after an infinitely long signal of ones.
 
     Args:
         b: The coefficients of the signal.
@@ -231,7 +231,7 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, /, axis: int = -1, zi: Any = None) -> 
 
 
 def sosfilt_zi(sos: ArrayLike, /) -> Array:
-    """The states of `gt.signal.sosfilt` after a signal of ones since ever.
+    """The states of `gt.signal.sosfilt` after an infinitely long signal of ones.
 
     Args:
         sos: One row per section, as for `gt.signal.sosfilt`.

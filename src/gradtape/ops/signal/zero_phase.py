@@ -52,13 +52,13 @@ def _surrounded(name: str, x: Any, padtype: str | None, padlen: int) -> Any:
 
 
 def _there_and_back(x: Any, padlen: int, settled: Any, run: Run, unused: Any = 0) -> Any:
-    """Filter in both directions, each from the settled state for the number that comes first.
+    """Filter in both directions, each from the state settled on its first number.
 
     Args:
         x: The signal, with `padlen` more elements before and after.
         padlen: How many of these are cut off in the end.
-        settled: The state after a signal of ones since ever.
-        run: Filters from a state; gives the result and the last state.
+        settled: The state after an infinitely long signal of ones.
+        run: Filters from a state; returns the result and the last state.
         unused: How many elements of the padding do not count at either end. Where only a running
             program knows, they are made equal to the first that does: a settled state stays so.
     """
@@ -116,7 +116,7 @@ def _by_best_states(x: Any, order: int, run: Run, irlen: int | None) -> Any:
     if reach == size:
         joined = (concatenate([one, other], 1) for one, other in zip(start, end, strict=True))
         return there_first + _best(apart, *joined)
-    # The ends are too far apart to know of each other.
+    # The ends are too far apart to influence each other.
     others = size - reach
     ends = (
         (_best(part(apart, 0, reach), *start), (0, others)),
@@ -234,6 +234,6 @@ def sosfiltfilt(
 
 
 def _missing(sos: Any) -> Any:
-    """How many coefficients the filter has less than its sections allow for: b₂ and a₂ of 0."""
+    """How many coefficients fewer the filter has than its sections allow: b₂ and a₂ of 0."""
     last = getitem(sos, (slice(None), slice(2, None, 3)))
     return min_of(sum_of(last == 0, axis=0))

@@ -104,7 +104,7 @@ invgamma = Continuous(
 
 
 def _beta_entropy(a: Any, b: Any) -> Any:
-    """The part that entropies of quotients of gamma variables share; no term exceeds a logarithm."""
+    """The part that entropies of quotients of gamma variables share: no more than logarithms."""
     return gamma_entropy(a) + gamma_entropy(b) - gamma_entropy(a + b)
 
 
