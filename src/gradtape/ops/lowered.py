@@ -162,7 +162,7 @@ def power(x: Any, y: Any) -> Scalar:
 
 
 def _product(x: Scalar, n: int) -> Scalar:
-    """x to an integer power, by squaring."""
+    """An integer power of x, by squaring."""
     result = None
     while n:
         if n % 2:

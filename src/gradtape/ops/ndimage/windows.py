@@ -21,7 +21,7 @@ from gradtape.typing import Array, ArrayLike
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# SciPy's name for what lies beyond the ends -> NumPy's, of `pad`.
+# SciPy's name for a continuation beyond the ends -> NumPy's, as in `pad`.
 _PADDING = {
     "reflect": "symmetric",
     "grid-mirror": "symmetric",
@@ -83,7 +83,7 @@ def per_axis(name: str, what: str, value: Any, count: int) -> list[Any]:
 
 
 def floating(name: str, x: ArrayLike) -> Array:
-    """`x` as an array of a dtype that SciPy's functions on images have."""
+    """`x` as an array of a dtype that SciPy's functions on images take."""
     x = as_array(x)
     if x.dtype.char not in "fdFD":
         raise DTypeError(
@@ -101,7 +101,7 @@ def real_floating(name: str, x: ArrayLike) -> Array:
 
 
 def window_of(name: str, size: Any, footprint: Any, count: int) -> Any:
-    """Which elements of a window over `count` axes are meant, as an array of booleans."""
+    """Which elements of a window over `count` axes count, as an array of booleans."""
     if footprint is None:
         if size is None:
             raise ArgumentError(f"{name}: got neither size nor footprint, expected one of them")

@@ -97,7 +97,7 @@ def logsumexp(
     free = (b == 0) & ((raised <= highest) ^ True)
     total = sum_of(b * exp(where(free, highest, raised)), axis=axis, keepdims=keepdims)
     rest = top if keepdims else max_of(level, axis=axis)
-    nothing = rest == -math.inf  # no terms but zeros: -inf, and flat as `base.logsumexp` is
+    nothing = rest == -math.inf  # only zero terms: -inf, and flat as in `base.logsumexp`
     size = where(nothing, 1.0, absolute(total) if return_sign else total)
     out = log(size) + where(nothing, -math.inf, _finite(rest))
     return (out, sign(total)) if return_sign else out

@@ -112,7 +112,7 @@ class Distribution:
     # ---- parameters and formulas -------------------------------------------------------------
 
     def _shapes_of(self, found: dict[str, Any], dtype: np.dtype[Any]) -> list[Any]:
-        """The shape parameters; numbers of Python's as arrays, which divide also if they are 0."""
+        """The shape parameters; Python numbers as arrays, so that division by 0 does not raise."""
         return typed(dtype, *(found[shape] for shape in self.shapes))
 
     def _bounds(self, shapes: list[Any]) -> tuple[Any, Any]:
@@ -120,7 +120,7 @@ class Distribution:
         return low, high
 
     def _result(self, value: Any, known: Any, shapes: list[Any], dtype: np.dtype[Any]) -> Any:
-        """The value where it is known, and NaN for parameters that make no distribution."""
+        """The value where it is known, and NaN for invalid parameters."""
         if self._valid is not None:
             known = known & self._valid(*shapes)
         return unboxed(astype(where(known, value, math.nan), dtype, copy=False))
@@ -149,11 +149,11 @@ class Distribution:
 
 
 class Frozen:
-    """A distribution with its parameters: the methods take no more than where to evaluate them.
+    """A distribution with fixed parameters: its methods take only the point of evaluation.
 
     Attributes:
         distribution: The distribution.
-        parameters: By name, what is added to the arguments of its methods.
+        parameters: The arguments to add to those of its methods, by name.
     """
 
     def __init__(self, distribution: Any, parameters: dict[str, Any]) -> None:
@@ -161,7 +161,7 @@ class Frozen:
         self.parameters = parameters
 
     def __getattr__(self, name: str) -> Any:
-        # A copy asks for names of Python's before it has any of its own.
+        # `copy` asks for special names before the copy has any attributes.
         if name.startswith("_") or "distribution" not in self.__dict__:
             raise AttributeError(name)
         found = getattr(self.distribution, name)
