@@ -380,7 +380,7 @@ _LAZY = {
 
 
 def _kernels() -> _Kernels | None:
-    """What computes large arrays, loaded when there is one; None for NumPy alone."""
+    """The kernels for large arrays, loaded at the first one; None to use NumPy alone."""
     if not _config.uses("kernels"):
         return None
     return _load("gradtape.kernels").Kernels()  # type: ignore[no-any-return]

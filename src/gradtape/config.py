@@ -8,19 +8,19 @@ from pathlib import Path
 from gradtape.errors import ArgumentError
 
 _OFF = {"0", "off", "false", "no"}
-# Twice what ten ops on a million elements, forward and backward, have at a time.
+# Twice the memory that ten ops on a million elements hold at a time, forward and backward.
 _KEEP_MB = 128
 _MOST_MB = 1 << 24
 
-# What can be left out, because NumPy, SciPy or Python can do it as well.
+# Native pieces that can be left out, because NumPy, SciPy or Python can do it as well.
 PIECES = ("copies", "entry", "kernels", "lapack", "pool", "products")
 
 
 def uses(piece: str) -> bool:
-    """Whether a native piece of our own is used: not if it is switched off.
+    """Whether a native piece of our own is used, that is, not switched off.
 
-    `GRADTAPE_WITHOUT` names those that are not, separated by commas, or is `all`. By
-    `GRADTAPE_EAGER_KERNELS=0`, the kernels for large arrays can be switched off, too.
+    `GRADTAPE_WITHOUT` names the pieces to switch off, separated by commas, or is `all`.
+    `GRADTAPE_EAGER_KERNELS=0` switches off the kernels for large arrays, too.
 
     Args:
         piece: One of `PIECES`.
@@ -84,7 +84,7 @@ def cache_directory() -> Path | None:
 
 
 def cpu_level() -> str | None:
-    """The CPU that code is made for, `x86-64-v2` to `x86-64-v4`; None for the one at hand.
+    """The CPU to compile for, `x86-64-v2` to `x86-64-v4`; None for the one at hand.
 
     `GRADTAPE_CPU` names it: code for an older CPU than the one at hand runs on both.
     """

@@ -37,13 +37,13 @@ BATCH = 32
 RATE = 3e-3
 RULE = AdamRule(lr=RATE)
 NEEDED_ACCURACY = 0.95
-# How far the mean losses of both runs may be apart, as a part of them: in the first epoch, and in
-# later ones. Each rounds in its own way, to 7 digits, which training makes more of as it goes on:
+# How far apart the mean losses of both runs may be, relative to them: in the first epoch, and in
+# later ones. Each rounds in its own way, to 7 digits, and training amplifies the difference:
 # with 12 seeds at most 4e-8 was seen in the first epoch, and 2e-3 in the first 20.
 FIRST_DIFFERENCE, LATER_DIFFERENCE = 1e-5, 1e-2
-# Losses that are smaller than this part of the first one are all rounding.
+# Losses below this fraction of the first one are all rounding.
 TINY = 1e-2
-# The check takes so many images, and their hidden units keep so far away from the corner of relu:
+# The check takes this many images, and their hidden units stay this far from the kink of relu:
 # differences across it are not derivatives.
 CHECKED_IMAGES = 8
 CORNER = 1e-4
@@ -52,11 +52,11 @@ Batch = tuple[Any, Any]  # images and labels
 
 
 class Run(NamedTuple):
-    """What one of the two runs found.
+    """The outcome of one of the two runs.
 
     Attributes:
         losses: The mean loss of each epoch.
-        accuracy: The fraction of test images that were classified rightly.
+        accuracy: The fraction of test images that were classified correctly.
         report: The comparison of the gradient with differences, in float64.
         seconds: How long each epoch took.
     """
@@ -68,7 +68,7 @@ class Run(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What the demo found.
+    """The outcome of the demo.
 
     Attributes:
         eager: The run on a tape.
@@ -82,14 +82,14 @@ class Result(NamedTuple):
 
     @property
     def differences(self) -> list[float]:
-        """By how much the losses of each epoch differ, as a part of the eager ones."""
+        """By how much the losses of each epoch differ, relative to the eager ones."""
         pairs = zip(self.eager.losses, self.compiled.losses, strict=True)
         least = TINY * self.eager.losses[0]
         return [abs(a - b) / max(a, least) for a, b in pairs]
 
     @property
     def failures(self) -> list[str]:
-        """What is not as it should be; times are not among it."""
+        """Everything that went wrong; times are not judged."""
         found = []
         for name, run in (("eager", self.eager), ("compiled", self.compiled)):
             # Written so that NaN fails.
@@ -104,7 +104,7 @@ class Result(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Whether both classifiers are good enough, equally trained, and their gradients right."""
+        """Whether both classifiers are good enough, agree, and have correct gradients."""
         return not self.failures
 
 
@@ -115,11 +115,11 @@ class Console(Protocol):
         """Write a line."""
 
     def advance(self, steps: int) -> None:
-        """Note that so many steps were made."""
+        """Note that steps were taken."""
 
 
 def run(*, epochs: int = 20, seed: int = 0, progress: bool = True) -> Result:
-    """Train, test and check the classifier both ways, writing what happens to the terminal.
+    """Train, test and check the classifier both ways, and report on the terminal.
 
     Args:
         epochs: How often every training image is shown.
@@ -127,7 +127,7 @@ def run(*, epochs: int = 20, seed: int = 0, progress: bool = True) -> Result:
         progress: Whether to show a progress bar.
 
     Returns:
-        What both runs found.
+        The outcome of both runs.
 
     >>> from gradtape import demo
     >>> result = demo.run(epochs=1, progress=False)
@@ -162,7 +162,7 @@ def run(*, epochs: int = 20, seed: int = 0, progress: bool = True) -> Result:
 
 
 def outcome(trainer: Trainer, digits: Digits) -> Run:
-    """What comes of the parameters of a trainer."""
+    """Evaluate the parameters of a trainer."""
     accuracy, report = accuracy_of(trainer.arrays, digits), check(trainer, digits)
     return Run(trainer.losses, accuracy, report, trainer.seconds)
 
@@ -195,7 +195,7 @@ def loss_of(params: Sequence[Any], images: Any, labels: Any) -> Any:
 
 
 class Trainer:
-    """Parameters that get better with every step, and what was noted of it.
+    """Parameters in training, and a log of it.
 
     Attributes:
         losses: The mean loss of each epoch so far.
@@ -216,7 +216,7 @@ class Trainer:
         raise NotImplementedError
 
     def loss(self, images: Any, labels: Any) -> Callable[[Any], Any]:
-        """The loss of these images as a function of the parameters, as it is trained with."""
+        """The loss of these images as a function of the parameters, as used in training."""
         return lambda params: loss_of(params, images, labels)
 
     def epoch(self, batches: Sequence[Batch]) -> None:
@@ -293,7 +293,7 @@ def batches_of(digits: Digits, order: Any) -> list[Batch]:
 
 
 def accuracy_of(params: Sequence[Any], digits: Digits) -> float:
-    """The fraction of test images that are classified rightly."""
+    """The fraction of test images that are classified correctly."""
     logits = logits_of(params, digits.test_images)
     return float(np.mean(np.argmax(logits, axis=1) == digits.test_labels))
 
@@ -311,7 +311,7 @@ def check(trainer: Trainer, digits: Digits) -> GradientReport:
 
 
 def summary(result: Result, steps: int) -> Iterator[str]:
-    """What was found, as lines of a table; an epoch has so many steps."""
+    """The outcome as lines of a table; `steps` is the number of steps in an epoch."""
     eager, compiled = result.eager, result.compiled
     slow, fast = statistics.median(eager.seconds), statistics.median(compiled.seconds)
     error = max(eager.report.max_error, compiled.report.max_error)
@@ -359,7 +359,7 @@ class _Bar:
 
 @contextlib.contextmanager
 def console(steps: int, *, progress: bool) -> Iterator[Console]:
-    """Where to write: below the lines a progress bar for so many steps, if wanted."""
+    """Where to write; with a progress bar for `steps` steps below the lines, if wanted."""
     if not progress:
         yield _Plain()
         return

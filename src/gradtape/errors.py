@@ -12,7 +12,7 @@ import numpy as np
 
 
 def a_type(value: object) -> str:
-    """The name of the type of a value, as messages say it: "a float", "an int"."""
+    """The name of the type of a value with its article, for messages: "a float", "an int"."""
     name = type(value).__name__
     return f"{'an' if name[0] in 'aeioAEIO' or name == 'ndarray' else 'a'} {name}"
 
@@ -54,7 +54,7 @@ class DivisionByZeroError(GradtapeError, ZeroDivisionError):
 
 
 class MissingNameError(GradtapeError, AttributeError):
-    """A name that gradtape does not have, or calls otherwise: `gt.cat`; the text says how."""
+    """A name that gradtape does not have, or calls something else: `gt.cat`; the text says what."""
 
     def __init__(
         self, name: str, advice: Callable[[str], str | None], owner: str = "module 'gradtape'"
@@ -64,7 +64,7 @@ class MissingNameError(GradtapeError, AttributeError):
         self._advice = advice
 
     def __str__(self) -> str:
-        # Looked for when the text is read: who only asks by `hasattr` does not wait for it.
+        # Looked up when the text is read, so that `hasattr` does not wait for it.
         advice = self._advice(self.name)
         return f"{self.args[0]}; {advice}" if advice else str(self.args[0])
 

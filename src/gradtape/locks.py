@@ -34,16 +34,16 @@ from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 
-# How long to wait for a thread before it is taken for one that waits for this one, in seconds; and
-# how long to wait at a time before looking around again.
+# How long to wait for a thread before assuming that it waits for this one, in seconds; and how
+# long to wait at a time before checking again.
 _PATIENCE = 10.0
 _TURN = 0.05
-# Packages of which functions load more when they are first called.
+# Packages whose functions load more modules when they are first called.
 _LOADED_IN_PARTS = {"numpy", "scipy", "optree", "opt_einsum", "ml_dtypes"}
 
 
 class Lock(Protocol):
-    """What a fork can wait for; the thread that holds it has to be able to take it again."""
+    """A lock that a fork can wait for; it must be reentrant."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Take it, or say after a while that somebody else holds it."""
@@ -55,7 +55,7 @@ class Lock(Protocol):
 
 
 class _Forks:
-    """What a fork waits for.
+    """The state that a fork waits for.
 
     Attributes:
         guard: See above.
@@ -67,12 +67,12 @@ class _Forks:
         self.guard = threading.RLock()
         self.generation = 0
         self.loaders: dict[int, int] = {}
-        # The guard is the last one: others may be held for long, and who wants it waits meanwhile.
+        # The guard is the last one: others may be held for long, and it is wanted meanwhile.
         self._locks: tuple[Lock, ...] = (self.guard,)
         self._held = _Held()
 
     def hold(self, lock: Lock | None) -> Lock:
-        """Let forks wait until nobody holds a lock, another package's or else a new one."""
+        """Make forks wait until nobody holds a lock: a new one, or one of another package."""
         lock = threading.RLock() if lock is None else lock
         with self.guard:
             self._locks = (lock, *self._locks)
@@ -96,7 +96,7 @@ class _Forks:
             _release(taken)
 
     def _take_all(self, taken: list[Lock]) -> bool:
-        # None is waited for for long: who holds it may want one that was taken before.
+        # Wait for none of them for long: its holder may want one that is already taken.
         locks = self._locks
         for lock in locks:
             if not lock.acquire(timeout=_TURN):
@@ -135,7 +135,7 @@ _module_locks: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {
 
 
 def _half_loaded() -> set[str]:
-    """What other threads are loading: functions of NumPy and SciPy load parts of these, too."""
+    """Modules that other threads are loading: functions of NumPy and SciPy load parts, too."""
     own = threading.get_ident()
     return {
         name
@@ -145,9 +145,9 @@ def _half_loaded() -> set[str]:
 
 
 def _forget(name: str) -> None:
-    """Let a module be loaded anew in a child: the thread that was loading it is not there.
+    """Let a module be loaded anew in a child, as the thread that was loading it does not exist.
 
-    Whoever imported it would wait for that thread for ever.
+    Importing it would wait for that thread forever.
     """
     _module_locks.pop(name, None)
     specification = getattr(sys.modules.get(name), "__spec__", None)
@@ -187,8 +187,8 @@ def loading() -> Iterator[bool]:
         depth = _forks.loaders[own] if own in _forks.loaders else 0  # noqa: SIM401 - calls nothing
         _forks.loaders[own] = depth + 1
     try:
-        # These have Python call them before each fork and after it. Loaded while a fork waits, they
-        # are called after it only, and complain; so they are not left for later.
+        # This module asks Python to call it before and after each fork. Loaded while a fork waits,
+        # it would be called after it only, and complain; so it is loaded now.
         importlib.import_module("concurrent.futures.thread")
         yield depth > 0
     finally:
@@ -207,7 +207,7 @@ def load(name: str) -> ModuleType:
 
 # ---- what signals do not interrupt --------------------------------------------------------------
 
-# Where users make the stacks of threads smaller than this, they are not used for what recurses.
+# Threads with smaller stacks, which users can set, are not used for work that recurses.
 _ENOUGH_STACK = 1 << 20
 
 
@@ -241,7 +241,7 @@ class _Errand(Generic[T]):
             self._running.release()
 
     def wait(self) -> T:
-        """What came of it in the other thread."""
+        """Wait for the other thread; return its result or raise its error."""
         while not self._running.acquire(timeout=_TURN):
             # In a child that a signal handler forked, the other thread does not exist.
             if self._generation != _forks.generation:
@@ -285,7 +285,7 @@ def _is_owned(lock: Lock) -> bool:
 
 @atexit.register
 def _wait_for_errands() -> None:
-    """Let threads that nobody waits for any more leave what they call before it is unloaded."""
+    """Let threads that nobody waits for any more finish before the code they call is unloaded."""
     for lock in _forks.others():
         if lock.acquire(timeout=_PATIENCE):
             lock.release()
@@ -304,7 +304,7 @@ class _Maker:
     waits_for: _Claim | None = None
 
     def must_not_wait(self, claim: _Claim) -> bool:
-        """Whether who works on a claim waits for this thread, or is this thread."""
+        """Whether the thread that works on a claim waits for this thread, or is this thread."""
         found: _Claim | None = claim
         while found is not None:
             if found.maker is self:
@@ -314,7 +314,7 @@ class _Maker:
 
 
 class _Thread(threading.local):
-    """What a thread has of its own."""
+    """The state of each thread."""
 
     def __init__(self) -> None:
         self.maker = _Maker()
@@ -324,7 +324,7 @@ _thread = _Thread()
 
 
 class _Claim:
-    """That a thread is making a value.
+    """A note that a thread is making a value.
 
     Attributes:
         maker: The thread.
@@ -352,9 +352,9 @@ class Once(Generic[T]):
     """Values by keys, each made when it is first asked for, by one thread; the others wait for it.
 
     All get the same value, also those that could not wait and made one themselves: the first one
-    that is finished stays, and what else was made is dropped. If making it raises, who asked gets
-    the error, and whoever asks next tries again. In a child process, what threads of the parent
-    were making is made anew.
+    finished stays, and others are dropped. If making it raises, the caller gets the error, and the
+    next caller tries again. In a child process, values that threads of the parent were making are
+    made anew.
 
     Attributes:
         made: The values; nothing is ever taken out.
@@ -401,8 +401,8 @@ _NOTHING: Any = object()
 def once(function: Callable[..., T]) -> Callable[..., T]:
     """Let a function of hashable arguments compute once for each; see `Once`, also for `made`.
 
-    `functools.cache` lets threads that come at the same time compute the same thing, and gives each
-    its own: that will not do for what owns memory, or has to be the same for all.
+    `functools.cache` lets threads that call at the same time compute the same thing, and gives each
+    its own: that will not do for values that own memory, or have to be the same for all.
 
     >>> @gt.locks.once
     ... def table(size):

@@ -51,7 +51,7 @@ def check_grads(
         step: Relative step of the differences; the cube root of the machine's precision if None.
         entries: Jacobians of at most so many entries are compared entry by entry, larger ones along
             random directions.
-        directions: Along how many of them, at least one. A wrong rule shows in almost any
+        directions: How many of these, at least one. A wrong rule shows in almost any
             direction; a second one catches an error that the first happens to make small.
 
     Raises:
@@ -138,7 +138,7 @@ class _Check:
         if "reverse" in self.modes:
             cotangent = flat.puller()(u)
             projection, terms = cotangent @ v, u * expected
-            # The sum of many terms is as wrong as they are together.
+            # The error of a sum is the sum of the errors of its terms.
             if not compare(projection, terms.sum(), 0.0, self._sum_tolerance(terms)).close:
                 what = "<u, d output> along a random direction"
                 self._fail(f"reverse{over}: {what}", projection, terms.sum())
@@ -152,7 +152,7 @@ class _Check:
         """<u, J·v> = <Jᵀ·u, v>: forward and reverse mode state the same Jacobian."""
         size = np.linalg.norm(u) * np.linalg.norm(tangent)
         size += np.linalg.norm(cotangent) * np.linalg.norm(v)
-        # Of derivatives that cancel nothing but rounding is left.
+        # Where derivatives cancel, only rounding is left.
         rounding = 4 * np.finfo(np.float64).eps
         if not abs(u @ tangent - cotangent @ v) <= _ADJOINT * size + rounding:
             raise GradientCheckError(

@@ -1,7 +1,7 @@
 """Nested containers of arrays: the small part of optree that gradtape uses.
 
-optree is loaded when the first container comes: most arguments are a single array, which is known
-without asking, and the import of gradtape is the cheaper for it.
+optree is loaded when the first container comes: most arguments are a single array, which needs no
+optree, and importing gradtape is cheaper without it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SINGLE = _Single()
 
 
 _ARRAYS_HAVE = "__array_ufunc__"
-# Under this name classes of ours are known to optree, besides those that everybody registers.
+# The namespace in which our own classes are registered with optree.
 NAMESPACE = "gradtape"
 
 
@@ -47,9 +47,9 @@ def register(
 
     Args:
         kind: The class.
-        take: The leaves of an instance, what else it is made of, which has to be hashable, and the
-            attributes that the leaves are.
-        make: An instance of that and of other leaves.
+        take: Returns the leaves of an instance, the rest of it, which must be hashable, and the
+            attributes that hold the leaves.
+        make: Returns an instance made of that rest and of other leaves.
     """
     entry = loaded().GetAttrEntry
     loaded().register_pytree_node(kind, take, make, path_entry_type=entry, namespace=NAMESPACE)
@@ -57,7 +57,7 @@ def register(
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
     """The leaves of nested lists, tuples, dicts and registered nodes, and their structure."""
-    # Of a class that only leaves operators with arrays to itself, `__array_ufunc__` is None.
+    # A class that only claims operators with arrays for itself sets `__array_ufunc__` to None.
     if type(tree) is np.ndarray or type(tree) is float or getattr(tree, _ARRAYS_HAVE, None):
         return [tree], SINGLE
     leaves, structure = loaded().tree_flatten(tree, namespace=NAMESPACE)
@@ -76,7 +76,7 @@ def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
 
 
 class Place:
-    """What an error calls a leaf: `argument 0['w'][2]`. It is found out when it is printed."""
+    """The name of a leaf in errors: `argument 0['w'][2]`. It is worked out when printed."""
 
     __slots__ = ("_name", "_number", "_tree")
 
@@ -91,7 +91,7 @@ class Place:
 
 
 def argument_place(args: Sequence[Any], number: int) -> Place:
-    """What an error calls a leaf of the arguments of a call, counted over all of them."""
+    """The name in errors of a leaf of a call's arguments, counted over all of them."""
     for position, arg in enumerate(args):
         count = len(flatten(arg)[0])
         if number < count:
@@ -116,7 +116,7 @@ def broadcast_prefix(prefix: Any, tree: Any) -> list[Any]:
 
 
 def aligned(given: Any, tree: Any) -> list[Any]:
-    """What of `given` belongs to each leaf of `tree`; None stands for a leaf, or for all below it.
+    """The leaf of `given` for each leaf of `tree`; None stands for a leaf, or for all below it.
 
     Raises:
         ValueError: The containers are not those of the tree.

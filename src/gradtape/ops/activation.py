@@ -20,8 +20,8 @@ from gradtape.ops.select import clip, mask, where
 from gradtape.ops.trigonometric import tanh
 from gradtape.typing import Array, ArrayLike
 
-# Beyond this, products of x with a vanishing tail are 0 in every dtype; infinities are brought
-# back to it first, so that they do not make NaN of the product.
+# Beyond this, products of x with a vanishing tail are 0 in every dtype; infinities are clipped
+# to it first, so that the product is not NaN.
 _FAR = 1000.0
 
 _expit, _ndtr = special("expit"), special("ndtr")
@@ -184,7 +184,7 @@ def elu(x: ArrayLike, /, alpha: float = 1.0) -> Array:
 
     Args:
         x: Where to evaluate it.
-        alpha: What it falls to, with opposite sign.
+        alpha: The limit for x → −∞, with opposite sign.
 
     >>> gt.elu(np.array([-1.0, 2.0]))
     array([-0.63212056,  2.        ])

@@ -1,8 +1,8 @@
-"""Calls written for a NumPy function, given to the gradtape function that answers for it.
+"""Calls written for a NumPy function, passed to the gradtape function that answers for it.
 
-gradtape's functions take what people pass by position at NumPy's positions, and the rest by NumPy's
-names. So nearly every call fits as it stands, which is decided by counting. A call that does not,
-as `np.sum(a=t)` or `np.max(t, 0, None, True)`, is bound to NumPy's signature first.
+gradtape's functions take the common positional arguments at NumPy's positions, and the rest by
+NumPy's names. So nearly every call fits unchanged, which counting its arguments tells. A call that
+does not, as `np.sum(a=t)` or `np.max(t, 0, None, True)`, is bound to NumPy's signature first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gradtape.errors import UnsupportedError
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _NO_VALUE = np._NoValue
-# What parameters were called in NumPy 2.0, and what they are called where names differ.
+# Names of parameters in NumPy 2.0, and their names today where they differ.
 _OLD_NAMES = {"newshape": "shape", "a_min": "min", "a_max": "max"}
 
 
@@ -44,7 +44,7 @@ class Adapter:
         self._takes_all = self._open and inspect.Parameter.VAR_POSITIONAL in kinds
         try:
             self._signature: inspect.Signature | None = inspect.signature(original)
-        except ValueError:  # some functions written in C do not tell theirs
+        except ValueError:  # some functions written in C have no signature
             self._signature = None
         if inspect.Parameter.VAR_POSITIONAL in kinds or self._signature is None:
             self.positions = sys.maxsize
@@ -103,14 +103,14 @@ def _common(theirs: list[inspect.Parameter], ours: list[inspect.Parameter]) -> i
 
 
 def _is_default(value: Any, default: Any) -> bool:
-    """Whether an argument says no more than leaving it out would."""
+    """Whether an argument has the same effect as leaving it out."""
     if value is None or value is default:
         return True
     return isinstance(value, str | bool) and type(value) is type(default) and value == default
 
 
 def qualified_name(function: Any) -> str:
-    """What people call a function of NumPy or SciPy: np.linalg.eigh, scipy.special.j0."""
+    """The usual name of a function of NumPy or SciPy: np.linalg.eigh, scipy.special.j0."""
     name: str = function.__name__
     if isinstance(function, np.ufunc):
         if getattr(np, name, None) is function:

@@ -1,4 +1,4 @@
-"""Which function of gradtape answers for one of NumPy's or SciPy's, and where it stands.
+"""Which function of gradtape answers for one of NumPy's or SciPy's, and where it is defined.
 
 `np.fft.fft(t)` asks the tensor what to do, with `np.fft.fft` itself. The table says that the answer
 is `fft` in the module `gradtape.ops.fft.transforms`, so only this module is loaded. It holds names
@@ -168,8 +168,8 @@ def _places() -> Iterator[tuple[Any, str]]:
 
 
 def places() -> dict[Any, str]:
-    """Where what answers for each function stands, `"module:name"`; of the modules loaded."""
-    # The later ones count: those of the table know better than those with a name in common.
+    """The place of each function's answer, `"module:name"`, for modules that are loaded."""
+    # Later entries win: the table overrides functions that only share a name.
     found = dict(_places())
     found.pop(None, None)
     return found

@@ -1,4 +1,4 @@
-"""What functions of arrays do with their arguments: axes, shapes, dtypes, options of NumPy."""
+"""Check and convert arguments of array functions: axes, shapes, dtypes, options of NumPy."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def normalize_axis(axis: int, ndim: int, name: str) -> int:
 
 
 def _as_axis(axis: Any, name: str) -> int:
-    """An integer that is not one of Python's own: of NumPy, or a tensor; True is none."""
+    """An integer that is not Python's own: NumPy's, or a tensor; True is not an integer."""
     try:
         if type(axis) is not bool:
             return operator.index(axis)
@@ -73,7 +73,7 @@ def normalize_axes(axis: Axis, ndim: int, name: str) -> tuple[int, ...]:
 
 
 def as_integer(value: Any, name: str, option: str) -> int:
-    """An integer given as `option`, checked; 2.0 is none."""
+    """An integer given as `option`, checked; 2.0 is not one."""
     try:
         return operator.index(value)
     except TypeError as error:
@@ -96,7 +96,7 @@ def as_number(value: Any, name: str, option: str) -> float:
 
 
 def not_a_shape(name: str, shape: Any) -> ShapeError:
-    """The error for something that is neither a size nor several."""
+    """The error for something that is neither a size nor a sequence of sizes."""
     text = f"{name}: got shape {shape!r}, expected an integer or a tuple of integers"
     sizes = shape if isinstance(shape, Sequence) else (shape,)
     if any(isinstance(size, Tensor) for size in sizes):
@@ -120,12 +120,12 @@ def as_shape(shape: Shape, name: str) -> tuple[int, ...]:
 
 
 def as_dtype(dtype: Any, name: str) -> np.dtype[Any]:
-    """What was given as dtype (None: float64), checked: one of numbers or truth values."""
+    """A dtype argument (None: float64), checked: one of numbers or truth values."""
     if dtype is None:
         return np.dtype(np.float64)
     error = None
     try:
-        # Of a tensor, NumPy would take the dtype that it has.
+        # NumPy would take a tensor's own dtype.
         found: np.dtype[Any] | None = None if isinstance(dtype, Tensor) else np.dtype(dtype)
     except (TypeError, ValueError) as raised:
         found, error = None, raised
@@ -138,14 +138,14 @@ def as_dtype(dtype: Any, name: str) -> np.dtype[Any]:
 
 
 def check_real(name: str, **options: Any) -> None:
-    """Refuse complex numbers for options that are to be real."""
+    """Raise for complex numbers in options that must be real."""
     for option, value in options.items():
         if isinstance(value, complex) or getattr(value, "dtype", _FLOAT).kind == "c":
             raise DTypeError(f"{name}: got {option}={advice.shown(value)}, expected a real number")
 
 
 def real_only(name: str, x: Any) -> Any:
-    """`x`, unless it is complex: of such numbers none is less than another."""
+    """`x`; raises if it is complex, as complex numbers have no order."""
     if getattr(x, "dtype", _FLOAT).kind == "c":
         raise DTypeError(
             f"{name}: got {advice.shown(x)}, expected real numbers; use gt.real or gt.abs"
@@ -154,7 +154,7 @@ def real_only(name: str, x: Any) -> Any:
 
 
 def refuse(name: str, options: dict[str, Any]) -> None:
-    """Raise for options NumPy has and gradtape has not, unless they were left at None."""
+    """Raise for options of NumPy that gradtape lacks, unless they are None."""
     for option, value in options.items():
         if value is not None and value is not np._NoValue:
             instead = advice.keyword_advice([option]) or (
@@ -177,13 +177,13 @@ def masked(
     where: Any,
     unsupported: dict[str, Any],
 ) -> Array:
-    """A reduction with `initial` or `where`, by a family of ops that is loaded for it."""
+    """A reduction with `initial` or `where`, by a module that is loaded for it."""
     refuse(name, unsupported)
     return _reduce_where(name, x, axis, dtype, keepdims, initial, where)
 
 
 def weak_or_array(value: ArrayLike) -> Any:
-    """Lists as arrays; Python's numbers stay, as they do not decide the dtype."""
+    """Lists as arrays; Python numbers stay, as they do not decide the dtype."""
     return value if isinstance(value, int | float) else adopted(as_array(value))
 
 
@@ -192,8 +192,8 @@ def refuse_axis_first(call: str, index: Any, axis: Any) -> None:
 
     Args:
         call: What is called, with its arguments in our order.
-        index: What came for the index: never one number.
-        axis: What came for the axis.
+        index: The argument for the index: never one number.
+        axis: The argument for the axis.
     """
     if isinstance(index, int) and isinstance(axis, ARRAYS) and axis.shape:
         raise ArgumentError(

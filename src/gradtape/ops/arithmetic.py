@@ -169,7 +169,7 @@ def _power(x: Any, y: Any) -> Any:
 
 def _power_forward(xp: Any, x: Any, y: Any) -> Any:
     if getattr(x, "dtype", None) == np.bool:
-        return xp.power(x, y)  # by `x**2` NumPy squares, in another dtype: see below
+        return xp.power(x, y)  # for `x**2` NumPy squares, in another dtype: see below
     return _power(x, y) if hasattr(x, "dtype") or hasattr(y, "dtype") else xp.power(x, y)
 
 
@@ -227,8 +227,8 @@ def _power_operator(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     return call_operator(op, args, params)
 
 
-# NumPy's operator squares where the exponent is the number 2, and its function does not; booleans
-# can tell, whose square is of another dtype.
+# NumPy's operator squares if the exponent is the number 2, its function does not; for booleans it
+# matters, as their square has another dtype.
 _SQUARES = (np.empty(0, bool) ** 2).dtype == np.square(np.empty(0, bool)).dtype
 setattr(Tensor, "__pow__", fast_binary(power.op, _power_operator))  # type: ignore[attr-defined] # noqa: B010
 
@@ -312,7 +312,7 @@ def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def _sign_change(ct: Any, out: Any, x: Any) -> Any:
-    # Of a real number a step. Of a complex one the turn: (dx − s·Re(s̄·dx))/|x|, 0 at 0.
+    # For a real number a step. For a complex one the rotation: (dx − s·Re(s̄·dx))/|x|, 0 at 0.
     if x.dtype.kind != "c":
         return None
     length = abs(x)

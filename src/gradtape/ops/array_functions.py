@@ -1,7 +1,8 @@
-"""What forwards need of an array module, for tensors: with this as `xp` they are compositions.
+"""The functions of an array module that forwards use, for tensors.
 
-A forward that is written with these functions, operators and methods of arrays says what compiled
-code does as well: `lower=array_functions`. It must not write into arrays, nor branch on values.
+With this module as `xp`, a forward is a composition of ops. One written with only these functions,
+operators and methods of arrays can be compiled as well: `lower=array_functions`. It must not write
+into arrays, nor branch on values.
 """
 
 from gradtape.ops.arithmetic import abs as abs

@@ -1,4 +1,4 @@
-"""Writing parts of arrays: `x[index] = value`, as a function that gives a new array.
+"""Writing parts of arrays: `x[index] = value`, as a function that returns a new array.
 
 With a basic index the part is written as it stands. An index with arrays is turned into positions
 in the flattened array: one op on flat arrays does it, and a batch of them is again a flat array.
@@ -70,7 +70,7 @@ def _assign_forward(xp: Any, x: Any, value: Any, index: Index) -> Any:
 
 
 def _assign_by_array(ct: Any, _out: Any, _x: Any, _value: Any, index: Index) -> Any:
-    # Where all is written nothing is passed, not even zeros: what was there may be NaN.
+    # Where everything is overwritten nothing is passed, not even zeros: the old values may be NaN.
     if math.prod(part_shape(index, ct.shape)) == math.prod(ct.shape):
         return None
     return assign(ct, 0.0, index=index)
@@ -209,7 +209,7 @@ def setitem(x: ArrayLike, value: ArrayLike, /, index: Any) -> Array:
         x: What to write into; it is not changed.
         value: What to write, broadcast to the part and cast to the dtype of `x`. Where an index
             repeats, the last one remains.
-        index: What stands in the brackets, as for reading.
+        index: The index in brackets, as for reading.
 
     Raises:
         IndexingError: The index is out of bounds, or of a kind arrays do not take.
@@ -220,7 +220,7 @@ def setitem(x: ArrayLike, value: ArrayLike, /, index: Any) -> Array:
     array([0., 1., 1.])
     """
     if type(value) is View and value.base is x and value.index == basic_index(index):
-        return x  # the second half of x[index] += y, of which the first has written through a view
+        return x  # second half of x[index] += y; the first has written through a view
     x = as_array(x)
     shape = x.shape
     value = adopted(_cast(value, x.dtype))
@@ -246,7 +246,7 @@ def setitem(x: ArrayLike, value: ArrayLike, /, index: Any) -> Array:
 
 
 def _are_all(positions: Any, shape: tuple[int, ...]) -> bool:
-    """Whether positions are those of all elements in order, as of a mask that is True all over."""
+    """Whether positions are all elements in order, as for a mask that is True everywhere."""
     known = positions.value if type(positions) is Tensor else positions
     size = math.prod(shape)
     if type(known) is not np.ndarray or known.size != size or not size:
@@ -255,9 +255,9 @@ def _are_all(positions: Any, shape: tuple[int, ...]) -> bool:
 
 
 def _one_for_all(index: Any, value: Any, shape: tuple[int, ...]) -> bool:
-    """Whether a mask is the index, and all it selects get the same value: then where() does it.
+    """Whether the index is a mask, and all it selects gets one value: then where() does it.
 
-    That needs no number of elements, which is not known while a function is traced or batched.
+    where() needs no number of elements, which is unknown while a function is traced or batched.
     """
     if not isinstance(index, ARRAYS) or index.dtype != np.bool_ or not index.shape:
         return False
@@ -271,7 +271,7 @@ def _where_true(mask: Any, value: Any, x: Any) -> Any:
 
 
 def _cast(value: Any, dtype: Any) -> Any:
-    """The value in the dtype of what it is written to; raises if that is of another kind."""
+    """The value in the dtype of its target; raises if that is of another kind."""
     value = as_value(value)
     weak = type(value) in (bool, int, float, complex)  # Python numbers have no dtype
     own = np.result_type(value, dtype) if weak else value.dtype

@@ -18,7 +18,7 @@ from gradtape.typing import Array, ArrayLike
 
 _LARGEST_HALF = 65504
 
-# A cast is the identity as far as derivatives go; the walk gives cotangents the dtype of their
+# To derivatives a cast is the identity; the walk gives cotangents the dtype of their
 # primal, and drops the imaginary part for a real one.
 _astype = linear(
     "astype",
@@ -116,7 +116,7 @@ def conj(x: ArrayLike, /) -> Array:
 
 
 def conj_if_complex(x: Any) -> Any:
-    """The conjugate of a complex array, and a real one as it is: for adjoints of products."""
+    """The conjugate of a complex array; a real one is unchanged. For adjoints of products."""
     return conj(x) if x.dtype.kind == "c" else x
 
 
@@ -128,13 +128,13 @@ def over_count(x: Any, count: float) -> Any:
 
 
 def real_product(x: Any, y: Any) -> Any:
-    """Re(x̄·y), as it stands in inner products: of real numbers simply the product."""
+    """Re(x̄·y), as in inner products: for real numbers simply the product."""
     return real(conj(x) * y) if x.dtype.kind == "c" else x * y
 
 
 def _part_forward(xp: Any, x: Any, part: str) -> Any:
     found = getattr(xp, part)(x)
-    # That of a complex array is a view of it; this copies, and keeps 0-d results numbers.
+    # NumPy's is a view of a complex array; this copies, and keeps 0-d results numbers.
     return found | False if getattr(found, "dtype", None) == np.bool_ else found * 1
 
 

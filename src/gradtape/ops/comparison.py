@@ -219,7 +219,7 @@ def _binary(op: Op, compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], 
                 known = x.value.dtype.kind != "V"  # NumPy does not round it to bfloat16
             else:
                 known = kind is np.ndarray
-            # A tensor recorded elsewhere may be one that must not be used here: dispatch tells.
+            # A tensor recorded elsewhere may not be allowed here: dispatch checks.
             if known and (x.record is None or x.record.segment is state.recorder.segment):
                 try:
                     return Tensor(compute(x.value, value))

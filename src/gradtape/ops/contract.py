@@ -123,7 +123,7 @@ def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, i
     return call(op, args, {"subscripts": f"{letters_x},{letters_y}->{new}{out}"}), 0
 
 
-# d(x·y) = dx·y + x·dy, whatever letters the product sums over
+# d(x·y) = dx·y + x·dy, whichever letters the product sums over
 contract: Callable[..., Any] = multilinear(
     "einsum",
     _evaluate,
@@ -140,13 +140,13 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def fresh_letters(used: str, count: int) -> str:
-    """So many letters that are not in `used`."""
+    """`count` letters that are not in `used`."""
     letters = (_letter(i) for i in range(len(used) + count))
     return "".join(c for c in letters if c not in used)[:count]
 
 
 def _letter(number: int) -> str:
-    """One letter of many: the alphabet, then those of other alphabets, as in opt_einsum."""
+    """A letter by its number: the alphabet, then other alphabets, as in opt_einsum."""
     return LETTERS[number] if number < 52 else chr(number + 140)
 
 

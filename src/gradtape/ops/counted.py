@@ -82,7 +82,7 @@ def linspace(
         stop: The last number, or an array of last numbers.
         num: How many.
         endpoint: Whether `stop` is included.
-        retstep: Whether to return the distance of the numbers as well.
+        retstep: Whether to return the distance between the numbers as well.
         dtype: Its dtype; the floating dtype of the bounds if not given.
         axis: The axis of the result along which the numbers run.
         device: None or "cpu", where arrays are made.

@@ -186,7 +186,7 @@ def full(
     check_device(device, "full")
     kind = None if dtype is None else as_dtype(dtype, "full")
     filled = broadcast_to(asarray(fill_value, kind), as_shape(shape, "full"))
-    made: Tensor = copy_of(filled)  # memory of its own, not one number under many indices
+    made: Tensor = copy_of(filled)  # memory of its own, not a broadcast view of one number
     return made.set_requires_grad() if requires_grad else made
 
 
@@ -235,7 +235,7 @@ def identity(
 
 
 def copyto(dst: Any, src: ArrayLike, casting: str = "same_kind", where: Any = True) -> None:
-    """Write `src` into `dst`, as NumPy does; an array cannot take in the history of a tensor.
+    """Write `src` into `dst`, as NumPy does; an array cannot hold the history of a tensor.
 
     `np.full(3, x)` and `array.fill(x)` are of this kind; `gt.full` is differentiable.
 
@@ -265,7 +265,7 @@ def copyto(dst: Any, src: ArrayLike, casting: str = "same_kind", where: Any = Tr
 
 
 def _castable(src: Any, dtype: Any, casting: Any) -> Any:
-    """What `copyto` writes, cast if nothing else would allow it; a Python number is as it is."""
+    """The source of `copyto`, cast if casting is unsafe, else checked; Python numbers stay."""
     if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
         raise ArgumentError(f"copyto: got casting={casting!r}, expected one of NumPy's names")
     if casting == "unsafe":

@@ -26,7 +26,7 @@ def device_of(x: Any) -> str:
 
 
 def check_device(device: Any, name: str, here: str = CPU) -> None:
-    """Refuse a device that is not the one where the result is."""
+    """Raise for a device other than the one where the result is."""
     if device is not None and (not isinstance(device, str) or device != here):
         raise ArgumentError(
             f"{name}: got device {device!r}, expected {here!r} or None; tensors of another device "
@@ -124,7 +124,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
 
 
 def _module_for(x: Any) -> Any:
-    """The module whose arrays lie where this array of another library lies."""
+    """The array module for the device where this array of another library is."""
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise ArgumentError(
             f"from_dlpack: got {type(x).__name__}, which does not speak DLPack; use gt.asarray"

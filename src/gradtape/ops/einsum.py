@@ -1,4 +1,4 @@
-"""einsum: brought down to contractions of two arrays.
+"""einsum: reduced to contractions of two arrays.
 
 Diagonals, sums over letters that stand alone and transposes are ops of their own; several arrays
 are contracted in pairs, in the order that opt_einsum finds. So intermediate results serve the
@@ -22,12 +22,12 @@ from gradtape.ops.shape import reshape, transpose
 from gradtape.typing import Array, ArrayLike
 
 Shapes = tuple[tuple[int, ...], ...]
-# Labels of the form with lists are numbers; NumPy orders 0, 1, ... as these letters.
+# In the form with lists, labels are numbers; NumPy orders 0, 1, ... as these letters.
 _LABELS = LETTERS.swapcase()
 
 
 class _Operand(NamedTuple):
-    """What is done to one array beforehand."""
+    """The steps that prepare one array."""
 
     diagonals: tuple[tuple[int, int], ...]  # pairs of axes with the same letter
     shape: tuple[int, ...] | None  # without axes of size 1 that other arrays broadcast
@@ -133,7 +133,7 @@ def _sizes(subscripts: str, terms: list[str], shapes: Shapes) -> dict[str, int]:
 
 
 def _merge(term: str, shape: tuple[int, ...]) -> tuple[dict[str, int], tuple[tuple[int, int], ...]]:
-    """Letters with sizes after diagonals were taken, and the pairs of axes to take them of."""
+    """Letters and sizes after taking diagonals, and the pairs of axes to take them of."""
     diagonals = []
     letters = list(term)
     for letter in dict.fromkeys(term):
@@ -219,7 +219,7 @@ def einsum(
 
 
 def _prepared(x: Any, plan: _Operand) -> Any:
-    """One array with its diagonals taken, and what stands alone in it summed."""
+    """One array with its diagonals taken, and letters that stand alone summed over."""
     for first, second in plan.diagonals:
         x = diagonal(x, axis1=first, axis2=second)
     if plan.shape is not None:
@@ -232,7 +232,7 @@ def _prepared(x: Any, plan: _Operand) -> Any:
 
 
 def _search(optimize: Any) -> Any:
-    """What opt_einsum takes, from what NumPy takes."""
+    """NumPy's argument `optimize` as opt_einsum takes it."""
     if optimize is None or isinstance(optimize, bool):
         return "auto"
     if isinstance(optimize, str):

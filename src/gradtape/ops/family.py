@@ -2,8 +2,8 @@
 
 `conv1d`, `conv2d` and `conv3d` have the same parameters, docstring and code. They are declared
 once, by a function that takes the name and the rank before the arguments of users. In its docstring
-`{sizes}` and `{things}` stand for what depends on the rank. An example below a line `1d:` is for
-the function of this rank only, one below a line `conv1d:` for the function of this name.
+`{sizes}` and `{things}` stand for words that depend on the rank. An example below a line `1d:` is
+for the function of this rank only, one below a line `conv1d:` for the function of this name.
 
 >>> from gradtape.ops.family import by_rank
 >>> def _corner(name, rank, x, /, place=0):
@@ -46,13 +46,13 @@ def by_rank(
     ranks: Sequence[int] = (1, 2, 3),
     **texts: str,
 ) -> list[Callable[P, R]]:
-    """Functions `name1d`, `name2d` and `name3d`, for arrays with so many spatial axes.
+    """Functions `name1d`, `name2d` and `name3d`, for arrays with one, two and three spatial axes.
 
     Args:
         name: What their names begin with.
-        declared: What they call, with a name and a rank before their own arguments.
-        ranks: Which of them there are.
-        **texts: What stands in the docstring for further words in braces.
+        declared: The function they call, with a name and a rank before their own arguments.
+        ranks: Which of them to make.
+        **texts: The texts for further words in braces in the docstring.
     """
     return [
         _member(declared, (f"{name}{rank}d", rank), {"rank": str(rank), **_RANKS[rank], **texts})
@@ -65,8 +65,8 @@ def member(name: str, declared: Callable[Concatenate[str, P], R], **texts: str) 
 
     Args:
         name: The name.
-        declared: What it calls, with the name before its own arguments.
-        **texts: What stands in the docstring for words in braces.
+        declared: The function it calls, with the name before its own arguments.
+        **texts: The texts for words in braces in the docstring.
     """
     function: Callable[P, R] = _member(declared, (name,), texts)
     return function
@@ -76,7 +76,7 @@ def _member(declared: Any, leading: tuple[Any, ...], texts: dict[str, str]) -> A
     """A function whose signature is that of `declared` without the leading parameters."""
     name, make = leading[0], _maker(declared, len(leading))
     function = make(declared, *leading)
-    # At the line of the declaration: a traceback shows where to read on.
+    # At the line of the declaration, so that a traceback points there.
     function.__code__ = function.__code__.replace(
         co_name=name, co_qualname=name, co_firstlineno=declared.__code__.co_firstlineno
     )
@@ -91,10 +91,10 @@ def _member(declared: Any, leading: tuple[Any, ...], texts: dict[str, str]) -> A
 
 @functools.cache
 def _maker(declared: Any, skipped: int) -> Any:
-    """What makes the members of a family, given the declaration and the leading arguments.
+    """A function that makes members of a family from the declaration and leading arguments.
 
-    It is compiled from a text, as `dataclasses` does it, so that members are no functions of
-    `*args`: a signature is their own, and so are Python's errors of arguments that do not fit.
+    It is compiled from text, as `dataclasses` does, so that members do not take `*args`: they have
+    a signature of their own, and Python's errors about arguments that do not fit it.
     """
     code = declared.__code__
     positional = code.co_varnames[skipped : code.co_argcount]

@@ -72,7 +72,7 @@ def _scatter_forward(xp: Any, x: Any, *arrays: Any, shape: tuple[int, ...]) -> A
 
 
 def _flat_places(xp: Any, arrays: Sequence[Any], shape: tuple[int, ...]) -> Any:
-    """Where in the flattened array the elements lie that `arrays` select, rest axes included."""
+    """The places in the flattened array of elements that `arrays` select, rest axes included."""
     count = len(arrays)
     wide = (xp.asarray(array, np.intp) for array in arrays)  # int8 could not hold the positions
     counted = tuple(
@@ -172,8 +172,8 @@ def _scatter_jvp(tangents: Sequence[Any], _out: Any, _x: Any, *arrays: Any, shap
     return scatter(tangents[0], *arrays, shape=shape)
 
 
-# d x[i] = dx[i]; transpose: add ct into zeros at i, several times where i repeats. It may be told a
-# `name` to use in errors.
+# d x[i] = dx[i]; transpose: add ct into zeros at i, several times where i repeats. A parameter
+# `name` is for errors.
 gather_leading = general(
     "gather",
     _gather_forward,
@@ -257,7 +257,7 @@ def _along_axis(sizes: Sequence[int], indices: Any, axis: int) -> list[Any]:
 
 
 def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int | None = -1) -> Array:
-    """Along an axis, the elements with the numbers that an array of the other axes holds.
+    """Along an axis, the elements at places given by an array of integers.
 
     Args:
         x: What to take from.
@@ -342,7 +342,7 @@ def scatter_add(x: ArrayLike, index: ArrayLike, src: ArrayLike, /, axis: int) ->
     Args:
         x: What to add to; it is not changed.
         index: Integers, in an array with as many axes as `x`.
-        src: What to add; what lies outside the shape of `index` is not used.
+        src: What to add; elements outside the shape of `index` are not used.
         axis: The axis that `index` counts along.
 
     Raises:

@@ -1,7 +1,7 @@
 """Generators: a key and a position in the stream of words that the key selects.
 
-The stream is that of the Philox counter in NumPy. Any stretch of it can be had directly, so what is
-drawn depends on nothing but key and offset.
+The stream is that of the Philox counter in NumPy. Any stretch of it can be computed directly, so
+draws depend only on key and offset.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WORDS_PER_STEP = 4
 
 
 class Draw(int):
-    """The offset of a draw, which knows where it came from: a compiled function draws again.
+    """The offset of a draw that remembers its generator, so that compiled functions draw anew.
 
     Attributes:
         generator: The generator it was taken from.
@@ -87,7 +87,7 @@ class Generator:
 
     @property
     def state(self) -> tuple[Key, int]:
-        """Key and offset: all there is to it. Setting it goes back there."""
+        """Key and offset, the whole state. Setting it goes back there."""
         self._refuse_in_trace("reads the state of")
         self._make_key()
         with guard:
@@ -133,7 +133,7 @@ class Generator:
         Returns:
             Key and offset, as parameters of a random op.
         """
-        # What a traced function makes from a seed, it makes again at each call: nothing to redraw.
+        # A generator made from a seed inside a traced function starts anew at each call.
         again = self._fixed and self._is_of_trace()
         steps = -(-count // _WORDS_PER_STEP)
         self._make_key()
@@ -161,7 +161,7 @@ def _trace_in_progress() -> weakref.ref[Any] | None:
 
 
 def _at_state(state: tuple[Key, int]) -> Generator:
-    """A generator that goes on from a state: what a copy of one is made by."""
+    """A generator that continues from a state; copies are made by it."""
     generator = Generator(0)
     generator.state = state
     return generator
@@ -265,12 +265,12 @@ class _Engine:
         self.philox.state = self._state
 
 
-# Those that nobody draws from: a signal handler may draw in the middle of a draw, as threads do.
+# Engines not in use: a signal handler may draw in the middle of a draw, as threads do.
 _idle: list[_Engine] = []
 
 
 class Words:
-    """The words of a stream from an offset on; called with how many of them are to come next."""
+    """The words of a stream from an offset on; called with the number of words to return next."""
 
     __slots__ = ("_engine",)
 

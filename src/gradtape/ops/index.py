@@ -81,7 +81,7 @@ def part_shape(index: Index, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _taken(index: Index, shape: tuple[int, ...]) -> list[tuple[range, int | None]]:
-    """Per axis what a basic index takes, and the axis of the part it becomes (None: a number)."""
+    """Per axis the range of a basic index, and the axis of the part it becomes (None: a number)."""
     taken: list[tuple[range, int | None]] = []
     place = 0
     for at, item in enumerate(index):
@@ -108,7 +108,7 @@ def _getitem_element(i: Sequence[Scalar], x: Reader, index: Index) -> Scalar:
 def place_in_part(
     i: Sequence[Scalar], index: Index, shape: tuple[int, ...]
 ) -> tuple[list[Any], Scalar | None]:
-    """Where in the part that a basic index takes an element lies, and whether it does at all."""
+    """The place of an element in the part that a basic index takes, and whether it is in it."""
     place: list[Any] = [0] * len(part_shape(index, shape))
     inside = None
     for k, size, (taken, to) in zip(i, shape, _taken(index, shape), strict=True):
@@ -170,17 +170,17 @@ put: Callable[..., Any] = linear(
 
 
 def split_index(index: Any, shape: tuple[int, ...], name: str) -> tuple[Index, list[Any], int]:
-    """An index as a basic one, and arrays to index what that gives with.
+    """An index as a basic one, and arrays to index its result with.
 
     Args:
-        index: Whatever stands in the brackets.
+        index: The index in brackets.
         shape: The shape of what is indexed.
         name: The function, for errors.
 
     Returns:
         The basic index, without Ellipsis; an array or None per axis it leaves (empty if there is no
-        array); the axis where NumPy puts what the arrays give: that of the first array, or 0 if
-        something stands between the arrays.
+        array); the axis where NumPy puts the result of the arrays: that of the first array, or 0
+        if something stands between the arrays.
     """
     items = [_item(item, name) for item in (index if isinstance(index, tuple) else (index,))]
     at = 0
@@ -218,7 +218,7 @@ def _item(item: Any, name: str) -> Any:
     if type(item) is int:
         return item
     if isinstance(item, str):
-        item = np.asarray(item)  # refused below, as other arrays that are no integers
+        item = np.asarray(item)  # refused below, like other arrays that are not integers
     array = as_value(unshell(item))
     if isinstance(array, bool) or getattr(array, "dtype", None) == np.bool_:
         return np.asarray(innermost(array) if isinstance(array, Tensor) else array)
@@ -288,7 +288,7 @@ def _places(array: Any, sizes: tuple[int, ...], name: str) -> list[Any]:
 
 
 def read_parts(x: Any, basic: Index, arrays: list[Any], at: int, **params: Any) -> Any:
-    """`x` indexed with what `split_index` gave; `params` are those of the op that reads arrays."""
+    """`x` indexed with the result of `split_index`; `params` are for the op that reads arrays."""
     if not arrays:
         return getitem_basic(x, index=basic)
     part = x if basic == (FULL,) * len(basic) else getitem_basic(x, index=basic)
@@ -305,7 +305,7 @@ def getitem(x: ArrayLike, /, index: Any) -> Array:
 
     Args:
         x: What to read from.
-        index: What stands in the brackets: integers, slices, None, Ellipsis, arrays or tensors of
+        index: The index in brackets: integers, slices, None, Ellipsis, arrays or tensors of
             integers or booleans, or a tuple of them.
 
     Raises:
@@ -343,7 +343,7 @@ def getitem(x: ArrayLike, /, index: Any) -> Array:
 def part_of(
     x: Any, start: int | None, stop: int | None = None, step: int | None = None, *, axis: int = -1
 ) -> Any:
-    """A range along one axis, the last one unless told; all axes stay."""
+    """A range along one axis, by default the last one; all axes stay."""
     return getitem(x, (*(FULL,) * (axis % len(x.shape)), slice(start, stop, step)))
 
 

@@ -1,4 +1,4 @@
-"""What can be asked of dtypes and of gradtape itself, under the names of the Array API standard."""
+"""Questions about dtypes and about gradtape itself, under the names of the Array API standard."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CASTING = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
 def _dtype_of(x: Any, name: str) -> np.dtype[Any]:
-    """The dtype that was given, or that of an array or tensor that was given."""
+    """A dtype argument, or the dtype of an array or tensor."""
     given = x.dtype if isinstance(x, Tensor | np.ndarray | np.generic) else x
     try:
         dtype: np.dtype[Any] = np.dtype("None" if given is None else given)
@@ -109,7 +109,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     Args:
         dtype: The dtype.
         kind: A dtype, or one of "bool", "signed integer", "unsigned integer", "integral",
-            "real floating", "complex floating", "numeric"; or a tuple, of which one has to hold.
+            "real floating", "complex floating", "numeric"; or a tuple, for any one of them.
 
     Raises:
         ArgumentError: There is no such kind.
@@ -160,7 +160,7 @@ def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    """The dtype that comes of combining arrays, dtypes and Python's numbers.
+    """The dtype that results from combining arrays, dtypes and Python's numbers.
 
     Python's numbers do not decide more than the kind: `gt.float32` and 2.0 give float32.
 
@@ -179,7 +179,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     operands = [_operand(x) for x in arrays_and_dtypes]
     floats = {x for x in operands if isinstance(x, np.dtype) and x.kind in "fV"}
     narrow = floats.pop() if len(floats) == 1 else None
-    # As ops have it (see `core.small_floats`): bfloat16 is promoted as float16 is.
+    # As in ops (see `core.small_floats`): bfloat16 is promoted like float16.
     stand_in = FLOAT32 if narrow is None else FLOAT16
     try:
         found = np.result_type(
@@ -210,7 +210,7 @@ _NAMES = (
 
 
 class NamespaceInfo:
-    """What gradtape can do, asked as the Array API standard says; see its inspection functions.
+    """Capabilities of gradtape; see the inspection functions of the Array API standard.
 
     >>> gt.__array_namespace_info__().default_device()
     'cpu'
@@ -246,7 +246,7 @@ class NamespaceInfo:
 
 
 def namespace_info() -> NamespaceInfo:
-    """What gradtape can do, as the Array API standard has it.
+    """The capabilities of gradtape, in the form of the Array API standard.
 
     >>> gt.__array_namespace_info__().capabilities()["boolean indexing"]
     True

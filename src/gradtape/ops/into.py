@@ -1,8 +1,8 @@
 """`x.mul_into(y, out)` and the like: results written into a tensor that exists already.
 
 Where nothing is recorded and nobody else holds the memory of `out`, the result is computed into
-it, without an array in between. Elsewhere `out` is given the result as by `out[...] = x * y`, which
-stays differentiable and leaves what a record or another tensor holds as it was.
+it, without an array in between. Elsewhere `out` gets the result as by `out[...] = x * y`, which
+stays differentiable and leaves arrays that a record or another tensor holds unchanged.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _signature(name: str) -> str:
 
 
 def _write(ufunc: np.ufunc, operands: list[Any], out: Tensor) -> bool:
-    """Compute into the memory of a tensor, if that is nobody else's and nothing is recorded."""
+    """Compute into the memory of a tensor, if nobody else holds it and nothing is recorded."""
     if type(out) is not Tensor or not STATE.get().plain:
         return False
     if type(out.value) is not np.ndarray or not is_alone(out):
@@ -100,7 +100,7 @@ def _write(ufunc: np.ufunc, operands: list[Any], out: Tensor) -> bool:
 
 
 def _result_shape(ufunc: np.ufunc, arrays: list[Any]) -> tuple[int, ...] | None:
-    """The shape of the result; None if that is not simply what broadcasting gives."""
+    """The shape of the result; None if it is not simply that of broadcasting."""
     if ufunc is np.matmul:
         a, b = (np.shape(x) for x in arrays)
         return (a[0], b[1]) if len(a) == len(b) == 2 and a[1] == b[0] else None

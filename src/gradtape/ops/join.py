@@ -39,7 +39,7 @@ def _sequence(arrays: Any, name: str) -> list[Array]:
     return inputs
 
 
-# Every input's rule is called with all inputs: so many are joined at a time, which keeps the
+# Every input's rule is called with all inputs: only this many are joined at a time, to keep the
 # backward pass of a long list linear.
 _AT_ONCE = 128
 

@@ -1,4 +1,4 @@
-"""What depends only on the form of an array: its shape, and arrays of the same shape and dtype.
+"""The shape of an array, and new arrays of the same shape and dtype.
 
 A buffer made by `zeros_like` of a tensor is itself a tensor: recorded ones can be put into it.
 """
@@ -60,7 +60,7 @@ def size(x: ArrayLike, /, axis: Axis = None) -> int:
 def _make(
     maker: str, x: ArrayLike, dtype: Any, shape: Shape | None, device: Any, unsupported: Any
 ) -> Array:
-    """A new array of the form of `x`, made by the function `maker` of its array module."""
+    """A new array like `x`, made by the function `maker` of its array module."""
     layout = ("order", "subok")  # nothing here depends on them
     refuse(f"{maker}_like", {k: value for k, value in unsupported.items() if k not in layout})
     x = as_array(x)

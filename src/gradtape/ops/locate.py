@@ -50,7 +50,7 @@ _one_hot = general(
 
 
 def one_hot(indices: ArrayLike, /, num_classes: int, *, dtype: Any = np.float64) -> Array:
-    """Vectors with a one at the place each index names, along a new last axis.
+    """Vectors with a one at the place given by each index, along a new last axis.
 
     Args:
         indices: Integers from 0 to `num_classes - 1`, in an array of any shape.

@@ -48,12 +48,12 @@ def read_or(other: Any, x: Reader, index: Sequence[Any], inside: Scalar | None) 
 
 
 def spread_index(i: Sequence[Any], shape: Sequence[int]) -> list[Any]:
-    """Where an array is read for an element of what it is broadcast to."""
+    """The index into an array for an element of its broadcast form."""
     return [0 if n == 1 else k for k, n in zip(i[len(i) - len(shape) :], shape, strict=True)]
 
 
 def named_place(i: Sequence[Any], array: Reader, size: int, name: str = "getitem") -> Scalar:
-    """What an array of indices says about an axis: counted from its end if it is negative."""
+    """The place along an axis from an array of indices; negative ones count from its end."""
     given = scalar.convert(array(*spread_index(i, array.aval.shape)), promotion.INT64)
     counted = scalar.where(given < 0, given + size, given)
     return array.check(
@@ -76,14 +76,14 @@ def gather_element(i: Sequence[Any], x: Reader, *arrays: Reader, name: str = "ge
 
 
 def scatter_sizes(x: Aval, *arrays: Aval, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """What is gone through to add at places: the indices, then the axes they leave as they are."""
+    """The sizes to loop over when adding at places: the indices, then the axes they leave alone."""
     return broadcast_sizes(*(array.shape for array in arrays)), shape[len(arrays) :]
 
 
 def scatter_put(
     i: Sequence[Any], x: Reader, *arrays: Reader, shape: tuple[int, ...]
 ) -> tuple[list[Any], Scalar]:
-    """Where a value goes that is added at places of leading axes, and the value."""
+    """The target of a value that is added at places of leading axes, and the value."""
     own = len(i) - (len(shape) - len(arrays))
     if 0 in shape or any(0 in array.aval.shape for array in arrays):
         raise UnsupportedError("scatter: no native code for arrays without elements")
@@ -146,7 +146,7 @@ def square(x: Any) -> Scalar:
 
 
 def power(x: Any, y: Any) -> Scalar:
-    """The power of x to y; of integers only to a y that is known."""
+    """The power of x to y; for integers y must be known."""
     booleans = scalar.scalar(x).dtype == promotion.BOOL
     x, y = scalar.promoted(x, y, like="power")
     n = y.extra if y.name == "constant" else None
@@ -162,7 +162,7 @@ def power(x: Any, y: Any) -> Scalar:
 
 
 def _product(x: Scalar, n: int) -> Scalar:
-    """So many factors x, by squaring."""
+    """An integer power of x, by squaring."""
     result = None
     while n:
         if n % 2:
@@ -183,7 +183,7 @@ def sign(x: Any) -> Scalar:
 
 
 def round(x: Any, decimals: int) -> Scalar:
-    """By shifting the point, as NumPy does; integers are as they are, unless it shifts left."""
+    """Round by shifting the decimal point, as NumPy does; integers stay unless it shifts left."""
     x = scalar.scalar(x)
     if x.dtype.kind in "iu" and decimals >= 0:
         return scalar.positive(x)
@@ -199,7 +199,7 @@ def round(x: Any, decimals: int) -> Scalar:
 
 
 def log_of_sum(x: Any, y: Any, grown: Callable[[Scalar], Scalar], twice: float) -> Scalar:
-    """max(x, y) plus what the smaller one adds to it: `grown(−|x − y|)`, `twice` if it is equal."""
+    """max(x, y) plus the share of the smaller one: `grown(−|x − y|)`, or `twice` if equal."""
     x, y = scalar.promoted(x, y, like="logaddexp")
     # Infinities of one sign are equal; their difference is not a number.
     return scalar.where(x == y, x + twice, scalar.maximum(x, y) + grown(-scalar.absolute(x - y)))
@@ -209,7 +209,7 @@ def xlogy(x: Any, y: Any) -> Scalar:
     """x·log y, and 0 where x is 0 and y a number."""
     x, y = scalar.scalar(x), scalar.scalar(y)
     dtype = scalar.common(x, y)
-    # Python's numbers are as weak as everywhere, not float64 as SciPy takes them.
+    # Python's numbers are weak here, as everywhere; SciPy takes them as float64.
     x, y = (scalar.fit(v, dtype) if v.weak else v for v in (x, y))
     x, y = scalar.promoted(x, y, like="xlogy")
     return scalar.where((x == 0) & ~scalar.isnan(y), 0, x * scalar.log(y))
@@ -235,7 +235,7 @@ def isclose(x: Any, y: Any, rtol: float, atol: float, equal_nan: bool) -> Scalar
 
 
 def nan_to_num(x: Any, nan: float, posinf: float | None, neginf: float | None) -> Scalar:
-    """The number if it is finite, else what stands for it."""
+    """The number if it is finite, else its replacement."""
     x = scalar.scalar(x)
     if not scalar.is_float(x):
         return scalar.positive(x)
@@ -249,7 +249,7 @@ def nan_to_num(x: Any, nan: float, posinf: float | None, neginf: float | None) -
 
 
 def clip(x: Any, low: Any, high: Any) -> Scalar:
-    """The number brought between bounds, the upper one last; None is no bound."""
+    """The number clipped to bounds, the upper one last; None is no bound."""
     if x.dtype.kind in "iu":  # nor is one that lies beyond all integers of the dtype
         limits = np.iinfo(x.dtype)
         low = None if type(low) is int and low < limits.min else low

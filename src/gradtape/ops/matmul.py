@@ -1,4 +1,4 @@
-"""Products of vectors and matrices: matmul (`@`), dot, inner, outer, and what is made of them."""
+"""Products of vectors and matrices: matmul (`@`), dot, inner, outer and their relatives."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ def _evaluate(xp: Any, x: Any, y: Any) -> Any:
 
 
 def _by_flat_left(ct: Any, _out: Any, _x: Any, y: Any) -> Any:
-    """ct·yᵀ for real arrays of one or two axes; which they are shows in `ct` and `y`."""
+    """ct·yᵀ for real arrays of one or two axes; `ct` and `y` tell how many x has."""
     if y.ndim == 2:
         return _product(ct, y.mT)
     return _outer(ct, y) if ct.ndim else y * ct
 
 
 def _by_flat_right(ct: Any, _out: Any, x: Any, _y: Any) -> Any:
-    """xᵀ·ct for real arrays of one or two axes; which they are shows in `ct` and `x`."""
+    """xᵀ·ct for real arrays of one or two axes; `ct` and `x` tell how many y has."""
     if x.ndim == 2:
         return _product(x.mT, ct)
     return _outer(x, ct) if ct.ndim else x * ct
@@ -250,7 +250,7 @@ _sparse_matmul = Deferred("gradtape.ops.sparse.functions:matmul")
 
 
 def _with_sparse(otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """What to do off the fast path: a sparse matrix of SciPy is met as by `gt.sparse.matmul`."""
+    """A product off the fast path: sparse matrices of SciPy go to `gt.sparse.matmul`."""
 
     def product(op: Op, args: tuple[Any, Any], params: dict[str, Any]) -> Any:
         for arg in args:

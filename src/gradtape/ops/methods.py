@@ -46,7 +46,7 @@ _SAME_NAME: tuple[Callable[..., Any], ...] = (
     trigonometric.sin, trigonometric.cos, trigonometric.tanh, activation.sigmoid, activation.relu,
     arithmetic.abs,
 )  # fmt: skip
-# Those that stand in modules which not every program uses.
+# Those in modules that not every program uses.
 _DEFERRED = (
     "argsort", "argpartition", "searchsorted", "topk", "kthvalue", "median", "quantile",
     "cummax", "cummin", "logcumsumexp", "unique", "choose", "compress",
@@ -131,7 +131,7 @@ def _round(self: Tensor, ndigits: int | None = None) -> Any:
 
 
 def _divmod(self: Any, other: Any) -> Any:
-    """`divmod(t, other)`: the rounded quotient and what is left."""
+    """`divmod(t, other)`: the rounded quotient and the remainder."""
     return self // other, self % other
 
 
@@ -152,20 +152,20 @@ _partition_of = Deferred(arrays.place_of("partition"))
 def _sort(
     self: Tensor, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None
 ) -> None:
-    """Sort in place, as NumPy's method does, and differentiably; `gt.sort` gives a new tensor."""
+    """Sort in place, as NumPy's method does, and differentiably; `gt.sort` returns a new tensor."""
     options = {"kind": kind, "order": order, "stable": stable}
     given = {name: value for name, value in options.items() if value is not None}
     self[...] = _sort_of(self, axis, **given)
 
 
 def _partition(self: Tensor, kth: Any, axis: int = -1, kind: str = "introselect") -> None:
-    """Partition in place, as NumPy's method does; `gt.partition` gives a new tensor."""
+    """Partition in place, as NumPy's method does; `gt.partition` returns a new tensor."""
     self[...] = _partition_of(self, kth, axis, kind)
 
 
 def _conj(self: Tensor) -> Tensor:
-    """Complex conjugate; booleans are left as they are, as by NumPy's method."""
-    # NumPy's function makes integers of them.
+    """Complex conjugate; booleans stay booleans, as in NumPy's method."""
+    # NumPy's function turns them into integers.
     return cast.copy(self) if self.dtype == np.bool else cast.conj(self)  # type: ignore[no-any-return]
 
 

@@ -30,7 +30,7 @@ from gradtape.typing import Array, ArrayLike, Axis
 
 
 def _divisor(shape: tuple[int, ...], axis: Axes, correction: float) -> float:
-    """What the sum of squares is divided by; 0, which gives NaN, if there are too few elements."""
+    """The divisor of the sum of squares; 0, which gives NaN, if there are too few elements."""
     n = count_over(shape, axis) - correction
     return n if n > 0 else 0
 
@@ -38,7 +38,7 @@ def _divisor(shape: tuple[int, ...], axis: Axes, correction: float) -> float:
 def _var_forward(xp: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
     if xp is not np or x.dtype.char not in "fd":
         return xp.var(x, axis=axis, ddof=correction, keepdims=keepdims)
-    # What np.var does, at less cost: around the mean, never by the difference of squares.
+    # As np.var does, at less cost: around the mean, never by the difference of squares.
     around = x - sum_forward(np, x, axis, True) / count_over(x.shape, axis)
     squares = sum_forward(np, around * around, axis, keepdims)
     return squares / _divisor(x.shape, axis, correction)
@@ -176,7 +176,7 @@ def _around_given(x: Any, axis: Axes, keepdims: bool, correction: float, mean: A
 
 
 def correction_of(name: str, ddof: float, correction: float | None) -> float:
-    """What is taken from the number of elements, by one name or the other."""
+    """The number to subtract from the number of elements, given by either name."""
     if type(ddof) is not int:
         ddof = as_number(ddof, name, "ddof")
     if correction is None:

@@ -1,7 +1,7 @@
-"""Where the elements are that are not zero.
+"""The places of elements that are not zero.
 
-How many there are depends on the values, so these are no ops: they read what a tensor holds, and
-raise for a batched one.
+How many there are depends on the values, so these are not ops: they read the values of a tensor,
+and raise for a batched one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _read(x: Any) -> Any:
 
 
 def nonzero(x: ArrayLike, /) -> tuple[Array, ...]:
-    """One array of indices per axis: where the elements are that are not zero.
+    """The indices of the elements that are not zero, one array per axis.
 
     Returns:
         A tuple of integer arrays of one length, fit to be used as an index.

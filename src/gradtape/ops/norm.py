@@ -38,7 +38,7 @@ from gradtape.typing import Array, ArrayLike, Axis
 def _power_forward(xp: Any, x: Any, exponent: float, signed: bool) -> Any:
     if not signed:
         return xp.abs(x) ** exponent
-    # Where the slope is not bounded at 0 it is taken as 0 there: there is no side to go to.
+    # Where the slope is unbounded at 0 it is taken as 0 there: no direction is preferred.
     size = xp.abs(x)
     return xp.sign(x) * (size if exponent > 0 else xp.where(x == 0, 1, size)) ** exponent
 
@@ -51,8 +51,8 @@ def _power_element(x: Any, exponent: float, signed: bool) -> Any:
     return lowered.sign(x) * lowered.power(size, exponent)
 
 
-# |x|^q, or sign(x)·|x|^q, of real numbers: the slope is q·|x|^(q−1), the one of them with the sign
-# that the other has not
+# |x|^q, or sign(x)·|x|^q, of real numbers: the slope is q·|x|^(q−1), with the factor sign(x) for
+# the first and without it for the second
 _size_power: Callable[..., Any] = elementwise_op(
     "size_power",
     _power_forward,

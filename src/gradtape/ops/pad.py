@@ -24,7 +24,7 @@ Widths = tuple[tuple[int, int], ...]
 
 
 def _inner(shape: tuple[int, ...], widths: Widths) -> tuple[slice, ...]:
-    """The index of what is left of `shape` when `widths` are cut off."""
+    """The index of the part of `shape` that remains when `widths` are cut off."""
     return tuple(slice(before, n - after) for n, (before, after) in zip(shape, widths, strict=True))
 
 

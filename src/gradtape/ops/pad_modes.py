@@ -21,7 +21,7 @@ from gradtape.ops.rounding import floor, round as round_of
 from gradtape.ops.shape import broadcast_to
 from gradtape.typing import Array, ArrayLike
 
-# What takes elements of the array itself, and what NumPy calls it.
+# Modes that repeat elements of the array itself, and NumPy's names for them.
 _TAKES = {
     "edge": "edge",
     "replicate": "edge",
@@ -37,7 +37,7 @@ _STATISTICS: dict[str, Callable[..., Any]] = {
     "minimum": min_of,
 }
 _MODES = ("constant", "empty", "linear_ramp", *_STATISTICS, *_TAKES)
-# Options, what they are if nothing is said, and the modes that have them.
+# Options, their defaults, and the modes that have them.
 _OPTIONS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "constant_values": (0, ("constant",)),
     "end_values": (0, ("linear_ramp",)),
@@ -172,7 +172,7 @@ def _pairs(values: Any, ndim: int, name: str) -> tuple[tuple[Any, Any], ...]:
 
 
 def _holds_tensor(values: Any) -> bool:
-    """Whether there is a tensor among numbers in lists, by which the result has a gradient."""
+    """Whether there is a tensor among numbers in lists, so that the result has a gradient by it."""
     if isinstance(values, list | tuple):
         return any(map(_holds_tensor, values))
     return isinstance(values, Tensor)
@@ -212,7 +212,7 @@ def _sources(size: int, width: tuple[int, int], mode: str) -> Any:
 
 
 def _odd(x: Array, axis: int, width: tuple[int, int], mode: str) -> Array:
-    """Mirrored, and turned round at the edges, again and again.
+    """The array mirrored at its edges, values reflected about the edge, again and again.
 
     Two mirrorings make a period; from one to the next, everything grows by 2·(last − first), and
     within one, the mirrored half is 2·last minus what it mirrors.
@@ -271,6 +271,6 @@ def _part(x: Array, axis: int, part: slice) -> Array:
 
 
 def _between(ends: list[Array], x: Array, axis: int) -> Array:
-    """The array with something before and after it, in its own dtype."""
+    """The array with two others before and after it, in its own dtype."""
     before, after = (astype(end, x.dtype) for end in ends)
     return concatenate([before, x, after], axis=axis)

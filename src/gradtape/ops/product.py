@@ -1,4 +1,4 @@
-"""Products. Their rules divide by elements only where all can be: zeros are like any other."""
+"""Products. Their rules divide only where it is safe, and are right for zeros as well."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _others_forward(xp: Any, x: Any, axis: Axes) -> Any:
 
 
 def _divides(xp: Any, product: Any, lanes: Any) -> bool:
-    """Whether all elements can be divided by: no product has lost digits, or is 0."""
+    """Whether it is safe to divide by all elements: no product has lost digits, or is 0."""
     if lanes.dtype.kind not in "fc" or not lanes.size:
         return False
     size = xp.abs(product)

@@ -1,7 +1,7 @@
 """NumPy's protocols: `np.exp(t)`, `np.sum(t)`, `ndarray + t` reach gradtape's functions.
 
-What NumPy offers and gradtape has not raises an error that names it; nothing is computed on a
-tensor behind its tape's back.
+Functions that gradtape lacks raise an error that names them; nothing is computed on a tensor behind
+its tape's back.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from gradtape.core.tensor import Tensor, concrete
 from gradtape.errors import ConversionError, UnsupportedError
 from gradtape.ops.adapt import Adapter, qualified_name
 
-# Ufunc -> what answers for it; filled at the first call.
+# Ufunc -> the function that answers for it; filled at the first call.
 _answers: dict[np.ufunc, Callable[..., Any]] = {}
-# NumPy function -> what gives its calls to the gradtape function; filled at the first call.
+# NumPy function -> the adapter that passes its calls on; filled at the first call.
 _adapters: dict[Any, Adapter] = {}
 
 _INSTEAD = (
@@ -53,7 +53,7 @@ def _answer_for(ufunc: np.ufunc) -> Callable[..., Any] | None:
     return function
 
 
-# Options of ufuncs that say nothing about values.
+# Options of ufuncs that have no effect on values.
 _LAYOUT = ("order", "subok")
 
 
@@ -92,7 +92,7 @@ _SYMBOLS: dict[Any, str] = {
 def _into_arrays(
     ufunc: Any, method: str, name: str, out: Any, inputs: tuple[Any, ...], options: Any
 ) -> Any:
-    """A ufunc with ndarrays as `out=`: writes to them what has no history."""
+    """A ufunc with ndarrays as `out=`: write results to them, which must have no history."""
     try:
         arrays = [concrete(x, name) if isinstance(x, Tensor) else x for x in inputs]
         options = {

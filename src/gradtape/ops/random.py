@@ -37,7 +37,7 @@ _STRETCH = 1 << 14
 
 @functools.cache
 def _bits(dtype: np.dtype[Any]) -> int:
-    """Significant bits; 0 for dtypes there are no random numbers of."""
+    """Significant bits; 0 for dtypes without random numbers."""
     return _BITS.get(dtype.name, 0)
 
 
@@ -188,7 +188,7 @@ def randn(
 
 
 def drawn_shape(shape: Shape | None, name: str, *parameters: Any) -> tuple[int, ...]:
-    """The shape to draw: that of the parameters unless given, and then they must fit into it."""
+    """The shape to draw: that of the parameters unless given; then they must broadcast to it."""
     own = broadcast_sizes(*(aval_of(parameter).shape for parameter in parameters))
     if shape is None:
         return own

@@ -77,7 +77,7 @@ random_permutation = general(
     batch=no_operands,
     effect="random",
 )
-# The result jumps between 0 and 1: its derivative says nothing about the mean's.
+# The result jumps between 0 and 1: its derivative says nothing about that of the mean.
 _DISCRETE = NotDifferentiable(
     "bernoulli: a draw of 0 or 1 has no derivative with respect to its probability"
 )

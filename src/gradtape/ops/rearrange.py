@@ -148,7 +148,7 @@ def _roll_forward(xp: Any, x: Any, shift: tuple[int, ...], axis: tuple[int, ...]
 def _roll_element(
     i: Sequence[Scalar], x: Reader, shift: tuple[int, ...], axis: tuple[int, ...]
 ) -> Scalar:
-    # Per axis two reads, one shifted back and one shifted on, rather than one at a remainder.
+    # Two reads per axis, shifted back and shifted forward, rather than one at a remainder.
     reads: list[tuple[Scalar | None, list[Any]]] = [(None, list(i))]
     for a in dict.fromkeys(axis):
         n, k = x.aval.shape[a], i[a]

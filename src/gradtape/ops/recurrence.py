@@ -1,4 +1,4 @@
-"""Linear recurrences along an axis, which the derivatives of cumulative products and sums are."""
+"""Linear recurrences along an axis, for derivatives of cumulative products and sums."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.index import part_of
 from gradtape.ops.pad import pad_constant
 
-# Up to so many elements are gone through one by one; more are in blocks that go along together.
+# Up to this many elements are computed one by one; more in blocks that advance together.
 _BLOCK = 64
 
 
 def previous(x: Any, axis: int, reverse: bool, first: float = 0) -> Any:
-    """What comes before each element on the way along an axis; before the first one, `first`."""
+    """The element before each one along an axis; before the first one, `first`."""
     size = x.shape[axis]
     if size == 0:
         return x
@@ -43,7 +43,7 @@ def _in_order(xp: Any, x: Any, factor: Any) -> Any:
         return _one_by_one(x, factor)
     with np.errstate(all="ignore"):
         out = _by_blocks(xp, x, factor)
-    # A product of factors may overflow where what it meets is 0, or small enough for the result.
+    # A product of factors may overflow where its other factor is 0, or small enough for the result.
     return out if xp.isfinite(out).all() else _one_by_one(x, factor)
 
 
@@ -60,7 +60,7 @@ def _by_blocks(xp: Any, x: Any, factor: Any) -> Any:
     blocks = -(-n // size)
     rows, factors = (_in_blocks(xp, v, blocks, size) for v in (x, factor))
     out = _one_by_one(rows, factors)
-    # What the end of one block hands to the next is multiplied by the product of its factors.
+    # The end of one block enters the next one times the product of the factors so far.
     passed = factors.cumprod(-1)
     ends = _in_order(xp, out[..., -1], passed[..., -1])
     out[..., 1:, :] += passed[..., 1:, :] * ends[..., :-1, None]

@@ -1,4 +1,4 @@
-"""Reductions: sums, means, extremes, and what tells where they are."""
+"""Reductions: sums, means, extremes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike, Axis
 
 Axes = tuple[int, ...]
-# What the options of reductions mean.
+# The options that reductions share.
 REDUCTIONS = {
     "x": "The array.",
     "axis": "One or several axes; None takes all of them.",
@@ -51,7 +51,7 @@ REDUCTIONS = {
 NO_AXIS = {"AxisError": "There is no such axis."}
 
 # A repeated value is written out up to this many elements; above, a view without memory of its own
-# costs less than it does to make.
+# is cheaper.
 _WRITE_OUT = 4096
 
 
@@ -103,7 +103,7 @@ def accumulated(x: Scalar) -> Scalar:
 
 
 def beside(reduced: Any, shape: tuple[int, ...], axis: Axes, keepdims: bool) -> Any:
-    """A reduced value in the form that broadcasts against what it was reduced from."""
+    """A reduced value in a shape that broadcasts against the array it was reduced from."""
     if keepdims or len(axis) == len(shape):
         return reduced
     return reshape(reduced, keep_axes(shape, axis))
@@ -223,8 +223,8 @@ def reduction(
             of the first one. `Zero` for an input without derivative.
         infer: As of `general`, like everything below.
         lower: Likewise.
-        chosen: Whether elements with slope 0 do not take part, so that their derivative is 0 also
-            where what comes back is infinite.
+        chosen: Whether elements with slope 0 do not take part, so that their derivative is 0 even
+            where the cotangent is infinite.
     """
 
     def times(change: Any, slope: Any) -> Any:
@@ -276,7 +276,7 @@ def _mean_forward(xp: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
 
 
 def floats(x: Any) -> Any:
-    """Integers and truth values as float64, in which NumPy computes means of them."""
+    """Integers and truth values as float64, in which NumPy computes their means."""
     return astype(x, np.float64) if x.dtype.kind in "biu" else x
 
 

@@ -33,13 +33,13 @@ def ceil(x: ArrayLike, /) -> Array:
     """
 
 
-# NumPy 2.5 deprecates `fix`, and will not have it for ever.
+# NumPy 2.5 deprecates `fix`, and will drop it one day.
 _FIX = (np.fix,) if hasattr(np, "fix") else ()
 
 
 @elementwise(np.trunc, PIECEWISE_CONSTANT, lower=scalar.trunc)
 def trunc(x: ArrayLike, /) -> Array:
-    """The elements without what stands behind the point.
+    """The elements without their fractional parts.
 
     >>> gt.trunc(np.array([1.5, -1.5]))
     array([ 1., -1.])
@@ -48,7 +48,7 @@ def trunc(x: ArrayLike, /) -> Array:
 
 @elementwise(np.rint, PIECEWISE_CONSTANT, lower=scalar.rint)
 def rint(x: ArrayLike, /) -> Array:
-    """The nearest integers; the even one of two.
+    """The nearest integers; of two equally near, the even one.
 
     >>> gt.rint(np.array([1.5, 2.5]))
     array([2., 2.])
@@ -61,11 +61,11 @@ _round = elementwise_op(
 
 
 def round(x: ArrayLike, /, decimals: int = 0) -> Array:
-    """The elements rounded to decimals; the even one of two equally near.
+    """The elements rounded to decimals; of two equally near, the even one.
 
     Args:
         x: What to round.
-        decimals: How many places behind the point; negative ones stand before it.
+        decimals: How many places after the decimal point; negative ones are before it.
 
     Raises:
         DTypeError: `decimals` is not an integer.

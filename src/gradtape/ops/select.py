@@ -1,6 +1,6 @@
 """Choosing between values: where, maximum, minimum, clip.
 
-Where an element was not chosen its gradient is a clean 0, whatever comes back from above; rules get
+Where an element was not chosen its gradient is a clean 0, whatever the cotangent; rules get
 that by `mask`, not by multiplying with zeros, which would turn an infinite cotangent into NaN.
 """
 
@@ -90,8 +90,8 @@ where_op = op_of(_where)
 def where(condition: ArrayLike, x: ArrayLike = None, y: ArrayLike = None, /) -> Array:
     """Elements of `x` where the condition is true, of `y` where it is not.
 
-    The gradient of what was not chosen is 0, also where it is infinite or NaN. With the condition
-    alone it is `gt.nonzero`.
+    Elements that were not chosen have gradient 0, even if they are infinite or NaN. With the
+    condition alone it is `gt.nonzero`.
 
     Args:
         condition: Truth values; numbers count as true if they are not 0.
@@ -154,7 +154,7 @@ def minimum(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-# As maximum, but x has it at a tie, and a number goes before NaN
+# As maximum, but x gets it at a tie, and a number wins against NaN
 @elementwise(
     np.fmax,
     lambda ct, _out, x, y: mask(ct, (x >= y) | (y != y)),
@@ -170,7 +170,7 @@ def fmax(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-# As minimum, but x has it at a tie, and a number goes before NaN
+# As minimum, but x gets it at a tie, and a number wins against NaN
 @elementwise(
     np.fmin,
     lambda ct, _out, x, y: mask(ct, (x <= y) | (y != y)),
@@ -205,7 +205,7 @@ _clip = elementwise_op(
 )
 
 
-# The same for a bound that is an array: it has what x does not have
+# The same for a bound that is an array: it gets the gradient where x does not
 @elementwise(
     lambda xp, x, low: xp.maximum(x, low),
     lambda ct, _out, x, low: mask(ct, x >= low),
@@ -261,7 +261,7 @@ def clip(
     if _is_plain(low) and _is_plain(high):
         return _clip(x, low=low, high=high)
     if isinstance(high, Tensor):
-        x = adopted(x)  # a trace has to know of x before it meets a bound that is an array, too
+        x = adopted(x)  # a trace must know x before it sees a bound that is an array
     x = x if low is None else clip_below(x, low)
     return x if high is None else clip_above(x, high)
 

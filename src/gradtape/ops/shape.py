@@ -1,4 +1,4 @@
-"""The same elements seen in another shape: reshape, transpose, broadcast and what is made of them.
+"""The same elements in another shape: reshape, transpose, broadcast and their relatives.
 
 All of them are linear: an op states its transpose, forward mode is the op itself.
 """
@@ -107,14 +107,14 @@ def reshape(x: ArrayLike, /, shape: Shape, order: str = "C", *, copy: bool | Non
 
 
 def _may_share(view: Any, x: Any) -> bool:
-    """Whether two arrays can have memory in common; those without values can."""
+    """Whether two arrays can share memory; those without values can."""
     raw = [innermost(one, show=True) if isinstance(one, Tensor) else one for one in (view, x)]
     arrays = all(isinstance(one, np.ndarray) for one in raw)
     return not arrays or np.may_share_memory(*raw) or not raw[0].size
 
 
 def _fill_in(shape: tuple[Any, ...], old: tuple[int, ...], low: int) -> tuple[int, ...]:
-    """`shape` with its one -1 replaced by what is left."""
+    """`shape` with its one -1 replaced by the size that is left."""
     size, rest = math.prod(old), -math.prod(shape)
     if low < -1 or shape.count(-1) != 1 or not rest or size % rest:
         raise ShapeError(
@@ -191,7 +191,7 @@ def squeeze(x: ArrayLike, /, axis: Axis = None) -> Array:
 
 
 def _at_least(ndim: int, arrays: Sequence[ArrayLike], shapes: Callable[..., Any]) -> Array:
-    """Each of the arrays that has less than `ndim` axes in the shape that `shapes` makes of its."""
+    """The arrays; those with fewer than `ndim` axes reshaped by `shapes`."""
     grown = tuple(
         _reshape(x, shape=shapes(*x.shape)) if len(x.shape) < ndim else x
         for x in map(as_array, arrays)
@@ -317,7 +317,7 @@ def swapaxes(x: ArrayLike, /, axis1: int, axis2: int) -> Array:
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
-    """The array with its last two axes exchanged; an AxisError if it has less than two.
+    """The array with its last two axes exchanged; an AxisError if it has fewer than two.
 
     >>> gt.matrix_transpose(np.ones((5, 2, 3))).shape
     (5, 3, 2)

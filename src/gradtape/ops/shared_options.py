@@ -1,8 +1,8 @@
 """Explain once the parameters that several functions share.
 
 The functions of a family take the same options: those of Fourier transforms, or of windows that
-move over an array. What each of them means stands in one table, which the functions name. The
-docstring of a function explains the rest, and may explain one of them in another way.
+move over an array. One table, which the functions name, explains each of them. The docstring of a
+function explains the rest, and may explain one of them in another way.
 
 >>> from gradtape.ops.shared_options import options
 >>> ALONG = {"axis": "Along which axis.", "keepdims": "Whether the axis stays, with size 1."}
@@ -40,10 +40,10 @@ _NOTHING: Mapping[str, str] = {}
 
 
 def options(*tables: Mapping[str, str], raises: Mapping[str, str] = _NOTHING) -> Callable[[F], F]:
-    """Complete the docstring of a function by what tables say about its parameters.
+    """Complete the docstring of a function with the texts of tables about its parameters.
 
     Args:
-        *tables: The text about each parameter; that of the first table that has it is taken.
+        *tables: The text about each parameter; the first table that has it wins.
         raises: The text about each error that all functions of the family raise.
     """
     known = {name: text for table in reversed(tables) for name, text in table.items()}
@@ -63,7 +63,7 @@ def options(*tables: Mapping[str, str], raises: Mapping[str, str] = _NOTHING) ->
 
 
 def wrapped(text: str) -> str:
-    """A docstring with lines as short as those of the sources, where a text was put in."""
+    """A docstring with its lines wrapped as in the sources, where a text was put in."""
     lines = text.split("\n")
     for n, line in enumerate(lines):
         if len(line) > _WIDTH:
@@ -75,7 +75,7 @@ def wrapped(text: str) -> str:
 def _complete_section(
     paragraphs: list[str], title: str, names: Iterable[str], known: Mapping[str, str]
 ) -> None:
-    """Add to a section, in the order of the names, what is known and not said by it."""
+    """Add missing entries to a section, in the order of the names."""
     said: dict[str, str] = {}
     for place, text in enumerate(paragraphs):
         if text.startswith(f"{title}:\n"):
@@ -96,7 +96,7 @@ def _complete_section(
 
 
 def _entries(section: str) -> dict[str, str]:
-    """The entries of a section, by what they are about."""
+    """The entries of a section, by their names."""
     found: list[str] = []
     for line in section.split("\n")[1:]:
         if line.startswith("     "):  # goes on

@@ -38,7 +38,7 @@ def _largest(xp: Any, x: Any, axis: Axes) -> Any:
     """The largest elements along `axis`, kept as axes of size 1; −inf if there are none."""
     if xp is np:
         return np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf)
-    if count_over(x.shape, axis) == 0:  # other modules have no value to start from
+    if count_over(x.shape, axis) == 0:  # other modules lack `initial`
         return sum_forward(xp, x, axis, True) - np.inf
     return xp.max(x, axis=axis, keepdims=True)
 

@@ -48,10 +48,10 @@ def tan(x: ArrayLike, /) -> Array:
 
 
 def _root_of_one_less_square(x: Any) -> Any:
-    """√(1 − x²), on a branch cut on the side that the sign of the zero in `x` says.
+    """√(1 − x²); on a branch cut, on the side given by the sign of the zero in `x`.
 
-    A number is (y, +0) as a complex one: taking it away keeps the sign of a zero, adding it does
-    not, and neither does taking `x` away from it.
+    A real number is (y, +0) as a complex one: subtracting it keeps the sign of a zero, adding it
+    does not, and neither does subtracting `x` from it.
     """
     if x.dtype.kind == "c":
         return sqrt(-(x - 1)) * sqrt(x - (-1))
@@ -222,7 +222,7 @@ def tanh(x: ArrayLike, /) -> Array:
     """
 
 
-# d arcsinh x = dx/√(x² + 1); taking −1 away keeps the sign of a zero, as in arcsin
+# d arcsinh x = dx/√(x² + 1); subtracting −1 keeps the sign of a zero, as in arcsin
 @elementwise(np.arcsinh, lambda ct, _out, x: ct / sqrt(x * x - (-1)), lower=scalar.arcsinh)
 def arcsinh(x: ArrayLike, /) -> Array:
     """Inverse of the hyperbolic sine.

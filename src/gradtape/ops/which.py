@@ -1,4 +1,4 @@
-"""Reductions that tell which or how many: argmax, argmin, any, all, count_nonzero; untracked."""
+"""Reductions that say which or how many: argmax, argmin, any, all, count_nonzero; untracked."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _argmax, _argmin = _arg("argmax", max_of), _arg("argmin", min_of)
 def position_along(
     op: Callable[..., Any], name: str, x: ArrayLike, axis: int | None, keepdims: bool
 ) -> Array:
-    """What an op along one axis finds, or in the flattened array."""
+    """The positions that an op finds along one axis, or in the flattened array."""
     x = as_array(x)
     shape = x.shape
     if axis is None:

@@ -33,10 +33,10 @@ def write_item(tensor: Tensor, value: Any, index: Any) -> bool:
     Args:
         tensor: What to write into.
         value: What to write: a number, or a tensor or an array of the shape of the part.
-        index: What stands in the brackets.
+        index: The index in brackets.
 
     Returns:
-        Whether it was done; if not, nothing was.
+        Whether it was done; if not, nothing was changed.
 
     >>> t = gt.zeros(3)
     >>> gt.ops.write.write_item(t, 2.0, 1), t
@@ -70,7 +70,7 @@ def write_item(tensor: Tensor, value: Any, index: Any) -> bool:
             return False
         target[items] = value
     except IndexError:
-        return False  # the general way says what is wrong
+        return False  # the general way raises the right error
     if segment is not None:
         whole = Aval(target.shape, target.dtype)
         inputs = whole, value if number else Aval(shape, target.dtype)

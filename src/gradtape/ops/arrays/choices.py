@@ -33,7 +33,7 @@ def select(
     Args:
         condlist: Conditions, arrays of truth values.
         choicelist: An array for each of them.
-        default: What is taken where none holds.
+        default: The value where none holds.
 
     Raises:
         ArgumentError: There are not as many arrays as conditions, or none.
@@ -67,7 +67,7 @@ def choose(a: ArrayLike, choices: Any, /, *, mode: str = "raise") -> Array:
     Args:
         a: The numbers.
         choices: The arrays, as a sequence or along the first axis of an array; they broadcast.
-        mode: What to do with a number that is none of an array: "raise", "wrap" or "clip".
+        mode: What to do with a number out of range: "raise", "wrap" or "clip".
 
     Raises:
         IndexingError: A number is out of bounds, or not an integer.
@@ -87,7 +87,7 @@ def choose(a: ArrayLike, choices: Any, /, *, mode: str = "raise") -> Array:
     elif mode != "raise":
         raise ArgumentError(f'choose: got mode={mode!r}, expected "raise", "wrap" or "clip"')
     elif (known := values_if_known(numbers)) is None:
-        # What is negative counts from the end elsewhere; here it is as wrong as what is too large.
+        # Elsewhere negative numbers count from the end; here they are as wrong as too large ones.
         numbers = where(numbers < 0, count, numbers)
     elif np.any((known < 0) | (known >= count)):
         raise IndexingError(f"choose: got a number outside of 0 to {count - 1}; there are {count}")
@@ -140,11 +140,11 @@ def piecewise(
     *args: Any,
     **kw: Any,
 ) -> Array:
-    """A function that is given piece by piece: where a condition holds, its function is taken.
+    """A function defined piece by piece: where a condition holds, its function applies.
 
     Args:
         x: Where to evaluate it.
-        condlist: Conditions, arrays of truth values; of several that hold the last one counts.
+        condlist: Conditions, arrays of truth values; if several hold, the last one counts.
         funclist: A function or a number for each of them; one more is for where none holds.
         *args: Further arguments of the functions.
         **kw: Those by name.
@@ -178,14 +178,14 @@ def piecewise(
             value = as_array(function(x, *args, **kw))
             out = where(condition, astype(value, x.dtype, copy=False), out)
         elif known.any():
-            # As NumPy has it, the function sees nothing but its piece.
+            # As in NumPy, the function sees only its piece.
             value = as_array(function(getitem(x, known), *args, **kw))
             out = setitem(out, astype(value, x.dtype, copy=False), known)
     return out
 
 
 def _conditions(condlist: Any, x: Array) -> list[Array]:
-    """A list of conditions; one alone may stand without a list."""
+    """The conditions as a list; a single one may come without a list."""
     listed = isinstance(condlist, list | tuple) and not isinstance(condlist[0], bool | np.bool_)
     if not listed:
         whole = as_array(condlist)

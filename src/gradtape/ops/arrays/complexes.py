@@ -20,7 +20,7 @@ def angle(z: ArrayLike, /, deg: bool = False) -> Array:
 
     Args:
         z: The numbers.
-        deg: Whether it is given in degrees.
+        deg: Whether to return degrees.
 
     >>> gt.angle(np.array([1.0 + 1.0j]), deg=True)
     array([45.])

@@ -1,4 +1,4 @@
-"""How much elements vary: their range, and together: covariances and correlations."""
+"""The spread of elements: their range, covariances and correlations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ptp(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
 
 
 def _variables(x: Any, rowvar: bool, dtype: Any, *, further: bool) -> Any:
-    """The variables as rows of a matrix; of `further` ones a single row is one, as NumPy has it."""
+    """The variables as rows of a matrix; a single row of `further` ones stays one, as in NumPy."""
     if len(x.shape) > 2:
         raise ShapeError(f"cov: got shape {x.shape}, expected at most two axes")
     rows = atleast_2d(astype(x, dtype, copy=False))
@@ -70,7 +70,7 @@ def _weights(fweights: ArrayLike, aweights: ArrayLike, count: int) -> Any:
 
 
 def _freedom(weights: Any, aweights: ArrayLike, count: int, total: Any, ddof: int) -> Any:
-    """What the products are divided by."""
+    """The divisor of the products."""
     if weights is None:
         return count - ddof
     if ddof == 0:
@@ -99,7 +99,7 @@ def cov(
         y: Further variables.
         rowvar: Whether variables are rows; if not, they are columns.
         bias: Whether to divide by the number of observations, and not by one less.
-        ddof: The number to divide by is less by this; decides instead of `bias`.
+        ddof: Subtracted from the number of observations to divide by; overrides `bias`.
         fweights: How often each observation was made.
         aweights: How much each observation counts.
         dtype: The dtype of the result; float64 at least by default.
@@ -127,7 +127,7 @@ def cov(
     freedom = _freedom(weights, aweights, count, real(totals[0]) if len(rows) else count, less)
     weighted = around if weights is None else around * weights
     products = matmul(around, transpose(conj(weighted)))
-    # Where nothing is left to estimate from, this is a division by zero, as NumPy has it.
+    # With too few observations this is a division by zero, as in NumPy.
     if isinstance(freedom, int):
         return squeeze(products / max(freedom, 0))
     return squeeze(products / astype(maximum(freedom, 0), real(products).dtype, copy=False))

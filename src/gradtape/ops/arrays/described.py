@@ -1,4 +1,4 @@
-"""What NumPy's functions say about tensors: texts, dtypes, memory; and arrays made like them.
+"""NumPy functions that describe arrays (text, dtype, memory), or make new ones like them.
 
 They read values and shapes only; nothing here is differentiated, and nothing needs to be.
 """
@@ -50,7 +50,7 @@ def common_type(*arrays: ArrayLike) -> Any:
 
 
 def einsum_path(*operands: Any, **options: Any) -> Any:
-    # Only shapes matter; an array of one element under all indices has them.
+    # Only shapes matter: one element, broadcast to the shape, stands for the array.
     shaped = (np.broadcast_to(0.0, x.shape) if isinstance(x, Tensor) else x for x in operands)
     return np.einsum_path(*shaped, **options)
 
@@ -88,7 +88,7 @@ def as_array(
 
 
 def _made(original: Callable[..., Any]) -> Callable[..., Tensor]:
-    """A function of NumPy that makes an array: what comes is a tensor without history."""
+    """A function of NumPy that makes an array; the result is a tensor without history."""
 
     def answer(*args: Any, **options: Any) -> Tensor:
         return Tensor(original(*args, **options))
@@ -106,7 +106,7 @@ loadtxt = _made(np.loadtxt)
 
 
 def _in_any_order(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A function of ours for NumPy's of the same name, whose memory order says nothing here."""
+    """A function of ours for NumPy's of the same name; the memory order has no effect here."""
 
     def made(*args: Any, order: str = "C", **options: Any) -> Tensor:
         return make(*args, **options)

@@ -1,4 +1,4 @@
-"""Differences of neighbours, and what is made of them: gradients, integrals, unwrapped phases."""
+"""Differences of neighbours, and functions made of them: gradients, integrals, phases."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def diff(
         n: How many times.
         axis: Along which axis.
         prepend: What to put before the array first; a number stands for one element.
-        append: What to put behind it.
+        append: What to put after it.
 
     Raises:
         ArgumentError: `n` is negative.
@@ -55,7 +55,7 @@ def diff(
     if not x.shape:
         raise ShapeError("diff: got a 0-d array, expected at least one axis")
     axis = normalize_axis(axis, len(x.shape), "diff")
-    # NumPy's own default says "nothing" by another value than None.
+    # NumPy's own default for "nothing" is not None.
     around = [None if v is np._NoValue else v for v in (prepend, append)]
     before, after = ([] if v is None else [_one_along(v, x, axis)] for v in around)
     if n and (before or after):
@@ -78,7 +78,7 @@ def ediff1d(x: ArrayLike, /, to_end: ArrayLike = None, to_begin: ArrayLike = Non
 
     Args:
         x: What to take differences of.
-        to_end: What to put behind the differences.
+        to_end: What to put after the differences.
         to_begin: What to put before them.
 
     Raises:
@@ -94,7 +94,7 @@ def ediff1d(x: ArrayLike, /, to_end: ArrayLike = None, to_begin: ArrayLike = Non
 
 
 def _beside(value: ArrayLike, dtype: Any) -> Array:
-    """What stands beside differences, in their dtype."""
+    """The values to put beside the differences, in their dtype."""
     value = as_array(value)
     if not np.can_cast(value.dtype, dtype, "same_kind"):
         raise DTypeError(f"ediff1d: got {value.dtype} beside differences of {dtype}; use astype")
@@ -111,7 +111,7 @@ def gradient(
 
     Args:
         f: The samples.
-        *varargs: How far samples are apart: one number for all axes, or for each axis a number or
+        *varargs: How far apart samples are: one number for all axes, or for each axis a number or
             the coordinates along it. Differentiable as well.
         axis: One or several axes; None for all of them.
         edge_order: Whether the ends use differences of first or second order.
@@ -164,7 +164,7 @@ def _spacing(f: Array, spacing: Any, axis: int) -> Any:
             f"gradient: got coordinates of shape {shape} for axis {axis} of shape {f.shape}, "
             f"expected {f.shape[axis]} of them"
         )
-    spacing = floats(spacing)  # unsigned ones could not fall
+    spacing = floats(spacing)  # differences of unsigned numbers could not be negative
     steps = part_of(spacing, 1, axis=0) - part_of(spacing, None, -1, axis=0)
     return reshape(steps, (-1, *(1,) * (len(f.shape) - axis - 1)))
 
@@ -187,7 +187,7 @@ def _along(f: Array, axis: int, h: Any, edge_order: int) -> Array:
     if even:
         middle = (at(2, None) - at(None, -2)) / (2.0 * h)
     else:
-        # With a step of a before and of b behind: −b/(a(a+b)), (b−a)/(ab), a/(b(a+b))
+        # With a step of a before and b after: −b/(a(a+b)), (b−a)/(ab), a/(b(a+b))
         a, b = getitem(h, slice(None, -1)), getitem(h, slice(1, None))
         outer = at(2, None) * (a / (b * (a + b))) - at(None, -2) * (b / (a * (a + b)))
         middle = outer + at(1, -1) * ((b - a) / (a * b))
@@ -216,7 +216,7 @@ def trapezoid(y: ArrayLike, /, x: ArrayLike = None, dx: ArrayLike = 1.0, axis: i
     Args:
         y: The samples.
         x: Where they were taken: along the axis, or for every sample.
-        dx: How far they are apart, if `x` is not given.
+        dx: How far apart they are, if `x` is not given.
         axis: The axis to integrate along.
 
     Raises:
@@ -257,11 +257,11 @@ def unwrap(
 ) -> Array:
     """Phases without jumps: whole periods are added where neighbours differ by more than a half.
 
-    What is added is piecewise constant, so that the gradient passes as it is.
+    The added periods are piecewise constant, so the gradient passes unchanged.
 
     Args:
         p: The phases.
-        discont: From which difference on; half a period if not given, which is also the least.
+        discont: The least difference that counts as a jump; half a period by default, and at least.
         axis: Along which axis.
         period: The size of a period.
 
@@ -279,7 +279,7 @@ def unwrap(
     steps = diff(stop_gradient(p), axis=axis)
     wrapped = (steps - low) % period + low
     if not (whole and odd):
-        # Half a period up stays one up.
+        # A step of exactly half a period up stays a step up.
         wrapped = where((wrapped == low) & (steps > 0), high, wrapped)
     least = high if discont is None else discont
     added = cumsum(where(abs(steps) < least, 0, wrapped - steps), axis=axis)

@@ -1,7 +1,7 @@
 """The functions of `np.emath`, which give complex numbers where real ones have no result.
 
-Which they give depends on values, so that these have to be known: `np.emath.sqrt(t)` raises inside
-of `jit` and `vmap`. There a complex argument says the same: `np.sqrt(t + 0j)`.
+The dtype of the result depends on values, which have to be known: `np.emath.sqrt(t)` raises inside
+of `jit` and `vmap`. Use a complex argument there: `np.sqrt(t + 0j)`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gradtape.typing import Array, ArrayLike
 
 
 def _complex_if(outside: Callable[[Any], Any], x: ArrayLike) -> Any:
-    """`x`, as complex numbers if one of real ones is outside of where a function is real."""
+    """`x`, as complex numbers if it has a real element where the function is not real."""
     x = as_array(x)
     if x.dtype.kind == "c" or not np.any(outside(values_of(x))):
         return x
@@ -38,7 +38,7 @@ def _beyond_one(x: Any) -> Any:
 def _extended(
     function: Callable[..., Any], outside: Callable[[Any], Any]
 ) -> Callable[[ArrayLike], Array]:
-    """A function of one argument, of complex numbers where it is not real."""
+    """A function of one argument, extended to complex results where it is not real."""
 
     def extended(x: ArrayLike, /) -> Array:
         return function(_complex_if(outside, x))
@@ -61,7 +61,7 @@ def logn(n: ArrayLike, x: ArrayLike, /) -> Array:
 
 
 def power(x: ArrayLike, p: ArrayLike, /) -> Array:
-    """`x` to the power `p`; integers in `p` are taken as floating numbers if one is negative."""
+    """`x` to the power `p`; integers in `p` become floating numbers if one is negative."""
     p = as_array(p)
     if p.dtype.kind in "iu" and np.any(values_of(p) < 0):
         p = p * 1.0

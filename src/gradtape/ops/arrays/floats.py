@@ -21,7 +21,7 @@ from gradtape.typing import Array, ArrayLike
 
 
 def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
-    """The rounded quotient and what is left: `floor_divide` and `remainder` together.
+    """The rounded quotient and the remainder: `floor_divide` and `remainder` together.
 
     >>> gt.divmod(np.array([5.0, -5.0]), 3.0)
     (array([ 1., -2.]), array([2., 1.]))
@@ -30,7 +30,7 @@ def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
 
 
 def _fraction_element(x: Any) -> Any:
-    # Of an infinity nothing is left; NaN stays NaN.
+    # The fractional part of infinity is 0; NaN stays NaN.
     (x,) = scalar.promoted(x)
     none = scalar.constant(0, x.dtype)
     rest = scalar.where(scalar.absolute(x) == math.inf, none, x - scalar.trunc(x))
@@ -44,11 +44,11 @@ def _fraction_element(x: Any) -> Any:
     lower=_fraction_element,
 )
 def fraction(x: ArrayLike, /) -> Array:
-    """What stands behind the point, with the sign of the number."""
+    """The fractional part, with the sign of the number."""
 
 
 def modf(x: ArrayLike, /) -> tuple[Array, Array]:
-    """What stands behind the point and what stands before it, both with the sign of the number.
+    """The fractional and the integral part, both with the sign of the number.
 
     >>> gt.modf(np.array([1.5, -2.25]))
     (array([ 0.5 , -0.25]), array([ 1., -2.]))

@@ -23,7 +23,7 @@ def apply_along_axis(
 ) -> Array:
     """The results of a function of vectors, for every vector along an axis.
 
-    It is called for one vector after the other, as NumPy does; `gt.vmap` does it at once.
+    It is called for one vector after the other, as in NumPy; `gt.vmap` calls it once for all.
 
     Args:
         func1d: The function; its result is a number or an array.
@@ -47,7 +47,7 @@ def apply_along_axis(
         raise ShapeError(f"apply_along_axis: got shape {arr.shape}, expected at least one vector")
     results = [as_array(func1d(getitem(rows, i), *args, **kwargs)) for i in np.ndindex(around)]
     out = reshape(stack(results), (*around, *results[0].shape))
-    # What a vector gives stands where the vector stood.
+    # The result for a vector replaces it.
     count = len(results[0].shape)
     source = range(len(around), len(around) + count)
     return moveaxis(out, tuple(source), tuple(range(axis, axis + count)))
@@ -59,7 +59,7 @@ def apply_over_axes(
     """The result of a function of an array and an axis, applied for one axis after the other.
 
     Args:
-        func: The function; it keeps the number of axes or takes its axis away.
+        func: The function; it keeps the number of axes or removes its axis.
         x: The array.
         axes: The axes.
 
@@ -95,15 +95,15 @@ def vectorize(
 ) -> Callable[..., Any]:
     """A function of numbers as a function of arrays, element by element, as `np.vectorize`.
 
-    It is called for one element after the other; `gt.vmap` does it at once.
+    It is called for one element after the other; `gt.vmap` calls it once for all.
 
     Args:
         pyfunc: The function; its result is a number, or a tuple of them.
-        otypes: The dtypes of the results, if not those that come; needed for arrays without
+        otypes: The dtypes of the results, if they are to be cast; needed for arrays without
             elements.
         doc: The docstring of the result, if not that of the function.
         excluded: Arguments that are passed as they are, by position or by name.
-        cache: It does not matter: the function is called once for each element in any case.
+        cache: Has no effect: the function is called once for each element in any case.
         signature: Only None; `gt.vmap` takes functions of arrays.
 
     Raises:

@@ -1,6 +1,6 @@
 """Counting elements in bins.
 
-Counts are no differentiable function of the data: they are untracked. With weights they are sums of
+Counts are not differentiable in the data: they are untracked. With weights they are sums of
 weights, which have a gradient with respect to the weights. Edges that were made from the data move
 with its least and largest element, and densities with the edges.
 """
@@ -78,7 +78,7 @@ def bincount(x: ArrayLike, /, weights: ArrayLike = None, minlength: int = 0) -> 
 
 
 def _edges_forward(xp: Any, x: Any, bins: int, bounds: Bounds, dtype: Any) -> Any:
-    """So many bins of equal width along the last axis, from the least to the largest element."""
+    """Edges of bins of equal width along the last axis, from the least to the largest element."""
     if bounds is not None:
         low, high = (xp.full(x.shape[:-1], float(bound)) for bound in bounds)
     elif x.shape[-1] == 0:
@@ -143,12 +143,12 @@ def _edges(name: str, x: Any, bins: Any, bounds: Bounds, weights: Any = None) ->
 
 
 def _moving(edges: Any, x: Any) -> Any:
-    """Even edges with the derivative that they have where the range is that of the data."""
+    """Even edges with their derivative, where the range is that of the data."""
     if not isinstance(x, Tensor) or x.dtype.kind != "f" or 0 in x.shape:
         return Tensor(edges) if isinstance(x, Tensor) and not isinstance(edges, Tensor) else edges
     share = np.linspace(0.0, 1.0, edges.shape[0]).astype(x.dtype)
     moved = min_of(x) * (1 - share) + max_of(x) * share
-    return edges + (moved - stop_gradient(moved))  # the value stays, to the last digit
+    return edges + (moved - stop_gradient(moved))  # the value is unchanged, to the last digit
 
 
 def histogram_bin_edges(
@@ -175,7 +175,7 @@ def histogram_bin_edges(
 
 
 def _numbers(x: Any, edges: Any) -> Any:
-    """The bin of each element, counted from 1; 0 and one more than there are, outside of them.
+    """The bin of each element, counted from 1; 0 below all bins, their number plus 1 above.
 
     The last bin holds its upper edge.
     """

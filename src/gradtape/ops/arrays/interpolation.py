@@ -34,12 +34,12 @@ def interp(
     At a sample the slope is that of the line to its right, at the last one that of the line to it.
 
     Args:
-        x: Where values are asked for.
+        x: Where to interpolate.
         xp: Where samples were taken, in rising order.
         fp: The samples, real or complex.
         left: The value before the first sample; the first sample if not given.
-        right: The value behind the last one; the last sample if not given.
-        period: After how much places repeat; `xp` may then have any order.
+        right: The value after the last one; the last sample if not given.
+        period: The distance after which places repeat; `xp` may then have any order.
 
     Raises:
         ShapeError: `xp` and `fp` have not one axis of the same size, or no elements.
@@ -69,7 +69,7 @@ def interp(
     right = last if right is None else _end("right", right, fp)
     before, beyond = x < getitem(xp, 0), x > getitem(xp, -1)
     if xp.shape[0] > 1:
-        # What lies outside, infinities among it, must not meet the lines: 0·∞ has no gradient.
+        # Points outside, which may be infinite, must not enter the formula: 0·∞ has no gradient.
         inside = _between(where(before | beyond, stop_gradient(getitem(xp, 0)), x), xp, fp)
     else:
         inside = broadcast_to(first, x.shape)
@@ -77,7 +77,7 @@ def interp(
 
 
 def _end(side: str, value: ArrayLike, fp: Array) -> Any:
-    """What stands beyond one end: one number, or one for each place."""
+    """The value beyond one end, checked: one number, or one for each point."""
     value = weak_or_array(value)
     dtype = aval_of(value).dtype
     if dtype.kind not in ("biufc" if fp.dtype.kind == "c" else "biuf"):

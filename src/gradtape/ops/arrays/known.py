@@ -12,12 +12,12 @@ from gradtape.errors import ConversionError
 
 
 def values_of(x: Any) -> Any:
-    """What an array or tensor holds; raises for one that has no value yet, in a trace or batch."""
+    """The values of an array or tensor; raises if it has none yet, in a trace or batch."""
     return innermost(x) if isinstance(x, Tensor) else np.asarray(x)
 
 
 def values_if_known(x: Any) -> Any:
-    """The same, and None for one that has no value yet."""
+    """The same, or None if it has no values yet."""
     with contextlib.suppress(ConversionError):
         return values_of(x)
     return None

@@ -18,8 +18,8 @@ from gradtape.typing import Array, ArrayLike
 
 
 def _weights(out: Any, x: Any, axis: int) -> tuple[Any, Any]:
-    """How much of out is its own element's, and how much that before it."""
-    level = where(out == -math.inf, 0, out)  # nothing has a share of nothing
+    """The share of its own element in each result, and the share of the result before it."""
+    level = where(out == -math.inf, 0, out)  # an empty sum has no shares
     return exp(x - level), exp(previous(out, axis, False, -math.inf) - level)
 
 

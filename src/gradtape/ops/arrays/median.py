@@ -26,10 +26,10 @@ def _median(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Array:
-    """The median{what}: the one in the middle, or the mean of both.
+    """The median{what}: the middle one, or the mean of the two.
 
     Args:
-        overwrite_input: Whether `x` may be overwritten, which it never is.
+        overwrite_input: Whether `x` may be overwritten; it never is.
 
     median:
     >>> gt.median(np.array([3.0, 1.0, 7.0, 2.0]))

@@ -1,6 +1,6 @@
-"""Reductions that leave NaN out. Its gradient is 0, whatever comes back from above.
+"""Reductions that leave NaN out. Its gradient is 0, whatever the cotangent.
 
-Where all elements are NaN, sums and products are those of nothing, and all others are NaN.
+Where all elements are NaN, sums are 0, products are 1, and all others are NaN.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def without_nan(x: ArrayLike, instead: float = 0) -> Any:
 # ---- sums and products --------------------------------------------------------------------------
 
 
-# How to combine elements, and what NaN counts as.
+# How to combine elements, and the number that replaces NaN.
 _COMBINE: dict[str, tuple[Callable[..., Any], int]] = {
     "nansum": (sum_of, 0),
     "nanprod": (prod, 1),
@@ -166,7 +166,7 @@ nanstd = member("nanstd", _spread, what="Standard deviation")
 
 
 def _variance(x: Array, taken: Array, axes: tuple[int, ...], mean: Any, less: float) -> Any:
-    """The variance around a mean, which is computed if it is not given; NaN of too few elements."""
+    """The variance around a mean, which is computed if not given; NaN for too few elements."""
     mean = mean_of(x, taken, axes) if mean is None else mean
     squares, count = squares_of(x, taken, axes, mean)
     left = count - less

@@ -1,4 +1,4 @@
-"""Extremes that leave NaN out, and where they are. Where all elements are NaN, so are they."""
+"""Extremes that leave NaN out, and where they are. If all elements are NaN, so is the extreme."""
 
 from __future__ import annotations
 

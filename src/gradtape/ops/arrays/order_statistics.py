@@ -1,7 +1,7 @@
-"""Medians and quantiles: the elements that stand at places of the sorted array, or between them.
+"""Medians and quantiles: the elements at places of the sorted array, or between them.
 
-The places depend on the number of elements and on q; which elements stand there is told by a
-partition, or by the whole order where the places differ from row to row. Rows are along the last
+The places depend on the number of elements and on q; the elements at them are found by a
+partition, or by a full sort where the places differ from row to row. Rows are along the last
 axis. A row with a NaN gives NaN, unless NaN is left out.
 """
 
@@ -59,7 +59,7 @@ def rows_of(x: Any, axes: Axes) -> Any:
 
 
 def unrows(values: Any, shape: tuple[int, ...], axes: Axes, q: Any, keepdims: bool) -> Any:
-    """What was computed for each of q, along the last axis of rows, with the axes of q first."""
+    """Results for each of q, along the last axis of rows, reshaped so that the axes of q lead."""
     rest = keep_axes(shape, axes) if keepdims else reduced_shape(shape, axes, False)
     out = reshape(moveaxis(values, -1, 0), (*q, *rest))
     return out[()] if isinstance(out, np.ndarray) else out
@@ -75,7 +75,7 @@ def count_numbers(x: Any) -> Any:
 
 
 def at_places(x: Any, places: Any, ignore_nan: bool) -> Any:
-    """The elements that would be at places, the same for all rows or not, were the rows sorted."""
+    """The elements at places of the sorted rows; places may differ from row to row."""
     if isinstance(places, np.ndarray) and places.ndim == 1:
         last = x.shape[-1] - 1
         order = argpartition_last(x, kth=tuple(int(k) for k in np.unique([*places, last])))
@@ -95,7 +95,7 @@ def at_places(x: Any, places: Any, ignore_nan: bool) -> Any:
 def _blend_composition(x: Any, y: Any, share: Any, choose: Any = where) -> Any:
     change = y - x
     near = choose(share >= 0.5, y - change * (1 - share), x + change * share)
-    # Infinities have no change to take a share of.
+    # The difference of infinities is NaN, so it is not used.
     return choose((share <= 0) | (x == y), x, choose(share >= 1, y, near))
 
 
@@ -122,7 +122,7 @@ def _single_place(method: str, n: Any, q: Any) -> Any:
         return {"lower": floor, "higher": ceil, "nearest": rint}[method]((n - 1) * q)
     if method == "inverted_cdf":
         return maximum(ceil(n * q - 1), 0)
-    # The nearest one, the even one (counted from 1) of two.
+    # The nearest one; of two, the even one (counted from 1).
     place = n * q - 1.5
     below = floor(place)
     stay = (place == below) & (below % 2 == 1)
@@ -157,7 +157,7 @@ def _weighted_place(rows: Any, weights: Any, q: Any, ignore_nan: bool) -> Any:
     reached = reached / _last(reached)
     if q.dtype.kind == "f":
         reached = astype(reached, q.dtype, copy=False)
-    # Elements without weight before all others are not the first ones.
+    # Elements without weight at the start are skipped.
     reached = where(reached == 0, -1.0, reached)
     sought = broadcast_to(q, (*rows.shape[:-1], *q.shape))
     place = search_lanes(reached, sought, side="left", lanes=len(rows.shape) - 1)
@@ -190,7 +190,7 @@ def quantile_of(
     name: str, x: ArrayLike, q: Any, axis: Axis, method: str, keepdims: bool, weights: Any,
     ignore_nan: bool, weak: bool,
 ) -> Array:  # fmt: skip
-    """What `quantile` and its relatives give; `weak` says that q was a Python number."""
+    """The result of `quantile` and its relatives; `weak` if q was a Python number."""
     x = as_array(x)
     _check(name, x, q, method, weights)
     axes, ignore_nan = normalize_axes(axis, len(x.shape), name), ignore_nan and x.dtype.kind in "fV"
@@ -203,7 +203,7 @@ def quantile_of(
     if weights is not None:
         weights = weights_beside(name, weights, x, None if axis is None else axes)
         weights = rows_of(broadcast_to(weights, x.shape), axes)
-    inside = (flat >= 0) & (flat <= 1)  # of a tensor that may only be known when the function runs
+    inside = (flat >= 0) & (flat <= 1)  # may only be known when the function runs
     flat = where(inside, flat, 0) if isinstance(q, Tensor) else flat
     out = _quantile_of_rows(rows, flat, method, weights, weak, ignore_nan)
     if ignore_nan:

@@ -1,4 +1,4 @@
-"""Arrays put together from others and taken apart: append, insert, delete, block, splits."""
+"""Arrays put together and taken apart: append, insert, delete, block, splits."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from gradtape.typing import Array, ArrayLike, Axis, Shape
 
 
 def append(arr: ArrayLike, values: ArrayLike, /, axis: int | None = None) -> Array:
-    """An array with another one behind it.
+    """An array with another one after it.
 
     Args:
         arr: The first array.
-        values: What comes behind it.
+        values: What comes after it.
         axis: Along which axis; None joins the flattened arrays.
 
     Raises:
@@ -111,7 +111,7 @@ def insert(arr: ArrayLike, /, obj: Any, values: ArrayLike, axis: int | None = No
     numbers = np.arange(size)
     count = _numbered(np.insert, "insert", numbers, obj, 0).size - size
     if count == 1 and not isinstance(obj, slice):
-        # Any number of values goes to the one place: their own axis counts them, or their first
+        # Any number of values can go to the one place: their own axis counts them, or their first
         # one if the place is a number and not a list of one.
         missing = len(arr.shape) - len(values.shape)
         values = reshape(values, (1,) * missing + values.shape)

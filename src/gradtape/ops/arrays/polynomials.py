@@ -93,7 +93,7 @@ def vander(x: ArrayLike, /, N: int | None = None, increasing: bool = False) -> A
 
 
 def _aligned(p: ArrayLike, q: ArrayLike, name: str) -> tuple[Array, Array]:
-    """Both with as many coefficients, zeros before the shorter ones."""
+    """Both with equally many coefficients, by zeros before the shorter ones."""
     p, q = _coefficients(p, name), _coefficients(q, name)
     size = max(p.shape[0], q.shape[0])
     p, q = (pad_constant(one, widths=((size - one.shape[0], 0),), fill=0) for one in (p, q))
@@ -130,7 +130,7 @@ def polymul(p: ArrayLike, q: ArrayLike, /) -> Array:
 
 
 def polydiv(u: ArrayLike, v: ArrayLike, /) -> tuple[Array, Array]:
-    """The quotient of two polynomials, and what is left, without leading zeros.
+    """The quotient of two polynomials, and the remainder without leading zeros.
 
     Args:
         u: What to divide.
@@ -296,7 +296,7 @@ def polyfit(
         y: The samples; several data sets are the columns of a matrix.
         deg: The degree of the polynomial.
         rcond: Singular values below this, relative to the largest, count as 0.
-        full: Whether to return, behind the coefficients, the sums of squares of what is left, the
+        full: Whether to return, after the coefficients, the sums of squared residuals, the
             rank and the singular values of the scaled matrix of powers, and `rcond`.
         w: Weights of the samples; differentiable as well.
         cov: Whether the covariance matrix is returned as well; "unscaled" for weights that are the

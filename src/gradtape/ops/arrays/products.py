@@ -96,7 +96,7 @@ def cross(
 
 
 def _in_plane(a: list[Array], b: list[Array]) -> Array:
-    """Of vectors with 2 components and such of 2 or 3; what the former do not have is 0."""
+    """Cross products if vectors of one side have 2 components; the missing third one is 0."""
     flat = a[0] * b[1] - a[1] * b[0]
     if len(a) == 3:
         return stack(broadcast_arrays(-(a[2] * b[1]), a[2] * b[0], flat), -1)

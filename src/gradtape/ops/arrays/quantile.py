@@ -23,9 +23,9 @@ def _quantile(
     keepdims: bool = False,
     weights: ArrayLike = None,
 ) -> Array:
-    """The element that a share q of the sorted {what} lies before.
+    """The element with a share q of the sorted {what} before it.
 
-    `method` says what it is between two of them. It has a gradient with respect to the elements,
+    `method` says what lies between two of them. It has a gradient with respect to the elements,
     and with respect to q for methods that go between elements. Where q names an element, that is
     the slope towards the next one.
 
@@ -33,7 +33,7 @@ def _quantile(
         x: Where to look.
         q: Shares from 0 to {whole}, in an array of up to two axes, which come first in the result.
             Others raise; in compiled code they give NaN.
-        overwrite_input: Whether `x` may be overwritten, which it never is.
+        overwrite_input: Whether `x` may be overwritten; it never is.
         method: What to do between elements, by NumPy's names: "linear" by default.
         weights: How much each element counts, for method "inverted_cdf" only.
 

@@ -1,6 +1,6 @@
 """Functions of NumPy that are refused on tensors, each with the reason and a way out.
 
-What is missing here and has no answer either is refused by a general message.
+Functions that are neither here nor implemented are refused by a general message.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DATES = f"tensors hold numbers, not dates; {_VALUE}"
 
 
 def _refused(name: str, reason: str) -> Callable[..., None]:
-    """What answers for a function by an error."""
+    """A stand-in for a NumPy function that raises and says why."""
 
     def refusal(*args: Any, **options: Any) -> None:
         raise UnsupportedError(f"np.{name}: {reason}")

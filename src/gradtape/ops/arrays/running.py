@@ -1,7 +1,7 @@
-"""What holds up to each place along an axis: largest and smallest elements, sums, products.
+"""Running extremes, sums and products along an axis.
 
-The running maximum has the gradient where its element is; of equal ones that is the last, as in
-PyTorch. From the first NaN on it is NaN.
+The gradient of a running extreme goes to the element that holds it; of equal ones to the last, as
+in PyTorch. From the first NaN on it is NaN.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _running(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
     """The op of a running extreme."""
     largest = ufunc is np.maximum
 
-    # d out = dx of the element that holds the extreme; transpose: add up what it holds
+    # d out = dx of the element that holds the extreme; transpose: add up the places it holds
     def vjp(ct: Any, _out: Any, x: Any, axis: int) -> Any:
         return put_along(ct, _holders(x, axis=axis, largest=largest), axis, x.shape)
 
@@ -149,7 +149,7 @@ cummin = member("cummin", _with_places, what="smallest")
 
 # ---- sums and products with what they begin with -------------------------------------------------
 
-# What computes them, and the result of nothing.
+# The function that computes them, and the result for no elements.
 _RUNNING = {"cumulative_sum": (cumsum, 0), "cumulative_prod": (cumprod, 1)}
 
 
@@ -168,7 +168,7 @@ def _cumulative(
     Args:
         x: The numbers.
         axis: Along which axis; may be left out if there is only one.
-        include_initial: Whether to begin with the result of nothing, 0 of a sum, 1 of a product.
+        include_initial: Whether to begin with the result for no elements, 0 or 1.
 
     Raises:
         ShapeError: There are several axes and none was given.

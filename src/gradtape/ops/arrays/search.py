@@ -73,8 +73,7 @@ def _batch_search(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch
     return call(op, (a, v), {**params, "lanes": lanes + 1}), 0
 
 
-# With `lanes`, so many first axes of both arrays number searches that have nothing to do with each
-# other.
+# The first `lanes` axes of both arrays number independent searches.
 search_lanes = general(
     "searchsorted",
     _search_forward,
@@ -149,7 +148,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Array:
     ascending = searchsorted(bins, x, side)
     if bins.shape[0] < 2:
         return ascending
-    # Which one it is may only be known when the function runs.
+    # The order may only be known when the function runs.
     descending = bins.shape[0] - searchsorted(flip(bins), x, side)
     return where(bins[0] <= bins[-1], ascending, descending)
 
@@ -171,9 +170,9 @@ def isin(
     Args:
         element: The elements to look for, in an array of any shape.
         test_elements: The others.
-        assume_unique: Whether no element repeats; it does not matter.
-        invert: Whether to tell the opposite.
-        kind: A name NumPy has for a way of searching: "sort" or "table"; it does not matter.
+        assume_unique: Whether no element repeats; has no effect.
+        invert: Whether to return the opposite.
+        kind: NumPy's name for a way of searching, "sort" or "table"; has no effect.
 
     Raises:
         ArgumentError: `kind` is something else.

@@ -99,7 +99,7 @@ class TopK(NamedTuple):
     indices: Array
 
 
-# Of rows of so many parts at least the extreme of each part is looked at first.
+# In rows of at least this many parts, the extreme of each part is looked at first.
 _PART, _LEAST_PARTS = 256, 64
 
 
@@ -162,7 +162,7 @@ def topk(
         k: How many.
         axis: Along which axis.
         largest: Whether to take the largest ones, or the smallest.
-        sorted: Whether they have to be in order, the extreme one first, which they are in any case.
+        sorted: Whether they have to be in order; they always are, the extreme one first.
         dim: Another name of `axis`.
 
     Returns:
@@ -190,7 +190,7 @@ def kthvalue(
 ) -> TopK:
     """The k-th smallest element along an axis, counted from 1, and where it is.
 
-    As `torch.kthvalue`. Of equal elements it is one of them that has the gradient.
+    As `torch.kthvalue`. Of equal elements, one gets the gradient.
 
     Args:
         x: Where to look.

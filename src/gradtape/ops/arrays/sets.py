@@ -1,8 +1,8 @@
 """Arrays as sets of values: those that occur, in both or in one of two arrays.
 
-How many there are depends on the values, so these are no ops: they read what a tensor holds, and
-raise for one that is batched or traced. What they return are elements of their arguments, and has
-the gradient of these; of equal ones the first has it.
+How many there are depends on the values, so these are not ops: they read the values of a tensor,
+and raise for one that is batched or traced. They return elements of their arguments, with their
+gradient; of equal ones the first gets it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _read(x: Any) -> Any:
 
 
 def _like(x: Any, found: Any) -> Any:
-    """What was found out about an array, as a tensor if that is one."""
+    """A result, wrapped as a tensor if `x` is one."""
     return Tensor(found) if isinstance(x, Tensor) else found
 
 
@@ -49,15 +49,15 @@ def unique(
 
     Args:
         x: Where to look.
-        return_index: Whether to tell where each of them is first.
-        return_inverse: Whether to tell the number of the value that each element has.
-        return_counts: Whether to tell how often each of them occurs.
+        return_index: Whether to return where each of them is first.
+        return_inverse: Whether to return the number of the value that each element has.
+        return_counts: Whether to return how often each of them occurs.
         axis: Along which axis slices are compared; None compares elements.
         equal_nan: Whether all NaN are one value.
-        sorted: Whether they have to be in order, which they are in any case.
+        sorted: Whether they have to be in order; they always are.
 
     Returns:
-        The values, or a tuple of them and what else was asked for.
+        The values, or a tuple of them and the further results asked for.
 
     Raises:
         AxisError: There is no such axis.
@@ -69,7 +69,7 @@ def unique(
     x = as_array(x)
     if axis is not None:
         axis = normalize_axis(axis, len(x.shape), "unique")
-    find: Any = np.unique  # its types know no options that are variables
+    find: Any = np.unique  # NumPy's types do not cover options given as variables
     _, index, *rest = find(_read(x), True, return_inverse, return_counts, axis, equal_nan=equal_nan)
     values = take(x, index, axis)
     further = [index, *rest] if return_index else rest
@@ -171,7 +171,7 @@ def intersect1d(
         x: The first array, whose elements have the gradient.
         y: The second array.
         assume_unique: Whether no value repeats within an array; saves time.
-        return_indices: Whether to tell where each value is first in both arrays.
+        return_indices: Whether to return where each value is first in both arrays.
 
     Raises:
         ConversionError: An array is batched by `vmap`, or traced.

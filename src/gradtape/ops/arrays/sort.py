@@ -26,8 +26,8 @@ from gradtape.typing import Array, ArrayLike
 
 INDEX = np.dtype(np.intp)
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
-# From so many elements on it pays to sort first and to look for ties then; if more than one out of
-# so many elements is in one, they are sorted again.
+# From this many elements on it pays to sort first and look for ties afterwards; if more than one in
+# this many elements is tied, they are sorted again.
 _LARGE = 1000
 _FEW_TIES = 4
 
@@ -47,8 +47,8 @@ def _along(axis: int, part: slice) -> tuple[slice, ...]:
 def _ascending(xp: Any, x: Any, axis: int) -> Any:
     """The stable order of elements along an axis.
 
-    NumPy's other sort is faster by a third up to ten times; only where elements are equal is there
-    more than one order, and those are put right afterwards.
+    NumPy's unstable sort is faster by a third up to ten times; only equal elements can come in a
+    different order, and those are put right afterwards.
     """
     if xp is not np or x.dtype.char not in "fd" or x.size < _LARGE:
         return x.argsort(axis, kind="stable")
@@ -56,7 +56,7 @@ def _ascending(xp: Any, x: Any, axis: int) -> Any:
     order = by_rows(np.argsort, rows)
     values = np.take_along_axis(rows, order, -1)
     earlier = values[..., :-1]
-    tied = (values[..., 1:] == earlier) | (earlier != earlier)  # NaN is followed by NaN only
+    tied = (values[..., 1:] == earlier) | (earlier != earlier)  # only NaN follows NaN
     if tied.any():
         if np.count_nonzero(tied) > tied.size // _FEW_TIES:
             order = by_rows(functools.partial(np.argsort, kind="stable"), rows)
@@ -182,7 +182,7 @@ def argsort(
     array([1, 2, 0])
     """
     x = as_array(x)
-    # NumPy has an order of one element, though `sort` has no axis to sort along.
+    # NumPy gives an order for a single element, though `sort` has no axis to sort along.
     x, axis = _prepared("argsort", x if x.shape else ravel(x), axis, kind)
     return _argsort(x, axis=axis, descending=bool(descending))
 

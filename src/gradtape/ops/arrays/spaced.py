@@ -36,7 +36,7 @@ def logspace(
         stop: The last one.
         num: How many.
         endpoint: Whether the last one is among them.
-        base: What they are powers of.
+        base: The base of the powers.
         dtype: Their dtype.
         axis: Where the new axis is in the result.
 

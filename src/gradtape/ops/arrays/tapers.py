@@ -1,4 +1,4 @@
-"""Windows that taper off a sequence, and the Bessel function that one of them is made of."""
+"""Windows that taper off a sequence, and the Bessel function that one of them needs."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def kaiser(M: int, beta: ArrayLike) -> Tensor:
     beta = floats(asarray(beta))
     half = (M - 1) / 2.0
     places = (np.arange(M) - half) / (half or 1.0)
-    # A real number, whatever was rounded: 1 − x² is 0 at both ends.
+    # Never below 0 by rounding: 1 − x² is 0 at both ends.
     return i0(beta * np.sqrt(np.maximum(1 - places**2, 0.0))) / i0(beta)  # type: ignore[no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""What NumPy's ufuncs do besides being called: reduce, accumulate, reduceat, outer, at.
+"""The methods of NumPy's ufuncs: reduce, accumulate, reduceat, outer, at.
 
 Where gradtape has a function for it (`np.add.reduce` is `sum`), that one answers. Other ufuncs are
 called on parts of the array: for those that are associative, on halves, so that n elements take
@@ -42,7 +42,7 @@ Function = Callable[..., Any]
 _NOT_GIVEN = np._NoValue
 _LOG2 = math.log(2.0)
 
-# Grouping their calls in another way changes nothing, or no more than rounding does.
+# Associative, up to rounding.
 _ASSOCIATIVE = frozenset(
     {
         np.add, np.multiply, np.maximum, np.minimum, np.fmax, np.fmin, np.logaddexp,
@@ -118,7 +118,7 @@ def ufunc_method(
 
 
 def _prepared(ufunc: np.ufunc, x: Array) -> Array:
-    """The array to be reduced; raises for a ufunc whose result it cannot meet again."""
+    """The array to reduce; raises for a ufunc that cannot take its own results."""
     if ufunc.__name__.startswith("logical"):
         return x if x.dtype == np.bool_ else x != 0
     if ufunc in _COMPARISONS and x.dtype != np.bool_:
@@ -209,9 +209,9 @@ def reduce(
 
 
 def _neutral(ufunc: np.ufunc, dtype: Any) -> Any:
-    """What an element that takes no part is replaced by, if there is something that has no effect.
+    """A value without effect, to replace elements that take no part; None if there is none.
 
-    Of the extremes that is the other end of the numbers, or NaN, which `fmax` and `fmin` pass over.
+    For extremes it is the other end of the range, or NaN, which `fmax` and `fmin` ignore.
     """
     if ufunc.identity is not None:
         if dtype.kind == "b":
@@ -231,7 +231,7 @@ def _neutral(ufunc: np.ufunc, dtype: Any) -> Any:
 def _folded_where(
     call: Function, x: Array, axes: tuple[int, ...], initial: Any, where: Any
 ) -> Array:
-    """A reduction one by one, which passes over what takes no part."""
+    """A reduction one by one, which skips elements that take no part."""
     taken = moveaxis(broadcast_to(as_array(where), x.shape), axes, range(len(axes)))
     x = moveaxis(x, axes, range(len(axes)))
     out = full_like(x, initial, shape=x.shape[len(axes) :])
@@ -247,7 +247,7 @@ def _kept(out: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
 def _folded(
     ufunc: np.ufunc, call: Function, x: Array, axes: tuple[int, ...], initial: Any, name: str
 ) -> Array:
-    """A reduction by calls of the ufunc, along the first axis of what is brought there."""
+    """A reduction by calls of the ufunc, with the reduced axes moved to the front."""
     if len(axes) > 1 and ufunc not in _ASSOCIATIVE:
         raise ShapeError(f"{name}: got axes {axes}; the order matters; expected one axis")
     x = moveaxis(x, axes, range(len(axes)))
@@ -285,7 +285,7 @@ def _accumulate(
     x = moveaxis(x, axis, 0)
     size, width = x.shape[0], 1
     if ufunc in _ASSOCIATIVE:
-        # Each element meets the one `width` places before it; after 1, 2, 4, … it has met all.
+        # Each element is combined with the one `width` places before it; after 1, 2, 4, … with all.
         while width < size:
             met = call(getitem(x, slice(0, size - width)), getitem(x, slice(width, size)))
             x = concatenate([getitem(x, slice(0, width)), met])
@@ -306,7 +306,7 @@ def _reduceat(
     starts = (concrete(starts, name) if isinstance(starts, Tensor) else starts).tolist()
     parts = []
     for start, stop in zip(starts, [*starts[1:], x.shape[0]], strict=bool(starts)):
-        # As NumPy has it, a part that would end before it begins is its first element.
+        # As in NumPy, a part that would end before it begins is its first element.
         end = stop if start < stop else start + 1
         getitem(x, start)  # raises if it is out of bounds
         part = reduce(ufunc, call, getitem(x, slice(start, end)), 0, dtype)
@@ -326,7 +326,7 @@ def _outer(ufunc: np.ufunc, call: Function, x: Array, y: Array) -> Any:
 
 
 def _at(ufunc: np.ufunc, call: Function, target: Any, index: Any, *operand: Any) -> None:
-    """Write `call(target[index], operand)` to the target, again for every time an index repeats."""
+    """Write `call(target[index], operand)` to the target, once for each time an index occurs."""
     name = f"np.{ufunc.__name__}.at"
     if not isinstance(target, Tensor):
         try:
@@ -346,7 +346,7 @@ def _at(ufunc: np.ufunc, call: Function, target: Any, index: Any, *operand: Any)
     if ufunc in (np.add, np.subtract):
         flat = call(flat, scatter(values[0], places, shape=flat.shape))
     else:
-        # The first time an index comes, then the second time of those that come again, …
+        # The first occurrence of each index, then the second of those that repeat, …
         for turn in _turns(places, name):
             part = getitem(flat, getitem(places, turn))
             new = call(part, *(getitem(v, turn) for v in values))
@@ -361,7 +361,7 @@ def _fitting(value: Any, dtype: Any) -> Any:
 
 
 def _turns(places: Any, name: str) -> list[Any]:
-    """Which entries come for the first time, which for the second, and so on."""
+    """Which entries are first occurrences, which are second ones, and so on."""
     numbers = concrete(places, name) if isinstance(places, Tensor) else places
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]

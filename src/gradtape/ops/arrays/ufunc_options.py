@@ -29,10 +29,10 @@ def ufunc_call(
     Args:
         ufunc: The ufunc.
         function: The gradtape function that answers for it.
-        name: What people call it, for errors.
+        name: Its usual name, for errors.
         inputs: Its arguments.
         out: Tensors to write the results to, or None for each; None for all of them.
-        options: `where`, `dtype`, `signature`, `casting`; of a generalized ufunc its axes.
+        options: `where`, `dtype`, `signature`, `casting`; for a generalized ufunc its axes.
 
     Raises:
         DTypeError: The dtypes cannot be cast as asked for.
@@ -46,14 +46,14 @@ def ufunc_call(
                 f"{name}: got where= without out=; NumPy leaves the other elements undefined; "
                 "use gt.where(condition, result, other), or give a tensor as out="
             )
-        # What takes no part is computed from ones: it can neither warn nor spoil a gradient.
+        # Elements that take no part become ones, which neither warn nor spoil a gradient.
         inputs = tuple(_masked(where, x) for x in inputs)
     results = _called(ufunc, function, name, inputs, casting, options)
     return results if out is None else ufunc_into(name, out, results, casting, where)
 
 
 def _masked(where: Any, x: Any) -> Any:
-    """An argument with ones where it takes no part, in its own dtype; a bare number as it is."""
+    """An argument with ones where it takes no part, in its own dtype; Python numbers stay."""
     if type(x) in (bool, *_NUMBERS):
         return x
     x = as_array(x)
@@ -86,7 +86,7 @@ def _called(
     casting: Any,
     options: dict[str, Any],
 ) -> Any:
-    """Call what answers for a ufunc, in the dtypes that the options ask for."""
+    """Call the function that answers for a ufunc, in the dtypes that the options ask for."""
     wanted = _signature(ufunc, options.pop("signature", None), options.pop("dtype", None))
     if options:
         taken = {"axis", "keepdims"} if ufunc.__name__ in ("vecdot", "matvec", "vecmat") else set()
@@ -120,7 +120,7 @@ def _called(
 
 
 def _signature(ufunc: np.ufunc, signature: Any, dtype: Any) -> tuple[Any, ...] | None:
-    """Per argument and result the dtype that is asked for, or None; None if nothing is."""
+    """The dtype asked for, for each argument and result, or None; None if nothing is asked for."""
     if signature is None and dtype is None:
         return None
     if signature is None:

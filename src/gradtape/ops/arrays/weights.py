@@ -19,7 +19,7 @@ from gradtape.typing import Array, ArrayLike, Axis
 
 
 def weights_beside(name: str, weights: ArrayLike, x: Any, axes: Axes | None) -> Any:
-    """Weights in the form that broadcasts against `x`.
+    """Weights in a shape that broadcasts against `x`.
 
     They have the shape of `x`, or that of the axes they belong to, in the order these were named.
     """
@@ -44,7 +44,7 @@ def _checked(xp: Any, total: Any) -> Any:
 # d total = d total
 @elementwise(_checked, lambda ct, _out, _total: ct, lower=Elements(lambda i, total: total(*i)))
 def nonzero_total(total: ArrayLike, /) -> Array:
-    """A sum of weights, which may be divided by."""
+    """A sum of weights, checked to be a valid divisor."""
 
 
 def average(

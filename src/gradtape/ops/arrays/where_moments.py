@@ -30,14 +30,14 @@ def mean_where(
     where: Any,
     **unsupported: Any,
 ) -> Array:
-    """Arithmetic mean of the elements for which a condition holds; NaN of none, as in NumPy."""
+    """Arithmetic mean of the elements for which a condition holds; NaN if none, as in NumPy."""
     refuse("mean", unsupported)
     x, taken, axes = prepared_where("mean", x, axis, dtype, where)
     return without_axes(mean_of(x, taken, axes), axes, keepdims)
 
 
 def var_where(x: Array, /, *args: Any, keepdims: bool = False, **options: Any) -> Array:
-    """Variance of the elements for which a condition holds; NaN of none."""
+    """Variance of the elements for which a condition holds; NaN if none."""
     return without_axes(*_variance("var", x, *args, **options), keepdims)
 
 
@@ -65,7 +65,7 @@ def _variance(
 
 
 def truths(name: str, where: Any, shape: tuple[int, ...]) -> Array:
-    """What came as `where`, checked: truth values that broadcast to the shape of the array."""
+    """The argument `where`, checked: truth values that broadcast to the shape of the array."""
     taken = as_array(bool(where) if isinstance(where, bool | int) else where)
     if taken.dtype != np.bool_:
         raise DTypeError(
@@ -96,14 +96,14 @@ def mean_of(x: Array, taken: Array, axes: tuple[int, ...]) -> Array:
 
 
 def squares_of(x: Array, taken: Array, axes: tuple[int, ...], mean: Any) -> tuple[Array, Array]:
-    """The sum of squares around a mean of what takes part, and its number, with the axes kept."""
+    """The sum of squares around a mean of those that take part, and their number; axes kept."""
     off = where_of(taken, x - mean, 0)
     squares = sum_of(real_product(off, off), axis=axes, keepdims=True)
     return squares, sum_of(taken, axis=axes, keepdims=True)
 
 
 def without_axes(x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
-    """What was reduced with its axes kept, without them unless they are to stay."""
+    """A result that was reduced with `keepdims=True`, without those axes unless they stay."""
     if keepdims:
         return x
     out = squeeze(x, axes)

@@ -43,7 +43,7 @@ def _windows_element(i: Sequence[Scalar], x: Reader, window: Sizes, axis: Sizes)
 
 
 def _places(i: Sequence[Scalar], axis: Sizes) -> list[Scalar]:
-    """Where in the array an element of a window lies: at the start of the window, plus its own."""
+    """The place of an element of a window in the array: the window's start plus its own place."""
     count = len(i) - len(axis)
     places = list(i[:count])
     for own, a in zip(i[count:], axis, strict=True):
@@ -129,7 +129,7 @@ def _slid_axes(axis: Axis, ndim: int) -> Sizes:
 # ---- convolution --------------------------------------------------------------------------------
 
 # One bilinear op: out[k] = Σ_j x[k − j]·y[j] for k from `start` to `stop`, where x and y are 0
-# outside; along the last axes, others broadcast. Parts of such an op are its own transposes.
+# outside; along the last axes, others broadcast. Its transposes are parts of the same op.
 
 
 def _convolve_forward(xp: Any, x: Any, y: Any, start: int, stop: int) -> Any:
@@ -246,7 +246,7 @@ def correlate(x: ArrayLike, y: ArrayLike, /, mode: str = "valid") -> Array:
     x, y = _sequences("correlate", x, y)
     mode = _mode("correlate", mode)
     if mode == "same" and y.shape[0] > x.shape[0]:
-        # The longer one is moved along the shorter: the middle lies half a step to the other side.
+        # The longer one moves along the shorter: the middle lies half a step to the other side.
         start = x.shape[0] // 2
         return convolve_part(x, conj_if_complex(flip(y)), start=start, stop=start + y.shape[0])
     return convolve(x, conj_if_complex(flip(y)), mode)

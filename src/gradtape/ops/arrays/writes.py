@@ -1,6 +1,6 @@
 """Functions that write into an array: on a tensor they assign, and stay differentiable.
 
-An ndarray takes in tensors without history only, like everywhere else.
+An ndarray takes only tensors without history, as everywhere else.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _put_flat(target: Tensor, values: Any, places: Any) -> None:
 
 
 def _cycled(values: ArrayLike, count: int, name: str) -> Any:
-    """So many values, from the start again when they end."""
+    """`count` values, repeated from the start when they run out."""
     values = reshape(as_array(values), -1)
     size = values.shape[0]
     if size == count or not count:
@@ -151,7 +151,7 @@ def put_along_axis(arr: Any, indices: ArrayLike, values: ArrayLike, /, axis: int
 
     Args:
         arr: What to write into.
-        indices: The numbers, with as many axes; others broadcast against those of the tensor.
+        indices: The numbers, with equally many axes; the other axes broadcast against the tensor's.
         values: The values, which broadcast against the numbers.
         axis: The axis; None writes to the flattened tensor.
 

@@ -1,4 +1,4 @@
-"""What Fourier transforms share: their arguments, and the library that computes them."""
+"""Shared by Fourier transforms: their arguments, and the library that computes them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gradtape.typing import Array, ArrayLike, Axis
 # same scale under the other name, which is what transposes need.
 OTHER_NORM = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 _SINGLE = "efF"
-# What the options of transforms mean; words in braces depend on the transform.
+# The options that transforms share; words in braces depend on the transform.
 OPTIONS = {
     "x": "{x}",
     "n": "{n}",
@@ -48,7 +48,7 @@ def complex_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def real_dtype(dtype: Any) -> np.dtype[Any]:
-    """The dtype of the numbers that coefficients of some dtype stand for."""
+    """The dtype of the real numbers whose coefficients have some dtype."""
     return np.dtype(np.float32 if dtype.char in _SINGLE else np.float64)
 
 
@@ -72,7 +72,7 @@ def norm_of(name: str, norm: str | None) -> str:
 def axes_and_sizes(
     name: str, x: Any, s: Any, axes: Axis
 ) -> tuple[tuple[int, ...], tuple[int | None, ...]]:
-    """The axes to transform, counted from the front, and the size wanted of each or None."""
+    """The axes to transform, counted from the front, and the size wanted for each, or None."""
     ndim = len(x.shape)
     if s is None:
         chosen = normalize_axes(axes, ndim, name)
@@ -87,7 +87,7 @@ def axes_and_sizes(
 
 
 def _size(n: Any) -> int | None:
-    """A size as NumPy takes it: -1 leaves the axis as it is."""
+    """A size as NumPy takes it: -1 leaves the axis unchanged."""
     size = None if n is None else operator.index(n)
     return None if size == -1 else size
 

@@ -98,7 +98,7 @@ def _transformed(
     norm: str | None,
     orthogonalize: bool | None,
 ) -> Array:
-    """Any of the functions below; which one it is, and whether it is inverse, shows in the name."""
+    """Any of the functions below; the name says which, and whether it is inverse."""
     x, norm = as_numbers(x), norm_of(name, norm)
     if type not in _OTHER_TYPE:
         raise ArgumentError(f"{name}: got type={type!r}, expected 1, 2, 3 or 4")
@@ -120,7 +120,7 @@ _POINTS = {
     "n": "How many points to transform: the axis is cut off, or continued by zeros, to so many.",
     "s": "The size wanted along each of the axes, to which they are cut off or continued by zeros.",
 }
-# What is said of each kind, in place of words in braces.
+# The texts of each kind, to replace the words in braces.
 _KINDS = {
     "dct": {
         "what": "Discrete cosine transform",

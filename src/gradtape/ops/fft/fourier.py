@@ -37,7 +37,7 @@ fft_over: Callable[..., Any] = linear(
 
 
 def transformed(name: str, x: ArrayLike, s: Any, axes: Axis, norm: str | None) -> Array:
-    """Transform complex numbers over axes; that it is inverse shows in the name."""
+    """Transform complex numbers over axes; the name says whether it is the inverse."""
     x, norm = as_numbers(x), norm_of(name, norm)
     chosen, sizes = axes_and_sizes(name, x, s, axes)
     if not chosen:

@@ -1,4 +1,4 @@
-"""What goes with transforms: their frequencies, and the order of their coefficients."""
+"""Companions of the transforms: their frequencies, and the order of their coefficients."""
 
 from __future__ import annotations
 
@@ -106,10 +106,10 @@ def ifftshift(x: ArrayLike, /, axes: Axis = None) -> Array:
 
 
 def next_fast_len(target: int, real: bool = False) -> int:
-    """The smallest size from `target` on that transforms are fast for: pad to it.
+    """The smallest size of at least `target` for which transforms are fast: pad to it.
 
     Args:
-        target: The size that is needed.
+        target: The size needed.
         real: Whether real numbers are transformed.
 
     >>> gt.fft.next_fast_len(97)
@@ -119,10 +119,10 @@ def next_fast_len(target: int, real: bool = False) -> int:
 
 
 def prev_fast_len(target: int, real: bool = False) -> int:
-    """The largest size up to `target` that transforms are fast for: cut off to it.
+    """The largest size up to `target` for which transforms are fast: cut off to it.
 
     Args:
-        target: The size that is there.
+        target: The size at hand.
         real: Whether real numbers are transformed.
 
     >>> gt.fft.prev_fast_len(97)

@@ -16,7 +16,7 @@ from gradtape.typing import Array, ArrayLike
 
 
 def _coefficients(name: str, n: int, dln: float, mu: float, offset: float, bias: float) -> Any:
-    """What the Fourier coefficients of n numbers are multiplied by: 2^s·Γ(s₊)/Γ(s₋) and a shift."""
+    """The factors of the Fourier coefficients of n numbers: 2^s·Γ(s₊)/Γ(s₋) and a shift."""
     import scipy.special
 
     above, below = (mu + 1 + bias) / 2, (mu + 1 - bias) / 2
@@ -44,7 +44,7 @@ def _coefficients(name: str, n: int, dln: float, mu: float, offset: float, bias:
 def _transformed(
     name: str, x: ArrayLike, dln: float, mu: float, offset: float, bias: float
 ) -> Array:
-    """Either transform: they differ in the signs of the bias and in what coefficients become."""
+    """Either transform: they differ in the sign of the bias and in the use of coefficients."""
     x = as_numbers(x)
     check_real(name, dln=dln, mu=mu, offset=offset, bias=bias)
     if x.dtype.kind == "c" or not x.shape or x.shape[-1] == 0:
@@ -70,11 +70,11 @@ def fht(a: ArrayLike, /, dln: float, mu: float, offset: float = 0.0, bias: float
 
     Args:
         a: Real numbers at points whose logarithms are spaced evenly.
-        dln: How far these are apart. It and what follows are constants.
+        dln: The distance between these. It and the other parameters are constants.
         mu: The order of the Bessel function, any real number.
         offset: By how much the logarithms of the results' points are moved; `scipy.fft.fhtoffset`
             finds one that suits.
-        bias: The exponent of a power law that is taken off before and put back after.
+        bias: The exponent of a power law that is divided out before and restored after.
 
     Raises:
         DTypeError: The numbers are complex, or there are none.
@@ -92,7 +92,7 @@ def ifht(A: ArrayLike, /, dln: float, mu: float, offset: float = 0.0, bias: floa
 
     Args:
         A: Real numbers.
-        dln: How far the logarithms of their points are apart.
+        dln: The distance between the logarithms of their points.
         mu: The order of the Bessel function.
         offset: By how much the logarithms of the points are moved.
         bias: The exponent of a power law.

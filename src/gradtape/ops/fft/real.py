@@ -1,7 +1,7 @@
 """Fourier transforms of real numbers, which give half of the coefficients, and their inverses.
 
-The coefficients of n real numbers come in conjugate pairs, so that n//2 + 1 of them tell all. The
-first one stands for itself, the last one as well if n is even, and each between for two.
+The coefficients of n real numbers come in conjugate pairs, so n//2 + 1 of them are enough. The
+first one stands for itself, so does the last if n is even, and each in between stands for two.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ irfft_over: Callable[..., Any] = linear(
 def coefficients_of(name: str, x: ArrayLike, s: Any, axes: Axis, norm: str | None) -> Array:
     """Transform real numbers; a function of Hermitian kind, "ihfft", goes in the other direction.
 
-    Conjugating the coefficients turns the direction around.
+    Conjugating the coefficients reverses the direction.
     """
     x, norm = as_numbers(x), norm_of(name, norm)
     if x.dtype.kind == "c":

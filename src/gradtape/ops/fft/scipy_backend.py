@@ -1,4 +1,4 @@
-"""SciPy's protocol for backends of `scipy.fft`, of which `gt.fft` is one."""
+"""SciPy's protocol for backends of `scipy.fft`, which makes `gt.fft` one of them."""
 
 from __future__ import annotations
 

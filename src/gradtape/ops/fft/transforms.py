@@ -38,7 +38,7 @@ _RESULTS = {
     "has to be given.",
     "s": "The sizes of the result along the axes; give them if the last one is odd.",
 }
-# What is said of each kind, in place of words in braces.
+# The texts of each kind, to replace the words in braces.
 _KINDS = {
     "fft": {
         "what": "Discrete Fourier transform",

@@ -1,4 +1,4 @@
-"""Balancing a matrix: rows and columns in another order, and scaled to be of one size."""
+"""Balancing a matrix: rows and columns reordered, and scaled to similar sizes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def matrix_balance(
     separate: bool = False,
     **others: Any,
 ) -> tuple[Array, Any]:
-    """A matrix `inv(t) @ A @ t` whose rows and columns are nearly of one size, and `t`.
+    """A matrix `inv(t) @ A @ t` whose rows and columns have similar sizes, and `t`.
 
     The scales are powers of 2 and, as the order, piecewise constant: they have no derivative, and
     the balanced matrix has that of the product.
@@ -60,7 +60,7 @@ def matrix_balance(
         A: The matrix, or a stack of them.
         permute: Whether rows and columns may be reordered.
         scale: Whether they may be scaled.
-        separate: Whether scales and order are given in place of `t`.
+        separate: Whether to return scales and order instead of `t`.
         **others: Options of SciPy for speed, which have no effect.
 
     Returns:
@@ -82,5 +82,5 @@ def matrix_balance(
     balanced = moved * (scales[..., None, :] / scales[..., :, None])
     if separate:
         return balanced, (scales, order)
-    # Row i of t has the scale of the place that i went to.
+    # Row i of t has the scale of the place that i moved to.
     return balanced, (one_hot(order, a.shape[-1], dtype=scales.dtype) * scales[..., None]).mT

@@ -1,8 +1,8 @@
 """The Cholesky factor of a banded matrix, which has as many diagonals. Xᴴ is the adjoint.
 
 All of it works on the diagonals: A = L·Lᴴ changes by E = X·Lᴴ + L·Xᴴ if L changes by X. Finding X
-from E is a linear map, and an op of its own; so is its transpose. What these two change by when L
-does follows from the same equation.
+from E is a linear map, and an op of its own; so is its transpose. How these two change with L
+follows from the same equation.
 """
 
 from __future__ import annotations

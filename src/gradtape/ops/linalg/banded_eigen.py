@@ -17,7 +17,7 @@ from gradtape.typing import Array, ArrayLike
 
 
 def _chosen(name: str, select: str, select_range: tuple[int, int] | None) -> Any:
-    """What SciPy's way to ask for some of the eigenvalues is for `eigh`."""
+    """SciPy's choice of eigenvalues as the argument of `eigh`."""
     if select in ("a", "all", 0):
         return None
     if select in ("v", "value", 1):

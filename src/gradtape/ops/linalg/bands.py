@@ -21,7 +21,7 @@ from gradtape.ops.select import where
 
 
 def picked(x: Any, index: Any, axis: int) -> Any:
-    """Elements along an axis by their numbers, and 0 where there is none of that number.
+    """Elements along an axis by their numbers, and 0 where there is no such element.
 
     Args:
         x: The array, with axes of a stack first.
@@ -38,7 +38,7 @@ def picked(x: Any, index: Any, axis: int) -> Any:
 
 
 def shifted(ab: Any, steps: Any) -> Any:
-    """Row r moved to the left by `steps[r]`, with zeros where nothing comes from."""
+    """Row r moved to the left by `steps[r]`, with zeros in the gaps."""
     return picked(ab, np.arange(ab.shape[-1]) + steps[:, None], -1)
 
 
@@ -82,7 +82,7 @@ def _rows_met(size: int, lower: int, upper: int) -> Any:
 
 
 def times_columns(ab: Any, upper: int, x: Any) -> Any:
-    """A·X: the sum over diagonals of their elements times those rows of X that they meet."""
+    """A·X: the sum over diagonals of their elements times the rows of X that they multiply."""
     count, size = ab.shape[-2:]
     rows = np.arange(size) + (upper - np.arange(count))[:, None]
     met = take(x, rows.clip(0, max(size - 1, 0)), axis=-2)
@@ -90,7 +90,7 @@ def times_columns(ab: Any, upper: int, x: Any) -> Any:
 
 
 def diagonals_of_product(y: Any, x: Any, lower: int, upper: int) -> Any:
-    """The diagonals of Y·Xᴴ, of which no other element is computed."""
+    """The diagonals of Y·Xᴴ, without computing its other elements."""
     size = x.shape[-2]
     rows = _rows_met(size, lower, upper)
     inside = (rows >= 0) & (rows < size)

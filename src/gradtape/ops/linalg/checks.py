@@ -1,4 +1,4 @@
-"""Conditions for a derivative to exist: an error where code runs eagerly, NaN in compiled code."""
+"""Conditions for a derivative to exist: an error in eager code, NaN in compiled code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gradtape.ops.select import where
 from gradtape.ops.shape import broadcast_to
 from gradtape.typing import Array, ArrayLike
 
-# Raises if values, of arrays of a namespace, are not what is needed.
+# A function of a namespace and values that raises if they are not as required.
 Test = Callable[[Any, Any], None]
 
 
@@ -27,7 +27,7 @@ def _granted_forward(xp: Any, holds: Any, message: str) -> Any:
     return holds
 
 
-# Truth values as they are. Its native form cannot raise, so that compiled code goes on.
+# Truth values unchanged. The native form cannot raise, so compiled code goes on.
 _granted = general(
     "granted",
     _granted_forward,
@@ -43,7 +43,7 @@ def require(x: ArrayLike, holds: ArrayLike, message: str) -> Array:
     Rules use it for derivatives that exist only under a condition on values.
 
     Args:
-        x: What exists under the condition.
+        x: The values that exist under the condition.
         holds: Truth values that broadcast against `x`.
         message: Of the error: `op: got …, expected …; what to do`.
 
@@ -71,13 +71,13 @@ _verified = general(
 
 
 def verified(x: Any, test: Test) -> Any:
-    """`x` as it is, after a test of its values that raises an error; compiled code raises it, too.
+    """`x` unchanged, after a test that raises for wrong values, in compiled code, too.
 
     Functions made of others use it for conditions on values.
 
     Args:
         x: An array, or a stack of them.
-        test: A function of a namespace and the values, such that it is the same at every call.
+        test: A function of a namespace and the values; the same function at every call.
 
     >>> def small(xp, x):
     ...     if xp.any(x > 1):
@@ -109,13 +109,13 @@ _once = general(
 
 
 def once(x: Any, smooth: Any, message: str) -> Any:
-    """`x` as it is, whose derivative exists only where a condition holds.
+    """`x` unchanged; its derivative exists only where a condition holds.
 
-    Rules use it for results of theirs that are right, but not in a form that can be differentiated:
-    the mean over equal eigenvalues is their derivative, and its derivative is not their second one.
+    Rules use it for results that are right, but must not be differentiated as they are computed:
+    the mean over equal eigenvalues is their derivative, but its derivative is not their second one.
 
     Args:
-        x: What a rule gives.
+        x: The result of a rule.
         smooth: Where it may be differentiated again; broadcasts to the shape of `x`.
         message: Of the error otherwise.
 

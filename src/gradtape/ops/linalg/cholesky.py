@@ -15,7 +15,7 @@ from gradtape.typing import Array, ArrayLike
 
 
 def _lower_half(x: Any) -> Any:
-    """The lower triangle with half of the diagonal: what of a Hermitian change a factor takes."""
+    """The lower triangle with half of the diagonal: a factor's share of a Hermitian change."""
     size, dtype = x.shape[-1], np.empty(0, x.dtype).real.dtype
     return x * (np.tri(size, dtype=dtype) - np.eye(size, dtype=dtype) / 2)
 

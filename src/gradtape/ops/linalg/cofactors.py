@@ -59,8 +59,8 @@ def _one_norm(xp: Any, x: Any) -> Any:
 def _by_inverse(xp: Any, x: Any, inverse: Any, directions: Sequence[Any]) -> Any:
     """det(A)·Σ sgn(π)·∏ tr(A⁻¹·E·A⁻¹·F …), a sum over permutations, a product over their cycles.
 
-    The last one of what is permuted is the direction in which the derivative is not taken yet: its
-    cycle is not closed to a trace, and leaves a matrix.
+    The last permuted item is the direction in which the derivative is still to be taken: its cycle
+    is not closed to a trace, and leaves a matrix.
     """
     moved = [inverse @ direction for direction in directions]
     last = len(moved)
@@ -71,7 +71,7 @@ def _by_inverse(xp: Any, x: Any, inverse: Any, directions: Sequence[Any]) -> Any
         opened = inverse
         for cycle in cycles:
             factors = [moved[i] for i in cycle if i != last]
-            if last in cycle:  # it stands first
+            if last in cycle:  # it comes first
                 for factor in reversed(factors):
                     opened = factor @ opened
             else:

@@ -1,4 +1,4 @@
-"""What the functions of linear algebra share. Xᴴ is the conjugate transpose."""
+"""Helpers shared by the functions of linear algebra. Xᴴ is the conjugate transpose."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def square(name: str, x: ArrayLike) -> Any:
 
 
 def evaluated_by(name: str, function: str, remedy: str) -> Callable[..., Any]:
-    """`evaluate` by a function of `xp.linalg`, with an error that says what came and what to do."""
+    """`evaluate` by a function of `xp.linalg`; its errors say what it got and what to do."""
 
     def evaluate(xp: Any, *arrays: Any) -> Any:
         try:
@@ -48,9 +48,9 @@ def evaluated_by(name: str, function: str, remedy: str) -> Callable[..., Any]:
 
 
 def without_effect(name: str, options: dict[str, Any]) -> None:
-    """Raise for options of SciPy other than those that say nothing about results.
+    """Raise for options of SciPy, except those that have no effect on results.
 
-    Arguments are never overwritten, and what is not finite gives results that are not.
+    Arguments are never overwritten, and elements that are not finite give results that are not.
     """
     given = {key: value for key, value in options.items() if value is not False}
     refuse(name, {key: value for key, value in given.items() if key != "check_finite"})

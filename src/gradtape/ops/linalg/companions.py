@@ -106,7 +106,7 @@ def fiedler_companion(a: ArrayLike, /) -> Array:
 
 @in_float32
 def fiedler(a: ArrayLike, /) -> Array:
-    """The matrix of the distances of numbers from each other.
+    """The matrix of the distances between numbers.
 
     Args:
         a: The numbers, along the last axis.
@@ -125,8 +125,8 @@ def leslie(f: ArrayLike, s: ArrayLike, /) -> Array:
     """The matrix that takes a population, by age, to that of the next step.
 
     Args:
-        f: How many each age has for offspring, along the last axis.
-        s: Which part of each age but the last lives on.
+        f: The number of offspring at each age, along the last axis.
+        s: The fraction of each age but the last that survives.
 
     Raises:
         ShapeError: There is not one number less in `s`, or none.
@@ -153,7 +153,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 
     Args:
         a: The vector to convolve with, or several of them, along the last axis.
-        n: The length of what the matrix is multiplied with.
+        n: The length of the vectors that the matrix is multiplied with.
         mode: Which part of the result: "full", "same" or "valid", as of `gt.convolve`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""How near a matrix is to a singular one: cond, matrix_rank."""
+"""How close a matrix is to a singular one: cond, matrix_rank."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def cond(x: ArrayLike, /, p: Any = None) -> Array:
         raise ArgumentError(
             f"cond: got p={p!r}, expected None, 1, -1, 2, -2, inf, -inf, 'fro' or 'nuc'"
         )
-    # A matrix of zeros is as far from regular as one can be.
+    # A matrix of zeros has an infinite condition number.
     return where(isnan(ratio) & (any_of(isnan(x), MATRIX) ^ True), np.inf, ratio)
 
 
@@ -100,7 +100,7 @@ def matrix_rank(
     Args:
         x: The matrices; a vector has rank 1 unless it is all zeros.
         tol: Singular values count as 0 if they are not larger than this.
-        hermitian: Whether the matrices are Hermitian, so that eigenvalues do.
+        hermitian: Whether the matrices are Hermitian, so that eigenvalues can be used.
         rtol: The same relative to the largest one; if neither is given it is the spacing of
             numbers times the larger number of rows and columns.
 

@@ -107,7 +107,7 @@ def slogdet(x: ArrayLike, /) -> SlogdetResult:
 def logdet(x: ArrayLike, /) -> Array:
     """The logarithm of the determinant of a square matrix, or of each in a stack.
 
-    Of a real matrix with a negative determinant it is NaN, of a singular one -inf.
+    For a real matrix with a negative determinant it is NaN, for a singular one -inf.
 
     Raises:
         LinAlgError: A matrix is not square; or, for derivatives, it is singular.

@@ -62,11 +62,11 @@ def complex_of(dtype: Any) -> np.dtype[Any]:
 
 
 def equal_pairs(w: Any, uncertain: Any = 1.0) -> Any:
-    """For each pair of complex values, whether they differ by rounding only.
+    """For each pair of complex values, whether they differ only by rounding.
 
     Args:
         w: The values.
-        uncertain: How much each may have moved for one unit of rounding of the largest one.
+        uncertain: How far each may have moved per unit of rounding of the largest one.
     """
     w = stop_gradient(w)
     bound = negligible(abs(w), w.shape[-1]) * uncertain
@@ -78,8 +78,8 @@ def uncertainty(w: Any, dual: Any, x: Any) -> Any:
     """How much eigenvalues move if the matrix changes by one unit of their largest one.
 
     A change E of the matrix moves an eigenvalue by y·E·v, with v its eigenvector of length 1 and y
-    its row of the dual basis. What is rounding for the matrix, next to its own size, is therefore
-    much more for eigenvalues of which y is long.
+    its row of the dual basis. Rounding that is small next to the matrix is
+    therefore much larger for eigenvalues whose y is long.
 
     Args:
         w: The eigenvalues.
@@ -92,7 +92,7 @@ def uncertainty(w: Any, dual: Any, x: Any) -> Any:
 
 
 def _length(x: Any, axis: int) -> Any:
-    """Of vectors along an axis, without history; no larger than the numbers can be."""
+    """The lengths of vectors along an axis, without history; at most the largest number."""
     unit = largest(x, axis)
     return squeeze(unit, axis) * sqrt(
         sum_of(abs(divide_or_zero(stop_gradient(x), unit)) ** 2, axis)
@@ -100,7 +100,7 @@ def _length(x: Any, axis: int) -> Any:
 
 
 def _spread(w: Any, same: Any) -> Any:
-    """How far eigenvalues are from the mean of those that count as equal, next to the largest."""
+    """How far eigenvalues are from the mean of those equal to them, relative to the largest."""
     w = stop_gradient(w)
     return divide_or_zero(abs(w - shared(w, same)), largest(w, -1))
 
@@ -138,7 +138,7 @@ def dual_basis(v: Any) -> Any:
 
 
 def _diagonal_if_scalar(xp: Any, x: Any) -> Any:
-    """A multiple of the identity without what is rounding beside its diagonal; others as they are.
+    """A multiple of the identity without rounding errors off its diagonal; others unchanged.
 
     Any vectors are eigenvectors of it up to rounding, and LAPACK may find some that depend on each
     other.
@@ -162,7 +162,7 @@ def _eig_vjp(ct: Any, out: Any, x: Any) -> Any:
     same = equal_pairs(w, uncertainty(w, dual, x))
     inner = adjoint(v) @ by_v
     along = diagonal(inner, 0, -2, -1)[..., None, :]
-    # Lengths are fixed: what would change them has no effect.
+    # Lengths are fixed, so changes of them have no effect.
     across = by_v - v * along
     values = by_vectors(by_w, w)
     weights = equal_weights(by_w, same, VALUES, w, inner, spread=_spread(w, same))
@@ -225,14 +225,14 @@ def eig(
 ) -> EigResult | tuple[Array, ...] | Array:
     """Eigenvalues and eigenvectors of a square matrix, or of each in a stack.
 
-    Results are complex, also where they happen to be real numbers. The phases of eigenvectors are
-    free, and gradients of what depends on them are refused.
+    Results are complex, even where they happen to be real numbers. The phases of eigenvectors are
+    free, and gradients of functions that depend on them are refused.
 
     Args:
         a: The matrix.
         b: For the generalised problem `a @ v = w * b @ v`, a matrix that can be inverted.
-        left: Whether left eigenvectors are given: `vl.conj().T @ a = diag(w) @ vl.conj().T @ b`.
-        right: Whether right eigenvectors are given.
+        left: Whether to return left eigenvectors: `vl.conj().T @ a = diag(w) @ vl.conj().T @ b`.
+        right: Whether to return right eigenvectors.
         **others: Further options of SciPy, which are refused unless they are for speed.
 
     Returns:
@@ -290,8 +290,8 @@ def _eigvals_vjp(ct: Any, _out: Any, x: Any) -> Any:
 def _eigvals_jvp(tangents: Sequence[Any], _out: Any, x: Any) -> Any:
     w, v = _eig(x)
     moved = dual_basis(v) @ tangents[0] @ v
-    # Those that are equal only because they are uncertain keep their own changes: nearby there may
-    # be no basis of eigenvectors, and then symmetric functions see more than what they share.
+    # Values that are equal only because they are uncertain keep their own changes: nearby there may
+    # be no basis of eigenvectors, and then symmetric functions see more than the shared change.
     same = equal_pairs(w)
     return once(shared(diagonal(moved, 0, -2, -1), same), alone(same), VALUES)
 

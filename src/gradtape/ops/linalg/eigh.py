@@ -85,7 +85,7 @@ def _eigh_vjp(ct: Any, out: Any, _x: Any, lower: bool) -> Any:
 
 
 def required_still(turning: Any, still: Any, same: Any, basis: str, phase: str) -> Any:
-    """Zeros, required to be what turning the vectors of equal values does; else the gauge shows."""
+    """Zeros, required to be the effect of rotating vectors of equal values: gauge invariance."""
     zeros = 0.0 * turning
     off_diagonal = ~np.eye(same.shape[-1], dtype=bool)
     free = same & off_diagonal ^ True
@@ -147,16 +147,16 @@ def eigh(
     """Eigenvalues and eigenvectors of a Hermitian matrix, or of each in a stack.
 
     The eigenvectors of a repeated eigenvalue are a basis of their space like any other, and complex
-    ones have free phases. Gradients of what depends on that choice are refused; what does not
-    depend on it has its gradient also where eigenvalues are repeated.
+    ones have free phases. Gradients of functions that depend on that choice are refused; others
+    have their gradient even where eigenvalues are repeated.
 
     Args:
         a: The matrix; only one triangle is read, and the derivative is that with respect to a
             matrix that stays Hermitian.
         b: For the generalised problem `a @ v = w * b @ v`, a positive definite Hermitian matrix.
-        UPLO: Which triangle is read: "L" or "U"; it may be given in the place of `b`, as in NumPy.
-        lower: The same in SciPy's way: True for "L", False for "U".
-        eigvals_only: Whether only the eigenvalues are given.
+        UPLO: Which triangle is read: "L" or "U"; it may be given in place of `b`, as in NumPy.
+        lower: The same in SciPy's terms: True for "L", False for "U".
+        eigvals_only: Whether to return only the eigenvalues.
         type: Which generalised problem it is: 1 for the one above, 2 for `a @ b @ v = w * v`, 3 for
             `b @ a @ v = w * v`.
         subset_by_index: The numbers of the first and the last eigenvalue that are wanted.
@@ -197,7 +197,7 @@ def eigh(
 
 
 def _reduced(a: Any, factor: Any, type: int) -> tuple[Any, Callable[[Any], Any]]:
-    """The problem without B = L·Lᴴ, and what gives the eigenvectors of the one with it.
+    """The problem without B = L·Lᴴ, and a function that maps its eigenvectors to the original's.
 
     A·v = w·B·v has L⁻¹·A·L⁻ᴴ and v = L⁻ᴴ·y; A·B·v = w·v has Lᴴ·A·L and the same, B·A·v = w·v has
     v = L·y.

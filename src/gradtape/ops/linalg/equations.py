@@ -189,7 +189,7 @@ def solve_discrete_lyapunov(a: ArrayLike, q: ArrayLike, /, method: str | None = 
     Args:
         a: A square matrix, or a stack of them.
         q: A square matrix of the same size, or a stack of them.
-        method: Taken as SciPy does, "direct" or "bilinear"; the choice is made by the size.
+        method: Accepted as in SciPy, "direct" or "bilinear"; the size decides.
 
     Raises:
         LinAlgError: A matrix is not square, or the product of two eigenvalues of `a` is 1.

@@ -21,7 +21,7 @@ _REMEDY = "expected a basis of eigenvectors; use expm, logm, sqrtm and so on, wh
 
 
 def _independent(xp: Any, v: Any) -> None:
-    """Whether more than half of the digits of what is computed by eigenvectors is right."""
+    """Whether more than half of the digits computed from eigenvectors are right."""
     if v.size and (xp.linalg.cond(v) > xp.finfo(v.dtype).eps ** -0.5).any():
         raise failed("funm", (v,), "eigenvectors that depend on each other", _REMEDY)
 
@@ -67,7 +67,7 @@ def funm(x: ArrayLike, func: Callable[[Any], Any], /) -> Array:
     """
     (x,) = matrices("funm", x)
     w, v = eig(x)
-    # NumPy's eig gives real results for real eigenvalues; functions of them need not be real.
+    # NumPy's eig returns real eigenvalues where it can; functions of them need not be real.
     complex_dtype = np.result_type(x.dtype, np.complex64)
     w, v = astype(w, complex_dtype), verified(astype(v, complex_dtype), _independent)
     out = (v * func(w)[..., None, :]) @ inv(v)

@@ -1,9 +1,9 @@
-"""Which values of a decomposition are repeated, and what derivatives may ask of their vectors.
+"""Repeated values of a decomposition, and which functions of their vectors have derivatives.
 
 A decomposition has a gauge: the vectors of a repeated value are any basis of their space, and every
 complex vector has a free phase. A function of the decomposition has a derivative only if it does
-not depend on that choice. Its cotangent tells: turning the basis must not change it. What turning
-does inside of a group of equal values is then left out, and is 0 divided by 0 otherwise.
+not depend on that choice. Its cotangent tells: rotating the basis must not change it. The effect of
+rotations within a group of equal values is then left out; it would be 0 divided by 0.
 
 One basis can hide a dependence, if it happens to be a stationary point of it. Bases along the axes
 often are, as for the identity, and so are those at half a right angle to them, which rounding makes
@@ -41,7 +41,7 @@ from gradtape.ops.select import divide_or_zero, where
 # LAPACK's own errors, and those of matrices that are products, stay below half of it. They do not
 # grow with matrices of more than some rows; the spacing of the values of such matrices gets less.
 ROUNDING, GROWS_UNTIL = 16, 64
-# How much faster than values the slopes of a function of them may change, both relative.
+# How much faster the slopes of a function may change than its arguments, both relative.
 CURVATURE = 16
 
 
@@ -51,18 +51,19 @@ def resolution(dtype: Any) -> float:
 
 
 def rounding(size: int, dtype: Any) -> float:
-    """What is rounding in matrices of a size, relative to what is largest in them."""
+    """The size of rounding errors in matrices of a size, relative to their largest element."""
     return ROUNDING * math.sqrt(min(size, GROWS_UNTIL)) * resolution(dtype)
 
 
 def tolerance(dtype: Any) -> float:
-    """Up to where what should be 0 counts as 0, relative to what it is part of.
+    """The bound up to which a number that should be 0 counts as 0, relative to its surroundings.
 
-    Rounding leaves up to 5 units of it where a function of the vectors does not depend on the basis
-    and is well conditioned, and about 0.2 units times the condition number otherwise; sizes do not
-    matter. A function that depends on it goes unnoticed where its slope happens to be as small as
-    that: of bases in a general position, a share of about the tolerance. So it has to be small, but
-    well above rounding: 23 units in float32, and 1e-10 in float64, where there are digits to spare.
+    Rounding leaves up to 5 units of resolution where a function of the vectors does not depend on
+    the basis and is well conditioned, and about 0.2 units times the condition number otherwise;
+    sizes do not matter. A function that depends on the basis goes unnoticed where its slope happens
+    to be that small: for a fraction of about the tolerance of bases in general position. So the
+    tolerance has to be small, but well above rounding: 23 units in float32, and 1e-10 in float64,
+    where there are digits to spare.
     """
     unit = resolution(dtype)
     return max(16 * unit, math.sqrt(unit) / 128)
@@ -75,7 +76,7 @@ def largest(x: Any, axes: Any) -> Any:
 
 
 def negligible(values: Any, size: int) -> Any:
-    """What is rounding next to the largest of real values along the last axis.
+    """The size of rounding errors next to the largest of real values along the last axis.
 
     Args:
         values: Of a decomposition.
@@ -103,8 +104,8 @@ def equal_weights(
 ) -> Any:
     """The cotangent of values, required to be the same for equal ones.
 
-    So is its change in forward mode. In reverse mode it gives back what comes, to be seen by the
-    next check; a mean over equal ones would hide that they differ.
+    So is its change in forward mode. In reverse mode it passes cotangents on unchanged, for the
+    next check to see; a mean over equal ones would hide that they differ.
 
     Args:
         ct: The cotangent.
@@ -142,7 +143,7 @@ _steady = general(
 
 
 def alone(same: Any) -> Any:
-    """Which values no other one is equal to."""
+    """Which values differ from all others."""
     return sum_of(same, -1) == 1
 
 
@@ -171,12 +172,12 @@ def by_vectors(ct: Any, values: Any) -> Any:
 def vanishes(part: Any, *wholes: Any) -> Any:
     """Whether elements of matrices are negligible next to the largest ones of other matrices.
 
-    NaN counts as negligible: it says by itself that something is undefined. The size of cotangents
-    says nothing by itself: those of a mean over many elements are small.
+    NaN counts as negligible: it shows by itself that something is undefined. The absolute size of
+    cotangents means nothing: those of a mean over many elements are small.
 
     Args:
-        part: What should be negligible.
-        *wholes: What it is part of.
+        part: The elements that should be negligible.
+        *wholes: The matrices to compare them with.
     """
     bound = sum(largest(whole, MATRIX) for whole in wholes)
     return (abs(stop_gradient(part)) > tolerance(part.dtype) * bound) ^ True
@@ -203,7 +204,7 @@ def on_diagonal(values: Any) -> Any:
 
 
 def outside(x: Any, basis: Any) -> Any:
-    """What of columns is orthogonal to the columns of a basis."""
+    """The part of columns that is orthogonal to the columns of a basis."""
     return x - basis @ (adjoint(basis) @ x)
 
 
@@ -218,7 +219,7 @@ def settle(xp: Any, values: Any, bases: list[Any], size: int, *, zeros: bool = F
         values: Sorted values, along the last axis.
         bases: Stacks of matrices whose columns go with the values; none if they are not wanted.
         size: Of the matrix.
-        zeros: Whether values that count as 0 have no gradient: these stay as they came, as the
+        zeros: Whether values that count as 0 have no gradient: these stay unchanged, as the
             rank and the condition of a matrix are read off them; and so do their vectors.
     """
     same = groups(values, size)
@@ -241,16 +242,16 @@ def runs(same: Any) -> list[tuple[int, int]]:
 
 
 def place(xp: Any, bases: list[Any], seed: int = 0) -> None:
-    """Turn bases, all alike and in place, such that the first is in a position that its space says.
+    """Rotate bases alike and in place, so that the space alone decides the position of the first.
 
-    It is what Gram and Schmidt make of the projections of fixed columns, which have nothing special
-    about them. So the position is general, and does not hang on the basis that came: where values
-    are repeated, LAPACK's is made by rounding, and may be at half a right angle to the axes on one
-    machine and along them on the next.
+    The position is that of Gram and Schmidt's method on projections of fixed columns, which have
+    nothing special about them. So it is general, and does not depend on the given basis: where
+    values are repeated, LAPACK's is made by rounding, and may be at half a right angle to the axes
+    on one machine and along them on the next.
 
     Args:
         xp: The namespace of the arrays.
-        bases: Orthonormal columns, as many in each.
+        bases: Orthonormal columns, equally many in each.
         seed: Different for spaces that have nothing to do with each other.
     """
     if not bases or not bases[0].size or bases[0].shape[-1] == 1:
@@ -269,7 +270,7 @@ def place_special(xp: Any, basis: Any, seed: int = 0) -> None:
 
 
 def _towards(xp: Any, basis: Any, seed: int) -> Any:
-    """The unitary matrix that brings a basis into the position that its space says."""
+    """The unitary matrix that brings a basis into the position that its space decides."""
     rng = np.random.default_rng((seed, *basis.shape))
     columns = rng.normal(size=basis.shape)
     if basis.dtype.kind == "c":

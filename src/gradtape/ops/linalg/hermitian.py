@@ -1,4 +1,4 @@
-"""Matrices of which one triangle is read, as the other one repeats it."""
+"""Matrices from one of their triangles, as the other one repeats it."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 A = Q·H·Qᴴ, where H has nothing below its first subdiagonal, and Q leaves the first axis alone; of a
 complex matrix the subdiagonal is real. If A changes by Q·M·Qᴴ, then Q changes by Q·Ω with a skew Ω
 whose first column is 0, such that M + H·Ω − Ω·H keeps the form. Finding Ω from M is a linear map,
-and an op of its own; so is its transpose. What these two change by when H does follows from the
-same equation.
+and an op of its own; so is its transpose. How these two change with H follows from the same
+equation.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _pull_one(h: Any, ct: Any) -> Any:
 
 
 def _free(column: Any, row: int) -> Any:
-    """What of a column a turn acts on: the elements below a row, and the phase of that in it."""
+    """The part of a column that a rotation acts on: the elements below a row, and its phase."""
     out = column.copy()
     out[: row + 1] = 0
     if column.dtype.kind == "c":
@@ -106,9 +106,9 @@ def _forward(xp: Any, x: Any) -> Any:
 def _coupled(h: Any) -> Any:
     """H, required to have no 0 on the subdiagonal; a last one may be 0 if it has no phase.
 
-    What is rounding in one element is divided by that and enters the next, so that where a 0 should
-    be there may be much more than rounding. How far a change of the matrix by rounding, in a
-    direction that has nothing special, would turn the basis tells: it must not be far.
+    Rounding in one element is divided by it and enters the next, so an element that should be 0 may
+    be much larger than rounding. The test is how far a change of the matrix by rounding, in a
+    direction with nothing special about it, would turn the basis: it must not be far.
     """
     below = abs(stop_gradient(diagonal(h, -1, -2, -1)))
     unit = rounding(h.shape[-1], h.dtype)
@@ -149,7 +149,7 @@ _hessenberg = general(
 
 
 class HessenbergResult(NamedTuple):
-    """A matrix with nothing below its first subdiagonal, and a unitary one.
+    """A matrix with zeros below its first subdiagonal, and a unitary one.
 
     >>> h, q = gt.linalg.hessenberg(np.array([[1.0, 2.0], [3.0, 4.0]]), calc_q=True)
     >>> h
@@ -167,11 +167,11 @@ def hessenberg(a: ArrayLike, calc_q: bool = False, **others: Any) -> HessenbergR
 
     Args:
         a: The matrix.
-        calc_q: Whether `q` is given as well.
+        calc_q: Whether to return `q` as well.
         **others: Options of SciPy for speed, which have no effect.
 
     Returns:
-        `h`, with nothing below its first subdiagonal; or a named tuple of `H` and `Q`, unitary.
+        `h`, with zeros below its first subdiagonal; or a named tuple of `H` and `Q`, unitary.
 
     Raises:
         LinAlgError: A matrix is not square.
@@ -188,6 +188,6 @@ def hessenberg(a: ArrayLike, calc_q: bool = False, **others: Any) -> HessenbergR
     if a.shape[-1] > 2:
         result = HessenbergResult(*_hessenberg(a))
     else:
-        # It is what it should be; 0·a keeps the identity on the tape of a, with a derivative of 0.
+        # Already of that form; 0·a keeps the identity on the tape of a, with a derivative of 0.
         result = HessenbergResult(copy(a), np.eye(a.shape[-1], dtype=a.dtype) + 0 * a)
     return result if calc_q else result.H

@@ -31,10 +31,10 @@ def transposed_pair(
     """The functions F and G as ops, on stacks of arrays of one shape.
 
     Args:
-        forth: The name of the op F, and what computes it of one matrix.
+        forth: The name of the op F, and a function that computes it for one matrix.
         back: The same for G.
-        moved: M(x, dK), what a change of the matrix is worth in terms of e.
-        moved_back: N(s, dK), the same in terms of c.
+        moved: M(x, dK), the change of e that a change of the matrix amounts to.
+        moved_back: N(s, dK), the same for c.
         by_matrix: The cotangent of the matrix from x and s: ⟨s, M(x, dK)⟩ = ⟨by_matrix(x, s), dK⟩.
     """
 

@@ -1,4 +1,4 @@
-"""Whole functions that compute in float32 where they are given float16 or narrower floats."""
+"""Functions that compute in float32 when given float16 or narrower floats."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def in_float32(function: F) -> F:
-    """A function that computes in float32 where it is given float16 or narrower floats.
+    """Make a function compute in float32 when given float16 or narrower floats.
 
-    Results in float32 are rounded to the dtype that came, if all that came had the same. Containers
+    Results in float32 are rounded to the dtype of the arguments, if they share one. Containers
     of arrays among the arguments are looked into, as far as tuples and lists go.
     """
 

@@ -19,7 +19,7 @@ from gradtape.locks import load
 from gradtape.ops.linalg.common import adjoint
 from gradtape.ops.linalg.stacks import batch_stacks, computed_in, over_stack, stack_of
 
-# Of a method: its name and how far it goes, as keyword arguments of SciPy's function.
+# A method: its name and when it ends, as keyword arguments of SciPy's function.
 Options = tuple[tuple[str, Any], ...]
 
 
@@ -36,7 +36,7 @@ def operator(size: int, dtype: Any, product: Callable[[Any], Any]) -> Any:
 
 
 def iterate(name: str, a: Any, b: Any, x0: Any, m: Any, options: Options) -> tuple[Any, int]:
-    """The solution for one vector `b`, and 0, or else why it ended, as SciPy has it.
+    """The solution for one vector `b`, and SciPy's code for why it ended, 0 for success.
 
     Cotangents can be of any size, and SciPy takes small numbers for a failure: `b` is scaled.
     """
@@ -50,7 +50,7 @@ def iterate(name: str, a: Any, b: Any, x0: Any, m: Any, options: Options) -> tup
 
 
 def converged(name: str, info: int, missed: Any, b: Any) -> None:
-    """Raise unless a method came to its end: what it left is no derivative.
+    """Raise unless a method converged: a partial solution is no derivative.
 
     Args:
         name: Of the method.
@@ -58,7 +58,7 @@ def converged(name: str, info: int, missed: Any, b: Any) -> None:
         missed: The residual b − A·x.
         b: The right hand side.
     """
-    # A tolerance below rounding is never met; what was left is then as small as it can be.
+    # A tolerance below rounding is never met; the residual is then as small as it can be.
     rounding = 64 * len(b) * np.finfo(b.dtype).eps * np.abs(b).max(initial=0)
     if info and not np.abs(missed).max(initial=0) <= rounding:
         raise LinAlgError(
@@ -110,7 +110,7 @@ def _jvp(
 ) -> Any:  # fmt: skip
     da, db, _, _ = tangents
     change = added(db, None if da is None else -(da @ out[0]))
-    # Where to begin, and with what help, does not change the solution.
+    # The starting point and the preconditioner do not change the solution.
     return (None if change is None else _again(a, change, m, method, options)), None
 
 

@@ -6,7 +6,7 @@ factorisation by SciPy that takes 0.2 ms took 8 ms then, again and again in a de
 routines that rules are full of are therefore called in NumPy's library. Where it does not have them
 under the names of these wheels, both packages share a library, and SciPy's functions are used.
 
-The functions take and give what SciPy's of the same name do, as far as they are used here.
+The functions have the arguments and results of SciPy's of the same name, as far as used here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from gradtape import config
 from gradtape.locks import load
 
-# Smaller matrices OpenBLAS leaves to one thread: there SciPy's functions do, which start faster.
+# OpenBLAS computes smaller matrices on one thread: SciPy's functions, which start faster, will do.
 _ONE_THREAD = 1 << 13
 _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 _ONE = ctypes.c_size_t(1)  # the length of a letter, which Fortran passes after the arguments
@@ -51,7 +51,7 @@ def scipy_linalg() -> Any:
 def numpy_routine(name: str, dtype: Any) -> Callable[..., Any] | None:
     """A routine of LAPACK in NumPy's library; None if it is not found there, or switched off."""
     wrapper = _WRAPPERS.get(name)
-    dtype = np.dtype(dtype).newbyteorder("=")  # into which what comes is copied
+    dtype = np.dtype(dtype).newbyteorder("=")  # into which the argument is copied
     letter = _LETTERS.get(dtype.name)
     library = _library() if config.uses("lapack") else None
     if wrapper is None or letter is None or library is None:
@@ -62,7 +62,7 @@ def numpy_routine(name: str, dtype: Any) -> Callable[..., Any] | None:
 
 @functools.cache
 def _library() -> Any:
-    """The library that NumPy's linear algebra is linked with, found through what calls it."""
+    """The library that NumPy's linear algebra is linked with, found through its caller."""
     module = getattr(np.linalg, "_umath_linalg", None)
     try:
         return None if module is None else ctypes.CDLL(module.__file__)
@@ -71,7 +71,7 @@ def _library() -> Any:
 
 
 def _call(routine: Any, *args: Any) -> int:
-    """Call a routine with letters, integers and arrays; gives what it reports."""
+    """Call a routine with letters, integers and arrays; returns its status."""
     info = ctypes.c_int64(0)
     given: list[Any] = []
     letters = 0
@@ -129,7 +129,7 @@ def _getrs(
 
 
 def _getri(routine: Any, dtype: Any, lu: Any, pivots: Any, lwork: int = 1) -> tuple[Any, int]:
-    """The inverse by L and U, with room for so many numbers besides."""
+    """The inverse by L and U, with a workspace of a given size."""
     out = _columns(lu, dtype, copy=True)
     n = len(out)
     lwork = max(lwork, n, 1)

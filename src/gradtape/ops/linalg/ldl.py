@@ -75,10 +75,10 @@ def _inside(x: Any, d: Any) -> Any:
 
 
 def _inverse(d: Any, factor: Any, x: Any, lower: bool) -> Any:
-    """D⁻¹, block by block, required to be regular; but for a last row alone, never divided by.
+    """D⁻¹, block by block, required to be regular, except a last single row, never a divisor.
 
     [[p, r], [s, q]] has the inverse [[q, −r], [−s, p]]/(p·q − r·s), and p alone 1/p. If A changes
-    by E, then D does by the blocks of L⁻¹·E·L⁻ᴴ: what is rounding of A is that much in a pivot.
+    by E, then D does by the blocks of L⁻¹·E·L⁻ᴴ: rounding of A becomes that much in a pivot.
     """
     if not d.shape[-1]:
         return d

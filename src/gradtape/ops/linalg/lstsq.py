@@ -143,11 +143,11 @@ def pinvh(
     Args:
         a: The matrix; only one triangle is read, and the derivative is that with respect to a
             matrix that stays Hermitian and keeps its rank.
-        atol: Only None or 0: what counts as 0 is relative.
+        atol: Only None or 0: the cutoff is relative.
         rtol: Eigenvalues count as 0 if they are not larger than the largest one times this; None is
             the spacing of numbers times the size.
         lower: Whether the lower triangle is read, else the upper one.
-        return_rank: Whether the rank is given as well.
+        return_rank: Whether to return the rank as well.
         **others: Options of SciPy for speed, which have no effect.
 
     Raises:
@@ -192,7 +192,7 @@ def _infer_lstsq(a: Aval, b: Aval, rcond: float) -> tuple[Aval, Aval]:
 
 
 def _pinv_in_double(a: Any, rcond: float) -> Any:
-    """The pseudo-inverse as the forward computes: what is 0 in double is not 0 in single."""
+    """The pseudo-inverse in double precision, as in the forward, for the same rank."""
     wide = np.result_type(a.dtype, np.float64)
     return astype(_pinv(astype(a, wide, copy=False), rtol=rcond, hermitian=False), a.dtype)
 
@@ -233,7 +233,7 @@ _lstsq = general(
 
 
 class LstsqResult(NamedTuple):
-    """What `lstsq` gives: the solution, sums of squared residuals, rank and singular values.
+    """The result of `lstsq`: solution, sums of squared residuals, rank and singular values.
 
     >>> gt.linalg.lstsq(np.array([[1.0], [1.0]]), np.array([1.0, 3.0])).x
     array([2.])
@@ -296,10 +296,10 @@ def lstsq(
 
 
 def _values(a: Any) -> Any:
-    """The singular values; an infinite derivative where they have none that forward mode asks for.
+    """The singular values, with an infinite derivative in forward mode where they have none.
 
-    Forward mode differentiates all that is computed: the error would come up where nobody looks at
-    singular values, but at the solution, which has all its derivatives.
+    Forward mode differentiates everything that is computed: an error would come up even if only the
+    solution is used, which has all its derivatives.
     """
     try:
         return svdvals(a)
@@ -311,7 +311,7 @@ def _values(a: Any) -> Any:
 
 
 def _chosen(residuals: Any, rank: Any, rows: int, columns: int) -> Any:
-    """The residuals where NumPy gives them: for more rows than columns, and these independent."""
+    """The residuals where NumPy returns them: for more rows than columns, and these independent."""
     if rows <= columns:
         return residuals[..., :0]
     try:

@@ -43,14 +43,14 @@ def _forward(xp: Any, x: Any) -> Any:
 
 
 def _unit_lower(packed: Any) -> Any:
-    """The lower factor out of both."""
+    """The lower factor, from a matrix of both."""
     rows, columns = packed.shape[-2:]
     count = min(rows, columns)
     return tril(packed[..., :count], -1) + np.eye(rows, count, dtype=packed.dtype)
 
 
 def _upper(packed: Any) -> Any:
-    """The upper factor out of both."""
+    """The upper factor, from a matrix of both."""
     return triu(packed[..., : min(packed.shape[-2:]), :])
 
 
@@ -144,7 +144,7 @@ _factor = general(
 def _order_forward(xp: Any, pivots: Any, rows: int, inverse: bool) -> Any:
     swaps = np.asarray(pivots if xp is np else pivots.get())
     if swaps.size and not (swaps.min() >= 0 and swaps.max() < rows):
-        # Those of lu_factor never are.
+        # Pivots from lu_factor are never out of bounds.
         raise ArgumentError(
             f"lu_solve: got pivots out of bounds, expected rows from 0 to {rows - 1}"
         )
@@ -177,8 +177,8 @@ def lu_factor(a: ArrayLike, **others: Any) -> tuple[Array, Array]:
         **others: Options of SciPy for speed, which have no effect.
 
     Returns:
-        The matrix that has `u` in its upper triangle and `l` below, of which the diagonal is 1; and
-        the pivots: row i was swapped with row `piv[i]`.
+        The matrix that has `u` in its upper triangle and `l`, without its diagonal of ones, below;
+        and the pivots: row i was swapped with row `piv[i]`.
 
     Raises:
         LinAlgError: There are less than two axes.
@@ -220,8 +220,8 @@ def lu(
 
     Args:
         a: The matrix.
-        permute_l: Whether to give `p @ l` and `u` only.
-        p_indices: Whether to give the permutation as indices: `a = (l @ u)[p]`.
+        permute_l: Whether to return `p @ l` and `u` only.
+        p_indices: Whether to return the permutation as indices: `a = (l @ u)[p]`.
         **others: Options of SciPy for speed, which have no effect.
 
     Returns:

@@ -53,12 +53,12 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def _one(name: str, power: float, a: Any) -> Any:
-    """The function of one matrix, real of a real one; NaN if there is NaN or infinity in it."""
+    """The function of one matrix, real for a real one; NaN if it has NaN or infinity."""
     if not a.size or not np.isfinite(a).all():
         return np.full(a.shape, np.nan, a.dtype)
     with np.errstate(all="ignore"):
         out = _FUNCTIONS[name](a, power)
-    # An exponential may be too large for its numbers, as of one number.
+    # An exponential may overflow, like that of a number.
     if name != "expm" and not np.isfinite(out).all():
         raise failed(name, (a,), "there is no such matrix", "expected one without eigenvalues of 0")
     if a.dtype.kind != "c" and out.dtype.kind == "c":
@@ -82,7 +82,7 @@ def _change_of_one(name: str, power: float, a: Any, e: Any) -> Any:
     if name == "sqrtm":
         root = _one(name, power, a)  # root·L + L·root = E
         return scipy_linalg().solve_sylvester(root, root, e)
-    # E is brought to the size of A, so that it does not blur the eigenvalues.
+    # E is scaled to the size of A, so that it does not blur the eigenvalues.
     scale = np.abs(a).max() / size
     pair = np.block([[a, e * scale], [np.zeros_like(a), a]])
     return _one(name, power, pair)[: len(a), len(a) :] / scale
@@ -205,8 +205,8 @@ def expm_frechet(
     Args:
         A: The matrix.
         E: The direction, a matrix of the same size.
-        method: Taken as SciPy does, "SPS" or "blockEnlarge"; the first one is used.
-        compute_expm: Whether the exponential is given, and not the derivative alone.
+        method: Accepted as in SciPy, "SPS" or "blockEnlarge"; the first one is used.
+        compute_expm: Whether to return the exponential, and not the derivative alone.
         **others: Options of SciPy for speed, which have no effect.
 
     Raises:
@@ -231,7 +231,7 @@ def expm_frechet(
 
 @in_float32
 def expm_cond(A: ArrayLike, **others: Any) -> Array:
-    """How much relative changes of a matrix, or of each in a stack, are enlarged by `expm`.
+    """How much `expm` amplifies relative changes of a matrix, or of each in a stack.
 
     Args:
         A: The matrix.
@@ -291,7 +291,7 @@ def fractional_matrix_power(x: ArrayLike, t: Any, /) -> Array:
 
     Args:
         x: The matrix.
-        t: The power, a number. A tensor is taken for a variable: the result is then computed as
+        t: The power, a number. A tensor counts as a variable: the result is then computed as
             `expm(t * logm(x))`, and `x` must not be singular.
 
     Raises:

@@ -114,7 +114,7 @@ def polar(a: ArrayLike, side: str = "right") -> tuple[Array, Array]:
         side: "right" for `u @ p`, "left" for `p @ u`.
 
     Returns:
-        `u`, of which the columns are orthonormal, or the rows if there are more columns than rows;
+        `u`, whose columns are orthonormal, or its rows if there are more columns than rows;
         and `p`, Hermitian and positive semidefinite.
 
     Raises:

@@ -1,6 +1,6 @@
-"""What is known of a matrix by looking at it: bandwidth, issymmetric, ishermitian.
+"""Properties of a matrix that show in its elements: bandwidth, issymmetric, ishermitian.
 
-They read values, and give Python's numbers, so that they have no derivative, and raise where values
+They read values and return Python numbers, so they have no derivative, and raise where values
 are not known yet.
 """
 
@@ -49,8 +49,8 @@ def issymmetric(a: ArrayLike, /, atol: float | None = None, rtol: float | None =
 
     Args:
         a: The matrix.
-        atol: The absolute difference that is allowed; None for 0.
-        rtol: The difference relative to the element that is allowed; None for 0.
+        atol: The absolute difference allowed; None for 0.
+        rtol: The difference allowed relative to the element; None for 0.
 
     Raises:
         LinAlgError: There are not two axes.
@@ -69,8 +69,8 @@ def ishermitian(a: ArrayLike, /, atol: float | None = None, rtol: float | None =
 
     Args:
         a: The matrix.
-        atol: The absolute difference that is allowed; None for 0.
-        rtol: The difference relative to the element that is allowed; None for 0.
+        atol: The absolute difference allowed; None for 0.
+        rtol: The difference allowed relative to the element; None for 0.
 
     Raises:
         LinAlgError: There are not two axes.

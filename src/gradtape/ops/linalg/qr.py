@@ -56,7 +56,7 @@ def _independent_forward(xp: Any, r: Any) -> Any:
     sizes = abs(r)
     scale = sizes.max(-2, keepdims=True, initial=0)
     fine = xp.diagonal(sizes, axis1=-2, axis2=-1) > rounded * scale[..., 0, :]
-    # Columns are brought to one size: numbers as far apart as they can be would not multiply.
+    # Columns are scaled to one size: products of numbers of extreme sizes would over- or underflow.
     scaled = r / xp.where(scale > 0, scale, 1)
     places = xp.arange(size)
     scaled[..., places, places] = xp.where(fine, scaled[..., places, places], 1)
@@ -85,7 +85,7 @@ _independent = general(
 
 
 def regular(r: Any, message: str, count: int | None = None) -> tuple[Any, Any]:
-    """An upper triangular matrix fit to divide by, and a factor of 1 that requires that it is.
+    """An upper triangular matrix that is safe to divide by, and a factor 1 that requires it to be.
 
     Args:
         r: The matrix.
@@ -202,7 +202,7 @@ def qr(
 
     Args:
         a: The matrix.
-        mode: "reduced" gives as many columns of `q` as the matrix has rows or columns, "complete" a
+        mode: "reduced" gives `q` as many columns as the matrix has rows or columns, "complete" a
             square `q`, "r" only `r`; SciPy's "economic" and "full" are the first two.
         pivoting: Whether to reorder columns so that the diagonal of `r` does not increase.
 

@@ -1,4 +1,4 @@
-"""Riccati's equations, of optimal control. Xᴴ is the conjugate transpose.
+"""Riccati's equations of optimal control. Xᴴ is the conjugate transpose.
 
 With the gain K that is best for X, the first derivative of X is the same as if K did not change:
 it solves a Lyapunov equation with the matrix A − B·K of the closed loop.

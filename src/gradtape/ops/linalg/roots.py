@@ -1,7 +1,7 @@
-"""Logarithms, roots, powers and signs of one matrix: the values SciPy has, and those it lacks.
+"""Logarithms, roots, powers and signs of one matrix, also where SciPy has no values.
 
-A singular matrix has roots and positive powers if its eigenvalue 0 is as often repeated as its null
-space is large. With the projector P on that space along the others, and s as large as A is,
+A singular matrix has roots and positive powers if its eigenvalue 0 is repeated as often as its null
+space has dimensions. With the projector P on that space along the others, and s as large as A is,
 A + s·P is regular, and its root less √s·P is that of A.
 """
 
@@ -86,7 +86,7 @@ def sign_of(a: Any) -> Any:
         change = np.abs(following - a).max() / np.abs(following).max()
         if not scaled and change < 4 * size * np.finfo(change.dtype).eps:
             return following
-        # Scaling helps far from the end only.
+        # Scaling helps only far from convergence.
         scaled = scaled and change > 0.01
         a = following
     raise _no_sign(a)

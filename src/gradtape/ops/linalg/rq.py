@@ -1,4 +1,4 @@
-"""What comes with the QR decomposition: from the right, and products with its unitary factor."""
+"""The RQ decomposition, and products with the unitary factor of a QR decomposition."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def rq(a: ArrayLike, /, *, mode: str = "full", **others: Any) -> RQResult | Arra
     if mode not in ("full", "economic", "r"):
         raise ArgumentError(f"rq: got mode={mode!r}, expected 'full', 'economic' or 'r'")
     a = matrix_stack("rq", a)
-    # A copy: NumPy multiplies what is stored backwards without BLAS, slowly and in other digits.
+    # A copy: NumPy multiplies reversed views without BLAS, slowly and with other rounding.
     q, r = qr(adjoint(copy(flip(a, MATRIX))), "reduced" if mode == "economic" else "complete")
     triangle = flip(adjoint(r), MATRIX)
     return triangle if mode == "r" else RQResult(triangle, flip(adjoint(q), MATRIX))
@@ -80,11 +80,11 @@ def qr_multiply(
 
     Args:
         a: The matrix that is decomposed, or a stack of them.
-        c: What its factor is multiplied with: a vector if it has one axis, else a matrix or a stack
+        c: The other factor of the product: a vector if it has one axis, else a matrix or a stack
             of them.
         mode: "right" for `c @ q`, "left" for `q @ c`.
         pivoting: Whether columns of `a` are reordered as by `qr`.
-        conjugate: Whether the conjugate of `q` is taken.
+        conjugate: Whether to use the conjugate of `q`.
         **others: Options of SciPy for speed, which have no effect.
 
     Returns:

@@ -42,7 +42,7 @@ def _kept(shape: tuple[Any, ...], assume: str) -> bool:
 
 
 def _factor(a: Any, assume: str) -> tuple[Any, Any]:
-    """What LAPACK makes of one matrix: the Cholesky factor, or L, U and pivots of Aᵀ.
+    """Factors of one matrix by LAPACK: the Cholesky factor, or L, U and pivots of Aᵀ.
 
     LAPACK reads columns: the transpose of a matrix in rows needs no copy.
     """
@@ -262,7 +262,7 @@ def solve(
         a: A square matrix, or a stack of them.
         b: A vector if it has one axis, else a matrix of columns or a stack of them.
         lower: Whether the lower triangle of a matrix with a structure is read, else the upper one.
-        assume_a: What the matrix is known to be: "gen" (or None), "sym", "her", "pos",
+        assume_a: The known structure of the matrix: "gen" (or None), "sym", "her", "pos",
             "upper triangular", "lower triangular", "diagonal", "tridiagonal". No more is read than
             the matrix is said to have, one triangle if it has two alike, and the derivative is that
             with respect to a matrix that stays what it is.
@@ -310,10 +310,10 @@ def solve(
 
 # ---- inverse ------------------------------------------------------------------------------------
 
-# From this size on, L and U are inverted; NumPy solves equations with the identity, which takes a
-# third more work.
+# From this size on, L and U are inverted; NumPy solves equations with the identity, a third more
+# work.
 _LARGE = 128
-# So many columns go together.
+# How many columns are computed together.
 _BLOCK = 64
 _inv_by_numpy = evaluated_by("inv", "inv", SINGULAR)
 

@@ -1,6 +1,6 @@
 """Functions of Hermitian matrices by their eigenvalues, with derivatives of every order.
 
-f(A) = V·f(w)·Vᴴ does not depend on the choice of eigenvectors, and is as smooth as f is; also where
+f(A) = V·f(w)·Vᴴ does not depend on the choice of eigenvectors, and is as smooth as f, even where
 eigenvalues are repeated, and (w, V) by themselves have no derivative. Its derivatives have divided
 differences in place of those of f (Daleckii and Krein): with Mₖ = Vᴴ·Eₖ·V
 
@@ -25,7 +25,7 @@ from gradtape.ops.linalg.hermitian import symmetric_part
 
 # Given eigenvalues and a number n, a function at these and its first n derivatives.
 Jets = Callable[[Any, int], Sequence[Any]]
-# How many terms of a Taylor series stand in for a quotient of differences that cancel.
+# How many terms of a Taylor series replace a quotient of differences that cancel.
 TERMS = 5
 
 UNDEFINED = (
@@ -45,7 +45,7 @@ def divided_differences(w: Any, jets: Sequence[Any], order: int) -> Any:
     Args:
         w: The points, ascending.
         jets: f at the points and its derivatives, up to `order` + TERMS − 1.
-        order: How many points less one.
+        order: The number of points less one.
     """
     size = len(w)
     same = groups(w, size)
@@ -74,7 +74,7 @@ def divided_differences(w: Any, jets: Sequence[Any], order: int) -> Any:
 
 
 def _uncertainty(jets: Sequence[Any], dtype: Any) -> Any:
-    """How far values of f may be off: they, and the numbers f is computed with, are rounded.
+    """How far off values of f may be: they, and the numbers f is computed from, are rounded.
 
     Such numbers may be larger than f and its argument, like 1 + w in log(1 + w) near 0. They are
     about as large as the distance in which f changes, which its derivatives tell: the least of
@@ -129,7 +129,7 @@ def _spread_out(values: Any, indices: Any, size: int) -> Any:
 
 
 def _one(a: Any, directions: Sequence[Any], jets: Jets) -> Any:
-    """The derivative of f at one matrix along as many directions as there are."""
+    """The derivative of f at one matrix along all given directions."""
     w, v = np.linalg.eigh(a)
     settle(np, w, [v], len(w))
     order = len(directions)

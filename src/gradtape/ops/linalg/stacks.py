@@ -26,7 +26,7 @@ from gradtape.typing import ArrayLike
 def over_stack(function: Callable[..., Any], *arrays: Any) -> Any:
     """`function` of each matrix of stacks that broadcast; it returns one array of a fixed shape.
 
-    Of an empty stack it is asked what it makes of matrices of zeros with ones on the diagonal.
+    For an empty stack, identity matrices are used to find the shape and dtype of the result.
     """
     stack = np.broadcast_shapes(*(array.shape[:-2] for array in arrays))
     if not stack:
@@ -91,6 +91,6 @@ def matrices(name: str, *arrays: ArrayLike, same: bool = True) -> list[Any]:
 
 
 def failed(name: str, arrays: Sequence[Any], problem: str, remedy: str) -> LinAlgError:
-    """The error of an op that found no result: what came, what is wrong, what to do."""
+    """The error of an op that found no result: what it got, what is wrong, what to do."""
     got = ", ".join(f"{array.dtype}{list(array.shape)}" for array in arrays)
     return LinAlgError(f"{name}: got {got}; {problem}; {remedy}")

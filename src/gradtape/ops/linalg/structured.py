@@ -1,4 +1,4 @@
-"""Matrices made of fewer numbers: toeplitz, circulant, hankel, block_diag, khatri_rao."""
+"""Matrices defined by fewer numbers: toeplitz, circulant, hankel, block_diag, khatri_rao."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _steps(rows: int, columns: int) -> Any:
 
 @in_float32
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None, /) -> Array:
-    """Matrices whose diagonals each have one number.
+    """Matrices with constant diagonals.
 
     Args:
         c: The first column, or several of them, along the last axis.
@@ -53,7 +53,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None, /) -> Array:
 
 @in_float32
 def hankel(c: ArrayLike, r: ArrayLike | None = None, /) -> Array:
-    """Matrices whose diagonals from the lower left to the upper right each have one number.
+    """Matrices that are constant along diagonals from the lower left to the upper right.
 
     Args:
         c: The first column, or several of them, along the last axis.

@@ -137,7 +137,7 @@ def subspace_angles(A: ArrayLike, B: ArrayLike) -> Array:
     larger, smaller = bases if a.shape[-1] >= b.shape[-1] else bases[::-1]
     cosines = flip(svdvals(adjoint(larger) @ smaller), -1)
     sines = svdvals(outside(smaller, larger))
-    # Each has its digits where the other one is flat.
+    # Each is accurate where the other one is flat.
     near = cosines**2 >= 0.5
     return where(near, arcsin(where(near, sines, 0.0)), arccos(where(near, 0.0, cosines)))
 
@@ -194,7 +194,7 @@ class LowRankSVD(NamedTuple):
 
 @in_float32
 def svd_lowrank(a: ArrayLike, q: int = 6, niter: int = 2, *, seed: int = 0) -> LowRankSVD:
-    """The largest singular values and their vectors, nearly, by projecting on a random space.
+    """The largest singular values and their vectors, approximately, by a random projection.
 
     It is exact for a matrix of rank `q`, and good where singular values beyond the first `q` are
     small. The derivative is that of the whole computation.
@@ -203,7 +203,7 @@ def svd_lowrank(a: ArrayLike, q: int = 6, niter: int = 2, *, seed: int = 0) -> L
         a: The matrix, or a stack of them.
         q: How many singular values.
         niter: How many times the space is improved by multiplying it with the matrix.
-        seed: Of the random directions: the same at every call.
+        seed: The seed of the random directions, which are the same at every call.
 
     Returns:
         A named tuple: `U`, `S`, and `V`, such that `a` is nearly `u @ diag(s) @ v.conj().T`.

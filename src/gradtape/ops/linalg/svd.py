@@ -96,7 +96,7 @@ def _svd_forward(xp: Any, x: Any, full_matrices: bool) -> Any:
     v = xp.array(vh.conj().mT)
     for index in np.ndindex(s.shape[:-1]):
         rank = s.shape[-1] - int(nulls[index])
-        # The two null spaces have nothing to do with each other.
+        # The two null spaces are independent.
         for basis, seed in ((u[index][:, rank:], 1), (v[index][:, rank:], 2)):
             if nulls[index]:
                 place(xp, [basis], seed)
@@ -164,9 +164,9 @@ def _weights(by_u: Any, by_s: Any, by_v: Any, s: Any, same: Any, zero: Any) -> A
 def _leaving(
     ct: Any, basis: Any, rest: Any, s: Any, zero: Any, wholes: tuple[Any, Any, Any]
 ) -> Any:
-    """What a cotangent says of vectors that leave their space, divided by the singular values.
+    """The cotangent of changes that take vectors out of their space, over the singular values.
 
-    None if there is nothing but their space. The rest of a full basis follows them: as it is
+    None if there is no space but theirs. The rest of a full basis follows them: as it is
     orthogonal, its change into their space is theirs out of it with the opposite sign.
     """
     count = s.shape[-1]
@@ -258,14 +258,14 @@ def svd(
     """Singular value decomposition `u @ diag(s) @ vh` of a matrix, or of each in a stack.
 
     Singular vectors of a repeated singular value, and those of null spaces, are a basis like any
-    other; complex ones have free phases. Gradients of what depends on that choice are refused; what
-    does not depend on it has its gradient also where singular values are repeated or 0.
+    other; complex ones have free phases. Gradients of functions that depend on that choice are
+    refused; others have their gradient even where singular values are repeated or 0.
 
     Args:
         a: The matrix.
         full_matrices: Whether `u` and `vh` are square, completed by bases of the null spaces.
-        compute_uv: Whether the vectors are given; if not, the result is `svdvals(a)`.
-        hermitian: Whether to take `a` for Hermitian, reading its lower triangle; that is faster.
+        compute_uv: Whether to return the vectors; if not, the result is `svdvals(a)`.
+        hermitian: Whether to treat `a` as Hermitian, reading its lower triangle; that is faster.
 
     Returns:
         A named tuple: `U`, the singular values `S` in descending order, and `Vh`.

@@ -36,7 +36,7 @@ from gradtape.typing import Array, ArrayLike
 
 
 def _spectra(size: int, *columns: Any) -> tuple[list[Any], Any]:
-    """Fourier transforms of columns filled up with zeros, and what brings them back."""
+    """Fourier transforms of columns padded with zeros, and the inverse transform."""
     if any(x.dtype.kind == "c" for x in columns):
         return [fft(x, size, axis=-2) for x in columns], ifft
     back = functools.partial(irfft, n=size)
@@ -92,7 +92,7 @@ def _forward(_xp: Any, c: Any, r: Any, b: Any) -> Any:
 
 
 def _vjp(wanted: tuple[bool, ...], ct: Any, out: Any, c: Any, r: Any, _b: Any) -> Any:
-    # The first element of the row is not read: that of the column stands in its place.
+    # The first element of the row is not read: that of the column takes its place.
     column, rest = _ends(c, r)
     back = _equations(conj(concatenate([column[..., :1, :], rest], -2)), conj(c), ct)
     down, up = _along_diagonals(-back, out)

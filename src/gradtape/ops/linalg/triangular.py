@@ -103,10 +103,10 @@ def solve_triangular(
     Args:
         a: A square matrix, or a stack of them.
         b: A vector if it has one axis, else a matrix of columns or a stack of them.
-        trans: 0 or "N" for the matrix as it is, 1 or "T" for its transpose, 2 or "C" for its
+        trans: 0 or "N" for the matrix itself, 1 or "T" for its transpose, 2 or "C" for its
             conjugate transpose.
         lower: Whether the lower triangle is read, and not the upper one.
-        unit_diagonal: Whether the diagonal is taken to be of ones, and not read.
+        unit_diagonal: Whether to assume ones on the diagonal, which is then not read.
 
     Raises:
         LinAlgError: A matrix is not square, or has a 0 on its diagonal.

@@ -1,4 +1,4 @@
-"""Filters of images that show edges: differences, also those of a smoothed image."""
+"""Image filters that show edges: differences, also of a smoothed image."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _edges(
     """{what} along the others.
 
     Args:
-        axis: Along which axis the differences are.
+        axis: The axis along which to take differences.
 
     sobel:
     >>> gt.ndimage.sobel(np.array([1.0, 2.0, 4.0]))

@@ -1,4 +1,4 @@
-"""The largest and the smallest element of a window that goes along with every element."""
+"""The largest and the smallest element of a window around every element."""
 
 from __future__ import annotations
 

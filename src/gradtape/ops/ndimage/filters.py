@@ -1,4 +1,4 @@
-"""Linear filters of images: sums over a window, which goes along with every element."""
+"""Linear filters of images: sums over a window around every element."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _weights(name: str, weights: ArrayLike, x: Array, ndim: int) -> Array:
 
 
 def _turned_origin(weights: Array, axis: int, origin: Any) -> Any:
-    """The origin of a window that is turned around, whose middle is another if its size is even."""
+    """The origin of a reversed window; its middle moves if its size is even."""
     return -origin - (weights.shape[axis] % 2 == 0)
 
 
@@ -50,7 +50,7 @@ def _along(
     """{what} along one axis, differentiable in both.
 
     Args:
-        weights: The weights, of which the middle one is for the element itself.
+        weights: The weights; the middle one is for the element itself.
 
     Raises:
         AxisError: There is no such axis.

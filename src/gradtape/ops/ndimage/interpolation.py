@@ -1,4 +1,4 @@
-"""Arrays at other places: at coordinates, moved, zoomed, rotated, by any affine map."""
+"""Arrays interpolated: at coordinates, moved, zoomed, rotated, by any affine map."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gradtape.ops.shared_options import options
 from gradtape.ops.trigonometric import cos, deg2rad, sin
 from gradtape.typing import Array, ArrayLike
 
-# By so much an array is continued for the modes whose spline has no rule for its ends.
+# How far an array is continued for the modes whose spline has no rule for its ends.
 _MARGIN = 12
 _SPLINES = {
     "input": "The array.",
@@ -195,8 +195,8 @@ def zoom(
 
     Args:
         zoom: By which factor, for all axes or for each; sizes are rounded.
-        grid_mode: Whether elements are areas, whose outer edges stay in place, and not points, of
-            which the first and the last one stay.
+        grid_mode: Whether elements are areas, whose outer edges stay in place, and not points; of
+            these the first and the last one stay.
 
     Raises:
         ShapeError: There is not one factor for each axis.
@@ -206,7 +206,7 @@ def zoom(
     """
     x = floating("zoom", input)
     if isinstance(zoom, Tensor):
-        zoom = zoom.tolist()  # what decides on a shape has no derivative
+        zoom = zoom.tolist()  # numbers that decide a shape have no derivative
     factors = np.asarray(_number_per_axis("zoom", "zoom", zoom, len(x.shape))).tolist()
     shape = [round(n * factor) for n, factor in zip(x.shape, factors, strict=True)]
     rows = []
@@ -233,7 +233,7 @@ def affine_transform(
     cval: Any = 0.0,
     prefilter: bool = True,
 ) -> Array:
-    """The array by an affine map of its coordinates, differentiable in the map as well.
+    """The array under an affine map of its coordinates, differentiable in the map as well.
 
     The element of the result at index i is the value of the array at `matrix @ i + offset`.
 
@@ -267,7 +267,7 @@ def affine_transform(
         if len(matrix.shape) == 1:
             row = _item(matrix, axis) * grid[axis]
         else:
-            # In the order of SciPy: at the ends, a last bit decides on what is inside.
+            # In the order of SciPy: at the ends, the last bit decides whether a point is inside.
             row = _item(matrix, axis, 0) * grid[0]
             for other in range(1, ndim):
                 row = row + _item(matrix, axis, other) * grid[other]
@@ -294,7 +294,7 @@ def rotate(
     Args:
         angle: By how many degrees; without `reshape` it is differentiable in it.
         axes: The two axes.
-        reshape: Whether the shape is made such that all of the array is inside.
+        reshape: Whether to enlarge the shape so that all of the array is inside.
 
     Raises:
         AxisError: There is no such axis.

@@ -1,4 +1,4 @@
-"""Sums, means and extremes of an array over regions that have labels.
+"""Sums, means and extremes of an array over labelled regions.
 
 Labels are constant integers. SciPy's rules hold for all functions: without `labels` the whole array
 is one region, without `index` all labels that are not 0 are, and the result has the shape of
@@ -51,7 +51,7 @@ class _Regions(NamedTuple):
         return scatter(values, self.region, shape=self.sizes.shape)
 
     def result(self, per_region: Any) -> Any:
-        """Numbers of regions in the order and shape of `index`."""
+        """Results for regions in the order and shape of `index`."""
         return reshape(gather_leading(per_region, self.which.ravel()), self.shape)
 
     def means(self, values: Any) -> Any:
@@ -134,7 +134,7 @@ def variance(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Arra
 
 @options(_REGIONS)
 def standard_deviation(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
-    """The root of `gt.ndimage.variance`; its derivative is 0 where that is, as of `gt.std`.
+    """The root of `gt.ndimage.variance`; its derivative is 0 where it is 0, as for `gt.std`.
 
     >>> gt.ndimage.standard_deviation(np.array([1.0, 2.0, 4.0]), [1, 2, 2], 2)
     np.float64(1.0)

@@ -86,7 +86,7 @@ def medfilt2d(input: ArrayLike, /, kernel_size: Any = 3) -> Array:
 
 
 def wiener(im: ArrayLike, /, mysize: Any = None, noise: Any = None) -> Array:
-    """Wiener's filter: the mean of neighbours where they vary by noise alone, else more of itself.
+    """Wiener's filter: the mean of neighbours where only noise varies, else nearer the element.
 
     Args:
         im: The array.

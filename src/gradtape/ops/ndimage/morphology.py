@@ -1,4 +1,4 @@
-"""Grey-scale morphology: extremes of windows, raised by a structure, and what is made of them."""
+"""Grey-scale morphology: extremes of windows, raised by a structure, and combinations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _extreme(
     if dilate:
         window = np.flip(window)
         structure = None if structure is None else flip(structure)
-        # A window that is turned around has another middle if its size is even.
+        # A reversed window has another middle if its size is even.
         origins = zip(per_axis(name, "origin", origin, len(chosen)), window.shape, strict=True)
         origin = [-one - (n % 2 == 0) for one, n in origins]
     found = neighbours(name, x, window, chosen, mode, cval, origin)
@@ -56,7 +56,7 @@ def _extreme(
     return max_of(found, axis=0) if dilate else min_of(found, axis=0)
 
 
-# What becomes of an array x, given its erosion and its dilation as functions.
+# The result for an array x, given erosion and dilation as functions.
 _MADE_OF: dict[str, Callable[..., Any]] = {
     "grey_erosion": lambda x, erode, dilate: erode(x),
     "grey_dilation": lambda x, erode, dilate: dilate(x),
@@ -90,7 +90,7 @@ def _morphology(
     gradient.
 
     Args:
-        structure: What is taken off the neighbours, or added to them: an array as large as the
+        structure: Subtracted from the neighbours, or added to them: an array as large as the
             window, which may be a tensor.
 
     Raises:

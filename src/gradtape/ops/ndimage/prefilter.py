@@ -13,7 +13,7 @@ from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.shape import moveaxis
 from gradtape.typing import Array, ArrayLike
 
-# How an array goes on beyond its ends, by the rule that the spline has there.
+# How an array continues beyond its ends, by the rule that the spline has there.
 _ENDS = {
     "mirror": "mirror",
     "constant": "mirror",

@@ -1,4 +1,4 @@
-"""The element of some rank in a window that goes along with every element: medians and others."""
+"""The element of some rank in a window around every element: medians and others."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from gradtape.typing import Array, ArrayLike, Axis
 
 
 def of_rank(found: Array, rank: int) -> Array:
-    """The element of some rank, from 0, along the first axis; of the first and last see extremes.
+    """The element of some rank, from 0, along the first axis; the first and last are extremes.
 
-    Equal elements share the gradient if they are the smallest or largest, else one has it.
+    Equal elements share the gradient if they are the smallest or largest, else one gets it.
     """
     count = found.shape[0]
     if rank == 0:
@@ -63,7 +63,7 @@ def rank_filter(
     origin: Any = 0,
     axes: Axis = None,
 ) -> Array:
-    """The neighbour of some rank of each element; of equal ones it is one that has the gradient.
+    """The neighbour of some rank of each element; of equal ones, one gets the gradient.
 
     Args:
         rank: Which one, from the smallest; negative numbers count from the largest.
@@ -92,7 +92,7 @@ def median_filter(
     origin: Any = 0,
     axes: Axis = None,
 ) -> Array:
-    """The median of the neighbours of each element: of an even number of them, the larger middle.
+    """The median of the neighbours of each element; of an even number, the upper middle one.
 
     >>> gt.ndimage.median_filter(np.array([1.0, 9.0, 2.0, 3.0]), 3)
     array([1., 2., 3., 3.])

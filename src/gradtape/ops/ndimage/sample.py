@@ -45,7 +45,7 @@ def _pieces(order: int, derivative: int) -> list[Any]:
 
 
 def _mapped(c: Any, n: int, mode: str) -> tuple[Any, Any]:
-    """Coordinates brought to where the array is, and the derivative of that: 1, -1 or 0."""
+    """Coordinates mapped into the array, and the derivative of that map: 1, -1 or 0."""
     if mode in ("constant", "grid-constant", "nearest"):
         return c, np.ones_like(c)
     if n == 1:
@@ -64,7 +64,7 @@ def _mapped(c: Any, n: int, mode: str) -> tuple[Any, Any]:
 
 
 def _neighbour(index: Any, n: int, mode: str) -> tuple[Any, Any]:
-    """Coefficients that stand for those beyond the ends, and where one is there (None: all)."""
+    """Coefficients that stand for those beyond the ends, and where one exists (None: all)."""
     if mode == "grid-constant":
         inside = (index >= 0) & (index < n)
         return np.where(inside, index, 0), inside
@@ -80,7 +80,7 @@ def _neighbour(index: Any, n: int, mode: str) -> tuple[Any, Any]:
 
 
 def _along(c: Any, n: int, order: int, mode: str, derivative: int) -> list[tuple[Any, Any, Any]]:
-    """Along one axis, each neighbour of points: its index, its weight, where it is there."""
+    """Along one axis, each neighbour of points: its index, its weight, where it exists."""
     c, slope = _mapped(c, n, mode)
     shifted = c if order % 2 else c + 0.5
     base = np.floor(shifted)
@@ -95,7 +95,7 @@ def _along(c: Any, n: int, order: int, mode: str, derivative: int) -> list[tuple
 def _terms(
     coordinates: Any, shape: Sequence[int], order: int, mode: str, derivative: Derivative
 ) -> Iterator[tuple[Any, Any, Any]]:
-    """All neighbours of points: flat index, weight, where it is there (None: everywhere)."""
+    """All neighbours of points: flat index, weight, where it exists (None: everywhere)."""
     axes = []
     for axis, (c, n, r) in enumerate(zip(coordinates, shape, derivative, strict=True)):
         stride = math.prod(shape[axis + 1 :])

@@ -1,4 +1,4 @@
-"""Images smoothed: by Gaussians, also derivatives of them, and by means over windows."""
+"""Smoothing of images by Gaussians, their derivatives, and means over windows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike, Axis
 
-# As SciPy has it, along an axis with a standard deviation of no more nothing is smoothed.
+# As in SciPy, axes with a standard deviation up to this are not smoothed.
 _NO_WIDTH = 1e-15
 
 
@@ -28,7 +28,7 @@ def _gaussian(sigma: Any, order: int, radius: int) -> Any:
     u = np.arange(-radius, radius + 1) / sigma
     weights = exp(-0.5 * (u * u))
     weights = weights / sum_of(weights)
-    # The derivatives of exp(−u²/2) are ± Hermite's polynomials times it, which come one from the
+    # The derivatives of exp(−u²/2) are ± Hermite's polynomials times it, which follow from each
     # other: He₀ = 1, He₁ = u, Heₙ₊₁ = u·Heₙ − n·Heₙ₋₁.
     before, polynomial = 0 * u, 0 * u + 1
     for n in range(order):

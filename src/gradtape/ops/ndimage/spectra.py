@@ -1,4 +1,4 @@
-"""Filters of images through their Fourier transforms, which are given and come back."""
+"""Filters of images on their Fourier transforms: transforms in, transforms out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What filters of images share: their windows, and how an array goes on beyond its ends."""
+"""Shared by image filters: their windows, and how an array continues beyond its edges."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gradtape.typing import Array, ArrayLike
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# SciPy's name for what lies beyond the ends -> NumPy's, of `pad`.
+# SciPy's name for a continuation beyond the ends -> NumPy's, as in `pad`.
 _PADDING = {
     "reflect": "symmetric",
     "grid-mirror": "symmetric",
@@ -33,7 +33,7 @@ _PADDING = {
     "grid-constant": "constant",
 }
 
-# What the options of filters mean: of those over several axes, and of those along one.
+# The options that filters share: over several axes, and along one.
 FILTERS = {
     "input": "The array.",
     "size": "The size of the window, for all axes or for each.",
@@ -57,11 +57,11 @@ ALONG = FILTERS | {
 def members(
     declared: Callable[Concatenate[str, P], R], summaries: dict[str, str]
 ) -> list[Callable[P, R]]:
-    """Functions from one declaration, of which each has a summary of its own.
+    """Functions from one declaration, each with a summary of its own.
 
     Args:
-        declared: What they call, with a name before their own arguments.
-        summaries: What stands for `{what}` in the docstring of the function of each name.
+        declared: The function they call, with a name before their own arguments.
+        summaries: The text for `{what}` in the docstring, for each name.
     """
     return [member(name, declared, what=what) for name, what in summaries.items()]
 
@@ -83,7 +83,7 @@ def per_axis(name: str, what: str, value: Any, count: int) -> list[Any]:
 
 
 def floating(name: str, x: ArrayLike) -> Array:
-    """`x` as an array of a dtype that SciPy's functions on images have."""
+    """`x` as an array of a dtype that SciPy's functions on images take."""
     x = as_array(x)
     if x.dtype.char not in "fdFD":
         raise DTypeError(
@@ -101,7 +101,7 @@ def real_floating(name: str, x: ArrayLike) -> Array:
 
 
 def window_of(name: str, size: Any, footprint: Any, count: int) -> Any:
-    """Which elements of a window over `count` axes are meant, as an array of booleans."""
+    """Which elements of a window over `count` axes count, as an array of booleans."""
     if footprint is None:
         if size is None:
             raise ArgumentError(f"{name}: got neither size nor footprint, expected one of them")
@@ -150,7 +150,7 @@ def surrounded(
             )
         widths = [(0, 0)] * len(x.shape)
         widths[axis] = (before, size - 1 - before)
-        # What goes on beyond the ends of an axis without elements, no window sees.
+        # If an axis has no elements, no window sees what lies beyond its ends.
         if _PADDING[mode] == "constant" or x.shape[axis] == 0:
             x = padded(x, widths, cval)
         elif size > 1:
@@ -161,10 +161,10 @@ def surrounded(
 def neighbours(
     name: str, x: Array, footprint: Any, axes: Sequence[int], mode: Any, cval: Any, origin: Any
 ) -> Array:
-    """For each True of a window over some axes, what lies there seen from each element.
+    """The neighbours of each element, one for each True of a window over some axes.
 
-    They come along a new first axis, in the order of `np.argwhere(footprint)`. What lies beyond the
-    ends, and by how much the window is moved, is said for all axes or for each.
+    They come along a new first axis, in the order of `np.argwhere(footprint)`. `mode` and `origin`
+    are given for all axes, or for each.
     """
     modes = per_axis(name, "mode", mode, len(axes))
     origins = per_axis(name, "origin", origin, len(axes))

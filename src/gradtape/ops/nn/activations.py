@@ -1,6 +1,6 @@
 """Further activation functions, under the names and with the kinks of `torch.nn.functional`.
 
-Those that were there before neural networks asked for them are in `ops.activation`.
+The more common ones are in `ops.activation`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gradtape.ops.shape import reshape
 from gradtape.ops.trigonometric import tanh
 from gradtape.typing import Array, ArrayLike
 
-# What a vanishing factor is multiplied with is brought to this size, as infinity would make NaN.
+# Arguments are clipped to this size where a factor of them vanishes: 0·∞ would be NaN.
 _FAR = 1000.0
 
 
@@ -108,8 +108,8 @@ def threshold(x: ArrayLike, /, threshold: float, value: float) -> Array:
 
     Args:
         x: Where to evaluate it.
-        threshold: What elements have to be above to stay.
-        value: What stands for the others.
+        threshold: Elements above it stay.
+        value: The replacement for the others.
 
     >>> gt.nn.threshold(np.array([1.0, 2.0, 3.0]), 2.0, 0.0)
     array([0., 0., 3.])
@@ -132,7 +132,7 @@ _softshrink = elementwise_op(
 
 
 def softshrink(x: ArrayLike, /, lambd: float = 0.5) -> Array:
-    """The array with every element brought nearer to 0 by `lambd`, and no further than 0.
+    """The array with every element moved towards 0 by `lambd`, but not beyond 0.
 
     Args:
         x: What to shrink.
@@ -160,11 +160,11 @@ _hardshrink = elementwise_op(
 
 
 def hardshrink(x: ArrayLike, /, lambd: float = 0.5) -> Array:
-    """The array with 0 in place of all elements of size up to `lambd`.
+    """The array with 0 in place of all elements whose absolute value is at most `lambd`.
 
     Args:
         x: What to shrink.
-        lambd: How large elements may be to be taken for 0.
+        lambd: The largest absolute value that becomes 0.
 
     >>> gt.nn.hardshrink(np.array([-2.0, 0.3, 2.0]))
     array([-2.,  0.,  2.])
@@ -263,7 +263,7 @@ def celu(x: ArrayLike, /, alpha: float = 1.0) -> Array:
 
     Args:
         x: Where to evaluate it.
-        alpha: What it falls to, with opposite sign.
+        alpha: The limit for x → −∞, with opposite sign.
 
     Raises:
         ArgumentError: `alpha` is not positive.

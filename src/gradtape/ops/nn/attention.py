@@ -34,7 +34,7 @@ def _rowsum(x: Any) -> Any:
     return sum_over(x, axis=(len(x.shape) - 1,), keepdims=True)
 
 
-# Of scores, which are those of a query with keys up to its own place; these alone decide it
+# Which scores are of a query with a key up to its own place; the sizes alone decide it
 _up_to_own = general(
     "up_to_own",
     lambda xp, scores: xp.broadcast_to(xp.tri(*scores.shape[-2:], dtype=np.bool_), scores.shape),
@@ -64,15 +64,15 @@ class _Whole:
         self._factor = None if kept is None else astype(kept, self.p.dtype) * params["keep"]
 
     def dropped(self, x: Any) -> Any:
-        """What dropout leaves of weights, or of changes of them."""
+        """Apply dropout to weights, or to changes of them."""
         return x if self._factor is None else x * self._factor
 
     def settled(self, change: Any) -> Any:
-        """How weights change with scores: a symmetric map."""
+        """The change of the weights for a change of the scores: a symmetric map."""
         return self.p * (change - _rowsum(self.p * change))
 
     def of_scores(self, q: Any, k: Any) -> Any:
-        """How scores change with queries and keys; None for those that do not."""
+        """The change of the scores for changes of queries and keys; None stands for no change."""
         by_q = None if q is None else matmul(q, self.k.mT)
         total = added(by_q, None if k is None else matmul(self.q, k.mT))
         return None if total is None else total * self.scale
@@ -105,7 +105,7 @@ def _vjp(
 
 
 class _Pulled(_Whole):
-    """What the cotangents are made of: A = ct·vᵀ, and the change of scores dS = P∘(A − Σ P∘A)."""
+    """The parts of the cotangents: A = ct·vᵀ, and the change of scores dS = P∘(A − Σ P∘A)."""
 
     def __init__(
         self, ct: Any, q: Any, k: Any, v: Any, others: Any, params: dict[str, Any]
@@ -164,7 +164,7 @@ def _pull_vjp(
 ) -> Any:
     cq, ck, cv, *rest = cts
     parts = _Pulled(ct, q, k, v, others, params)
-    # What the change of scores is weighed with, and how weights would change by it.
+    # t: the cotangent of dS; w: the change of the weights if the scores changed by t.
     t = parts.of_scores(cq, ck)
     t = t + rest[0] if rest else t
     mean = _rowsum(parts.p * t)
@@ -193,7 +193,7 @@ def _infer_pull(ct: Aval, q: Aval, k: Aval, v: Aval, *others: Aval, **params: An
 
 
 def _lined_up(args: Any, axes: Any, first: int, params: dict[str, Any]) -> tuple[list[Any], int]:
-    """Arguments with the batch as their first axis; masks may leave it out, if nothing is added."""
+    """Arguments with the batch as their first axis; boolean masks may lack it."""
     size = next(x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None)
     lined_up = []
     ndim = len(args[0].shape) + (axes[0] is None)
@@ -329,9 +329,9 @@ def scaled_dot_product_attention(
         value: Of shape (…, keys, size of values).
         attn_mask: Which keys are open to which query, as truth values, or numbers to add to the
             products; broadcast to (…, queries, keys).
-        dropout_p: The probability of a weight to be dropped.
+        dropout_p: The probability that a weight is dropped.
         is_causal: Whether a query sees only keys up to its own place.
-        scale: What products are multiplied with; None for 1/√size.
+        scale: The factor of the products; None for 1/√size.
         enable_gqa: Whether several heads of queries (axis -3) share one of keys and values.
         generator: Where to draw from; the default generator if not given.
 

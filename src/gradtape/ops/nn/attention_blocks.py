@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# So many weights are held at once: a few megabytes.
+# The number of weights held at once: a few megabytes.
 BLOCK = 1 << 19
 
 
@@ -35,7 +35,7 @@ def _blocks(heads: int, rows: int, columns: int) -> Iterator[Block]:
 
 
 class Parts:
-    """The operands, with heads along one axis, and how to have the weights of a block.
+    """The operands, with heads along one axis, and the weights of any block.
 
     Attributes:
         lead: The axes that are heads.
@@ -56,11 +56,11 @@ class Parts:
         return x.reshape(math.prod(x.shape[:-2]), *x.shape[-2:])
 
     def blocks(self) -> Iterator[Block]:
-        """All of it, part by part."""
+        """All blocks."""
         return _blocks(len(self.q), self.q.shape[1], self.k.shape[1])
 
     def of(self, x: Any, block: Block) -> Any:
-        """What a block sees of an array that broadcasts against all weights."""
+        """The part of an array for a block; the array broadcasts against all weights."""
         shape = (1,) * (2 - x.ndim) + x.shape
         x = x.reshape(shape)
         if math.prod(shape[:-2]) > 1:
@@ -72,7 +72,7 @@ class Parts:
         return x if shape[-2] == 1 else x[..., block.rows, :]
 
     def weights(self, block: Block) -> tuple[Any, Any]:
-        """Exponentials of the scores of a block, and what to divide them by; 0 for no weights."""
+        """Exponentials of the scores of a block, and the divisor of each row; 1 if its sum is 0."""
         xp = self.xp
         scores = (self.q[block] * self.scale) @ self.k[block.heads].swapaxes(-1, -2)
         if self.causal:
@@ -137,7 +137,7 @@ def pull_forward(xp: Any, ct: Any, q: Any, k: Any, v: Any, *others: Any, **param
 
 
 class _Summed:
-    """Sums over what an array was broadcast along, block by block."""
+    """Sums over the axes that an array was broadcast along, block by block."""
 
     def __init__(self, parts: Parts, dtype: Any) -> None:
         assert parts.mask is not None
@@ -147,7 +147,7 @@ class _Summed:
         self._own = (1,) * (len(lead) + 2 - len(shape)) + shape
 
     def add(self, change: Any, block: Block) -> None:
-        """Add what a block gives."""
+        """Add the contribution of a block."""
         own = self.out.reshape(self._own)
         rows = slice(None) if self._own[-2] == 1 else block.rows
         for number, part in enumerate(change, start=block.heads.start):

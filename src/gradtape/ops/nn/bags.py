@@ -24,7 +24,7 @@ from gradtape.typing import Array, ArrayLike
 
 
 def _winners_forward(xp: Any, rows: Any, starts: Any) -> Any:
-    """Along axis −2, where the largest elements of each bag stand; −1 for bags without rows."""
+    """The places of the largest elements of each bag, along axis −2; −1 for bags without rows."""
     if rows.ndim > 2:
         parts = [
             _winners_forward(xp, rows[k], starts[k] if starts.ndim > 1 else starts)
@@ -79,7 +79,7 @@ def _starts(
 
 
 def _check_offsets(name: str, offsets: Any, count: int, include_last: bool) -> None:
-    """Raise for offsets at which bags cannot begin, if the values are there to be read."""
+    """Raise for offsets at which bags cannot begin, if the values can be read yet."""
     raw = known_values(offsets)
     if raw is None or raw.shape != offsets.shape or not raw.size:
         return
@@ -109,8 +109,8 @@ def embedding_bag(
         weight: The table.
         offsets: Where each bag begins, the first at 0.
         mode: "sum", "mean" or "max"; a bag without rows gives 0.
-        per_sample_weights: What each row is multiplied with, for "sum" only.
-        include_last_offset: Whether `offsets` ends with where the last bag ends.
+        per_sample_weights: The factor of each row, for "sum" only.
+        include_last_offset: Whether the last of `offsets` is the end of the last bag.
         padding_idx: A row that does not count.
 
     Returns:

@@ -45,7 +45,7 @@ def _infer_moments(x: Aval, axis: Axes) -> Aval:
     return Aval((2, *(n for i, n in enumerate(x.shape) if i not in axis)), x.dtype)
 
 
-# Only raw arrays meet it: native code takes both together.
+# Only raw arrays get here: native code computes both together.
 _MOMENTS = Op(
     "batch_moments",
     lambda _xp, x, axis: _both_moments(x, axis),
@@ -56,9 +56,9 @@ _MOMENTS = Op(
 
 
 def _moments(x: Any, axes: Axes) -> tuple[Any, Any]:
-    """Mean and variance of each channel over a batch; nothing of it is recorded."""
+    """Mean and variance of each channel over a batch; not recorded."""
     array = x.value if type(x) is Tensor else x
-    # Modes, such as the trace of a compiled function, have to see what is read.
+    # Modes, such as the trace of a compiled function, have to see these reads.
     plain = type(array) is np.ndarray and array.dtype.char in "fd" and STATE.get().plain
     if not plain:
         fixed = stop_gradient(x)
@@ -70,7 +70,7 @@ def _moments(x: Any, axes: Axes) -> tuple[Any, Any]:
 
 
 def _moved(running: Any, now: Any, momentum: float) -> Any:
-    """A running statistic moved towards what is seen now; nothing of it is recorded."""
+    """A running statistic moved towards that of the batch; not recorded."""
     if running is None:
         return None
     old = stop_gradient(running) if isinstance(running, Tensor) else running
@@ -92,7 +92,7 @@ def _write(name: str, running: Any, moved: Any) -> None:
 
 def _by_statistics(x: Any, m: Any, v: Any, weight: Any, bias: Any, eps: float) -> Any:
     """(x − m)/√(v + eps), scaled and shifted, as one product and one sum."""
-    # Of the precision of the array, as what is computed in training.
+    # In the precision of the array, as in training.
     m, v = (astype(z, x.dtype, copy=False) for z in (m, v))
     factor = 1 / sqrt(v + eps)
     factor = factor if weight is None else factor * weight
@@ -106,7 +106,7 @@ def _by_statistics(x: Any, m: Any, v: Any, weight: Any, bias: Any, eps: float) -
 
 
 def _on_columns(x: Any, compute: Callable[[Any], Any]) -> Any:
-    """What is computed of a matrix with a column for each channel, which lie last in memory."""
+    """Apply `compute` to a matrix with one column per channel, for channels last in memory."""
     turned = moveaxis(x, 1, -1)
     out = compute(reshape(turned, (-1, x.shape[1])))
     return moveaxis(reshape(out, turned.shape), -1, 1)

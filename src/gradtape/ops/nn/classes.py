@@ -26,7 +26,7 @@ from gradtape.ops.select import mask, where
 from gradtape.ops.shape import reshape
 from gradtape.ops.softmax import log_softmax, logsumexp, logsumexp_forward, softmax
 
-# An `ignore_index` that no class has: none is ignored.
+# An `ignore_index` that no class has, so that none is ignored.
 NOTHING = int(np.iinfo(np.int64).min)
 
 
@@ -41,7 +41,7 @@ def _out_of_range(given: Any, classes: int, name: str = "cross entropy") -> str:
 
 
 def check_classes(name: str, target: Any, classes: int, ignore_index: int) -> None:
-    """Raise for a class there is not, if the values are there to be read."""
+    """Raise for an unknown class, if the values can be read yet."""
     raw = known_values(target)
     if raw is not None:
         bad = raw[((raw < 0) | (raw >= classes)) & (raw != ignore_index)]

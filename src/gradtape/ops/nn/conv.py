@@ -44,7 +44,7 @@ def biased(name: str, product: Callable[..., Any]) -> Callable[..., Any]:
     def evaluate(xp: Any, x: Any, w: Any, bias: Any, **params: Any) -> Any:
         out = plain.evaluate(xp, x, w, **params)
         wide = bias.reshape((-1, *(1,) * (out.ndim - 2)))
-        # The product is nobody else's yet: written to where the dtype stays.
+        # The product is new: add in place, unless the dtype changes.
         return xp.add(out, wide, out=out) if out.dtype == np.result_type(out, wide) else out + wide
 
     def infer(x: Aval, w: Aval, bias: Aval, **params: Any) -> Aval:
@@ -118,7 +118,7 @@ def checked_bias(name: str, bias: ArrayLike | None, channels: int) -> Array | No
 
 
 def _pads(name: str, padding: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Pads:
-    """What is added before and after each axis."""
+    """The numbers of zeros to add before and after each axis."""
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
             raise ArgumentError(
@@ -152,11 +152,11 @@ def _check(name: str, x: Array, w: Array, padding: Pads, dilation: Sizes, groups
     check_windows(name, x.shape[2:], w.shape[2:], padding, dilation)
 
 
-# What the options that convolutions share mean.
+# The options that all convolutions share.
 CONVOLUTION = {
     "x": "Of shape (samples, channels, {sizes}), or the same without samples.",
     "bias": "A number to add to each output channel.",
-    "groups": "Into how many groups the channels fall, each by itself.",
+    "groups": "Into how many groups the channels are split; each is convolved by itself.",
 }
 
 
@@ -182,7 +182,7 @@ def _conv(
         stride: By how much a window moves to the next one: a number, or one for each axis.
         padding: How many zeros are added at both ends: a number, or one for each axis; "same"
             keeps the size, "valid" adds none.
-        dilation: The distance of the elements that a window sees: a number, or one for each axis.
+        dilation: The distance between elements of a window: a number, or one for each axis.
 
     Raises:
         ShapeError: The shapes do not fit together, or no window fits.

@@ -1,8 +1,8 @@
 """Convolutions of each channel by itself: no matrices, but multiples of the input for each tap.
 
 The three products of a convolution are ops that only these kernels know, so that native code does
-them on large arrays. Weights have the axes of the arrays, (1, channels, *kernel); arrays are laid
-out in memory as they come.
+them on large arrays. Weights have the axes of the arrays, (1, channels, *kernel); arrays may have
+any order in memory.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from gradtape.ops.nn.windows import Sizes, Windows, taps
 from gradtape.ops.reduce import sum_over
 from gradtape.ops.shape import moveaxis, reshape
 
-# How many elements an array may have with zeros between its own, for each of these.
+# The largest array with zeros between its elements, relative to the array without them.
 _MOST_ZEROS = 4
 
 # ---- on arrays ----------------------------------------------------------------------------------
 
 
 def _parts(windows: AllWindows) -> Iterator[tuple[Any, Any, Any]]:
-    """Per tap, which windows see something there, what they see, and the weight they have for it.
+    """For each tap, which windows see an element there, the elements, and the weight of the tap.
 
     All three are indices of the last axes, those of weights with axes of size 1 for places.
     """
@@ -118,7 +118,7 @@ def _element(i: Sequence[Any], x: Reader, w: Reader, windows: AllWindows) -> Sca
 def _input_element(i: Sequence[Any], y: Reader, w: Reader, windows: AllWindows) -> Scalar:
     moving, lead = _moving(windows), len(i) - len(windows)
     axes = [axis for axis, along in enumerate(windows, start=lead) if along is not None]
-    # By a stride of 1 the tap is known; else it is what is left of the way to the element.
+    # With a stride of 1 the tap is known; else it follows from the distance to the element.
     steps = itertools.product(*(range(-(-one.kernel // one.stride)) for one in moving))
     terms = []
     for back, (which, inside) in zip(steps, seen_in_windows(i, windows, seen_from), strict=True):
@@ -140,7 +140,7 @@ def _tap_element(i: Sequence[Any], x: Reader, windows: AllWindows, number: int) 
     return lowered.read_or(0, x, *next(seen))
 
 
-# What windows see at one of their taps.
+# The elements that windows see at one of their taps.
 _AT_TAP = Op(
     "seen_at_tap",
     lambda xp, x, windows, number: _forward(xp, x, _one_tap(xp, x, windows, number), windows),
@@ -194,9 +194,9 @@ _CONV = Op(
 
 
 def _spread_apart(y: Any, w: Any, windows: AllWindows) -> Any:
-    """The same with windows that move by 1, and zeros between what stands at them, if few.
+    """The same with windows that move by 1, and zeros between their values, if these are few.
 
-    Elements next to each other are then read by elements next to each other, many at once.
+    Neighbours are then read for neighbours, many at once.
     """
     axes = [window for window in windows if isinstance(window, Windows)]
     steps = [window.stride for window in axes]

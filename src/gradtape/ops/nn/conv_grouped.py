@@ -1,9 +1,9 @@
 """Convolutions of groups of few channels, by native code in place of matrix products.
 
-Matrices of so few columns are mostly copied and hardly multiplied. Here the products of a window
-are written out one by one, for many places of an image at once: arrays have their channels first
-and are padded already. This is done for large arrays and strides of 1; the ops are known to these
-kernels only.
+With so few columns, matrix products spend most of their time on copies. Here the products of a
+window are written out one by one, for many places of an image at once: arrays have their channels
+first and are padded already. This is done for large arrays and strides of 1; only these kernels
+use the ops.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from gradtape.ops.shape import reshape
 
 # Elements of a window, over all channels of a group, that are written out one by one.
 _MOST_TERMS = 72
-# Of the weights' gradient, a sum for each place in a window is under way at a time.
+# Bounds for the gradient of weights, which runs one sum for each place in a window at a time.
 _MOST_SUMS, _MOST_CHANNELS = 27, 16
 # Rows of fewer places do not fill vectors.
 _SHORTEST_ROW = 16
 
 
 def is_direct(x: Any, channels: int, kernel: Sizes, stride: Sizes, groups: int) -> bool:
-    """Whether windows over so many channels of each group are multiplied one by one.
+    """Whether to multiply windows over so many channels of each group one by one.
 
     Args:
-        x: The input, as it comes.
-        channels: How many of it a group has.
+        x: The input, before it is padded.
+        channels: How many channels a group has.
         kernel: The sizes of windows.
         stride: By how much they move.
-        groups: Into how many groups channels fall.
+        groups: The number of groups.
     """
     terms = channels * math.prod(kernel)
     return _is_fitting(x, stride, groups) and 0 < terms <= _MOST_TERMS
@@ -138,7 +138,7 @@ def _tap_forward(xp: Any, x: Any, tap: Sizes, dilation: Sizes, groups: int, shap
     return split.repeat(shape[1] // groups, axis=1)
 
 
-# What the windows of each output channel see at one place in them, in every channel of their group.
+# The elements that the windows of each output channel see at one tap, in all channels of its group.
 _AT_TAP = Op("group_at_tap", _tap_forward, _infer_tap, lower=Elements(_tap_element))
 
 

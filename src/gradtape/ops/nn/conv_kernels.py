@@ -25,7 +25,7 @@ from gradtape.ops.nn.windows import Pads, Sizes, Windows, taps, window_counts
 # Bytes of windows that are copied at a time: small enough to stay in the cache until multiplied,
 # large enough that the threads of the product seldom wait for each other.
 _CHUNK = 8 << 20
-# Fewer channels than this are copied as slowly as so many: groups are then computed together.
+# Copying fewer channels than this is no faster: groups are then computed together.
 _FEW_CHANNELS = 32
 
 
@@ -46,7 +46,7 @@ class Geometry(NamedTuple):
 
 
 def _working(*arrays: Any) -> tuple[list[Any], np.dtype[Any]]:
-    """The arrays in the dtype that is computed in, and that of the result."""
+    """The arrays in the dtype to compute in, and the dtype of the result."""
     dtype = np.result_type(*arrays)
     work = np.dtype(np.float32) if dtype == np.float16 else dtype
     return [array.astype(work, copy=False) for array in arrays], dtype
@@ -75,7 +75,7 @@ def _padded(xp: Any, x: Any, first: int, padding: Pads) -> Any:
 
 
 def _copy(xp: Any, target: Any, source: Any) -> Any:
-    """The target, with the elements of the source in it; on all threads if there are many."""
+    """Copy the source into the target and return it; on all threads if there are many elements."""
     (copy_into if xp is np else xp.copyto)(target, source)
     return target
 
@@ -250,7 +250,7 @@ def _conv_input(xp: Any, y: Any, w: Any, sizes: Sizes, shape: Geometry) -> Any:
 
 
 def _by_flipped_weights(conv: Convolve, y: Any, w: Any, sizes: Sizes, shape: Geometry) -> Any:
-    """With a stride of 1 it is a convolution with the weights backwards, which is faster."""
+    """With a stride of 1 it is a convolution with the reversed weights, which is faster."""
     kernel, groups = w.shape[2:], shape.groups
     reach = [d * (k - 1) for d, k in zip(shape.dilation, kernel, strict=True)]
     before = [r - b for r, (b, _) in zip(reach, shape.padding, strict=True)]
@@ -263,7 +263,7 @@ def _by_flipped_weights(conv: Convolve, y: Any, w: Any, sizes: Sizes, shape: Geo
 
 
 def _by_phases(conv: Convolve, y: Any, w: Any, sizes: Sizes, shape: Geometry) -> Any:
-    """Every stride-th element of the result sees every stride-th weight, by windows that move by 1.
+    """Compute every stride-th element from every stride-th weight, by windows that move by 1.
 
     Along an axis, element i is `place·stride + phase` with the padding before it: the windows at
     `place - m` see it with their weight `phase + m·stride`.
@@ -293,7 +293,7 @@ def _by_phases(conv: Convolve, y: Any, w: Any, sizes: Sizes, shape: Geometry) ->
 
 
 def _add_windows(xp: Any, windows: Any, y: Any, matrices: Any) -> None:
-    """Add y·wᵀ to the windows, place by place in them, so that they do not overlap."""
+    """Add y·wᵀ to the windows, one place in them at a time, so that they do not overlap."""
     rank = (windows.ndim - 3) // 2
     back, kernel = matrices.swapaxes(1, 2), windows.shape[rank + 2 : -1]
     for part, rows in _chunks(windows.shape, rank, windows.itemsize):

@@ -1,8 +1,8 @@
 """Convolutions over one to three axes: three products, each the derivative of the others.
 
-All three come of one form that is linear in each of its arrays, the sum of `y·conv(x, w)`: `conv`
-is what stands at `y`, `conv_input` what stands at `x` and `conv_weight` what stands at `w`. The
-derivative of one of them by an array is another one, so that every order is made of these three.
+All three come from one form that is linear in each of its arrays, the sum of `y·conv(x, w)`: `conv`
+is the factor of `y`, `conv_input` that of `x` and `conv_weight` that of `w`. The derivative of one
+of them by an array is another one, so derivatives of every order consist of these three.
 A transposed convolution is `conv_input`.
 """
 
@@ -87,8 +87,8 @@ def _weight_by_output(ct: Any, _out: Any, x: Any, _y: Any, kernel: Sizes, **geom
 
 # ---- batching -----------------------------------------------------------------------------------
 #
-# What has both arrays batched becomes more groups of channels. Where one is, its batch becomes
-# samples, or stands beside the channels that the other array does not have.
+# If both arrays are batched, the batch becomes more groups of channels. If only one is, its batch
+# becomes samples, or stands beside the channels that the other array does not have.
 
 
 def _into(x: Any, axis: int, groups: int, at: int) -> Any:
@@ -110,14 +110,14 @@ def _out_of(x: Any, size: int, groups: int, at: int) -> Batch:
 
 
 def _as_samples(op: Op, x: Any, axis: int, w: Any, params: dict[str, Any]) -> Batch:
-    """The batch of the first array made samples."""
+    """Turn the batch of the first array into samples."""
     x = move_batch_axis(x, axis)
     out = call(op, (reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:])), w), params)
     return reshape(out, (*x.shape[:2], *out.shape[1:])), 0
 
 
 def _as_groups(op: Op, arrays: Any, axes: Any, places: Any, at: int, params: Any) -> Batch:
-    """The batch of both arrays made groups: their channels at `places`, the result's at `at`."""
+    """Turn the batch of both arrays into groups: channels at `places`, the result's at `at`."""
     size = arrays[0].shape[axes[0]]
     joined = [
         _into(array, axis, 1, place)

@@ -46,10 +46,10 @@ def _conv_transpose(
 
     Args:
         weight: Of shape (input channels, output channels / groups, and the kernel's sizes).
-        stride: The distance of the windows of elements beside each other.
+        stride: The distance between the windows of neighbouring elements.
         padding: How many elements are cut off at both ends of the result.
-        output_padding: How many are left after all at the end; less than the stride.
-        dilation: The distance of the elements of a window.
+        output_padding: How many of those at the end are kept after all; less than the stride.
+        dilation: The distance between the elements of a window.
 
     Raises:
         ShapeError: The shapes do not fit together, or nothing is left of the result.
@@ -92,7 +92,7 @@ def _conv_transpose(
     geometry = {
         "sizes": sizes,
         "stride": stride,
-        # What is added to the result no window of the convolution back sees.
+        # No window of the convolution back sees the elements that output_padding adds.
         "padding": tuple((p, p - m) for p, m in zip(padding, more, strict=True)),
         "dilation": dilation,
         "groups": groups,

@@ -54,18 +54,18 @@ def class_weights(name: str, weight: ArrayLike | None, x: Any) -> Any:
 
 
 def _averaged(losses: Any, counts: Any, reduction: str) -> Any:
-    """A mean counts only what is not ignored, and by its weights."""
+    """Losses reduced; a mean leaves ignored samples out and is weighted."""
     if reduction != "mean":
         return reduced(losses, reduction)
     return sum_of(losses) / astype(sum_of(counts), losses.dtype, copy=False)
 
 
 def _counts(target: Any, weight: Any, ignore_index: int) -> Any:
-    """What each sample counts: the weight of its class, 0 if it is ignored."""
+    """The weight of each sample: that of its class, 0 if it is ignored."""
     valid = target != ignore_index
     if weight is None:
         return valid
-    # Below 0 is beyond the end as well: nothing is counted from the end.
+    # Negative classes do not count from the end: they are made as wrong as too large ones.
     named = where(target < 0, weight.shape[0], target)
     return mask(take(weight, where(valid, named, 0), 0), valid)
 
@@ -83,16 +83,16 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Array:
-    """Cross entropy of classes of which logits are given.
+    """Cross entropy of classes, given their logits.
 
     Args:
         x: Logits, of shape (classes,), (samples, classes) or (samples, classes, …).
         target: The numbers of the right classes, of the shape of `x` without its axis of classes;
             or probabilities of all classes, of the shape of `x`.
         weight: How much each class counts; a mean is then divided by the sum of weights.
-        ignore_index: The number that says that a sample does not count.
-        reduction: "mean", "sum", or "none" for the losses of all samples. The mean of nothing,
-            where all samples are ignored, is NaN.
+        ignore_index: The class number of samples to ignore.
+        reduction: "mean", "sum", or "none" for the losses of all samples. If all samples are
+            ignored, the mean is NaN.
         label_smoothing: The share, from 0 to 1, of the target that is spread over all classes.
 
     Raises:
@@ -131,7 +131,7 @@ def cross_entropy(
         hits = class_hits(target, classes=classes, ignore_index=ignore_index)
         own = (1 - label_smoothing) * reshape(counts, (*counts.shape, 1))
         shares = astype(spread + own * hits, logits.dtype, copy=False)
-        # Masked after all: where nothing counts a mean is NaN, but what is ignored has gradient 0.
+        # Masked once more: if nothing counts the mean is NaN, but ignored samples have gradient 0.
         losses = mask(dense_cross_entropy(logits, shares, axis=axis), target != ignore_index)
         return _averaged(losses, counts, reduction)
     losses = sparse_cross_entropy(
@@ -223,9 +223,9 @@ def nll_loss(
             classes, …).
         target: The numbers of the right classes, of the shape of `x` without its axis of classes.
         weight: How much each class counts; a mean is then divided by the sum of weights.
-        ignore_index: The number that says that a sample does not count.
-        reduction: "mean", "sum", or "none" for the losses of all samples. The mean of nothing,
-            where all samples are ignored, is NaN.
+        ignore_index: The class number of samples to ignore.
+        reduction: "mean", "sum", or "none" for the losses of all samples. If all samples are
+            ignored, the mean is NaN.
 
     Raises:
         IndexingError: There is no such class.

@@ -108,7 +108,7 @@ def _change_forward(
     blank: int,
     zero_infinity: bool,
 ) -> Any:
-    """How these shares change with the logarithms of probabilities."""
+    """The change of these shares for a change of the logarithms of probabilities."""
     states = States.of(log_probs, targets, lengths, blank)
     moved = np.take_along_axis(change, states.classes[None], 2)
     sums = ahead(states, times)
@@ -213,7 +213,7 @@ _losses = general(
 
 
 def _in_rows(targets: Any, lengths: Any) -> Any:
-    """Targets that came one after the other, each in a row of its own."""
+    """Concatenated targets, each in a row of its own."""
     known = known_values(lengths)
     if known is None or known.shape != lengths.shape:
         raise UnsupportedError(
@@ -244,14 +244,14 @@ def ctc_loss(
 ) -> Array:
     """Negative logarithms of the probabilities of label sequences that are not aligned.
 
-    The gradient is that of this function of `log_probs`, whatever these are. PyTorch's is another
-    one that gives the same behind a `log_softmax`.
+    The gradient is that of this function of `log_probs`, whatever these are. PyTorch's differs, but
+    gives the same after a `log_softmax`.
 
     Args:
         log_probs: Logarithms of probabilities, of shape (times, samples, classes), or (times,
             classes) for a single sample.
         targets: The labels, of shape (samples, length), or of all samples one after the other.
-        input_lengths: How many times each sample has.
+        input_lengths: How many time steps each sample has.
         target_lengths: How many labels each sample has.
         blank: The class that stands for no label.
         reduction: "mean" of the losses, each divided by its number of labels; "sum", or "none".

@@ -31,7 +31,7 @@ class States(NamedTuple):
     def of(cls, log_probs: Any, targets: Any, target_lengths: Any, blank: int) -> States:
         samples, longest = targets.shape
         classes = np.full((samples, 2 * longest + 1), blank, np.int64)
-        # What is behind the end of a target may be any number.
+        # Targets may hold any numbers beyond their ends.
         inside = np.arange(longest) < target_lengths[:, None]
         classes[:, 1::2] = np.where(inside, targets, blank)
         jumps = np.zeros(classes.shape, np.bool_)
@@ -51,14 +51,14 @@ def _added(*terms: Any) -> Any:
 
 
 def _shares(terms: Any) -> list[Any]:
-    """How much each term has of a sum of exponentials; nothing of a sum that is 0."""
+    """The share of each term in a sum of exponentials; 0 if the sum is 0."""
     total = _added(*terms)
     total = np.where(total == -np.inf, 0, total)
     return [np.exp(term - total) for term in terms]
 
 
 def _moved(x: Any, by: int, fill: float = -np.inf) -> Any:
-    """Along the last axis, what was `by` places before, and something where nothing was."""
+    """The array shifted by `by` places along the last axis, with `fill` in the gap."""
     out = np.full_like(x, fill)
     if by > 0:
         out[..., by:] = x[..., :-by]
@@ -68,12 +68,12 @@ def _moved(x: Any, by: int, fill: float = -np.inf) -> Any:
 
 
 def _steps(x: Any, jumps: Any, back: int) -> tuple[Any, Any, Any]:
-    """Logarithms of what comes to each state: from itself, from the next one, by a jump."""
+    """Logarithms of the sums that reach each state: from itself, from its neighbour, by a jump."""
     return x, _moved(x, back), np.where(jumps, _moved(x, 2 * back), -np.inf)
 
 
 def _change(x: Any, d: Any, jumps: Any, back: int) -> Any:
-    """How the sum of all steps changes, if what they come from changes by `d`."""
+    """The change of the sum of all steps if the sums they come from change by `d`."""
     stay, step, jump = _shares(_steps(x, jumps, back))
     return stay * d + step * _moved(d, back, 0.0) + jump * _moved(d, 2 * back, 0.0)
 
@@ -86,7 +86,7 @@ def _jumps_back(states: States) -> Any:
 
 
 def ahead(states: States, lengths: Any) -> Any:
-    """For each time and state, all paths up to there; behind the end of a sample, as at its end."""
+    """Sums over paths up to each time and state; beyond the end of a sample, as at its end."""
     emitted = states.emitted
     out = np.full(emitted.shape, -np.inf, emitted.dtype)
     out[:1, :, :2] = emitted[:1, :, :2]
@@ -107,7 +107,7 @@ def ahead_change(states: States, lengths: Any, sums: Any, d_emitted: Any) -> Any
 
 
 def back(states: States, lengths: Any) -> Any:
-    """For each time and state, all paths from there to the end, without the time itself."""
+    """Sums over paths from each time and state to the end, without the time itself."""
     emitted, jumps = states.emitted, _jumps_back(states)
     places, last = np.arange(emitted.shape[2]), states.last[:, None]
     ends = np.where((places == last) | (places == last - 1), 0.0, -np.inf)
@@ -131,7 +131,7 @@ def back_change(states: States, lengths: Any, sums: Any, d_emitted: Any) -> Any:
 
 
 def _ends(states: States, sums: Any, fill: float) -> tuple[Any, Any]:
-    """What there is at the last two states of each sample; a target without labels has one."""
+    """The sums at the last two states of each sample; `fill` where there is only one state."""
     every = np.arange(len(states.last))
     label = sums[-1][every, np.maximum(states.last - 1, 0)]
     return sums[-1][every, states.last], np.where(states.last > 0, label, fill)

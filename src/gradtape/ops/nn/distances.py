@@ -1,4 +1,4 @@
-"""Distances and angles of vectors."""
+"""Distances and angles between vectors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _cosine_forward(xp: Any, x: Any, y: Any, axis: int, eps: float) -> Any:
 def _slope(out: Any, x: Any, y: Any, axis: int, eps: float) -> Any:
     """By the first vector: (v − cos·u)/|x| with vectors u and v of length 1.
 
-    A length below eps is divided by as eps, and changes all the same, as in PyTorch.
+    Lengths below eps are divided by as eps, but differentiated all the same, as in PyTorch.
     """
     length, other = (sqrt(sum_over(z * z, axis=(axis,), keepdims=True)) for z in (x, y))
     cosine = beside(out, x.shape, (axis,), keepdims=False)
@@ -63,7 +63,7 @@ def cosine_similarity(x1: ArrayLike, x2: ArrayLike, /, dim: int = 1, eps: float 
         x1: The vectors of one side.
         x2: Those of the other side.
         dim: The axis along which the elements of a vector lie.
-        eps: What lengths are taken to be at least.
+        eps: The least length: shorter ones count as this.
 
     Raises:
         ShapeError: The shapes do not broadcast.
@@ -94,7 +94,7 @@ def pairwise_distance(
     eps: float = 1e-6,
     keepdim: bool = False,
 ) -> Array:
-    """Distances of vectors, pair by pair, along the last axis.
+    """Distances between vectors, pair by pair, along the last axis.
 
     Args:
         x1: The vectors of one side.
@@ -116,9 +116,9 @@ def pairwise_distance(
 
 # ---- distances of all pairs ---------------------------------------------------------------------
 
-# So many differences are held at once.
+# The number of differences held at once.
 _BLOCK = 1 << 18
-# From so many pairs on, a product of matrices is worth what it has to be corrected by.
+# For at least so many pairs, a matrix product pays off, corrections included.
 _MANY = 1 << 10
 # Squares of distances below this share of what they are a difference of are computed again: there
 # the product has lost digits.
@@ -141,7 +141,7 @@ def _squares(xp: Any, x: Any, y: Any, out: Any) -> None:
         apart = x[:, None] - y
         out[...] = sum_forward(xp, apart * apart, (2,), False)
         return
-    # Around a common middle, so that vectors are not longer than need be.
+    # Around a common center, so that vectors are no longer than necessary.
     middle = y.mean(0)
     with np.errstate(invalid="ignore"):
         around = x - middle, y - middle
@@ -149,7 +149,7 @@ def _squares(xp: Any, x: Any, y: Any, out: Any) -> None:
         xp.matmul(around[0] * -2, around[1].T, out=out)
         out += lengths[0][:, None]
         out += lengths[1]
-        # Not "is less": what a vector at infinity made NaN of is computed again, too.
+        # Not `<`: NaN, which a vector at infinity makes, is computed again, too.
         near = xp.flatnonzero(~(out >= _LOST * (lengths[0][:, None] + lengths[1])))
     step = max(1, _BLOCK // max(1, size))
     for start in range(0, near.size, step):
@@ -216,7 +216,7 @@ _cdist = general(
 
 
 def cdist(x1: ArrayLike, x2: ArrayLike, /, p: float = 2.0) -> Array:
-    """Distances of all vectors of one side to all of the other.
+    """Distances between all vectors of one side and all of the other.
 
     Args:
         x1: Of shape (…, n, size).

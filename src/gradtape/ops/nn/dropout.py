@@ -1,7 +1,7 @@
-"""Dropout, and other functions that draw at random what they do to each element.
+"""Dropout, and other functions that treat each element at random.
 
-What is drawn is a pure function of a key and a place in its stream (see `ops.random`): a record of
-it, a second derivative and a replay see the same draw.
+Draws are a pure function of a key and a place in its stream (see `ops.random`): the record, a
+second derivative and a replay see the same draw.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gradtape.ops.reduce import floats
 from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
 
-# What selu tends to for small arguments: elements dropped by alpha_dropout are set to it.
+# The limit of selu at −∞: elements dropped by alpha_dropout are set to it.
 _SATURATED = -1.7580993408473766
 
 
@@ -89,7 +89,7 @@ def _probability(name: str, p: float) -> float:
 def _dropped(x: Any, shape: tuple[int, ...], p: float, generator: Generator | None) -> Any:
     """Elements set to 0 with probability p, others divided by 1 − p."""
     kept = draw_kept(shape, p, generator)
-    # Of p = 1 none is kept; a scale of 0 would make NaN of infinite elements.
+    # With p = 1 none is kept; a scale of 0 would turn infinite elements into NaN.
     return keep_or_set(x, kept, scale=1 / (1 - p) if p < 1 else 1.0, shift=0.0, other=0.0)
 
 
@@ -111,7 +111,7 @@ def dropout(
     *,
     generator: Generator | None = None,
 ) -> Array:
-    """Elements set to 0 at random, and the others divided by the probability to stay.
+    """Elements set to 0 at random, and the others divided by the probability of staying.
 
     >>> x = gt.nn.dropout(np.ones(1000), 0.25, generator=gt.random.Generator(0))
     >>> np.unique(x)
@@ -121,8 +121,8 @@ def dropout(
     return _dropped(x, x.shape, p, generator) if training and p > 0 else x
 
 
-# How many axes the arrays may have, and from how many on the first one is that of the samples; as
-# in PyTorch.
+# How many axes the arrays may have, and from how many on the first one is the samples; as in
+# PyTorch.
 _AXES = {1: ((2, 3), 3), 2: ((3, 4), 3), 3: ((4, 5), 5)}
 
 
@@ -142,7 +142,7 @@ def _dropout_channels(
     Args:
         x: Of shape (samples, channels, {sizes}). If there is one axis less, `dropout2d` takes the
             first one for the samples, and the other functions for the channels.
-        p: The probability of a channel to be dropped.
+        p: The probability that a channel is dropped.
 
     Raises:
         ShapeError: The array has other axes.
@@ -173,7 +173,7 @@ dropout1d, dropout2d, dropout3d = by_rank("dropout", _dropout_channels)
 
 
 def _set_saturated(x: Any, shape: tuple[int, ...], p: float, generator: Generator | None) -> Any:
-    """Elements set to where selu saturates, then all scaled so that mean 0, variance 1 stay."""
+    """Elements set to the limit of selu, then all scaled so that mean 0 and variance 1 stay."""
     scale = 1 / math.sqrt((1 - p) * (1 + p * _SATURATED**2)) if p < 1 else 0.0
     shift = -scale * p * _SATURATED
     other = scale * _SATURATED + shift
@@ -212,7 +212,7 @@ def feature_alpha_dropout(
 
     Args:
         x: Of shape (samples, channels, …).
-        p: The probability of a channel to be dropped.
+        p: The probability that a channel is dropped.
 
     Raises:
         ShapeError: There are less than two axes.

@@ -25,7 +25,7 @@ from gradtape.ops.select import mask, where
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.typing import Array, ArrayLike
 
-# Sums of fewer numbers are not worth to load sparse matrices for.
+# For sums of fewer numbers it is not worth loading sparse matrices.
 _FEW = 1 << 12
 
 
@@ -43,7 +43,7 @@ def _no_row(given: Any, count: int) -> str:
 
 
 def _place(indices: Reader, at: Sequence[Any], count: int) -> tuple[Scalar, Scalar]:
-    """What an index says: as it is given, and as it is used where it is right."""
+    """An index as it was given, and the same after a check that it is in range."""
     given = scalar.convert(indices(*at), promotion.INT64)
     known = (given >= 0) & (given < count)
     return given, indices.check(given, known, _no_row("{}", count), given)
@@ -111,7 +111,7 @@ def _of_both(table: Any, indices: Any) -> tuple[Any, Any]:
 def _batch_read(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
     (table, indices), (table_axis, indices_axis) = args, axes
     if indices_axis is None:
-        # The rest of the axes of a table can be any.
+        # The other axes of a table can be anything.
         last = len(table.shape) - 1
         out = call(op, (move_batch_axis(table, table_axis, last), indices), params)
         return out, len(out.shape) - 1

@@ -1,7 +1,7 @@
 """Images read at arbitrary places: grid sampling, and grids of affine maps.
 
-Which elements surround a place does not change with it, almost everywhere; how much each of them
-counts does. So indices are computed without derivatives, and weights with them.
+Almost everywhere, a small move of a place changes the weights of the elements around it, but not
+which elements these are. So weights are computed with derivatives, and indices without.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from gradtape.typing import Array, ArrayLike
 
 _MODES, _PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
 
-# The numbers of elements that may count for a place, and how much they would.
+# The numbers of elements that may count for a place, and their weights.
 _Shares = list[tuple[Any, Any]]
-# Per axis the elements that count for a place: their numbers, how much they count (None for 1), and
-# where there are such elements.
+# Per axis the elements that count for a place: their numbers, their weights (None for 1), and where
+# such elements exist.
 _Terms = list[tuple[Any, Any, Any]]
 
 
@@ -48,7 +48,7 @@ def _place(x: Any, size: int, align_corners: bool) -> Any:
 
 
 def _padded(place: Any, size: int, padding: str, align_corners: bool) -> Any:
-    """A place outside brought inside, if that is how the outside is padded."""
+    """A place outside moved inside, if the padding is by border or reflection."""
     if padding == "zeros":
         return place
     if padding == "reflection":
@@ -107,7 +107,7 @@ def _axis_terms(x: Any, size: int, mode: str, padding: str, align_corners: bool)
         if mode == "bicubic":  # each of its elements by itself
             number = stop_gradient(_padded(number, size, padding, align_corners))
         inside = logical_and(number >= 0, number <= size - 1)
-        # What is not a number is read at 0; its weight is not a number.
+        # NaN reads the element at 0; its weight is NaN.
         index = astype(where(inside, number, 0), np.int64)
         found.append((index, weight, inside))
     return found
@@ -124,7 +124,7 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Array:
-    """The array read at the places of a grid, between its elements too.
+    """The array read at the places of a grid, also between elements.
 
     It has derivatives by the array and by the grid.
 
@@ -156,7 +156,7 @@ def grid_sample(
     places, weights = [], []
     for chosen in itertools.product(*axes):
         place, weight, there = _joined(chosen, sizes)
-        # Beyond a border there is nothing; a place that is not a number keeps its weight.
+        # Nothing lies beyond a border; a place that is NaN keeps its weight.
         outside = padding_mode == "zeros" or mode == "nearest"
         places.append(where(there, place, -1) if outside else place)
         weights.append(ones_like(_coordinate(grid, 0)) if weight is None else weight)
@@ -164,7 +164,7 @@ def grid_sample(
 
 
 def _joined(chosen: Sequence[tuple[Any, Any, Any]], sizes: Sequence[int]) -> tuple[Any, Any, Any]:
-    """Of elements along each axis the place in flattened axes, the weight, and where it is one."""
+    """Combine elements along each axis: place in flattened axes, weight, and where one exists."""
     place, weight, there = chosen[0]
     for (index, share, inside), size in zip(chosen[1:], sizes[1:], strict=True):
         place = place * size + index
@@ -174,7 +174,7 @@ def _joined(chosen: Sequence[tuple[Any, Any, Any]], sizes: Sequence[int]) -> tup
 
 
 def _coordinate(grid: Any, axis: int) -> Any:
-    """What a grid says about a spatial axis; it names the last one first."""
+    """The coordinates along a spatial axis; grids name the last axis first."""
     return getitem(grid, (..., grid.shape[-1] - 1 - axis))
 
 

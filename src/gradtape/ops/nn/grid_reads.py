@@ -1,11 +1,11 @@
 """Sums of elements at computed places, with weights: three products, each derived from the others.
 
-Of x (samples, channels, *sizes), y (samples, channels, *spots) and, per spot, some terms, that is a
-place in the flattened spatial axes of x and a weight (samples, terms, *spots), the sum of all
-y·weight·x[place] is linear in x, y and the weights: `grid_read` is what stands at y, `grid_add`
-what stands at x and `grid_dot` what stands at the weights. A place of -1 stands for no element.
+There are x (samples, channels, *sizes), y (samples, channels, *spots) and, per spot, some terms: a
+place in the flattened spatial axes of x and a weight, both (samples, terms, *spots). The sum of all
+y·weight·x[place] is linear in x, y and the weights: `grid_read` is the factor of y, `grid_add` that
+of x and `grid_dot` that of the weights. A place of -1 stands for no element.
 
-`sizes` are those of the spatial axes; None behind them says that channels and terms come last.
+`sizes` are those of the spatial axes; a None after them says that channels and terms come last.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _MOST_TERMS = 64
 
 
 def _in_order(xp: Any, sizes: AllSizes, *arrays: Any) -> tuple[Any, ...]:
-    """Arrays with channels or terms as their second axis, in a dtype that sums are computed in."""
+    """Arrays with channels or terms as their second axis, in a dtype to compute sums in."""
     if sizes[-1] is None:
         arrays = tuple(xp.moveaxis(z, -1, 1) for z in arrays)
     return tuple(z.astype(np.float32) if z.dtype == np.float16 else z for z in arrays)
 
 
 def _as_given(xp: Any, out: Any, sizes: AllSizes, *arrays: Any) -> Any:
-    """A result with its axes as those of the arrays it is made of, and in their dtype."""
+    """A result with the order of axes and the dtype of the arrays it was computed from."""
     out = xp.moveaxis(out, 1, -1) if sizes[-1] is None else out
     return out.astype(np.result_type(*arrays), copy=False)
 
@@ -98,7 +98,7 @@ def _dot_forward(xp: Any, x: Any, y: Any, places: Any, sizes: AllSizes) -> Any:
 
 
 def _index(sizes: AllSizes, sample: Any, own: Any, spatial: Sequence[Any]) -> list[Any]:
-    """An index of its parts: the sample, the channel or term, and the rest."""
+    """An index from its parts: the sample, the channel or term, and the rest."""
     return [sample, *spatial, own] if sizes[-1] is None else [sample, own, *spatial]
 
 
@@ -159,7 +159,7 @@ def _add_put(
     return _index(sizes, sample, channel, index), scalar.where(place < 0, 0, value)
 
 
-# What one term reads; only compiled functions know it.
+# The elements that one term reads; only compiled functions use this op.
 _SEEN = Op(
     "seen_at_places",
     lambda xp, x, places, sizes: _read_forward(

@@ -1,4 +1,4 @@
-"""What can be read of arguments before an op runs, to refuse what has no meaning."""
+"""Read the values of arguments before an op runs, to reject meaningless ones."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def poisson_nll_loss(
     eps: float = 1e-8,
     reduction: str = "mean",
 ) -> Array:
-    """Negative logarithm of the likelihood of counts, up to what depends on the counts only.
+    """Negative logarithm of the likelihood of counts, up to terms of the counts alone.
 
     Args:
         x: The logarithm of the expected count, or with `log_input=False` the expected count.
@@ -140,7 +140,7 @@ def gaussian_nll_loss(
         target: The number, for each element or one for all.
         var: The variance: for each element, or one for all along the last axis.
         full: Whether the constant log(2π)/2 is added.
-        eps: What the variance is taken to be at least; its gradient is as if it were not.
+        eps: The least variance; the gradient is as if there were no such bound.
 
     Raises:
         ShapeError: The shapes differ, or the variance does not broadcast to them.
@@ -166,7 +166,7 @@ def gaussian_nll_loss(
 
 
 def _check_variance(name: str, var: Any) -> None:
-    """Raise for a negative variance, if the values are there to be read."""
+    """Raise for a negative variance, if the values can be read yet."""
     raw = known_values(var)
     if raw is not None and raw.min(initial=0) < 0:
         raise ArgumentError(f"{name}: got a variance of {raw.min()}, expected numbers >= 0")

@@ -28,7 +28,7 @@ from gradtape.typing import Array, ArrayLike
 def _forward(xp: Any, x: Any, weight: Any, bias: Any) -> Any:
     flat = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
     out = xp.dot(flat, weight.T).reshape((*x.shape[:-1], weight.shape[0]))
-    # The product is nobody else's yet: written to where the dtype stays.
+    # The product is new: add in place, unless the dtype changes.
     return xp.add(out, bias, out=out) if out.dtype == np.result_type(out, bias) else out + bias
 
 

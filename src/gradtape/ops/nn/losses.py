@@ -82,7 +82,7 @@ def mse_loss(
 def l1_loss(
     x: ArrayLike, target: ArrayLike, /, reduction: str = "mean", weight: ArrayLike | None = None
 ) -> Array:
-    """Absolute differences; the gradient is 0 where there is none.
+    """Absolute differences; the gradient is 0 where they are 0.
 
     Args:
         weight: How much each of them counts; a mean is then divided by the sum of weights.
@@ -227,7 +227,7 @@ def binary_cross_entropy(
 ) -> Array:
     """Cross entropy of probabilities of two classes.
 
-    Logarithms are taken to be -100 at least, so that a loss is not infinite.
+    Logarithms are clipped to -100 and above, so that no loss is infinite.
 
     Args:
         x: The probability of the first class.
@@ -259,7 +259,7 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: ArrayLike | None = None,
 ) -> Array:
-    """Cross entropy of two classes of which logits are given; large ones lose nothing.
+    """Cross entropy of two classes, given logits; exact for large ones, too.
 
     Args:
         x: The logits of the first class.
@@ -285,7 +285,7 @@ def binary_cross_entropy_with_logits(
 
 
 def sigmoid_cross_entropy(logits: ArrayLike, target: ArrayLike, /) -> Array:
-    """Cross entropy of two classes for each element, of which logits are given.
+    """Cross entropy of two classes for each element, given logits.
 
     Args:
         logits: The logits of the first class.

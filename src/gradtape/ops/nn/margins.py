@@ -1,4 +1,4 @@
-"""Losses with a margin: what is right has to be ahead by so much."""
+"""Losses with a margin: the right answer has to be ahead by that much."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def soft_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = "mean"
     """Log(1 + exp(-target·x)), without overflow.
 
     Args:
-        x: How sure the first class is.
+        x: The logits of the first class.
         target: 1 for the first class, -1 for the second.
 
     >>> gt.nn.soft_margin_loss(np.array([0.0, 1000.0]), np.array([1.0, -1.0]), reduction="none")
@@ -55,7 +55,7 @@ def soft_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = "mean"
 def hinge_loss(
     x: ArrayLike, target: ArrayLike, /, margin: float = 1.0, reduction: str = "mean"
 ) -> Array:
-    """What scores lack to be on the right side of 0 by a margin.
+    """Hinge loss: by how much scores fall short of a margin on the right side of 0.
 
     Args:
         x: The scores.
@@ -76,7 +76,7 @@ def hinge_loss(
 def hinge_embedding_loss(
     x: ArrayLike, target: ArrayLike, /, margin: float = 1.0, reduction: str = "mean"
 ) -> Array:
-    """Distances of pairs that belong together; of others, what they lack of the margin.
+    """Distances of pairs that belong together; for others, by how much they miss the margin.
 
     Args:
         x: The distances.
@@ -104,7 +104,7 @@ def margin_ranking_loss(
     margin: float = 0.0,
     reduction: str = "mean",
 ) -> Array:
-    """What one score lacks to be ahead of another by a margin.
+    """Ranking loss: by how much one score falls short of being ahead of another by a margin.
 
     Args:
         x1: The scores of one side.
@@ -132,7 +132,7 @@ def cosine_embedding_loss(
     margin: float = 0.0,
     reduction: str = "mean",
 ) -> Array:
-    """One less the cosine for vectors that belong together, the cosine above a margin for others.
+    """1 − cosine for vectors that belong together, the cosine above a margin for others.
 
     Args:
         x1: Vectors along the last axis.
@@ -168,7 +168,7 @@ def contrastive_loss(
     margin: float = 1.0,
     reduction: str = "mean",
 ) -> Array:
-    """Squared distances of pairs that belong together; of others, the square of what is lacking.
+    """Squared distances of pairs that belong together; for others, squared gaps to the margin.
 
     Args:
         x1: Vectors along the last axis.
@@ -205,7 +205,7 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Array:
-    """How much further than a positive example by a margin a negative one is not.
+    """By how much a negative example fails to be further away than a positive one by a margin.
 
     Args:
         anchor: Vectors along the last axis.
@@ -259,7 +259,7 @@ def multi_margin_loss(
     weight: ArrayLike | None = None,
     reduction: str = "mean",
 ) -> Array:
-    """What the score of the right class lacks to be ahead of the others by a margin.
+    """By how much the score of the right class falls short of leading the others by a margin.
 
     Args:
         x: Scores, of shape (samples, classes) or (classes,).
@@ -293,11 +293,11 @@ def multi_margin_loss(
 
 @options(LOSSES, raises=LOSS_ERRORS)
 def multilabel_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = "mean") -> Array:
-    """What the scores of several right classes lack to be ahead of all others by 1.
+    """By how much the scores of several right classes fall short of leading all others by 1.
 
     Args:
         x: Scores, of shape (samples, classes) or (classes,).
-        target: The numbers of the right classes, of the same shape; what comes after a -1 does not
+        target: The numbers of the right classes, of the same shape; those after a -1 do not
             count.
 
     Raises:

@@ -30,14 +30,14 @@ def real(name: str, x: ArrayLike) -> Array:
 
 
 def widely(x: Any, compute: Any) -> Any:
-    """Half precision and bfloat16 are computed in single precision, and rounded once."""
+    """Compute half precision and bfloat16 in single precision, and round once."""
     if x.dtype != _HALF and not is_extended_float(x.dtype):
         return compute(x)
     return astype(compute(astype(x, _SINGLE)), x.dtype)
 
 
 def parameter(name: str, what: str, given: ArrayLike | None, shape: tuple[int, ...]) -> Any:
-    """A parameter of a layer as an array of a shape, if it is given."""
+    """A parameter of a layer as an array, checked for its shape; None stays None."""
     if given is None:
         return None
     given = as_array(given)
@@ -47,7 +47,7 @@ def parameter(name: str, what: str, given: ArrayLike | None, shape: tuple[int, .
 
 
 def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
-    """What is given under another shape."""
+    """`x` in another shape; None stays None."""
     return None if x is None else reshape(x, shape)
 
 
@@ -67,7 +67,7 @@ def _trailing(name: str, x: Any, normalized_shape: Any) -> tuple[int, ...]:
 def _over_trailing(
     x: Any, shape: tuple[int, ...], weight: Any, bias: Any, eps: float, center: bool
 ) -> Any:
-    """Along one axis, that of all elements which are normalized together."""
+    """Normalize along one axis that holds all elements to be normalized together."""
 
     def compute(x: Any) -> Any:
         whole, size = x.shape, math.prod(shape)
@@ -146,7 +146,7 @@ def rms_norm(
 
 
 def channels_of(name: str, x: Any, least: int = 2) -> int:
-    """How many channels there are, of an array that has enough axes."""
+    """The number of channels of an array; raises if it has too few axes."""
     if len(x.shape) < least:
         raise ShapeError(
             f"{name}: got shape {x.shape}, expected (samples, channels, …) with {least} axes or "
@@ -156,7 +156,7 @@ def channels_of(name: str, x: Any, least: int = 2) -> int:
 
 
 def beside(per_channel: Any, ndim: int) -> Any:
-    """A number for each channel, in the form that broadcasts against the array."""
+    """A number for each channel, in a shape that broadcasts against the array."""
     return reshaped(per_channel, (-1, *(1,) * (ndim - 2)))
 
 
@@ -198,7 +198,7 @@ def group_norm(
 
 
 def over_groups(x: Any, groups: int, weight: Any, bias: Any, eps: float) -> Any:
-    """Normalized over each group of channels of each sample."""
+    """The array normalized over each group of channels of each sample."""
     samples, channels, *spatial = x.shape
     own, places = channels // groups, math.prod(spatial)
 
@@ -217,7 +217,7 @@ def over_groups(x: Any, groups: int, weight: Any, bias: Any, eps: float) -> Any:
 
 
 def lies_with_channels_last(x: Any) -> bool:
-    """Whether an array has its second axis last in memory: it is then computed as it lies."""
+    """Whether an array has its second axis last in memory: it is then computed in that order."""
     array = x.value if type(x) is Tensor else x
     if type(array) is not np.ndarray or array.ndim < 3 or array.flags.c_contiguous:
         return False

@@ -1,4 +1,4 @@
-"""Vectors divided by their length, and elements by those of neighbouring channels."""
+"""Vectors divided by their length, and elements by the size of those in nearby channels."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def normalize(x: ArrayLike, /, p: float = 2.0, dim: int = 1, eps: float = 1e-12)
         x: The vectors.
         p: Which norm: a number or inf.
         dim: The axis along which the elements of a vector lie.
-        eps: What is divided by at least; shorter vectors are divided by it.
+        eps: The least divisor: shorter vectors are divided by it.
 
     Raises:
         AxisError: There is no such axis.
@@ -89,7 +89,7 @@ def _window_of(x: Any, before: int, after: int) -> Any:
 
 
 def _batch_window(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    # Axis 1 is what is summed over: the batch goes last.
+    # Sums are over axis 1, so the batch goes last.
     last = len(args[0].shape) - 1
     return call(op, (move_batch_axis(args[0], axes[0], last),), params), last
 
@@ -104,7 +104,7 @@ channel_sums: Any = linear(
 
 
 def _levels(x: Any, alpha: float, k: float, **window: int) -> Any:
-    """What elements are divided by a power of."""
+    """The sums k + α·Σx² over nearby channels; elements are divided by a power of them."""
     return k + alpha * channel_sums(x * x, **window)
 
 
@@ -142,7 +142,7 @@ def local_response_norm(
 
     Args:
         x: Of shape (samples, channels, …), with at least one further axis.
-        size: How many channels are neighbours, with the own one.
+        size: How many channels are summed over, an element's own among them.
         alpha: What the mean square is multiplied with.
         beta: The power.
         k: What is added before taking the power.

@@ -1,4 +1,4 @@
-"""Losses of rare classes, of regions that overlap, of quantiles, and for learning from others."""
+"""Losses for rare classes, overlapping regions, quantiles, and learning from another network."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sigmoid_focal_loss(
     gamma: float = 2.0,
     reduction: str = "none",
 ) -> Array:
-    """Cross entropy of two classes in which what is known well counts little.
+    """Cross entropy of two classes in which well-classified elements count little.
 
     Args:
         x: The logits of the first class.
@@ -89,7 +89,7 @@ def _focal(name: str, x: Any, target: Any, alpha: float, gamma: float, reduction
 
 
 def _sums(name: str, x: Any, target: Any) -> tuple[Any, Any, Any]:
-    """For each sample, along the first axis: what both have in common, and the size of each."""
+    """For each sample, along the first axis: the size of the overlap, and of both regions."""
     if x.shape != target.shape:
         raise ShapeError(f"{name}: got shapes {x.shape} and {target.shape}, expected the same")
     check_real_loss(name, x, target)
@@ -105,7 +105,7 @@ def dice_loss(
     smooth: float = 1.0,
     reduction: str = "mean",
 ) -> Array:
-    """One less twice what two regions share over the sum of their sizes.
+    """1 − 2·overlap/(sum of sizes) of two regions.
 
     Args:
         x: The probability of each place to belong to the region; samples along the first axis,
@@ -130,7 +130,7 @@ def iou_loss(
     smooth: float = 1.0,
     reduction: str = "mean",
 ) -> Array:
-    """One less what two regions share over what they cover together.
+    """1 − overlap/union of two regions.
 
     Args:
         x: The probability of each place to belong to the region; samples along the first axis,
@@ -184,7 +184,7 @@ def distillation_loss(
     alpha: float = 0.5,
     reduction: str = "mean",
 ) -> Array:
-    """Divergence from what another network says, beside the cross entropy of the right classes.
+    """Divergence from the output of another network, plus cross entropy of the right classes.
 
     Args:
         x: Logits, of shape (samples, classes).

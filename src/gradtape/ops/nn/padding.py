@@ -58,7 +58,7 @@ def pad(
 
 
 def _pairs(numbers: Any) -> list[tuple[int, int]]:
-    """What is added before and after the last axes, in the order of the axes."""
+    """How much to add before and after each of the last axes, in the order of the axes."""
     try:
         values = [operator.index(number) for number in numbers]
     except TypeError:
@@ -86,7 +86,7 @@ def _map(mode: str, size: int, before: int, after: int) -> Map | None:
     if before == after == 0:
         return None
     most = size - 1 if mode == "reflect" else size
-    # The end can be repeated as often as one likes, if there is one.
+    # The end can be repeated any number of times, if there is one.
     too_many = size == 0 if mode == "replicate" else max(before, after) > most
     if too_many or min(before, after) < 0:
         raise ShapeError(

@@ -25,7 +25,7 @@ def _counts(windows: tuple[Windows, ...], count_include_pad: bool) -> Any:
     counts = np.ones(())
     for w in windows:
         start = np.arange(w.number) * w.stride - w.before
-        # Padding is as wide on both sides; windows that reach beyond it end there.
+        # Padding is equally wide on both sides; windows that reach beyond it end there.
         stop = np.minimum(start + w.kernel, w.size + w.before)
         if not count_include_pad:
             start, stop = np.maximum(start, 0), np.minimum(stop, w.size)
@@ -128,8 +128,8 @@ def _lp(
 
     Args:
         norm_type: The power p; odd ones take negative elements as they are.
-        ceil_mode: Whether what is left over at the end makes one more, smaller window, of which
-            the mean power stands for what it lacks.
+        ceil_mode: Whether the elements left over at the end make one more, smaller window; the mean
+            of their powers stands in for the missing ones.
 
     Raises:
         DTypeError: The numbers are complex.

@@ -1,8 +1,8 @@
 """The ops of pooling by the largest or smallest element of windows.
 
-The value goes axis by axis, and does not ask where the element stands. Derivatives do: `pool_pick`
-reads at such places and `pool_put` adds at them, each the transpose of the other. A place is
-counted through the flattened spatial axes, as PyTorch counts it.
+The value is computed axis by axis, without asking for the places of elements. Derivatives need
+them: `pool_pick` reads at places and `pool_put` adds at them, each the transpose of the other.
+Places are counted through the flattened spatial axes, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ AllSizes = tuple[int | None, ...]
 
 
 def lowest(dtype: np.dtype[Any], largest: bool) -> Any:
-    """What every element wins against, or ties with."""
+    """The value that every element beats or ties with."""
     if dtype.kind in "iu":
         return np.iinfo(dtype).min if largest else np.iinfo(dtype).max
     if dtype.kind == "b":
@@ -55,7 +55,7 @@ def extreme_forward(xp: Any, x: Any, windows: AllWindows, largest: bool) -> Any:
         if w is None:
             continue
         parts = list(w.parts())
-        # Begin with what all windows see, if there is something.
+        # Begin with a tap at which all windows see an element, if there is one.
         begin = next((part for part in parts if part.into == slice(0, w.number)), None)
         if begin is None:
             shape = (*x.shape[:axis], w.number, *x.shape[x.ndim + axis + 1 :])
@@ -110,7 +110,7 @@ def indices_forward(xp: Any, x: Any, windows: AllWindows, largest: bool) -> Any:
         return xp.moveaxis(first, 0, -1)
     best = extreme_forward(xp, x, windows, largest)
     missing = x.dtype.kind == "f" and bool(xp.isnan(best).any())
-    # Which of the places in its window: from the last to the first, so that the first stays.
+    # From the last place in a window to the first, so that the first of equal elements stays.
     seen = list(itertools.product(*(w.parts() for w in windows if w is not None)))
     found = xp.zeros_like(best, dtype=np.min_scalar_type(max(len(seen) - 1, 0)))
     for number in range(len(seen) - 1, -1, -1):
@@ -127,7 +127,7 @@ def indices_forward(xp: Any, x: Any, windows: AllWindows, largest: bool) -> Any:
 
 
 def _tables(windows: AllWindows, seen: Sequence[tuple[Part, ...]]) -> tuple[Any, Any]:
-    """Where each window starts, and how far from there each of the places in it is."""
+    """Where each window starts, and the distance from there of each place in it."""
     starts = np.zeros((), np.int64)
     offsets = np.zeros(len(seen), np.int64)
     for axis, w in enumerate(windows):
@@ -146,8 +146,8 @@ def _tables(windows: AllWindows, seen: Sequence[tuple[Part, ...]]) -> tuple[Any,
 class Best:
     """The best element so far of those that a window sees, in order.
 
-    The first of those that are equal stays, and NaN is better than all others. Padding is seen by
-    nobody, though it may be all that there is before the first element.
+    The first of equal elements stays, and NaN is better than all others. Padding is never seen,
+    though it may be all that comes before the first element.
     """
 
     def __init__(self, largest: bool) -> None:
@@ -163,7 +163,7 @@ class Best:
             return True
         best = self._value
         if value.dtype.kind == "f":
-            # Not "is greater": that is false of NaN.
+            # Not `>`, which is false for NaN.
             wins = ~(value <= best if self._largest else value >= best) & (best == best)
         else:
             wins = value > best if self._largest else value < best
@@ -195,7 +195,7 @@ def _index_element(i: Sequence[Any], x: Reader, windows: AllWindows, largest: bo
 
 
 def _flat(xp: Any, places: Any, rank: int, size: int) -> Any:
-    """Places within the spatial axes as places in the whole flattened array, checked."""
+    """Places in the flattened spatial axes as places in the whole flattened array, checked."""
     if places.size and not (places.min() >= 0 and places.max() < size):
         raise IndexingError(
             f"max_unpool: got indices from {places.min()} to {places.max()}, expected numbers from "
@@ -315,7 +315,7 @@ pool_put: Callable[..., Any] = multilinear(
     lower=Scatter(_put_sizes, _put_element, adds=True),
 )
 
-# The same of places that do not repeat.
+# The same for places that do not repeat.
 pool_place: Callable[..., Any] = multilinear(
     "max_unpool",
     _place_forward,

@@ -1,4 +1,4 @@
-"""Pooling by the largest element of windows at random places, by ratios that are no integers."""
+"""Pooling by the largest element of windows at random places, by non-integer ratios."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _pool(
     Args:
         output_size: The size of the result; either this or `output_ratio`.
         output_ratio: The size of the result relative to that of `x`, between 0 and 1.
-        _random_samples: Numbers from [0, 1) that decide on the places, of shape (samples,
+        _random_samples: Numbers from [0, 1) that decide the places, of shape (samples,
             channels, {rank}); None draws them from the default generator.
 
     Raises:

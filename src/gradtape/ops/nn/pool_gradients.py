@@ -1,8 +1,8 @@
 """The op of pooling by the largest or smallest element, with its derivatives.
 
-The gradient goes window by window, by `pool_put`; or element by element, where windows do not
-overlap and channels are last: each asks the window that sees it whether it is the one that was
-chosen. That goes through memory in order, and many elements at once.
+The gradient is computed window by window, by `pool_put`; or element by element, where windows do
+not overlap and channels are last: each element asks the window that sees it whether it was chosen.
+That goes through memory in order, many elements at a time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from gradtape.ops.nn.window_elements import (
 )
 from gradtape.ops.nn.windows import Windows
 
-# What counts the elements of a window that is written out one by one.
+# The dtype that numbers the elements of a window that is written out one by one.
 _COUNT = np.dtype(np.int8)
 
 
@@ -92,7 +92,7 @@ _CHOSEN = Op(
 
 
 def _given_element(i: Sequence[Any], y: Reader, chosen: Reader, windows: AllWindows) -> Scalar:
-    """What the window that sees an element has for it, if it chose it."""
+    """The value of `y` for the window that sees an element, if that window chose it; else 0."""
     ((which, inside),) = seen_in_windows(i, windows, seen_from)
     number: Any = 0
     for axis, w in enumerate(windows, start=len(i) - len(windows)):
@@ -137,7 +137,7 @@ def _give_composition(y: Any, x: Any, windows: AllWindows, largest: bool) -> Any
 
 
 def _seen_back(w: Any) -> bool:
-    """Whether at most one window sees an element, which is known by its number."""
+    """Whether at most one window sees each element, and its number can be computed."""
     return w is None or (isinstance(w, Windows) and w.dilation == 1 and w.kernel <= w.stride)
 
 

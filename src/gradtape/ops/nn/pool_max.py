@@ -17,7 +17,7 @@ from gradtape.typing import ArrayLike
 
 
 def pool_by_extreme(name: str, x: Any, added: bool, windows: Any, return_indices: bool) -> Any:
-    """The largest elements of windows ("min" in the name: the smallest), and where they stand."""
+    """The largest elements of windows ("min" in the name: the smallest), and their places."""
     if x.dtype.kind == "c":
         raise DTypeError(f"{name}: got {x.dtype}, expected real numbers, which have an order")
     params = {"windows": windows, "largest": not name.startswith("min")}
@@ -57,7 +57,7 @@ def _pool(
     Of elements that are equal, the first one gets the gradient. A NaN in a window is its result.
 
     Args:
-        padding: By how much windows may begin before the array and end behind it.
+        padding: By how much windows may begin before the array and end after it.
 
     Raises:
         DTypeError: The numbers are complex.

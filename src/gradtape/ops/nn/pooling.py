@@ -1,4 +1,4 @@
-"""What the options of pooling say: windows along each spatial axis, checked."""
+"""Turn the options of pooling functions into windows along each spatial axis, and check them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.nn.windows import Windows, per_axis
 
-# What the options of pooling functions mean, and what all of them raise.
+# The options that pooling functions share, and the errors that all of them raise.
 POOLING = {
     "x": "Of shape (samples, channels, {sizes}), or the same without samples.",
     "kernel_size": "How many elements a window has along each axis: a number, or one per axis.",
-    "stride": "By how much a window moves to the next one; None takes the size of the window.",
+    "stride": "The distance between neighbouring windows; None takes the size of the window.",
     "padding": "How many zeros are added at both ends; at most half of the window.",
-    "dilation": "The distance of the elements that a window sees.",
-    "ceil_mode": "Whether what is left over at the end makes one more, smaller window.",
+    "dilation": "The distance between the elements that a window sees.",
+    "ceil_mode": "Whether the elements left over at the end make one more, smaller window.",
     "return_indices": "Whether to return `(values, indices)`, with the places of the elements in "
     "the flattened spatial axes.",
 }
@@ -33,7 +33,7 @@ def pool_windows(
     dilation: Any = 1,
     ceil_mode: bool = False,
 ) -> tuple[Windows, ...]:
-    """Windows of the options that pooling functions have; a stride of None is the kernel's size."""
+    """Windows from the options of pooling functions; a stride of None is the kernel's size."""
     rank = len(sizes)
     kernel = per_axis(name, "kernel_size", kernel_size, rank)
     strides = kernel if stride is None else per_axis(name, "stride", stride, rank)
@@ -53,7 +53,7 @@ def _windows(
         )
     room = size + 2 * pad - reach
     number = room // stride + 1
-    # One more for what is left over, unless it would begin in the padding at the end.
+    # One more for the elements left over, unless it would begin in the padding at the end.
     if ceil_mode and room % stride and number * stride < size + pad:
         number += 1
     if number < 1:

@@ -1,4 +1,4 @@
-"""What losses have in common: how the losses of single elements become one."""
+"""Shared by all losses: argument checks, and the reduction of losses of elements to one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradtape.ops.nn.known import known_values
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.typing import ArrayLike
 
-# What the options of losses mean, and what all of them raise.
+# The options that losses share, and the errors that all of them raise.
 LOSSES = {
     "x": "What was predicted.",
     "target": "What it should have been: an array of the same shape, or one number.",
@@ -29,7 +29,7 @@ LOSS_ERRORS = {
 
 
 def floating(*arrays: ArrayLike) -> list[Any]:
-    """Arguments of a loss as arrays of floats; integers become floats of what is beside them."""
+    """Arguments of a loss as float arrays; integers take the dtype of the others."""
     given = [as_array(x) for x in arrays]
     kinds = [x.dtype for x in given if x.dtype.kind not in "biu"]
     dtype = result_type(*kinds) if kinds else np.float64
@@ -46,7 +46,7 @@ def check_broadcast(name: str, *arrays: Any) -> None:
 
 
 def check_same(name: str, x: Any, target: Any) -> None:
-    """Raise unless two arrays have one shape; a target without axes stands for all elements.
+    """Raise unless two arrays have the same shape; a target without axes is for all elements.
 
     A prediction (n, 1) against targets (n,) would broadcast to all pairs, which is never meant.
     """
@@ -58,13 +58,13 @@ def check_same(name: str, x: Any, target: Any) -> None:
 
 
 def check_real_loss(name: str, *arrays: Any) -> None:
-    """Refuse complex numbers, of which none is less than another."""
+    """Raise for complex numbers, which have no order."""
     for x in arrays:
         real_only(name, x)
 
 
 def check_probabilities(name: str, x: Any, what: str) -> None:
-    """Raise for what is no probability, if the values are there to be read; NaN passes."""
+    """Raise for values outside of [0, 1], if they can be read yet; NaN passes."""
     raw = known_values(x)
     if raw is None or raw.dtype.kind not in "iuf" or not raw.size:
         return
@@ -77,7 +77,7 @@ def check_probabilities(name: str, x: Any, what: str) -> None:
 
 
 def check_vectors(name: str, *arrays: Any) -> None:
-    """Raise unless arrays of vectors have as many axes and broadcast together."""
+    """Raise unless arrays of vectors have equally many axes and broadcast together."""
     if len({len(x.shape) for x in arrays}) > 1:
         shapes = ", ".join(str(x.shape) for x in arrays)
         raise ShapeError(
@@ -88,7 +88,7 @@ def check_vectors(name: str, *arrays: Any) -> None:
 
 
 def check_beside(name: str, what: str, given: Any, shape: tuple[int, ...]) -> None:
-    """Raise unless what stands beside losses of a shape broadcasts to it."""
+    """Raise unless an array, such as weights, broadcasts to the shape of losses."""
     try:
         fits = broadcast_sizes(given.shape, shape) == shape
     except ShapeError:
@@ -100,7 +100,7 @@ def check_beside(name: str, what: str, given: Any, shape: tuple[int, ...]) -> No
 
 
 def check_reduction(name: str, reduction: str, *more: str) -> None:
-    """Raise for a reduction there is not."""
+    """Raise for an unknown reduction name."""
     if reduction not in ("none", "mean", "sum", *more):
         choices = ", ".join(f'"{choice}"' for choice in ("none", "mean", *more))
         raise ArgumentError(f'{name}: got reduction={reduction!r}, expected {choices} or "sum"')
@@ -115,7 +115,7 @@ def reduced(losses: Any, reduction: str) -> Any:
 
 
 def weighted(name: str, losses: Any, weight: ArrayLike | None) -> Any:
-    """Losses times what they count."""
+    """Losses times their weights."""
     if weight is None:
         return losses
     weight = as_array(weight)

@@ -1,8 +1,8 @@
 """One linear op for everything that combines elements along single axes with known weights.
 
-Resizing, adaptive averages and padding by reflection are such: along each axis, every element of
-the result is a sum of a few elements with weights that depend on sizes only. Its transpose is the
-same op with the weights transposed.
+Resizing, adaptive averages and padding by reflection are of this kind: along each axis, every
+element of the result is a sum of a few elements with weights that depend on sizes only. Its
+transpose is the same op with the weights transposed.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Map(NamedTuple):
         kind: One of the names in `_SOURCES` below.
         size: How many elements there are.
         length: How many there will be.
-        step: By how many elements the place moves that is read for the next element; for padding,
-            how many elements are added before the others.
+        step: The distance between the places read for neighbouring elements; for padding, how many
+            elements are added before the others.
         corners: Whether the first and the last elements keep their places.
     """
 
@@ -51,17 +51,17 @@ class Map(NamedTuple):
     corners: bool = False
 
 
-# One for each of the last axes; None leaves it as it is.
+# One for each of the last axes; None leaves an axis unchanged.
 Maps = tuple[Map | None, ...]
 
 
 class Term(NamedTuple):
-    """One of the products that are summed: for these elements of the result, of which, times what.
+    """One product of the sum: elements of the operand times weights, added to the result.
 
     Attributes:
         into: Which elements of the result; None for all of them.
         of: Which element of the operand, for each.
-        weights: What it is multiplied with; None for 1.
+        weights: Its factor; None for 1.
     """
 
     into: Any
@@ -76,7 +76,7 @@ class Term(NamedTuple):
 
 
 def _nearest(m: Map) -> tuple[Any, Any]:
-    # In single precision, so that what is almost whole is whole, as in PyTorch.
+    # In single precision, so that almost whole numbers become whole, as in PyTorch.
     of = np.floor((np.arange(m.length) * m.step).astype(np.float32))
     return np.minimum(of, m.size - 1)[:, None], np.ones((m.length, 1))
 
@@ -87,7 +87,7 @@ def _nearest_exact(m: Map) -> tuple[Any, Any]:
 
 
 def _places(m: Map) -> Any:
-    """Where between the elements those of the result lie."""
+    """The places of the elements of the result between those of the operand."""
     number = np.arange(m.length)
     return number * m.step if m.corners else (number + 0.5) * m.step - 0.5
 
@@ -169,7 +169,7 @@ def _terms(m: Map, transposed: bool) -> tuple[Term, ...]:
 
 
 def _as_slice(places: Any) -> Any:
-    """Places as a slice, if they are beside each other: far faster to add to."""
+    """Places as a slice, if they are next to each other: far faster to add to."""
     side_by_side = places[-1] - places[0] == len(places) - 1
     return slice(places[0], places[-1] + 1) if side_by_side else places
 
@@ -187,7 +187,7 @@ def _matrix(m: Map, transposed: bool) -> Any:
 
 
 def is_selection(m: Map | None) -> bool:
-    """Whether elements are only moved, so that numbers of any kind can be."""
+    """Whether elements are only moved, so that any dtype will do."""
     return m is None or all(term.weights is None for term in _terms(m, False))
 
 
@@ -237,7 +237,7 @@ def _tables(m: Map, transposed: bool, dtype: np.dtype[Any]) -> tuple[Any, Any]:
     """Which elements are read for each element of the result, and with what weights.
 
     Both are arrays (elements of the result, terms). Where there are fewer terms, the last one is
-    taken in halves, which add up to what it is; a weight of 0 stands for no term at all.
+    split into parts that add up to it; a weight of 0 stands for no term at all.
     """
     terms, count = _terms(m, transposed), m.size if transposed else m.length
     of = np.zeros((count, len(terms)), np.int64)
@@ -320,7 +320,7 @@ _WEIGHTED_SUMS = Op(
 
 
 def resample(x: Any, /, *, maps: Maps, transposed: bool) -> Any:
-    """Each of the last axes mapped, if there is a map for it; or by the transpose of that."""
+    """Map each of the last axes that has a map, or apply the transpose of that."""
     tables: list[Any] = []
     for m in maps:
         tables += () if m is None else _tables(m, transposed, np.dtype(x.dtype))

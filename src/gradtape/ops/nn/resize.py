@@ -39,7 +39,7 @@ def interpolate(
     Args:
         x: Of shape (samples, channels, and one to three spatial axes).
         size: The new size, or one for each spatial axis; either this or `scale_factor`.
-        scale_factor: By what the sizes are multiplied: a number, or one for each spatial axis.
+        scale_factor: The factor of the sizes: a number, or one for each spatial axis.
         mode: "nearest", "nearest-exact", "area" (averages); "linear" for one spatial axis,
             "bilinear" or "bicubic" for two, "trilinear" for three.
         align_corners: Whether the first and the last elements keep their places, instead of the
@@ -97,7 +97,7 @@ def _checked_mode(x: Any, mode: str, align_corners: bool | None) -> str:
 
 
 def _sizes(old: Sizes, size: Any, scale_factor: Any) -> tuple[Sizes, tuple[float | None, ...]]:
-    """The new sizes, and by what places are multiplied if not by their ratio."""
+    """The new sizes, and the factors of places if these are not the ratios of sizes."""
     if (size is None) == (scale_factor is None):
         raise ArgumentError("interpolate: expected either size= or scale_factor=")
     if any(n == 0 for n in old):

@@ -74,7 +74,7 @@ def _checked(name: str, x: ArrayLike, factor: Any) -> tuple[Array, int]:
 
 
 def pixel_shuffle(x: ArrayLike, /, upscale_factor: int) -> Array:
-    """Channels made places: (…, c·r², h, w) becomes (…, c, h·r, w·r).
+    """Turn channels into places: (…, c·r², h, w) becomes (…, c, h·r, w·r).
 
     Args:
         x: Images, with their channels before height and width.
@@ -98,7 +98,7 @@ def pixel_shuffle(x: ArrayLike, /, upscale_factor: int) -> Array:
 
 
 def pixel_unshuffle(x: ArrayLike, /, downscale_factor: int) -> Array:
-    """Places made channels: (…, c, h·r, w·r) becomes (…, c·r², h, w).
+    """Turn places into channels: (…, c, h·r, w·r) becomes (…, c·r², h, w).
 
     Args:
         x: Images, with their channels before height and width.

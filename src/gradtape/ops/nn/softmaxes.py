@@ -100,12 +100,12 @@ def gumbel_softmax(
     *,
     generator: Generator | None = None,
 ) -> Array:
-    """Draw from the distribution over classes that logits stand for, in a form with a gradient.
+    """Draw from the distribution over classes that logits describe, in a form with a gradient.
 
     Args:
         logits: Logarithms of probabilities, up to a constant.
-        tau: The temperature: the lower, the nearer is the result to a single class.
-        hard: Whether the value is a single class, and only the gradient that of the shares.
+        tau: The temperature: the lower it is, the nearer the result is to a single class.
+        hard: Whether the value is a single class; the gradient is that of the shares all the same.
         dim: The axis of the classes.
         generator: Where to draw from; the default generator if not given.
 

@@ -40,7 +40,7 @@ def _standardized(xp: Any, x: Any, axis: Over, eps: float, center: bool) -> Any:
     n = count_over(x.shape, axes)
     around = x - sum_forward(xp, x, axes, True) / n if center else x
     factor = 1 / xp.sqrt(sum_forward(xp, around * around, axes, True) / n + eps)
-    # What was centered is nobody else's yet.
+    # The centered array is new, so it can be overwritten.
     return xp.multiply(around, factor, out=around) if center else around * factor
 
 
@@ -56,7 +56,7 @@ def _affine(xp: Any, x: Any, weight: Any, *bias: Any, **params: Any) -> Any:
 
 
 def _parts(x: Any, axis: Over, eps: float, center: bool) -> tuple[Any, Any]:
-    """What is scaled, and the factor."""
+    """The elements around their mean, and the factor that scales them."""
     axes, x = _axes(axis), floats(x)
     around = x - mean_over(x, axis=axes, keepdims=True) if center else x
     return around, 1 / sqrt(mean_over(around * around, axis=axes, keepdims=True) + eps)
@@ -133,7 +133,7 @@ standardize = general(
 def _by_weight(ct: Any, x: Any, weight: Any, params: dict[str, Any]) -> Any:
     axes = _axes(params["axis"])
     if all(weight.shape[axis] == 1 for axis in axes):
-        # The factor is the same for all that is summed over these axes.
+        # The factor is the same for all elements summed over these axes.
         around, factor = _parts(x, **params)
         return unbroadcast(sum_over(ct * around, axis=axes, keepdims=True) * factor, weight.shape)
     # Through `call`, which leaves large arrays to native code.
@@ -142,7 +142,7 @@ def _by_weight(ct: Any, x: Any, weight: Any, params: dict[str, Any]) -> Any:
 
 
 def summed_product(x: Any, y: Any, shape: tuple[int, ...]) -> Any:
-    """x·y, summed over the axes along which something of a shape was broadcast."""
+    """x·y, summed over the axes along which an array of a shape was broadcast."""
     size = shape[-1] if shape else 0
     if type(x) is type(y) is np.ndarray and 0 < math.prod(shape) == size == x.shape[-1]:
         rows = (z.reshape(-1, size) for z in (x, y))
@@ -209,7 +209,7 @@ def _lined_up(parameter: Any, ndim: int) -> Any:
 def standardized(
     x: Any, weight: Any, bias: Any, axis: Over, eps: float, center: bool = True
 ) -> Any:
-    """Normalized, then scaled and shifted by what is not None, by as few ops as there are."""
+    """Normalize, then scale and shift by whichever is not None, with as few ops as possible."""
     if not isinstance(axis, int) and len(axis) == 1:
         axis = axis[0]
     params = {"axis": axis, "eps": float(eps), "center": center}

@@ -1,4 +1,4 @@
-"""Windows laid out as columns, and columns added up to where their windows were."""
+"""Windows laid out as columns, and columns added back at the places of their windows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _counts(windows: AllWindows) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _parts(windows: AllWindows, tap: Sizes) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:
-    """Which windows see an element at a place in them, and which elements; None if none does."""
+    """Which windows see an element at a tap, and which elements; None if no window does."""
     into, of = [], []
     for w, place in zip(windows, tap, strict=True):
         one = w._replace(kernel=1, before=w.before - place * w.dilation)
@@ -123,7 +123,7 @@ def unfold(
     Args:
         x: Of shape (samples, channels, height, width), or (channels, height, width).
         kernel_size: The height and width of the windows, or one number for both.
-        dilation: The distance of the elements that a window sees.
+        dilation: The distance between the elements that a window sees.
         padding: How many zeros are added at both ends.
         stride: By how much a window moves to the next one.
 
@@ -154,15 +154,15 @@ def fold(
     padding: int | Sizes = 0,
     stride: int | Sizes = 1,
 ) -> Array:
-    """Columns added up to where the windows are that they stand for (col2im).
+    """Columns added up at the places of their windows (col2im).
 
     Args:
         x: Of shape (samples, channels · kernel height · kernel width, number of windows), or the
             same without samples.
         output_size: The height and width of the images.
         kernel_size: The height and width of the windows, as of `unfold`.
-        dilation: The distance of the elements of a window.
-        padding: By how much windows begin before the images and end behind them.
+        dilation: The distance between the elements of a window.
+        padding: By how much windows begin before the images and end after them.
         stride: By how much a window moves to the next one.
 
     Returns:

@@ -18,7 +18,7 @@ from gradtape.ops.nn.windows import Shares, Windows
 AllWindows = tuple[Windows | Shares | None, ...]
 # Windows over more elements are not written out one by one.
 _LONGEST = 64
-# Places along an axis, and where they are inside of the array; None for everywhere.
+# Places along an axis, and which of them are inside the array; None if all are.
 Seen = list[tuple[Any, Scalar | None]]
 
 
@@ -28,7 +28,7 @@ def is_small(windows: AllWindows) -> bool:
 
 
 def seen_by(i: Any, w: Windows | Shares) -> Seen:
-    """The elements that window `i` sees, and where it has so many, inside of the array."""
+    """The elements that window `i` sees, and which of them exist inside the array."""
     if isinstance(w, Shares):
         start = scalar.floor_divide(i * w.size, w.number)
         stop = scalar.floor_divide((i + 1) * w.size + (w.number - 1), w.number)
@@ -53,7 +53,7 @@ def seen_from(i: Any, w: Windows | Shares) -> Seen:
     for back in range(-(-w.kernel // w.stride)):
         which = last - back if back else last
         ends = (w.size - 1 + w.before) // w.stride - back >= w.number
-        # The first element that it sees no longer is the one after this many others.
+        # Windows this far back may end before the element.
         short = w.kernel < (back + 1) * w.stride
         inside = lowered.both(
             which >= 0 if back or w.before < 0 else None,
@@ -69,7 +69,7 @@ def seen_in_windows(
     windows: AllWindows,
     seen: Callable[[Any, Windows | Shares], Seen],
 ) -> Iterator[tuple[tuple[Any, ...], Scalar | None]]:
-    """All that is seen along the last axes from a place, in order; None leaves an axis as it is."""
+    """Everything seen along the last axes from a place, in order; None leaves an axis unchanged."""
     lead = len(i) - len(windows)
     axes = [
         [(own, None)] if w is None else seen(own, w)

@@ -1,4 +1,4 @@
-"""What windows that move over an array share: options per axis, sizes, and the views they see.
+"""Windows that move over an array: options per axis, sizes, and views of what they see.
 
 Arrays are laid out as in PyTorch: samples, channels, then one to three spatial axes.
 """
@@ -41,7 +41,7 @@ def per_axis(name: str, option: str, value: Any, rank: int, least: int = 1) -> S
 
 
 def with_samples(name: str, x: Any, rank: int) -> tuple[Any, bool]:
-    """An array with an axis of samples before channels and spatial axes, and whether it was new."""
+    """An array with an axis of samples before the others, and whether that axis was added."""
     x = as_array(x)
     ndim = len(x.shape)
     if ndim not in (rank + 1, rank + 2):
@@ -54,7 +54,7 @@ def with_samples(name: str, x: Any, rank: int) -> tuple[Any, bool]:
 
 
 def without_samples(x: Any, added: bool) -> Any:
-    """The result of one sample without the axis of samples, if that was added."""
+    """A result without the axis of samples, if that was added."""
     return reshape(x, x.shape[1:]) if added else x
 
 
@@ -89,7 +89,7 @@ def taps(kernel: Sizes) -> Iterator[Sizes]:
 
 
 class Part(NamedTuple):
-    """What windows see at one place in them.
+    """The elements that windows see at one tap.
 
     Attributes:
         tap: The number of the place.
@@ -113,7 +113,7 @@ class Windows(NamedTuple):
     dilation: int
 
     def parts(self) -> Iterator[Part]:
-        """What the windows see at each place in them, if any of them sees something."""
+        """The elements that windows see at each tap, for taps at which any window sees one."""
         for tap in range(self.kernel):
             shift = tap * self.dilation - self.before
             first = max(0, -(shift // self.stride))
@@ -125,7 +125,7 @@ class Windows(NamedTuple):
 
     @property
     def after(self) -> int:
-        """How many elements the last window reaches beyond the end; negative if it does not."""
+        """How many elements the last window reaches beyond the end; negative if it ends before."""
         reach = (self.number - 1) * self.stride + self.dilation * (self.kernel - 1) + 1
         return reach - self.before - self.size
 
@@ -137,7 +137,7 @@ class Shares(NamedTuple):
     number: int
 
     def parts(self) -> Iterator[Part]:
-        """What the windows see at each place in them.
+        """The elements that windows see at each tap.
 
         The last element of a window stands in for those it lacks.
         """
@@ -157,12 +157,12 @@ class Shares(NamedTuple):
 
 
 def part_of(x: Any, axis: int, where: Any) -> Any:
-    """A part along an axis counted from the end, by a slice or an array of numbers."""
+    """A part along an axis counted from the last one, by a slice or an array of numbers."""
     if not isinstance(where, slice) and x.flags.c_contiguous:
-        return x.take(where, axis=axis)  # faster, but of other arrays it would copy the whole
+        return x.take(where, axis=axis)  # faster, but it would copy other arrays whole
     return x[along(axis, where)]
 
 
 def along(axis: int, where: Any) -> tuple[Any, ...]:
-    """The index of a part along an axis counted from the end."""
+    """The index of a part along an axis counted from the last one."""
     return (..., where, *(slice(None),) * (-axis - 1))

@@ -1,4 +1,4 @@
-"""Spectra at points of a spiral, by Bluestein's way: a convolution with a chirp."""
+"""Spectra at points of a spiral, by Bluestein's method: a convolution with a chirp."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def zoom_fft(
 
     Args:
         x: The signal.
-        fn: From which frequency to which, or up to which from 0.
+        fn: The first and last frequency, or the last one if the first is 0.
         m: How many; as many as it has elements if it is None.
         fs: The sampling rate.
         endpoint: Whether the upper end is the last frequency.

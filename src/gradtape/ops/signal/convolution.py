@@ -28,7 +28,7 @@ _BOUNDARIES |= {"symm": "symmetric", "symmetric": "symmetric"}
 
 
 def _prepared(name: str, in1: ArrayLike, in2: ArrayLike, mode: str) -> tuple[Array, Array]:
-    """Both as arrays of as many axes, none of which is empty."""
+    """Both arguments as arrays, checked: equally many axes, and at least one element."""
     x, h = as_array(in1), as_array(in2)
     if mode not in _MODES:
         raise ArgumentError(f'{name}: got mode={mode!r}, expected "full", "same" or "valid"')
@@ -82,7 +82,7 @@ def _directly(name: str, x: Array, h: Array, mode: str) -> Array:
 
 
 def _faster_by_fft(x: Array, h: Array, mode: str) -> bool:
-    """What SciPy finds from the sizes and dtypes; sums of integers stay exact."""
+    """SciPy's choice, from sizes and dtypes; never for integers, whose sums are to stay exact."""
     import scipy.signal
 
     if not x.shape or x.dtype.kind not in "fc" or h.dtype.kind not in "fc":
@@ -105,9 +105,9 @@ def convolve(in1: ArrayLike, in2: ArrayLike, /, mode: str = "full", method: str 
     Args:
         in1: The first array.
         in2: The second array, of as many axes.
-        mode: What to give: "full" for all sums, "same" for the middle part as large as the first
+        mode: What to return: "full" for all sums, "same" for the middle part as large as the first
             array, "valid" for the sums in which all of the smaller array takes part.
-        method: "direct" adds products up, "fft" goes by Fourier transforms, "auto" takes what is
+        method: "direct" adds products up, "fft" uses Fourier transforms, "auto" takes whichever is
             faster for these sizes.
 
     Raises:
@@ -235,7 +235,7 @@ def oaconvolve(in1: ArrayLike, in2: ArrayLike, /, mode: str = "full", axes: Axis
 
 
 def _block_size(n: int, m: int) -> int | None:
-    """How long blocks of the longer array are; None if one transform of all is as good."""
+    """The length of blocks of the longer array; None if one transform of all is as good."""
     n, m = max(n, m), min(n, m)
     # A transform of 8 times the shorter length spends an eighth of itself on the overlap.
     size = next_fast_len(8 * m, True)
@@ -256,7 +256,7 @@ def _overlap_add(name: str, x: Array, h: Array, axis: int, block: int) -> Array:
     parts = _by_transforms(name, blocks, kernel, "full", (axis + 1,))
     before, after = parts.shape[:axis], parts.shape[axis + 2 :]
     whole = (*before, count * block, *after)
-    # Each result is as long as its block, and reaches by m − 1 into the next one.
+    # Each result overlaps the next one by m − 1 elements.
     own = crop(parts, widths=_widths(len(parts.shape), axis + 1, (0, m - 1)))
     over = crop(parts, widths=_widths(len(parts.shape), axis + 1, (block, 0)))
     over = longer(over, 0, block - m + 1, axis + 1)
@@ -274,7 +274,7 @@ def _widths(ndim: int, axis: int, width: tuple[int, int]) -> tuple[tuple[int, in
 def _convolved_2d(
     name: str, x: Array, h: Array, mode: str, boundary: str, fillvalue: float
 ) -> Array:
-    """A convolution of matrices, of which the first one is continued beyond its ends.
+    """A convolution of matrices; the first one is continued beyond its edges.
 
     The middle part of a correlation begins later than that of a convolution where the number of
     elements to cut off is odd.
@@ -311,7 +311,7 @@ def convolve2d(
         in1: The first matrix.
         in2: The second matrix.
         mode: "full", "same" or "valid", as for `gt.signal.convolve`.
-        boundary: What the first matrix is continued by: "fill" by a number, "wrap" by itself,
+        boundary: How the first matrix is continued: "fill" by a number, "wrap" by itself,
             "symm" mirrored.
         fillvalue: The number for "fill".
 

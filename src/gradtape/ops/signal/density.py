@@ -54,7 +54,7 @@ def _products(
     out = conj_if_complex(first) * second
     out = real(out) if y is x else out
     if one_sided:
-        # Frequencies between the ends stand for their mirror images as well.
+        # Frequencies between the ends count for their mirror images as well.
         weights = np.full(cut.points // 2 + 1, 2.0, out.dtype)
         weights[0] = 1
         if cut.points % 2 == 0:
@@ -71,7 +71,7 @@ def _averaged(name: str, out: Array, average: str) -> Array:
         return mean(out, axis=-2)
     count = out.shape[-2]
     even = 2.0 * np.arange(1, (count - 1) // 2 + 1)
-    # The expected median of squares of normal numbers is this part of their mean.
+    # The expected median of squares of normal numbers, as a fraction of their mean.
     bias = float(1 + np.sum(1 / (even + 1) - 1 / even))
     if out.dtype.kind != "c":
         return median(out, axis=-2) / bias
@@ -197,9 +197,9 @@ def periodogram(
     """The power spectral density of a signal by the transform of all of it.
 
     Args:
-        window: What it is multiplied by, as for `gt.signal.welch`; None for nothing.
+        window: The factors of its elements, as for `gt.signal.welch`; None for no window.
         nfft: How many points are transformed: the signal is cut off, or continued by zeros.
-        detrend: What is taken off it: "constant", "linear", False, or a function.
+        detrend: The trend to subtract: "constant", "linear", False, or a function.
 
     Returns:
         The frequencies, and the density.
@@ -233,7 +233,7 @@ def coherence(
     detrend: Any = "constant",
     axis: int = -1,
 ) -> tuple[Any, Array]:
-    """How much of one signal another one tells at each frequency: |Pxy|²/(Pxx·Pyy), from 0 to 1.
+    """How well one signal predicts another at each frequency: |Pxy|²/(Pxx·Pyy), from 0 to 1.
 
     Args:
         x: A signal.

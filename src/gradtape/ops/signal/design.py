@@ -1,4 +1,4 @@
-"""Filters by what they let pass, differentiable in their frequencies."""
+"""Filters designed by their pass bands, differentiable in their frequencies."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _check_decibels(name: str, option: str, value: Any) -> None:
 
 
 def _chebyshev(n: int, ripple: Any) -> Zpk:
-    """With ripples, in decibels, where it lets pass."""
+    """The Chebyshev filter with ripples, in decibels, in its pass band."""
     _check_decibels("cheby1", "rp", ripple)
     if n == 0:
         return np.zeros(0), np.zeros(0), 10 ** (-ripple / 20)
@@ -75,7 +75,7 @@ def _chebyshev(n: int, ripple: Any) -> Zpk:
 
 
 def _inverse_chebyshev(n: int, attenuation: Any) -> Zpk:
-    """With ripples, of so many decibels less, where it does not let pass."""
+    """The Chebyshev filter with ripples in its stop band, at an attenuation in decibels."""
     _check_decibels("cheby2", "rs", attenuation)
     if n == 0:
         return np.zeros(0), np.zeros(0), 1.0
@@ -87,7 +87,7 @@ def _inverse_chebyshev(n: int, attenuation: Any) -> Zpk:
 
 
 def _of_scipy(name: str, *args: Any) -> Zpk:
-    """One whose poles SciPy finds by iteration, from constants."""
+    """A filter whose poles SciPy finds by iteration, from constants."""
     import scipy.signal
 
     if any(isinstance(arg, Tensor) for arg in args):
@@ -102,7 +102,7 @@ def _of_scipy(name: str, *args: Any) -> Zpk:
 
 
 def _frequencies(name: str, Wn: ArrayLike, count: int, analog: bool, fs: Any) -> list[Any]:
-    """Edges as an analog filter has them."""
+    """Edges as frequencies of an analog filter."""
     edges = as_array(Wn)
     if tuple(edges.shape) not in ((count,), () if count == 1 else (count,)):
         raise ShapeError(f"{name}: got Wn of shape {edges.shape}, expected {count} of them")
@@ -124,7 +124,7 @@ def _frequencies(name: str, Wn: ArrayLike, count: int, analog: bool, fs: Any) ->
 def _designed(
     name: str, prototype: Zpk, Wn: ArrayLike, btype: str, analog: bool, output: str, fs: Any
 ) -> Any:
-    """A low-pass filter made what is asked for."""
+    """A low-pass filter turned into the type and form asked for."""
     kind = _KINDS.get(btype.lower())
     if kind is None:
         raise ArgumentError(f"{name}: got btype={btype!r}, expected low, high, band or bandstop")
@@ -177,7 +177,7 @@ def butter(
     output: str = "ba",
     fs: Any = None,
 ) -> Any:
-    """Butterworth's filter, as flat as can be where it lets pass; differentiable in frequencies.
+    """Butterworth's filter, with the flattest pass band; differentiable in the frequencies.
 
     >>> b, a = gt.signal.butter(1, 0.5)
     >>> b, np.round(a, 12) + 0.0
@@ -198,7 +198,7 @@ def cheby1(
     output: str = "ba",
     fs: Any = None,
 ) -> Any:
-    """Chebyshev's filter of the first kind, with ripples where it lets pass.
+    """Chebyshev's filter of the first kind, with ripples in the pass band.
 
     Args:
         rp: The height of the ripples in decibels, which may be a tensor.
@@ -221,10 +221,10 @@ def cheby2(
     output: str = "ba",
     fs: Any = None,
 ) -> Any:
-    """Chebyshev's filter of the second kind, with ripples where it does not let pass.
+    """Chebyshev's filter of the second kind, with ripples in the stop band.
 
     Args:
-        rs: How many decibels less come through there, which may be a tensor.
+        rs: The attenuation there in decibels, which may be a tensor.
         Wn: Where that begins, in units as for `gt.signal.butter`.
 
     >>> gt.signal.cheby2(2, 20.0, 0.3)[0].round(4)
@@ -249,8 +249,8 @@ def ellip(
     """Cauer's elliptic filter, with ripples everywhere; differentiable in the frequencies.
 
     Args:
-        rp: The height of the ripples in decibels where it lets pass, a number.
-        rs: How many decibels less come through elsewhere, a number.
+        rp: The height of the ripples in the pass band in decibels, a number.
+        rs: The attenuation elsewhere in decibels, a number.
 
     Raises:
         UnsupportedError: `rp` or `rs` is a tensor.
@@ -273,7 +273,7 @@ def bessel(
     norm: str = "phase",
     fs: Any = None,
 ) -> Any:
-    """Bessel's filter, which delays what it lets pass alike; differentiable in the frequencies.
+    """Bessel's filter, with the same delay throughout the pass band; differentiable.
 
     Args:
         Wn: Its frequency, in units as for `gt.signal.butter`.
@@ -306,11 +306,11 @@ def _notch(name: str, w0: Any, Q: Any, fs: Any, peak: bool) -> tuple[Array, Arra
 
 
 def iirnotch(w0: Any, Q: Any, /, fs: Any = 2.0) -> tuple[Array, Array]:
-    """The coefficients of a filter that takes one frequency out.
+    """The coefficients of a filter that removes one frequency.
 
     Args:
         w0: The frequency, which may be a tensor.
-        Q: The frequency over the width of what is taken out, likewise.
+        Q: The frequency over the width of the band that is removed, likewise.
         fs: The sampling rate, likewise.
 
     Returns:
@@ -327,7 +327,7 @@ def iirpeak(w0: Any, Q: Any, /, fs: Any = 2.0) -> tuple[Array, Array]:
 
     Args:
         w0: The frequency, which may be a tensor.
-        Q: The frequency over the width of what passes, likewise.
+        Q: The frequency over the width of the band that passes, likewise.
         fs: The sampling rate, likewise.
 
     Returns:

@@ -57,7 +57,7 @@ def _valid(xp: Any, x: Any, weights: Any, ndim: int, dtype: Any) -> Any:
 
 
 def _by_ndimage(x: Any, weights: Any, count: Sequence[int]) -> Any:
-    """The same with one set of weights for all, by SciPy's filter, which does the edges as well."""
+    """The same with one set of weights for all, by SciPy's filter, which computes edges as well."""
     import scipy.ndimage
 
     weights = weights.conj()  # SciPy conjugates them again
@@ -82,7 +82,7 @@ def _infer(x: Aval, h: Aval, ndim: int, full: bool) -> Aval:
 
 
 def turned(x: Any, ndim: int) -> Any:
-    """The last axes in reverse order, and conjugated: what a correlation does with its second."""
+    """The last axes reversed, and conjugated: as a correlation treats its second array."""
     return conj_if_complex(flip(x, tuple(range(-ndim, 0))))
 
 

@@ -115,7 +115,7 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, /, axis: int = -1, zi: Any
 
 
 def lfilter_zi(b: ArrayLike, a: ArrayLike, /) -> Array:
-    """The state of `gt.signal.lfilter` after a signal of ones since ever.
+    """The state of `gt.signal.lfilter` after an infinitely long signal of ones.
 
     Args:
         b: The coefficients of the signal.
@@ -155,7 +155,7 @@ def lfiltic(b: ArrayLike, a: ArrayLike, y: ArrayLike, /, x: Any = None) -> Array
     past = [as_array(one) for one in (y, np.zeros(1) if x is None else x)]
     b, a, y, x = in_common("lfiltic", b, a, *(reshape(one, (-1,)) for one in past))
     order = max(b.shape[0], a.shape[0]) - 1
-    # z_k = Σ_j b_{k+1+j}·x[−1−j] − a_{k+1+j}·y[−1−j]: correlations, of which the last are shorter.
+    # z_k = Σ_j b_{k+1+j}·x[−1−j] − a_{k+1+j}·y[−1−j]: correlations; the last ones are shorter.
     total: Any = np.zeros(order, b.dtype)
     for coefficients, earlier, sign in ((b, x, 1), (a, y, -1)):
         count = coefficients.shape[0] - 1
@@ -231,7 +231,7 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, /, axis: int = -1, zi: Any = None) -> 
 
 
 def sosfilt_zi(sos: ArrayLike, /) -> Array:
-    """The states of `gt.signal.sosfilt` after a signal of ones since ever.
+    """The states of `gt.signal.sosfilt` after an infinitely long signal of ones.
 
     Args:
         sos: One row per section, as for `gt.signal.sosfilt`.

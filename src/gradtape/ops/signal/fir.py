@@ -70,12 +70,12 @@ def firwin(
 
     Args:
         numtaps: How many coefficients.
-        cutoff: The edges between what passes and what does not, in rising order, which may be a
+        cutoff: The edges between pass and stop bands, in rising order, which may be a
             tensor; with 1 for half of the sampling rate, unless `fs` is given.
-        width: How wide an edge may be, for which a Kaiser window is taken instead of `window`.
+        width: How wide an edge may be; if given, a Kaiser window is used instead of `window`.
         window: The name of a window of SciPy, or an array, which may be a tensor.
         pass_zero: Whether frequency 0 passes; or "lowpass", "highpass", "bandpass", "bandstop".
-        scale: Whether the filter is scaled to let the middle of its first band pass as it is.
+        scale: Whether the filter is scaled to a gain of 1 in the middle of its first band.
         fs: The sampling rate; 2 if it is None.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What functions of signals share: parts along the last axis, dtypes, what lies beyond the ends."""
+"""Helpers for signals: parts along the last axis, dtypes, continuation beyond the ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gradtape.ops.rearrange import flip
 from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike
 
-# How a signal may go on beyond its ends -> the mode of `pad`; an odd one has none.
+# How a signal may continue beyond its ends -> the mode of `pad`; "odd" has none.
 _CONTINUED = {"zeros": "constant", "constant": "edge", "even": "reflect"}
 
 
@@ -28,7 +28,7 @@ def part(x: Any, start: int | None, stop: int | None, step: int | None = None) -
 
 
 def signal_along(name: str, x: ArrayLike, axis: int) -> tuple[Array, int]:
-    """The signal as an array that has elements along its axis of time, and that axis."""
+    """The signal as an array, checked to have elements along its axis of time, and that axis."""
     x = as_array(x)
     axis = normalize_axis(axis, len(x.shape), name)
     if x.shape[axis] == 0:

@@ -53,14 +53,14 @@ def _infer(b: Aval, a: Aval, x: Aval, state: Aval) -> tuple[Aval, Aval]:
 
 
 def _backwards(a: Any, ct: Any, ct_end: Any) -> Any:
-    """w[t] = ct[t] − Σ aₖ·w[t + k], from the end, where w[T + k] is given; with what is given.
+    """w[t] = ct[t] − Σ aₖ·w[t + k], from the end, where w[T + k] is given and included.
 
     It is the cotangent of the state: of z_k before step t it is w[t + k].
     """
     order = a.shape[-1]
     one = np.zeros(order + 1, ct.dtype)
     one[0] = 1
-    # The state that comes of the given outputs: z_k = −Σ a_{k+1+i}·w[T + i]
+    # The state that results from the given outputs: z_k = −Σ a_{k+1+i}·w[T + i]
     met = convolve_over(a, flip(ct_end, -1), ndim=1, full=True)
     state = -part(met, order - 1, None)
     w, _ = filter_over(one, a, flip(ct, -1), state)

@@ -23,7 +23,7 @@ from gradtape.ops.signal.parts import along_last, padded, part, signal_along
 from gradtape.ops.signal.zero_phase import sosfiltfilt
 from gradtape.typing import Array, ArrayLike
 
-# What lies beyond the ends, in the words of `pad`.
+# How a signal is continued beyond its ends, by the names of `pad`.
 _EXTENSIONS = ("constant", "symmetric", "reflect", "edge", "wrap")
 _BACKGROUNDS = {"mean": mean, "minimum": min_of, "maximum": max_of}
 
@@ -56,13 +56,13 @@ def upfirdn(
     mode: str = "constant",
     cval: Any = 0,
 ) -> Array:
-    """The signal with zeros put between its elements, filtered, and every so-manieth taken.
+    """The signal with zeros put between its elements, filtered, then thinned out.
 
     Args:
         h: The coefficients of the filter, along one axis.
         x: The signal.
-        up: With zeros it is so many times as long.
-        down: Of the filtered signal every so-manieth element is taken.
+        up: By how many times the zeros make it longer.
+        down: Every `down`-th element of the filtered signal is kept.
         axis: The axis of time.
         mode: What lies beyond the ends: "constant", "symmetric", "reflect", "edge", "wrap".
         cval: The number for "constant".
@@ -87,7 +87,7 @@ def upfirdn(
         raise ArgumentError(f"upfirdn: got mode={mode!r}, expected one of {', '.join(_EXTENSIONS)}")
     x = moveaxis(x, axis, -1)
     size, taps = x.shape[-1], h.shape[0]
-    # Between elements of the signal only zeros lie, so that each of `up` phases of the result is a
+    # Between elements of the signal there are only zeros, so each of `up` phases of the result is a
     # convolution with every up-th coefficient.
     length = -(-taps // up)
     h = pad_constant(h, widths=((0, length * up - taps),), fill=0)
@@ -117,8 +117,8 @@ def resample_poly(
 
     Args:
         x: The signal.
-        up: By which the rate is multiplied.
-        down: By which it is divided.
+        up: The factor of the rate.
+        down: The divisor of the rate.
         axis: The axis of time.
         window: The window the filter is designed with, or its coefficients.
         padtype: What lies beyond the ends: as for `gt.signal.upfirdn`, or "mean", "minimum" or
@@ -149,7 +149,7 @@ def resample_poly(
     half = (h.shape[0] - 1) // 2
     before = down - half % down
     first = (half + before) // down
-    # As many zeros after it as are missing for the last element.
+    # Enough zeros after it for the last element.
     missing = (count + first - 1) * down + 1 - ((size - 1) * up + h.shape[0] + before)
     h = pad_constant(h, widths=((before, max(missing, 0)),), fill=0)
     background: Any = None
@@ -191,7 +191,7 @@ def decimate(
 
     Args:
         x: The signal.
-        q: By which the rate is divided.
+        q: The divisor of the rate.
         n: The order of the filter; 8 for "iir", 20·q for "fir" if it is None.
         ftype: "iir" for a Chebyshev filter, "fir" for one without recursion.
         axis: The axis of time.
@@ -248,7 +248,7 @@ def savgol_filter(
         window_length: How many elements a window has.
         polyorder: The degree of the polynomials, less than that.
         deriv: Which derivative of them to take.
-        delta: The distance of elements, for derivatives.
+        delta: The distance between elements, for derivatives.
         axis: The axis of time.
         mode: What is done at the ends: "interp" takes the polynomial of the last whole window,
             others continue the signal: "mirror", "nearest", "wrap", "constant".
@@ -281,7 +281,7 @@ def savgol_filter(
     kernel = scipy.signal.savgol_coeffs(*options).astype(x.dtype)
     half = window_length // 2
     if mode != "interp":
-        # The middle of an even window lies on its right, of one that is turned around on its left.
+        # The middle of an even window lies to its right; of a reversed one, to its left.
         around = _continued(x, window_length - 1 - half, half, _BEYOND[mode], cval)
         return moveaxis(convolve_over(around, kernel, ndim=1, full=False), -1, axis)
     if window_length > x.shape[-1]:
@@ -289,7 +289,7 @@ def savgol_filter(
             f"savgol_filter: got {x.shape[-1]} elements in time, expected window_length="
             f'{window_length} for mode="interp"'
         )
-    # What a window gives for each of its own elements, by its polynomial.
+    # The values of the polynomial of a window at each of its own elements.
     own = scipy.signal.savgol_filter(np.eye(window_length), *options, axis=0).astype(x.dtype)
     first = part(x, 0, window_length) @ own[:half].T
     last = part(x, x.shape[-1] - window_length, None) @ own[window_length - half :].T

@@ -1,4 +1,4 @@
-"""What filters do to frequencies: their complex responses, and how much they delay."""
+"""The frequency responses of filters: complex gains and group delays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RATE = 2 * np.pi
 
 
 def _angles(worN: Any, whole: bool, fs: Any, include_nyquist: bool = False) -> tuple[Any, Any]:
-    """Frequencies in radians per sample, and as they are given back."""
+    """Frequencies in radians per sample, and in the units that are returned."""
     check_rate(fs)
     if isinstance(worN, int | np.integer) or worN is None:
         end = _RATE if whole else np.pi
@@ -143,7 +143,7 @@ def _of_roots(name: str, at: Any, z: ArrayLike, p: ArrayLike, k: ArrayLike) -> A
 
 
 def _found(name: str, worN: Any, find: Any) -> Any:
-    """Frequencies of an analog filter: those given, or so many where SciPy finds something."""
+    """Frequencies of an analog filter: those given, or a number of them chosen by SciPy."""
     if not isinstance(worN, int | np.integer) and worN is not None:
         return as_array(worN)
     return find(200 if worN is None else int(worN))
@@ -155,8 +155,8 @@ def freqs(b: ArrayLike, a: ArrayLike, /, worN: Any = 200) -> tuple[Any, Array]:
     Args:
         b: The coefficients of the numerator, the highest power first.
         a: Those of the denominator.
-        worN: Which frequencies, in radians per time; or how many, around where zeros and poles are,
-            which looks at the values of the coefficients.
+        worN: Which frequencies, in radians per time; or how many, around the zeros and poles, for
+            which the values of the coefficients have to be known.
 
     Returns:
         The frequencies, and the response.
@@ -211,14 +211,14 @@ def group_delay(
         fs: The sampling rate.
 
     Returns:
-        The frequencies, and the delay; 0 where nothing comes through and there is none.
+        The frequencies, and the delay; 0 where nothing passes and it is undefined.
 
     >>> gt.signal.group_delay(([0.0, 0.0, 1.0], [1.0]), 2)[1].round(12)
     array([2., 2.])
     """
     b, a = (_vector("group_delay", one) for one in system)
     angles, given = _angles(w, whole, fs)
-    # Of b·conj(a turned around), whose response has the same phase but for a delay.
+    # The delay of b·conj(a reversed), whose response has the same phase but for a delay.
     c = convolve_over(b, conj_if_complex(flip(a, 0)), ndim=1, full=True)
     below = _delayed(angles, c)
     none = absolute(below) < 10 * np.finfo(np.float64).eps

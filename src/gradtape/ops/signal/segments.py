@@ -49,7 +49,7 @@ def segments_of(
         nperseg: How long segments are; None for 256, or the size of the window.
         noverlap: By how much they overlap; None for a part of them.
         nfft: How many points are transformed; None for as many.
-        overlap: Which part that is: a half, an eighth.
+        overlap: The fraction to use then: a half, an eighth.
     """
     if isinstance(window, str | tuple):
         import scipy.signal
@@ -73,7 +73,7 @@ def segments_of(
 
 
 def check_rate(fs: Any) -> None:
-    """Refuse a sampling rate that is none: one number above 0 is."""
+    """Raise for a sampling rate that is not one number above 0."""
     rate = as_array(fs)
     known = values_if_known(rate)
     if rate.shape or rate.dtype.kind == "c" or (known is not None and not known > 0):
@@ -81,7 +81,7 @@ def check_rate(fs: Any) -> None:
 
 
 def amplitude_scale(window: Any, fs: Any, density: bool) -> Any:
-    """What spectra are divided by: so that they are amplitudes, or roots of densities."""
+    """The divisor that turns spectra into amplitudes, or into roots of densities."""
     check_rate(fs)
     return sqrt(fs * sum_of(window * window)) if density else sum_of(window)
 
@@ -92,9 +92,9 @@ def spectra(x: Array, cut: Segments, factor: Any, detrend: Any, one_sided: bool)
     Args:
         x: The signal.
         cut: How it is cut.
-        factor: What the window is multiplied by.
-        detrend: What is taken off each segment: "constant", "linear", False, or a function.
-        one_sided: Whether only frequencies from 0 on are given.
+        factor: The factor of the window.
+        detrend: The trend to subtract from segments: "constant", "linear", False, or a function.
+        one_sided: Whether to return only frequencies from 0 on.
     """
     starts = cut.starts(x.shape[-1])
     frames = take(x, starts[:, None] + np.arange(cut.length), axis=-1)

@@ -1,4 +1,4 @@
-"""What is done with a signal through its spectrum, and its trend."""
+"""Functions of signals by way of their spectrum, and the removal of trends."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def detrend(data: ArrayLike, /, axis: int = -1, type: str = "linear", bp: Any = 
         data: The signal.
         axis: The axis of time.
         type: "linear", or "constant" for the mean.
-        bp: Where a new line begins: numbers of elements, in order or not.
+        bp: Where new lines begin: numbers of elements, in any order.
 
     Raises:
         AxisError: There is no such axis.
@@ -136,7 +136,7 @@ def detrend(data: ArrayLike, /, axis: int = -1, type: str = "linear", bp: Any = 
 
 
 def _straightened(x: Any) -> Any:
-    """What is left of x when its projection on lines is taken away."""
+    """`x` without its projection on straight lines."""
     n = x.shape[-1]
     lines = np.stack([np.ones(n), np.arange(n) - (n - 1) / 2])[: min(n, 2)]
     lines /= np.linalg.norm(lines, axis=1, keepdims=True)
@@ -163,7 +163,7 @@ def resample(
         num: How many samples.
         t: The times of the given samples; with them, those of the result are given as well.
         axis: The axis of time.
-        window: What the spectrum is multiplied by: an array in the order of `gt.fft.fft`, a
+        window: The factors of the spectrum: an array in the order of `gt.fft.fft`, a
             function of the frequencies, or the name of one of SciPy's windows.
         domain: "time", or "freq" if `x` is a spectrum.
 

@@ -19,7 +19,7 @@ from gradtape.ops.signal.parts import along_last, extended, part
 from gradtape.ops.signal.segments import amplitude_scale, frequencies_of, segments_of, spectra
 from gradtape.typing import Array, ArrayLike
 
-# Weights of windows that are no larger count as none.
+# Weights of windows up to this size count as 0.
 _NONE = 1e-10
 
 
@@ -52,7 +52,7 @@ def stft(
     Args:
         x: The signal.
         fs: Its sampling rate.
-        window: What segments are multiplied by: the name of a window of SciPy, or an array, which
+        window: The factors of segments: the name of a window of SciPy, or an array, which
             may be a tensor.
         nperseg: How many elements a segment has; at most those of the signal.
         noverlap: By how many segments overlap; half of them if it is None.
@@ -82,7 +82,7 @@ def stft(
     axis = normalize_axis(axis, len(x.shape), "stft")
     x = moveaxis(x, axis, -1)
     if nperseg == 256 and not isinstance(window, str | tuple):
-        nperseg = None  # it was not given: the window says
+        nperseg = None  # not given: the window decides
     cut = segments_of("stft", window, x.shape[-1], nperseg, noverlap, nfft)
     x = extended("stft", "boundary", x, boundary, cut.length // 2)
     if padded:
@@ -113,7 +113,7 @@ def istft(
     freq_axis: int = -2,
     scaling: str = "spectrum",
 ) -> tuple[Any, Array]:
-    """The signal that has a spectrum over time, of those the one that fits best.
+    """The signal that best fits a spectrum over time.
 
     Args:
         Zxx: The spectrum, as `gt.signal.stft` gives it.
@@ -170,7 +170,7 @@ def istft(
 
 
 def _added(frames: Any, places: Any, size: int) -> Any:
-    """Segments added up where they belong."""
+    """Segments added up at their places."""
     lead = frames.shape[:-2]
     flat = moveaxis(reshape(frames, (*lead, places.size)), -1, 0)
     return moveaxis(scatter(flat, places.ravel(), shape=(size, *lead)), 0, -1)

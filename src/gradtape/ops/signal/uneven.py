@@ -47,7 +47,7 @@ def lombscargle(
         freqs: The frequencies, in radians per time.
         normalize: False or "power" for the power; True or "normalize" for the part of the sum of
             squares that is explained; "amplitude" for complex amplitudes, of cosine and sine.
-        weights: How much each number counts; alike if it is None.
+        weights: How much each number counts; all the same if it is None.
         floating_mean: Whether a mean is fitted, too.
 
     Raises:

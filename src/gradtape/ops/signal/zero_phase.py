@@ -38,7 +38,7 @@ Run = Callable[[Any, Any], tuple[Any, Any]]
 
 
 def _surrounded(name: str, x: Any, padtype: str | None, padlen: int) -> Any:
-    """The signal continued beyond both ends, of which it has to have more than that."""
+    """The signal continued by `padlen` beyond both ends; it has to be longer than that."""
     if padtype not in ("odd", "even", "constant", None):
         raise ArgumentError(
             f'{name}: got padtype={padtype!r}, expected "odd", "even", "constant" or None'
@@ -52,13 +52,13 @@ def _surrounded(name: str, x: Any, padtype: str | None, padlen: int) -> Any:
 
 
 def _there_and_back(x: Any, padlen: int, settled: Any, run: Run, unused: Any = 0) -> Any:
-    """Filter in both directions, each from the settled state for the number that comes first.
+    """Filter in both directions, each from the state settled on its first number.
 
     Args:
         x: The signal, with `padlen` more elements before and after.
         padlen: How many of these are cut off in the end.
-        settled: The state after a signal of ones since ever.
-        run: Filters from a state; gives the result and the last state.
+        settled: The state after an infinitely long signal of ones.
+        run: Filters from a state; returns the result and the last state.
         unused: How many elements of the padding do not count at either end. Where only a running
             program knows, they are made equal to the first that does: a settled state stays so.
     """
@@ -76,7 +76,7 @@ def _there_and_back(x: Any, padlen: int, settled: Any, run: Run, unused: Any = 0
 
 
 def _steps(run: Run, order: int, size: int, dtype: Any) -> Any:
-    """What comes out of a filter without a signal: a column for each element of its state."""
+    """The output of a filter without input: a column for each element of its state."""
     start = np.zeros(order, dtype)
     start[0] = 1
     column, _ = run(np.zeros(size, dtype), start)
@@ -86,7 +86,7 @@ def _steps(run: Run, order: int, size: int, dtype: Any) -> Any:
 
 
 def _best(apart: Any, difference: Any, effect: Any) -> Any:
-    """What the states add that make up best for what is left between both orders."""
+    """The contribution of the states that make up best for the gap between both orders."""
     rows = reshape(apart, (-1, apart.shape[-1]))
     states = lstsq(difference, rows.mT).x
     return reshape((effect @ states).mT, apart.shape)
@@ -96,7 +96,7 @@ def _by_best_states(x: Any, order: int, run: Run, irlen: int | None) -> Any:
     """Gustafsson's method: the states with which both orders of directions agree best.
 
     F. Gustafsson, "Determining the initial states in forward-backward filtering", IEEE Transactions
-    on Signal Processing 44 (1996). What the states add is linear in them: columns of matrices.
+    on Signal Processing 44 (1996). Their contribution is linear: columns of matrices.
     """
     size, rest = x.shape[-1], np.zeros(order, x.dtype)
 
@@ -116,7 +116,7 @@ def _by_best_states(x: Any, order: int, run: Run, irlen: int | None) -> Any:
     if reach == size:
         joined = (concatenate([one, other], 1) for one, other in zip(start, end, strict=True))
         return there_first + _best(apart, *joined)
-    # The ends are too far apart to know of each other.
+    # The ends are too far apart to influence each other.
     others = size - reach
     ends = (
         (_best(part(apart, 0, reach), *start), (0, others)),
@@ -234,6 +234,6 @@ def sosfiltfilt(
 
 
 def _missing(sos: Any) -> Any:
-    """How many coefficients the filter has less than its sections allow for: b₂ and a₂ of 0."""
+    """How many coefficients fewer the filter has than its sections allow: b₂ and a₂ of 0."""
     last = getitem(sos, (slice(None), slice(2, None, 3)))
     return min_of(sum_of(last == 0, axis=0))

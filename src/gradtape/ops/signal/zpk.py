@@ -1,6 +1,6 @@
-"""Filters by their zeros, poles and gain: analog ones moved, made digital, made coefficients of.
+"""Filters by their zeros, poles and gain: moved, made digital, converted to coefficients.
 
-All is arithmetic with complex numbers, so that a filter is differentiable in what it is made of.
+All of it is arithmetic with complex numbers, so filters are differentiable in their parameters.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Zpk = tuple[Any, Any, Any]
 
 
 def _filter(name: str, z: ArrayLike, p: ArrayLike, k: ArrayLike) -> Zpk:
-    """Zeros and poles as complex vectors, and the gain; as many poles as zeros, or more."""
+    """Zeros and poles as complex vectors, and the gain; at least as many poles as zeros."""
     z, p, k = as_array(z), as_array(p), as_array(k)
     if len(z.shape) > 1 or len(p.shape) > 1 or k.shape not in ((), (1,)):
         raise ShapeError(
@@ -57,12 +57,12 @@ def _moved(name: str, z: ArrayLike, p: ArrayLike, k: ArrayLike) -> tuple[Any, An
 
 
 def _ratio(z: Any, p: Any, at: Any) -> Any:
-    """∏(at − z)/∏(at − p), which is real of conjugate pairs."""
+    """∏(at − z)/∏(at − p), which is real for conjugate pairs."""
     return real(prod(at - z) / prod(at - p))
 
 
 def _with(roots: Any, more: Any, count: int) -> Any:
-    """Roots and one more, several times."""
+    """Roots, and another one several times."""
     more = astype(as_array(more), np.complex128, copy=False)
     return concatenate([roots, broadcast_to(more, (count,))]) if count else roots
 
@@ -253,7 +253,7 @@ def sos2tf(sos: ArrayLike, /) -> tuple[Array, Array]:
 
 # ---- sections of second order -------------------------------------------------------------------
 
-# Numbers whose imaginary part is less than this part of them are real, as in SciPy.
+# Numbers whose imaginary part is below this fraction of them count as real, as in SciPy.
 _REAL = 100 * np.finfo(np.float64).eps
 
 
@@ -287,7 +287,7 @@ def _roots(values: Any) -> list[_Root]:
 
 
 def _taken(roots: list[_Root], key: Callable[[_Root], float], only_real: bool = False) -> _Root:
-    """Take the root out of a list for which the key is least."""
+    """Remove the root with the least key from a list and return it."""
     chosen = min((r for r in roots if r.is_real or not only_real), key=key)
     roots.remove(chosen)
     return chosen

@@ -1,4 +1,4 @@
 """Sparse matrices."""
 
-# Matrices are containers of their numbers from the moment there are any.
+# Register matrices as containers of their numbers before any can exist.
 from gradtape.ops.sparse import containers as containers

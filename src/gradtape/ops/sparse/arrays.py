@@ -32,7 +32,7 @@ from gradtape.typing import Array, ArrayLike
 class SparseArray:
     """A sparse matrix: stored numbers, which may be a tensor, at places that are constant.
 
-    It is made by `gt.sparse.csr_array`, `csc_array` and `coo_array`, which take what SciPy's take.
+    It is made by `gt.sparse.csr_array`, `csc_array` and `coo_array`, with arguments as in SciPy.
     It multiplies dense arrays and sparse matrices from either side, is added to them, scaled and
     indexed; its numbers are differentiable as any tensor is. There is one way to store it, so that
     `tocsr` and its kin only put the numbers in order.
@@ -40,7 +40,7 @@ class SparseArray:
     Attributes:
         data: The stored numbers, row by row.
         indices: The column of each.
-        indptr: From where to where in them each row goes.
+        indptr: Where each row begins and ends in them.
         transposed: Whether it is columns instead of rows that are stored one by one.
         shape: The numbers of rows and columns.
         coords: The row and the column of each stored number.
@@ -52,14 +52,14 @@ class SparseArray:
     array([1., 2., 4.])
     """
 
-    # Arrays of NumPy leave their operators to ours.
+    # NumPy arrays leave operators with a matrix to ours.
     __array_ufunc__ = None
     __slots__ = ("_shape", "data", "indices", "indptr", "transposed")
 
     def __init__(
         self, data: Array, indices: Any, indptr: Any, shape: tuple[int, int], transposed: bool
     ) -> None:
-        """Take arrays that were checked; `shape` is that before transposing."""
+        """Take checked arrays; `shape` is that before transposing."""
         self.data = data
         self.indices = indices
         self.indptr = indptr
@@ -158,7 +158,7 @@ class SparseArray:
         return self.with_data(astype(self.data, dtype))
 
     def power(self, n: Any) -> SparseArray:
-        """Each element to a power, which is more than 0 so that zeros stay."""
+        """Each element to a power, which must be above 0 so that zeros stay."""
         if not isinstance(n, int | float) or n <= 0:
             raise UnsupportedError(
                 f"sparse: got a power of {n!r}, expected a number above 0, so that zeros stay; use "
@@ -196,7 +196,7 @@ class SparseArray:
         return matrix_of(data, self.indices, self.indptr, self._shape, self.transposed)
 
     def __getitem__(self, index: Any) -> Any:
-        """Rows, columns, parts, as SciPy has them; one row or column comes as a dense vector."""
+        """Rows, columns, parts, as in SciPy; one row or column comes as a dense vector."""
         s = self.in_order()
         numbers = s._numbered(1)[index]
         if np.ndim(numbers) == 2 and hasattr(numbers, "tocsr"):
@@ -205,7 +205,7 @@ class SparseArray:
             found = numbers.tocoo()
             stored = gather_leading(s.data, found.data - 1)
             return scatter(stored, found.coords[0], shape=found.shape)
-        # 0 is what is not stored.
+        # 0 means not stored.
         padded = concatenate([np.zeros(1, s.dtype), s.data])
         return gather_leading(padded, np.asarray(numbers))
 
@@ -313,9 +313,9 @@ def rearranged(arrange: Callable[..., Any], *matrices: SparseArray) -> SparseArr
     """The matrix with the stored numbers of others where a function of SciPy puts them.
 
     Args:
-        arrange: Takes matrices of SciPy at whose places their numbers stand, from 1 on through all
-            of them, and gives such a matrix.
-        *matrices: Whose numbers they are.
+        arrange: Takes matrices of SciPy that hold the numbers of their stored elements, counted
+            from 1 through all of them, and returns such a matrix.
+        *matrices: The matrices whose stored numbers are rearranged.
     """
     matrices = tuple(s.in_order() for s in matrices)
     starts = np.cumsum([1, *(s.nnz for s in matrices)])

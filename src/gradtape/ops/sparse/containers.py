@@ -13,7 +13,7 @@ from gradtape.ops.sparse.arrays import SparseArray
 
 
 class _Pattern:
-    """All of a matrix but its numbers: what a compiled function depends on."""
+    """All of a matrix but its numbers: a compiled function depends on it."""
 
     __slots__ = ("indices", "indptr", "shape", "transposed")
 
@@ -28,7 +28,7 @@ class _Pattern:
         return self.shape, len(self.indices), self.transposed
 
     def __hash__(self) -> int:
-        # The places would take as long as comparing them, which happens seldom.
+        # Hashing the places would take as long as comparing them, which is rare.
         return hash(self._form)
 
     def __eq__(self, other: object) -> bool:

@@ -92,7 +92,7 @@ def spsolve_triangular(
         A: A square sparse matrix.
         b: A vector, a matrix of columns, or a stack of such.
         lower: Whether it is the lower triangle.
-        unit_diagonal: Whether the diagonal is taken to be of ones, whatever is stored there.
+        unit_diagonal: Whether to assume ones on the diagonal, whatever is stored there.
 
     >>> s = gt.sparse.csr_array((np.array([2.0, 1.0, 4.0]), [0, 0, 1], [0, 1, 3]), shape=(2, 2))
     >>> gt.sparse.spsolve_triangular(s, np.array([2.0, 9.0]))

@@ -1,4 +1,4 @@
-"""Sparse matrices from what SciPy's functions of the same names take."""
+"""Sparse matrices from the arguments of SciPy's functions of the same names."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _two_sizes(name: str, shape: Any) -> tuple[int, int]:
 
 
 def _of_dense(name: str, dense: Any) -> SparseArray:
-    """A matrix with what is not zero in a dense one, or with all of it."""
+    """A matrix with the nonzero elements of a dense one, or with all of them."""
     if len(dense.shape) != 2:
         raise ShapeError(
             f"{name}: got an array of shape {tuple(dense.shape)}, expected two axes; numbers and "
@@ -93,7 +93,7 @@ def _of_dense(name: str, dense: Any) -> SparseArray:
 def _of_places(
     name: str, data: Any, row: Any, col: Any, sizes: tuple[int, int] | None
 ) -> SparseArray:
-    """A matrix of numbers and their places, by rows; what shares a place is kept apart."""
+    """A matrix of numbers and their places, by rows; numbers that share a place stay separate."""
     if not tuple(data.shape) == row.shape == col.shape:
         raise ShapeError(
             f"{name}: got data {tuple(data.shape)}, row {row.shape}, col {col.shape}, expected as "
@@ -241,7 +241,7 @@ def diags_array(
     """A matrix from its diagonals, which may be tensors.
 
     Args:
-        diagonals: One diagonal, or a sequence of them; one of a single number goes all along.
+        diagonals: One diagonal, or a sequence of them; a single number is repeated.
         offsets: Which one it is, or which ones: positive ones lie above.
         shape: The numbers of rows and columns; the smallest square matrix if it is None.
         format: Not used: there is one way to store a matrix here.

@@ -1,4 +1,4 @@
-"""Where the numbers of sparse matrices stand: constants, computed with NumPy.
+"""The places of the numbers of sparse matrices: constants, computed with NumPy.
 
 A place of a matrix has the key row·columns + column, so that keys in rising order go row by row.
 """
@@ -21,7 +21,7 @@ def keys_of(coords: tuple[Any, Any], shape: Shape) -> Any:
 
 
 def by_rows(keys: Any, shape: Shape) -> tuple[Any, Any]:
-    """Columns, and from where to where in them each row goes, from keys that rise."""
+    """Columns, and where each row begins and ends in them, from rising keys."""
     rows, columns = np.divmod(keys, max(shape[1], 1))
     return columns, np.searchsorted(rows, np.arange(shape[0] + 1))
 
@@ -37,7 +37,7 @@ def meetings(columns: Any, indptr: Any) -> tuple[Any, Any]:
 
     Args:
         columns: The columns of the numbers of the first matrix.
-        indptr: From where to where the rows of the second one go.
+        indptr: Where the rows of the second one begin and end.
     """
     counts = np.diff(indptr)[columns]
     left = np.repeat(np.arange(len(columns)), counts)

@@ -1,7 +1,7 @@
 """Products of a sparse matrix as ops, differentiable in its stored numbers as in the dense factor.
 
 A matrix is given by its rows (CSR): the stored numbers `data`, the columns `indices` they stand in,
-and from where to where in them each row goes, `indptr`. Where they stand is constant. Arrays are
+and where each row begins and ends in them, `indptr`. The places are constant. Arrays are
 stacks: data (…, stored), dense matrices (…, rows, columns).
 """
 
@@ -23,7 +23,7 @@ from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.linalg.stacks import batch_first
 
 Shape = tuple[int, int]
-# As many products of two numbers are held at once where they are summed up.
+# The number of products held at once where they are summed up.
 _CHUNK = 1 << 20
 
 
@@ -33,7 +33,7 @@ def rows_of(indptr: Any) -> Any:
 
 
 def by_columns(apply: Callable[[Any], Any], x: Any) -> Any:
-    """A function of a matrix, of each in a stack: all of them side by side are one matrix."""
+    """Apply a function of a matrix to a stack: all of them side by side are one matrix."""
     if x.ndim == 2:
         return apply(x)
     lead, (rows, columns) = x.shape[:-2], x.shape[-2:]
@@ -45,7 +45,7 @@ def by_columns(apply: Callable[[Any], Any], x: Any) -> Any:
 
 
 def for_each(apply: Callable[[Any, Any], Any], data: Any, x: Any) -> Any:
-    """A function of stored numbers and a matrix, for each of two stacks of them."""
+    """Apply a function of stored numbers and a matrix to each pair of two stacks."""
     lead = np.broadcast_shapes(data.shape[:-1], x.shape[:-2])
     data = np.broadcast_to(data, (*lead, data.shape[-1]))
     x = np.broadcast_to(x, (*lead, *x.shape[-2:]))
@@ -130,7 +130,7 @@ _PLACE = Zero("where a number is stored does not change by a little")
 
 
 def batch_sparse(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    """Batching of stored numbers and dense matrices; where the numbers stand is one for all."""
+    """Batching of stored numbers and dense matrices; the places are the same for all."""
     if any(axis is not None for axis in axes[2:]):
         raise UnsupportedError(
             f"{op.name}: got a batch of places of the stored numbers, expected the same for all; "

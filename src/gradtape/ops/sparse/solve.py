@@ -23,7 +23,7 @@ from gradtape.ops.sparse.product import (
 
 
 def _dtype(data: Any, b: Any) -> Any:
-    """What the solver computes in: at least single precision."""
+    """The dtype that the solver computes in: at least single precision."""
     dtype = np.result_type(data.dtype, b.dtype)
     return dtype if dtype.char in "fdFD" else np.dtype(np.float64)
 

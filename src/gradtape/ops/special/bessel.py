@@ -1,7 +1,7 @@
 """Bessel functions of any order, differentiable in their argument.
 
-The order of the second argument of SciPy is kept: `jv(v, z)`. Derivatives go to the neighbouring
-orders, so that they are regular at 0 where the functions are, and exist to any order.
+Arguments are in SciPy's order: `jv(v, z)`. Derivatives are given by neighbouring orders, so they
+are regular at 0 where the functions are, and exist to any order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _difference, _sum, _fall = _half(1.0, -1.0), _half(1.0, 1.0), _half(-1.0, -1.0)
 
 
 def _real_only(name: str, z: Any) -> None:
-    """Refuse a complex argument of a function that is scaled by an absolute value."""
+    """Raise for a complex argument of a function that is scaled by an absolute value."""
     if z.dtype.kind == "c":
         raise NotDifferentiableError(
             f"{name}: got {z.dtype}; its scale is an absolute value of a complex number, so it "

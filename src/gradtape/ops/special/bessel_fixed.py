@@ -125,7 +125,7 @@ def _outer_slope(x: Any, terms: list[float], scale: float) -> Any:
 
 
 def _i_slope(order: int, x: Any, near: Any) -> Any:
-    """`near(x)`, a difference of functions, and far out, where they cancel, what they leave."""
+    """`near(x)`, a difference of functions; far out, where they cancel, a series."""
     outer = _outer_slope(abs(x), _I_TERMS[order], 1 / math.sqrt(2 * math.pi))
     # The slope of an even function is odd.
     outer = outer if order == 1 else sign(x) * outer

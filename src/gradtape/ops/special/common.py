@@ -1,4 +1,4 @@
-"""How ops are made of SciPy's functions: dtypes, parameters, several results."""
+"""Ops from SciPy's functions: dtypes, parameters, several results."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def of_scipy(name: str, *, whole: Sequence[int] = ()) -> Callable[..., Any]:
 
     Args:
         name: The function's name in `scipy.special`.
-        whole: Positions of arguments (degrees, orders) that SciPy takes as they are: of integers
-            it has better ways than of real numbers, or the only ones.
+        whole: Positions of arguments (degrees, orders) that are passed unchanged: SciPy treats
+            integers better than real numbers, or accepts nothing else.
     """
 
     def forward(xp: Any, *args: Any) -> Any:
@@ -107,7 +107,7 @@ def doubled(name: str, expression: Callable[..., Any], *, wide: bool = True) -> 
     def element(*operands: Any) -> Any:
         values = [scalar.scalar(value) for value in operands]
         common = scalar.common(*values)
-        # Python's numbers are as weak as everywhere, not float64 as SciPy takes them.
+        # Python's numbers are weak here, as everywhere; SciPy takes them as float64.
         values = [scalar.fit(value, common) if value.weak else value for value in values]
         values = list(scalar.promoted(*values, like=name))
         dtype = values[0].dtype

@@ -49,7 +49,7 @@ def _tail(zeta: Any, square: Any, order: int) -> Any:
 
 
 def _gaussian(xp: Any, z: Any, order: int) -> Any:
-    """What the series leaves out: exp(−z²) on the real axis, twice that below, by its derivatives.
+    """Derivatives of the term missing from the series: exp(−z²) on the real axis, twice it below.
 
     w(z) = 2·exp(−z²) − w(−z) carries the series over to the lower half of the plane.
     """

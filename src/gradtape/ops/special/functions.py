@@ -83,7 +83,7 @@ def logsumexp(
     """
     if b is None:
         out = base.logsumexp(a, axis=axis, keepdims=keepdims)
-        # A sum of exponentials is positive, or of nothing but zeros.
+        # A sum of exponentials is positive, or 0.
         return (out, sign(exp(minimum(stop_gradient(out), 0.0)))) if return_sign else out
     a, b = as_array(a), as_array(b)
     shape = np.broadcast_shapes(a.shape, b.shape)
@@ -91,13 +91,13 @@ def logsumexp(
     level = broadcast_to(where(b == 0, -math.inf, level), shape)
     top = max_of(level, axis=axis, keepdims=True)
     raised = a - _finite(top)
-    # What has no weight may be far above the others: it does not overflow here, and its slope by
+    # A term without weight may be far above the others: it does not overflow here, and its slope by
     # the weight, exp(a) over the sum, is as large as numbers go.
     highest = float(np.log(np.finfo(raised.dtype).max)) - 1.0
     free = (b == 0) & ((raised <= highest) ^ True)
     total = sum_of(b * exp(where(free, highest, raised)), axis=axis, keepdims=keepdims)
     rest = top if keepdims else max_of(level, axis=axis)
-    nothing = rest == -math.inf  # no terms but zeros: -inf, and flat as `base.logsumexp` is
+    nothing = rest == -math.inf  # only zero terms: -inf, and flat as in `base.logsumexp`
     size = where(nothing, 1.0, absolute(total) if return_sign else total)
     out = log(size) + where(nothing, -math.inf, _finite(rest))
     return (out, sign(total)) if return_sign else out

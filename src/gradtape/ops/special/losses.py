@@ -46,7 +46,7 @@ def _shares(delta: Any, r: Any) -> tuple[Any, Any, Any]:
 
 
 def _pseudo_huber_by_delta(ct: Any, _out: Any, delta: Any, r: Any) -> Any:
-    # With ρ = r/δ and √ = √(1 + ρ²): δ·ρ⁴/(√·(√ + 1)²), of which ρ or 1/ρ is q
+    # With ρ = r/δ and √ = √(1 + ρ²): δ·ρ⁴/(√·(√ + 1)²); q is ρ or 1/ρ
     beyond, q, root = _shares(delta, r)
     within = delta * (q * q) * (q * q) / (root * (root + 1) ** 2)
     slope = where(beyond, abs(r) / (root * (root + q) ** 2), within)

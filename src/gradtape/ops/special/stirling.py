@@ -1,4 +1,4 @@
-"""What the densities of the gamma and beta distributions are made of, exact for large parameters.
+"""Parts of the densities of the gamma and beta distributions, exact for large parameters.
 
 Logarithms of gamma functions are large where a density is not: written out, they would cancel and
 leave few digits. Here the large parts cancel on paper (by Stirling's formula), for all parameters.
@@ -139,8 +139,8 @@ def _sine_and_cosine(xp: Any, r: Any) -> tuple[Any, Any]:
 def _cotangent_derivative(order: int, sine: Any, cosine: Any) -> Any:
     """The derivative of order n from 1 of π·cot πr, given sine and cosine of πr.
 
-    It is πⁿ⁺¹·Qₙ(cot πr)/sin² πr with Q₁ = −1 and Qₙ₊₁(c) = −(2c·Qₙ + (1 + c²)·Qₙ′), of which all
-    coefficients have the same sign.
+    It is πⁿ⁺¹·Qₙ(cot πr)/sin² πr with Q₁ = −1 and Qₙ₊₁(c) = −(2c·Qₙ + (1 + c²)·Qₙ′), whose
+    coefficients all have the same sign.
     """
     q = np.polynomial.Polynomial([-1.0])
     for _ in range(order - 1):

@@ -31,13 +31,13 @@ def _density_forward(xp: Any, df: Any, t: Any) -> Any:
     return in_blocks(xp, block, df, t)
 
 
-# What ψ(h + ½) − ψ(h) is beyond 1/2h, in powers of h⁻²
+# ψ(h + ½) − ψ(h) − 1/2h in powers of h⁻²
 _EXCESS = (1 / 8, -1 / 64, 1 / 128, -17 / 2048, 31 / 2048, -691 / 16384, 5461 / 32768)
 _LARGE = 20.0
 
 
 def _excess(half: Any) -> Any:
-    """The same by that series, of large numbers."""
+    """The same by that series, for large numbers."""
     inverse = 1 / (half * half)
     return inverse * series(_EXCESS, inverse)
 

@@ -1,4 +1,4 @@
-"""What distributions have in common: parameters, formulas for what they have, and moments."""
+"""The base of all distributions: parameters, formulas, and moments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Bounds = tuple[float | Formula, float | Formula]
 
 
 class Distribution:
-    """What finds parameters among arguments: shapes, then `loc` and, of continuous ones, `scale`.
+    """A distribution, called with its shapes, then `loc` and, if it is continuous, `scale`.
 
     Attributes:
         name: Its name in `scipy.stats`.
@@ -100,7 +100,7 @@ class Distribution:
         return self._moment("entropy", args, kwds, lambda own, _loc, scale: own + log(scale))
 
     def _moment(self, name: str, args: Any, kwds: dict[str, Any], place: Formula) -> Any:
-        """What the parameters alone decide, by its formula and what place and scale make of it."""
+        """A moment: its formula of the shapes, then `place` for the effect of loc and scale."""
         found = self._parameters(name, args, kwds)
         dtype = result_dtype(self.name, *found.values())
         shapes = self._shapes_of(found, dtype)
@@ -112,7 +112,7 @@ class Distribution:
     # ---- parameters and formulas -------------------------------------------------------------
 
     def _shapes_of(self, found: dict[str, Any], dtype: np.dtype[Any]) -> list[Any]:
-        """The shape parameters; numbers of Python's as arrays, which divide also if they are 0."""
+        """The shape parameters; Python numbers as arrays, so that division by 0 does not raise."""
         return typed(dtype, *(found[shape] for shape in self.shapes))
 
     def _bounds(self, shapes: list[Any]) -> tuple[Any, Any]:
@@ -120,7 +120,7 @@ class Distribution:
         return low, high
 
     def _result(self, value: Any, known: Any, shapes: list[Any], dtype: np.dtype[Any]) -> Any:
-        """The value where it is known, and NaN for parameters that make no distribution."""
+        """The value where it is known, and NaN for invalid parameters."""
         if self._valid is not None:
             known = known & self._valid(*shapes)
         return unboxed(astype(where(known, value, math.nan), dtype, copy=False))
@@ -149,11 +149,11 @@ class Distribution:
 
 
 class Frozen:
-    """A distribution with its parameters: the methods take no more than where to evaluate them.
+    """A distribution with fixed parameters: its methods take only the point of evaluation.
 
     Attributes:
         distribution: The distribution.
-        parameters: By name, what is added to the arguments of its methods.
+        parameters: The arguments to add to those of its methods, by name.
     """
 
     def __init__(self, distribution: Any, parameters: dict[str, Any]) -> None:
@@ -161,7 +161,7 @@ class Frozen:
         self.parameters = parameters
 
     def __getattr__(self, name: str) -> Any:
-        # A copy asks for names of Python's before it has any of its own.
+        # `copy` asks for special names before the copy has any attributes.
         if name.startswith("_") or "distribution" not in self.__dict__:
             raise AttributeError(name)
         found = getattr(self.distribution, name)
@@ -173,7 +173,7 @@ class Frozen:
 
 
 def result_dtype(name: str, *values: Any) -> np.dtype[Any]:
-    """The dtype of a result: that of the arguments together, of which Python's are weak."""
+    """The dtype of a result: the common one of the arguments; Python numbers are weak."""
     dtype = result_type(*values, 0.0)
     if dtype.kind not in "fV":
         raise DTypeError(f"{name}: got {dtype}, expected real numbers")
@@ -181,5 +181,5 @@ def result_dtype(name: str, *values: Any) -> np.dtype[Any]:
 
 
 def unboxed(value: Any) -> Any:
-    """A result of no axes as a number, as NumPy's functions give it."""
+    """A result without axes as a number, as NumPy's functions return it."""
     return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value

@@ -1,4 +1,4 @@
-"""Continuous distributions of elementary functions, by their formulas at place 0 and scale 1."""
+"""Continuous distributions of elementary functions, by formulas for loc 0 and scale 1."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ pareto = Continuous(
 
 
 def _cauchy_tail_quantile(q: Any) -> Any:
-    """Where the probability of more is q: cot πq, by the smaller tail if it is small."""
+    """The point whose upper tail is q: cot πq, by the smaller tail if it is small."""
     lower, upper = q < 0.25, q > 0.75
     tail = where(lower, q, where(upper, 1 - q, 0.25))
     outer = 1 / tan(math.pi * tail)

@@ -1,4 +1,4 @@
-"""What discrete distributions have in common: counts, supports, tails."""
+"""The base of discrete distributions: counts, supports, tails."""
 
 from __future__ import annotations
 

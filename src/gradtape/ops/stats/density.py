@@ -1,10 +1,10 @@
-"""What continuous distributions have in common: places and scales, supports, ends of supports.
+"""The base of continuous distributions: locations, scales, supports and their ends.
 
-A distribution is stated for place 0 and scale 1, by formulas that hold inside of its support.
-Outside of it, formulas are evaluated at some point inside instead, and not used: so they make no
-NaN, and the gradient there is 0.
+A distribution is defined for loc 0 and scale 1, by formulas that hold inside of its support.
+Outside of it, formulas are evaluated at some point inside, and the result is not used: so there is
+no NaN, and the gradient there is 0.
 
-Where a density begins like a power of z, at z = 0, that power is stated by itself. Its logarithm is
+Where a density begins like a power of z, at z = 0, that power is given separately. Its logarithm is
 then k·(log(x − loc) − log scale), so that its derivative by the scale is right where z is 0, too.
 """
 
@@ -43,7 +43,7 @@ class _Point(NamedTuple):
 class Continuous(Distribution):
     """A continuous distribution of `scipy.stats`, differentiable in all its arguments.
 
-    Methods take where to evaluate them, the shape parameters, and then `loc` and `scale`, by
+    Methods take the point of evaluation, the shape parameters, and then `loc` and `scale`, by
     position or by name, as in SciPy.
 
     >>> gt.stats.norm.logpdf(np.array([0.0, 1.0]), loc=0.0, scale=2.0)
@@ -221,7 +221,7 @@ class Continuous(Distribution):
         return self.ppf(0.5, *args, **kwds)
 
     def interval(self, confidence: ArrayLike, /, *args: Any, **kwds: Any) -> tuple[Array, Array]:
-        """The quantiles between which there is a share of probability, as much below as above.
+        """The quantiles that enclose a share of probability, with equal tails below and above.
 
         >>> gt.stats.uniform.interval(0.5)
         (np.float64(0.25), np.float64(0.75))
@@ -237,7 +237,7 @@ class Continuous(Distribution):
         x, loc, scale = weak_or_array(x), found["loc"], found["scale"]
         dtype = result_dtype(self.name, x, *found.values())
         shapes = self._shapes_of(found, dtype)
-        # Infinities stay what they are: their quotient by a scale has no derivative in it.
+        # Infinities stay: their quotient by a scale has no derivative in it.
         finite = isfinite(x)
         near = (x if finite else 0.0) if isinstance(x, int | float) else where(finite, x, 0)
         away = as_array(near - loc)
@@ -252,7 +252,7 @@ class Continuous(Distribution):
         return _Point(z, safe, log_safe, inside, known, shapes, scale, dtype)
 
     def _width(self, name: str, away: Any, shapes: list[Any], scale: Any) -> Any:
-        """The scale, without gradient where z is 0 whatever it is and the slope by z infinite."""
+        """The scale, without gradient where z is 0 for any scale and the slope by z is infinite."""
         if self._powers is None or isinstance(scale, int | float):
             return scale
         k = self._powers[0](*shapes)
@@ -262,7 +262,7 @@ class Continuous(Distribution):
     def _into_support(self, z: Any, away: Any, shapes: list[Any]) -> tuple[Any, Any]:
         """The argument, with a point of the support in place of others; and where it is inside.
 
-        Infinities are outside, so that no formula has to care for them.
+        Infinities are outside, so that no formula has to handle them.
         """
         low, high = self._bounds(shapes)
         inside = (z > low if self._open_below else z >= low) & (z <= high) & isfinite(z)
@@ -277,7 +277,7 @@ class Continuous(Distribution):
 
 
 def _log_inside(x: Any, inside: Any) -> Any:
-    """The logarithm, without a warning of 0; Python's numbers do not decide a dtype."""
+    """The logarithm, without a warning for 0; Python's numbers do not decide a dtype."""
     if isinstance(x, int | float):
         return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
     return xlogy(1.0, where(inside, x, 1.0))

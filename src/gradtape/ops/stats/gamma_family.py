@@ -104,7 +104,7 @@ invgamma = Continuous(
 
 
 def _beta_entropy(a: Any, b: Any) -> Any:
-    """What entropies of quotients of gamma variables have in common: no more than logarithms."""
+    """The part that entropies of quotients of gamma variables share: no more than logarithms."""
     return gamma_entropy(a) + gamma_entropy(b) - gamma_entropy(a + b)
 
 

@@ -34,7 +34,7 @@ _LOG_2_PI = math.log(2.0 * math.pi)
 
 
 class _OfVectors:
-    """What names that these distributions do not have are answered by."""
+    """Distributions of vectors; a name that they lack raises an error with advice."""
 
     name: ClassVar[str]
 
@@ -78,7 +78,7 @@ class MultivariateNormal(_OfVectors):
         Args:
             x: Vectors along the last axis; of one dimension also numbers.
             mean: The mean; zeros if it is not given.
-            cov: The covariance: a matrix, the diagonal of one, or a number for all of that.
+            cov: The covariance: a matrix, the diagonal of one, or a number for the whole diagonal.
             allow_singular: Only False: a singular covariance has no density.
 
         Raises:
@@ -119,7 +119,7 @@ class MultivariateNormal(_OfVectors):
         """The entropy in nats, half the logarithm of the determinant of 2πe times the covariance.
 
         Args:
-            mean: The mean, which tells no more than the dimension.
+            mean: The mean, used only for the dimension.
             cov: The covariance, as of `logpdf`.
 
         Raises:
@@ -269,7 +269,7 @@ class Dirichlet(_OfVectors):
         return alpha
 
     def _parts(self, x: Any, alpha: Any) -> tuple[Any, Any, Any, Any, Any]:
-        """Logarithm of the constant, powers, all shares; where they are such, and all is known."""
+        """Logarithm of the constant, powers, all shares; where they are valid, and all is known."""
         x, alpha = as_array(x), self._parameters(alpha)
         if x.ndim and x.shape[0] + 1 == alpha.shape[0]:
             x = concatenate([x, 1 - sum_of(x, axis=0, keepdims=True)])
@@ -345,7 +345,7 @@ class Multinomial(_OfVectors):
 
     @staticmethod
     def _parts(x: Any, n: Any, p: Any) -> tuple[Any, Any, Any, Any, Any]:
-        """Counts, probabilities, logarithm of the ways; where there are any, and all is known."""
+        """Counts, probabilities, logarithm of the number of ways; where valid, and all is known."""
         x, p, n = stop_gradient(as_array(x)), as_array(p), as_array(n)
         if not x.ndim or x.shape[-1:] != p.shape[-1:]:
             raise ShapeError(

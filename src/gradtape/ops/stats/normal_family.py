@@ -147,7 +147,7 @@ def _log_mass(low: Any, high: Any) -> Any:
 def _wide_log_mass(a: Any, b: Any, narrow: Any) -> Any:
     a, b = where(narrow, -1.0, a), where(narrow, 0.0, b)
     top = log_ndtr(b)
-    # Below minus infinity there is nothing, and next to nothing no share of it.
+    # There is no mass below minus infinity, and no share of an empty mass.
     none = (a == -math.inf) | (top == -math.inf)
     below = exp(log_ndtr(where(none, -1.0, a)) - where(none, 0.0, top))
     return top + log1p(-where(none, 0.0, below))
@@ -168,7 +168,7 @@ def _narrow_mass(a: Any, b: Any, narrow: Any) -> tuple[Any, Any]:
 
 
 def _share(low: Any, high: Any, whole: Any) -> Any:
-    """Of a mass, of which the logarithm is given, the share between two bounds."""
+    """The share of a mass that lies between two bounds; `whole` is the logarithm of the mass."""
     a, b, narrow = _ends(low, high)
     half, rest = _narrow_mass(a, b, narrow)
     wide = exp(_wide_log_mass(a, b, narrow) - whole)
@@ -194,7 +194,7 @@ def _log_tail(a: Any) -> Any:
 
 
 def _truncated_quantile(below: Any, above: Any, a: Any, b: Any) -> Any:
-    """Where the share below, and that above, is given; from the smaller tail of the whole."""
+    """The point with given shares below and above it; from the smaller tail of the whole."""
     whole = _log_mass(a, b)
     log_below = logaddexp(_log_tail(a), quiet_log(below) + whole)
     lower = log_below < -LOG_2
@@ -205,7 +205,7 @@ def _truncated_quantile(below: Any, above: Any, a: Any, b: Any) -> Any:
         -ndtri_exp(where(lower, -LOG_2, log_above)),
     )
     z = _into(z, a, b)
-    # A step of Newton's: next to a bound the tails of the whole do not tell where exactly.
+    # A Newton step: next to a bound the tails of the whole are not exact enough.
     density = exp(-0.5 * (z * z) - HALF_LOG_2_PI - whole)
     some = isfinite(z) & (density > _LEAST_DENSITY)
     near = where(some, z, _between(a, b))
@@ -215,7 +215,7 @@ def _truncated_quantile(below: Any, above: Any, a: Any, b: Any) -> Any:
 
 
 def _into(z: Any, a: Any, b: Any) -> Any:
-    """A point that only rounding may have put outside of the bounds: its derivatives stay."""
+    """A point clipped to bounds that only rounding can have left: its derivatives stay."""
     below, above = z < a, z > b
     bound = where(below, a, where(above, b, 0.0))
     return z + stop_gradient(bound - where(below | above, z, 0.0))
@@ -238,7 +238,7 @@ truncnorm = Continuous(
 
 
 def _between(a: Any, b: Any) -> Any:
-    """A point between bounds, of which one or both may be infinite."""
+    """A point between bounds; one or both may be infinite."""
     below, above = a == -math.inf, b == math.inf
     middle = 0.5 * (where(below, 0.0, a) + where(above, 0.0, b))
     return where(below, where(above, 0.0, b - 1.0), where(above, a + 1.0, middle))

@@ -1,4 +1,4 @@
-"""What distributions are made of: one minus exponentials, exact in both tails, and powers of 0."""
+"""Building blocks of distributions: 1 − eˣ and the like, exact in both tails; powers of 0."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradtape.ops.select import where
 from gradtape.ops.special.elementary import exprel
 from gradtape.ops.special.entropy import xlog1py, xlogy
 
-# Above this power of z, z^k and its derivatives that matter are 0 where z is.
+# Above this power k, z^k and its relevant derivatives are 0 where z is 0.
 FLAT = 3.0
 # The exponential of minus this is 0, and so are its derivatives.
 GONE = 800.0
@@ -20,12 +20,12 @@ VANISHED = 7.0
 
 
 def quiet_log(p: Any) -> Any:
-    """The logarithm, without a warning of 0."""
+    """The logarithm, without a warning for 0."""
     return xlogy(1.0, p)
 
 
 def quiet_log_rest(p: Any) -> Any:
-    """log(1 − p), without a warning of 1."""
+    """log(1 − p), without a warning for 1."""
     return xlog1py(1.0, -p)
 
 
@@ -58,7 +58,7 @@ def log1p_square(z: Any) -> Any:
 
 
 def capped(w: Any) -> Any:
-    """The argument as far as exp(−exp(w)) is not 0, so that the inner one does not overflow."""
+    """The argument, capped where exp(−exp(w)) is 0, so that the inner one does not overflow."""
     return where(w > VANISHED, VANISHED, w)
 
 
