@@ -95,11 +95,18 @@ test-level: $(VENV)/.stamp
 
 # What carries the others: tapes, contexts, transforms, writes, compiled functions, linear algebra,
 # threads. Two minutes at most.
-CORE := $(addprefix tests/test_,$(addsuffix .py,tape nested_tapes contexts context_grads transforms \
-	vmap jacobians higher_order custom no_grad captures write setitem into numpy_writes elementwise \
-	large large_copies fusion jit jit_calls jit_arguments jit_dicts jit_transforms jit_writes \
-	compiled_draws entry entry_otherwise lapack scipy_linalg matrix_functions degenerate_second \
-	threads switches))
+CORE := $(addsuffix .py, \
+	$(addprefix tests/autodiff/test_,tape nested_tapes contexts context_grads transforms vmap \
+		jacobians higher_order custom no_grad) \
+	$(addprefix tests/graph/test_,captures) \
+	$(addprefix tests/ops/test_,write setitem into elementwise) \
+	$(addprefix tests/ops/arrays/test_,numpy_writes) \
+	$(addprefix tests/ops/linalg/test_,lapack scipy_linalg matrix_functions degenerate_second) \
+	$(addprefix tests/kernels/test_,tiles copies) \
+	$(addprefix tests/compiler/test_,fusion jit jit_calls jit_arguments jit_dicts jit_transforms \
+		jit_writes compiled_draws) \
+	$(addprefix tests/compiler/cpu/test_,entry entry_otherwise threads) \
+	$(addprefix tests/package/test_,switches))
 
 test-plain: $(VENV)/.stamp
 	GRADTAPE_WITHOUT=all $(PYTEST) -n 2 $(CORE) $(ARGS)
@@ -125,16 +132,17 @@ test-oldest: $(OLDEST)/.stamp
 # Peers have what they need to run, not what tests need.
 test-torch: $(PEERS)/.stamp
 	$(PEERS)/bin/python $(PIP_INSTALL) --editable '.[test]'
-	$(SETTINGS) $(PEERS)/bin/python -m pytest tests/test_torch.py tests/test_optim.py tests/test_elsewhere.py $(ARGS)
+	$(SETTINGS) $(PEERS)/bin/python -m pytest tests/package/test_torch.py tests/optim/test_optim.py \
+	tests/advice/test_elsewhere.py $(ARGS)
 
 # scikit-learn is not among what the tests need; once it is there, make test runs these, too.
 test-sklearn: $(VENV)/.stamp
 	$(VENV)/bin/python $(PIP_INSTALL) --editable '.[sklearn]'
-	$(PYTEST) tests/test_scikit_learn.py $(ARGS)
+	$(PYTEST) tests/package/test_scikit_learn.py $(ARGS)
 
 # The suite is not on PyPI: SUITE is a clone of https://github.com/data-apis/array-api-tests. What it
-# is known to reject is argued in tests/array_api_xfails.txt. About five minutes.
-XFAILS := $(CURDIR)/tests/array_api_xfails.txt
+# is known to reject is argued in tests/package/array_api_xfails.txt. About five minutes.
+XFAILS := $(CURDIR)/tests/package/array_api_xfails.txt
 EXAMPLES ?= 50
 test-array-api:
 	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer found; make PYTHON=/path/to/python" >&2; exit 1; }

@@ -1,1 +1,1 @@
-"""Samples for every op, one file per family of `gradtape.ops`; run by `tests/test_ops.py`."""
+"""Samples for every op, one file per family of `gradtape.ops`; run by `tests/ops/test_ops.py`."""

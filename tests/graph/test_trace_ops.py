@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from every_case import FURTHER, call_of, each
 from gradtape.core.lowering import Contraction
 from gradtape.errors import AxisError, DTypeError, ShapeError
 from gradtape.graph.passes.dead import dead
@@ -22,7 +23,6 @@ from gradtape.graph.verify import verify
 from graphcall import assert_same_bits, run_nodes, run_trace, traced
 from opcall import Call, assert_same
 from opcases.case import OpCase, Raises
-from test_ops import FURTHER, call_of, each
 
 
 def check(function: Callable[..., Any], args: list[Any]) -> None:

@@ -9,7 +9,6 @@ import inspect
 import re
 import types
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,8 +18,9 @@ from gradtape.ops.answers import answer, places
 from gradtape.tools import numpy_page
 from gradtape.tools.numpy_page import DIFFERENTIABLE, NOT_FOR_ARRAYS, REFUSED, UNTRACKED
 from gradtape.tools.numpy_samples import LIKE, NO_ARRAYS, ONLY_ARRAYS, SAMPLES
+from paths import DOCS
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "numpy-functions.md"
+PAGE = DOCS / "numpy-functions.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 VERSION = re.search(r"as of NumPy\s+(\S+),", TEXT)[1]
 LISTED = dict(re.findall(r"^\| `(np\.[\w.]+)` \| ([\w ]+) \|", TEXT, re.MULTILINE))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from every_case import CASES, cast
 from gradtape.compiler.elementary import ELEMENTARY
 from gradtape.compiler.program import Program
 from gradtape.core.aval import aval_of
@@ -22,7 +23,6 @@ from opcall import Call, noting
 from random_code import random_program
 from random_ways import difference
 from test_compiled_ops import NOT_TRACED, assert_close, value_and_pullback
-from test_ops import CASES, cast
 
 COMPILER = Path(gt.__file__).parent / "compiler"
 

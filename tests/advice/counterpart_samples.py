@@ -1,6 +1,7 @@
 """A call of each function of SciPy for which an error of ours names one of gradtape.
 
-`SAMPLES[name](function)` calls it, SciPy's and ours alike. `tests/scipy_calls.py` has more of them.
+`SAMPLES[name](function)` calls it, SciPy's and ours alike. `tests/support/scipy_calls.py` has more
+of them.
 """
 
 from __future__ import annotations
@@ -247,7 +248,7 @@ EXEMPT: dict[str, str] = {
     "scipy.sparse.SparseWarning": "nothing that takes tensors",
     "scipy.sparse.SparseEfficiencyWarning": "nothing that takes tensors",
     **{
-        f"scipy.sparse.{name}": "what is said depends on the method; tests/test_sparse.py has them"
+        f"scipy.sparse.{name}": "what is said depends on the method; test_sparse.py has them"
         for name in (
             *(f"{kind}_{form}" for kind in _MATRICES.split() for form in ("array", "matrix")),
             *("sparray", "spmatrix"),

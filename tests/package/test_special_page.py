@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import types
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +13,9 @@ import scipy.special
 
 import gradtape as gt
 from gradtape.errors import UnsupportedError
+from paths import DOCS
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "special-functions.md"
+PAGE = DOCS / "special-functions.md"
 STATUSES = ("differentiable", "constant", "refused")
 SAME_SCIPY = scipy.__version__.startswith(("1.17.", "1.18."))
 

@@ -36,7 +36,7 @@ def refused(function: Function, *args: Any, match: str) -> None:
     for _ in range(2):
         with pytest.raises(IndexingError, match=match) as caught:
             compiled(*args)
-        assert "/tests/test_native_" in str(caught.value)
+        assert "/tests/compiler/test_native_" in str(caught.value)
 
 
 # ---- reading ------------------------------------------------------------------------------------

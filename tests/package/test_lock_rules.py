@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parent.parent / "src" / "gradtape"
+from paths import SOURCE
 
 KINDS = {"Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Event", "Barrier"}
 KINDS |= {"allocate_lock", "Queue", "LifoQueue", "PriorityQueue", "cached_property"}

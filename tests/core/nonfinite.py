@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 import gradtape as gt
+from every_case import CASES
 from gradtape.core.call import call
 from gradtape.core.op import NotDifferentiable, Op, Rule, Zero, registry
 from gradtape.core.state import Proceed
 from gradtape.core.tensor import Tensor, innermost
 from graphcall import run_trace, traced
 from opcall import Call, as_tensors, is_floating
-from test_ops import CASES
 
 inf, nan = np.inf, np.nan
 POINTS = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 800.0, -800.0, inf, -inf, nan)

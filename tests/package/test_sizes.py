@@ -3,12 +3,12 @@
 import ast
 import functools
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from paths import ROOT
+
 FOLDERS = ("src/gradtape", "tests")
 
 MAX_FUNCTION = 60

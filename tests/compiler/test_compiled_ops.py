@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from every_case import CASES, cast
 from opcall import Call, is_floating, resolution
 from opcases.case import OpCase
-from test_ops import CASES, cast
 
 # How many results there are depends on the values of the arguments: these cannot be traced.
 NOT_TRACED = frozenset({"nonzero", "argwhere", "flatnonzero", "count_nonzero"})

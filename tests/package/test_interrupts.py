@@ -184,13 +184,12 @@ def test_families_whose_loading_was_interrupted_load_again() -> None:
 
 def run_script(script: str, *args: str) -> str:
     """What a script prints that runs in a process of its own."""
-    here = os.path.dirname(__file__)
     result = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script), *args],
         capture_output=True,
         text=True,
         timeout=600,
-        env={**os.environ, "GRADTAPE_CACHE": "0", "PYTHONPATH": os.pathsep.join([here, *sys.path])},
+        env={**os.environ, "GRADTAPE_CACHE": "0", "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert result.returncode == 0, result.stderr
     return result.stdout

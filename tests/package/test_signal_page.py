@@ -6,14 +6,14 @@ import importlib
 import re
 import types
 import warnings
-from pathlib import Path
 
 import pytest
 import scipy
 
 import gradtape as gt
+from paths import DOCS
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "signal.md"
+PAGE = DOCS / "signal.md"
 NAMESPACES = {
     "signal": gt.signal.__all__,
     "ndimage": gt.ndimage.__all__,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -15,8 +14,9 @@ import scipy.linalg
 
 import gradtape as gt
 from gradtape.errors import ConversionError
+from paths import DOCS
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "linear-algebra.md"
+PAGE = DOCS / "linear-algebra.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 SECTION = TEXT[TEXT.index("## Function by function") :]
 VERSIONS = re.search(r"as of SciPy (\S+) and (\S+)\.", SECTION).groups()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from every_case import CASES
 from gradtape.compiler.debug import check_same
 from gradtape.core.aval import aval_of
 from gradtape.errors import GradtapeError
@@ -16,7 +17,6 @@ from graphcall import run_trace
 from opcall import Call, is_floating
 from opcases.case import OpCase
 from test_compiled_ops import NOT_TRACED, assert_close, weights
-from test_ops import CASES
 
 
 def value_and_gradients(call: Call, case: OpCase, arrays: list[Any], given: int) -> Any:

@@ -8,8 +8,8 @@ import pytest
 
 import gradtape as gt
 from gradtape import config, errors
+from paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMESPACES = ("gt", *(f"gt.{name}" for name in (*gt._NAMESPACES, "optim", "random")))

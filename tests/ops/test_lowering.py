@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 
 import gradtape as gt
+from every_case import CASES, MODULES, cast, pulled
 from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.lowering import (
@@ -32,7 +33,6 @@ from gradtape.ops.index import basic_index, getitem_basic, put
 from lowering_interpreter import ELEMENTARY, Collect, Operand, Sample, evaluate, interpret
 from opcall import Call, as_tensors, noting
 from random_indices import indexed_arrays
-from test_ops import CASES, MODULES, cast, pulled
 
 TABLES = [importlib.import_module(f"opcases.{name}") for name in MODULES]
 # What runs its eager forward inside compiled functions, and why.

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from every_case import CASES, pulled, with_arrays
 from gradtape import tree
 from gradtape.core.op import registry
 from opcall import Call, CheckInfer, is_floating
 from opcases.case import At, OpCase
-from test_ops import CASES, pulled, with_arrays
 from torch_without import COMPARED_THROUGH, UNLIKE_AT, VALUE_ONLY, WITHOUT_PEER
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,9 @@ from gradtape.core.op import Zero, registry
 from gradtape.ops import array_functions, exponential, reduce
 from gradtape.ops.reduce import reduction
 from gradtape.testing import check_grads
+from paths import DOCS
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "life-of-an-op.md"
+PAGE = DOCS / "life-of-an-op.md"
 X, Y = np.random.default_rng(0).normal(size=(2, 3, 4))
 
 Function = Callable[..., Any]

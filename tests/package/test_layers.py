@@ -11,12 +11,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
 import pytest
 
+from paths import SOURCE
+
 PACKAGE = "gradtape"
-SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
 
 # In order; a module imports from earlier layers, and from its own as long as there is no cycle.
 LAYERS: tuple[frozenset[str], ...] = (

@@ -11,7 +11,6 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,9 +26,10 @@ from gradtape.advice.foreign_names import WITH_ARRAY_API
 from gradtape.advice.scipy_counterparts import counterpart
 from gradtape.errors import ConversionError, UnsupportedError
 from opcall import noting
+from paths import DOCS
 from scipy_calls import ALWAYS, CALLS, NEVER, SETTING, SINCE_1_18, WITH_SETTING, Call
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "scipy.md"
+PAGE = DOCS / "scipy.md"
 ADVICE = "set SCIPY_ARRAY_API=1 before SciPy is imported"
 
 with_setting = pytest.mark.skipif(not SETTING, reason="SCIPY_ARRAY_API is not set")

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from every_case import CASES
 from gradtape import kernels as all_kernels
 from gradtape.compiler.cpu.runtime import tile_loop
 from gradtape.core.kernels import INSTALLED, LARGE, Task, goes_by_parts
@@ -22,7 +23,6 @@ from gradtape.core.op import registry
 from gradtape.kernels import tile_kernels
 from opcall import Call, is_floating
 from opcases.case import OpCase
-from test_ops import CASES
 
 # No multiple of a tile, so that the last one overlaps.
 SIZE = LARGE + 777
