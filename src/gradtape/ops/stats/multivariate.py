@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from gradtape import advice
 from gradtape.errors import MissingNameError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, weak_or_array
 from gradtape.ops.cast import astype, stop_gradient
@@ -41,7 +42,7 @@ class _OfVectors:
 
         def __getattr__(self, name: str) -> Any:
             raise MissingNameError(
-                name, lambda name: help.DISTRIBUTIONS.get(name), f"gt.stats.{self.name}"
+                name, lambda name: advice.DISTRIBUTIONS.get(name), f"gt.stats.{self.name}"
             )
 
 
