@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from gradtape.core.kernels import LARGE
 from gradtape.errors import ArgumentError, DTypeError, GradtapeError, ShapeError
 from gradtape.optim import rule as rule_module
-from gradtape.optim.rule import LARGE
 
 SHAPES = [(4, 3), (3,), ()]
 
@@ -661,6 +661,7 @@ MOMENTUM = gt.optim.SGDRule(lr=0.1, momentum=0.9)
         ),
         (lambda: MOMENTUM.apply(W, 1j * W, {"momentum": W}), DTypeError, "complex128 gradient"),
         (lambda: MOMENTUM.init(np.arange(3)), DTypeError, "parameter of int64"),
+        (lambda: MOMENTUM.init(0.5), DTypeError, r"parameter of float, .*use np\.asarray"),
         (lambda: MOMENTUM.init(["w"]), DTypeError, "parameter of str"),
         (lambda: gt.optim.SGDRule(lr=None), ArgumentError, "SGD: got no learning rate"),
         (lambda: gt.optim.SGDRule(lr=gt.ones(2)), ShapeError, r"lr of shape \(2,\)"),

@@ -16,6 +16,7 @@ import numpy as np
 from gradtape import tree
 from gradtape.config import uses
 from gradtape.core.call import is_differentiable
+from gradtape.core.kernels import LARGE
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.locks import load, once
@@ -31,11 +32,10 @@ Factors = tuple[Any, ...]
 Slots = tuple[Any, ...]
 Update = Callable[[Any, Any, Slots, Factors], tuple[Any, Slots]]
 
-# For arrays of so many elements the rule is compiled: NumPy goes through memory once for each
-# operator, and asks the system for some each time.
-LARGE = 1 << 15
-# For smaller ones it is compiled when NumPy took about as long for them as compiling takes. That is
-# counted in elements, so many for a call besides its own; arrays below SMALL are left to NumPy.
+# For large arrays the rule is compiled: NumPy goes through memory once for each operator, and asks
+# the system for some each time. For smaller ones it is compiled when NumPy took about as long for
+# them as compiling takes. That is counted in elements, so many for a call besides its own; arrays
+# below SMALL are left to NumPy.
 WORTH, CALL, SMALL = 100_000_000, 10_000, 1 << 9
 
 
@@ -243,7 +243,7 @@ class Rule:
                 kind = getattr(value, "dtype", type(value).__name__)
                 raise DTypeError(
                     f"{self.name}: got a parameter of {kind}, expected an array or tensor of "
-                    "floating-point or complex numbers"
+                    "floating-point or complex numbers; use np.asarray(x, float) for a number"
                 )
 
     def _aligned(self, given: Any, what: str, values: list[Any], structure: Any) -> list[Any]:
