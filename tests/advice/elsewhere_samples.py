@@ -335,6 +335,7 @@ NUMPY_SAMPLES: dict[str, Sample] = {
 _DENSE = "scipy.sparse.csr_array(np.round(a))"
 NAMES_SAMPLES: dict[str, dict[str, Sample]] = {
     "nn": {},
+    "optim": {},
     "random": {},
     "sparse": {
         **{
@@ -355,6 +356,10 @@ NAMES_EXEMPT: dict[str, dict[str, str]] = {
         **dict.fromkeys(("Module", "ModuleList", "Parameter", "ParameterList"), _A_TEXT),
         **dict.fromkeys(("ModuleDict", "Sequential", "init"), _A_TEXT),
         "MultiheadAttention": "it is a class with parameters",
+    },
+    "optim": {
+        **dict.fromkeys(("Adagrad", "AdamW", "Adamax", "Lion", "NAdam", "RMSprop"), _A_TEXT),
+        **dict.fromkeys(("LBFGS", "lr_scheduler"), _A_TEXT),
     },
     "random": {
         **dict.fromkeys(("PRNGKey", "RandomState", "default_rng", "key", "seed", "split"), _A_TOOL),

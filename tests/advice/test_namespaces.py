@@ -18,7 +18,9 @@ from builds import SCIPY
 from gradtape.advice.foreign_names import DISTRIBUTIONS, NAMES
 from gradtape.errors import MissingNameError, UnsupportedError
 
-EVERY = ("fft", "linalg", "ndimage", "nn", "random", "signal", "sparse", "special", "stats")
+EVERY = (
+    *("fft", "linalg", "ndimage", "nn", "optim", "random", "signal", "sparse", "special", "stats"),
+)
 LISTED = [(namespace, name) for namespace, names in NAMES.items() for name in names]
 
 
@@ -52,6 +54,7 @@ def test_listed_names(namespace: str, name: str) -> None:
         ("stats.skew", "use scipy.stats.skew with SCIPY_ARRAY_API=1"),
         ("stats.nrm", "did you mean gt.stats.norm?"),
         ("linalg.exp", "use gt.exp"),
+        ("optim.Adm", "did you mean gt.optim.Adam?"),
         ("special.gamaln", "did you mean gt.special.gammaln?"),
         ("signal.find_peaks", "use scipy.signal.find_peaks on arrays"),
     ],

@@ -379,8 +379,19 @@ def test_a_target_without_history_is_refused():
 
 def test_a_target_that_only_a_tape_recorded_is_refused():
     tape = gt.GradientTape()
-    with pytest.raises(TapeError, match="GradientTape"):
+    with pytest.raises(TapeError, match=r"recorded by GradientTape, .*use tape\.gradient"):
         gt.compute_gradients(tape.watch(gt.ones(2)) * 2.0)
+
+
+@pytest.mark.parametrize("transform", [gt.jit, gt.grad])
+def test_backward_inside_of_a_transform_says_what_to_use(transform):
+    def step(w):
+        loss = gt.sum(w * w)
+        loss.backward()
+        return loss
+
+    with pytest.raises(TapeError, match=r"recorded by (jit|grad), .*use gt\.value_and_grad"):
+        transform(step)(np.ones(2))
 
 
 def test_a_target_that_a_tape_recorded_too_is_differentiated_in_the_context():

@@ -230,3 +230,14 @@ def test_a_mode_says_which_kind_it_is(kind: str | None) -> None:
         ArgumentError, match=r"using_mode: got a mode of kind .*observing.*rewriting"
     ):
         gt.using_mode(mode)
+
+
+def test_a_mode_has_a_method() -> None:
+    class Blind:
+        kind = "observing"
+
+    for mode, got in ((Blind(), "a Blind"), (Names, "the class Names")):
+        with pytest.raises(
+            ArgumentError, match=rf"using_mode: got {got}, expected .*run\(op, args"
+        ):
+            gt.using_mode(mode)  # type: ignore[arg-type]

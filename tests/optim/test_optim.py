@@ -654,6 +654,7 @@ MOMENTUM = gt.optim.SGDRule(lr=0.1, momentum=0.9)
         ),
         (lambda: MOMENTUM.apply(W, 1j * W, {"momentum": W}), DTypeError, "complex128 gradient"),
         (lambda: MOMENTUM.init(np.arange(3)), DTypeError, "parameter of int64"),
+        (lambda: MOMENTUM.init(0.5), DTypeError, r"parameter of float, .*use np\.asarray"),
         (lambda: MOMENTUM.init(["w"]), DTypeError, "parameter of str"),
         (lambda: gt.optim.SGDRule(lr=None), ArgumentError, "SGD: got no learning rate"),
         (lambda: gt.optim.SGDRule(lr=gt.ones(2)), ShapeError, r"lr of shape \(2,\)"),

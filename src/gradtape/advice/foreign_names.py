@@ -82,6 +82,7 @@ MODULE = {
 }
 
 _PARAMETERS = "keep parameters in a container of your choice; layers are functions of them"
+_OWN_RULE = "write it as a subclass of gt.optim.Rule, which says how one array changes"
 _SEEDS = "use gt.manual_seed(seed), or generator=gt.random.Generator(seed)"
 _SAME_NAMES = tuple((name, name) for name in ("beta", "gamma", "laplace", "logistic", "pareto"))
 
@@ -92,6 +93,11 @@ NAMES = {
         **dict.fromkeys(("ModuleDict", "Sequential"), _PARAMETERS),
         "MultiheadAttention": "use gt.nn.scaled_dot_product_attention",
         "init": "draw parameters with gt.random, or with NumPy's generators",
+    },
+    "optim": {
+        **dict.fromkeys(("Adagrad", "AdamW", "Adamax", "Lion", "NAdam", "RMSprop"), _OWN_RULE),
+        "LBFGS": "use scipy.optimize.minimize(gt.value_and_grad(f), x, jac=True)",
+        "lr_scheduler": "set optimizer.lr between steps, or use rule.replace(lr=...)",
     },
     "random": {
         **dict.fromkeys(("PRNGKey", "RandomState", "default_rng", "key", "seed", "split"), _SEEDS),

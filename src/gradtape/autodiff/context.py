@@ -114,9 +114,14 @@ def _on_active_tape(target: Any) -> tuple[Tensor, Node]:
     if segment is LEAVES or segment is active.tape.segment:
         return target, target.record
     if segment.number > CONTEXT_LEVEL:
+        if segment.label == "GradientTape":
+            advice = "use tape.gradient"
+        else:
+            advice = "use gt.value_and_grad inside of the function, and a rule such as gt.optim."
+            advice += "SGDRule in place of an optimizer; or return the value and go on outside"
         raise TapeError(
-            f"compute_gradients: the target belongs to a {segment.label}, not to a gradient "
-            "context; ask that tape, or return the value from the transform"
+            f"compute_gradients: got a target recorded by {segment.label}, expected one recorded "
+            f"by a gradient context; {advice}"
         )
     advice = (
         "re-enter it with `with ctx:`"

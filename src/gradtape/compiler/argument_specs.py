@@ -1,8 +1,8 @@
 """What goes into a compiled function and what comes out: leaves in nested tuples, lists and dicts.
 
 A spec describes one argument, or the whole result. Specs are plain values: hashable, equal when
-they describe the same. The functions at the end walk them in Python; `entry.py` writes the same
-walks as native code.
+they describe the same. The functions at the end walk them in Python; the tables of native entry
+points (`cpu/runtime/entry_tables.py`) say the same walks in numbers.
 """
 
 from __future__ import annotations

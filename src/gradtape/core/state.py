@@ -26,7 +26,7 @@ from gradtape.core.decorate import Decorator
 from gradtape.core.level import CONTEXT_LEVEL as CONTEXT_LEVEL, LEAF_LEVEL, Segment
 from gradtape.core.op import Op
 from gradtape.core.release import end
-from gradtape.errors import ArgumentError, ContextError
+from gradtape.errors import ArgumentError, ContextError, a_type
 
 # Levels of transforms and tapes are numbered in order of creation, above those of contexts.
 _EVERYTHING_RECORDS = -1
@@ -443,7 +443,7 @@ class using_mode(Scope):  # noqa: N801
             proceed)`; see `gt.core.state.Mode`.
 
     Raises:
-        ArgumentError: The mode does not say which kind it is.
+        ArgumentError: The mode does not say which kind it is, or has no method `run`.
 
     >>> class Count:
     ...     kind, calls = "observing", 0
@@ -464,6 +464,12 @@ class using_mode(Scope):  # noqa: N801
             raise ArgumentError(
                 f"using_mode: got a mode of kind {kind!r}, expected one that has "
                 'kind = "observing" (it looks at calls) or kind = "rewriting" (it changes them)'
+            )
+        if isinstance(mode, type) or not callable(getattr(mode, "run", None)):
+            got = f"the class {mode.__name__}" if isinstance(mode, type) else a_type(mode)
+            raise ArgumentError(
+                f"using_mode: got {got}, expected an object with a method run(op, args, params, "
+                "proceed)"
             )
         self.mode = mode
 

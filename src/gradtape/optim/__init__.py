@@ -1,8 +1,9 @@
 """Optimizers: pure rules from gradients to new parameters, and classes that keep the state."""
 
-from gradtape.optim.adam import Adam, AdamRule
-from gradtape.optim.optimizer import Optimizer
-from gradtape.optim.rule import Rule
-from gradtape.optim.sgd import SGD, SGDRule
+from gradtape.advice.public import make_public as _make_public
+from gradtape.optim.adam import Adam as Adam, AdamRule as AdamRule
+from gradtape.optim.optimizer import Optimizer as Optimizer
+from gradtape.optim.rule import Rule as Rule
+from gradtape.optim.sgd import SGD as SGD, SGDRule as SGDRule
 
-__all__ = ["Optimizer", "SGD", "Adam", "Rule", "SGDRule", "AdamRule"]
+_make_public(globals())

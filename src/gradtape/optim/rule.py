@@ -240,7 +240,7 @@ class Rule:
                 kind = getattr(value, "dtype", type(value).__name__)
                 raise DTypeError(
                     f"{self.name}: got a parameter of {kind}, expected an array or tensor of "
-                    "floating-point or complex numbers"
+                    "floating-point or complex numbers; use np.asarray(x, float) for a number"
                 )
 
     def _aligned(self, given: Any, what: str, values: list[Any], structure: Any) -> list[Any]:

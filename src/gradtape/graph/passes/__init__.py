@@ -4,4 +4,7 @@
 - `simplify`: applies a table of rules (`rules`), each of which keeps every bit of the result.
 - `share`: computes repeated expressions once.
 - `dead`: drops nodes that nothing reads.
+- `hopeful`: leaves out what settles 0·∞, and watches what depends on it.
+
+`compiler.pipeline` has the order in which they run.
 """
