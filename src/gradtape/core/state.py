@@ -533,7 +533,7 @@ class ContextTape:
         return f"<tape of {self._label}, {len(self)} ops recorded since it was cleared>"
 
     def clear(self) -> None:
-        """Start anew: records made so far can no longer be walked or built upon."""
+        """Start afresh: records made so far can no longer be walked or built upon."""
         self.end("cleared")
         self.segment = Segment(CONTEXT_LEVEL, self._label)
 

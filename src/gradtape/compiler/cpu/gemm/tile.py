@@ -119,7 +119,7 @@ def ways_of(sums: int) -> int:
 
 
 def cycles(tile: Tile, m: int, vectors: int, k: int) -> float:
-    """About how many cycles C with m rows of so many vectors takes, done in such tiles."""
+    """The approximate number of cycles for m rows of `vectors` vectors of C in such tiles."""
     total = 0.0
     for high, times_m in ((tile.rows, m // tile.rows), (m % tile.rows, 1)):
         for wide, times_n in ((tile.vectors, vectors // tile.vectors), (vectors % tile.vectors, 1)):
