@@ -69,7 +69,7 @@ def _is_recorded(value: Any) -> bool:
 
 
 def _specific_advice() -> str | None:
-    """What to write instead of the call that wants an array or a number; None if there is none."""
+    """Advice on the call that wants an array or a number; None if there is none."""
     frames = running()
     outermost = package(frames[0]) if frames else None
     if outermost == "gradtape":

@@ -22,7 +22,7 @@ _NAMESPACES = (
 
 
 def instead(name: str) -> str | None:
-    """What to write in place of `gt.name`."""
+    """Advice on what to write instead of `gt.name`."""
     if name in MODULE:
         return MODULE[name]
     # From sys.modules: this package does not import modules built on top of it.
@@ -36,7 +36,7 @@ def instead(name: str) -> str | None:
 
 
 def instead_in(namespace: str, name: str) -> str | None:
-    """What to write in place of `gt.namespace.name`."""
+    """Advice on what to write instead of `gt.namespace.name`."""
     known = NAMES.get(namespace, {}).get(name)
     if known is not None or name.startswith("_"):
         return known

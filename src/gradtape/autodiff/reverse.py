@@ -235,7 +235,7 @@ def value_and_grad(
         `((value, aux), gradient)` with `has_aux`.
 
     Raises:
-        ArgumentError: It is no function, or `argnums` are not positions of arguments.
+        ArgumentError: It is not a function, or `argnums` are not positions of arguments.
         DTypeError: An argument to be differentiated is not floating or complex.
         ShapeError: The function did not return one number.
 

@@ -49,7 +49,7 @@ def hermitian_function(
         LinAlgError: A matrix is not square.
         ArgumentError: The function does not return a real number for each eigenvalue, or depends
             on a tensor that is differentiated.
-        NotDifferentiableError: A derivative was asked for that does not exist, as f has a jump or a
+        NotDifferentiableError: A requested derivative does not exist, because f has a jump or a
             kink at an eigenvalue.
 
     >>> root = gt.linalg.hermitian_function(np.diag([4.0, 9.0]), gt.sqrt)
@@ -80,7 +80,7 @@ def singular_function(a: ArrayLike, function: Callable[[Any], Any], /) -> Array:
         LinAlgError: There are fewer than two axes.
         ArgumentError: The function does not return a real number for each singular value, or
             depends on a tensor that is differentiated.
-        NotDifferentiableError: A derivative was asked for that does not exist, as f has a jump or a
+        NotDifferentiableError: A requested derivative does not exist, because f has a jump or a
             kink at a singular value.
 
     >>> a = np.array([[3.0, 0.0], [0.0, 1.0]])

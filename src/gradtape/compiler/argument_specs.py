@@ -1,4 +1,4 @@
-"""What goes into a compiled function and what comes out: leaves in nested tuples, lists and dicts.
+"""Specs of a compiled function's arguments and results: leaves in nested tuples, lists and dicts.
 
 A spec describes one argument, or the whole result. Specs are plain values: hashable, equal when
 they describe the same. The functions at the end walk them in Python; the tables of native entry
@@ -20,15 +20,15 @@ from gradtape.errors import ArgumentError, DTypeError
 
 # The numbers compiled code knows, by NumPy's one-letter names.
 _NUMBER_TYPES = tuple(np.dtype(char) for char in "?bBhHiIlLqQefdFD")
-# What Python's numbers are in compiled code, where they are results.
+# The dtypes of Python numbers in compiled code, where they are results.
 NUMBERS = tuple(np.dtype(kind) for kind in (float, np.int64, bool, complex))
-# Immutable, and compared without running any code of the user.
+# Immutable, and compared without running any user code.
 COMPARED_BY_VALUE = (str, int, bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayLeaf:
-    """An `np.ndarray`, no subclass: native byte order, C-contiguous, aligned; it is only read."""
+    """An `np.ndarray`, no subclass: in native byte order, C-contiguous, aligned; only read."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -62,7 +62,7 @@ class NumberLeaf:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """As what the compiled function gets it."""
+        """The dtype in which the compiled function gets it."""
         return np.dtype({float: np.float64, int: np.int64, bool: np.bool_}[self.kind])
 
 
@@ -77,7 +77,7 @@ class StaticLeaf:
     value: Any
 
     def matches(self, other: object) -> bool:
-        """Whether an argument is this object, or cannot be told from it."""
+        """Whether an argument is this object, or indistinguishable from it."""
         return self._identity == StaticLeaf(other)._identity
 
     @property
@@ -87,7 +87,7 @@ class StaticLeaf:
             return kind, struct.pack("d", self.value)
         if kind in COMPARED_BY_VALUE:
             return kind, self.value
-        # By address: the leaf holds the object, so no other object can have it.
+        # By address: the leaf keeps the object alive, so no other object can have its address.
         return None, id(self.value)
 
     def __eq__(self, other: object) -> bool:
@@ -99,7 +99,7 @@ class StaticLeaf:
 
 @dataclass(frozen=True, slots=True)
 class ResultLeaf:
-    """One of the results of the compiled function, by number; any number of times."""
+    """One of the results of the compiled function, by number; may appear several times."""
 
     index: int
 
@@ -120,12 +120,12 @@ class ListSpec:
 
 @dataclass(frozen=True, slots=True)
 class DictSpec:
-    """A `dict`, no subclass, with these keys and no others, in the order they are inserted in.
+    """A `dict`, no subclass, with exactly these keys, in insertion order.
 
     Attributes:
         keys: In the order of the leaves.
         items: One for each of them.
-        order: The keys as the dict has them; the same order if it is not given.
+        order: The keys in the order of the dict; the same order if not given.
     """
 
     keys: tuple[str, ...]
@@ -159,7 +159,7 @@ class Result(NamedTuple):
     Attributes:
         dtype: Its dtype.
         shape: Its shape.
-        number: Whether it is returned as a number of Python's; it has no axes then.
+        number: Whether it is returned as a Python number; then it has no axes.
     """
 
     dtype: np.dtype[Any]
@@ -194,7 +194,7 @@ def leaves(spec: Spec) -> Iterator[Spec]:
 
 
 def check_specs(args: Sequence[Spec], result: Spec, results: Sequence[Result]) -> None:
-    """See to it that leaves stand where they have a meaning.
+    """Check that leaves are only where they have a meaning.
 
     Raises:
         ArgumentError: A leaf that does not belong there, or a result that does not exist.
@@ -249,7 +249,7 @@ def unpack(spec: Spec, value: Any, inputs: list[NDArray[Any]]) -> bool:
         case DictSpec(keys, items, order):
             if type(value) is not dict or len(value) != len(keys):
                 return False
-            # Only strings are compared: other keys could run code of the user.
+            # Only strings are compared: other keys could run user code.
             if any(type(key) is not str for key in value) or tuple(value) != order:
                 return False
             return all(

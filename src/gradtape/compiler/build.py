@@ -30,14 +30,14 @@ from gradtape.core.lowering import Reduction
 from gradtape.core.scalar import Scalar
 from gradtape.graph.ir import Value
 
-# Rows that wait for a later stage are in memory of the thread, up to this many bytes.
+# Rows that wait for a later stage are kept in the thread's memory, up to this many bytes.
 _MOST_SCRATCH = 1 << 18
-# As many bytes as an element of a row takes at most if there is one row per lane.
+# The most bytes that an element of a row takes if there is one row per lane.
 _VECTOR_BYTES = 256
 
 
 class _Build:
-    """The kernel of one group in the making."""
+    """Builds the kernel of one group."""
 
     def __init__(self, group: Group, buffers: dict[Value, Buffer], name: str) -> None:
         self._group = group
@@ -78,7 +78,7 @@ class _Build:
                 element = puller.element(source, index_of(self._group.axes, source.shape))
                 inner.append(Accumulate(self._accumulators[value], reduced_element(node, element)))
                 continue
-            # In order, also what is not stored: expressions are deep otherwise.
+            # In order, including values that are not stored: otherwise expressions get deep.
             element = puller.element(value, member.place)
             if value in self._buffers:
                 inner.append(self._store(value, member, element))
@@ -90,7 +90,7 @@ class _Build:
         return Store(place(self._buffers[value], value.shape, member.place), element)
 
     def _scratch_place(self, value: Value) -> Place:
-        """Where a value waits for a later stage: in a row of the thread's, or in an array."""
+        """The place where a value waits for a later stage: in a row of the thread, or an array."""
         buffer = self._scratch.get(value)
         if buffer is None:
             buffer = self._scratch[value] = self._new_scratch(value)
@@ -100,7 +100,7 @@ class _Build:
     def _new_scratch(self, value: Value) -> Buffer:
         number = len(self._scratch)
         row = tuple(axis.size for axis in self._inner)
-        # Where the lanes of a vector are rows of their own, each of them has one.
+        # If each lane of a vector is a separate row, each has its own element.
         in_lanes = not self._group.axes[-1].reduced
         size = math.prod(row) * (_VECTOR_BYTES if in_lanes else value.dtype.itemsize)
         if self._scratch_bytes + size <= _MOST_SCRATCH:
@@ -110,7 +110,7 @@ class _Build:
         return Buffer(f"{self._name}_row{number}", whole, value.dtype, "temporary")
 
     def _puller(self, level: int, outer: bool) -> Puller:
-        """What pulls the expressions of a stage: of its inner loop, or of what follows."""
+        """The puller for the expressions of a stage: of its inner loop, or of what follows."""
         known = self._pullers.get((level, outer))
         if known is None:
             known = self._pullers[level, outer] = Puller(self._reads(level, outer))
@@ -131,9 +131,9 @@ class _Build:
             if member.kind == "outer" or member.level == level:
                 if index is member.place and inside is None and shape == value.shape:
                     return None
-                # Whoever asks, and under whatever shape and guard: it is computed once, at its
-                # place. Computing it anew for each guard doubles what is written with every step
-                # of a chain of assignments to parts.
+                # Whatever the shape and guard, it is computed once, at its place. Computing it
+                # again for each guard would double the code with every step of a chain of
+                # assignments to parts.
                 return self._puller(level, outer).element(value, member.place)
             if value in self._buffers:
                 return load(self._buffers[value], shape, index, inside, weak=value.aval.weak)
@@ -153,9 +153,9 @@ def build(group: Group, buffers: dict[Value, Buffer], name: str) -> Kernel:
     """The loop nest of a group.
 
     Args:
-        group: What it does.
-        buffers: Where the values are that are in memory.
-        name: What to call it.
+        group: The group.
+        buffers: The buffers of the values that are in memory.
+        name: The name of the kernel.
     """
     stages = _Build(group, buffers, name).stages()
     ops = [value.node.op.name for value in group.members if value.node is not None]
@@ -166,7 +166,7 @@ def build(group: Group, buffers: dict[Value, Buffer], name: str) -> Kernel:
 
 
 def collapsed(kernel: Kernel) -> Kernel:
-    """The kernel with neighbouring axes joined wherever memory is gone through in one sweep."""
+    """The kernel with neighbouring axes joined wherever they sweep through memory as one."""
     kernel = _without_units(kernel)
     k = 0
     while k + 1 < len(kernel.axes):

@@ -1,4 +1,4 @@
-"""What each node of a graph is to the compiler, and what an element of it costs."""
+"""How the compiler treats each node of a graph, and the cost of an element."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gradtape.core.scalar import Scalar, check, convert, scalar, watch
 from gradtape.errors import UnsupportedError
 from gradtape.graph.ir import Literal, Node, Operand
 
-# Rough costs of one element in instructions; what is not listed is one instruction.
+# Rough costs of one element in instructions; those not listed are one instruction.
 _COSTS = {"divide": 4, "sqrt": 4, "floor_divide": 20, "remainder": 20, "gather": 8}
 _FREE = frozenset({"constant", "axis", "load", "argument", "convert", "reduced", "running"})
 _CHEAP = frozenset(
@@ -36,7 +36,7 @@ _ELEMENTARY = 20
 
 
 def obstacle(node: Node) -> str | None:
-    """Why a node has no native code and runs its eager kernel; None if it has."""
+    """The reason why a node has no native code and runs its eager kernel; None if it has."""
     lowering = node.op.lower
     if lowering is None or isinstance(lowering, Composite):
         return f"{node.op.name} has no native form"
@@ -64,10 +64,10 @@ def _contraction_obstacle(node: Node) -> str | None:
 
 
 class Sample(NamedTuple):
-    """One element of a node's result, from arguments standing for elements of operands.
+    """One element of a node's result, computed from arguments that stand for operand elements.
 
     Attributes:
-        expression: What computes it.
+        expression: The expression for it.
         reads: How many elements of each operand it reads.
     """
 
@@ -123,12 +123,12 @@ class _SampleReader:
 
 
 class Cost(NamedTuple):
-    """What one element of a node takes, without what its operands take.
+    """The cost of one element of a node, without the cost of its operands.
 
     Attributes:
-        instructions: Roughly how many.
-        parts: How many parts the expression has.
-        reads: How many elements of each operand are read.
+        instructions: The rough number of instructions.
+        parts: The number of parts of the expression.
+        reads: The number of elements of each operand that are read.
     """
 
     instructions: int
@@ -137,7 +137,7 @@ class Cost(NamedTuple):
 
 
 def cost(node: Node) -> Cost:
-    """What one element of a node takes."""
+    """The cost of one element of a node."""
     once = (1,) * len(node.operands)
     if isinstance(node.op.lower, Relabel):
         return Cost(0, 0, once)
@@ -149,7 +149,7 @@ def cost(node: Node) -> Cost:
 
 
 def cost_of(parts: Iterable[Scalar]) -> int:
-    """Rough number of instructions for the parts of expressions."""
+    """The rough number of instructions for the parts of expressions."""
     return sum(_price(part.name) for part in parts)
 
 

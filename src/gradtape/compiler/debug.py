@@ -1,14 +1,14 @@
-"""Debug mode: every kernel beside its eager twin, and the first one that differs is named.
+"""Debug mode: runs every kernel beside its eager twin, and names the first that differs.
 
-A native part is run three times over. Eagerly, node by node: these are the values that count. Then
-each of its kernels, compiled as a function of its own and given eager values to read, so that a
-kernel is not blamed for what an earlier one did. Last the part as it is compiled without debug
-mode, which also tests the order of the kernels and the memory they share.
+A native part is run three times. First eagerly, node by node: these are the values that count. Then
+each of its kernels, compiled separately and given eager values to read, so that a kernel is not
+blamed for the errors of an earlier one. Last the part as it is compiled without debug mode, which
+also tests the order of the kernels and the memory they share.
 
 Compiled and eager code round differently: products and sums become one instruction, sums are added
-up in another order. How much that may matter depends on what is computed: where a difference is
-larger than a few units of the last place, the eager twin is run again with the rounding of every
-op disturbed at random, and only what lies outside of the range of these results is a difference.
+up in another order. How much that matters depends on the computation: where a difference is larger
+than a few units of the last place, the eager twin is run again with the rounding of every op
+disturbed at random, and only results outside the range of these runs count as different.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Arrays = dict[Value, Any]
 
 # Differences up to this are rounding, in units of the resolution of the dtype.
 _CLOSE = 64
-# How much the rounding of one op is disturbed, likewise; reductions of n terms add some √n to it.
+# The disturbance of one op's rounding, in the same units; reductions of n terms add some √n to it.
 _DISTURBANCE, _PER_ROOT = 16, 4
 # Disturbances come in pairs of opposite ones, so that both sides of a jump are seen.
 _PAIRS = 6
@@ -51,7 +51,7 @@ _EXACT = frozenset(
 class CheckedProgram(Program):
     """A program that compares every kernel with eager code, at each call.
 
-    It runs in several times the time of eager code.
+    It takes several times as long as eager code.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -64,14 +64,14 @@ class CheckedProgram(Program):
 
     @property
     def native(self) -> None:
-        """None: native code that is called directly would not be compared."""
+        """None: native code that is called directly would not be checked."""
         return None
 
     def run_native(self, function: NativeFunction, arrays: Sequence[Any]) -> list[Any]:
-        """The outputs of a native function, after all of it was compared.
+        """The outputs of a native function, after comparing all of it.
 
         Raises:
-            GradtapeError: A kernel gives something else than eager code.
+            GradtapeError: A kernel's result differs from eager code.
         """
         outputs = function(arrays)
         self._twins[function].compare(arrays, outputs)
@@ -79,10 +79,10 @@ class CheckedProgram(Program):
 
 
 def check_same(known: Trace, now: Trace) -> None:
-    """Raise if a function, traced again, is not what it was when it was compiled.
+    """Raise if a function, traced again, is not the same as when it was compiled.
 
     Raises:
-        GradtapeError: It computes something else from what lies outside of it.
+        GradtapeError: It now computes something else, because something outside has changed.
     """
     one, other = known.graph, now.graph
     if _shown(one) != _shown(other):
@@ -90,7 +90,7 @@ def check_same(known: Trace, now: Trace) -> None:
         line = next((f"`{b}` in place of `{a}`" for a, b in pairs if a != b), "another length")
         raise _changed(f"its graph has {line}")
     for n, (a, b) in enumerate(zip(known.captures, now.captures, strict=True)):
-        # What is drawn differs, and what is the same object is read at each call.
+        # Random draws differ anyway, and the same object is read at each call.
         made = a.is_array and b.is_array and a.value is not b.value
         if made and not np.array_equal(a.value, b.value, equal_nan=a.value.dtype.kind in "fc"):
             aval = one.inputs[len(one.inputs) - len(known.captures) + n].aval
@@ -98,7 +98,7 @@ def check_same(known: Trace, now: Trace) -> None:
 
 
 def _shown(graph: Graph) -> list[str]:
-    """A graph as lines without the places in the user's code."""
+    """A graph as lines of text, without the lines of the user's code."""
     return [line.split("    #")[0] for line in show(graph).splitlines()]
 
 
@@ -115,11 +115,11 @@ class _Piece(NamedTuple):
     """Nodes of a graph that are compiled as a function of their own.
 
     Attributes:
-        name: What to call it in messages.
-        nodes: What it computes, in order.
-        graph: The same as a graph.
-        inputs: The values, of the graph they are from, that it reads.
-        outputs: Those that it makes.
+        name: Its name in messages.
+        nodes: The nodes, in order.
+        graph: The same nodes as a graph.
+        inputs: The values of the original graph that it reads.
+        outputs: The values of the original graph that it makes.
     """
 
     name: str
@@ -130,7 +130,7 @@ class _Piece(NamedTuple):
 
 
 class _Twin:
-    """What a native function is compared with."""
+    """The eager twin that a native function is compared with."""
 
     def __init__(self, function: NativeFunction, target: Target[Any]) -> None:
         plan, self._target = function.code.plan, target
@@ -143,7 +143,7 @@ class _Twin:
             ops = ", ".join(dict.fromkeys(node.op.name for node in nodes))
             name = f"{steps[0].name} ({ops})"
             self._pieces.append(_piece(self._graph, name, nodes, stored))
-        # A single kernel is all of the function, and compared as such.
+        # A single kernel is the whole function, and is compared as such.
         self._codes = self._compiled(self._pieces) if len(self._pieces) > 1 else []
 
     def compare(self, arrays: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -167,12 +167,12 @@ class _Twin:
     def _check(
         self, piece: _Piece, nodes: Sequence[Node], made: Arrays, values: Arrays, *, alone: bool
     ) -> None:
-        """Raise if what a kernel made differs from eager values.
+        """Raise if the results of a kernel differ from eager values.
 
         Args:
             piece: The kernel.
-            nodes: All that was computed in compiled code for it.
-            made: What it stored.
+            nodes: All nodes that compiled code computed for it.
+            made: The values it stored.
             values: All eager values.
             alone: Whether it read eager values.
         """
@@ -188,18 +188,18 @@ class _Twin:
         raise _differs(place, piece, "ops are right by themselves but not as they are fused")
 
     def _one_by_one(self, piece: _Piece, values: Arrays) -> Iterator[tuple[_Piece, Arrays]]:
-        """Each op of a kernel, compiled by itself, with what it makes of eager values."""
+        """Each op of a kernel, compiled by itself, with its results for eager values."""
         singles = [_piece(self._graph, "", [node], node.outputs) for node in piece.nodes]
         for single, code in zip(singles, self._compiled(singles), strict=True):
             yield single, self._made(single, code, values)
 
     def _compiled(self, pieces: Sequence[_Piece]) -> Sequence[Code]:
-        """The code of each piece, all of them compiled at once."""
+        """The code of each piece, all compiled at once."""
         plans = [plan_of(piece.graph, f"piece{n}") for n, piece in enumerate(pieces)]
         return self._target.compile(plans)
 
     def _made(self, piece: _Piece, code: Code, values: Arrays) -> Arrays:
-        """What a compiled piece makes of eager values."""
+        """The results of a compiled piece for eager values."""
         made = self._target.call(code, [values[value] for value in piece.inputs])
         return dict(zip(piece.outputs, made, strict=True))
 
@@ -222,7 +222,7 @@ def _piece(graph: Graph, name: str, nodes: Sequence[Node], outputs: Sequence[Val
 
 
 class _Place(NamedTuple):
-    """Where compiled and eager code differ first: an element of a value, with both results."""
+    """The first difference of compiled and eager code: an element of a value, with both results."""
 
     value: Value
     position: tuple[int, ...]
@@ -244,7 +244,7 @@ def _differs(place: _Place, piece: _Piece, reason: str) -> GradtapeError:
 
 
 def _first_difference(nodes: Sequence[Node], made: Arrays, values: Arrays) -> _Place | None:
-    """The first element, of the first value in order, that is more than rounding away."""
+    """The first element, of the first value in order, that differs by more than rounding."""
     suspects = {
         value: wrong
         for value, array in made.items()
@@ -263,7 +263,7 @@ def _first_difference(nodes: Sequence[Node], made: Arrays, values: Arrays) -> _P
 
 
 def _close(array: Any, expected: Any) -> Any:
-    """Where elements are equal, or equal up to a few units of the last place."""
+    """A mask of elements that are equal up to a few units of the last place."""
     same = array == expected
     if expected.dtype.kind != "f":
         return same
@@ -277,7 +277,7 @@ def _close(array: Any, expected: Any) -> Any:
 
 
 def _close_for_its_op(value: Value, array: Any, values: Arrays) -> Any:
-    """Where elements are as close as an op is on the same operands: sums may cancel."""
+    """A mask of elements that are as close as one op on the same operands: sums may cancel."""
     node, expected = value.node, values[value]
     if node is None or expected.dtype.kind != "f":
         return np.zeros(array.shape, bool)
@@ -287,7 +287,7 @@ def _close_for_its_op(value: Value, array: Any, values: Arrays) -> Any:
 
 
 class _Ranges:
-    """The ranges in which results lie when every op rounds a little differently."""
+    """The ranges of results when every op rounds a little differently."""
 
     def __init__(self, nodes: Sequence[Node], values: Arrays, wanted: Iterable[Value]) -> None:
         self._low = {value: values[value] for value in wanted}
@@ -308,7 +308,7 @@ class _Ranges:
             self._undefined[value] = self._undefined[value] | _isnan(array)
 
     def hold(self, value: Value, array: Any) -> Any:
-        """Where elements are in the range, or as far outside as it is wide."""
+        """A mask of elements in the range, or at most as far outside as it is wide."""
         low, high = self._low[value], self._high[value]
         if array.dtype.kind != "f":
             return (low <= array) & (array <= high)
@@ -326,7 +326,7 @@ def _isnan(array: Any) -> Any:
 def _disturbed(
     nodes: Sequence[Node], values: Arrays, rng: np.random.Generator | None, sign: float = 1.0
 ) -> Arrays:
-    """The values of some nodes, computed again from the others with other rounding."""
+    """The values of some nodes, computed again from the others with different rounding."""
     own = {value for node in nodes for value in node.outputs}
     found = {value: array for value, array in values.items() if value not in own}
     for node in nodes:
@@ -336,7 +336,7 @@ def _disturbed(
             if rng is None:
                 results[value] = _wide(node, found, results[value])
             elif (amount := _rounding(node, found, results[value])) is not None:
-                # Of different sizes: equal ones would often cancel to the last bit.
+                # Of different magnitudes: equal ones would often cancel to the last bit.
                 parts = sign * rng.choice([-1.0, 1.0], value.shape)
                 parts *= rng.uniform(0.25, 1.0, value.shape)
                 with np.errstate(all="ignore"):
@@ -346,7 +346,7 @@ def _disturbed(
 
 
 def _wide(node: Node, values: Arrays, result: Any) -> Any:
-    """The result of a reduction added up in a wider dtype; that of other ops as it is."""
+    """The result of a reduction added up in a wider dtype; results of other ops as they are."""
     wider = np.dtype(np.float64 if result.dtype == np.float32 else np.longdouble)
     lowering = node.op.lower
     matrices = isinstance(lowering, Contraction) and result.dtype == np.float32
@@ -358,16 +358,16 @@ def _wide(node: Node, values: Arrays, result: Any) -> Any:
 
 
 def _rounding(node: Node, values: Arrays, result: Any) -> Any:
-    """How far compiled and eager code may be apart for one op on the same operands; None for 0."""
+    """The most that compiled and eager code may differ by for one op; None for 0."""
     eps = float(np.finfo(result.dtype).eps)
     with np.errstate(all="ignore"):
         size = _size_of_errors(node, [_array(operand, values) for operand in node.operands], result)
-        # What is infinite is so for both.
+        # Infinite results are infinite in both.
         return None if size is None else np.where(np.isfinite(size), eps * size, 0.0)
 
 
 def _size_of_errors(node: Node, operands: list[Any], result: Any) -> Any:
-    """The same in units of the resolution."""
+    """The same, in units of the resolution of the dtype."""
     lowering = node.op.lower
     if isinstance(lowering, Reduction | Contraction):
         terms = math.prod(operands[0].shape) / max(result.size, 1)
@@ -387,7 +387,7 @@ def _size_of_errors(node: Node, operands: list[Any], result: Any) -> Any:
         factor = 1 if instructions in (["add"], ["subtract"]) else _DISTURBANCE
         size = functools.reduce(np.maximum, [factor * np.abs(x) for x in operands], size)
     if isinstance(lowering, Elements) and not {"add", "subtract"}.isdisjoint(instructions):
-        # Elements from anywhere are added up, as in windows of an image, and may cancel.
+        # Elements from anywhere may be added up, as in windows of an image, and may cancel.
         size = np.maximum(size, _DISTURBANCE * max(map(_largest, operands)))
     return size if instructions else None
 

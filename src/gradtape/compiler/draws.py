@@ -1,10 +1,10 @@
-"""Random numbers that are not ours, drawn while a function is traced: they never change again.
+"""Random numbers of other generators, drawn while a function is traced: they never change again.
 
-What NumPy's and Python's generators give is a plain array or number, which becomes part of the
-compiled function. Nobody tells who drew it; but a generator that was drawn from has another state
-afterwards. So the generators that a function can get at are looked for before it is traced: the
+NumPy's and Python's generators give a plain array or number, which becomes part of the compiled
+function. It does not show where it came from, but a generator that was drawn from has another state
+afterwards. So the generators that a function can reach are searched for before it is traced: the
 global ones, and those in its closure, its arguments, the globals it names, the objects and
-functions among these, and so on. It is done at traces only.
+functions among these, and so on. That is done at traces only.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ from gradtape.core.tensor import Tensor
 from gradtape.errors import FrozenRandomWarning
 from gradtape.graph.lines import warn_user
 
-# How many things are looked at, and how many of each container: it is a search, not a proof.
+# The most objects to look at, in all and in each container: it is a search, not a proof.
 _MOST, _MOST_ITEMS = 1000, 100
-# Their functions draw from global generators, if at all.
+# Functions of these libraries draw from global generators, if at all.
 _LIBRARIES = frozenset({"gradtape", "numpy", "scipy"}) | sys.stdlib_module_names
 _CONTAINERS = (tuple, list, set, frozenset, deque)
-# What has nothing in it.
+# Types of objects that contain no others.
 _PLAIN = (np.ndarray, np.generic, Tensor, str, bytes, int, float, complex, types.NoneType)
 _BOUND = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
 
 
 class Draws:
-    """The generators that can be reached from some things, and the states they are in.
+    """The generators that can be reached from some objects, and their states.
 
     Args:
-        roots: A function that will be traced, and arguments that it gets as they are.
+        roots: A function to be traced, and arguments that it gets as they are.
     """
 
     def __init__(self, roots: Iterable[Any]) -> None:
         names: set[str] = set()
         found = [thing for thing in _reachable(roots, names) if _is_generator(thing)]
         if "random" in names:
-            _ = np.random  # NumPy loads it when it is first asked for
-        # Other threads may draw from the global ones: then they count only if they are named.
+            _ = np.random  # NumPy loads it on first use
+        # Other threads may draw from the global ones, which then count only if they are named.
         if "random" in names or threading.active_count() == 1:
             found += _global_ones().values()
         self._before = {id(source): (source, _state(source)) for source in found}
 
     def warn(self, name: str) -> None:
-        """Warn if some of them were drawn from by a function of this name."""
+        """Warn if a function of this name drew from any of them."""
         used = [
             _described(source) for source, state in self._before.values() if _state(source) != state
         ]
@@ -79,7 +79,7 @@ def _is_generator(thing: Any) -> bool:
 
 
 def _state(source: Any) -> Any:
-    """What is another one after each draw; None of those that draw from the system."""
+    """The state of a generator, which changes with each draw; None if it has no state."""
     try:
         if hasattr(source, "getstate"):
             return source.getstate()
@@ -97,7 +97,7 @@ def _comparable(state: Any) -> Any:
 
 
 def _global_ones() -> dict[str, Any]:
-    """The generators behind NumPy's and Python's functions, if these are loaded."""
+    """The generators behind NumPy's and Python's global functions, if these are loaded."""
     functions = {
         "np.random": getattr(sys.modules.get("numpy.random"), "get_state", None),
         "Python's random": getattr(sys.modules.get("random"), "getstate", None),
@@ -112,11 +112,11 @@ def _described(source: Any) -> str:
     return f"a {'random' if hasattr(source, 'getstate') else 'np.random'}.{type(source).__name__}"
 
 
-# ---- what can be reached ------------------------------------------------------------------------
+# ---- reachable objects --------------------------------------------------------------------------
 
 
 def _reachable(roots: Iterable[Any], names: set[str]) -> Iterator[Any]:
-    """All that is found from some things on, the nearest first; `names` gets what code names."""
+    """All objects reachable from the roots, nearest first; adds names used in code to `names`."""
     pending = deque(roots)
     seen: dict[int, Any] = {}
     while pending and len(seen) < _MOST:
@@ -129,7 +129,7 @@ def _reachable(roots: Iterable[Any], names: set[str]) -> Iterator[Any]:
 
 
 def _parts(thing: Any, names: set[str]) -> Iterator[Any]:
-    """What a function can get at by having something."""
+    """The objects that a function can reach through another."""
     if isinstance(thing, types.FunctionType):
         yield from _of_function(thing, names)
     elif isinstance(thing, Portable):
@@ -173,7 +173,7 @@ def _of_function(function: types.FunctionType, names: set[str]) -> Iterator[Any]
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
-    """The globals and attributes that code names, with that of functions inside of it."""
+    """The globals and attributes that code names, including those of functions inside it."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -181,7 +181,7 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 
 def _named(value: Any, names: set[str], depth: int = 3) -> Iterator[Any]:
-    """A global; of a module, what of it is named besides."""
+    """A global; for a module, those of its attributes that are named as well."""
     if not isinstance(value, types.ModuleType):
         yield value
     elif depth and not _is_library(value.__name__):

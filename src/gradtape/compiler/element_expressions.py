@@ -1,8 +1,8 @@
 """Pulling elements: from an index of a result to the expression that computes it.
 
 An op's lowering says how one element of its result comes from elements of its operands. Pulling
-follows that through all ops whose results are not stored, down to loads from buffers; what is asked
-for twice at the same index is the same expression.
+follows that through all ops whose results are not stored, down to loads from buffers; an element
+needed twice at the same index is the same expression.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Puller:
     def __init__(self, stored: Stored) -> None:
         self._stored = stored
         self._known: dict[tuple[Any, ...], Scalar] = {}
-        # Keeps every index that was asked for, so that identities stay theirs.
+        # Keeps every index alive, so that ids stay unique.
         self._indices: list[Index] = []
 
     def element(self, operand: Operand, index: Index, inside: Scalar | None = None) -> Scalar:
@@ -78,7 +78,7 @@ class Puller:
         if isinstance(lowering, Elements):
             return scalar(lowering.expression(index, *self.readers(node, inside), **params))
         if isinstance(lowering, Reduction):
-            # One element is combined with nothing: it is the result.
+            # A single element is combined with nothing: it is the result.
             source = node.operands[0]
             axes = params["axis"]
             if not params["keepdims"]:
@@ -95,7 +95,7 @@ class Puller:
 
 
 def reduced_element(node: Node, element: Scalar) -> Scalar:
-    """What a reduction combines: the element in the dtype of the result."""
+    """The value that a reduction combines: the element in the dtype of the result."""
     lowering = node.op.lower
     assert isinstance(lowering, Reduction)
     if lowering.element is not None:
@@ -133,7 +133,7 @@ class _Reader:
             if not (own.name == "constant" and own.extra):
                 guard = own if guard is None else bitwise_and(guard, own)
         places = tuple(
-            # What is checked is part of the expression also where it can only be 0.
+            # A checked index is part of the expression even where it can only be 0.
             convert(scalar(i), INT64) if size != 1 or _is_checked(i) else ZERO
             for i, size in zip(index, self.shape, strict=True)
         )
@@ -158,7 +158,7 @@ def _is_checked(index: Any) -> bool:
 
 
 def broadcast_index(index: Index, shape: tuple[int, ...]) -> Index:
-    """Where an operand of `shape` is read for an element of what it is broadcast to."""
+    """The index at which an operand of `shape` is read for an element of the broadcast result."""
     own = index[len(index) - len(shape) :]
     return tuple(ZERO if size == 1 else i for i, size in zip(own, shape, strict=True))
 
@@ -166,7 +166,7 @@ def broadcast_index(index: Index, shape: tuple[int, ...]) -> Index:
 def reshaped_index(index: Index, shape: Sequence[int], source: Sequence[int]) -> Index:
     """The index under shape `source` of the element that has `index` under `shape`."""
     if 0 in shape:
-        return (ZERO,) * len(source)  # of no elements any index will do
+        return (ZERO,) * len(source)  # without elements any index will do
     given = [(i, n) for i, n in zip(index, shape, strict=True) if n != 1]
     result: list[Scalar] = []
     wanted = [n for n in source if n != 1]
@@ -197,7 +197,7 @@ def _split(flat: Scalar, sizes: list[int]) -> list[Scalar]:
 
 
 def divided(index: Scalar, divisor: int) -> tuple[Scalar, Scalar]:
-    """Quotient and remainder; without a division where the steps of the axes show them."""
+    """Quotient and remainder; without a division if the steps of the axes show them."""
     form = affine(index)
     if form is not None:
         steps, offset = form
@@ -249,7 +249,7 @@ def decided(condition: Scalar) -> Scalar:
 
 
 def flat_place(buffer: Buffer, shape: tuple[int, ...], index: Index) -> tuple[Place, Scalar | None]:
-    """The position among the elements in order: steps along axes, and what is not of that form."""
+    """The position among the elements in order: steps along axes, and a rest not of that form."""
     steps: dict[Axis, int] = {}
     offset, stride = 0, 1
     rest: Scalar | None = None
@@ -279,7 +279,7 @@ def load(
 
 
 def place(buffer: Buffer, shape: tuple[int, ...], index: Index) -> Place:
-    """Where an element of a buffer is written."""
+    """The place where an element of a buffer is written."""
     where, rest = flat_place(buffer, shape, index)
     if rest is not None:
         raise UnsupportedError("a store needs an index that is affine in the axes")

@@ -1,4 +1,4 @@
-"""What became of a compiled function: `gt.jit(f).explain(*args)`.
+"""Reports on compiled functions: `gt.jit(f).explain(*args)`.
 
 The report goes from the whole to the parts: one line for the function, its graph after all passes,
 then the parts in the order in which they run, with the loop nests and matrix products of each
@@ -50,17 +50,16 @@ class KernelReport(NamedTuple):
         ops: The names of the ops that are computed in it, in order.
         lines: The lines of the user's code they are from, without repetition.
         listing: The loop nest as text; "" for a matrix product.
-        lanes: How many elements are done at once; 1 without vectors, 0 for a matrix product.
-        parts: Into how many parts it is divided for the threads; 0 for a matrix product, which
+        lanes: The number of elements done at once; 1 without vectors, 0 for a matrix product.
+        parts: The number of parts it is divided into for threads; 0 for a matrix product, which
             divides itself.
         bytes_read: Sizes of the arrays it reads, each once.
         bytes_written: Sizes of the arrays it writes, each once.
         flops: Arithmetic instructions on elements; an elementary function counts as about 20.
         nanoseconds: A rough time on one core.
         cuts: The ops next to it that are not in it, and why.
-        function: The name of the function of a loop nest in the IR, which is that of the first
-            loop nest that it does: others may differ from it in arrays and numbers. "" for a matrix
-            product.
+        function: The name of the function of a loop nest in the IR. Loop nests that differ only in
+            arrays and numbers share one, named after the first of them. "" for a matrix product.
     """
 
     name: str
@@ -141,7 +140,7 @@ class Explanation:
 
     @lazy
     def assembly(self) -> str:
-        """The machine code of all native parts as a listing for the CPU at hand."""
+        """The machine code of all native parts as a listing for this machine's CPU."""
         return "\n".join(f"# part {n}\n{part.code.assembly}" for n, part in self._native_parts())
 
     def _native_parts(self) -> Iterator[tuple[int, NativeFunction]]:
@@ -189,19 +188,19 @@ class Explanation:
 
 
 def _places(kind: str, operands: Iterable[Operand], names: dict[Value, str]) -> list[str]:
-    """Which values of the whole graph the buffers of a part are."""
+    """The values of the whole graph that the buffers of a part stand for, as text."""
     return [f"{kind}{n} = {show_operand(operand, names)}" for n, operand in enumerate(operands)]
 
 
-# ---- groups and what became of them -------------------------------------------------------------
+# ---- groups and their steps ---------------------------------------------------------------------
 
 
 def nodes_of_group(fusion: Fusion, group: Group, order: Mapping[Node, int]) -> list[Node]:
-    """The nodes that are computed in a group, also those whose results are not stored.
+    """The nodes that are computed in a group, including those whose results are not stored.
 
     Args:
-        fusion: What the group is one of.
-        group: It.
+        fusion: The fusion the group belongs to.
+        group: The group.
         order: The number of each node of the graph.
     """
     pending: list[Operand] = list(group.members)
@@ -247,7 +246,7 @@ def _reports(code: Code) -> Iterator[KernelReport]:
 
 
 def _cuts(group: Group) -> tuple[str, ...]:
-    """Why neighbours are not in a group: each op with its reason, once."""
+    """The reasons why neighbours are not in a group: each op with its reason, once."""
     if group.opaque is not None:
         return (f"a {group.opaque.op.name} has no loop that others could join",)
     noted = (cut.partition(": ") for cut in group.cuts)
@@ -290,7 +289,7 @@ def _cost(statements: Iterable[Statement]) -> int:
 
 
 def _wrapped(label: str, items: Sequence[str], indent: str = "", between: str = ", ") -> list[str]:
-    """A label and the items after it, in lines that begin where the first item does."""
+    """A label and the items after it, wrapped to lines that begin where the first item does."""
     if not items:
         return []
     return textwrap.wrap(
@@ -319,7 +318,7 @@ def _plural(count: int, what: str) -> str:
 
 
 def _scaled(number: float, units: Sequence[str]) -> str:
-    """Three digits and a unit, each of which is a thousand of the one before it."""
+    """Three digits and a unit; each unit is a thousand of the one before it."""
     left = list(units)
     while number >= 999.5 and len(left) > 1:
         number /= 1000

@@ -1,9 +1,9 @@
-"""Calls of compiled functions that do not fit the native entry point of the form that came last.
+"""Calls of compiled functions that do not fit the native entry point of the last form.
 
-The entry points look at the arguments themselves, faster than Python could: so those of the forms
-that came lately are asked in turn. They take keyword arguments in the order of their names, and
-arrays whose elements do not lie in order as copies. Tensors are taken apart here, and results that
-depend on tracked ones are recorded, as the op of the graph would be by `core.call`.
+The entry points check the arguments themselves, faster than Python could, so those of recent forms
+are tried in turn. They take keyword arguments in the order of their names, and copies of arrays
+that are not contiguous. Tensors are taken apart here, and results that depend on tracked ones are
+recorded, as `core.call` would record the op of the graph.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from gradtape.core.record import General, Output
 from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor
 
-# So many forms are asked in turn, for so many sets of keywords.
+# The most forms to try in turn, and the most sets of keywords to keep them for.
 _MOST_FORMS = 8
 _MOST_NAMES = 16
-# Larger arrays are copied where memory is asked for first.
+# Larger arrays are copied where free memory is checked first.
 _MOST_BYTES = 1 << 20
 
 ndarray, generic = np.ndarray, np.generic
@@ -42,12 +42,12 @@ class Flat(NamedTuple):
     Attributes:
         entry: Gives a tuple of all outputs for values of the arguments, or `NotImplemented`.
         op: The graph as an op.
-        avals: The outputs; those that are no results are kept for the backward pass.
-        reached: For each result the inputs that its gradient reaches, as bits of a number; 0 for
+        avals: The outputs; those that are not results are kept for the backward pass.
+        reached: For each result, the inputs that its gradient reaches, as bits of a number; 0 for
             one that has no derivatives.
-        numbers: For each result whether it is a number of Python's if no argument is tracked.
+        numbers: For each result, whether it is a Python number if no argument is tracked.
         places: The arguments that are inputs: those that are not static.
-        hidden: The arrays from outside, which are inputs, too.
+        hidden: The arrays from outside, which are inputs too.
         structure: The containers of the results.
     """
 
@@ -61,7 +61,7 @@ class Flat(NamedTuple):
     structure: tree.Structure
 
     def untracked(self, outs: Sequence[Any]) -> Any:
-        """The results of a call with tensors none of which is tracked."""
+        """The results of a call with tensors, none of them tracked."""
         if self.structure is tree.SINGLE and not self.numbers[0]:
             return Tensor(outs[0])
         made = [
@@ -76,11 +76,11 @@ class Flat(NamedTuple):
         values: Sequence[Any],
         outs: tuple[Any, ...],
     ) -> Any:
-        """The results of a call of which some arguments are tracked.
+        """The results of a call with some tracked arguments.
 
         Args:
-            segment: Where to record.
-            parents: Where each argument comes from; None if it is not tracked.
+            segment: The segment to record in.
+            parents: The node of each argument; None if it is not tracked.
             values: The arguments without records.
             outs: The outputs.
         """
@@ -90,7 +90,7 @@ class Flat(NamedTuple):
         above += [None] * len(self.hidden)
         node = General(self.op, segment, tuple(above), inputs, outs, {}, self.avals)
         made = [
-            # What depends on nothing that is tracked is not recorded, as in eager code.
+            # Results that depend on nothing tracked are not recorded, as in eager code.
             Tensor(outs[n], Output(node, n) if reached & tracked else None)
             for n, reached in enumerate(self.reached)
         ]
@@ -98,15 +98,15 @@ class Flat(NamedTuple):
 
 
 class Form:
-    """A form of arguments with its entry points; None for what has not been needed so far.
+    """A form of arguments with its entry points; None for those not needed so far.
 
     Attributes:
-        call: What is the `__call__` of the compiled function after a call of this form.
-        entry: The same, but it gives `NotImplemented` for arguments of another form.
+        call: The `__call__` of the compiled function after a call of this form.
+        entry: The same, but returns `NotImplemented` for arguments of another form.
         untracked: For tensors that are not tracked.
         recording: For tracked ones.
-        used: Greater than that of forms that were used before it.
-        key: What it is known by to the compiled function.
+        used: A number greater than that of forms used before it.
+        key: Its key in the compiled function.
     """
 
     __slots__ = ("call", "entry", "key", "recording", "untracked", "used")
@@ -124,32 +124,32 @@ class Form:
 
 
 class RecentForms:
-    """The forms that came lately, by the names of the keyword arguments."""
+    """The recently used forms, by the names of the keyword arguments."""
 
     def __init__(self) -> None:
-        # Other threads call meanwhile: the tuples are exchanged, never changed.
+        # Other threads call meanwhile: the tuples are replaced, never changed.
         self._forms: dict[tuple[str, ...], tuple[Form, ...]] = {}
 
     def add(self, names: tuple[str, ...], form: Form) -> None:
-        """Ask a form first from now on."""
+        """Try a form first from now on."""
         others = [other for other in self._forms.get(names, ()) if other is not form]
         if len(self._forms) >= _MOST_NAMES and names not in self._forms:
             self._forms = {}
         self._forms[names] = (form, *others[: _MOST_FORMS - 1])
 
     def in_order(self) -> list[Form]:
-        """All of them, the one that was used last at the end."""
+        """All forms, the most recently used one last."""
         # Another thread may add one meanwhile: a copy is made in one go.
         found = {form for forms in self._forms.copy().values() for form in forms}
         return sorted(found, key=lambda form: form.used)
 
     def retain(self, known: set[Form]) -> None:
-        """Do not ask forms any more that are not known: others have taken their places."""
+        """Forget forms that are not known any more: others have replaced them."""
         forms = self._forms.copy().items()
         self._forms = {names: tuple([f for f in some if f in known]) for names, some in forms}
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Entry | None]:
-        """The result of a call, or `NotImplemented`; and what the next one may go to, if known."""
+        """The result of a call, or `NotImplemented`; and the entry for the next call, if known."""
         names = tuple(kwargs)
         forms = self._forms.get(names)
         if forms is None:
@@ -175,7 +175,7 @@ class RecentForms:
 
 
 def _ordered(values: Sequence[Any]) -> list[Any] | None:
-    """Copies of small arrays as native code reads them: in order, aligned; None if all are so."""
+    """Contiguous, aligned copies of small arrays, for native code; None if all are so already."""
     made: list[Any] | None = None
     for n, value in enumerate(values):
         if type(value) is ndarray:
@@ -202,7 +202,7 @@ def _with_tensors(forms: tuple[Form, ...], args: Sequence[Any]) -> Any:
             given = array = tensor.value
             parent = tensor.record
             if type(given) is not ndarray:
-                # Of NumPy's scalars that tensors hold the entry points know nothing.
+                # The entry points do not know NumPy scalars held by tensors.
                 if not isinstance(given, generic):
                     return NotImplemented
                 array = np.asarray(given)
@@ -238,7 +238,7 @@ def _with_tensors(forms: tuple[Form, ...], args: Sequence[Any]) -> Any:
 
 
 def _common(one: Any, other: Any) -> Any:
-    """The segment of two whose tensors meet; None if that is for `core.call` to decide."""
+    """The segment for tensors of two segments; None if `core.call` has to decide."""
     if one is None:
         return other
     if one is LEAVES:

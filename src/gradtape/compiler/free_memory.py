@@ -1,8 +1,8 @@
-"""Whether there is memory for large arrays, asked before they are made.
+"""Checks that there is memory for large arrays, before they are made.
 
 Linux promises more memory than it has, and ends the process that takes it at its word. Compiled
 code knows how much it is going to write to, so it can raise an error instead. The system is asked
-only where that is a lot: it takes up to some milliseconds to answer.
+only if it is a lot: the answer takes up to some milliseconds.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-# In bytes; less than this is taken without asking.
+# Less than this, in bytes, is taken without asking.
 NOTICED = 1 << 30
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def is_noticed(nbytes: int) -> bool:
-    """Whether so many bytes are asked for before they are taken."""
+    """Whether this many bytes are worth a check before they are taken."""
     return nbytes >= NOTICED
 
 
 def require(nbytes: int, what: str) -> None:
-    """Raise if so many bytes are neither free nor easily made free.
+    """Raise if this many bytes are neither free nor easily freed.
 
     Args:
-        nbytes: How many are going to be written to.
-        what: For what, as the error says it.
+        nbytes: The bytes that are going to be written to.
+        what: Their purpose, for the error.
 
     Raises:
         MemoryError: There are fewer.
@@ -42,13 +42,13 @@ def require(nbytes: int, what: str) -> None:
 
 
 def free_bytes(root: Path = Path("/")) -> int | None:
-    """How many bytes this process can still write to; None if the system does not say.
+    """The bytes this process can still write to; None if the system does not say.
 
-    Files that are cached in memory count as free, and so does room in swap files. What the control
-    groups of the process allow is the most there is: a container has less than its machine.
+    Files cached in memory count as free, and so does room in swap files. The limits of the
+    process's control groups apply too: a container has less than its machine.
 
     Args:
-        root: Where the system's files are.
+        root: The root of the system's files.
     """
     counts = _numbers(root / "proc/meminfo")
     available = counts.get("MemAvailable:")
@@ -59,7 +59,7 @@ def free_bytes(root: Path = Path("/")) -> int | None:
 
 
 def _allowed(root: Path, swap: int) -> Iterator[int]:
-    """What each of the control groups that the process is in allows besides what it has."""
+    """The bytes that each control group of the process still allows."""
     yield 1 << 62
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
@@ -77,7 +77,7 @@ def _allowed(root: Path, swap: int) -> Iterator[int]:
 
 
 def _up_from(mounted: Path, name: str) -> Iterator[Path]:
-    """A group and all that it is part of; those outside of a container are not seen from inside."""
+    """A group and its parents; those outside a container are not visible from inside."""
     inside = PurePosixPath(name).relative_to("/") if name.startswith("/") else PurePosixPath()
     if ".." not in inside.parts:
         yield from (mounted / part for part in (inside, *inside.parents))
@@ -106,7 +106,7 @@ def _left_in_old_group(group: Path, swap: int) -> Iterator[int]:
 
 
 def _number(file: Path) -> int | None:
-    """The number in a file; None if there is no such file, or another word in it."""
+    """The number in a file; None if there is no such file, or no number in it."""
     try:
         return int(file.read_text())
     except (OSError, ValueError):
@@ -123,6 +123,6 @@ def _numbers(file: Path) -> dict[str, int]:
 
 
 def _in_words(nbytes: int) -> str:
-    """A number of bytes in the unit that suits it."""
+    """A number of bytes in a suitable unit."""
     unit = min(max(nbytes.bit_length() - 1, 0) // 10, len(_UNITS) - 1)
     return f"{nbytes / (1 << 10 * unit):.4g} {_UNITS[unit]}"

@@ -1,9 +1,9 @@
 """Fusion: which ops become one loop nest.
 
-Results that are not computed wherever they are needed are *roots*. They are put into groups, in
+Results that are not recomputed wherever they are needed are *roots*. They are put into groups, in
 order: a root joins the group of something it reads (or that reads the same) if the axes of both
-agree, what it reads of the group is at hand at the same point of the loop, and no other group has
-to run in between.
+agree, the values it reads of the group are available at the same point of the loop, and no other
+group has to run in between.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from gradtape.core.lowering import Reduction
 from gradtape.core.scalar import Scalar
 from gradtape.graph.ir import Graph, Node, Value
 
-# Loops of more instructions take long to compile, and their values do not fit the registers.
+# Loops with more instructions take long to compile, and their values do not fit into registers.
 _LONGEST_BODY = 1000
-# Rows of more elements do not fit the first-level cache; stages would read memory again.
+# Rows of more elements do not fit into the first-level cache; stages would read memory again.
 _LONGEST_ROW = 1 << 15
-# Columns of long rows, each with all elements in the lines of the cache that it takes up: these are
-# far apart, and a pass in the order of memory reads no more than it needs.
+# The largest column of long rows, counted with all elements of the cache lines it touches: these
+# are far apart, whereas a pass in memory order reads no more than it needs.
 _LARGEST_COLUMN = 1 << 12
 _LINE = 16
-# Kernels of more arrays take LLVM long: all their addresses are needed at once.
+# Kernels with more arrays take LLVM long: all their addresses are needed at once.
 _MOST_ARRAYS = 96
-# Among so many groups that read an array, the latest, there is one to join, or there is none. A
-# parameter that each step of an unrolled loop reads has thousands.
+# Of the groups that read an array, only this many of the latest are tried. A parameter that each
+# step of an unrolled loop reads has thousands.
 _LATEST = 32
 
 
@@ -43,7 +43,7 @@ class Member(NamedTuple):
     Attributes:
         kind: "full": one element per point of all axes; "reduction"; "outer": one per point of
             the axes that are not reduced, computed from what was reduced.
-        place: The index of its element at the point of the axes where it is computed.
+        place: The index of its element at the point where it is computed.
         level: The stage that computes it.
     """
 
@@ -61,11 +61,11 @@ class Group:
         self.opaque = opaque
         self.members: dict[Value, Member] = {}
         self.cost = 0
-        # In the order of the graph: what is generated must not depend on identities.
+        # In the order of the graph: generated code must not depend on ids.
         self.reads: dict[Value, None] = {}
-        # Why roots that read this group are not in it, for `explain`.
+        # The reasons why roots that read this group are not in it, for `explain`.
         self.cuts: list[str] = []
-        # Whether something was refused because there is so much in it.
+        # Whether something was refused because the group is too large.
         self.full = False
 
     @property
@@ -75,12 +75,12 @@ class Group:
 
     @property
     def streams(self) -> bool:
-        """Whether its rows are too long to be gone through more than once."""
+        """Whether its rows are too long to go through more than once."""
         return self.reduced and _streams(self.axes)
 
 
 class MisalignedError(Exception):
-    """A member of the group is read at another point than the one where it is computed."""
+    """A member of the group is read at a point other than the one where it is computed."""
 
 
 class Fusion:
@@ -88,7 +88,7 @@ class Fusion:
 
     Attributes:
         groups: In order.
-        stored: The values that are in memory: inputs, outputs, what goes from group to group.
+        stored: The values that are in memory: inputs, outputs, values passed between groups.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -111,7 +111,7 @@ class Fusion:
         self.stored = self._in_memory()
 
     def reads_of(self, node: Node) -> dict[Value, None]:
-        """The roots and inputs that a node needs, through what is computed on the way."""
+        """The roots and inputs that a node needs, also through values computed on the way."""
         found: dict[Value, None] = {}
         pending, seen = list(reversed(node.operands)), set()
         while pending:
@@ -129,7 +129,7 @@ class Fusion:
 
     def _opaque(self, node: Node) -> Group:
         group = Group([], opaque=node)
-        # It may read what an operand is a reshape of, though the operand is in memory as well.
+        # It may read the source of a reshaped operand, even if the operand is in memory as well.
         self._read(group, self.reads_of(node) | dict.fromkeys(operands_in_memory(node)))
         for value in node.outputs:
             group.members[value] = Member("opaque", (), 0)
@@ -137,7 +137,7 @@ class Fusion:
         return group
 
     def _place(self, node: Node) -> Group:
-        """Put a root into a group, an existing one if it can be."""
+        """Put a root into a group, an existing one if possible."""
         root, reads = node.outputs[0], self.reads_of(node)
         for group in self._candidates(reads):
             member = self._fitting(group, node, reads)
@@ -155,7 +155,7 @@ class Fusion:
         return group
 
     def _read(self, group: Group, reads: dict[Value, None]) -> None:
-        """Note what a group reads, which may be a new one."""
+        """Note the values that a group reads."""
         if group.number < 0:
             group.number = self._reachability.add()
         group.reads |= reads
@@ -178,7 +178,7 @@ class Fusion:
         return sorted(near, key=lambda group: (-near[group], group.number))[:8]
 
     def _fitting(self, group: Group, node: Node, reads: dict[Value, None]) -> Member | None:
-        """What a root would be in a group; None, with the reason noted, if it cannot be in it."""
+        """A root as a member of a group; None, with the reason noted, if it cannot be in it."""
         name = node.op.name
         position = _position(group, node)
         if position is None:
@@ -222,7 +222,7 @@ class Fusion:
         return _streams([Axis(axis.name, axis.size, reduced=flag) for axis, flag in pairs])
 
     def _try(self, group: Group, node: Node, kind: str, index: Index) -> None:
-        """Pull the root with the group's members at hand; raises if they are elsewhere."""
+        """Pull the root with the group's members available; raises if they are misaligned."""
 
         def stored(
             value: Value, shape: tuple[int, ...], at: Index, inside: Scalar | None
@@ -231,7 +231,7 @@ class Fusion:
             if member is not None:
                 check_aligned(value, member, shape, at)
             elif value.node is node or (value.node is not None and value not in self._roots):
-                return None  # the root itself is what is tried, and is pulled too
+                return None  # the root itself is being tried, and is pulled too
             return Scalar("argument", (), value.dtype, weak=value.aval.weak)
 
         puller = Puller(stored)
@@ -241,7 +241,7 @@ class Fusion:
             puller.element(node.outputs[0], index)
 
     def _in_memory(self) -> set[Value]:
-        """Inputs, outputs, and what is read outside of the group that makes it."""
+        """Inputs, outputs, and values that are read outside the group that makes them."""
         stored = set(self.graph.inputs)
         stored |= {output for output in self.graph.outputs if isinstance(output, Value)}
         for group in self.groups:
@@ -252,7 +252,7 @@ class Fusion:
 
 
 def check_aligned(value: Value, member: Member, shape: tuple[int, ...], at: Index) -> None:
-    """Raise if a member of a group is read at another point than where it is computed."""
+    """Raise if a member of a group is read at a point other than where it is computed."""
     if shape != value.shape:
         at = reshaped_index(at, shape, value.shape)
     for wanted, own in zip(at, member.place, strict=True):
@@ -264,7 +264,7 @@ def check_aligned(value: Value, member: Member, shape: tuple[int, ...], at: Inde
 
 
 def _streams(axes: Sequence[Axis]) -> bool:
-    """Whether what is reduced at a time is too much to be gone through more than once."""
+    """Whether the elements reduced at a time are too many to go through more than once."""
     row = math.prod(axis.size for axis in axes if axis.reduced)
     long = [axis for axis in axes if axis.size != 1]
     if not long or long[-1].reduced:
@@ -282,7 +282,7 @@ def _new_group(node: Node) -> Group:
 
 
 def _position(group: Group, node: Node) -> tuple[str, Index] | None:
-    """What a root would be in a group, and its index there; None if the axes do not fit."""
+    """The kind of member a root would be, and its index; None if the axes do not fit."""
     shape = node.outputs[0].shape
     if isinstance(node.op.lower, Reduction) and not is_inlinable(node):
         flags = _reduced_flags(group, node)
@@ -303,13 +303,13 @@ def _position(group: Group, node: Node) -> tuple[str, Index] | None:
 
 
 def index_of(axes: Iterable[Axis], shape: tuple[int, ...]) -> Index:
-    """The index under a shape whose sizes, but for ones, are those of the axes."""
+    """The index under a shape whose sizes, apart from ones, are those of the axes."""
     left = iter([axis for axis in axes if axis.size != 1])
     return tuple(ZERO if n == 1 else next(left).index for n in shape)
 
 
 def _reduced_flags(group: Group, node: Node) -> list[bool]:
-    """Which axes of a group a reduction reduces; empty if it runs over other axes."""
+    """For each axis of a group, whether a reduction reduces it; empty if the axes differ."""
     shape, reduced = node.operands[0].shape, node.params["axis"]
     wanted = [(n, k in reduced) for k, n in enumerate(shape) if n != 1]
     flags = []
@@ -324,7 +324,7 @@ def _reduced_flags(group: Group, node: Node) -> list[bool]:
 
 
 def _ordered(groups: list[Group], group_of: dict[Value, Group]) -> list[Group]:
-    """Groups so that each comes after those it reads."""
+    """The groups, ordered so that each comes after those it reads."""
     result: list[Group] = []
     done: set[int] = set()
 

@@ -1,7 +1,7 @@
-"""Roots: the values that are not computed wherever they are needed.
+"""Roots: the values that are computed once, not wherever they are needed.
 
-These are outputs of the graph, what ops without a loop nest read, reductions, and values that are
-dear to compute and read more than once. Everything else is pulled into the loops of its readers.
+These are outputs of the graph, operands of ops without a loop nest, reductions, and values that are
+expensive and read more than once. Everything else is pulled into the loops of its readers.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from gradtape.ops.shape import transpose_op
 equal_op = op_of(equal)
 # Values that cost more instructions than this are not computed twice.
 _DEAR = 8
-# Nor are expressions of more parts, whatever their instructions: each time they are pulled they are
-# made anew, and what is read twice at every step of a chain would double with each.
+# Nor are expressions with more parts, whatever their cost: they are built again each time they are
+# pulled, and one that is read twice at every step of a chain would double with each step.
 _LARGEST = 64
 # Chains longer than this are cut: their expressions would be too deep.
 _DEEPEST = 60
 
 
 def find_roots(graph: Graph, users: dict[Value, list[Node]]) -> tuple[set[Value], dict[Value, int]]:
-    """The values that are not computed wherever they are needed, and what each value costs."""
+    """The values that are not computed wherever they are needed, and the cost of each value."""
     roots = {output for output in graph.outputs if isinstance(output, Value) and output.node}
     costs: dict[Value, int] = {}
     depths: dict[Value, int] = {}
@@ -46,7 +46,7 @@ def find_roots(graph: Graph, users: dict[Value, list[Node]]) -> tuple[set[Value]
     for node in graph.nodes:
         inlined = [v for v in node.operands if isinstance(v, Value) and v.node and v not in roots]
         for value in node.outputs:
-            # What is smaller and repeated is computed outside of the innermost loop.
+            # Smaller operands that are repeated are computed outside the innermost loop.
             size = math.prod(value.shape)
             same = [v for v in inlined if math.prod(v.shape) >= size or not _repeats(node)]
             costs[value] = 1 + sum(costs[v] for v in same)
@@ -56,7 +56,7 @@ def find_roots(graph: Graph, users: dict[Value, list[Node]]) -> tuple[set[Value]
             if not isinstance(node.op.lower, Reduction):
                 roots.update(v for v in operands_in_memory(node) if v.node is not None)
             if isinstance(node.op.lower, Scatter):
-                # Its loop is not one of vectors.
+                # Its loop is not vectorized.
                 roots.update(v for v in inlined if costs[v] > _DEAR)
             continue
         if node.op is equal_op:
@@ -68,33 +68,33 @@ def find_roots(graph: Graph, users: dict[Value, list[Node]]) -> tuple[set[Value]
         roots.update(v for v, n in reads if n > 1 and sizes[v] > _LARGEST)
         sizes[value] = own.parts + sum(n * sizes[v] for v, n in reads if v not in roots)
         if isinstance(node.op.lower, Relabel) and _hides(node):
-            # Its elements are in another order of axes: computed in place, read from memory.
+            # Its elements are in another axis order: computed in place, read from memory.
             roots.update(v for v in inlined if costs[v] > 1)
         large = costs[value] > _DEAR or sizes[value] > _LARGEST
         if depths[value] > _DEEPEST or (large and _read_often(value, users)):
             roots.add(value)
         if is_of_integers(node.op, node.operands):
-            roots.add(value)  # the conditions it checks are not for each step of a loop
+            roots.add(value)  # its conditions must not be checked at each step of a loop
     return roots, costs
 
 
 def _has_extreme(value: Value, users: dict[Value, list[Node]]) -> bool:
-    """Whether its largest or smallest element is taken, which has to be equal to one of them.
+    """Whether its largest or smallest element is taken, which must equal one of its elements.
 
     Arithmetic gives the same bits wherever it is computed; the code of elementary functions may be
-    contracted in another way beside other code.
+    contracted differently next to other code.
     """
     forms = (reader.op.lower for reader in users.get(value, ()))
     return any(isinstance(f, Reduction) and f.combine in ("maximum", "minimum") for f in forms)
 
 
 def _repeats(node: Node) -> bool:
-    """Whether operands that are smaller than the result are repeated, not put side by side."""
+    """Whether operands smaller than the result are repeated, rather than put side by side."""
     return not isinstance(node.op.lower, Elements) or node.op.lower.repeats
 
 
 def operands_in_memory(node: Node) -> list[Value]:
-    """The values whose arrays an opaque node reads: a matrix product transposes by itself."""
+    """The values whose arrays an opaque node reads: a matrix product does its own transposing."""
     values = [operand for operand in node.operands if isinstance(operand, Value)]
     if isinstance(node.op.lower, Scan | Scatter):
         return []  # pulled into its loops
@@ -104,12 +104,12 @@ def operands_in_memory(node: Node) -> list[Value]:
 
 
 class MatrixSource(NamedTuple):
-    """What is in memory for an operand of a matrix product.
+    """The array in memory for an operand of a matrix product.
 
     Attributes:
         value: The value whose array is read.
         shape: The shape its elements are read under, in order.
-        transposed: Whether the last two axes of that are to be swapped.
+        transposed: Whether its last two axes are to be swapped.
     """
 
     value: Value
@@ -137,7 +137,7 @@ def source_of_matrix(operand: Value) -> MatrixSource:
 
 
 def _hides(node: Node) -> bool:
-    """Whether the index of a reshaped value is no longer a sum of steps along axes."""
+    """Whether a reshape makes an index that is no longer a sum of steps along axes."""
     source, result = node.operands[0].shape, node.outputs[0].shape
     point = tuple(Axis(f"i{k}", n).index for k, n in enumerate(result))
     return any(affine(i) is None for i in reshaped_index(point, result, source))

@@ -51,7 +51,7 @@ from gradtape.graph.lines import user_line
 from gradtape.graph.trace import Trace, is_truth, trace
 from gradtape.locks import once
 
-# How many forms of arguments a function keeps code for; the one not used for longest goes first.
+# The most forms of arguments a function keeps code for; the least recently used goes first.
 _MOST_FORMS = 256
 
 
@@ -75,21 +75,21 @@ class Specialization:
         self.traced = traced
         self.entry: Callable[..., Any] | None = None
         self.form = Form()
-        # The programs that the entry points in `form` are of.
+        # The programs that the entry points in `form` belong to.
         self._entered: Program | None = None
         self._recorded: Program | None = None
-        # What is computed of Python's numbers alone is such a number in eager code, too.
+        # Results computed from Python numbers alone are Python numbers in eager code too.
         self._weak = [output.aval.weak for output in traced.graph.outputs]
         self._specs = self._entry_specs(specs)
         self._otherwise = otherwise
         self._by_position = by_position
-        # It does not refer back to this object: no cycle for the collector.
+        # It does not refer back to this object, so there is no reference cycle.
         self.function = GraphFunction(traced.graph, CheckedProgram if debug else Program)
 
     def _entry_specs(self, specs: Sequence[Spec | None]) -> list[Spec] | None:
         if any(spec is None for spec in specs):
             return None
-        # The values of tensors and random draws are others at each call; guards are looked at.
+        # The values of tensors and random draws differ at each call; guards have to be checked.
         if self.traced.guards or not all(capture.is_array for capture in self.traced.captures):
             return None
         hidden = [argument_spec(capture.value) for capture in self.traced.captures]
@@ -97,13 +97,13 @@ class Specialization:
 
     @lazy
     def program(self) -> Program:
-        """What runs it on arrays."""
+        """The program that runs it on arrays."""
         program: Program = self.function.runner  # type: ignore[assignment]
         self._enter(program.in_force)
         return program
 
     def _enter(self, program: Program) -> None:
-        """Let calls go to the native code of a program directly, if they can."""
+        """Let calls go directly to the native code of a program, if possible."""
         self._entered = program
         self.entry = self.form.entry = self.form.call = self.form.untracked = None
         if program.native is not None and self._specs is not None:
@@ -120,7 +120,7 @@ class Specialization:
         *,
         numbers: bool = True,
     ) -> Callable[..., Any] | None:
-        """An entry point of a graph like the one that was traced; None if there cannot be one."""
+        """An entry point for a graph like the traced one; None if there cannot be one."""
         runs: Any = function.runner
         native: NativeFunction | None = runs.in_force.native
         if native is None or self._specs is None or result is None:
@@ -136,7 +136,7 @@ class Specialization:
         )
 
     def _flat(self, function: GraphFunction, *, numbers: bool) -> Flat | None:
-        """A graph like the one that was traced for tensors; None if there are containers."""
+        """A graph like the traced one, as a flat function of tensors; None with containers."""
         plain = (ArrayLeaf, NumberLeaf, ScalarLeaf, StaticLeaf)
         if self._specs is None or not all(isinstance(spec, plain) for spec in self._specs):
             return None
@@ -159,12 +159,12 @@ class Specialization:
         )
 
     def hidden(self) -> list[Any]:
-        """The values of the hidden inputs now."""
+        """The current values of the hidden inputs."""
         return [capture.current() for capture in self.traced.captures]
 
     @property
     def outdated(self) -> bool:
-        """Whether something it captured is of a transform that has returned, or of another form."""
+        """Whether a captured value is of a transform that has returned, or has changed its form."""
         captures = self.traced.captures
         if any(guard.changed() for guard in self.traced.guards):
             return True
@@ -176,12 +176,12 @@ class Specialization:
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """The results for leaves of any kind."""
         for guard in self.traced.guards:
-            values_read(guard.array)  # a function that is being traced depends on it, too
+            values_read(guard.array)  # a function that is being traced depends on it too
         tensors = has_tensors(leaves)
         values = [unshell(leaf) for leaf in (*leaves, *self.hidden())]
         if any(isinstance(value, Tensor) for value in values):
             outputs = list(self.function(*values))
-            # It may have been traced, or be called under a transform: nothing is compiled for that.
+            # It may be traced, or called under a transform: then nothing is compiled.
             keeping = self.function.keeping
             if "runner" in vars(keeping):
                 runs: Any = keeping.runner
@@ -206,7 +206,7 @@ class Compiled(Portable):
 
     Made by `gt.jit`. It is called like the function it was made from. Python finds `__call__` in
     the object itself and calls it without any code in between: it is the native entry point for
-    arguments of the form that came last, and leads to `_call` if others come.
+    arguments of the last form, and leads to `_call` for any others.
     """
 
     __slots__ = ("__call__", "__dict__", "__weakref__")
@@ -227,7 +227,7 @@ class Compiled(Portable):
         # By identity: objects that are equal need not have the same attributes.
         self._methods: dict[int, tuple[weakref.ref[Any], Compiled]] = {}
         self._otherwise = _any_form(weakref.ref(self), function, statics, debug)
-        # Other threads may call while it is exchanged: it is all that a call depends on.
+        # Other threads may call while it is replaced: it is all that a call depends on.
         self.__call__ = self._otherwise
         self._hinted = False
 
@@ -255,7 +255,7 @@ class Compiled(Portable):
         return out
 
     def _use(self, form: Specialization) -> None:
-        """Let the next call go to a native entry point directly, if it can."""
+        """Let the next call go directly to a native entry point, if possible."""
         self.__call__ = self._otherwise if form.entry is None else form.entry
 
     def _specialized(self, given: Arguments) -> Specialization:
@@ -264,7 +264,7 @@ class Compiled(Portable):
         form = self._forms.get(key)
         if form is not None and not form.outdated:
             return form
-        # Other threads are not kept waiting: the function may itself wait for one of them.
+        # No lock is held: the function may itself wait for another thread.
         new = self._specialize(given)
         new.form.key = key
         # Calls that were served elsewhere count as uses here.
@@ -323,15 +323,15 @@ class Compiled(Portable):
         return self._specialized(given).traced.graph
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
-        """What the function is compiled to for these arguments; they are not computed with.
+        """Explain what the function is compiled to for these arguments, without running it.
 
         Args:
             *args: Arguments of the function.
             **kwargs: Its keyword arguments.
 
         Returns:
-            A report to be printed: the graph, what was fused and what not, with estimates of the
-            work. Its attributes have the same as data, and the LLVM IR and assembly.
+            A report to be printed: the graph, what was fused and what was not, with estimates of
+            the work. Its attributes have the same as data, and the LLVM IR and assembly.
 
         >>> report = gt.jit(lambda x: np.exp(x) + 1.0).explain(np.ones(3))
         >>> report.kernels[0].ops, report.eager
@@ -350,7 +350,7 @@ class Compiled(Portable):
         if known is None:
             try:
                 reference = weakref.ref(instance, lambda _: methods.pop(key, None))
-            except TypeError:  # a named tuple is a container of arrays like others
+            except TypeError:  # a named tuple is a container of arrays like any other
                 return functools.partial(self, instance)
             method = Compiled(_WeakMethod(bind, reference), self._statics.of_method(), self._debug)
             known = methods.setdefault(key, (reference, method))
@@ -389,7 +389,7 @@ def _method(function: Compiled, instance: Any) -> Any:
 
 
 class _WeakMethod:
-    """A method that does not keep its object alive: who calls it does."""
+    """A method that does not keep its object alive: its caller does."""
 
     def __init__(self, bind: Callable[..., Any], reference: weakref.ref[Any]) -> None:
         self._bind = bind
@@ -417,10 +417,10 @@ def _any_form(
     statics: Statics,
     debug: bool,
 ) -> Callable[..., Any]:
-    """What calls a compiled function with arguments of any form.
+    """A function that calls a compiled function with arguments of any form.
 
-    It is part of the compiled function and does not keep it alive: who calls it does. Who has only
-    kept its `__call__` gets a new one, made when it is needed.
+    It is part of the compiled function and does not keep it alive: the caller does. A caller that
+    has kept only its `__call__` gets a new one, made when it is needed.
     """
     another = once(lambda: Compiled(function, statics, debug))
 
@@ -442,18 +442,18 @@ def jit(
 
     The function is traced when it is first called with arguments of a new form (containers,
     shapes, dtypes): it runs once with abstract values, and the operations it does become one native
-    function. What it computes without the arguments is computed then, and only then; arrays and
-    tensors it uses from outside are read at every call, and gradtape's random numbers are drawn;
+    function. Anything it computes without the arguments is computed only then; arrays and tensors
+    it uses from outside are read at every call, and gradtape's random numbers are drawn anew, while
     those of NumPy's generators are frozen, with a warning. A name that is bound to another array
     afterwards is not looked up again.
 
-    Python's numbers are arguments like others: other values use the same code, and they take the
-    dtype of what they meet. Results share memory with nothing; those without axes are NumPy
-    scalars, or Python numbers if they come of such numbers alone. Arguments are not written to.
+    Python numbers are arguments like any other: different values use the same code, and they take
+    the dtype of the other operands. Results share memory with nothing; those without axes are NumPy
+    scalars, or Python numbers if computed from such numbers alone. Arguments are not written to.
 
     Args:
-        function: What to compile: plain NumPy code or gradtape's functions, also `gt.grad(f)` and
-            other transforms. Without it, a decorator is returned.
+        function: The function to compile: plain NumPy code or gradtape's functions, including
+            `gt.grad(f)` and other transforms. Without it, a decorator is returned.
         static_argnums: Positions of arguments that are passed as they are and compiled for: flags,
             sizes, names. They must be hashable. The `self` of a method counts; it is always static.
         static_argnames: Names of arguments, likewise. However these are passed, by position or by
@@ -466,7 +466,7 @@ def jit(
         differentiated and batched again.
 
     Raises:
-        ArgumentError: It is no function, or does not have those static arguments.
+        ArgumentError: It is not a function, or does not have those static arguments.
         ConversionError: When it is called: it asks for a value of an argument, as `if x > 0` does.
         DTypeError: When it is called: an argument or a result is not made of numbers.
         WriteError: When it is called: it writes to an argument, a container or something from

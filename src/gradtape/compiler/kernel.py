@@ -1,8 +1,8 @@
-"""Loop nests: what a fused group of ops becomes, before it is printed for a machine.
+"""Loop nests: the form of a fused group of ops before it is printed for a machine.
 
-A kernel runs over a box of axes, of which some may be reduced. For each point of the axes that are
-not reduced it goes through its stages in order; a stage loops over the reduced axes, and afterwards
-does what needs its results:
+A kernel runs over a box of axes, some of which may be reduced. For each point of the axes that are
+not reduced it goes through its stages in order; a stage loops over the reduced axes, and then runs
+the statements that need its results:
 
     for i in outer axes:                   # in parallel, but for serial ones
         for stage in stages:
@@ -11,8 +11,8 @@ does what needs its results:
             stage.outer                    # store what was accumulated, or is computed from it
 
 Statements hold expressions of `core.scalar`; loads say which buffer and where, by integer steps
-along the axes; a *gather* adds an index that is computed to that. Nothing here depends on the
-machine: printers choose vectors, threads and blocks.
+along the axes; a *gather* adds a computed index to that. Nothing here depends on the machine:
+printers choose vectors, threads and blocks.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from gradtape.graph.ir import Node
 
 
 class Axis:
-    """One loop: how often it runs, and how.
+    """One loop: the number of its steps, and how they run.
 
     Attributes:
-        reduced: Whether what it computes is combined into one.
+        reduced: Whether its results are combined into one.
         serial: Whether its steps have to be done one after the other, in order.
     """
 
@@ -75,12 +75,12 @@ class Buffer:
 
     @property
     def size(self) -> int:
-        """How many elements."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
-        """How many bytes."""
+        """The number of bytes."""
         return self.size * self.dtype.itemsize
 
     def __repr__(self) -> str:
@@ -88,7 +88,7 @@ class Buffer:
 
 
 class Place(NamedTuple):
-    """An element of a buffer: `offset` plus so many elements per step of each axis."""
+    """An element of a buffer: `offset` plus a number of elements per step of each axis."""
 
     buffer: Buffer
     steps: tuple[tuple[Axis, int], ...]
@@ -101,12 +101,12 @@ class Place(NamedTuple):
         return f"{self.buffer}[{' + '.join(terms)}]"
 
     def step(self, axis: Axis) -> int:
-        """How far one step of an axis goes."""
+        """The number of elements that one step of an axis advances by."""
         return next((step for own, step in self.steps if own is axis), 0)
 
 
 class Failure(NamedTuple):
-    """What is wrong if a condition does not hold: at which node, and in words.
+    """A condition that does not hold: the node it belongs to, and the message.
 
     In the message `{}` stands for the number in question.
     """
@@ -133,7 +133,7 @@ class Accumulator:
         self.start = identity(combine, dtype)
         # Reads the result, once the loop over the reduced axes is done.
         self.value = Scalar("reduced", (), dtype, extra=self)
-        # Reads what there is so far, in a statement after the one that combines.
+        # Reads the result so far, in a statement after the one that combines.
         self.running = Scalar("running", (), dtype, extra=self)
 
     @property
@@ -149,10 +149,10 @@ class Store(NamedTuple):
     """Write an element.
 
     Attributes:
-        place: Where to.
-        value: What.
-        further: How many elements further on, if that is computed.
-        adds: Whether to add it to what is there.
+        place: The place to write to.
+        value: The value to write.
+        further: A computed number of elements to add to the place, if any.
+        adds: Whether to add the value to the element there.
     """
 
     place: Place
@@ -162,7 +162,7 @@ class Store(NamedTuple):
 
     @property
     def expressions(self) -> tuple[Scalar, ...]:
-        """What is computed for it."""
+        """The expressions it computes."""
         return (self.value,) if self.further is None else (self.further, self.value)
 
     def __repr__(self) -> str:
@@ -171,14 +171,14 @@ class Store(NamedTuple):
 
 
 class Accumulate(NamedTuple):
-    """Combine an element with what was accumulated so far."""
+    """Combine an element with the result accumulated so far."""
 
     target: Accumulator
     value: Scalar
 
     @property
     def expressions(self) -> tuple[Scalar, ...]:
-        """What is computed for it."""
+        """The expressions it computes."""
         return (self.value,)
 
     def __repr__(self) -> str:
@@ -196,7 +196,7 @@ class Stage(NamedTuple):
 
     @property
     def targets(self) -> list[Accumulator]:
-        """What it accumulates."""
+        """The accumulators it combines into."""
         return [s.target for s in self.inner if isinstance(s, Accumulate)]
 
 
@@ -205,9 +205,9 @@ class Kernel:
 
     Attributes:
         name: For listings and symbols.
-        axes: In the order in which elements lie in memory.
+        axes: Its axes, in memory order of elements.
         stages: See the module's docstring.
-        ops: The names of the ops it does, in order.
+        ops: The names of the ops it computes, in order.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ class Kernel:
 
     @property
     def points(self) -> int:
-        """How often the innermost statements run."""
+        """The number of times the innermost statements run."""
         return math.prod(axis.size for axis in self.axes)
 
     def statements(self) -> Iterator[Statement]:
@@ -280,11 +280,11 @@ def walk(expression: Scalar, seen: set[int]) -> Iterator[Scalar]:
 def rewritten(
     parts: Iterable[Scalar], change: Callable[[Scalar, tuple[Scalar, ...]], Scalar | None]
 ) -> dict[int, Scalar]:
-    """Expressions made anew, found by the identity of the old ones.
+    """Expressions rebuilt with changes, by the id of the old ones.
 
     Args:
         parts: All parts, parts before wholes.
-        change: `change(part, args)` with the new arguments of a part gives what stands for it;
+        change: `change(part, args)` with the new arguments of a part returns its replacement;
             None for the same instruction on those.
     """
     known: dict[int, Scalar] = {}
@@ -298,7 +298,7 @@ def rewritten(
 
 
 def identity(name: str, dtype: np.dtype[Any]) -> int | float:
-    """What a reduction starts from: combining with it changes nothing."""
+    """The identity element of a reduction, from which it starts."""
     if name in ("add", "or", "replace"):
         return 0
     if name == "multiply":

@@ -1,4 +1,4 @@
-"""Loop nests as text, for people: infix operators, and a name for what is used twice."""
+"""Loop nests as text, for people: infix operators, and names for repeated expressions."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _ATOM = 9
 
 
 def listing(kernel: Kernel) -> str:
-    """A loop nest as text, in which what is used twice has a name and is written once.
+    """A loop nest as text; expressions used twice get a name and are written once.
 
     Args:
-        kernel: What to show.
+        kernel: The loop nest.
 
     Returns:
         The loops with their sizes; `a += b` accumulates over the inner loop.
@@ -42,7 +42,7 @@ def listing(kernel: Kernel) -> str:
 
 
 class _Names:
-    """Writes statements; numbers the expressions that it gives a name."""
+    """Writes statements, and numbers the expressions that get a name."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -83,7 +83,7 @@ def _assignment(statement: Statement, texts: list[str]) -> str:
 
 
 def _place(place: Place, index: str | None = None) -> str:
-    """A place, so many elements further on as an index says."""
+    """A place, moved on by an index if there is one."""
     if index is None:
         return str(place)
     fixed = f"{str(place)[:-1]} + " if place.steps or place.offset else f"{place.buffer}["
@@ -91,7 +91,7 @@ def _place(place: Place, index: str | None = None) -> str:
 
 
 def _expression(part: Scalar, args: list[tuple[str, int]]) -> tuple[str, int]:
-    """The text of an expression from those of its arguments, and how strongly it binds."""
+    """The text of an expression from the texts of its arguments, and how strongly it binds."""
     texts = [text for text, _ in args]
     if part.name in ("load", "gather"):
         where = _place(part.extra, *([texts.pop(0)] if part.name == "gather" else []))

@@ -1,4 +1,4 @@
-"""Where temporaries live: places in one arena, shared by buffers that are not needed at once."""
+"""Memory of temporaries: places in one arena, shared by buffers not needed at the same time."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from gradtape.compiler.kernel import Buffer
 
 # Vectors of the widest kind, and cache lines, begin at multiples of this.
 _ALIGNMENT = 64
-# For more buffers, places are found without comparing each with all others.
+# For more buffers than this, places are found without comparing each with all others.
 _MANY = 256
-# Among so many gaps of about the right size one is looked for that is large enough.
+# The number of gaps of about the right size that are tried.
 _TRIED = 16
 
-# Of a buffer, the number of a step.
+# The number of a step, for each buffer.
 _Steps = Mapping[Buffer, int]
 
 
@@ -22,12 +22,12 @@ class Arena:
     """Offsets of buffers in one stretch of memory.
 
     Attributes:
-        offsets: Where each buffer begins.
-        size: How many bytes there are in all.
+        offsets: The offset of each buffer.
+        size: The number of bytes in all.
     """
 
     def __init__(self, steps: Sequence[Sequence[Buffer]]) -> None:
-        """Plan memory for steps, given the temporaries that each of them touches."""
+        """Plan memory for steps, given the temporaries that each of them uses."""
         first: dict[Buffer, int] = {}
         last: dict[Buffer, int] = {}
         for number, buffers in enumerate(steps):
@@ -46,7 +46,7 @@ class Arena:
         )
 
     def _gap(self, buffer: Buffer, first: _Steps, last: _Steps) -> int:
-        """The lowest place that is free for as long as the buffer is needed."""
+        """The lowest place that is free while the buffer is needed."""
         taken = sorted(
             (offset, offset + _rounded(other.nbytes))
             for other, offset in self.offsets.items()
@@ -73,14 +73,14 @@ class Arena:
 
 
 class _Memory:
-    """Memory that is taken and given back; each takes about the same time, however much there is.
+    """Memory to take and give back; both take about constant time, however much there is.
 
-    Gaps are kept by the number of bits of their sizes: one of a larger class fits for certain.
+    Gaps are kept by the number of bits of their sizes: one of a larger class certainly fits.
     """
 
     def __init__(self) -> None:
         self._end = 0
-        # Offsets of gaps, in the order in which they came to be.
+        # Offsets of gaps, in the order in which they were made.
         self._classes: dict[int, dict[int, None]] = {}
         self._sizes: dict[int, int] = {}
         self._starts: dict[int, int] = {}  # by where they end
@@ -105,7 +105,7 @@ class _Memory:
         return start
 
     def give_back(self, start: int, size: int) -> None:
-        """Let some memory be free again; it is joined with gaps on both sides."""
+        """Free some memory again; it is joined with gaps on both sides."""
         if size == 0:
             return
         end = start + size

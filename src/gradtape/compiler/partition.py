@@ -1,7 +1,7 @@
 """Native and eager parts: a graph as a sequence of native subgraphs and single eager ops.
 
 Native ops go into as few subgraphs as the eager ones between them allow: phase p holds all native
-ops whose operands are there once the eager ops before phase p have run.
+ops whose operands are available once the eager ops before phase p have run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class NativePart(NamedTuple):
 
 
 class EagerPart(NamedTuple):
-    """An op that runs its eager kernel, and why."""
+    """An op that runs its eager kernel, with the reason."""
 
     node: Node
     reason: str
@@ -47,7 +47,7 @@ def partition(graph: Graph, obstacle: Callable[[Node], str | None]) -> list[Part
         for value in node.outputs:
             there[value] = phase + (reason is not None)
     if not eager and all(output.dtype in NATIVE for output in graph.outputs):
-        # All of it, with inputs that nothing reads and outputs that are inputs.
+        # The whole graph, including inputs that nothing reads and outputs that are inputs.
         return [NativePart(graph, graph.inputs, graph.outputs)]
     parts: list[Part] = []
     needed = _needed(graph, native)
@@ -59,7 +59,7 @@ def partition(graph: Graph, obstacle: Callable[[Node], str | None]) -> list[Part
 
 
 def _needed(graph: Graph, phases: Mapping[int, Sequence[Node]]) -> dict[int, dict[Value, None]]:
-    """The values of each phase that something outside of it reads."""
+    """The values of each phase that something outside it reads."""
     phase_of = {node: phase for phase, nodes in phases.items() for node in nodes}
     needed: dict[int, dict[Value, None]] = {phase: {} for phase in phases}
 

@@ -1,4 +1,4 @@
-"""The passes of the compiler, in order; nothing else."""
+"""The passes of the compiler, in order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
 def optimized(graph: Graph, *, debug: bool = False, settling: bool = True) -> Graph:
     """The graph after all passes, verified after each of them in debug mode.
 
-    With `settling=False` without ops that settle 0·∞, and with a watch on what depends on them.
+    With `settling=False` it has no ops that settle 0·∞, but watches on values that depend on them.
     """
     if not settling:
         graph = hopeful(graph)

@@ -1,4 +1,4 @@
-"""From a graph to a plan: steps in order, and the memory they work in, for no particular machine.
+"""From a graph to a plan: steps in order, and their memory, for no particular machine.
 
 A step is a loop nest (`Kernel`) or a matrix product (`Product`). A target compiles and runs plans
 (`compiler.target`). It may replace steps by others that suit its machine; the memory is then laid
@@ -26,11 +26,11 @@ Step = Kernel | Product
 
 
 class Plan:
-    """What to run for a graph.
+    """The steps to run for a graph.
 
     Attributes:
-        name: The names of its kernels begin with it.
-        graph: What it computes; every output is computed by a node of its own.
+        name: The prefix of the names of its kernels.
+        graph: The graph it computes; every output has a node of its own.
         fusion: The groups of nodes that became steps.
         inputs: The buffers of the graph's inputs, in order.
         outputs: The buffers of the graph's outputs, in order.
@@ -69,13 +69,13 @@ class Plan:
 
     @lazy
     def arena(self) -> Arena:
-        """Where the temporaries are in one stretch of memory."""
+        """The layout of the temporaries in one stretch of memory."""
         return Arena([[b for b in step.buffers if b.kind == "temporary"] for step in self.steps])
 
     def with_steps(self, change: Callable[[Step], Sequence[Step]]) -> Plan:
-        """The plan with each step replaced by those that `change` gives for it.
+        """The plan with each step replaced by those that `change` returns for it.
 
-        They may use temporaries of their own, and check no other conditions.
+        They may use temporaries of their own, but must not check other conditions.
         """
         steps = [
             (group, tuple(new for step in steps for new in change(step)))
@@ -88,8 +88,8 @@ def plan_of(graph: Graph, name: str = "run") -> Plan:
     """The plan of a graph, all of whose nodes have a native form.
 
     Args:
-        graph: What to compute.
-        name: What the names of kernels begin with.
+        graph: The graph.
+        name: The prefix of the names of kernels.
     """
     graph = _with_own_outputs(graph)
     fusion = Fusion(graph)

@@ -12,19 +12,19 @@ Shape = tuple[int, ...]
 
 
 class Product(NamedTuple):
-    """`c = a·b` for a batch of matrices that lie one after the other.
+    """`c = a·b` for a batch of matrices stored one after the other.
 
     Attributes:
         a: The first factor.
         b: The second factor.
-        c: Where the product goes.
+        c: The buffer for the product.
         m: Rows of each product.
         n: Columns of each product.
         k: Length of the sums.
         transpose_a: Whether matrices of `a` are stored transposed: k×m, used as m×k.
         transpose_b: Whether matrices of `b` are stored transposed: n×k, used as k×n.
         strides: Elements from one matrix to the next in a, b and c; 0: the same one for all.
-        calls: How the batch is done: (offset of a, of b, of c, number of products) each.
+        calls: The calls that do the batch: (offset of a, of b, of c, number of products) each.
         work: Memory for partial results, if the target asked for some.
     """
 
@@ -42,7 +42,7 @@ class Product(NamedTuple):
 
     @property
     def name(self) -> str:
-        """For listings."""
+        """Its name in listings."""
         return f"matmul {self.m}×{self.k}·{self.k}×{self.n}"
 
     @property
@@ -52,7 +52,7 @@ class Product(NamedTuple):
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
-        """What it touches."""
+        """The buffers it uses."""
         buffers = (self.a, self.b, self.c)
         return buffers if self.work is None else (*buffers, self.work)
 
@@ -63,10 +63,10 @@ def product_of(
     """The product of two arrays as `matmul` multiplies them.
 
     Args:
-        x: The first factor: its buffer, the shape that is read under, and whether its last two
-            axes are to be swapped.
+        x: The first factor: its buffer, the shape it is read under, and whether its last two axes
+            are to be swapped.
         y: The second factor, likewise.
-        out: Where the result goes.
+        out: The buffer for the result.
     """
     (a, shape_a, transpose_a), (b, shape_b, transpose_b) = x, y
     if len(shape_a) == 1:
@@ -87,7 +87,7 @@ def product_of(
 def _batches(
     batch_a: Shape, batch_b: Shape, size_a: int, size_b: int, size_c: int
 ) -> tuple[list[tuple[int, int, int, int]], tuple[int, int, int]]:
-    """Runs of products with constant strides that make up a batch with broadcasting."""
+    """The runs of products with constant strides that make up a broadcast batch."""
     batch = broadcast_sizes(batch_a, batch_b)
     ndim = len(batch)
     batch_a, batch_b = ((1,) * (ndim - len(s)) + s for s in (batch_a, batch_b))

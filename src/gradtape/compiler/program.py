@@ -22,7 +22,7 @@ from gradtape.graph.ir import Graph, Literal, Node, Operand, Value
 from gradtape.graph.passes.hopeful import UnsettledError
 from gradtape.graph.python_numbers import computed_exactly, is_of_integers
 
-# No machine has that much memory, and sums of sizes up to it are exact in native code.
+# No machine has this much memory, and sums of sizes up to it are exact in native code.
 _MOST_BYTES = 2**50
 
 
@@ -49,15 +49,15 @@ class NativeFunction:
 
 
 class Program:
-    """What runs a graph on arrays.
+    """Runs a graph on arrays.
 
-    It leaves out what settles 0·∞ in derivatives (`graph.passes.hopeful`), unless it is told not to
-    or is in debug mode. When something would have had to be settled for the first time, another
-    program is made, which does everything, and takes its place from then on.
+    It leaves out the ops that settle 0·∞ in derivatives (`graph.passes.hopeful`), unless told not
+    to or in debug mode. When something would have to be settled for the first time, another program
+    is made that does so, and replaces this one from then on.
 
     Attributes:
-        target: What its native parts are compiled for.
-        graph: What it computes, after the passes.
+        target: The target its native parts are compiled for.
+        graph: The graph after the passes.
         steps: Its parts in order: native functions, and ops that run their eager kernel.
     """
 
@@ -71,7 +71,7 @@ class Program:
     ) -> None:
         self._source = graph
         self.target = host_target() if target is None else target
-        # The program that took its place. Not itself: a cycle would keep its code loaded.
+        # The program that replaced it. Never itself: a cycle would keep its code loaded.
         self._instead: Program | None = None
         self.graph = optimized(graph, debug=debug, settling=settling or debug)
         _check_sizes(self.graph)
@@ -81,7 +81,7 @@ class Program:
             for part in parts
         ]
         self._direct = _misfit if self.native is None else self.native.code.direct
-        # Eager ops that ask for memory first, and how much.
+        # Eager ops that check for free memory first, and how much they need.
         needs = {
             p.node: sum(map(_nbytes, p.node.outputs)) for p in parts if isinstance(p, EagerPart)
         }
@@ -89,7 +89,7 @@ class Program:
 
     @property
     def native(self) -> NativeFunction | None:
-        """The native function that is all of it; None if there is anything besides."""
+        """The native function that is the whole program; None if there is anything else."""
         first = self.steps[0] if len(self.steps) == 1 else None
         if not isinstance(first, NativeFunction):
             return None
@@ -111,7 +111,7 @@ class Program:
 
     @property
     def in_force(self) -> Program:
-        """What runs the next call: this, or the program that took its place."""
+        """The program that runs the next call: this, or the one that replaced it."""
         return self if self._instead is None else self._instead
 
     def _run(self, arrays: Sequence[Any]) -> list[Any]:
@@ -135,7 +135,7 @@ class Program:
         outputs: list[Any] = []
         for output in self.graph.outputs:
             array = np.asarray(output.value if isinstance(output, Literal) else values[output])
-            # Results share memory with nothing: not with arguments, not with each other.
+            # Results share memory neither with arguments nor with each other.
             if id(array) in inputs or array.base is not None or not array.flags.writeable:
                 array = array.copy()
             inputs.add(id(array))
@@ -159,7 +159,7 @@ def _check_sizes(graph: Graph) -> None:
 
 
 def _nbytes(value: Operand) -> int:
-    """How many bytes an array takes."""
+    """The number of bytes of an array."""
     return math.prod(value.shape) * value.dtype.itemsize
 
 
@@ -196,12 +196,12 @@ def evaluated(node: Node, values: Mapping[Value, Any]) -> dict[Value, Any]:
 def _eager_operand(operand: Operand, values: Mapping[Value, Any]) -> Any:
     if isinstance(operand, Literal):
         return operand.value
-    # Python's numbers take the dtype of what they meet; an array of one would not.
+    # A Python number takes the dtype of the other operand; a 0-d array would not.
     return values[operand].item() if operand.aval.weak else values[operand]
 
 
 def _prepared(array: Any, value: Value) -> Any:
-    """An argument as compiled code reads it: in order, aligned, of the dtype it was traced at."""
+    """An argument as compiled code reads it: contiguous, aligned, in the traced dtype."""
     given = np.asarray(array)
     if not (given.flags.c_contiguous and given.flags.aligned and given.dtype == value.dtype):
         free_memory.require(_nbytes(value), "a copy of an argument")

@@ -1,4 +1,4 @@
-"""Arithmetic of Python's integers in native code: exact, or it raises."""
+"""Arithmetic of Python integers in native code: exact, or it raises."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SMALLEST = constant(-(2**63), INT64)
 
 
 def _added(x: Scalar, y: Scalar, result: Scalar) -> Scalar:
-    # It wrapped around if the sign is neither that of x nor that of y.
+    # It wrapped around if its sign is neither that of x nor that of y.
     return ((x ^ result) & (y ^ result)) >= 0
 
 
@@ -26,7 +26,7 @@ def _subtracted(x: Scalar, y: Scalar, result: Scalar) -> Scalar:
 
 
 def _multiplied(x: Scalar, y: Scalar, result: Scalar) -> Scalar:
-    # The quotient of the smallest integer and -1 wraps around itself.
+    # The quotient of the smallest integer and -1 itself wraps around.
     return (x == 0) | ((result // x == y) & _divided(y, x, result))
 
 
@@ -39,7 +39,7 @@ def _negated(x: Scalar, _result: Scalar) -> Scalar:
 
 
 def _raised(x: Scalar, y: Scalar, _result: Scalar) -> Scalar:
-    """Whether all products on the way to a power by squaring fit; its exponent is known."""
+    """Whether all products of a power by repeated squaring fit; its exponent is known."""
     holds, n, power = constant(True), int(y.extra), None
     while n:
         if n % 2:
@@ -55,7 +55,7 @@ def _raised(x: Scalar, y: Scalar, _result: Scalar) -> Scalar:
     return holds
 
 
-# For each operator that may give too large an integer, whether it does not.
+# For each operator whose result may be too large, the condition that it fits.
 _FITS: dict[Any, Callable[..., Scalar]] = {
     operator.add: _added,
     operator.sub: _subtracted,
@@ -70,9 +70,9 @@ _FITS: dict[Any, Callable[..., Scalar]] = {
 def checked(
     node: Node, operands: Sequence[Scalar], result: Scalar, inside: Scalar | None
 ) -> Scalar:
-    """The result of an op on Python's integers, with the conditions that have to hold for it."""
+    """The result of an op on Python integers, with the conditions that it has to meet."""
     python, guard = node.op.facts.python, () if inside is None else (inside,)
-    # Of 64 bits, and not weak any more.
+    # 64 bits wide, and no longer weak.
     numbers = [convert(operand, INT64) for operand in operands]
     got = f"{node.op.name}: got the Python integer {{}}"
     divisor = operands[-1]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-# Groups that are further apart in the order are not searched for, so that a question takes the same
+# Groups further apart than this in the order are not searched for, so that a query takes the same
 # time however many groups there are. Unrolled loops have tens of thousands.
 _FAR = 256
 
 
 class Reachability:
-    """Nodes by their numbers, in an order in which each comes after all that it depends on.
+    """Nodes by number, in an order in which each comes after all that it depends on.
 
-    The order answers most questions: nothing depends on what comes after it. It is kept up by
-    moving only what lies between two nodes that turn out to be in the wrong order (Pearce and
-    Kelly's algorithm).
+    The order answers most queries: nothing depends on what comes after it. It is maintained by
+    moving only the nodes between two that turn out to be in the wrong order (Pearce and Kelly's
+    algorithm).
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Reachability:
         self._place: list[int] = []
 
     def add(self) -> int:
-        """Add a node that depends on nothing yet; gives its number."""
+        """Add a node that depends on nothing yet; returns its number."""
         number = len(self._place)
         self._needed.append(set())
         self._dependents.append(set())
@@ -51,7 +51,7 @@ class Reachability:
     def _reached(
         self, start: int, following: Sequence[set[int]], first: int, last: int
     ) -> set[int]:
-        """The nodes reached from one without leaving a part of the order."""
+        """The nodes reachable from one without leaving a part of the order."""
         found, pending = {start}, [start]
         while pending:
             for n in following[pending.pop()]:
@@ -61,7 +61,7 @@ class Reachability:
         return found
 
     def depends(self, number: int, other: int) -> bool:
-        """Whether a node depends on another one; yes as well if they are too far apart to tell."""
+        """Whether a node depends on another one; also True if they are too far apart to tell."""
         first, last = self._place[other], self._place[number]
         if last <= first:
             return False

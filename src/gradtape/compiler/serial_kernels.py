@@ -1,6 +1,6 @@
-"""Loop nests that go through elements in order: cumulative sums, and writing at computed places.
+"""Loop nests that go through elements in order: cumulative sums, and writes to computed places.
 
-They have no loop that other ops could join, but what they read is computed in theirs.
+They have no loop that other ops could join, but their operands are computed in their loops.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def serial_kernels(node: Node, buffers: dict[Value, Buffer], name: str) -> list[
     """The loop nests of a node that is lowered by `Scan` or `Scatter`.
 
     Args:
-        node: What to do.
-        buffers: Where the values are that are in memory.
-        name: What to call the first; the names of others begin with it.
+        node: The node.
+        buffers: The buffers of the values that are in memory.
+        name: The name of the first; the names of others begin with it.
     """
 
     def stored(
@@ -63,10 +63,10 @@ def _kernel(name: str, axes: Sequence[Axis], statements: Sequence[Statement], no
 
 
 def _scan(node: Node, lowering: Scan, puller: Puller, out: Buffer, name: str) -> Kernel:
-    """out[k] = out[k − 1], times a factor if there are some, combined with x[k]; out[0] = x[0]."""
+    """out[k] = out[k − 1], times a factor if there are any, combined with x[k]; out[0] = x[0]."""
     along = node.params["axis"]
-    # Along the last axis what there is so far is kept in a register, else in the result itself, so
-    # that the last axis can be done in vectors.
+    # Along the last axis the result so far is kept in a register, otherwise in the result itself,
+    # so that the last axis can be done in vectors.
     last = out.shape[along] > 1 and all(size == 1 for size in out.shape[along + 1 :])
     axes = [
         Axis(f"i{n}", size, reduced=last and n == along, serial=n == along)
@@ -99,7 +99,7 @@ def _scan(node: Node, lowering: Scan, puller: Puller, out: Buffer, name: str) ->
 
 
 def _accumulator(combine: str, out: Buffer) -> Accumulator:
-    """What the running result along the last axis is kept in."""
+    """The accumulator for the running result along the last axis."""
     so_far = Accumulator("acc0", combine, out.dtype)
     if combine in ("add", "replace") and out.dtype.kind == "f":
         so_far.start = -0.0  # 0 would lose the sign of a first element that is -0
@@ -107,7 +107,7 @@ def _accumulator(combine: str, out: Buffer) -> Accumulator:
 
 
 def _start(node: Node, lowering: Scatter, puller: Puller, out: Buffer, name: str) -> Kernel:
-    """What the result holds before anything is written to it."""
+    """The kernel that fills the result before anything is written to it."""
     axes = [Axis(f"i{n}", size) for n, size in enumerate(out.shape)]
     index = tuple(axis.index for axis in axes)
     value: Any = constant(0, out.dtype)
@@ -118,12 +118,12 @@ def _start(node: Node, lowering: Scatter, puller: Puller, out: Buffer, name: str
 
 
 def _put(node: Node, lowering: Scatter, puller: Puller, out: Buffer, name: str) -> Kernel:
-    """Elements at the places where they belong."""
+    """The kernel that writes elements to their places."""
     serial, free = lowering.sizes(*(operand.aval for operand in node.operands), **node.params)
     axes = [Axis(f"i{n}", size, serial=n < len(serial)) for n, size in enumerate((*serial, *free))]
     point = tuple(axis.index for axis in axes)
     index, value = lowering.put(point, *puller.readers(node), **node.params)
-    # Free axes that lead the result are outermost: it is done part by part.
+    # Free axes that lead the result are outermost, so it is done part by part.
     free_ones = {id(axis.index): axis for axis in axes if not axis.serial}
     leading = [*itertools.takewhile(bool, (free_ones.get(id(i)) for i in index))]
     axes = [*filter(None, leading), *(axis for axis in axes if axis not in leading)]
@@ -133,8 +133,8 @@ def _put(node: Node, lowering: Scatter, puller: Puller, out: Buffer, name: str) 
     loops = [axis for axis in axes if axis.size > 1]
     if loops:
         last = loops[-1]
-        # Vectors are of elements that lie side by side; and where nothing is done in order, the
-        # last vector may do elements again, which must not be added to others twice.
+        # Vectors need adjacent elements; and where nothing is done in order, the last vector
+        # may do elements again, which must not be added twice.
         beside = fixed.step(last) == 1 and not (
             computed is not None and _moves_along(computed, last)
         )
@@ -145,7 +145,7 @@ def _put(node: Node, lowering: Scatter, puller: Puller, out: Buffer, name: str) 
 
 
 def _moves_along(expression: Scalar, axis: Axis) -> bool:
-    """Whether an expression may have another value at the next step of an axis."""
+    """Whether an expression may change from one step of an axis to the next."""
     return any(
         part.extra is axis
         if part.name == "axis"

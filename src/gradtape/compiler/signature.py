@@ -1,4 +1,4 @@
-"""What a compiled function is compiled for: containers, shapes, dtypes and static values."""
+"""The signature a function is compiled for: containers, shapes, dtypes and static values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gradtape.errors import ArgumentError, DTypeError
 from gradtape.graph.trace import is_truth
 
 _NUMBERS = (float, int, bool, complex)
-# What is certainly no container, and makes up most arguments.
+# Types that are certainly not containers, and make up most arguments.
 _PLAIN = frozenset({np.ndarray, Tensor, *_NUMBERS})
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -35,12 +35,12 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 class Statics(NamedTuple):
-    """Which arguments are passed as they are.
+    """The arguments that are passed as they are.
 
     Attributes:
         positions: Their positions; negative ones count from the last argument of a call.
         names: Their names, for those that are passed by keyword.
-        of_class: Whether the first argument is one if a class comes, as of a class method.
+        of_class: Whether the first argument is static if it is a class, as for a class method.
     """
 
     positions: tuple[int, ...]
@@ -48,11 +48,11 @@ class Statics(NamedTuple):
     of_class: bool = False
 
     def of_method(self) -> Statics:
-        """The same once the first argument is bound."""
+        """The statics once the first argument is bound."""
         return Statics(tuple(n - (n > 0) for n in self.positions if n != 0), self.names)
 
     def among(self, count: int) -> frozenset[int]:
-        """The positions of static arguments in a call with so many."""
+        """The positions of static arguments in a call with `count` arguments."""
         return frozenset(n % count for n in self.positions if -count <= n < count)
 
 
@@ -112,11 +112,11 @@ def static_arguments(
 
 
 class Arguments(NamedTuple):
-    """The arguments of a call: leaves that are traced, and all that is fixed when it is compiled.
+    """The arguments of a call: leaves that are traced, and those that are fixed when compiling.
 
     Attributes:
-        args: The positional arguments as they came.
-        kwargs: The keyword arguments as they came.
+        args: The positional arguments as given.
+        kwargs: The keyword arguments as given.
         leaves: Arrays, tensors and numbers.
         structure: The containers they came in.
         fixed: Positional arguments that are not traced, by position.
@@ -138,7 +138,7 @@ def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], statics: Statics) -
 
     Raises:
         ArgumentError: A static argument cannot be hashed, or an integer is too large.
-        DTypeError: A leaf is no array and no number.
+        DTypeError: A leaf is neither an array nor a number.
     """
     chosen = statics.among(len(args)) if statics.positions else frozenset()
     fixed = {n: arg for n, arg in enumerate(args) if n in chosen}
@@ -149,7 +149,7 @@ def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], statics: Statics) -
     try:
         kinds = tuple([leaf_key(leaf) for leaf in leaves])
     except (ArgumentError, DTypeError):
-        # Since Python 3.13 class methods are bound without asking what they are made of.
+        # Since Python 3.13 class methods are bound without asking the wrapped object.
         if statics.of_class and args and isinstance(args[0], type):
             return arguments(args, kwargs, Statics((0, *statics.positions), statics.names))
         _name_leaf(args, keywords, chosen)
@@ -180,8 +180,8 @@ def _name_leaf(args: tuple[Any, ...], keywords: dict[str, Any], chosen: frozense
 def _flatten(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any, Any]:
     """Leaves and structure of the arguments, and the keys of the dicts within, in their order.
 
-    Structures of dicts are equal in whatever order the keys were inserted; a function that goes
-    through the values can tell.
+    Structures of dicts are equal whatever the insertion order of the keys; a function that iterates
+    over the values can tell the difference.
     """
     if _PLAIN.issuperset(map(type, (*args, *kwargs.values()))):
         return *tree.flatten((args, kwargs)), ()
@@ -192,13 +192,13 @@ def _flatten(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], 
             orders.append(tuple([key if type(key) is str else _typed(key) for key in node]))
         return False
 
-    # It asks of every node whether to stop there.
+    # `note` is called for every node, to decide whether to stop there.
     leaves, structure = tree.loaded().tree_flatten((args, kwargs), note, namespace=tree.NAMESPACE)
     return leaves, structure, tuple(orders)
 
 
 def _typed(value: Any) -> tuple[Any, ...]:
-    """1, 1.0 and True are equal, as 0.0 and -0.0 are, and not the same argument."""
+    """A key with the type: 1, 1.0 and True are equal, as are 0.0 and -0.0, but differ here."""
     kind = type(value)
     if isinstance(value, Tensor):
         raise ArgumentError(
@@ -206,7 +206,7 @@ def _typed(value: Any) -> tuple[Any, ...]:
         )
     if kind is tuple:
         return kind, tuple(map(_typed, value))
-    # Their bits: NaN is not even equal to itself. Scalars of kind void are parts of arrays.
+    # By their bits: NaN is not even equal to itself. Scalars of kind void are parts of arrays.
     if kind is float or kind is complex or (isinstance(value, np.generic) and kind is not np.void):
         number = np.asarray(value)
         # Some bytes of a long double have no meaning.
@@ -216,22 +216,22 @@ def _typed(value: Any) -> tuple[Any, ...]:
 
 
 def merged(given: Arguments, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Positional and keyword arguments again, with other leaves."""
+    """The positional and keyword arguments again, with other leaves."""
     traced, keywords = tree.unflatten(given.structure, list(leaves))
     rest = iter(traced)
     count = len(given.args)
     args = [given.fixed[n] if n in given.fixed else next(rest) for n in range(count)]
-    # A function gets them by ** in the order they were passed in.
+    # A function gets them by ** in the order in which they were passed.
     named = {**keywords, **given.named}
     return args, {name: named[name] for name in given.kwargs}
 
 
 def leaf_key(leaf: Any, where: str | tree.Place = "an argument") -> tuple[Any, ...]:
-    """What of a leaf the code depends on; errors say `where` it is.
+    """The properties of a leaf that code depends on; errors say `where` it is.
 
     Raises:
         ArgumentError: An integer is too large.
-        DTypeError: It is no array of numbers and no number.
+        DTypeError: It is neither an array of numbers nor a number.
     """
     kind = type(leaf)
     if kind is np.ndarray or isinstance(leaf, np.generic | Tensor | np.ndarray):
@@ -260,7 +260,7 @@ def leaf_key(leaf: Any, where: str | tree.Place = "an argument") -> tuple[Any, .
 
 
 def _instead_of(kind: type) -> str:
-    """What to do with an argument that is none, such that it does not lead to the next error."""
+    """Advice for an object that cannot be an argument, which does not lead to another error."""
     if kind.__module__.startswith("scipy.sparse"):
         return "Pass gt.sparse.from_scipy(a), which is a container of arrays"
     if kind.__hash__ is None:
@@ -272,7 +272,7 @@ def _instead_of(kind: type) -> str:
 
 
 def _check_plain(kind: type, where: str | tree.Place) -> None:
-    """Refuse arrays that compute otherwise, as masked ones and np.matrix do."""
+    """Refuse arrays that compute differently, such as masked arrays and np.matrix."""
     if any(
         getattr(kind, name) is not getattr(np.ndarray, name)
         for name in ("__array_ufunc__", "__add__", "__mul__")
@@ -284,12 +284,12 @@ def _check_plain(kind: type, where: str | tree.Place) -> None:
 
 
 def _is_weak(leaf: Any) -> bool:
-    """Whether it is a Python number of a function that is being traced."""
+    """Whether it is a Python number in a function that is being traced."""
     return isinstance(leaf, Tensor) and isinstance(leaf.value, Abstract) and leaf.value.weak
 
 
 def leaf_aval(leaf: Any) -> Aval:
-    """A leaf as it is traced: in native byte order, Python's numbers weak."""
+    """A leaf as it is traced: in native byte order, Python numbers weak."""
     aval = aval_of(leaf)
     return Aval(aval.shape, aval.dtype.newbyteorder("="), weak=aval.weak or _is_weak(leaf))
 
@@ -298,7 +298,7 @@ def leaf_aval(leaf: Any) -> Aval:
 
 
 def argument_spec(value: Any) -> Spec | None:
-    """What the native entry point has to see in place of an argument; None if it cannot."""
+    """The spec the native entry point checks an argument against; None if it cannot."""
     kind = type(value)
     if kind is tuple or kind is list:
         items = [argument_spec(item) for item in value]
@@ -319,7 +319,7 @@ def argument_spec(value: Any) -> Spec | None:
     if value is None:
         return StaticLeaf(None)
     try:
-        # Tensors are taken apart in Python; arrays of their shape in their place are not.
+        # Tensors are taken apart in Python; arrays of the same shape in their place are not.
         if kind is np.ndarray or isinstance(value, Tensor):
             return ArrayLeaf(value.dtype.newbyteorder("="), value.shape)
         if isinstance(value, np.generic):

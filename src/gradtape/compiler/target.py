@@ -1,7 +1,7 @@
 """Targets: the machines that plans are compiled for and run on.
 
-A target has two methods: `compile` makes code of plans, and `call` runs it on arrays. Nothing else
-in the compiler knows a machine.
+A target has two methods: `compile` turns plans into code, and `call` runs it on arrays. Nothing
+else in the compiler knows about a machine.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from gradtape.compiler.plan import Plan, Step
 
 
 class StepReport(NamedTuple):
-    """How a step is run, for `explain`.
+    """A report on how a step is run, for `explain`.
 
     Attributes:
         nanoseconds: A rough time on one core.
-        lanes: How many elements are done at once; 0 if that is not for the plan to say.
-        parts: Into how many parts it is divided for threads; 0, likewise.
+        lanes: The number of elements done at once; 0 if the plan does not determine it.
+        parts: The number of parts it is divided into for threads; 0, likewise.
         function: The name of its function in the text of the code; "" if it has none.
     """
 
@@ -33,7 +33,7 @@ class StepReport(NamedTuple):
 class Code:
     """A plan compiled for a machine.
 
-    What is defined here besides the plan is for targets that have nothing better.
+    The methods defined here are defaults, for targets that have nothing better.
 
     Attributes:
         plan: The plan, with the steps that the machine runs.
@@ -48,7 +48,7 @@ class Code:
         self.plan = plan
 
     def direct(self, *_arrays: Any) -> Any:
-        """The results for arrays as they come, as a tuple; `NotImplemented` if they do not fit.
+        """The results for any arrays, as a tuple; `NotImplemented` if the arrays do not fit.
 
         Results without axes are NumPy's numbers.
         """
@@ -64,11 +64,11 @@ class Code:
         unless: list[Any] | None = None,
         bound: Sequence[Any] = (),
     ) -> Callable[..., Any] | None:
-        """A function that takes arguments of a form directly; None if there is no such thing.
+        """A function that takes arguments of one form directly; None if there is none.
 
         Args:
             args: One spec per positional argument, then one for each object in `bound`.
-            result: What it returns.
+            result: The value it returns.
             results: The outputs of the plan.
             otherwise: Called with the arguments if they are of another form.
             unless: A list: `otherwise`, if there is one, is called whenever something is in it.
@@ -77,7 +77,7 @@ class Code:
         return None
 
     def report(self, step: Step) -> StepReport:
-        """How a step of the plan is run."""
+        """A report on how a step of the plan is run."""
         return StepReport()
 
 
@@ -93,7 +93,7 @@ class Target(ABC, Generic[C]):
 
     @abstractmethod
     def call(self, code: C, arrays: Sequence[Any]) -> list[Any]:
-        """The outputs for arrays of the inputs' shapes and dtypes, their elements in order.
+        """The outputs for contiguous arrays of the inputs' shapes and dtypes.
 
         Raises:
             UnsettledError: A watched value is not finite.

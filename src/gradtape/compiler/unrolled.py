@@ -1,4 +1,4 @@
-"""A hint for who compiles a Python loop of many steps: each step is traced and compiled anew."""
+"""A hint for users who compile a long Python loop: each step is traced and compiled separately."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from gradtape.graph.ir import Graph
 
 # Graphs of fewer nodes compile in a second or two.
 _MANY_NODES = 5000
-# A line that made so many of them, and so large a part, stands in a loop; large functions without
-# one have no cure.
+# A line that made this many nodes, and this large a part of them, is in a loop; large functions
+# without a loop cannot be helped.
 _MANY_OF_A_LINE, _PART_OF_A_LINE = 100, 0.05
 
 
@@ -19,14 +19,14 @@ def warn_of_unrolled_loop(graph: Graph, caller: str) -> bool:
     """Warn if a graph is large because of a loop; returns whether it is.
 
     Args:
-        graph: As it was traced.
+        graph: The traced graph.
         caller: The line that called the function.
     """
     if len(graph.nodes) < _MANY_NODES:
         return False
     lines = Counter(node.line for node in graph.nodes)
     most = max(_MANY_OF_A_LINE, _PART_OF_A_LINE * len(graph.nodes))
-    # The first of them: the operations of a backward pass are all by the line that asks for it.
+    # The first of them: all ops of a backward pass come from the line that starts it.
     line = next((line for line, count in lines.items() if line and count >= most), None)
     if line is None:
         return False

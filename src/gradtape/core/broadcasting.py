@@ -53,7 +53,7 @@ def unbroadcast(ct: Any, shape: tuple[int, ...]) -> Any:
 
 
 def fit(cotangent: Any, primal: Any) -> Any:
-    """A cotangent in the dtype of its primal: real for a real primal, and cast if need be."""
+    """A cotangent in the dtype of its primal: real for a real primal, and cast if necessary."""
     dtype = primal.dtype if hasattr(primal, "dtype") else np.float64
     if cotangent.dtype == dtype:
         return cotangent

@@ -17,8 +17,8 @@ class Hooks:
     """Functions that may change an error before it is raised; without help they do nothing.
 
     Attributes:
-        operand_refused: `operand_refused(error, name)`: something was given that is no array, or no
-            integer; the error begins with the name, if no better one is known.
+        operand_refused: `operand_refused(error, name)`: an operand is not an array, or not an
+            integer; the error begins with the name if no better one is known.
         rule_failed: `rule_failed(op, error)`: a derivative rule of the op raised the error.
         conversion_refused: `conversion_refused(error, recorded)`: a tensor refused to become an
             array or a number, because it is being recorded, or else because it has no value yet.

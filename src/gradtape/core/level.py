@@ -36,7 +36,7 @@ class Level:
 
         Args:
             tensor: The tensor.
-            what: How it is asked for: `float(tensor)`.
+            what: The expression that reads it, for errors: `float(tensor)`.
         """
 
 

@@ -188,7 +188,7 @@ class Op:
         return bool(self.vjps or self.vjp_each or self.vjp_all)
 
     def keeps(self, wanted: tuple[bool, ...]) -> tuple[bool, ...]:
-        """Which of (out, *inputs) a record keeps, given which inputs are tracked."""
+        """Flags for (out, *inputs): whether a record keeps each, given which inputs are tracked."""
         kept = self._kept.get(wanted)
         if kept is None:
             if self.vjp_all is not None:

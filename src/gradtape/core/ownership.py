@@ -1,4 +1,4 @@
-"""Whether an array belongs to one tensor only, so that a write into it is seen by nobody else.
+"""Whether an array belongs to one tensor only, so that no one else sees a write into it.
 
 A record, a view or a variable that sees the array refers to it, and CPython counts references. It
 does not count all references of a running function, though: Python 3.14 leaves some out. So C code

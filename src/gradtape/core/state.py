@@ -1,4 +1,4 @@
-"""Who records: gradient contexts, `no_grad`, modes. One context variable, changed only by `with`.
+"""The recording state: contexts, `no_grad`, modes. One context variable, set only by `with`.
 
 A `State` says which gradient context is active, which levels record (`floor`) and which modes wrap
 op calls. It is immutable; a `Scope` (`no_grad()`, a gradient context, a profiler) derives a new one
@@ -67,7 +67,7 @@ class RecordPolicy(Protocol):
     """Decides which values records keep."""
 
     def keeps(self, op: Op, tracked: tuple[bool, ...]) -> tuple[bool, ...]:
-        """Which of (out, *inputs) a record keeps, given which inputs are tracked.
+        """Flags for (out, *inputs): whether a record keeps each, given which inputs are tracked.
 
         `op.keeps(tracked)` is what the rules read. A policy that keeps less must restore the
         values in time.
@@ -535,7 +535,7 @@ class ContextTape:
         return f"<tape of {self._label}, {len(self)} ops recorded since it was cleared>"
 
     def clear(self) -> None:
-        """Start anew: records made so far can no longer be walked or built upon."""
+        """Start afresh: records made so far can no longer be walked or built upon."""
         self.end("cleared")
         self.segment = Segment(CONTEXT_LEVEL, self._label)
 

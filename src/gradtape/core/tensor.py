@@ -384,7 +384,7 @@ class Tensor:
 
 
 def _not_an_array(value: Any) -> DTypeError:
-    """The error for a tensor made directly with `Tensor(…)` from something that is no array."""
+    """The error for a tensor made directly, `Tensor(x)`, from an `x` that is not an array."""
     return DTypeError(
         f"Tensor: got {a_type(value)}, expected an array; make tensors with gt.tensor([1.0, 2.0])"
     )

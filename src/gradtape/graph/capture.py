@@ -1,6 +1,6 @@
 """Values a traced function uses besides its arguments: made inputs, never baked in.
 
-A captured tensor is read anew at every call, so an optimizer's step or a write to it is seen. A
+A captured tensor is read again at every call, so an optimizer's step or a write to it is seen. A
 captured array is passed by reference, so writes into it between calls are seen too; writes that the
 function itself makes while it is traced cannot be.
 """

@@ -109,7 +109,7 @@ class TiledRules:
             pull = self._pulls[key]
         except KeyError:
             pull = self._pulls[key] = self._pull(op, wanted, values, params, constant)
-        except TypeError:  # a parameter that is no key
+        except TypeError:  # a parameter that cannot be hashed
             return NotImplemented
         if pull is None:
             return NotImplemented

@@ -55,7 +55,7 @@ class Tiles:
             tiled = self._calls[key]
         except KeyError:
             tiled = self._calls[key] = self._tiled(op, operands, params, constant)
-        except TypeError:  # a parameter that is no key
+        except TypeError:  # a parameter that cannot be hashed
             return NotImplemented
         return NotImplemented if tiled is None else tiled(operands)[0]
 

@@ -109,7 +109,7 @@ class WholeArrays:
         key = key, *((x.shape, aval.shape, x.dtype) for x, aval in zip(given, avals, strict=True))
         try:
             hash(key)
-        except TypeError:  # a parameter that is no key
+        except TypeError:  # a parameter that cannot be hashed
             return None
         compiled = self._programs.find(
             op,

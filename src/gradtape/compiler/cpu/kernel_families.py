@@ -1,8 +1,8 @@
-"""Kernels that differ in their arrays and numbers only: one function does them all.
+"""Kernels that differ only in their arrays and numbers: one function does them all.
 
 An unrolled loop makes the same loop nest again and again, on other arrays, at another element, with
-another number of the step. What LLVM takes for a function is most of the time to compile, so it is
-written once, and called with what differs.
+another step number. LLVM's time for a function is most of the time to compile, so it is written
+once, and called with the parts that differ.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from gradtape.compiler.kernel import (
 from gradtape.core.promotion import INT64
 from gradtape.core.scalar import Scalar
 
-# Division by a number that is known is a multiplication.
+# Division by a known number is a multiplication.
 _BY_NUMBERS = ("floor_divide", "remainder")
 
 
 class Pattern:
-    """A kernel taken apart: what it does, and with which arrays and numbers.
+    """A kernel taken apart: its structure, and its arrays and numbers.
 
     Attributes:
-        kernel: It.
-        key: Equal for kernels that do the same, but for arrays and numbers.
+        kernel: The kernel.
+        key: Equal for kernels that are the same except for arrays and numbers.
         buffers: Its arrays, without those on the stack, in the order of first use.
         words: Its numbers as 64 bits each, in the order in which the key has a place for them:
             constants, offsets of elements from the first one, codes of conditions.
@@ -55,12 +55,12 @@ class Pattern:
         self._accumulators: dict[Accumulator, int] = {}
         self._failures: dict[Failure, int] = {}
         self._numbers: dict[int, int] = {}  # of the parts, by identity
-        # By the place of a word: what it is a part of.
+        # By the place of a word: the object it is part of.
         self._sites: list[Scalar | Store | Failure] = []
         self.key = self._key(schedule)
         self.buffers = tuple(buffer for buffer in self._buffers if buffer.kind != "scratch")
 
-    # ---- what it does ----------------------------------------------------------------------
+    # ---- its structure ---------------------------------------------------------------------
 
     def _key(self, schedule: Schedule) -> tuple[Any, ...]:
         kernel = self.kernel
@@ -128,7 +128,7 @@ class Pattern:
 
     def _accumulator(self, target: Accumulator) -> tuple[Any, ...]:
         number = self._accumulators.setdefault(target, len(self._accumulators))
-        # Of floats, 0 and -0 are different.
+        # As floats, 0 and -0 are different.
         return number, target.combine, target.dtype.str, repr(target.start)
 
     # ---- as a function of the numbers that differ ------------------------------------------
@@ -136,7 +136,7 @@ class Pattern:
     def with_parameters(
         self, schedule: Schedule, places: Sequence[int]
     ) -> tuple[Kernel, Schedule, Parameters]:
-        """The kernel for a table: status, buffers, then the numbers at these places."""
+        """The kernel as a function of a table: status, buffers, the numbers at these places."""
         slots = {buffer: n for n, buffer in enumerate(self.buffers, 1)}
         first = len(slots) + 1
         lifted = {id(self._sites[place]): first + n for n, place in enumerate(places)}
@@ -149,13 +149,13 @@ class Pattern:
 
 
 def _memory(buffer: Buffer) -> tuple[Any, ...]:
-    """What code depends on of a buffer."""
+    """The properties of a buffer that code depends on."""
     on_stack = buffer.kind == "scratch"
     return buffer.dtype.str, on_stack, buffer.size if on_stack else 0
 
 
 def _bits(part: Scalar) -> int:
-    """A constant as it is in the first bytes of a word."""
+    """The bits of a constant, in the first bytes of a word."""
     dtype = np.dtype(np.uint8) if part.dtype.kind == "b" else part.dtype
     number = np.asarray(part.extra).astype(dtype).tobytes()
     return int(struct.unpack("<q", number.ljust(8, b"\0"))[0])
@@ -166,7 +166,7 @@ def _parameter(place: int, dtype: np.dtype[Any] = INT64) -> Scalar:
 
 
 def _lifted(kernel: Kernel, places: Mapping[int, int]) -> Kernel:
-    """The kernel with numbers replaced by parameters; `places` by the identity of what has them."""
+    """The kernel with numbers replaced by parameters; `places` is keyed by their owners' ids."""
 
     def change(part: Scalar, args: tuple[Scalar, ...]) -> Scalar | None:
         place = places.get(id(part))
@@ -202,10 +202,10 @@ def _lifted(kernel: Kernel, places: Mapping[int, int]) -> Kernel:
 
 
 class Family(NamedTuple):
-    """Kernels that one function does.
+    """Kernels that share one function.
 
     Attributes:
-        patterns: They.
+        patterns: Their patterns.
         places: The places of the words in which they differ.
     """
 
@@ -214,7 +214,7 @@ class Family(NamedTuple):
 
 
 def families(patterns: Sequence[Pattern]) -> list[Family]:
-    """Patterns with the same key together, in the order of the first of each."""
+    """Patterns grouped by key, in the order of the first of each group."""
     found: dict[Any, list[Pattern]] = {}
     for pattern in patterns:
         found.setdefault(pattern.key, []).append(pattern)

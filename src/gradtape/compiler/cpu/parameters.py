@@ -10,13 +10,13 @@ from gradtape.core.scalar import Scalar
 
 
 class Parameters(NamedTuple):
-    """What a function finds in the table it is given.
+    """The contents of the table that a function is given.
 
     Attributes:
         slots: The position of the address of each buffer.
         status: The position of the address of the status.
-        codes: What the status becomes at most if a condition does not hold: a number, or the
-            position of one.
+        codes: The most the status can be after a condition did not hold: a number, or the position
+            of one.
     """
 
     slots: Mapping[Buffer, int]

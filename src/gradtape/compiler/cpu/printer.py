@@ -25,7 +25,7 @@ class Printed(NamedTuple):
     Attributes:
         plan: The plan with steps as the CPU runs them.
         schedules: How each loop nest is run.
-        functions: The name of the function of each loop nest; those that are alike share one.
+        functions: The name of the function of each loop nest; similar ones share one.
     """
 
     plan: Plan
@@ -34,7 +34,7 @@ class Printed(NamedTuple):
 
     @property
     def culprit(self) -> str | None:
-        """The variable with the number for which a condition did not hold, if it checks any."""
+        """The variable with the number for which a condition failed; None without conditions."""
         return f"{self.plan.name}_wrong" if self.plan.failures else None
 
     @property
@@ -73,7 +73,7 @@ def _write_kernels(
     slots: Mapping[Buffer, int],
     codes: Mapping[Failure, int],
 ) -> dict[Kernel, KernelCall]:
-    """Write the functions of kernels, one for those that are alike; gives how each is called."""
+    """Write the functions of kernels, one for those alike; returns how each is called."""
     calls: dict[Kernel, KernelCall] = {}
     table = Parameters(slots, len(slots), codes)
     patterns = [Pattern(kernel, schedule, codes) for kernel, schedule in schedules.items()]

@@ -1,7 +1,7 @@
 """The function that runs all steps of a graph, one after the other.
 
-A few steps are as many calls. Many are numbers in a table, which a loop goes through: one block of
-code for each function that is called, however often. The time that LLVM takes for a block grows
+A few steps are written as calls. Many are numbers in a table, which a loop goes through: one block
+of code for each function, however often it is called. The time that LLVM takes for a block grows
 faster than its length.
 """
 
@@ -21,16 +21,16 @@ from gradtape.compiler.kernel import Buffer, Kernel
 from gradtape.compiler.plan import Plan, Step
 from gradtape.compiler.product import Product
 
-# Smaller arenas are on the stack.
+# Arenas smaller than this are on the stack.
 _STACK = 1 << 14
-# More steps, counted with what they are called with, and more arrays are gone through in a loop.
+# Beyond this many steps (counted with their operands) or arrays, a loop goes through them.
 _FEW_OPERANDS = 96
 _FEW_BUFFERS = 64
-# A table of more addresses is not on the stack.
+# A table of more addresses than this is not on the stack.
 _MOST_ON_STACK = 1024
 
-# The function returns 0 if all went well, `NO_MEMORY`, `UNSETTLED_STATUS`, and from this one on the
-# number of the first condition that did not hold.
+# The function returns 0 if all went well, `NO_MEMORY`, `UNSETTLED_STATUS`, or, from this number on,
+# the number of the first condition that did not hold.
 FIRST_FAILURE = UNSETTLED_STATUS + 1
 
 
@@ -39,10 +39,10 @@ class KernelCall(NamedTuple):
 
     Attributes:
         function: Its name.
-        parts: In how many parts it is run.
-        buffers: The arrays it finds in a table of its own, behind the status; None if it finds
-            them in that of all arrays.
-        words: The numbers that follow there.
+        parts: The number of parts it is run in.
+        buffers: The arrays in a table of its own, after the status; None if it finds them in the
+            table of all arrays.
+        words: The numbers that follow them.
     """
 
     function: str
@@ -52,13 +52,13 @@ class KernelCall(NamedTuple):
 
 
 class Routine(NamedTuple):
-    """The function that runs a plan: what it calls, and where it finds the arrays.
+    """The function that runs a plan: the functions it calls, and the places of the arrays.
 
     Attributes:
         plan: The steps, and the memory of temporaries.
-        calls: How the kernels among them are called.
-        slots: The position of the address of each buffer in the table of all. That of the status
-            comes after them.
+        calls: How the kernels among the steps are called.
+        slots: The position of the address of each buffer in the table of all arrays. The address of
+            the status comes after them.
     """
 
     plan: Plan
@@ -72,12 +72,12 @@ class Routine(NamedTuple):
 
     @property
     def status_words(self) -> int:
-        """Words of the status: the code of the first failure, and for each the number that came."""
+        """Words of the status: the code of the first failure, and a number for each code."""
         return FIRST_FAILURE + len(self.plan.failures)
 
     @property
     def status_at(self) -> int:
-        """Where the status is in the memory of a call, if it is not on the stack."""
+        """The offset of the status in the memory of a call, if it is not on the stack."""
         return self.plan.arena.size + (0 if self.table_on_stack else 8 * (len(self.slots) + 1))
 
     @property
@@ -99,7 +99,7 @@ class _Writer:
         self._b = Builder(module)
         self._routine = routine
         self._plan = plan = routine.plan
-        # Which of the inputs, or of the outputs, a buffer is.
+        # The number of a buffer among the inputs, or among the outputs.
         self._numbers = {
             buffer: n for given in (plan.inputs, plan.outputs) for n, buffer in enumerate(given)
         }
@@ -142,7 +142,7 @@ class _Writer:
             b.store(self._status, self._own_table)
 
     def _fill_table(self, memory: Value) -> dict[Buffer, Value]:
-        """Write the addresses of all arrays down; returns those that are known as values."""
+        """Fill the table with the addresses of all arrays; returns those known as values."""
         b, plan, routine = self._b, self._plan, self._routine
         if len(routine.slots) > _FEW_BUFFERS:
             self._fill_table_in_loops(memory)
@@ -163,7 +163,7 @@ class _Writer:
             own = [buffer for buffer in routine.slots if buffer.kind == kind]
             if not own:
                 continue
-            first = routine.slots[own[0]]  # those of a kind stand side by side
+            first = routine.slots[own[0]]  # those of a kind are adjacent
             made = kind == "temporary"
             where = plan.arena.offsets if made else self._numbers
             numbers = _constants(
@@ -206,7 +206,7 @@ class _Writer:
             b.emit(f"call void @gt_parallel(ptr @{call.function}, {table}, i64 {call.parts})")
 
     def _multiply(self, product: Product, addresses: Mapping[Buffer, Value]) -> None:
-        """Write the calls that compute a product; the status says if memory is lacking."""
+        """Write the calls that compute a product; the status says if there is no memory."""
         b = self._b
         work = Value(PTR, "null") if product.work is None else addresses[product.work]
         for gemm, offsets in zip(gemms_of(product), product.calls, strict=True):
@@ -220,7 +220,7 @@ class _Writer:
             b.emit(f"call void @{gemm.define(b.module, self._cpu)}({listed})")
 
     def _run_in_loop(self) -> None:
-        """Go through a table: which code to run, for which arrays, with which numbers."""
+        """Go through a table of steps: the code to run, with its arrays and numbers."""
         b, plan = self._b, self._plan
         samples: dict[Any, tuple[int, Step]] = {}
         table: list[int] = []
@@ -250,7 +250,7 @@ class _Writer:
         b.start(done)
 
     def _operands(self, step: Step) -> list[int]:
-        """What stands in the table behind the code of a step: positions of arrays, numbers."""
+        """The entries of the table after the code of a step: positions of arrays, numbers."""
         slots = self._routine.slots
         if isinstance(step, Product):
             return [slots[buffer] for buffer in step.buffers]
@@ -258,7 +258,7 @@ class _Writer:
         return [*(slots[buffer] for buffer in call.buffers or ()), *call.words]
 
     def _run_from_table(self, step: Step, at: Value) -> int:
-        """Write the call of a step like this one; returns how many operands it has."""
+        """Write the call of a step like this one; returns the number of its operands."""
         b = self._b
         operands = [
             b.load(_at(b, at, n, "i64"), I64) for n in range(1, 1 + len(self._operands(step)))
@@ -272,7 +272,7 @@ class _Writer:
 
 
 def _code(routine: Routine, step: Step) -> Any:
-    """Equal for steps that are called in the same way."""
+    """A key that is equal for steps that are called in the same way."""
     if isinstance(step, Product):
         sizes = step._replace(a=None, b=None, c=None, work=None)  # type: ignore[arg-type]
         return sizes, step.c.dtype, step.a is step.b
@@ -298,23 +298,23 @@ def _constants(module: Module, name: str, numbers: Sequence[int]) -> Value:
     return Value(PTR, f"@{name}")
 
 
-# ---- what may fail ------------------------------------------------------------------------------
+# ---- failures -----------------------------------------------------------------------------------
 
 
 def _begin_status(b: Builder, routine: Routine, memory: Value) -> Value:
-    """Room for a code, and at the place of each code for the number that came."""
+    """Memory for a code, and for the number that failed at the place of each code."""
     if routine.status_words <= _MOST_ON_STACK:
         status = b.alloca(I64, routine.status_words)
     else:
         status = _at(b, memory, routine.status_at, "i8")
-    # Larger than all codes: the smallest one remains.
+    # Larger than all codes, so that the smallest one wins.
     b.store(Value(I64, "-1"), status)
     return status
 
 
 def _note_number(b: Builder, name: str, code: Value, status: Value) -> None:
-    """If a condition did not hold, let it be known for which number."""
-    # Calls that fail at the same time may report each other's number, which is wrong as well.
+    """If a condition did not hold, store the number for which it failed."""
+    # Calls that fail at the same time may report each other's number, which failed as well.
     b.module.define(f"@{name}_wrong = global i64 0")
     failed, well = b.new_block("failed"), b.new_block("well")
     b.branch_if(b.icmp("eq", code, Value(I64, "-1")), well, failed)
@@ -326,7 +326,7 @@ def _note_number(b: Builder, name: str, code: Value, status: Value) -> None:
 
 
 def _take_arena(b: Builder, routine: Routine) -> Value:
-    """Memory for temporaries: on the stack, or borrowed from what all functions share."""
+    """Memory for temporaries: on the stack, or borrowed from the blocks all functions share."""
     if routine.memory <= _STACK:
         return b.alloca(Type("i8"), max(routine.memory, 1))
     if routine.memory <= SMALL:

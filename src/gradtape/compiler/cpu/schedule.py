@@ -1,7 +1,7 @@
 """How a loop nest is run: vector width, parts for threads, long reductions in two steps.
 
-All of it depends on the sizes and the target only, never on the number of threads, so that results
-do not either.
+It depends on the sizes and the target only, never on the number of threads, and so results do not
+depend on that either.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from gradtape.core.scalar import Scalar, constant, where
 # Work below this is not worth another thread, in nanoseconds.
 _PART = 8_000
 _MOST_PARTS = 64
-# What a byte of memory traffic and an instruction on one lane cost, roughly, in nanoseconds.
+# The rough cost of a byte of memory traffic and of an instruction on one lane, in nanoseconds.
 _BYTE, _LANE = 0.04, 0.3
 # Multiplications and additions of a matrix product in a nanosecond.
 _FLOPS = 80
-# Bodies of so few instructions wait for each other unless several vectors are under way; where
-# results are accumulated, longer ones do too.
+# Bodies of at most this many instructions wait for each other unless several vectors are under way;
+# where results are accumulated, longer ones do too.
 _SHORT, _SHORT_CHAIN = 12, 120
 
-# How many floating-point numbers are added up one after the other.
+# The number of floating-point numbers that are added up one after the other.
 _CHAIN = 32
 
-# How many operands come before the guard, of what may have one.
+# The number of operands before the guard, for instructions that may have one.
 _OPERANDS = {"load": 0, "gather": 1, "check": 3, "watch": 1}
 
-# Rows of results that are worth it, and that fit into the first-level cache.
+# Lengths of rows of results that are worth it, and that fit into the first-level cache.
 _SHORTEST_ROW, _LONGEST_ROW = 64, 4096
-# Elements of all rows of results together: what a thread keeps should stay in a cache.
+# Elements of all rows of results together: they should stay in a thread's cache.
 _MOST_ACCUMULATED = 4 * _LONGEST_ROW
 
 
@@ -58,14 +58,14 @@ class Schedule(NamedTuple):
 
     Attributes:
         vector: The axis that is done in vectors.
-        lanes: How many elements of it at once.
+        lanes: The number of elements of it done at once.
         columns: Whether that axis is innermost although others are reduced: results are then
             accumulated in a row of memory, and everything is read in order.
         axis: The axis that is divided among parts; None for one part.
         block: Steps of it per part.
-        parts: How many parts there are.
-        peeled: Whether the last vector of results that are accumulated, which begins earlier if
-            the axis ends within it, has code of its own.
+        parts: The number of parts.
+        peeled: Whether the last vector of an accumulating loop, which begins earlier if the axis
+            ends within it, has code of its own.
     """
 
     vector: Axis | None
@@ -90,14 +90,14 @@ def scheduled(kernel: Kernel, vector_bytes: int) -> Schedule:
     """Choose how to run a kernel."""
     vector, columns = _vector_axis(kernel), _in_columns(kernel)
     lanes = _lanes(kernel, vector_bytes, vector)
-    # For long bodies a mask costs little, and a second copy of them much.
+    # For long bodies a mask costs little, and a second copy of the code much.
     peeled = not kernel.serial and cost_of(kernel.expressions) <= _SHORT_CHAIN
     parts = min(_MOST_PARTS, int(nanoseconds(kernel) / _PART))
     outer = kernel.outer
     if columns and len(outer) > 1:
         outer = outer[:-1]
     axis = _divided_axis([a for a in outer if not a.serial], parts)
-    # A row of results is not divided: the last vector of a part would store what another has.
+    # A row of results is not divided: the last vector of a part would overwrite another's results.
     if axis is None or parts < 2 or (columns and axis is vector):
         return Schedule(vector, lanes, columns, None, 0, 1, peeled)
     step = lanes if axis is vector else 1
@@ -106,16 +106,16 @@ def scheduled(kernel: Kernel, vector_bytes: int) -> Schedule:
 
 
 def _divided_axis(axes: Sequence[Axis], parts: int) -> Axis | None:
-    """The axis to divide among parts: the first that has enough steps, else the longest.
+    """The axis to divide among parts: the first with enough steps, otherwise the longest.
 
-    Parts of an outer axis are far apart in memory; those of an inner one would share its lines.
+    Parts of an outer axis are far apart in memory; those of an inner one would share cache lines.
     """
     most = max((axis.size for axis in axes), default=0)
     return next((axis for axis in axes if 2 * axis.size >= min(parts, most)), None)
 
 
 def _vector_axis(kernel: Kernel) -> Axis | None:
-    """The axis whose elements lie next to each other."""
+    """The axis whose elements are adjacent in memory."""
     if not kernel.axes:
         return None
     last = kernel.axes[-1]
@@ -156,9 +156,9 @@ def _lanes(kernel: Kernel, vector_bytes: int, vector: Axis | None) -> int:
 
 
 def blocks(kernel: Kernel, stage: Stage, schedule: Schedule) -> dict[Axis, tuple[int, ...]]:
-    """In blocks of how many steps to go along each reduced axis, the largest first.
+    """The sizes, in steps, of the blocks along each reduced axis, the largest first.
 
-    Where floating-point numbers are added up, few are each time, elements or the sums of blocks.
+    Floating-point numbers, elements or sums of blocks, are added up only a few at a time.
     """
     if kernel.serial or not any(target.sums_floats for target in stage.targets):
         return {}
@@ -200,7 +200,7 @@ def divided(kernel: Kernel) -> list[Kernel]:
 
 
 def _part_count(size: int, wanted: int, *, exact: bool) -> int:
-    """In how many parts to divide an axis: in equal ones if there are some, else about equal."""
+    """The number of parts to divide an axis into: equal ones if possible, else about equal."""
     for count in range(wanted, max(wanted // 2, 1), -1):
         if size % count == 0:
             return count
@@ -241,7 +241,7 @@ def _divided(kernel: Kernel, long: Axis, count: int) -> list[Kernel]:
 
 
 def _guarded(statement: Accumulate, inside: Scalar) -> Accumulate:
-    """A statement that reads nothing and adds nothing outside."""
+    """The statement with a guard: it reads nothing and adds nothing outside."""
 
     def change(part: Scalar, args: tuple[Scalar, ...]) -> Scalar | None:
         own = _OPERANDS.get(part.name)

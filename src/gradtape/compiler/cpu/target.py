@@ -29,7 +29,7 @@ from gradtape.errors import GradtapeError
 from gradtape.graph.passes.hopeful import UnsettledError
 from gradtape.locks import once
 
-# Functions that take longer let other Python threads run meanwhile, in nanoseconds.
+# Functions that take longer than this, in nanoseconds, let other Python threads run meanwhile.
 _LONG = 20_000
 
 
@@ -38,9 +38,9 @@ class CpuCode(Code):
 
     Attributes:
         library: The machine code.
-        direct: The entry point for arrays. It returns `NotImplemented` also if something has to be
+        direct: The entry point for arrays. It also returns `NotImplemented` if something has to be
             settled.
-        failed: Raises what a status that is not 0 means.
+        failed: Raises the error for a nonzero status.
     """
 
     def __init__(self, printed: Printed, text: str, library: Library, cpu: Cpu) -> None:
@@ -55,7 +55,7 @@ class CpuCode(Code):
         number = culprit and ctypes.c_int64.from_address(library.address(culprit))
         self.failed = functools.partial(_failed, conditions, number)
         self._long = sum(map(nanoseconds, plan.steps)) > _LONG
-        # The direct entry point alone asks for much memory before it takes it.
+        # Only the direct entry point checks that there is enough memory before it takes a lot.
         memory = plan.arena.size + sum(buffer.nbytes for buffer in plan.outputs)
         self._asks = free_memory.is_noticed(memory)
         self.direct = self._callable(  # type: ignore[method-assign]
@@ -99,7 +99,7 @@ class CpuCode(Code):
 
     @property
     def address(self) -> int:
-        """Where the function is."""
+        """The address of the function."""
         return self.library.address(self.plan.name)
 
     @lazy
@@ -108,7 +108,7 @@ class CpuCode(Code):
         return assembly(self.text, self._cpu)
 
     def report(self, step: Step) -> StepReport:
-        """How a step is run; matrix products divide themselves."""
+        """A report on how a step is run; matrix products divide themselves."""
         if not isinstance(step, Kernel):
             return StepReport(nanoseconds(step))
         schedule = self._printed.schedules[step]
@@ -119,7 +119,7 @@ class CpuCode(Code):
 def _failed(
     conditions: Sequence[tuple[type[GradtapeError], str]], number: Any, status: int
 ) -> None:
-    """Raise what the status of a native function means, which checks some conditions."""
+    """Raise the error for the status of a native function that checks some conditions."""
     if status == NO_MEMORY:
         raise MemoryError("jit: no memory for intermediate results")
     if FIRST_FAILURE <= status < FIRST_FAILURE + len(conditions):
@@ -129,15 +129,15 @@ def _failed(
 
 
 class CpuTarget(Target[CpuCode]):
-    """Compiles plans for a CPU, by default the one at hand."""
+    """Compiles plans for a CPU."""
 
     def __init__(self, cpu: Cpu) -> None:
         self._cpu = cpu
-        # In an unrolled loop with an eager op in it, the native parts are all alike.
+        # In an unrolled loop with an eager op in it, all native parts are alike.
         self._libraries: WeakValueDictionary[str, Library] = WeakValueDictionary()
 
     def compile(self, plans: Sequence[Plan]) -> list[CpuCode]:
-        """Native functions in one library, or in one that is there already with the same text."""
+        """Native functions in one library, an existing one if it has the same text."""
         module = Module()
         printed = [print_plan(plan, module, self._cpu) for plan in plans]
         text = str(module)
@@ -150,12 +150,12 @@ class CpuTarget(Target[CpuCode]):
 
     def call(self, code: CpuCode, arrays: Sequence[Any]) -> list[Any]:
         out = code.direct(*arrays)
-        if out is NotImplemented:  # not for the arrays, which were prepared for it
+        if out is NotImplemented:  # not because of the arrays, which were prepared for it
             raise UnsettledError
         return [np.asarray(array) for array in out]
 
 
 @once
 def host_target() -> CpuTarget:
-    """The CPU at hand, or the older one that the user named."""
+    """This machine's CPU, or the older one that the user named."""
     return CpuTarget(host())

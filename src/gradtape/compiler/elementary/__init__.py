@@ -1,6 +1,6 @@
 """Elementary functions in the scalar language: `ELEMENTARY` maps NumPy's names to expressions.
 
-Each function takes expressions of float32 or float64 and gives one of the same dtype, made of the
+Each function takes expressions of float32 or float64 and returns one of the same dtype, made of the
 arithmetic that every machine has. Printers expand it where it is called, so that it stays in the
 loop:
 
@@ -10,17 +10,17 @@ loop:
 dtype('float32')
 
 Results are within 3 units in the last place of the exact value, over the whole range and in both
-dtypes; with most functions they are within 2, with those from `erfcx` on within 4. Close to zeros
+dtypes; for most functions they are within 2, for those from `erfcx` on within 4. Close to zeros
 at negative arguments, `lgamma`, `digamma` and `tetragamma` are as exact as the sums they are. NaN,
 infinities and the sign of zeros are those of NumPy and SciPy. No function of the C library is
-called and no table is read, but for sines, cosines and tangents of huge arguments. The square root
-is an instruction.
+called and no table is read, except for sines, cosines and tangents of huge arguments. The square
+root is an instruction.
 
-Machines without a fused multiply-add give other last bits: what has to be exact does not rely on
-one.
+Machines without a fused multiply-add give different last bits: nothing that has to be exact relies
+on one.
 
-The code is straight-line, but for `sin`, `cos`, `tan` and the special functions: these say by
-`rarely` what only few arguments need.
+The code is straight-line, except for `sin`, `cos`, `tan` and the special functions: they use
+`rarely` for what only few arguments need.
 """
 
 from __future__ import annotations

@@ -260,7 +260,7 @@ def bessel_i2e(x: Scalar) -> Scalar:
 
 
 def _growing(x: Scalar, order: int) -> Scalar:
-    """The function itself, NaN at infinity as SciPy has it."""
+    """The function itself; NaN at infinity, as in SciPy."""
     bounded = at_most(absolute(x), _END[x.dtype.name])
     far = _times_exp(_scaled(bounded, order), bounded)
     far = where(absolute(x) == INF, NAN, far)
@@ -278,16 +278,16 @@ def _times_exp(q: Scalar, x: Scalar) -> Scalar:
     """q·eˣ = 2ᵏ·(q + q·(eʳ − 1)); the power of two comes last, as it may be infinite by itself."""
     k, shifted = rounded(x, LOG2_E, add=2 * format_of(x).bias)
     e = exp_less_one_of_remainder(without_multiples_of_ln2(x, k))
-    # The sign is that of q, also of −0.
+    # The sign is that of q, even for −0.
     return copysign(scaled_in_two_steps(fma(q, e, q), shifted), q)
 
 
 def _near(x: Scalar, order: int) -> Scalar:
-    """The function for |x| ≤ 8; as SciPy has it, that of −0 is 0."""
+    """The function for |x| ≤ 8; at −0 it is 0, as in SciPy."""
     a = at_most(absolute(x), _FAR)
     square = a * a
     even = polynomial(square, _NEAR[x.dtype.name][order])
-    # What the square lost, times about the relative slope from 4 to 8, where it counts most.
+    # The rounding error of the square, times about the relative slope from 4 to 8.
     lost = fma(a, a, -square) * _SLOPE
     even = fma(even, lost, even)
     factor = square if order == 2 else x + 0.0
@@ -301,6 +301,6 @@ def _scaled(a: Scalar, order: int) -> Scalar:
 
 
 def _near_or_far(x: Scalar, near: Scalar, far: Scalar, order: int) -> Scalar:
-    """The one of two results that holds for an argument; the far one is that of its size."""
+    """Choose the result that holds for an argument; the far one is that of its absolute value."""
     far = copysign(far, x) if order == 1 else far
     return where(absolute(x) < _FAR, near, far)

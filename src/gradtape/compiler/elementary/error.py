@@ -166,7 +166,7 @@ def erf(x: Scalar) -> Scalar:
 
 
 def erfc(x: Scalar) -> Scalar:
-    """1 − erf(x), with all digits where that is small."""
+    """1 − erf(x), with full precision where that is small."""
     a = absolute(x)
     near = fma(-x, polynomial(x * x, _ERFC_NEAR[x.dtype.name]), 1.0)
     bounded = at_most(a, _ERFC_END[x.dtype.name])
@@ -175,7 +175,7 @@ def erfc(x: Scalar) -> Scalar:
     minus_square = high * -high
     rest = (bounded - high) * (bounded + high)
     k, shifted = rounded(minus_square, LOG2_E, add=2 * format_of(x).bias)
-    # The rest joins what is lost of k·ln2, so that only one large sum is rounded.
+    # The rest joins the rounding error of k·ln2, so that only one large sum is rounded.
     high_ln2, low_ln2 = (-part for part in LN2[x.dtype.name])
     r = fma(k, high_ln2, minus_square) + fma(k, low_ln2, -rest)
     above, below = (polynomial(bounded, c) for c in _ERFC_FAR[x.dtype.name])

@@ -37,7 +37,7 @@ _EXP = {
         2.5015719442254775e-08,
     ),
 }
-# The same with the relative error of eʳ − 1 in mind: 2^-28.2 and 2^-60.4.
+# The same, fitted to the relative error of eʳ − 1: 2^-28.2 and 2^-60.4.
 _EXPM1 = {
     "float32": (
         0.5,
@@ -89,7 +89,7 @@ EXP2 = {
 # Beyond these arguments the result is infinite, or rounds to zero.
 _EXP_RANGE = {"float32": (-104.0, 89.0), "float64": (-746.0, 710.0)}
 _EXP2_RANGE = {"float32": (-151.0, 129.0), "float64": (-1076.0, 1025.0)}
-# Below the first expm1 is −1; closer to 0 than the second it is its argument.
+# Below the first, expm1 is −1; closer to 0 than the second, it is its argument.
 _EXPM1_LOWEST = {"float32": -18.0, "float64": -38.0}
 _EXPM1_SMALLEST = {"float32": 2.0**-26, "float64": 2.0**-55}
 
@@ -113,7 +113,7 @@ def exp_of_remainder(r: Scalar) -> Scalar:
 
 
 def exp_less_one_of_remainder(r: Scalar) -> Scalar:
-    """eʳ − 1 = r + r²q for |r| ≤ ln2/2, as exact as it counts beside 1."""
+    """eʳ − 1 = r + r²q for |r| ≤ ln2/2, as exact as a number added to 1 needs to be."""
     return fma(r * r, polynomial(r, _EXP[r.dtype.name]), r)
 
 
@@ -144,7 +144,7 @@ def expm1(x: Scalar) -> Scalar:
 
 
 def sigmoid(x: Scalar) -> Scalar:
-    """1/(1 + e⁻ˣ); for negative x, eˣ/(1 + eˣ), which keeps its digits where it is small."""
+    """1/(1 + e⁻ˣ); for negative x, eˣ/(1 + eˣ), which keeps full precision where it is small."""
     far = at_least(-absolute(x), _EXP_RANGE[x.dtype.name][0])
     e = exp_of_bounded(far)
     is_negative = x < 0.0

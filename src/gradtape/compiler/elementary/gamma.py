@@ -9,7 +9,7 @@ from gradtape.compiler.elementary.pieces import INF, at_most, polynomial, split_
 from gradtape.compiler.elementary.polygamma import SIN_PI, distance_to_integer
 from gradtape.core.scalar import Scalar, absolute, fma, rarely, where
 
-# Arguments below the first take a step of the recurrence; from the second on the series is exact.
+# Arguments below the first take a step of the recurrence; from the second on, the series is exact.
 _NEAR, _FAR = 0.75, 3.0
 # lgamma(z)/((z − 1)(z − 2)) for z from 0.75 to 3 as a quotient of polynomials in z − 0.75; relative
 # error 2^-30.1 and 2^-58.5.
@@ -74,7 +74,7 @@ _LGAMMA_FAR = {
 }
 # ½·log 2π − ½
 _LOG_ROOT = 0.4189385332046727
-# Negative arguments closer to 0 than this have the value of their size.
+# Negative arguments closer to 0 than this have the value of their absolute value.
 _CLOSE = {"float32": 2.0**-30, "float64": 2.0**-60}
 
 
@@ -108,7 +108,7 @@ def _of_positive(a: Scalar) -> Scalar:
     above, below = (polynomial(s, c) for c in _LGAMMA_NEAR[a.dtype.name])
     factors = t * (t - 1.0)
     near = factors * above / below
-    # Less −0, so that the zeros are positive.
+    # Minus −0, so that the zeros are positive.
     near = near - where(is_below, logarithm, -0.0)
 
     # log Γ(a) = (a − ½)(log a − 1) + ½·log 2π − ½ + …/a
@@ -117,6 +117,6 @@ def _of_positive(a: Scalar) -> Scalar:
     rest = fma(series, inverse, _LOG_ROOT)
     far = fma(a - 0.5, less_one, rest)
     found = where(a < _FAR, near, far)
-    # At 0 and at infinity it is infinite; NaN is what it was.
+    # It is infinite at 0 and at infinity; NaN stays NaN.
     found = where(a < INF, found, a)
     return where(a == 0.0, INF, found)

@@ -136,10 +136,10 @@ def arctan2(y: Scalar, x: Scalar) -> Scalar:
 
 
 def _angle(lesser: Scalar, greater: Scalar, is_steep: Scalar, is_behind: Scalar | None) -> Scalar:
-    """The angle of a point in the upper half-plane, by the sizes of its coordinates.
+    """The angle of a point in the upper half-plane, from the absolute values of its coordinates.
 
-    It is arctan(l/g) = π/4 + arctan((l − g)/(l + g)); that taken from π/2 for a point nearer to the
-    vertical axis than to the horizontal one, and from π for a point behind the vertical axis.
+    It is arctan(l/g) = π/4 + arctan((l − g)/(l + g)), subtracted from π/2 for a point nearer to the
+    vertical axis than to the horizontal one, and from π for a point left of the vertical axis.
     """
     is_wide = lesser > greater * _TAN_PI_8
     above = where(is_wide, lesser - greater, lesser)

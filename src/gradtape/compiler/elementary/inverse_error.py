@@ -1,6 +1,6 @@
-"""erfinv, erfcinv, ndtri: a polynomial in the logarithm of 1 − x², a step of Halley's in the tails.
+"""erfinv, erfcinv, ndtri: a polynomial in log(1 − x²), a step of Halley's method in the tails.
 
-The logarithm of what is left of 1 spreads the tails out: erf⁻¹(x)/x is a smooth function of it.
+The logarithm of 1 − x² spreads the tails out: erf⁻¹(x)/x is a smooth function of it.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ def ndtri(p: Scalar) -> Scalar:
 
 
 def _inverse(x: Scalar, rest: Scalar) -> Scalar:
-    """erf⁻¹(x), given 1 − |x| with all its digits; NaN where that is negative."""
+    """erf⁻¹(x), given 1 − |x| in full precision; NaN where that is negative."""
     # 1 − x² = (1 − |x|)(1 + |x|)
     w = -log(rest * (2.0 - rest))
     factor = polynomial(w - _CENTRE, _NEAR[x.dtype.name])
-    # As SciPy has it, −0 gives 0.
+    # As in SciPy, −0 gives 0.
     near = (x + 0.0) * factor
     is_tail = w > _CENTRE_END
     return rarely(is_tail, copysign(_tail(rest), x), near)

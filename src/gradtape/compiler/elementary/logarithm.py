@@ -1,4 +1,4 @@
-"""log, log2, log10, log1p: split off a power of two, then log(1 + f) of what is left."""
+"""log, log2, log10, log1p: split off a power of two, then log(1 + f) of the rest."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ATANH = {
         0.1479586449051603,
     ),
 }
-# 1/ln 2, 1/ln 10 and log10(2) in two parts each; the first of log10(2) is short, as that of ln 2.
+# 1/ln 2, 1/ln 10 and log10(2) in two parts each; the first of log10(2) is short, like that of ln 2.
 _LOG2_E = {
     "float32": (1.4426950216293335, 1.925963033500011e-08),
     "float64": (1.4426950408889634, 2.0355273740931033e-17),
@@ -54,7 +54,7 @@ def log(x: Scalar) -> Scalar:
 
 
 def log_of_product(k: Scalar, f: Scalar, whole: float = 0.0) -> Scalar:
-    """log(2ᵏ·(1 + f)) for √½ ≤ 1 + f ≤ √2, plus a small integer that is not rounded before."""
+    """log(2ᵏ·(1 + f)) for √½ ≤ 1 + f ≤ √2, plus a small integer added before rounding."""
     high, low = LN2[f.dtype.name]
     rest = f + _log_beyond(f, k * low)
     if not whole:
@@ -74,7 +74,7 @@ def _log_beyond(f: Scalar, add: Scalar | None = None) -> Scalar:
 
 
 def with_limits(x: Scalar, u: Scalar, result: Scalar) -> Scalar:
-    """The logarithm of u(x): x itself where that is ∞ or NaN, −∞ for u = 0, NaN for u < 0."""
+    """The logarithm of u(x): x itself where x is ∞ or NaN, −∞ for u = 0, NaN for u < 0."""
     result = where(x < INF, result, x)
     at_end = where(u == 0.0, number(u, -INF), NAN)
     return where(u <= 0.0, at_end, result)
@@ -101,10 +101,10 @@ def log10(x: Scalar) -> Scalar:
 
 def log1p(x: Scalar) -> Scalar:
     """log(1 + x), exact where 1 + x would round."""
-    # Exact: fused with a product that x may be, the sum would belong to another number than x.
+    # Not fused with a product that x may be: the sum would belong to a number other than x.
     u = x + 1.0
     result = log_of_product(*split_one_plus(x, u))
-    # The sign is that of x, also for −0.
+    # The sign is that of x, even for −0.
     return with_limits(x, u, copysign(result, x))
 
 

@@ -125,7 +125,7 @@ _ROOT_HALF = {
 # From here on e^(x²) is infinite, and e^(−x²/2) is 0.
 _SQUARE_END = {"float32": 9.5, "float64": 27.0}
 _HALF_SQUARE_END = {"float32": 14.5, "float64": 39.0}
-# Beyond this the logarithm of erfcx does not count beside x².
+# Beyond this the logarithm of erfcx is negligible beside x².
 _NOTHING_BESIDE_SQUARE = 2.0**40
 
 
@@ -145,7 +145,7 @@ def erfcx_of_positive(x: Scalar) -> Scalar:
 
 
 def _erfcx(x_and_half: Scalar) -> Scalar:
-    """The same by x + ½."""
+    """e^(x²)·erfc(x) for x ≥ 0, given x + ½."""
     t = 0.5 / x_and_half
     above, below = (polynomial(t, c) for c in _ERFCX[t.dtype.name])
     return t * (above / below + _ERFCX_MIDDLE)
@@ -180,7 +180,7 @@ def log_ndtr(x: Scalar) -> Scalar:
 
 
 def _times_exp_of_square(q: Scalar, a: Scalar, factor: float) -> Scalar:
-    """q·e^(a²·factor) for a factor of ±1 or ±½; a² = high² + rest, the first of which is exact."""
+    """q·e^(a²·factor) for a factor of ±1 or ±½; a² = high² + rest, where high² is exact."""
     high = high_half(a)
     square = high * factor * high
     rest = (a - high) * factor * (a + high)

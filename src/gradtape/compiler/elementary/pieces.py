@@ -1,6 +1,6 @@
-"""What the elementary functions are made of: constants, polynomials, bounds, exponents.
+"""The building blocks of elementary functions: constants, polynomials, bounds, exponents.
 
-Everything works on float32 and float64. Rounding to an integer goes by adding a large number:
+Everything works on float32 and float64. Numbers are rounded to integers by adding a large number:
 conversions are undefined for NaN, and for 64-bit integers slow on older CPUs. Comparisons are
 chosen such that NaN passes through.
 """
@@ -43,9 +43,9 @@ class Format(NamedTuple):
 
     Attributes:
         mantissa: Bits of the mantissa that are stored.
-        bias: What is added to an exponent to store it.
+        bias: The number added to an exponent to store it.
         shifter: 1.5 · 2^mantissa. Adding it to a much smaller number rounds that to an integer,
-            which then stands in the lowest bits of the sum.
+            which is then in the lowest bits of the sum.
         tiny: The smallest normal number.
     """
 
@@ -67,7 +67,7 @@ def format_of(x: Scalar) -> Format:
 
 
 def number(x: Scalar, value: float) -> Scalar:
-    """A constant of the dtype of x, for where nothing else says which dtype is meant."""
+    """A constant of the dtype of x, for where nothing else determines the dtype."""
     return constant(value, x.dtype)
 
 
@@ -140,7 +140,7 @@ def power_of_two(shifted: Scalar) -> Scalar:
 def scaled_in_two_steps(p: Scalar, shifted: Scalar) -> Scalar:
     """p·2ᵏ for bits whose lowest hold k + 2·bias.
 
-    In two factors, since 2ᵏ itself is no normal number where results overflow or are subnormal.
+    In two factors, since 2ᵏ itself is not a normal number where results overflow or are subnormal.
     """
     half = _shifted_down(shifted, 1)
     return p * power_of_two(half) * power_of_two(shifted - half)
@@ -172,7 +172,7 @@ def split_exponent(x: Scalar, *, subnormal: bool = True) -> tuple[Scalar, Scalar
 
 
 def exponent(x: Scalar, subtract: Scalar | None = None) -> Scalar:
-    """Bits shifted down by the size of a mantissa, as a signed number; less another number."""
+    """Bits shifted down by the size of a mantissa, as a signed number, minus another number."""
     form = format_of(x)
     if x.dtype.itemsize == 4:
         k = convert(right_shift(x, form.mantissa), np.float32)

@@ -1,8 +1,8 @@
 """digamma and its first two derivatives: quotients of polynomials from 1 to 3, series beyond.
 
 Arguments below 1 are one step of the recurrence away from these ranges, negative ones a reflection.
-The first derivatives of the logarithm of the gamma function are so close to each other that they
-differ by their coefficients, and by what the recurrence and the reflection add.
+The first derivatives of the logarithm of the gamma function are so similar that they differ only in
+their coefficients, and in the terms that the recurrence and the reflection add.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ def digamma(x: Scalar) -> Scalar:
     y, is_negative = _mirrored(x)
     inverse = 1.0 / y
     t, is_below = _from_one(y)
-    # t − root: the difference is exact where it is small, and what is left of the root is added.
+    # t − root: the difference is exact where it is small; then the rest of the root is subtracted.
     high, low = _ROOT[x.dtype.name]
     distance = t - high - low
     near = fma(distance, _quotient(t, _DIGAMMA_NEAR), where(is_below, -inverse, 0.0))
@@ -296,13 +296,13 @@ def tetragamma(x: Scalar) -> Scalar:
 
 
 def _mirrored(x: Scalar) -> tuple[Scalar, Scalar]:
-    """The argument, 1 − x in place of a negative one; and whether it is."""
+    """The argument, replaced by 1 − x if it is negative; and whether it is."""
     is_negative = x < 0.0
     return where(is_negative, 1.0 - x, x), is_negative
 
 
 def _from_one(y: Scalar) -> tuple[Scalar, Scalar]:
-    """How far what is computed lies above 1: y itself where that is below 1; and whether it is."""
+    """The t of the point 1 + t to compute at: y − 1, or y itself if y < 1; and whether y < 1."""
     is_below = y < 1.0
     bounded = at_most(y, _FAR)
     return where(is_below, y, bounded - 1.0), is_below
@@ -315,7 +315,7 @@ def _quotient(t: Scalar, table: dict[str, Quotient]) -> Scalar:
 
 
 def _near_or_far(y: Scalar, near: Scalar, far: Scalar) -> Scalar:
-    """The one of two results that holds for an argument; NaN counts as far."""
+    """Choose the result that holds for an argument; NaN counts as far."""
     return where(y < _FAR, near, far)
 
 

@@ -1,4 +1,4 @@
-"""xʸ = 2^(y·log2 |x|), the logarithm in about 65 bits so that large powers keep their digits."""
+"""xʸ = 2^(y·log2 |x|), with about 65 bits of the logarithm so that large powers stay accurate."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ _EXP2_SINGLE = (
 # Beyond these powers of two results overflow or round to 0, in both directions.
 _FURTHEST_SINGLE = 200.0
 _FURTHEST_DOUBLE = 1100.0
-# With exponents beyond the second any base but 1 does so; with exponents below the first no finite
-# base gives anything but 1.
+# With exponents beyond the second, any base except 1 does so; with exponents below the first, every
+# finite base gives 1.
 _EXPONENTS = (2.0**-100, 2.0**70)
-# What stands for log2 ∞: more than enough with all those exponents.
+# Stands for log2 ∞: more than enough with all those exponents.
 _INFINITE_LOGARITHM = 2.0**200
 
 
@@ -79,7 +79,7 @@ def power(x: Scalar, y: Scalar) -> Scalar:
     bounded = at_least(at_most(exponent, _EXPONENTS[1]), _EXPONENTS[0])
     positive = _single if x.dtype.itemsize == 4 else _double
     result = positive(base, copysign(bounded, y))
-    # Negative bases: odd powers are negative, other than whole ones undefined, but for −∞ and −0.
+    # Negative bases: odd powers are negative, and fractional ones undefined, except for −∞ and −0.
     is_whole, is_odd = _whole_and_odd(exponent)
     sign = bits(x) & left_shift(is_odd, 8 * x.dtype.itemsize - 1)
     sign = where(is_whole, sign, 0)
@@ -92,9 +92,9 @@ def power(x: Scalar, y: Scalar) -> Scalar:
 
 
 def _whole_and_odd(size: Scalar) -> tuple[Scalar, Scalar]:
-    """Whether a size is a whole number, and bits whose lowest then is that of the number."""
+    """Whether an absolute value is whole, and bits whose lowest is then that of the number."""
     one = 2.0 ** format_of(size).mantissa
-    # From twice this number on all are even, from this number on the units are the lowest digit.
+    # From twice this number on all are even; from this number on the units are the lowest digit.
     size = at_most(size, 2.0 * one)
     add = where(size < one, number(size, one), 0.0)
     raised = size + add
@@ -102,7 +102,7 @@ def _whole_and_odd(size: Scalar) -> tuple[Scalar, Scalar]:
 
 
 def _finite_or_not(base: Scalar, k: Scalar) -> Scalar:
-    """The exponent k of a base, but what stands for log2 0 and log2 ∞, and NaN for NaN."""
+    """The exponent k of a base, or the numbers that stand for log2 0 and log2 ∞; NaN for NaN."""
     at_end = at_most(base, _INFINITE_LOGARITHM)
     k = where(base < INF, k, at_end)
     return where(base == 0.0, -_INFINITE_LOGARITHM, k)

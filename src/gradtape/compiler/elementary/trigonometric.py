@@ -3,7 +3,7 @@
 The multiple k·π is subtracted in parts of π so short that their products with k are exact, which
 leaves a remainder accurate to its last bit even next to a zero of the function. Arguments too large
 for that take longer: the printer of a machine has an instruction for them (`far_remainder`), which
-gives r and k for finite arguments of float64 beyond a bound, and leaves others as they are.
+gives r and k for finite float64 arguments beyond a bound, and leaves others as they are.
 """
 
 from __future__ import annotations
@@ -86,13 +86,13 @@ def _alternating_sine(r: Scalar, k: Scalar) -> Scalar:
     """(−1)ᵏ·sin r for |r| ≤ π/2."""
     z = r * r
     y = fma(r * z, polynomial(z, _SIN[r.dtype.name]), r)
-    # Rounding must not lead beyond 1; the sign is that of r, also for −0.
+    # Rounding must not go beyond 1; the sign is that of r, even for −0.
     y = copysign(at_most(absolute(y), 1.0), r)
     return from_bits(bits(y) ^ left_shift(k, 8 * r.dtype.itemsize - 1))
 
 
 def tan(x: Scalar) -> Scalar:
-    """The tangent, by that of the remainder modulo π/2 or −1 over it."""
+    """The tangent: that of the remainder modulo π/2, or −1 divided by it."""
     r, k = _remainder(x, 0.5, 0.0)
     z = r * r
     above, below = (polynomial(z, c) for c in _TAN[x.dtype.name])
@@ -112,7 +112,7 @@ def _remainder(x: Scalar, unit: float, offset: float) -> tuple[Scalar, Scalar]:
         far_r = Scalar("far_remainder", (x, r, k), r.dtype, extra=how)
         far_k = Scalar("far_multiple", (x, r, k), k.dtype, extra=how)
     else:
-        # What is far in single precision is near in double, or treated as far there.
+        # Arguments far in single precision are near in double, or treated as far there.
         wide_r, wide_k = _remainder(convert(x, np.float64), unit, offset)
         far_r, far_k = convert(wide_r, np.float32), convert(wide_k, np.int32)
     r, k = rarely_together(absolute(x) > bound, (far_r, far_k), near)
@@ -120,7 +120,7 @@ def _remainder(x: Scalar, unit: float, offset: float) -> tuple[Scalar, Scalar]:
 
 
 def _near_remainder(x: Scalar, unit: float, offset: float) -> tuple[Scalar, Scalar]:
-    """The same for arguments that are near."""
+    """The same for near arguments."""
     shifter = format_of(x).shifter
     if offset:
         shifted = fma(x, _INVERSE_PI / unit, offset) + shifter
@@ -134,6 +134,6 @@ def _near_remainder(x: Scalar, unit: float, offset: float) -> tuple[Scalar, Scal
         before, r = r, fma(k, part, r)
     if unit == 1.0:
         return fma(k, last, r), bits(shifted)
-    # The tangent shows an error of r enlarged: add what the last step lost, but keep −0.
+    # The tangent magnifies an error of r: add the rounding error of the last step, but keep −0.
     lost = fma(k, parts[-1], before - r)
     return copysign(r + fma(k, last, lost), r), bits(shifted)

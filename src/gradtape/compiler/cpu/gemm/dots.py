@@ -15,12 +15,12 @@ class DotWriter(TileWriter):
     """Writes the code of a block of C."""
 
     def write(self, operands: Operands, together: int, columns: Extent) -> None:
-        """Compute some columns, given where they begin in C and B.
+        """Compute some columns, given their start in C and B.
 
         Args:
             operands: Where A is, and the block in B and C.
-            together: How many columns to do at once.
-            columns: How many there are.
+            together: The number of columns to do at once.
+            columns: The number of columns in all.
         """
         a, b, c = operands
 
@@ -53,7 +53,7 @@ class DotWriter(TileWriter):
     def _turns(
         self, a: Value, b: Value, zeros: list[Value], turns: int, columns: int
     ) -> list[Value]:
-        """So many vectors along k for each of several sums of an element, which take turns."""
+        """Add `turns` vectors along k to each of an element's sums, which take turns."""
         sums = list(zeros)
         if not turns:
             return sums
@@ -105,7 +105,7 @@ class DotWriter(TileWriter):
         return Value(type, part)
 
     def _across(self, vectors: list[Value]) -> Value:
-        """The sum over the lanes of each vector, as one vector of so many lanes."""
+        """The sum over the lanes of each vector, as one vector with a lane for each."""
         while (lanes := vectors[0].type.lanes) > len(vectors):
             low, high = range(lanes // 2), range(lanes // 2, lanes)
             vectors = [

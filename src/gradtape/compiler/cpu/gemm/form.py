@@ -1,4 +1,4 @@
-"""In which form a matrix product is computed by loops of our own."""
+"""The form in which our own loops compute a matrix product."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import NamedTuple
 from gradtape.compiler.cpu.gemm.tile import Block, Tile, best_tile
 from gradtape.compiler.cpu.llvm.link import Cpu
 
-_CHAIN, _LONG_CHAIN = 256, 1024  # steps that are added up one after the other, about
-COPIED_STEPS = 1024  # steps along k for which B is copied at a time, about
+_CHAIN, _LONG_CHAIN = 256, 1024  # about how many steps are added up one after the other
+COPIED_STEPS = 1024  # about how many steps along k of B are copied at a time
 _MOST_COPIED = 256 * 2**10  # bytes, at most
 _DOT_ROWS = 4  # with more rows of C than this, transposing B is cheaper than summing across lanes
 _COPIED_ROWS = 96  # from here on, copying B costs little
 
 
 class Chains(NamedTuple):
-    """How sums are cut: `whole` chains of so many steps, and one of the rest if there is any."""
+    """How sums are cut: `whole` chains of `depth` steps, and one of the rest if there is any."""
 
     depth: int
     whole: int
@@ -39,9 +39,9 @@ class TileForm(NamedTuple):
     """How blocks of a product are computed.
 
     Attributes:
-        tile: What is computed at once.
-        columns: How many columns of C that is; blocks begin at multiples of it, and of the rows.
-        dots: Whether by dot products.
+        tile: The part of C that is computed at once.
+        columns: The columns of a tile; blocks begin at multiples of it, and of its rows.
+        dots: Whether dot products are used.
         copies: Whether B is copied.
     """
 
@@ -63,16 +63,16 @@ class TileForm(NamedTuple):
         return cls(tile, columns, False, copies)
 
     def together(self, block: Block) -> int:
-        """How many chains a tile does before the next one begins."""
+        """The number of chains a tile does before the next tile begins."""
         cut = chains(block.k)
         if not self.copies:
-            # What a tile reads of B is read again by the one below, if there is one.
+            # The part of B that a tile reads is read again by the tile below, if there is one.
             return 1 if block.m > self.tile.rows else cut.whole
         steps = min(COPIED_STEPS, _MOST_COPIED // (self.columns * block.itemsize))
         return min(max(1, steps // cut.depth), cut.whole)
 
     def scratch(self, block: Block) -> int:
-        """Bytes for the copy of B: what a panel reads in a slice."""
+        """Bytes for the copy of B: the part that a panel reads in a slice."""
         if not self.copies:
             return 0
         cut = chains(block.k)
@@ -80,5 +80,5 @@ class TileForm(NamedTuple):
 
 
 def dot_lanes(k: int, width: int) -> int:
-    """How many elements along k a dot product takes at once."""
+    """The number of elements along k that a dot product takes at once."""
     return min(width, 1 << (k - 1).bit_length())

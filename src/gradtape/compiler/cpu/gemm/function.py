@@ -1,8 +1,8 @@
 """Functions for matrix products: blocks of C as chunks of the thread pool.
 
 `split_of` says how a product is cut; here that becomes code. The function stores its pointers where
-the chunks find them and runs these; a chunk finds its block from its number and computes it, by the
-loops of `panels` or `dots`.
+the chunks find them and runs the chunks; a chunk finds its block from its number and computes it,
+by the loops of `panels` or `dots`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class BatchedBlock(NamedTuple):
 
     Attributes:
         block: One of them, on whole arrays.
-        batch: How many.
+        batch: The number of products.
         strides: Elements from one A, B and C to the next.
         order: The first parameters of the function: "bac" if A is given second.
     """
@@ -43,7 +43,7 @@ class BatchedBlock(NamedTuple):
 
 
 def work_bytes(product: BatchedBlock, cpu: Cpu) -> int:
-    """How much memory the function of a product needs for partial results."""
+    """The bytes that the function of a product needs for partial results."""
     block, split = product.block, split_of(product.block, product.batch, cpu)
     return split.parts * block.m * block.n * block.itemsize if split.parts > 1 else 0
 
@@ -68,7 +68,7 @@ def define(module: Module, name: str, product: BatchedBlock, cpu: Cpu) -> None:
 
 
 def _define_zeros(module: Module, name: str, product: BatchedBlock) -> None:
-    """What empty sums give."""
+    """Define the function for empty sums, which give zeros."""
     b, block = Builder(module), product.block
     if product.batch > 0:
         module.declare("llvm.memset.p0.i64", "void", [PTR, "i8", "i64", "i1 immarg"])
@@ -93,7 +93,7 @@ def _width(cpu: Cpu) -> str:
 def _write_block(
     b: Builder, block: Block, cpu: Cpu, room: Value, size: tuple[int | Value, int | Value]
 ) -> None:
-    """Write the code of a block of so many rows and columns that begins at the pointers."""
+    """Write the code of a block of `size` rows and columns that begins at the pointers."""
     form = TileForm.of(block, cpu)
     rows, columns = Extent(size[0], block.m), Extent(size[1], block.n)
     if form.dots:
@@ -117,7 +117,7 @@ class _Writer:
         self.room = Value(PTR, "null")
 
     def define(self) -> None:
-        """The function itself, the chunk it runs, the blocks which that computes."""
+        """Define the function itself, the chunks it runs, and the blocks these compute."""
         self._define_block("block", self.split.depth)
         if self._rest != self.split.depth:
             self._define_block("rest", self._rest)
@@ -126,7 +126,7 @@ class _Writer:
 
     @property
     def _rest(self) -> int:
-        """How long the last part of the sums is."""
+        """The length of the last part of the sums."""
         return self.product.block.k - (self.split.parts - 1) * self.split.depth
 
     def _block_of(self, k: int) -> Block:
@@ -249,7 +249,7 @@ class _Writer:
                 self._block(self._item(operands, item), b.const(I64, 0))
 
     def _part(self, operands: Operands, chunk: Value) -> None:
-        """The part of all sums with this number."""
+        """Compute the part of all sums with this number."""
         (a, b, c), split, block = operands, self.split, self.product.block
         along_a = block.lda if block.transpose_a else 1
         along_b = 1 if block.transpose_b else block.ldb

@@ -1,4 +1,4 @@
-"""Matrix products for compiled code, as functions of their own for every size."""
+"""Matrix products for compiled code, with a function for every size."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Gemm(NamedTuple):
         k: Length of the sums; 0 gives zeros.
         transpose_a: A is stored k×m and used as m×k.
         transpose_b: B is stored n×k and used as k×n.
-        batch: How many products.
+        batch: The number of products.
         strides: Elements from one A, B and C to the next; 0 if all use the same.
     """
 
@@ -45,7 +45,7 @@ class Gemm(NamedTuple):
         return "_".join(map(str, ("gt_gemm", self.scalar, *sizes)))
 
     def work_bytes(self, cpu: Cpu | None = None) -> int:
-        """How much memory its function needs for partial results."""
+        """The bytes that its function needs for partial results."""
         if min(self.m, self.n, self.k, self.batch) <= 0:
             return 0
         return work_bytes(self.simplified, cpu or host())
@@ -56,7 +56,7 @@ class Gemm(NamedTuple):
         Args:
             module: Where to define it, unless it is there already. The function may refer to the
                 symbols of `symbols.imports`.
-            cpu: The CPU, by default the one at hand.
+            cpu: The CPU, by default that of this machine.
 
         Returns:
             The name. C must not overlap A or B. If there is no memory, the status, an integer of
@@ -76,7 +76,7 @@ class Gemm(NamedTuple):
 
     @property
     def simplified(self) -> BatchedBlock:
-        """The same product with as little as possible transposed, batched, or one column wide."""
+        """The same product, avoiding transposes, batches and single columns where possible."""
         m, n, k = self.m, self.n, self.k
         lda, ldb = m if self.transpose_a else k, k if self.transpose_b else n
         block = Block(self.scalar, m, n, k, self.transpose_a, self.transpose_b, lda, ldb, n)

@@ -1,8 +1,8 @@
 """A block of a matrix product as panels of tiles.
 
-A panel is a part of C that is one tile wide; down each of them it is one tile after the other. Long
-sums are done in slices along k, so that rounding errors do not add up along them, and what a panel
-reads of B stays in the first-level cache. For many rows, that is copied first: rows far apart
+A panel is a part of C that is one tile wide; its tiles are computed one below the other. Long sums
+are done in slices along k, so that rounding errors do not add up along them, and the part of B that
+a panel reads stays in the first-level cache. For many rows, it is copied first: rows far apart
 compete for the same places in a cache. If B is stored transposed, the copy is not.
 """
 
@@ -20,18 +20,18 @@ from gradtape.compiler.cpu.gemm.tile import (
 from gradtape.compiler.cpu.llvm.builder import I64, Builder, Value
 from gradtape.compiler.cpu.llvm.link import Cpu
 
-_SIDE = 8  # of the squares that are transposed in registers, at most
+_SIDE = 8  # the largest squares that are transposed in registers
 
 
 class PanelWriter(TileWriter):
     """Writes the code of a block of C.
 
     Args:
-        b: Where to write.
-        block: The product that it is a block of.
+        b: The builder to write with.
+        block: The product it is a block of.
         form: How it is computed.
         cpu: The CPU.
-        scratch: Room for the copy of B, if that is copied.
+        scratch: Memory for the copy of B, if it is copied.
     """
 
     def __init__(self, b: Builder, block: Block, form: TileForm, cpu: Cpu, scratch: Value) -> None:
@@ -42,7 +42,7 @@ class PanelWriter(TileWriter):
             self.ldb = form.columns
 
     def write(self, operands: Operands, rows: Extent, columns: Extent) -> None:
-        """Compute a block, given where it begins in C, and its rows in A and columns in B."""
+        """Compute a block, given the start of it in C, of its rows in A and its columns in B."""
         block, cut = self.block, chains(self.block.k)
         along_b = 1 if block.transpose_b else block.ldb
         together = self.form.together(block)
@@ -54,7 +54,7 @@ class PanelWriter(TileWriter):
             self._slice((a, b, operands[2]), self._steps_of(number, count), rows, columns)
 
     def _steps_of(self, number: int | Value, count: int) -> Steps:
-        """What a slice, one of so many, does of the sums."""
+        """The part of the sums that one of `count` slices does."""
         cut, together = chains(self.block.k), self.form.together(self.block)
         if isinstance(number, int):
             return Steps(cut.depth, cut.whole, cut.rest, True, True)
@@ -95,7 +95,7 @@ class PanelWriter(TileWriter):
     # ---- copies of B -----------------------------------------------------------------------
 
     def _copy_rows(self, b: Value, chain: int | Value, columns: int, k: int) -> None:
-        """So many steps of a chain."""
+        """Copy k steps of a chain."""
         depth = chains(self.block.k).depth
         b = self.at(b, chain, depth * self.block.ldb)
         copy = self.at(self.scratch, chain, depth * self.ldb)
@@ -106,7 +106,7 @@ class PanelWriter(TileWriter):
                 self.store(vector, self.at(place, piece.offset), piece)
 
     def _transpose(self, b: Value, chain: int | Value, columns: int, k: int) -> None:
-        """Rows along n, by squares, and by elements at the edges."""
+        """Copy k steps of a chain as rows along n: by squares, and by elements at the edges."""
         ldb, side = self.block.ldb, min(_SIDE, self.form.columns & -self.form.columns)
         depth = chains(self.block.k).depth
         b, copy = self.at(b, chain, depth), self.at(self.scratch, chain, depth * self.ldb)

@@ -1,7 +1,7 @@
 """How a matrix product is cut into chunks.
 
-All of it follows from the sizes and the CPU. The number of threads decides only who runs a chunk,
-so that the bits of a result do not depend on it. No two chunks have an element in common.
+It depends on the sizes and the CPU only. The number of threads decides just which thread runs a
+chunk, so the bits of a result do not depend on it. No two chunks have an element in common.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _CHUNK = 2**19  # least work of a chunk
 _LARGE_CHUNK = 2**22  # if there are more than _FEW chunks
 _FEW = 16
 _MOST = 256
-_LONG = 2**24  # from here on, threads are woken at once
+_LONG = 2**24  # from this much work on, threads are woken at once
 
-_NEAR = 4 * 2**20  # bytes of A that are soon read again
+_NEAR = 4 * 2**20  # bytes of A that stay near enough to be read again
 
 # Where C is small and sums are long, threads share the sums rather than C.
 _SHORTEST_PART = 2048
@@ -31,12 +31,12 @@ class Split(NamedTuple):
     """The chunks of a product.
 
     Attributes:
-        rows: Blocks of C begin at multiples of so many rows.
-        columns: Blocks of C begin at multiples of so many columns.
+        rows: Blocks of C begin at multiples of this many rows.
+        columns: Blocks of C begin at multiples of this many columns.
         depth: Length of the part of the sums that a block does.
-        down: Blocks from top to bottom.
-        across: Blocks from left to right.
-        parts: Blocks one behind the other, whose results are added up.
+        down: Number of blocks from top to bottom.
+        across: Number of blocks from left to right.
+        parts: Number of parts of the sums, whose results are added up.
         together: Products of a batch that one chunk does.
         long: Whether it takes so long that threads should be woken for it at once.
     """
@@ -51,14 +51,14 @@ class Split(NamedTuple):
     long: bool = False
 
     def chunks(self, batch: int) -> int:
-        """How many there are."""
+        """The number of chunks."""
         return self.down * self.across * self.parts * -(-batch // self.together)
 
 
 def split_of(block: Block, batch: int, cpu: Cpu) -> Split:
-    """How to do `batch` products of this size, all of which is above zero."""
+    """How to do `batch` products of this size; all sizes are above zero."""
     m, n, k = block.m, block.n, block.k
-    # Where little is computed with what is read, memory sets the pace: a byte costs as much.
+    # With little arithmetic per byte, memory sets the pace: a byte costs as much as an operation.
     work = max(m * n * k, (m * k + k * n + m * n) * block.itemsize)
     form = TileForm.of(block, cpu)
     whole = Split(form.tile.rows, form.columns, k, long=work * batch >= _LONG)
@@ -82,7 +82,7 @@ def _chunks(work: int) -> int:
 
 
 def _grids(whole: Split, block: Block, chunks: int) -> list[Split]:
-    """Ways to cut C into about so many blocks."""
+    """Ways to cut C into about this many blocks."""
     return [
         whole._replace(
             down=min(max(block.m // whole.rows, 1), 2**exponent),
@@ -93,7 +93,7 @@ def _grids(whole: Split, block: Block, chunks: int) -> list[Split]:
 
 
 def _parts(whole: Split, block: Block, chunks: int) -> list[Split]:
-    """Ways to cut long sums into at most so many parts."""
+    """Ways to cut long sums into at most this many parts."""
     room = _PARTIAL // (block.m * block.n * block.itemsize)
     most = min(chunks, room, block.k // _SHORTEST_PART)
     depths = {-(-block.k // parts) for parts in (2**n for n in range(1, most.bit_length()))}
@@ -108,7 +108,7 @@ class _Costs(NamedTuple):
     cpu: Cpu
 
     def of(self, split: Split) -> float:
-        """Of all chunks, on one thread and on several."""
+        """The cost of all chunks, on one thread and on several."""
         block = self.block
         heights = Counter(sizes(block.m, split.rows, split.down))
         widths = Counter(sizes(block.n, split.columns, split.across))
@@ -125,20 +125,20 @@ class _Costs(NamedTuple):
         return sum(n * (max(-(-count // n) * mean, longest) + end) for n in (1, 2, 4, 8, 16))
 
     def _time(self, rows: int, columns: int, k: int) -> float:
-        """Of a block."""
+        """The time of a block."""
         block = self.block
         time = cycles(self.form.tile, rows, vectors_of(columns, block, self.cpu), k)
-        # Copying B takes as long as some rows of the result; too large a part of A is read again
-        # from further away for each panel.
+        # Copying B takes as long as some rows of the result; if the part of A is too large, each
+        # panel reads it again from further away.
         if self.form.copies:
             time *= 1 + 12 / rows
         return time * (1.1 if rows * min(k, COPIED_STEPS) * block.itemsize > _NEAR else 1)
 
 
 def sizes(size: int, unit: int, count: int) -> list[int]:
-    """The sizes of so many blocks that begin at multiples of a unit, as even as can be.
+    """The sizes of `count` blocks that begin at multiples of a unit, as even as possible.
 
-    With no more blocks than there are whole units, all of them have one.
+    If there are at least as many whole units as blocks, every block has one.
     """
     units = -(-size // unit)
     starts = [number * units // count * unit for number in range(count)]

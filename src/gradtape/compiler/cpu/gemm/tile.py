@@ -13,10 +13,10 @@ from typing import NamedTuple
 from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Type, Value
 from gradtape.compiler.cpu.llvm.link import Cpu
 
-_UNROLLED = 32  # multiply-adds in the body of the loop over k, about
-_HIGHEST = 12  # rows of a tile: more makes code longer and no faster
+_UNROLLED = 32  # about how many multiply-adds the body of the loop over k has
+_HIGHEST = 12  # rows of a tile: more would make the code longer but no faster
 _WIDEST = 12  # vectors of a tile, likewise
-IN_FLIGHT = 8  # sums that are independent of each other keep the multipliers busy
+IN_FLIGHT = 8  # this many independent sums keep the multipliers busy
 
 
 class Block(NamedTuple):
@@ -30,8 +30,8 @@ class Block(NamedTuple):
         transpose_a: A is stored k×m, not m×k.
         transpose_b: B is stored n×k, not k×n.
         lda: Elements from one row of A, as it is stored, to the next.
-        ldb: The same of B.
-        ldc: The same of C.
+        ldb: The same for B.
+        ldc: The same for C.
     """
 
     scalar: str
@@ -50,17 +50,17 @@ class Block(NamedTuple):
         return 4 if self.scalar == "float" else 8
 
 
-# Where A, B and C are.
+# The addresses of A, B and C.
 Operands = tuple[Value, Value, Value]
 
 
 class Extent(NamedTuple):
-    """How many rows or columns of C a block has.
+    """The number of rows or columns of C in a block.
 
     Attributes:
-        size: The number; a value where blocks are not all alike. All but the last of them are
-            multiples of what is done at once.
-        whole: How many C has.
+        size: The number; a value if blocks are not all alike. All but the last of them are
+            multiples of the number done at once.
+        whole: The number in all of C.
     """
 
     size: int | Value
@@ -68,13 +68,13 @@ class Extent(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """What a slice does of the sums.
+    """The part of the sums that a slice does.
 
     Attributes:
         depth: Steps of a chain.
-        whole: How many chains.
-        rest: Steps of the one that comes after all others.
-        ends: Whether that is in this slice.
+        whole: The number of chains.
+        rest: Steps of the last, shorter chain.
+        ends: Whether that chain is in this slice.
         first: Whether this slice is the first.
     """
 
@@ -86,7 +86,7 @@ class Steps(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """What is computed at once: so many rows of C, so many vectors of each."""
+    """The part of C that is computed at once: some rows, and some vectors of each."""
 
     rows: int
     vectors: int
@@ -105,7 +105,7 @@ def pieces(n: int, width: int, masks: bool) -> list[Piece]:
     cut = [Piece(offset, width, width) for offset in range(0, n - width + 1, width)]
     offset, rest = len(cut) * width, n % width
     while rest:
-        # One masked vector; without masks the largest power of two that fits, again and again.
+        # One masked vector; without masks, repeatedly the largest power of two that fits.
         lanes = 1 << ((rest - 1).bit_length() if masks else rest.bit_length() - 1)
         active = min(rest, lanes)
         cut.append(Piece(offset, lanes, active))
@@ -114,12 +114,12 @@ def pieces(n: int, width: int, masks: bool) -> list[Piece]:
 
 
 def ways_of(sums: int) -> int:
-    """How many partial sums each element of a small tile has, which take turns along k."""
+    """The number of partial sums of each element of a small tile, which take turns along k."""
     return max(1, IN_FLIGHT // sums)
 
 
 def cycles(tile: Tile, m: int, vectors: int, k: int) -> float:
-    """About how many cycles C of so many rows and vectors takes, done in such tiles."""
+    """The approximate number of cycles for m rows of `vectors` vectors of C in such tiles."""
     total = 0.0
     for high, times_m in ((tile.rows, m // tile.rows), (m % tile.rows, 1)):
         for wide, times_n in ((tile.vectors, vectors // tile.vectors), (vectors % tile.vectors, 1)):
@@ -133,14 +133,14 @@ def cycles(tile: Tile, m: int, vectors: int, k: int) -> float:
 
 
 def vectors_of(columns: int, block: Block, cpu: Cpu) -> int:
-    """How many vectors so many columns are."""
+    """The number of vectors that columns make up."""
     return -(-columns * block.itemsize // cpu.vector_bytes)
 
 
 def best_tile(block: Block, cpu: Cpu) -> Tile:
     """The tile with which a product is estimated to be fastest."""
     vectors = vectors_of(block.n, block, cpu)
-    # Besides the sums, registers hold an element of A, and a row of B if that is used again.
+    # Besides the sums, registers hold an element of A, and a row of B if it is used again.
     registers = cpu.vector_registers
     widths = range(1, min(vectors, _WIDEST) + 1)
     heights = [max((registers - 1) // wide - 1, wide <= registers - 4) for wide in widths]
@@ -178,7 +178,7 @@ def loop(b: Builder, count: int | Value, state: list[Value]) -> Iterator[Value]:
 
 @contextmanager
 def only_if(b: Builder, condition: Value) -> Iterator[None]:
-    """Run a body, which leaves nothing but what it stores, if a condition holds."""
+    """Run a body if a condition holds; values computed in it cannot be used afterwards."""
     body, end = b.new_block("body"), b.new_block("end")
     b.branch_if(condition, body, end)
     b.start(body)
@@ -218,18 +218,18 @@ class TileWriter:
         return self.b.const(self.type(lanes), 0.0)
 
     def load(self, pointer: Value, piece: Piece) -> Value:
-        """Load a piece; lanes that are masked off are zero."""
+        """Load a piece; masked-off lanes are zero."""
         type = self.type(piece.lanes)
         if piece.active == piece.lanes:
             return self.b.load(pointer, type)
-        # The form with an alignment operand is read by every LLVM.
+        # Every LLVM reads the form with an alignment operand.
         name, mask = f"llvm.masked.load.{type.suffix}.p0", self._mask(piece)
         self.b.module.declare(name, type, [PTR, "i32 immarg", mask.type, type])
         operands = f"{pointer}, i32 {type.bits // 8}, {mask}, {type} zeroinitializer"
         return self.b.instruction(type, f"call {type} @{name}({operands})")
 
     def store(self, value: Value, pointer: Value, piece: Piece) -> None:
-        """Store a piece; memory of lanes that are masked off is not touched."""
+        """Store a piece; memory of masked-off lanes is not touched."""
         if piece.active == piece.lanes:
             self.b.store(value, pointer)
             return
@@ -243,7 +243,7 @@ class TileWriter:
 
     @contextmanager
     def repeated(self, count: int | Value) -> Iterator[Value | int]:
-        """A loop, or only its body if that runs once."""
+        """A loop, or just its body if that runs once."""
         if count == 1:
             yield 0
         else:
@@ -317,7 +317,7 @@ class TileWriter:
         self.along(steps, chain)
 
     def _added(self, total: Value, place: Value, piece: Piece, first: bool | Value) -> Value:
-        """With what there is, unless these are the first steps."""
+        """The total added to what is stored already, unless these are the first steps."""
         if first is True:
             return total
         before = self.load(place, piece)

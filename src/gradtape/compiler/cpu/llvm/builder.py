@@ -1,8 +1,8 @@
 """A small writer of LLVM IR: each method appends one instruction and returns its result.
 
-Text rather than llvmlite's object builder: it is several times faster to make, and it is what
-`explain` shows. Values are vectors of any number of lanes; one lane is a plain scalar, so that the
-same code writes the body of a vector loop and of a scalar one.
+It writes text rather than using llvmlite's object builder: that is several times faster, and it is
+what `explain` shows. Values are vectors of any number of lanes; one lane is a plain scalar, so that
+the same code writes the body of a vector loop and of a scalar one.
 
 Floating-point arithmetic carries the flag `contract` (a product and a sum may become one fused
 instruction) and no other: everything else keeps the meaning NumPy gives it, for NaN, infinities and
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 _BITS = {"float": 32, "double": 64, "i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "ptr": 64}
 _INTRINSIC_SUFFIX = {"float": "f32", "double": "f64"}
-# Instructions that give the same result wherever they stand; others read memory, or make some.
+# Instructions that give the same result anywhere; others read or allocate memory.
 _PURE = frozenset(
     (
         *("add", "sub", "mul", "udiv", "sdiv", "urem", "srem"),
@@ -53,7 +53,7 @@ class Type(NamedTuple):
 
     @property
     def suffix(self) -> str:
-        """What intrinsics call it: v16f32, i64."""
+        """Its name in intrinsics: v16f32, i64."""
         scalar = _INTRINSIC_SUFFIX.get(self.scalar, self.scalar)
         return scalar if self.lanes == 1 else f"v{self.lanes}{scalar}"
 
@@ -111,19 +111,19 @@ class Builder:
     """Writes the body of one function.
 
     Attributes:
-        module: Where intrinsics are declared.
+        module: The module in which intrinsics are declared.
     """
 
     def __init__(self, module: Module) -> None:
         self.module = module
         self._lines: list[str] = []
-        # Constants stand in the entry block once; LLVM folds them into the instructions.
+        # Constants are in the entry block once; LLVM folds them into the instructions.
         self._constants: dict[tuple[Type, int | float | str], Value] = {}
         self._entry: list[str] = []
         self._spare: dict[tuple[Type, int], Value] = {}
         self._names = 0
         self.block = "entry"
-        # What the block has computed so far, by its text: nothing is computed twice.
+        # The instructions of the block so far, by their text: nothing is computed twice.
         self._computed: dict[str, Value] = {}
 
     # ---- text ------------------------------------------------------------------------------
@@ -184,11 +184,11 @@ class Builder:
     # ---- constants -------------------------------------------------------------------------
 
     def const(self, type: Type, value: int | float) -> Value:
-        """A constant in every lane; float constants are rounded to `float` where that is meant."""
+        """A constant in every lane; it is rounded to single precision if the type is `float`."""
         return self.written_const(type, number_text(type.scalar, value))
 
     def written_const(self, type: Type, text: str) -> Value:
-        """The same of a constant that is text already."""
+        """The same for a constant that is text already."""
         if type.lanes == 1:
             return Value(type, text)
         known = self._constants.get((type, text))
@@ -259,7 +259,7 @@ class Builder:
         return self.intrinsic("sqrt", x.type, x)
 
     def copysign(self, x: Value, y: Value) -> Value:
-        """The size of x with the sign of y."""
+        """The absolute value of x with the sign of y."""
         return self.intrinsic("copysign", x.type, x, y)
 
     def fcmp(self, predicate: str, x: Value, y: Value) -> Value:
@@ -306,7 +306,7 @@ class Builder:
         return self.instruction(x.type, f"select {condition}, {x}, {y}")
 
     def any(self, condition: Value) -> Value:
-        """Whether a condition holds in some lane."""
+        """Whether a condition holds in any lane."""
         lanes = condition.type.lanes
         if lanes == 1:
             return condition
@@ -342,20 +342,20 @@ class Builder:
     # ---- memory ----------------------------------------------------------------------------
 
     def alloca(self, type: Type, count: int = 1) -> Value:
-        """Room for values on the stack, for the whole function; LLVM keeps one in registers."""
+        """Stack memory for values, for the whole function; LLVM keeps a single one in registers."""
         name = self.fresh("a")
         self._entry.append(f"  {name} = alloca {type}, i64 {count}, align 64")
         return Value(PTR, name)
 
     def spare(self, type: Type, number: int = 0) -> Value:
-        """Room for a value that is not needed for long: one for all that ask for the same."""
+        """Memory for a short-lived value: shared by all who ask for the same type and number."""
         known = self._spare.get((type, number))
         if known is None:
             known = self._spare[type, number] = self.alloca(type)
         return known
 
     def element(self, pointer: Value, index: Value, scalar: str | Type) -> Value:
-        """The address of an element of an array; of one per lane if the index has lanes."""
+        """The address of an element of an array; one per lane if the index has lanes."""
         type = Type("ptr", index.type.lanes)
         return self.instruction(type, f"getelementptr {scalar}, {pointer}, {index}")
 
@@ -370,14 +370,14 @@ class Builder:
 
 
 def number_text(scalar: str, value: int | float) -> str:
-    """The text of a constant; floats as bits, which reads back exactly."""
+    """The text of a constant; floats as bits, which read back exactly."""
     if scalar == "i1":
         return "true" if value else "false"
     if scalar not in _INTRINSIC_SUFFIX:
         return str(int(value))
     number = float(value)
     if scalar == "float":
-        # Rounds to the nearest float, to infinity if it is too large for one.
+        # Rounds to the nearest float, or to infinity if it is too large.
         try:
             number = struct.unpack("<f", struct.pack("<f", number))[0]
         except OverflowError:

@@ -1,8 +1,8 @@
 """Remainders of huge arguments modulo π: x/π from the bits of 1/π that matter for it.
 
 Bits of 1/π whose product with x is a multiple of 2 change nothing, and those far below the point
-do not count: 192 bits in between give x/π modulo 2 to 127 bits behind the point, in integers. No
-double but 0 is closer to a multiple of π/2 than 2^-62, which leaves more than 60 bits of them.
+do not count: 192 bits in between give x/π modulo 2 to 127 bits after the point, in integers. No
+double except 0 is closer to a multiple of π/2 than 2^-62, which leaves more than 60 of these bits.
 
 One function per module, called in the rare case that a lane needs it.
 """
@@ -16,7 +16,7 @@ _TABLE = "gradtape.inverse_pi"
 _I128 = Type("i128")
 _F64 = Type("double")
 
-# 64 zeros, then the first 1216 bits of 1/π behind the point.
+# 64 zeros, then the first 1216 bits of 1/π after the point.
 INVERSE_PI_WORDS = (
     0x0000000000000000,
     0x517CC1B727220A94,
@@ -45,16 +45,16 @@ _PI_62 = 0xC90FDAA22168C234  # π · 2^62
 def with_far_remainders(
     b: Builder, x: Value, r: Value, k: Value, unit: float, offset: float, near: float
 ) -> tuple[Value, Value]:
-    """The given remainders and multiples, but right ones in lanes where |x| is beyond `near`.
+    """The given remainders and multiples, corrected in lanes where |x| is beyond `near`.
 
     Args:
-        b: Where to write.
+        b: The builder to write with.
         x: The arguments, in double precision.
         r: Remainders of x + offset·π modulo unit·π.
         k: Integers whose lowest bit is that of the multiple.
         unit: 1 or 1/2.
         offset: 0 or 1/2; with 1/2, x must not be negative.
-        near: Up to where r and k are right.
+        near: The bound of |x| up to which r and k are right.
     """
     if not b.module.defines(_NAME):
         b.module.define(_table())
@@ -114,7 +114,7 @@ def _turns(b: Builder, bits: Value) -> Value:
 
     exponent = b.and_(b.lshr(bits, const(52)), const(0x7FF))
     mantissa = b.or_(b.and_(bits, const(2**52 - 1)), const(2**52))
-    # |x| = mantissa · 2^(exponent − 1075): what is before this bit of the table has no effect.
+    # |x| = mantissa · 2^(exponent − 1075): bits of the table before this one have no effect.
     first = b.sub(exponent, const(1075 - 63))
     word, shift = b.lshr(first, const(6)), b.and_(first, const(63))
     table = Value(PTR, f"@{_TABLE}")

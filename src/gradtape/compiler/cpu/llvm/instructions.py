@@ -1,4 +1,4 @@
-"""How each instruction of `core.scalar` is written in LLVM IR, for any number of lanes."""
+"""Writes each instruction of `core.scalar` in LLVM IR, for any number of lanes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DType = np.dtype[Any]
 
 
 def register_type(dtype: DType, lanes: int = 1) -> Type:
-    """What a value of a dtype is in registers; truth values are single bits there."""
+    """The type of a value of a dtype in registers; truth values are single bits there."""
     if dtype == BOOL:
         return Type("i1", lanes)
     if dtype.kind == "f":
@@ -28,7 +28,7 @@ def register_type(dtype: DType, lanes: int = 1) -> Type:
 
 
 def memory_type(dtype: DType, lanes: int = 1) -> Type:
-    """What it is in memory: NumPy keeps truth values in bytes."""
+    """The type of a value of a dtype in memory: NumPy keeps truth values in bytes."""
     return Type("i8", lanes) if dtype == BOOL else register_type(dtype, lanes)
 
 
@@ -37,12 +37,12 @@ Writer = Callable[..., Value]
 
 
 def instruction(b: Builder, part: Scalar, args: list[Value]) -> Value:
-    """Write one instruction on the values of its arguments, all in as many lanes."""
+    """Write one instruction on the values of its arguments, all with the same number of lanes."""
     return _writer(part)(b, *args)
 
 
 def _writer(part: Scalar) -> Writer:
-    """What writes an instruction."""
+    """The function that writes an instruction."""
     name, dtype = part.name, part.dtype
     kind = part.args[0].dtype.kind if name == "signbit" else dtype.kind
     table = _FLOAT if kind == "f" else _INTEGER
@@ -64,7 +64,7 @@ def _writer(part: Scalar) -> Writer:
 
 
 def combine(b: Builder, name: str, x: Value, y: Value, dtype: DType) -> Value:
-    """What reductions combine by: add, multiply, maximum, minimum, and, or, replace."""
+    """Combine two values of a reduction: add, multiply, maximum, minimum, and, or, replace."""
     if name == "replace":
         return y
     table = _FLOAT if dtype.kind == "f" else _INTEGER
@@ -81,10 +81,10 @@ class _Line(NamedTuple):
 
     Attributes:
         part: The expression.
-        args: The identities of its arguments, by which their values are known; of a constant the
+        args: The ids of its arguments, by which their values are known; for a constant, the
             scalar type and the text.
-        write: What writes it; None for what is no plain instruction.
-        rare: The lines that compute the rare values among which it chooses.
+        write: The function that writes it; None if it is not a plain instruction.
+        rare: The lines that compute the rare values it chooses from.
     """
 
     part: Scalar
@@ -102,14 +102,14 @@ class _Function(NamedTuple):
 
 
 def elementary(name: str, b: Builder, *args: Value) -> Value:
-    """Write an elementary function; it may end in another block than it begins in."""
+    """Write an elementary function; it may end in a different block from the one it begins in."""
     function = _function(name, len(args), 4 if args[0].type.scalar == "float" else 8)
     known: dict[Any, Any] = dict(zip(function.arguments, args, strict=True))
     _write_lines(b, function.lines, known, args[0].type.lanes)
     return known[function.result]  # type: ignore[no-any-return]
 
 
-# Made once: the lines keep the parts alive, by whose identities values are known.
+# Made once: the lines keep the parts alive, whose ids identify values.
 @functools.cache
 def _function(name: str, count: int, itemsize: int) -> _Function:
     dtype = np.dtype(f"f{itemsize}")
@@ -127,7 +127,7 @@ def _lines(wholes: Iterable[Scalar], known: set[int]) -> tuple[_Line, ...]:
         part, ready = stack.pop()
         together = part.extra if part.name == "rarely" else ()
         if ready:
-            # What these share with parts to come is computed in both places.
+            # Parts they share with later ones are computed in both places.
             rare = _lines([each.args[1] for each in together], set(known)) if together else ()
             special = part.name in ("constant", "rarely", "far_remainder", "far_multiple")
             write = None if special else _writer(part)
@@ -145,7 +145,7 @@ def _lines(wholes: Iterable[Scalar], known: set[int]) -> tuple[_Line, ...]:
 
 
 def _write_lines(b: Builder, lines: Iterable[_Line], known: dict[Any, Any], lanes: int) -> None:
-    """Write lines; `known` has the values of parts by their identity."""
+    """Write lines; `known` has the values of parts by id."""
     for part, args, write, rare in lines:
         if write is not None:
             known[id(part)] = write(b, *[known[arg] for arg in args])
@@ -165,7 +165,7 @@ def _write_lines(b: Builder, lines: Iterable[_Line], known: dict[Any, Any], lane
 def _write_rarely(
     b: Builder, part: Scalar, rare: Iterable[_Line], known: dict[Any, Any], lanes: int
 ) -> None:
-    """Choose among values, of which the rare ones are computed if some lane needs them."""
+    """Choose between values; the rare ones are computed only if some lane needs them."""
     condition, together = known[id(part.args[0])], part.extra
     before, inside, after = b.block, b.new_block("rare"), b.new_block("common")
     b.branch_if(b.any(condition), inside, after)
@@ -190,7 +190,7 @@ def _rounding(name: str) -> Callable[..., Value]:
 
 _FLOAT: dict[str, Callable[..., Value]] = {
     # A product and a sum are not fused: a value that is computed in two places must have the same
-    # bits in both, and those of eager code.
+    # bits in both, and the same as in eager code.
     "add": Builder.exact_fadd,
     "subtract": Builder.exact_fsub,
     "multiply": Builder.exact_fmul,
@@ -199,7 +199,7 @@ _FLOAT: dict[str, Callable[..., Value]] = {
     "absolute": Builder.fabs,
     "copysign": Builder.copysign,
     "fma": Builder.fma,
-    # Exact at any size of quotient, which no short sequence of instructions is.
+    # Exact for any quotient, which no short sequence of instructions is.
     "fmod": lambda b, x, y: b.instruction(x.type, f"frem {x}, {y.text}"),
     "select": Builder.select,
     "floor": _rounding("floor"),
@@ -233,7 +233,7 @@ def _extreme(name: str, dtype: DType, b: Builder, x: Value, y: Value) -> Value:
     if dtype.kind != "f":
         sign = "s" if dtype.kind == "i" else "u"
         return b.select(b.icmp(sign + ("gt" if larger else "lt"), x, y), x, y)
-    # A comparison with NaN is false and takes y, so that only x has to be looked at.
+    # A comparison with NaN is false and takes y, so only x has to be checked.
     chosen = b.select(b.fcmp("ogt" if larger else "olt", x, y), x, y)
     return b.select(b.fcmp("uno", x, x), x, chosen)
 
@@ -246,7 +246,7 @@ def _divided(name: str, signed: bool, b: Builder, x: Value, y: Value) -> Value:
         safe = b.select(by_zero, one, y)
         how = "udiv" if name == "floor_divide" else "urem"
         return b.select(by_zero, zero, b.instruction(x.type, f"{how} {x}, {safe.text}"))
-    # The most negative number by -1 would trap; by 1 it gives what wrapping around gives.
+    # Dividing the most negative number by -1 would trap; by 1 it gives the wrapped-around result.
     wraps = b.and_(
         b.icmp("eq", x, b.const(x.type, -(1 << (x.type.bits - 1)))),
         b.icmp("eq", y, b.const(x.type, -1)),
@@ -254,7 +254,7 @@ def _divided(name: str, signed: bool, b: Builder, x: Value, y: Value) -> Value:
     safe = b.select(b.or_(by_zero, wraps), one, y)
     quotient = b.instruction(x.type, f"sdiv {x}, {safe.text}")
     rest = b.sub(x, b.mul(quotient, safe))
-    # Division cuts off towards 0: one less where there is a rest and the signs differ.
+    # Division truncates towards 0: one less where there is a remainder and the signs differ.
     differs = b.icmp("slt", b.xor(rest, safe), zero)
     low = b.and_(differs, b.icmp("ne", rest, zero))
     if name == "floor_divide":
@@ -305,11 +305,11 @@ def convert(source: DType, target: DType, b: Builder, x: Value) -> Value:
 
 
 def _to_integer(b: Builder, x: Value, target: DType) -> Value:
-    """Cut off towards 0; what does not fit gives what NumPy's loops give on x86.
+    """Truncate towards 0; numbers that do not fit give what NumPy's loops give on x86.
 
     There that is the smallest integer of the instruction's 32 or 64 bits, of which small dtypes
-    keep the last ones. Unsigned ones of 32 and 64 bits take what is below half of their range in
-    the same way, so that negative numbers wrap around, and the rest less that half.
+    keep the lowest ones. Unsigned dtypes of 32 and 64 bits convert numbers below half of their
+    range in the same way, so that negative ones wrap around; others with that half subtracted.
     """
     bits = 64 if target.itemsize == 8 else 32
     if target.kind == "i" or target.itemsize < 4:
@@ -323,9 +323,9 @@ def _to_integer(b: Builder, x: Value, target: DType) -> Value:
 
 
 def _cut_off(b: Builder, x: Value, bits: int) -> Value:
-    """A signed integer; the smallest one for what does not fit, NaN included."""
+    """A signed integer; the smallest one for numbers that do not fit, NaN included."""
     end = b.const(x.type, 2.0 ** (bits - 1))
     fits = b.fcmp("olt", b.fabs(x), end)
-    # LLVM has no meaning for what does not fit; the smallest integer itself does not have to.
+    # LLVM leaves numbers that do not fit undefined; the smallest integer itself need not fit.
     value = b.convert("fptosi", b.select(fits, x, b.const(x.type, 0.0)), f"i{bits}")
     return b.select(fits, value, b.const(value.type, -(2 ** (bits - 1))))

@@ -16,9 +16,9 @@ from gradtape.locks import apart, held_at_fork, loading, once
 
 T = TypeVar("T")
 
-# What the IR we write needs: vectors are explicit and loops are as they should be, so the passes
-# that vectorise and unroll would cost most of the compile time for no gain. What is computed twice
-# in a block is left out by the builder: LLVM's pass for that (NewGVN) aborts on some of our loops.
+# The passes that our IR needs: vectors are explicit and loops are as they should be, so the passes
+# that vectorise and unroll would take most of the compile time for no gain. Repeated computations
+# in a block are left out by the builder: LLVM's pass for that (NewGVN) aborts on some of our loops.
 _PASSES = (
     "add_sroa_pass",
     "add_instruction_combine_pass",
@@ -27,14 +27,14 @@ _PASSES = (
     "add_dead_code_elimination_pass",
 )
 
-# Each run of a pass builder makes the next one slower, and 5 kB of each builder are never freed: so
-# one serves some modules, and is then replaced.
+# Each run of a pass builder makes the next one slower, and 5 kB of each builder are never freed, so
+# one serves some modules and is then replaced.
 _MODULES_PER_BUILDER = 32
 
-# Code that nobody refers to any more, to be unloaded.
+# Code that nothing refers to any more, to be unloaded.
 _unused: deque[Any] = deque()
 _library_numbers = itertools.count()
-# A linker keeps 9 kB of every library that is gone, so that it is exchanged now and then.
+# A linker keeps 9 kB of every library that is gone, so it is replaced now and then.
 _LIBRARIES_PER_LINKER = 64
 
 
@@ -44,11 +44,11 @@ def llvm() -> ModuleType:
 
 
 def _calling_llvm(work: Callable[[], T]) -> T:
-    """Do what calls LLVM: by one thread at a time, and never interrupted.
+    """Call LLVM: on one thread at a time, and never interrupted.
 
     Ctrl-C in the middle of llvmlite would leave its lock held, or have memory freed twice. The lock
-    is the one that llvmlite itself holds during each call, also of other packages and where the
-    garbage collector frees what it made: two locks would be waited for in either order.
+    is the one that llvmlite itself holds during each call, including calls of other packages and
+    of the garbage collector: two locks could be taken in either order, and deadlock.
     """
     return apart(work, _llvm()[1])
 
@@ -62,7 +62,7 @@ def _llvm() -> tuple[ModuleType, Any]:
         raise UnsupportedError(
             "jit: needs llvmlite, which is not installed; pip install llvmlite"
         ) from error
-    # Not a public name: if there is none any more, our own calls are kept apart by one of ours.
+    # Not a public name: if it is gone, a lock of our own keeps our calls apart.
     lock = held_at_fork(getattr(getattr(binding.ffi.lib, "_lock", None), "_lock", None))
     apart(lambda: _initialize(binding), lock)
     return binding, lock
@@ -73,8 +73,8 @@ def _initialize(binding: ModuleType) -> None:
     binding.initialize_native_asmprinter()
 
 
-# The levels of x86-64, by which code can be made for older CPUs than the one at hand, and what has
-# come with each that matters for the code we write.
+# The levels of x86-64, by which code can be made for CPUs older than this one, and the features of
+# each that matter for our code.
 _V2 = {"sse3", "ssse3", "sse4.1", "sse4.2", "popcnt"}
 _V3 = _V2 | {"avx", "avx2", "bmi", "bmi2", "fma", "f16c", "lzcnt", "movbe"}
 _V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
@@ -85,12 +85,12 @@ class Cpu:
     """A CPU to generate code for.
 
     Attributes:
-        name: LLVM's name of it.
-        features: LLVM's list of what it has (`+avx2,-avx512f,…`) besides what the name says.
+        name: LLVM's name for it.
+        features: LLVM's list of features (`+avx2,-avx512f,…`) beyond those the name implies.
         vector_bytes: The width of its vector registers.
-        vector_registers: How many it has.
-        masks: Whether it loads and stores some lanes of a vector only.
-        optimizes: Whether LLVM is to improve the code, which takes most of the time it takes.
+        vector_registers: The number of its vector registers.
+        masks: Whether it can load and store only some lanes of a vector.
+        optimizes: Whether LLVM optimizes the code, which is most of the compile time.
     """
 
     def __init__(self, name: str, features: str, *, optimizes: bool = True) -> None:
@@ -106,7 +106,7 @@ class Cpu:
 
     @property
     def key(self) -> str:
-        """All that code generated for it depends on."""
+        """Everything about it that generated code depends on."""
         version = ".".join(map(str, llvm().llvm_version_info))
         return f"llvm {version} {self.name} {self.features}{'' if self.optimizes else ' as it is'}"
 
@@ -127,7 +127,7 @@ class Cpu:
         )
 
     def improve(self, module: Any) -> None:
-        """Run the passes over a module, by the thread that may call LLVM."""
+        """Run the passes over a module, on the thread that may call LLVM."""
         if self._passes is None or self._improved % _MODULES_PER_BUILDER == 0:
             options = llvm().create_pipeline_tuning_options(speed_level=2)
             manager = llvm().create_new_module_pass_manager()
@@ -140,16 +140,16 @@ class Cpu:
 
 
 def _named(features: str) -> set[str]:
-    """What a CPU has, out of LLVM's list of what it has and has not."""
+    """The features that a CPU has, from LLVM's list of present and absent ones."""
     return {feature[1:] for feature in features.split(",") if feature.startswith("+")}
 
 
 @once
 def host() -> Cpu:
-    """The CPU that code is made for: the one at hand, or an older one that the user named.
+    """The CPU that code is made for: that of this machine, or an older one that the user named.
 
     Raises:
-        ArgumentError: The CPU at hand does not have what that one has, or there is none such.
+        ArgumentError: This CPU lacks features of the named one, or there is no such CPU.
     """
     level = config.cpu_level()
     if level is None:
@@ -164,18 +164,18 @@ def host() -> Cpu:
 
 @once
 def host_as_it_is() -> Cpu:
-    """The same for code that is not worth improving: it runs seldom, beside what takes longer."""
+    """The same for code not worth optimizing: it runs seldom, and next to slower things."""
     return Cpu(host().name, host().features, optimizes=False)
 
 
 def levels() -> list[str]:
-    """The levels of x86-64 that the CPU at hand has."""
+    """The levels of x86-64 that this CPU has."""
     has = _named(_features())
     return [name for name, needed in LEVELS.items() if needed <= has]
 
 
 def _features() -> str:
-    """LLVM's list of what the CPU at hand has and has not."""
+    """LLVM's list of the features that this CPU has and lacks."""
     return _calling_llvm(lambda: llvm().get_host_cpu_features().flatten())  # type: ignore[no-any-return]
 
 
@@ -185,7 +185,7 @@ def compile_module(text: str, cpu: Cpu | None = None) -> bytes:
 
 
 def assembly(text: str, cpu: Cpu | None = None) -> str:
-    """The same as a listing."""
+    """The machine code of a module, as a listing."""
     return _printed(text, cpu or host(), "emit_assembly")  # type: ignore[no-any-return]
 
 
@@ -210,30 +210,30 @@ class Library:
 
     Args:
         code: An object file.
-        imports: Addresses of what it refers to, besides what the process exports.
+        imports: Addresses of symbols it refers to, besides those the process exports.
         exports: The functions to be called from outside.
     """
 
     def __init__(self, code: bytes, imports: Mapping[str, int], exports: Iterable[str]) -> None:
-        exports, _ = tuple(exports), host()  # nobody waits for it with the lock held
+        exports, _ = tuple(exports), host()  # before the lock is taken
         self._loaded = _calling_llvm(lambda: _Loaded(_linked(code, imports, exports)))
         self._addresses: dict[str, int] = {name: self._loaded.of_llvm[name] for name in exports}
 
     def address(self, name: str) -> int:
-        """Where an exported function is."""
+        """The address of an exported function."""
         return self._addresses[name]
 
     def function(self, name: str, prototype: Any) -> Any:
-        """An exported function, of a type of ctypes; the code stays as long as it is there."""
+        """An exported function with a ctypes prototype; it keeps the code loaded."""
         function = prototype(self._addresses[name])
         function.library = self
         return function
 
 
 class _Loaded:
-    """Code that LLVM has loaded; it is unloaded with the next that is.
+    """Code that LLVM has loaded; it is unloaded when the next library is loaded.
 
-    Not at once: the garbage collector comes at any time, in any thread, with any locks held.
+    Not at once: the garbage collector runs at any time, in any thread, with any locks held.
     """
 
     def __init__(self, of_llvm: Any) -> None:
@@ -257,5 +257,5 @@ def _linked(code: bytes, imports: Mapping[str, int], exports: Iterable[str]) -> 
 
 @functools.lru_cache(maxsize=1)
 def _linker(_generation: int) -> Any:
-    """One of LLVM's linkers; it is gone when the last library that it linked is."""
+    """One of LLVM's linkers; it is freed with the last library that it linked."""
     return llvm().create_lljit_compiler(host().machine, use_jit_link=True)

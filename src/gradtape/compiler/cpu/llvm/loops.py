@@ -1,16 +1,16 @@
 """A loop nest as a function of LLVM IR: `void name(ptr buffers, i64 chunk)`.
 
 One axis is done in vectors: the last reduced axis if it is the last of all, whose lanes are
-combined at the end, else the last axis that is not reduced, whose lanes are elements of their own.
-Where its size is no multiple of the lanes, the last vector begins earlier and does some elements
-again; what it would accumulate twice is masked.
+combined at the end; otherwise the last axis that is not reduced, whose lanes are separate elements.
+Where its size is not a multiple of the lanes, the last vector begins earlier and does some elements
+again; those it would accumulate twice are masked.
 
-Reductions over other axes than the last go through memory in order as well: with the last axis
+Reductions over axes other than the last go through memory in order too: with the last axis
 innermost, they accumulate into a row of results that stays in the cache.
 
 Floating-point numbers are not added up one after the other for long: a loop is done in blocks,
-whose sums are added up likewise. So rounding errors grow with the number of levels, and neither
-with the length of a sum nor with the lanes of the CPU.
+whose sums are added up in the same way. So rounding errors grow with the number of levels, not with
+the length of a sum or the lanes of the CPU.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Loops(Values):
         codes = (code for code in self._table.codes.values() if isinstance(code, Scalar))
         for part in (*self._kernel.expressions, *codes):
             if part.name == "parameter":
-                self._value(part)  # here, and not in each step of a loop
+                self._value(part)  # here, rather than in each step of a loop
         self._take_rooms()
         self._watch_conditions()
         self._outer_loops(0)
@@ -60,10 +60,10 @@ class Loops(Values):
         head = f"define internal void @{self._kernel.name}(ptr %buffers, i64 %chunk)"
         b.module.define(b.function(f"{head} {ATTRIBUTES}"))
 
-    # ---- memory of its own -----------------------------------------------------------------
+    # ---- its own memory --------------------------------------------------------------------
 
     def _take_rooms(self) -> None:
-        """Find memory for all that is kept between statements."""
+        """Find memory for everything that is kept between statements."""
         wanted: dict[object, tuple[Type, int]] = {}
         for buffer in self._kernel.buffers:
             if buffer.kind == "scratch":
@@ -108,7 +108,7 @@ class Loops(Values):
             self._perform(statement)
 
     def _column_stage(self, stage: Stage, last: Axis) -> None:
-        """A stage whose results are accumulated in a row: loops over the last axis are inside."""
+        """A stage whose results are accumulated in a row: the last axis is the innermost loop."""
 
         def end() -> None:
             for target in stage.targets:
@@ -122,7 +122,7 @@ class Loops(Values):
         self._loop(last, end)
 
     def _begin(self, targets: Sequence[Accumulator]) -> None:
-        """Let results start from what changes nothing."""
+        """Start results from the identity of their operation."""
 
         def start() -> None:
             for target in targets:
@@ -142,7 +142,7 @@ class Loops(Values):
         return register_type(target.dtype, 1 if self._vector_axis is None else self._lanes)
 
     def _accumulator(self, target: Accumulator, outside: int = 0) -> Value:
-        """Where a result is accumulated, or so many levels further out."""
+        """The address where a result is accumulated, or `outside` levels further out."""
         level = self._level - outside if target.sums_floats else 0
         slot = self._rooms[target, level]
         if not self._columns:
@@ -156,7 +156,7 @@ class Loops(Values):
         if self._columns:
             inner, outside = (*inner, self._kernel.outer[-1]), outside - 1
         if any(axis.size == 0 for axis in inner[depth:]):
-            return  # what would be read before the loop may not be there
+            return  # elements read before the loop might not exist
         self._hoist(stage.inner, outside + depth)
         if depth < len(inner):
             axis, targets = inner[depth], [t for t in stage.targets if t.sums_floats]
@@ -200,7 +200,7 @@ class Loops(Values):
             self._combine(target, self._accumulator(target, 1), value)
 
     def _hoist(self, statements: Sequence[Statement], level: int) -> None:
-        """Compute what does not change in the loops to come."""
+        """Compute the values that do not change in the loops to come."""
         seen: set[int] = set()
         for statement in statements:
             for part in (p for whole in statement.expressions for p in walk(whole, seen)):
@@ -219,13 +219,13 @@ class Loops(Values):
         sizes: Sequence[int] = (),
         targets: Sequence[Accumulator] = (),
     ) -> None:
-        """Run `body` for each step of an axis that is not empty, where no element may count twice.
+        """Run `body` for each step of a nonempty axis, where no element may count twice.
 
         Args:
-            axis: Which one; threads do not share it.
-            body: What to do.
-            sizes: In blocks of how many steps.
-            targets: What is added up in these.
+            axis: The axis; threads do not share it.
+            body: The body of the loop.
+            sizes: The steps of a block, at each level of blocks.
+            targets: The accumulators whose sums are taken in blocks.
         """
         step = self._lanes if axis is self._vector_axis else 1
         # If the last vector has code of its own, the others do without a mask.
@@ -245,7 +245,7 @@ class Loops(Values):
     def _steps(
         self, axis: Axis, start: Value, stop: Value, body: Callable[[], None], whole: bool = False
     ) -> None:
-        """Run `body` for each step of a part of an axis, which is not empty."""
+        """Run `body` for each step of a nonempty part of an axis."""
         step = Value(I64, str(self._lanes if axis is self._vector_axis else 1))
         self._counted(start, stop, step, lambda index: self._at(axis, index, body, whole))
 
@@ -266,7 +266,7 @@ class Loops(Values):
     def _counted(
         self, start: Value, stop: Value, step: Value, body: Callable[[Value], None]
     ) -> None:
-        """Run `body(counter)` from start on as long as the counter is below stop, once at least."""
+        """Run `body(counter)` from start while the counter is below stop, at least once."""
         b = self._b
         head, back, done = b.new_block("loop"), b.new_block("back"), b.new_block("done")
         before = b.block
@@ -285,7 +285,7 @@ class Loops(Values):
         b.start(done)
 
     def _range(self, axis: Axis) -> tuple[Value, Value]:
-        """Where a loop starts and stops: its whole range, or that of the chunk."""
+        """The start and stop of a loop: its whole range, or that of the chunk."""
         b = self._b
         if self._schedule.axis is not axis:
             return Value(I64, "0"), Value(I64, str(axis.size))
@@ -295,7 +295,7 @@ class Loops(Values):
         return start, b.select(b.icmp("slt", end, stop), end, stop)
 
     def _fresh_lanes(self, index: Value, place: Value) -> Value:
-        """Which lanes of a vector that began earlier have not been done yet."""
+        """A mask of the lanes that have not been done yet, of a vector that began earlier."""
         b, lanes = self._b, self._lanes
         numbers = b.lanes_const(Type("i64", lanes), range(lanes))
         return b.icmp("sge", numbers, b.splat(b.sub(index, place), lanes))
@@ -343,7 +343,7 @@ class Loops(Values):
         more = None if statement.further is None else self._value(statement.further)
         address = self._address(place, more)
         if self._kernel.serial:
-            assert step == (value.type.lanes > 1)  # elements of a vector lie side by side
+            assert step == (value.type.lanes > 1)  # elements of a vector are adjacent
             self._store_in_order(value, address, adds=statement.adds)
         elif step in (0, 1):
             b.store(value, address)
@@ -351,13 +351,13 @@ class Loops(Values):
             self._scatter(value, self._lane_addresses(place, address, step))
 
     def _store_in_order(self, value: Value, address: Value, *, adds: bool) -> None:
-        """Write or add an element, or a vector of them; those of others are not touched."""
+        """Write or add an element, or a vector of them; masked elements are not touched."""
         b, type = self._b, value.type
         mask = self._mask if type.lanes > 1 else None
         if adds:
             masked = mask is not None
             old = self._masked("load", type, address, mask) if masked else b.load(address, type)
-            # Never as one instruction with a product: sums are those of eager code.
+            # Never fused with a product: sums are those of eager code.
             value = b.exact_fadd(old, value) if type.is_float else b.add(old, value)
         if mask is None:
             b.store(value, address)

@@ -1,8 +1,7 @@
-"""Memory that functions compute in: a little of the stack, and stretches that threads keep.
+"""Working memory of functions: a little of the stack, and memory that threads keep.
 
-Compiled code runs in threads with stacks of any size, those of Python among them, so that nothing
-whose size follows from the data goes on the stack. `gt_scratch` of `runtime.scratch` gives memory
-for the rest.
+Compiled code runs in threads with stacks of any size, including Python's, so nothing whose size
+depends on the data goes on the stack. `gt_scratch` of `runtime.scratch` gives memory for the rest.
 """
 
 from __future__ import annotations
@@ -11,21 +10,21 @@ from collections.abc import Callable, Mapping
 
 from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Type, Value
 
-# What a function may take of the stack for what it keeps there.
+# The most stack that a function may use for its values.
 STACK_BYTES = 1 << 13
 
-# The code of a failure: there is no memory. Those of others are larger.
+# The code for the failure that there is no memory. The codes of others are larger.
 NO_MEMORY = 1
 
 
 def take_scratch(b: Builder, size: int, status: Value) -> Value:
-    """Write code that gets memory of the calling thread; without any, it notes so and returns.
+    """Write code that gets memory of the calling thread; if there is none, it notes it and returns.
 
     Args:
         b: The function that needs it, which returns nothing. The memory is its own until it
-            returns, or calls what may run another such function.
-        size: How many bytes.
-        status: Where the code of the first failure is kept.
+            returns, or calls something that may run another such function.
+        size: The number of bytes.
+        status: The address of the code of the first failure.
     """
     b.module.declare("gt_scratch", PTR, [I64])
     memory = b.call("gt_scratch", PTR, b.const(I64, size))
@@ -41,14 +40,14 @@ def take_scratch(b: Builder, size: int, status: Value) -> Value:
 def take_rooms(
     b: Builder, wanted: Mapping[object, tuple[Type, int]], status: Callable[[], Value]
 ) -> dict[object, Value]:
-    """Find memory for values: the stack for the smallest, as far as they fit, then scratch memory.
+    """Find memory for values: the stack for the smallest, as far as they fit, else scratch memory.
 
-    LLVM keeps in registers what is on the stack and never asked for by a computed index.
+    LLVM keeps values on the stack in registers if they are never accessed by a computed index.
 
     Args:
         b: The function that needs them, which returns nothing.
-        wanted: For each its type, and how many there are.
-        status: Gives where the code of the first failure is kept.
+        wanted: For each value, its type and their number.
+        status: Gives the address of the code of the first failure.
     """
     sizes = {key: _aligned_bytes(type, count) for key, (type, count) in wanted.items()}
     found: dict[object, Value] = {}
@@ -69,5 +68,5 @@ def take_rooms(
 
 
 def _aligned_bytes(type: Type, count: int) -> int:
-    """How much memory values take, a multiple of what the widest vectors are aligned to."""
+    """The bytes that values take, rounded up to the alignment of the widest vectors."""
     return -(-max(type.bits // 8, 1) * type.lanes * count // 64) * 64

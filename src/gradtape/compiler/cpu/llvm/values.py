@@ -1,7 +1,7 @@
-"""The values in the loops of a kernel: which instruction computes each of them, and where.
+"""The values in the loops of a kernel: the instruction that computes each of them, and its place.
 
-An expression stands in the outermost loop that it can: its depth is that of the innermost axis it
-depends on. What does not depend on the vector axis is computed once, as a scalar.
+An expression is computed in the outermost loop possible: its depth is that of the innermost axis it
+depends on. Expressions that do not depend on the vector axis are computed once, as scalars.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gradtape.compiler.kernel import Axis, Buffer, Failure, Kernel, Place
 from gradtape.core.promotion import BOOL, DType
 from gradtape.core.scalar import Scalar
 
-# Of a register for what is watched: one that every CPU has, so that few are taken.
+# The width of registers for watched values: narrow, so that few registers are taken.
 _WATCHED_BITS = 256
 
 
@@ -25,10 +25,10 @@ class Values:
     """Writes the values of one kernel; `Loops` writes the loops around them.
 
     Args:
-        module: Where the function goes.
-        kernel: What it does.
+        module: The module to write to.
+        kernel: The kernel to write.
         schedule: How it is run.
-        table: What there is in the table that the function is given.
+        table: The contents of the table that the function is given.
     """
 
     def __init__(
@@ -48,25 +48,25 @@ class Values:
         if self._columns:
             order = (*kernel.outer[:-1], *kernel.inner, kernel.outer[-1])
         self._depth = {axis: n + 1 for n, axis in enumerate(order)}
-        # Whether lanes are points of their own, each with its own row of scratch memory.
+        # Whether lanes are separate points, each with its own row of scratch memory.
         self._rows_in_lanes = self._vector_axis is not None and not self._vector_axis.reduced
         self._index: dict[Axis, Value] = {}
         self._pointers: dict[Buffer, Value] = {}
         self._levels: dict[int, int] = {}  # depth of each expression, by identity
         self._lane_dependent: dict[int, bool] = {}
-        # One dict of what is computed per open loop, by what computes it.
+        # One dict per open loop, with the values computed there by what computes them.
         self._scopes: list[dict[object, Value]] = [{}]
         self._mask: Value | None = None
         self._level = 0  # of sums in blocks
         self._table = table
-        # Memory of the function: of accumulators, by level of their sums; of conditions, whether
-        # one failed so far (i1) and for which number (i64), in each of the lanes.
+        # Memory of the function: for accumulators, by level of their sums; for conditions, whether
+        # one has failed so far (i1) and for which number (i64), in each lane.
         self._rooms: dict[object, Value] = {}
-        # For each watched value a sum of 0·x, which is NaN once one of them was not finite.
+        # For each watched value a sum of 0·x, which is NaN once a value was not finite.
         self._watched: dict[int, tuple[Value, Type]] = {}
         self._depend()
 
-    # ---- what depends on what --------------------------------------------------------------
+    # ---- dependencies ----------------------------------------------------------------------
 
     def _depend(self) -> None:
         """Find the depth of every expression, and whether its lanes differ."""
@@ -127,10 +127,10 @@ class Values:
         return None
 
     def _computed(self, part: Scalar) -> Value:
-        """Write what computes an expression whose parts are computed."""
+        """Write the instruction for an expression whose parts are computed."""
         arguments = [self._known(id(arg)) for arg in part.args]
-        # Equal expressions made in different places are one. Registers do not tell whether integers
-        # are signed, and 0.0 equals -0.0.
+        # Equal expressions made in different places are merged. The key has dtypes, as registers do
+        # not show whether integers are signed, and constants as text, as 0.0 equals -0.0.
         kinds = tuple(arg.dtype.str for arg in part.args)
         extra = repr(part.extra) if part.name == "constant" else part.extra
         key = (part.name, part.dtype.str, extra, kinds, *(arg.text for arg in arguments))  # type: ignore[union-attr]
@@ -172,18 +172,18 @@ class Values:
         return instruction(b, part, [self._in_lanes(arg) for arg in part.args])
 
     def _entry(self, slot: int) -> Value:
-        """The address of an entry of the table that the function is given."""
+        """The address of an entry in the table that the function is given."""
         return self._b.element(Value(PTR, "%buffers"), Value(I64, str(slot)), "ptr")
 
     # ---- conditions that have to hold ------------------------------------------------------
 
     def _conditions(self) -> list[tuple[Failure, bool]]:
-        """What is checked, and whether that is done in every lane."""
+        """The conditions to check, and whether each is checked in every lane."""
         parts = [part for part in self._kernel.expressions if part.name == "check"]
         return list(dict.fromkeys((p.extra, self._lane_dependent[id(p)]) for p in parts))
 
     def _watch_conditions(self) -> None:
-        """Nothing has failed yet."""
+        """Note that no condition has failed yet."""
         b = self._b
         for condition in self._conditions():
             lanes = self._lanes if condition[1] else 1
@@ -201,7 +201,7 @@ class Values:
                 self._watched[id(part)] = total, type
 
     def _check(self, part: Scalar, arguments: Sequence[Value]) -> Value:
-        """The value, or 0 where its condition does not hold, which is noted."""
+        """The value, or 0 where its condition does not hold; the failure is noted."""
         b, wide = self._b, self._lane_dependent[id(part)]
         value, holds, given, *guard = map(self._in_lanes, part.args) if wide else arguments
         wrong = b.xor(holds, b.const(holds.type, 1))
@@ -215,7 +215,7 @@ class Values:
         return b.select(holds, value, b.const(value.type, 0))
 
     def _watch(self, part: Scalar, arguments: Sequence[Value]) -> Value:
-        """The value, which is noted if it is not finite."""
+        """The value; it is noted if it is not finite."""
         b, wide = self._b, self._lane_dependent[id(part)]
         value, *guard = map(self._in_lanes, part.args) if wide else arguments
         total, type = self._watched[id(part)]
@@ -225,13 +225,13 @@ class Values:
         zero, sum = b.const(type, 0), b.bits(b.load(total, type))
         for start in range(0, seen.type.lanes, type.lanes):
             piece = seen if seen.type == type else self._lanes_of(seen, type.lanes, start)
-            # 0·x is ±0, or NaN, whose bits remain among any others.
+            # 0·x is ±0, or NaN, whose bits survive being or'ed with others.
             sum = b.or_(sum, b.bits(b.exact_fmul(piece, zero)))
         b.store(b.from_bits(sum), total)
         return value
 
     def _report_conditions(self) -> None:
-        """Let the status be the smallest code of what failed, with the number that came."""
+        """Set the status to the smallest code of a failure, with the number that failed."""
         b = self._b
         for total, type in self._watched.values():
             report, go = b.new_block("report"), b.new_block("go")
@@ -246,7 +246,7 @@ class Values:
             report, go = b.new_block("report"), b.new_block("go")
             lanes = self._lanes if wide else 1
             failed = b.load(flag, Type("i1", lanes))
-            # Several may have the same code: it has to be known in the blocks of all of them.
+            # Several may have the same code: its value must be known in the blocks of all of them.
             known = self._table.codes[failure]
             code = self._value(known) if isinstance(known, Scalar) else Value(I64, str(known))
             b.branch_if(b.any(failed), report, go)
@@ -260,7 +260,7 @@ class Values:
             b.start(go)
 
     def _lanes_of(self, value: Value, lanes: int, start: int) -> Value:
-        """So many lanes of a vector, from one on."""
+        """Some lanes of a vector, from `start` on."""
         b, type = self._b, Type(value.type.scalar, lanes)
         if lanes == 1:
             return b.instruction(type, f"extractelement {value}, i64 {start}")
@@ -270,7 +270,7 @@ class Values:
         )
 
     def _status(self) -> Value:
-        """Where the code of the first failure is kept."""
+        """The address of the code of the first failure."""
         return self._b.load(self._entry(self._table.status), PTR)
 
     # ---- memory ----------------------------------------------------------------------------
@@ -295,7 +295,7 @@ class Values:
         return b.element(address, numbers, memory_type(place.buffer.dtype).scalar)
 
     def _load(self, part: Scalar, guard: Sequence[Value], more: Value | None = None) -> Value:
-        """Read at a place, so many elements further on as `more` says."""
+        """Read at a place, or `more` elements further on."""
         b, place = self._b, part.extra
         vector = self._vector_axis
         step = 0 if vector is None else place.step(vector)
@@ -309,7 +309,7 @@ class Values:
             return self._bit(b.load(address, type), part)
         addresses = self._lane_addresses(place, address, step)
         if step == 1:
-            # A load of no lane from an address that is not mapped is right, and slow as a fault.
+            # Loading no lane from an unmapped address is correct, but as slow as a fault.
             harmless = b.spare(type)
             reads = b.any(guard[0])
             address = b.instruction(PTR, f"select {reads}, {address}, {harmless}")
@@ -320,14 +320,14 @@ class Values:
         b = self._b
         type = memory_type(dtype)
         if guard:
-            # Where nothing may be read, something harmless is read instead.
+            # Where nothing may be read, read something harmless instead.
             harmless = b.spare(Type("i64"))
             address = b.instruction(PTR, f"select {guard[0]}, {address}, {harmless}")
         value = b.load(address, type)
         return b.icmp("ne", value, b.const(type, 0)) if dtype == BOOL else value
 
     def _gather(self, part: Scalar, arguments: Sequence[Value]) -> Value:
-        """Read where a computed index says; it is the same for all lanes, or each has its own."""
+        """Read at a computed index, which is the same for all lanes or differs in each."""
         b, place = self._b, part.extra
         more, *guard = arguments
         if more.type.lanes == 1:

@@ -1,1 +1,1 @@
-"""What compiled code runs on: the thread pool, matrix products, the cache of object files."""
+"""The runtime of compiled code: thread pool, kept memory, entry points, cache of object files."""

@@ -1,8 +1,8 @@
 """Writes the part of the native entry point that checks the arguments.
 
 Nothing is owned while arguments are checked, so one that does not fit leads to `miss`, where there
-is nothing to undo. No Python code can run meanwhile either: only exact types are accepted, and keys
-that are strings. So references that are only borrowed stay good until the checks are over.
+is nothing to undo. Nor can Python code run meanwhile: only exact types, and keys that are strings,
+are accepted. So borrowed references stay valid until the checks are over.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ SELF = Value(PTR, "%self")
 _PY_EQ = 2
 
 # The values of a dict of `count` entries, at least one, if the wanted keys are in it in this order.
-# Mostly they are the same objects; others are compared if they are plain strings: comparing what is
-# none could run any code.
+# Mostly they are the same objects; others are compared if they are plain strings: comparing
+# anything else could run arbitrary code.
 _LOOK_UP = """\
 define internal i1 @look_up(ptr %dict, ptr %keys, i64 %count, ptr %str, ptr %values) nounwind {
 entry:
@@ -70,13 +70,13 @@ no:
 
 
 class CheckWriter(Builder):
-    """Writes the checks, out of pieces that the rest of the entry point is made of too.
+    """Writes the checks, from pieces that the rest of the entry point is also made of.
 
     Attributes:
         called: The C functions that are called.
         miss: The block for arguments that do not fit.
-        program: The address of the program, once it is known.
-        frame: The address of the frame, likewise.
+        program: The address of the program, once known.
+        frame: The address of the frame, once known.
     """
 
     def __init__(self, module: Module, layout: ObjectLayout) -> None:
@@ -95,11 +95,11 @@ class CheckWriter(Builder):
         return Value(PTR, name)
 
     def at(self, owner: Value, offset: int) -> Value:
-        """The address some bytes on."""
+        """The address `offset` bytes further on."""
         return self.element(owner, self.const(I64, offset), "i8")
 
     def field(self, owner: Value, offset: int, type: Type = PTR) -> Value:
-        """The field of an object."""
+        """A field of an object."""
         return self.load(self.at(owner, offset), type)
 
     def word(self, table: Value, index: int) -> Value:
@@ -119,11 +119,11 @@ class CheckWriter(Builder):
         return self.load(self.place(index), PTR)
 
     def item_at(self, index: Value) -> Value:
-        """Where `self` has an object."""
+        """The address of an object in `self`."""
         return self.element(self.at(SELF, self.layout.tuple_items), index, "ptr")
 
     def item(self, index: Value) -> Value:
-        """An object out of `self`."""
+        """An object in `self`."""
         return self.load(self.item_at(index), PTR)
 
     def fixed(self, value: object) -> Value:
@@ -137,7 +137,7 @@ class CheckWriter(Builder):
         return self.call(name, result, *args)
 
     def do(self, name: str, *args: Value) -> None:
-        """Call a C function that has none."""
+        """Call a C function without a result."""
         self.use(name, "void", *(arg.type for arg in args))
         self.emit(f"call void @{name}({', '.join(map(str, args))})")
 
@@ -147,13 +147,13 @@ class CheckWriter(Builder):
         self.module.declare(name, result, types)
 
     def require(self, condition: Value, otherwise: str | None = None) -> None:
-        """Go on only if the condition holds; to `miss` if not told otherwise."""
+        """Go on only if the condition holds; else to the block `otherwise`, by default `miss`."""
         fine = self.new_block("fine")
         self.branch_if(condition, fine, otherwise or self.miss)
         self.start(fine)
 
     def each(self, count: Value, body: Callable[[Value], None]) -> None:
-        """Write a loop: the body, which gets the index, so many times."""
+        """Write a loop that runs `count` times; the body gets the index."""
         index = self.stack("i64")
         self.store(self.const(I64, 0), index)
         head, inside, after = map(self.new_block, ("head", "inside", "after"))
@@ -178,7 +178,7 @@ class CheckWriter(Builder):
         )
 
     def switch(self, choice: Value, cases: dict[int, Callable[[], None]]) -> None:
-        """Write one of several pieces of code, then go on; numbers without one do not occur."""
+        """Write a switch between pieces of code, then go on; other numbers do not occur."""
         after, never = self.new_block("after"), self.new_block("never")
         labels = {number: self.new_block("case") for number in cases}
         listed = " ".join(f"i64 {number}, label %{label}" for number, label in labels.items())
@@ -235,7 +235,7 @@ class CheckWriter(Builder):
         ndim = self.convert("zext", self.field(value, layout.array_ndim, I32), "i64")
         same_ndim = self.icmp("eq", ndim, self.word(record, 6))
         self.require(self.and_(self.icmp("eq", flags, wanted), same_ndim))
-        # Mostly NumPy's own object for the dtype; arrays out of a pickle have another.
+        # Mostly NumPy's own object for the dtype; unpickled arrays have another.
         descr = self.field(value, layout.array_descr)
         other, fine = self.new_block("other"), self.new_block("fine")
         self.branch_if(self.icmp("eq", descr, self.item(self.word(record, 3))), fine, other)

@@ -1,11 +1,11 @@
-"""Memory that gradtape keeps: of temporaries of compiled code, and of large results that are gone.
+"""Memory that gradtape keeps: of temporaries of compiled code, and of large results once freed.
 
-Fresh memory comes page by page, and taking it from the system can cost more than computing what is
-written to it. So blocks that are given back wait for the next call, in native code (`blocks_ir`),
-up to a bound for all of them together, `GRADTAPE_KEEP_MB`. Compiled functions borrow memory for
-their temporaries for as long as a call takes. Results are arrays of NumPy's that own their memory,
-made while a handler of ours stands in for NumPy's own (NEP 49): NumPy gives the memory back to the
-handler it came from. Arrays that users make are none of our business, nor is how `malloc` works.
+Fresh memory comes page by page, and taking it from the system can cost more than computing the
+values written to it. So blocks that are given back wait for the next call, in native code
+(`blocks_ir`), up to a limit for all of them together, `GRADTAPE_KEEP_MB`. Compiled functions borrow
+memory for their temporaries for the duration of a call. Results are NumPy arrays that own their
+memory, made while our handler replaces NumPy's own (NEP 49): NumPy gives the memory back to the
+handler it came from. Users' own arrays, and `malloc`, are not affected.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from gradtape.core.lazy import lazy
 _METH_FASTCALL, _METH_KEYWORDS = 0x80, 0x02
 
 # `pooled(function, *args, **kwargs)`, and NumPy's `PyArray_NewFromDescr` with the handler set. An
-# error that was raised meanwhile is put aside while the old handler comes back.
+# error raised meanwhile is put aside while the old handler is restored.
 _DOORS = """
 declare ptr @PyDataMem_SetHandler(ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
@@ -101,12 +101,12 @@ _CALLED = (
 class _Blocks:
     """The kept memory of this process; its code is linked when it is first needed.
 
-    Threads that come at the same time may make it twice: the first stays, the other was not used.
+    Threads that need it at the same time may make it twice: the first stays, the other is unused.
     """
 
     @lazy
     def library(self) -> Library:
-        """The native code, which stays to the end: arrays are freed by it, whoever has them."""
+        """The native code, which is never unloaded: it frees arrays that anyone may hold."""
         huge = getattr(mmap, "MADV_HUGEPAGE", None) if config.huge_pages() else None
         anonymous = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
         text = blocks_ir.text(mmap.PAGESIZE, anonymous, huge)
@@ -119,13 +119,13 @@ class _Blocks:
 
     @lazy
     def handler(self) -> Any:
-        """What NumPy is told to take memory from; None if it is to use its own."""
+        """The handler NumPy is to take memory from; None if it is to use its own."""
         if native_layout() is None or not config.kept_bytes():
             return None
         prototype = ctypes.PYFUNCTYPE(
             ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
         )
-        name = b"mem_handler"  # as NumPy asks for it
+        name = b"mem_handler"  # the name NumPy expects
         get = ctypes.CFUNCTYPE(ctypes.c_void_p)(self.library.address("gt_handler"))
         capsule = prototype(("PyCapsule_New", ctypes.pythonapi))(get(), name, None)
         _immortal((capsule, name))
@@ -133,7 +133,7 @@ class _Blocks:
 
     @lazy
     def doors(self) -> Library:
-        """The functions that set the handler; only where there is one."""
+        """The functions that set the handler; use only if there is one."""
         functions = {name: c_functions()[name] for name in _CALLED}
         code = cache.compiled(_DOORS, host_as_it_is())
         library = Library(code, functions, ("gt_pooled", "gt_new_array"))
@@ -155,9 +155,9 @@ _blocks = _Blocks()
 
 
 def _is_used(handler: Any) -> bool:
-    """Whether NumPy makes arrays with a handler that is set, and no longer when it is not."""
+    """Whether NumPy makes arrays with a handler while it is set, and stops when it is not."""
     name_of = getattr(_multiarray, "get_handler_name", None)
-    if name_of is None:  # not public: a later NumPy may be without it
+    if name_of is None:  # not public: a later NumPy may not have it
         return False
     prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)
     set_handler = prototype(c_functions()["PyDataMem_SetHandler"])
@@ -168,7 +168,7 @@ def _is_used(handler: Any) -> bool:
 
 
 def _immortal(objects: object) -> None:
-    """Keep objects until the process ends, also while the interpreter takes itself apart."""
+    """Keep objects until the process ends, even while the interpreter shuts down."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(objects))
 
 
@@ -177,7 +177,7 @@ def _called(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
 
 
 def pooled() -> Callable[..., Any]:
-    """A function that calls another one, whose arrays get kept memory: `(function, *args)`.
+    """A function that calls another one whose arrays get kept memory: `(function, *args)`.
 
     Example:
         >>> from gradtape.compiler.cpu.runtime.blocks import pooled
@@ -188,24 +188,24 @@ def pooled() -> Callable[..., Any]:
 
 
 def empty(shape: tuple[int, ...], dtype: Any) -> Any:
-    """`np.empty`, of kept memory if the array is large."""
+    """`np.empty`, in kept memory if the array is large."""
     return maker(shape, dtype)()
 
 
 def maker(shape: tuple[int, ...], dtype: Any) -> Callable[[], Any]:
-    """What makes arrays of a shape and dtype, not filled, of kept memory if they are large."""
+    """A function that makes empty arrays of a shape and dtype, in kept memory if they are large."""
     if for_array(math.prod(shape) * np.dtype(dtype).itemsize) is None:
         return functools.partial(np.empty, shape, dtype)
     return functools.partial(pooled(), np.empty, shape, dtype)
 
 
 def for_array(nbytes: int) -> Any:
-    """The handler with which to make an array of so many bytes; None for NumPy's own."""
+    """The handler with which to make an array of this many bytes; None for NumPy's own."""
     return _blocks.handler if nbytes >= blocks_ir.FROM else None
 
 
 def new_array_address() -> int:
-    """Where `gt_new_array` is, which makes an array with a handler."""
+    """The address of `gt_new_array`, which makes an array with a handler."""
     return _blocks.doors.address("gt_new_array")
 
 
@@ -216,10 +216,10 @@ def imports() -> dict[str, int]:
 
 
 def kept() -> int:
-    """How many bytes wait for the next call."""
+    """The number of bytes that wait for the next call."""
     return int(ctypes.CFUNCTYPE(ctypes.c_int64)(_blocks.library.address("gt_kept"))())
 
 
 def release() -> None:
-    """Hand back to the system what waits."""
+    """Give waiting memory back to the system."""
     ctypes.CFUNCTYPE(None)(_blocks.library.address("gt_release"))()

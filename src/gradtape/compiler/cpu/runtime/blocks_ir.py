@@ -1,29 +1,29 @@
 """Kept memory as LLVM IR: blocks that were given back wait for the next call, up to a bound.
 
 Sizes go up by eighths of powers of two, from 64 kB on. For each there is a row of places in which
-blocks wait, used like a stack. Before its data a block has a header: how many bytes it has, the
-number of its size, where its mapping begins and how long that is.
+blocks wait, used like a stack. Before its data a block has a header: its bytes, the number of its
+size, and the start and length of its mapping.
 
 There is no lock. A block is put into its place, and taken out of it, by one atomic operation: any
 thread may come at any time, a finaliser may run within another call, and a child finds the places
-in order after a fork. At worst it has lost the one block that another thread just held. All else
-that is shared says where to look first, and how much waits in all.
+in order after a fork. At worst it has lost the one block that another thread just held. The rest of
+the shared state only says where to look first, and how much memory waits in all.
 """
 
 from __future__ import annotations
 
 from gradtape.compiler.cpu.runtime.blocks_system_ir import ARENAS, HANDLER, SYSTEM
 
-# Arenas up to this size are not sorted by size: a thread has one at hand.
+# Arenas up to this size are not sorted by size: each thread keeps one ready.
 SMALL = 1 << 16
-# Results of so many bytes come from blocks. What is smaller is left to `malloc`, which keeps it.
+# Results of at least this many bytes come from blocks. Smaller ones are left to `malloc`.
 FROM = 1 << 17
 
 _FIRST, _LAST = 16, 37  # the logarithms of the smallest and of the largest size
 _CLASSES = (_LAST - _FIRST) * 8 + 1
 _ROW = 512  # places for blocks of a size; a power of two
 TABLE_BYTES = _CLASSES * _ROW * 8
-# Blocks from here on begin at a huge page and ask for such, as NumPy's do.
+# Blocks from this size on begin at a huge page and ask for huge pages, as NumPy's do.
 _HUGE_FROM, _HUGE_PAGE = 1 << 22, 1 << 21
 
 EXPORTS = (
@@ -38,7 +38,7 @@ def text(page: int, anonymous: int, huge: int | None) -> str:
     Args:
         page: Bytes of a page.
         anonymous: The flags of `mmap` for private memory without a file.
-        huge: What to tell `madvise` to get huge pages; None if they are not to be asked for.
+        huge: The advice for `madvise` to get huge pages; None not to ask for them.
     """
     settings = {
         "PAGE": page,
@@ -60,7 +60,7 @@ def text(page: int, anonymous: int, huge: int | None) -> str:
     return module
 
 
-# `used` marks sizes that were asked for since the hand last passed, as in the clock algorithm.
+# `used` marks sizes that were requested since the hand last passed, as in the clock algorithm.
 _STATE = """
 @bound = internal global i64 0, align 8
 @table = internal global ptr null, align 8
@@ -130,7 +130,7 @@ other:
 }
 """
 
-# Threads that come in between leave holes in a row, so that all of it is searched.
+# Threads that come in between leave holes in a row, so all of it is searched.
 _ROWS = """
 define internal ptr @place(i64 %class, i64 %number) {
   %table = load ptr, ptr @table, align 8

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-# A mapping is a page with the header at its end, then the data, up to the next page. Large ones
-# begin, with their data, at a huge page: what is mapped before and behind for that is handed back.
+# A mapping is a page with the header at its end, then the data, up to the next page. The data of
+# large ones begin at a huge page: the excess mapped before and after for that is given back.
 #
-# Blocks come from `mmap` and not from `malloc`, since glibc takes the size of what is freed as the
-# limit up to which it keeps the memory of everybody (decision 0016). Where there are no mappings
-# left, of which Linux allows 65530, `malloc` may still have some.
+# Blocks come from `mmap` and not from `malloc`, since glibc takes the size of a freed block as the
+# limit up to which it keeps everyone's memory (decision 0016). When all 65530 mappings that Linux
+# allows are used up, `malloc` may still have memory.
 #
 # The words of a header: bytes, number of the size (-1: not kept, -2: from `malloc`), start, length.
 SYSTEM = """
@@ -140,7 +140,7 @@ define internal void @free_malloced(ptr %data) {
 """
 
 # Small arenas all have one size, and one place each, apart from the others in memory. A thread,
-# told by its stack, looks at four places of its own; a call costs two atomic operations.
+# identified by its stack, looks at four places of its own; a call costs two atomic operations.
 ARENAS = """
 @homes = internal global [64 x [16 x ptr]] zeroinitializer, align 128
 
@@ -204,8 +204,8 @@ done:
 }
 """
 
-# NumPy's handler of memory (NEP 49): a name, a version, what every function is passed first, and
-# functions like those of C. An array is freed by the handler that it was made with.
+# NumPy's memory handler (NEP 49): a name, a version, the first argument of every function, and
+# functions like those of C. An array is freed by the handler it was made with.
 HANDLER = """
 declare ptr @memcpy(ptr, ptr, i64)
 declare ptr @memset(ptr, i32, i64)

@@ -1,11 +1,11 @@
-"""Object files on disk, so that what was compiled once is not compiled again.
+"""Object files on disk, so that nothing is compiled twice.
 
-A file holds one object file behind a header: magic, format, digest of the key, length and SHA-256
-of the contents. All of it is checked before use; whatever is wrong makes the entry a miss, to be
-written again. The checksum finds accidents, it is no signature: that nobody else put code there
-rests on the directory, which must belong to the user and be writable by nobody else, or is not
-used. It is opened once per call and everything is done relative to that handle, so that it cannot
-be exchanged for another one after it was checked.
+A file holds one object file after a header: magic, format, digest of the key, length and SHA-256
+of the contents. All of it is checked before use; anything wrong makes the entry a miss, to be
+written again. The checksum finds accidents; it is not a signature: that no one else put code there
+is ensured by the directory, which must belong to the user and be writable by no one else, or it is
+not used. It is opened once per call and everything is done relative to that handle, so that it
+cannot be swapped for another one after the check.
 
 Nothing here raises because of the disk: a cache that cannot be used is a slower start, not an
 error. `unusable()` gives the reason.
@@ -38,14 +38,14 @@ _FORMAT = 1
 
 _MOST_BYTES = 256 * 2**20
 _LONGEST = 64 * 2**20  # one entry
-_KEYS_PER_EVICTION = 64  # it looks at every file
+_KEYS_PER_EVICTION = 64  # eviction looks at every file
 _SUFFIX = ".o"
 _TEMPORARY = ".new"
 _HOUR = 3600.0
 
 
 class _UnusableError(Exception):
-    """Why the directory cannot be used."""
+    """The directory cannot be used; the message says why."""
 
 
 def compiled(text: str, cpu: Cpu | None = None) -> bytes:
@@ -61,20 +61,20 @@ def compiled(text: str, cpu: Cpu | None = None) -> bytes:
 
 @functools.cache
 def _versions() -> tuple[str, ...]:
-    """What code depends on besides its text and the CPU: us, how modules are compiled, NumPy."""
+    """Versions that code depends on besides its text and the CPU: ours, the passes, NumPy's."""
     try:
         version = importlib.metadata.version("gradtape")
     except importlib.metadata.PackageNotFoundError:  # a source tree that is not installed
         version = "unknown"
     try:
         passes = hashlib.sha256(inspect.getsource(link).encode()).hexdigest()
-    except OSError:  # installed without sources: then the version says it all
+    except OSError:  # installed without sources: the version is enough
         passes = "of that version"
     return f"gradtape {version}", f"passes {passes}", f"numpy {np.__version__}"
 
 
 def get(key_text: str) -> bytes | None:
-    """The object file that was put under this key, if there is a sound one."""
+    """The object file that was put under this key, if there is an intact one."""
     digest = hashlib.sha256(key_text.encode()).digest()
     try:
         with _directory() as directory:
@@ -85,20 +85,20 @@ def get(key_text: str) -> bytes | None:
 
 
 def put(key_text: str, code: bytes) -> None:
-    """Keep an object file under a key; nothing happens if that is not possible."""
+    """Keep an object file under a key; does nothing if that is not possible."""
     digest = hashlib.sha256(key_text.encode()).digest()
     header = _HEADER.pack(_MAGIC, _FORMAT, len(code), digest, hashlib.sha256(code).digest())
     if len(code) > _LONGEST:
         return
     with suppress(_UnusableError, OSError), _directory() as directory:
         _write(directory, _name(digest), header + code)
-        # Now and then, and without a counter.
+        # Now and then, without needing a counter.
         if digest[0] % _KEYS_PER_EVICTION == 0:
             _evict(directory)
 
 
 def unusable() -> str | None:
-    """Why nothing is cached; None if the cache is in use."""
+    """The reason why nothing is cached; None if the cache is in use."""
     try:
         with _directory():
             return None
@@ -114,7 +114,7 @@ def _name(digest: bytes) -> str:
 
 @contextmanager
 def _directory() -> Iterator[int]:
-    """A handle of the directory, made if need be, after a check of who can write there."""
+    """A handle of the directory, made if necessary, after a check of who can write there."""
     if os.open not in os.supports_dir_fd or not hasattr(os, "geteuid"):
         raise _UnusableError("this system does not tell who can write to a directory")
     path = config.cache_directory()
@@ -137,7 +137,7 @@ def _directory() -> Iterator[int]:
 
 def _read(directory: int, digest: bytes) -> bytes | None:
     name = _name(digest)
-    # Neither another place nor something that never answers: no links, no waiting for a pipe.
+    # No links to other places, and no waiting for a pipe that never answers.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     handle = os.open(name, flags, dir_fd=directory)
     with open(handle, "rb") as file:
@@ -157,7 +157,7 @@ def _read(directory: int, digest: bytes) -> bytes | None:
         return None
     if hashlib.sha256(code).digest() != checksum:
         return None
-    # The time of change says when an entry was last of use; once an hour is exact enough.
+    # The modification time says when an entry was last used; to the hour is accurate enough.
     if time.time() - status.st_mtime > _HOUR:
         with suppress(OSError):
             os.utime(name, dir_fd=directory)
@@ -165,7 +165,7 @@ def _read(directory: int, digest: bytes) -> bytes | None:
 
 
 def _write(directory: int, name: str, content: bytes) -> None:
-    """Under another name first, so that nobody ever sees half a file."""
+    """Write a file under another name first, so that no one ever sees half of it."""
     temporary = f"{secrets.token_hex(16)}{_TEMPORARY}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     handle = os.open(temporary, flags, 0o600, dir_fd=directory)
@@ -180,10 +180,10 @@ def _write(directory: int, name: str, content: bytes) -> None:
 
 
 def _evict(directory: int) -> None:
-    """Remove what a killed process left, and the entries unused longest beyond the bound."""
+    """Remove files left by killed processes, and the least recently used beyond the limit."""
     entries: list[tuple[float, int, str]] = []
     for name in os.listdir(directory):
-        # Other processes clean up as well: what is gone is gone.
+        # Other processes clean up as well: a file may be gone.
         with suppress(FileNotFoundError):
             status = os.stat(name, dir_fd=directory, follow_symlinks=False)
             if name.endswith(_SUFFIX):

@@ -44,8 +44,8 @@ def copy(target: Any, source: Any) -> None:
     """Copy the elements of an array into another one.
 
     Args:
-        target: An array; contiguous, writeable, apart from the source in memory.
-        source: An array of the same size and dtype; contiguous.
+        target: A contiguous, writeable array that does not overlap the source.
+        source: A contiguous array of the same size and dtype.
     """
     context = (ctypes.c_int64 * 3)(target.ctypes.data, source.ctypes.data, source.nbytes)
     _driver()(ctypes.addressof(context), -(-source.nbytes // _PART))

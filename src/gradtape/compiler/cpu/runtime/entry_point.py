@@ -1,13 +1,13 @@
 """The Python entry point of a compiled function.
 
-`f(*args)` looks whether the arguments are exactly as described, allocates the results, calls the
+`f(*args)` checks that the arguments are exactly as described, allocates the results, calls the
 compiled function with the addresses of the data and returns the results as Python objects, all
 within one native function that Python calls directly. Arguments that are not as described, and
-those passed by keyword, are handed on to another function, just as they came; without one the
-answer is `NotImplemented`, and nothing else happens.
+those passed by keyword, are handed on unchanged to another function; without one the answer is
+`NotImplemented`, and nothing else happens.
 
-The native function is the same for all signatures; what it has to do, and the Python objects it
-needs for that, are in a tuple that is the `self` of the callable, which keeps them alive.
+The native function is the same for all signatures; its instructions, and the Python objects it
+needs, are in a tuple that is the `self` of the callable, which keeps them alive.
 """
 
 from __future__ import annotations
@@ -69,26 +69,25 @@ def make_callable(
     """Make a compiled function callable from Python.
 
     Args:
-        library: Exports the compiled function; stays loaded as long as there is the callable.
+        library: Exports the compiled function; stays loaded as long as the callable exists.
         run: Its name; `i32 run(ptr inputs, ptr outputs)` gets an array of addresses for all leaves
-            of the arguments but static ones, and one for the results. It returns 0, or a code.
+            of the arguments except static ones, and one for the results. It returns 0, or a code.
         args: One spec per positional argument, then one for each object in `bound`.
-        result: What to return; its leaves are `ResultLeaf` and `StaticLeaf`.
+        result: The value to return; its leaves are `ResultLeaf` and `StaticLeaf`.
         results: Dtype and shape of each output of `run`; shape () is returned as a NumPy scalar,
-            or as a number of Python's if a `Result` says so.
+            or as a Python number if a `Result` says so.
         on_error: Called with the code that `run` returned; has to raise.
         otherwise: Called with the arguments if they are not as described, or some are passed by
-            keyword, or `run` returns `UNSETTLED_STATUS`; what it returns or raises is the outcome
-            of the call.
+            keyword, or `run` returns `UNSETTLED_STATUS`; the call returns or raises what it does.
         unless: A list: `otherwise`, if there is one, is called whenever something is in it.
         bound: Objects that follow the arguments at every call, and are checked like them: arrays
-            can be resized in place. They stay alive as long as there is the callable.
+            can be resized in place. They stay alive as long as the callable exists.
         release_gil: Let other Python threads run during `run`.
-        name: As what the callable shows itself; `run` if None.
+        name: The name that the callable shows; `run` if None.
         native: False to check arguments in Python, as is done anyway where the objects of the
             interpreter are not laid out as expected, and for so much memory that the system is
             asked for it first.
-        scratch: Bytes that `run` takes besides the results, and keeps.
+        scratch: Bytes that `run` allocates besides the results, and keeps.
 
     Returns:
         A function of positional arguments. Without `otherwise` it returns `NotImplemented` for
@@ -154,7 +153,7 @@ def _native_callable(
     entry = entry_library(layout)
     how = _METH_FASTCALL | _METH_KEYWORDS
     method = struct.pack("PPiP", address_of(title), entry.address(NAME), how, 0)
-    # Bytes and tuples: the garbage collector never empties them, so the definition is there until
+    # Bytes and tuples: the garbage collector never clears them, so the definition exists until
     # the callable, which reads it last, is gone.
     alive = (title, method, library, entry)
     owned = (alive, tables.pack(address), *functions, *FIXED, *tables.constants)
@@ -204,7 +203,7 @@ class _PythonEntry:
             return NotImplemented if self._otherwise is None else self._otherwise(*args, **kwargs)
         if status:
             self._fail(status)
-        # What it took besides is there from now on, and no longer among what is free.
+        # Its other memory is allocated from now on, and no longer counts as free.
         self._needed = self._of_results
         made = [
             x if x.ndim else x.item() if number else x[()]

@@ -2,8 +2,8 @@
 
 `PyObject *entry(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)` does
 what the program in `self` says. Once the arguments have been found to fit there is one way out,
-`done`, which lets go of all that is held: the leaves in lists and dicts, which other threads could
-drop during the call, and one reference to each result. What is returned has references of its own.
+`done`, which drops all references that are held: to the leaves in lists and dicts, which other
+threads could drop during the call, and one to each result. The returned object has its own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from gradtape.locks import once
 NAME = "gt_entry"
 _HEAD = f"define ptr @{NAME}(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) nounwind"
 DOUBLE = Type("double")
-# Words of a frame that is on the stack; it grows with the arguments and results.
+# The most words of a frame on the stack; frames grow with the arguments and results.
 _SMALL_FRAME = 256
 _ARGS, _NARGS, _KWNAMES = Value(PTR, "%args"), Value(I64, "%nargs"), Value(PTR, "%kwnames")
 
@@ -62,7 +62,7 @@ class EntryWriter(CheckWriter):
     def __init__(self, module: Module, layout: ObjectLayout) -> None:
         super().__init__(module, layout)
         self._failed, self._done = self.new_block("failed"), self.new_block("done")
-        self._own_frame = self.stack("ptr")  # what to free
+        self._own_frame = self.stack("ptr")  # the frame to free
         self._leave = self.new_block("leave")
 
     def write(self) -> None:
@@ -90,7 +90,7 @@ class EntryWriter(CheckWriter):
         self.module.define(self.function(_HEAD))
 
     def _new_frame(self, words: Value) -> Value:
-        """Room for so many words, on the stack if they are few."""
+        """Memory for this many words, on the stack if they are few."""
         small = self.icmp("ule", words, self.const(I64, _SMALL_FRAME))
         near = self.alloca(I64, _SMALL_FRAME)
         before, large, go = self.block, self.new_block("large"), self.new_block("go")
@@ -121,13 +121,13 @@ class EntryWriter(CheckWriter):
         self.each(count, copy)
 
     def _require_made(self, value: Value) -> None:
-        """Go on only if a new object could be made; an error is set otherwise."""
+        """Go on only if a new object could be made; otherwise an error is set."""
         self.require(self.icmp("ne", value, NULL), self._failed)
 
     # ---- the call --------------------------------------------------------------------------
 
     def _hold(self) -> None:
-        """From here on objects are owned; results that are not made yet are null."""
+        """Take references: from here on objects are owned; results not made yet are null."""
         self.records(
             Header.HOLDS_AT,
             Header.HOLDS,
@@ -152,7 +152,7 @@ class EntryWriter(CheckWriter):
         self.records(Header.SCALARS_AT, Header.SCALARS, SCALAR_WORDS, set_output)
 
     def _result(self, table: Header, record: Value) -> Value:
-        """The place in the frame for something of the result that a record is about."""
+        """The place, in a table of the frame, for the result that a record is about."""
         return self.element(self.place(self.header(table)), self.word(record, 0), "ptr")
 
     def _allocate_array(self, record: Value) -> None:
@@ -166,7 +166,7 @@ class EntryWriter(CheckWriter):
             self.convert("trunc", self.word(record, 2), "i32"),
             self.element(shapes, self.word(record, 3), "i64"),
         )
-        # No strides, no data; in C order, for nobody.
+        # No strides, no data; in C order, without a prototype object.
         rest = (NULL, NULL, self.const(I32, 0), NULL)
         handler = self.word(record, 4)
         plain, pooled, made = map(self.new_block, ("plain", "pooled", "made"))
@@ -212,7 +212,7 @@ class EntryWriter(CheckWriter):
         self.start(fine)
 
     def _raise(self, status: Value) -> None:
-        """Have on_error raise, unless code called by the compiled function did already."""
+        """Let on_error raise, unless code called by the compiled function did already."""
         raised = self.c("PyErr_Occurred", PTR)
         self.require(self.icmp("eq", raised, NULL), self._failed)
         number = self.c("PyLong_FromLong", PTR, self.convert("sext", status, "i64"))
@@ -256,7 +256,7 @@ class EntryWriter(CheckWriter):
         self.records(Header.SCALARS_AT, Header.SCALARS, SCALAR_WORDS, make)
 
     def _build(self, record: Value) -> None:
-        """Make an object, owned, and hand it over to its container, which thereby owns it."""
+        """Make an object and hand it, with its reference, to its container."""
         operand, made = self.word(record, 2), self.place(self.word(record, 1))
 
         def known(value: Value) -> None:
@@ -304,7 +304,7 @@ class EntryWriter(CheckWriter):
 
     def _finish(self) -> None:
         self.start(self._failed)
-        # With the root goes all that is in it already.
+        # Dropping the root drops everything already in it.
         root = self.place(self.header(Header.ROOT))
         self.do("Py_DecRef", self.load(root, PTR))
         self.store(NULL, root)
@@ -321,7 +321,7 @@ class EntryWriter(CheckWriter):
         self.branch(self.miss)
 
     def _let_go(self) -> None:
-        """Own nothing any more but what is returned."""
+        """Drop all references except to the returned object."""
         self.records(
             Header.HOLDS_AT,
             Header.HOLDS,
@@ -335,7 +335,7 @@ class EntryWriter(CheckWriter):
         )
 
     def _refuse(self) -> None:
-        """Leave the arguments to others, or say that they do not fit."""
+        """Pass the arguments on to `otherwise`, or say that they do not fit."""
         self.start(self.miss)
         self._free_frame()
         # Comparing strings may have run out of memory.
@@ -347,8 +347,8 @@ class EntryWriter(CheckWriter):
         self.do("Py_IncRef", refused)
         self.emit(f"ret {refused}")
         self.start(other)
-        # In place of this call, not within it: functions that call each other without end have
-        # Python's limit, and no frames of ours on the stack besides.
+        # A tail call: endless recursion then hits Python's limit, without extra frames of ours on
+        # the stack.
         self.use("PyObject_Vectorcall", PTR, PTR, PTR, I64, PTR)
         given = f"{otherwise}, {_ARGS}, {_NARGS}, {_KWNAMES}"
         result = self.instruction(PTR, f"musttail call ptr @PyObject_Vectorcall({given})")

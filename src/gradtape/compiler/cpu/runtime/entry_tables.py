@@ -1,12 +1,12 @@
-"""A signature as numbers, for the one native function that is the entry point of all of them.
+"""A signature as numbers, for the one native function that is the entry point of all signatures.
 
-Native code is made once per process and reads what to do from tables, because code of its own for
+Native code is made once per process and reads what to do from tables, because separate code for
 every signature would take as long to compile as the function it leads to. A program is an array of
 64-bit words: a header, then tables of records of fixed length, then the shapes they refer to.
 
-A call works in a frame of words on the stack. The program says where in it things are: first the
-arguments, then what is taken out of containers, the addresses for the compiled function, numbers
-and scalars, the objects of the results. Objects the program knows are places in the tuple that is
+A call works in a frame of words on the stack. The program says where things are in it: first the
+arguments, then the items of containers, the addresses for the compiled function, numbers and
+scalars, the objects of the results. Objects the program knows are places in the tuple that is
 `self` of the callable.
 """
 
@@ -39,11 +39,11 @@ from gradtape.compiler.argument_specs import (
 from gradtape.compiler.cpu.runtime import blocks
 from gradtape.compiler.cpu.runtime.object_layout import ObjectLayout
 
-# The frame is on the stack, of which a thread may have little.
+# The frame is on the stack, and a thread may have little stack.
 MOST_WORDS = 16384
 
 
-# What a compiled function returns if it has to be left to another one after all.
+# Returned by a compiled function if another one has to take over after all.
 UNSETTLED_STATUS = 2
 
 
@@ -55,9 +55,9 @@ class Header(enum.IntEnum):
     """
 
     RUN = 0  # address of the compiled function
-    RELEASE = 1  # whether other Python threads run meanwhile
+    RELEASE = 1  # whether other Python threads may run meanwhile
     FRAME = 2  # words of the frame
-    ARGUMENTS = 3  # how many arguments a call has
+    ARGUMENTS = 3  # number of arguments of a call
     CHECKS = 4
     HOLDS = 5
     ARRAYS = 6
@@ -69,17 +69,17 @@ class Header(enum.IntEnum):
     SCALARS_AT = 12
     BUILDS_AT = 13
     SHAPES_AT = 14
-    RESULTS = 15  # how many results
+    RESULTS = 15  # number of results
     INPUTS = 16  # addresses for the compiled function
     OUTPUTS = 17
     OBJECTS = 18  # an object for each result
-    ROOT = 19  # what is returned
-    BOUND = 20  # how many objects follow the arguments at every call
+    ROOT = 19  # the object to return
+    BOUND = 20  # number of objects that follow the arguments at every call
     FIRST_BOUND = 21
 
 
 class Check(enum.IntEnum):
-    """What to do with a value of an argument; then its place in the frame, then what is listed."""
+    """Kinds of checks of an argument's value; then its place in the frame, then what is listed."""
 
     ARRAY = 0  # input, descr, number, other number, ndim, shape
     SCALAR = 1  # input, type, offset of the value
@@ -95,7 +95,7 @@ class Check(enum.IntEnum):
 
 
 class Scalar(enum.IntEnum):
-    """What to make of a result without axes."""
+    """Kinds of objects for a result without axes."""
 
     NUMPY = 0
     FLOAT = 1
@@ -108,7 +108,7 @@ _PYTHON = {"f": Scalar.FLOAT, "i": Scalar.INT, "b": Scalar.BOOL, "c": Scalar.COM
 
 
 class Build(enum.IntEnum):
-    """What to make for the result; then its place in the frame, an operand, where to put it."""
+    """Kinds of parts of the result; then its place in the frame, an operand, where to put it."""
 
     RESULT = 0  # its place in the frame
     OBJECT = 1  # place in `self`
@@ -118,7 +118,7 @@ class Build(enum.IntEnum):
 
 
 class Into(enum.IntEnum):
-    """Where to put what was made; then the container's place in the frame, and index or key."""
+    """Where to put a new object; then the container's place in the frame, and index or key."""
 
     ROOT = 0
     TUPLE = 1
@@ -126,12 +126,12 @@ class Into(enum.IntEnum):
     DICT = 3
 
 
-# Words of a record of each table. Arrays: result, descr, ndim, shape, NumPy's handler of memory to
-# use, or 0 for the one there is. Scalars: result, descr, room, what to make.
+# Words of a record of each table. Arrays: result, descr, ndim, shape, NumPy's memory handler to
+# use, or 0 for the current one. Scalars: result, descr, room, kind of object.
 CHECK_WORDS, ARRAY_WORDS, SCALAR_WORDS, BUILD_WORDS = 8, 5, 4, 6
 
-# `self` of a callable: what must stay alive, the program, on_error, what to call for arguments that
-# do not fit (or NotImplemented), these objects, the constants.
+# `self` of a callable: objects to keep alive, the program, on_error, the function to call for
+# arguments that do not fit (or NotImplemented), these objects, the constants.
 PROGRAM, ON_ERROR, OTHERWISE, UNLESS, FIRST_FIXED = 1, 2, 3, 4, 5
 FIXED = (NotImplemented, np.ndarray, float, int, True, False, tuple, list, dict, str)
 _FIRST_CONSTANT = FIRST_FIXED + len(FIXED)
@@ -205,7 +205,7 @@ class EntryTables:
         return struct.pack(f"{len(words)}q", *words)
 
     def _room(self, words: int) -> int:
-        """A place in the frame."""
+        """Reserve a place in the frame."""
         place = self.frame
         self.frame += words
         return place
@@ -255,7 +255,7 @@ class EntryTables:
                 self._check_container(spec, value, in_reach)
             case ResultLeaf():
                 raise AssertionError("refused by check_specs")
-        # Others may take these out of their lists and dicts during the call.
+        # Other threads may remove these from their lists and dicts during the call.
         if in_reach and isinstance(spec, ArrayLeaf | ScalarLeaf):
             self._holds.append(value)
 
@@ -277,7 +277,7 @@ class EntryTables:
         items = self._room(len(spec.items))
         words = [value, len(spec.items), items]
         if isinstance(spec, DictSpec):
-            # The keys stand side by side, also those that other dicts have too.
+            # The keys are adjacent, so those that other dicts have too are repeated.
             self._add_check(Check.DICT, *words, _FIRST_CONSTANT + len(self.constants))
             self.constants += spec.order
             # Values are found in the order of the dict, and are inputs in the order of the leaves.
@@ -303,7 +303,7 @@ class EntryTables:
             self._scalars += [number, descr, self._room(2), what]
 
     def _build(self, spec: Spec, into: list[int]) -> None:
-        """Records that make a result; a container comes before its items, to be their owner."""
+        """Records that make a result; a container comes before its items, which it will own."""
         made = self._room(1)
         match spec:
             case ResultLeaf(index):

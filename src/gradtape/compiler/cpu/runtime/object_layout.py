@@ -1,10 +1,10 @@
-"""Where the fields of Python's and NumPy's objects are, and the addresses of their C functions.
+"""The offsets of fields in Python's and NumPy's objects, and the addresses of C functions.
 
 Compiled code reads types, shapes and data pointers straight out of the objects. The offsets follow
-from the C structures, whose order has not changed for many releases; that they hold in this very
-process is checked once against what Python says about a few objects. Where they do not hold
-(another interpreter, a build without the interpreter lock, an unknown NumPy), and where it is
-switched off, `native_layout` gives None and callers take the way through Python.
+from the C structures, whose order has not changed for many releases; they are checked once in each
+process against what Python says about a few objects. Where they do not hold (another interpreter, a
+build without the interpreter lock, an unknown NumPy), and where this is switched off,
+`native_layout` gives None and callers go through Python.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy._core import multiarray as _multiarray
 from gradtape import config
 
 C_CONTIGUOUS, ALIGNED = 0x0001, 0x0100
-# How an array in the other byte order is marked.
+# The mark of an array in the other byte order.
 SWAPPED = ord(">" if sys.byteorder == "little" else "<")
 
 # NumPy 2 publishes its functions as a table, whose places stay the same within this version.
@@ -61,7 +61,7 @@ _PYTHON_FUNCTIONS = (
 
 @dataclass(frozen=True)
 class ObjectLayout:
-    """Offsets in bytes from the start of an object; all that the native entry depends on."""
+    """Offsets in bytes from the start of an object; everything that the native entry depends on."""
 
     type: int
     size: int
@@ -80,7 +80,7 @@ class ObjectLayout:
     scalar_header: int
 
     def scalar_value(self, dtype: np.dtype[Any]) -> int:
-        """Where the value of a NumPy scalar is: the first aligned place after the header."""
+        """The offset of a NumPy scalar's value: the first aligned place after the header."""
         return -(-self.scalar_header // dtype.alignment) * dtype.alignment
 
 
@@ -124,7 +124,7 @@ def native_layout() -> ObjectLayout | None:
 
 @functools.cache
 def c_functions() -> dict[str, int]:
-    """Addresses of the C functions that the native entry calls; only where there is a layout."""
+    """Addresses of the C functions that the native entry calls; use only if there is a layout."""
     python = {
         name: ctypes.cast(getattr(ctypes.pythonapi, name, 0), ctypes.c_void_p).value or 0
         for name in _PYTHON_FUNCTIONS
@@ -135,7 +135,7 @@ def c_functions() -> dict[str, int]:
 
 @functools.cache
 def new_function() -> Any:
-    """Python's function that makes a function object of a definition, `self` and None."""
+    """Python's function that makes a function object from a definition, `self` and None."""
     prototype = ctypes.PYFUNCTYPE(
         ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
     )
@@ -143,7 +143,7 @@ def new_function() -> Any:
 
 
 def address_of(data: bytes) -> int:
-    """Where bytes are, for as long as there is the object."""
+    """The address of bytes, valid as long as the object exists."""
     return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
@@ -166,9 +166,9 @@ def _numpy_table_is_known() -> bool:
 
 
 def first_mismatch(layout: ObjectLayout) -> str | None:
-    """What of a layout is not so in this process, by looking into objects that are known.
+    """The first part of a layout that does not hold in this process, checked on known objects.
 
-    Stops there: an address is followed only after the fields around it have been found in place.
+    Stops there: an address is followed only after the fields around it were found in place.
     """
     checks = (_python_objects(layout), _arrays(layout), _scalars(layout), _functions())
     return next((what for check in checks for what, right in check if not right), None)
@@ -183,7 +183,7 @@ def _read_pointer(owner: object, offset: int) -> int:
 
 
 def _can_be_address(number: int) -> bool:
-    """Not a small number, which a count or a flag would be; aligned for pointers."""
+    """Whether a number is aligned for pointers and not small, as a count or a flag would be."""
     return number > 0xFFFF and number % 8 == 0
 
 

@@ -1,14 +1,14 @@
-"""The threads of compiled code: one pool in a process, made when a job first needs it.
+"""The threads of compiled code: one pool per process, made when a job first needs it.
 
 Generated code calls `void gt_parallel(ptr body, ptr context, i64 chunks)`, which runs
 `body(context, chunk)` for every chunk once, on up to `get_num_threads()` threads with the caller
 among them, and returns when all are done. It wakes sleeping threads if the job, or several that
-follow each other closely, turn out to be long enough for that; `gt_parallel_long`, for what is
-known to take long, wakes them at once. `pool_ir` says how. Callers from several Python threads,
+follow each other closely, turn out to be long enough for that; `gt_parallel_long`, for jobs known
+to take long, wakes them at once. `pool_ir` says how. Callers from several Python threads,
 calls from inside a body and child processes after a fork are all fine; a body that forks is not.
 
-Where the system has no futexes (anything but 64-bit Linux), and where the pool is switched off,
-every job runs in its caller's thread.
+Where the system has no futexes (anything other than 64-bit Linux), and where the pool is switched
+off, every job runs in its caller's thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SETTER = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 
 
 class _Pool:
-    """The pool of this process: how many threads, and the native code once it was needed."""
+    """The pool of this process: the number of threads, and the native code once it is needed."""
 
     def __init__(self) -> None:
         self._set = 0  # by the user; 0 until then
@@ -36,11 +36,11 @@ class _Pool:
 
     @property
     def library(self) -> Library | None:
-        """The native code, if it is there."""
+        """The native code, if it has been loaded."""
         return self._code.made.get("pool")
 
     def ready(self) -> Library:
-        """The native code; no thread is started by this."""
+        """The native code; this starts no thread."""
         library = self.library
         if library is None:
             library = self._code.find("pool", _linked)
@@ -54,7 +54,7 @@ class _Pool:
             use(used)
 
     def wanted(self) -> int:
-        """How many threads to use, the caller's among them."""
+        """The number of threads to use, including the caller's."""
         return self._set or self._usable if config.uses("pool") else 1
 
     @lazy
@@ -62,13 +62,13 @@ class _Pool:
         return min(_usable_cpus(), pool_ir.MAX_THREADS)
 
     def set_wanted(self, threads: int) -> None:
-        """Use that many from now on."""
+        """Use this many threads from now on."""
         self._set = threads
         if self.library is not None:
             self._use_wanted(self.library)
 
     def after_fork(self) -> None:
-        """In the child: no worker came along, and no job of another thread will ever end."""
+        """Reset in the child: it has no workers, and no job of another thread will ever end."""
         if self.library is not None:
             self.library.function("gt_pool_reset", ctypes.CFUNCTYPE(None))()
 
@@ -90,7 +90,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def parallel_address() -> int:
-    """Where `gt_parallel` is; its threads start with the first job that has use for them."""
+    """The address of `gt_parallel`; its threads start with the first job that can use them."""
     return _pool.ready().address("gt_parallel")
 
 
@@ -101,13 +101,13 @@ def imports() -> dict[str, int]:
 
 
 def set_num_threads(threads: int) -> None:
-    """Set how many threads compiled functions use.
+    """Set the number of threads that compiled functions use.
 
     It may be changed at any time; jobs that are running keep the threads they have. Results do not
     depend on it, bit for bit. With `GRADTAPE_WITHOUT=pool` in the environment nothing is changed.
 
     Args:
-        threads: How many, the calling one included; 1 means that no other is used.
+        threads: The number, including the calling one; 1 means that no other is used.
 
     Raises:
         ArgumentError: If it is not an integer from 1 to 1024.
@@ -133,11 +133,11 @@ def set_num_threads(threads: int) -> None:
 
 
 def get_num_threads() -> int:
-    """How many threads compiled functions use, the calling one included.
+    """Return the number of threads that compiled functions use, including the calling one.
 
     Returns:
-        What `set_num_threads` set last; before that, the number of CPUs this process may use. It is
-        1 if the threads are switched off by `GRADTAPE_WITHOUT=pool`.
+        The number that `set_num_threads` set last; before that, the number of CPUs this process may
+        use. It is 1 if the threads are switched off by `GRADTAPE_WITHOUT=pool`.
 
     Example:
         >>> from gradtape.compiler.cpu.runtime.pool import get_num_threads

@@ -4,11 +4,11 @@ The state of a job is one 64-bit word, `generation << 32 | low << 16 | high`: ch
 are not claimed yet. The caller claims from below and workers from above, by a compare-and-swap, so
 that every chunk is run exactly once, a claim of an old job cannot succeed (its generation is gone),
 and consecutive jobs over the same arrays find a thread at the same end of them. The caller claims
-until nothing is left, and then waits only for chunks that somebody is already running: a worker
-that sleeps, or was never started, delays nobody.
+until nothing is left, and then waits only for chunks that are already running: a worker that
+sleeps, or was never started, delays no one.
 
-Idle workers spin for a while, then sleep on a word of their own (a futex). Who finds more chunks
-than awake workers wakes two, and these wake others likewise: a call pays for two wake-ups at most.
+Idle workers spin for a while, then sleep on a word of their own (a futex). A thread that finds more
+chunks than awake workers wakes two, and these wake others: a call pays for two wake-ups at most.
 
 Only one job runs at a time. A caller that finds the pool busy (another thread's job, or a call from
 inside a chunk) runs its chunks itself, one after the other.
@@ -21,27 +21,27 @@ import sys
 
 from gradtape.compiler.cpu.runtime.pool_threads_ir import THREADS
 
-# The number of futex in the kernels that we know; `long` has 64 bits in all of them.
+# The number of the futex call on the systems that we know; `long` has 64 bits on all of them.
 _FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "s390x": 238}
 
-# What tells the CPU that this is a loop that waits.
+# The instruction that tells the CPU that a loop is waiting.
 _PAUSE = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
     "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
 }
 
 MAX_THREADS = 1024
-STACK_BYTES = 4 * 2**20  # of a worker, whatever the system gives to others
+STACK_BYTES = 4 * 2**20  # the stack of a worker, whatever the system's default
 SPIN_NANOSECONDS = 50_000
-WAKE_NANOSECONDS = 20_000  # until a woken worker has made up for what waking it cost, about
+WAKE_NANOSECONDS = 20_000  # about the time after which waking a worker has paid off
 EXPORTS = ("gt_parallel", "gt_parallel_long", "gt_pool_threads", "gt_pool_reset")
 
 
 def text(*, threads: bool = True) -> str:
-    """The module for the system at hand; without futexes, one that runs every job serially.
+    """The module for this system; without futexes, one that runs every job serially.
 
     Args:
-        threads: False for the one that runs every job serially in any case.
+        threads: False for the serial one in any case.
     """
     machine = platform.machine()
     if not threads or sys.platform != "linux" or sys.maxsize < 2**32 or machine not in _FUTEX:
@@ -95,7 +95,7 @@ define void @gt_pool_reset() {
 }
 """
 
-# What is written for every job has cache lines of its own, apart from what is only read.
+# Variables written for every job have cache lines of their own, apart from those only read.
 # A slot is the word a worker sleeps on: 0 awake, 1 asleep until there is work, 2 asleep because
 # fewer threads are wanted. `pending` counts the chunks not finished; its bit 30 says that the
 # caller sleeps on it.
@@ -158,9 +158,9 @@ define internal i64 @unclaimed(i64 %word) {
 
 # The caller's part while workers that it could use are asleep. Waking one costs the caller some
 # microseconds, which a short job does not win back; but many short jobs, one after the other,
-# would. So what a second thread would have saved is added up, as a debt, over jobs that follow each
-# other closely; the workers are woken when the debt and what is expected of this job reach the
-# price.
+# would. So the time that a second thread would have saved is added up, as a debt, over jobs that
+# follow each other closely; the workers are woken when the debt plus the expected saving of this
+# job reach the price.
 _WEIGH = """
 define internal i32 @take_and_weigh() {
 entry:

@@ -1,4 +1,4 @@
-"""The side of the workers in the thread pool: starting, claiming, sleeping, waking."""
+"""The workers' side of the thread pool: starting, claiming, sleeping, waking."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ end:
 }
 """
 
-# `rouse` ends the rest of a worker; who sets its slot from 1 to 0, be it the worker itself, also
-# takes it from the count of sleepers. `missing`: how many sleeping workers could begin with %left
-# chunks, beyond those that are awake. `summon` wakes up to two of them.
+# `rouse` ends the sleep of a worker; whichever thread sets its slot from 1 to 0, even the worker
+# itself, also removes it from the count of sleepers. `missing`: the number of sleeping workers that
+# %left chunks could use, beyond those awake. `summon` wakes up to two of them.
 _WAKE = """
 define internal void @rouse(i64 %index) {
 entry:
@@ -125,8 +125,8 @@ end:
 }
 """
 
-# A worker sleeps: kind 1 until there is work, kind 2 until more threads are wanted. It says so
-# first and looks again before it does, so that a job published in between is not missed.
+# A worker sleeps: kind 1 until there is work, kind 2 until more threads are wanted. It announces
+# that first and looks again before sleeping, so that a job published in between is not missed.
 _REST = """
 define internal void @rest(i64 %index, i32 %kind) {
 entry:
@@ -158,8 +158,8 @@ end:
 }
 """
 
-# A worker for ever: look for work, spin, sleep. The last to finish a job wakes its caller if that
-# one sleeps; 1073741824 is bit 30.
+# A worker's endless loop: look for work, spin, sleep. The last to finish a job wakes its caller if
+# that sleeps; 1073741824 is bit 30.
 _WORKER = """
 define internal ptr @worker(ptr %argument) {
 entry:
@@ -220,8 +220,8 @@ sleep:
 """
 
 # Signals are Python's business: they are blocked while a worker is made, which inherits that. If
-# the system gives no more threads, the job goes on with those there are, and nobody asks again
-# until the number of threads is set anew.
+# the system gives no more threads, the job goes on with those it has, and no more are requested
+# until the number of threads is set again.
 _START = """
 define internal void @start_workers(i32 %limit) {
 entry:

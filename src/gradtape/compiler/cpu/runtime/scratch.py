@@ -1,7 +1,7 @@
-"""Memory that a thread computes in: one stretch for each thread, kept from call to call.
+"""Working memory of threads: one stretch for each thread, kept from call to call.
 
-What kernels copy or collect on their way does not go on the stack: its size follows from the data,
-and the threads that run compiled code have stacks of any size. Generated code calls `ptr
+Data that kernels copy or collect on their way does not go on the stack: its size depends on the
+data, and the threads that run compiled code have stacks of any size. Generated code calls `ptr
 gt_scratch(i64 bytes)`, which gives the stretch of the calling thread, larger than before if it was
 too small, or null if there is no memory. It is the kernel's until it returns or calls anything
 that may run another kernel, and it is freed when the thread ends.
@@ -17,7 +17,7 @@ from gradtape.compiler.cpu.runtime import cache
 from gradtape.locks import once
 
 # The first line of a stretch holds its size. The key's type is `unsigned int` on Linux, and
-# `unsigned long` on others that we know.
+# `unsigned long` on the other systems that we know.
 _TEXT = """
 @key = internal global $KEY$ 0
 

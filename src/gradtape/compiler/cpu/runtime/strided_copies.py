@@ -1,10 +1,10 @@
-"""Copies arrays into others that are laid out in another way, on all threads.
+"""Copies arrays into others with a different memory layout, on all threads.
 
-Where elements that lie next to each other in one array do so in the other too, rows are copied.
-Else there are an axis whose elements are neighbours in the source and another one of which that is
-true in the target: these two are transposed in square blocks of a cache line each way, so that
-every line of memory is read once and written once. NumPy goes along one of the two, and touches a
-line for each element of the other.
+Where neighbouring elements of one array are neighbours in the other too, rows are copied.
+Otherwise there is an axis whose elements are neighbours in the source and another whose elements
+are neighbours in the target: these two are transposed in square blocks of a cache line each way, so
+that every line of memory is read once and written once. NumPy goes along one of the two, and
+touches a line for each element of the other.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from gradtape.compiler.cpu.llvm.link import Library
 from gradtape.compiler.cpu.runtime import cache, pool
 from gradtape.locks import once
 
-# Axes that are gone through one by one.
+# The most axes that are gone through one by one.
 _MOST_AXES = 8
-# Bytes of a line of the cache, and bytes that a thread claims at a time.
+# Bytes of a cache line, and bytes that a thread claims at a time.
 _LINE = 64
 _PART = 1 << 16
-# The sizes of elements there is code for.
+# The sizes of elements for which there is code.
 _ITEMS = (4, 8)
 
-# The context: target, source, how many items there are (rows, or columns of blocks), how many of
-# them a part has, the length of a row in bytes or the size of the source's axis; the size of the
-# target's axis, the distance of the source's elements along that one, the distance of the target's
-# along the source's; how many further axes there are, and of each the size and the distances in
-# source and target, the innermost one first. All distances are in bytes.
+# The context: target, source, number of items (rows, or columns of blocks), number of them in a
+# part, the length of a row in bytes or the size of the source's axis; the size of the target's
+# axis, the distance of the source's elements along that one, the distance of the target's along the
+# source's; the number of further axes, and for each the size and the distances in source and
+# target, the innermost one first. All distances are in bytes.
 _NAMES = ("target", "source", "items", "each", "size", "other", "sstep", "tstep", "axes")
 _HEAD = len(_NAMES)
 
@@ -84,7 +84,7 @@ class _Axis(NamedTuple):
 def _merged(target: Any, source: Any) -> list[_Axis]:
     """The axes of both arrays, the innermost one of the target first.
 
-    Axes along which both arrays go on where another one ends are one axis with it.
+    An axis along which both arrays continue where another one ends is merged with it.
     """
     axes = map(_Axis, source.shape, source.strides, target.strides)
     merged: list[_Axis] = []
@@ -104,10 +104,10 @@ def _merged(target: Any, source: Any) -> list[_Axis]:
 
 
 def _transposed(lanes: int, item: int, row: int, column: int) -> Iterator[str]:
-    """Code for a square of vectors: those of the source along `%a0`, stored along `%b0`.
+    """Code for a square of vectors: read from the source along `%a0`, stored along `%b0`.
 
-    Interleaving the first half of the vectors with the second one, as often as there are halves,
-    takes the element j of vector i to the element i of vector j.
+    Interleaving the first half of the vectors with the second half, once for each halving, moves
+    element j of vector i to element i of vector j.
     """
     kind, name = f"<{lanes} x i{8 * item}>", f"q{row}_{column}"
     for i in range(lanes):
@@ -134,7 +134,7 @@ def _transposed(lanes: int, item: int, row: int, column: int) -> Iterator[str]:
 
 
 def _blocks(item: int) -> str:
-    """Code for blocks side by side along the target's axis; the first counter is their number."""
+    """Code for adjacent blocks along the target's axis; the first counter is their number."""
     width, lanes = _LINE // item, 32 // item
     squares = "\n".join(
         line
@@ -200,7 +200,7 @@ _ROWS = """
 """
 
 
-# Where the first item of a part is, axis by axis.
+# The place of the first item of a part, axis by axis.
 _FIND = """
 find:
   %k = phi i64 [ 0, %0 ], [ %k1, %found ]
@@ -229,7 +229,7 @@ found:
   br label %find
 """
 
-# One step along the first axis that has one left, back to the beginning of those before it.
+# One step along the first axis that has one left; those before it start again.
 _STEP = """
 next:
   %itemnext = add i64 %item, 1

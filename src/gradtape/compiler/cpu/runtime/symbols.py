@@ -1,4 +1,4 @@
-"""What generated code refers to that is not in its own module."""
+"""Symbols that generated code refers to outside its own module."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gradtape.compiler.cpu.runtime import blocks, pool, scratch
 
 
 def imports(text: str) -> dict[str, int]:
-    """Of the thread pool and of kept memory, the symbols that the text of a module refers to."""
+    """The addresses of symbols of the runtime that the text of a module refers to."""
     needed: dict[str, int] = {}
     if "@gt_parallel" in text:
         needed |= pool.imports()

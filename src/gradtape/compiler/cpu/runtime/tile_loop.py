@@ -1,8 +1,8 @@
 """Runs a native function, compiled for arrays of one size, over arrays of any larger one.
 
-A *tile* is what the function takes at a time; arrays are cut into tiles, which threads claim. Where
-the length is no multiple of that of a tile, the last one begins earlier and computes some elements
-again: to the same values, since results and arguments never share memory.
+A *tile* is the part that the function takes at a time; arrays are cut into tiles, which threads
+claim. Where the length is not a multiple of a tile's, the last one begins earlier and computes some
+elements again: to the same values, since results and arguments never share memory.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from gradtape.locks import once
 
 MOST_ARRAYS = 16
 _MOST_PARTS = 64
-# Tiles per part at least: claiming one takes about as long as a small tile.
+# The least tiles per part: claiming a part takes about as long as a small tile.
 _LEAST_TILES = 4
-# Words before those of the arrays: two each, bytes per tile and the last offset, and then one each,
-# where their data are, or the place in the array object that says so.
+# Words before those of the arrays, which are two each, bytes per tile and the last offset, and then
+# one each, the address of the data, or of the field of the array object that has it.
 _HEAD = 6
 
 # The context: function, arguments, results, tiles, tiles per part, whether arrays are objects.
@@ -122,7 +122,7 @@ define i32 @gt_tiles(ptr %context, i64 %parts) {{
 
 
 class TileLoop:
-    """A native function and how it runs over arrays of one size; called with the arrays."""
+    """A native function prepared to run over arrays of one size; called with the arrays."""
 
     __slots__ = ("_driver", "_fixed", "_offset", "_pack", "_parts")
 
@@ -133,11 +133,11 @@ class TileLoop:
 
         Args:
             run: Its address; it takes tables of the addresses of arguments and of results.
-            length: How many elements, or rows, the arrays have.
-            rows: How many of them are in a tile.
+            length: The number of elements, or rows, of the arrays.
+            rows: The number of them in a tile.
             row_bytes: Bytes of a row of each array, arguments and then results; 0 for one that
-                every tile reads.
-            results: How many of them are results.
+                every tile reads as a whole.
+            results: The number of arrays that are results.
         """
         self._driver = _driver()
         tiles = -(-length // rows)
