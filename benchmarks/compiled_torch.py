@@ -16,9 +16,9 @@ from torch.nn import functional
 from benchmarks import THREADS
 from benchmarks.compiled_cases import Arrays
 from benchmarks.compiled_functions import (
-    ADAM,
     EPS,
     SGD_RATE,
+    adam,
     chain,
     regression_loss,
     rosenbrock,
@@ -130,9 +130,9 @@ def _classifier_compiled(arrays: Arrays) -> Program:
     def step(params: Any, state: Any, x: Any, labels: Any) -> torch.Tensor:
         grads, loss = torch.func.grad_and_value(_classifier_loss)(params, x, labels)
         state["step"].add_(1)
-        factors = ADAM.factors(state["step"])
+        factors = adam().factors(state["step"])
         for p, g, *slots in zip(params, grads, state["sum"], state["square"], strict=True):
-            after = ADAM.update(p, g, tuple(slots), factors)
+            after = adam().update(p, g, tuple(slots), factors)
             for old, new in zip((p, *slots), (after[0], *after[1]), strict=True):
                 old.copy_(new)
         return loss
@@ -152,11 +152,12 @@ def _classifier_compiled(arrays: Arrays) -> Program:
 
 
 def _classifier_eager(arrays: Arrays) -> Program:
-    beta, _ = ADAM.betas
+    beta, _ = adam().betas
 
     def start() -> tuple[Any, ...]:
         params = [p.requires_grad_() for p in _stored(arrays["params"])]
-        optimizer = torch.optim.Adam(params, lr=ADAM.lr, betas=ADAM.betas, eps=ADAM.eps, fused=True)
+        rule = adam()
+        optimizer = torch.optim.Adam(params, lr=rule.lr, betas=rule.betas, eps=rule.eps, fused=True)
         count = torch.tensor(float(arrays["state"]["step"]))
         slots = [_stored(arrays["state"][name]) for name in ("sum", "square")]
         for p, total, square in zip(params, *slots, strict=True):
