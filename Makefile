@@ -98,6 +98,7 @@ test-level: $(VENV)/.stamp
 CORE := $(addsuffix .py, \
 	$(addprefix tests/autodiff/test_,tape nested_tapes contexts context_grads transforms vmap \
 		jacobians higher_order custom no_grad) \
+	$(addprefix tests/core/test_,modes records) \
 	$(addprefix tests/graph/test_,captures) \
 	$(addprefix tests/ops/test_,write setitem into elementwise) \
 	$(addprefix tests/ops/arrays/test_,numpy_writes) \

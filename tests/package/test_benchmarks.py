@@ -19,6 +19,7 @@ with patch.dict(os.environ):
     from benchmarks.compiled_gradtape import numpy_program, reference
     from benchmarks.compiled_program import STEPS, Clock, Program, UnavailableError, check
     from benchmarks.harness import Settings, Spread, assert_agree
+    from benchmarks.house import lines_of_code
     from benchmarks.result import NotRun, Row
 
 LIGHT = [case for case in CASES.values() if "10⁷" not in case.name]
@@ -217,3 +218,13 @@ def test_slower_is_what_nearly_all_turns_agree_on():
     mean, counts = before._summary(ratios)
     assert "4 programs" in mean
     assert counts.endswith("1; slower: 1")
+
+
+# ---- how large the house is ----
+
+
+def test_what_counts_as_code():
+    text = '"""Doc."""\n\nimport os\nfrom a import (\n    b,\n)\n# why\nx = (\n    1\n)\n'
+    function = 'def f():\n    """Doc.\n\n    More.\n    """\n    return 1\n'
+    assert lines_of_code(text) == 3
+    assert lines_of_code(text + function) == 5

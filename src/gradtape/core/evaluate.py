@@ -38,7 +38,7 @@ from gradtape.errors import (
 _OF_USERS = ("custom", "graph")
 
 
-class UnsettledError(Exception):
+class NotFiniteError(Exception):
     """A user's rule was about to get a cotangent that is not finite; only careful walks do that."""
 
 
@@ -106,12 +106,12 @@ def pull(
         when they are needed, and checking what NumPy computed costs little in comparison.
 
     Raises:
-        UnsettledError: The rule is a user's, the cotangent is not finite, and `careful` is not set.
+        NotFiniteError: The rule is a user's, the cotangent is not finite, and `careful` is not set.
     """
     if op.kind == "custom" and not careful:
         parts = ct if isinstance(ct, tuple) else (ct,)
         if not all(part is None or is_finite(part) for part in parts):
-            raise UnsettledError  # its result might hide that it was not finite
+            raise NotFiniteError  # its result might hide that it was not finite
     if (type(ct) is not np.ndarray or ct.dtype.kind == "V") and computes_wide(op, ct):
         ct, out, inputs = widened(ct), widened(out), widened(inputs)
     large = raw and is_large((ct, *inputs))

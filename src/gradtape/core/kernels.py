@@ -169,17 +169,13 @@ def works_along_axis(op: Op) -> bool:
 
 def compute(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
     """The forward of an op on raw values, some of them large arrays."""
-    known = op.composed is not None or goes_by_parts(op)
-    if known and (kernels := installed()) is not None and _quiet():
-        task = Task(op, operands, params)
-        for strategy in kernels.strategies:
-            out = strategy.run(task)
-            if out is not NotImplemented:
-                if STATE.get().log is not None:
-                    _note(task, strategy.name)
-                return out
+    task = Task(op, operands, params)
+    if (op.composed is not None or goes_by_parts(op)) and numpy_is_quiet():
+        out = _run(task)
+        if out is not NotImplemented:
+            return out
     if STATE.get().log is not None:
-        _note(Task(op, operands, params), "numpy")
+        _note(task, "numpy")
     if op.fast is None:
         return pooled(op.evaluate, np, *operands, **params)
     return pooled(op.fast, *operands, **params)
@@ -188,22 +184,25 @@ def compute(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
 def pull(task: Task) -> Any:
     """The cotangents that rules give for large arrays, or `NotImplemented` to apply the rules."""
     op = task.op
-    if type(task.values[0]) is not np.ndarray or not op.vjps or not goes_by_parts(op):
-        return NotImplemented
+    if type(task.values[0]) is np.ndarray and op.vjps and goes_by_parts(op):
+        return _run(task)
+    return NotImplemented
+
+
+def _run(task: Task) -> Any:
+    """The result of the first strategy that takes a task; `NotImplemented` if none does."""
     kernels = installed()
-    if kernels is None:
-        return NotImplemented
-    for strategy in kernels.strategies:
-        given = strategy.run(task)
-        if given is not NotImplemented:
+    for strategy in () if kernels is None else kernels.strategies:
+        out = strategy.run(task)
+        if out is not NotImplemented:
             if STATE.get().log is not None:
                 _note(task, strategy.name)
-            return given
+            return out
     return NotImplemented
 
 
 def _note(task: Task, strategy: str) -> None:
-    """Log which strategy did a task, if a log is kept."""
+    """Log which strategy did a task; a log is kept."""
     values = task.values if task.wanted is None else task.values[2:]
     avals = [x if x is None or isinstance(x, Aval) else aval_of(x) for x in values]
     log = STATE.get().log
@@ -211,9 +210,9 @@ def _note(task: Task, strategy: str) -> None:
     log.append(Ran(task.op.name, task.wanted is not None, tuple(avals), strategy))
 
 
-def _quiet() -> bool:
+def numpy_is_quiet() -> bool:
     """Whether NumPy is to ignore floating-point errors, which native code does not notice."""
-    return not {"raise", "call", "log", "print"} & set(np.geterr().values())
+    return {"raise", "call", "log", "print"}.isdisjoint(np.geterr().values())
 
 
 def pooled(function: Callable[..., Any], /, *args: Any, **params: Any) -> Any:

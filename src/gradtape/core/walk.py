@@ -16,7 +16,7 @@ import numpy as np
 
 from gradtape.backends import array_module
 from gradtape.core.copies import add_to_zeros, copied
-from gradtape.core.evaluate import UnsettledError, add, add_watched
+from gradtape.core.evaluate import NotFiniteError, add, add_watched
 from gradtape.core.finite import is_finite, is_plain_factor, is_traced
 from gradtape.core.hooks import HOOKS
 from gradtape.core.level import Leaf, Node, Segment
@@ -80,7 +80,7 @@ def walk(
                 finally:
                     segment.idle.append(idle)
             settled = careful or not unsure or all(map(is_finite, found.values()))
-        except UnsettledError:
+        except NotFiniteError:
             settled = False
         if not settled:
             found.clear()

@@ -16,6 +16,7 @@ import numpy as np
 from gradtape import tree
 from gradtape.config import uses
 from gradtape.core.call import is_differentiable
+from gradtape.core.kernels import numpy_is_quiet
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.locks import load, once
@@ -300,8 +301,9 @@ def _fastest(update: Update, gradient: Any, factors: Factors) -> Update:
     """The rule compiled, if native code can do the same."""
     raw = type(gradient) is np.ndarray and not any(isinstance(x, Tensor) for x in factors)
     # Native code does not notice floating-point errors, which a user may want to see.
-    quiet = {"raise", "call", "log", "print"}.isdisjoint(np.geterr().values())
-    return _compiled(update) if raw and quiet and isinstance(update, FunctionType) else update
+    if raw and numpy_is_quiet() and isinstance(update, FunctionType):
+        return _compiled(update)
+    return update
 
 
 @once
