@@ -12,7 +12,7 @@ import pytest
 import gradtape as gt
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
-from gradtape.core.define import elementwise_op, general, linear, multilinear
+from gradtape.core.define import composite, elementwise_op, general, linear, multilinear
 from gradtape.core.lowering import Composite
 from gradtape.core.op import Zero, registry
 from gradtape.ops import array_functions, exponential, reduce
@@ -56,6 +56,11 @@ CASES: dict[str, tuple[Function, tuple[Any, ...], dict[str, Any]]] = {
         lambda x, axis: np.exp(x) / np.exp(x).sum(axis, keepdims=True),
         (X,),
         {"axis": (0,)},
+    ),
+    "smooth_max": (
+        lambda x, axis: np.log(np.exp(x).sum(axis, keepdims=True)),
+        (X,),
+        {"axis": (1,)},
     ),
 }
 
@@ -125,6 +130,43 @@ def test_a_product_keeps_only_what_its_transposes_read(opened: None) -> None:
     op = product.op  # type: ignore[attr-defined]
     assert op.keeps((True, False)) == (False, False, True)
     assert op.keeps((False, True)) == (False, True, False)
+
+
+def test_rules_of_a_composition_are_derived(opened: None) -> None:
+    gated = composite("gated", lambda a, b, rate: a * gt.tanh(rate * b))
+    x, y = X.copy(), Y.copy()
+    expected = x * np.tanh(0.5 * y)
+    np.testing.assert_allclose(gated(x, y, rate=0.5), expected, rtol=1e-15)
+    np.testing.assert_allclose(gt.vmap(lambda a, b: gated(a, b, rate=0.5))(x, y), expected)
+    check_grads(lambda a, b: gated(a, b, rate=0.5), (x, y), order=2)
+    check_grads(lambda b: gated(x, b, rate=0.5), (y,), order=2)
+    check_grads(gt.jit(lambda a, b: gated(a, b, rate=0.5)), (x, y), order=2)
+
+
+def test_a_composition_of_several_results(opened: None) -> None:
+    both = composite(
+        "turned",
+        lambda x, y: (x * gt.cos(y), x * gt.sin(y)),
+        infer=lambda x, y: (x, x),
+        outputs=2,
+    )
+    check_grads(both, (X, Y), order=2)
+    # A result that is not used has no cotangent.
+    np.testing.assert_allclose(gt.grad(lambda x: gt.sum(both(x, Y)[1]))(X), np.sin(Y), rtol=1e-15)
+
+
+def test_a_composition_may_have_a_faster_forward(opened: None) -> None:
+    calls = []
+
+    def forward(xp: Any, x: Any) -> Any:
+        calls.append(xp)
+        return xp.expm1(x)
+
+    grown = composite("grown", lambda x: gt.exp(x) - 1.0, forward=forward)
+    np.testing.assert_array_equal(grown(X), np.expm1(X))
+    assert calls == [np]
+    check_grads(grown, (X,), order=2)
+    np.testing.assert_allclose(gt.jit(grown)(X), np.exp(X) - 1.0, rtol=1e-14)
 
 
 def test_modes_see_a_composition_as_one_op(opened: None) -> None:

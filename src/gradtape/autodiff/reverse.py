@@ -25,6 +25,7 @@ from gradtape.autodiff.holomorphic import check_complex, holomorphic_only
 from gradtape.core.aval import aval_of
 from gradtape.core.call import is_differentiable, lift
 from gradtape.core.level import Leaf, Segment
+from gradtape.core.needed_ops import needed
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.portable import Transformed
 from gradtape.core.state import next_level
@@ -349,3 +350,6 @@ def _grad(function: Any, argnums: Any, has_aux: bool, holomorphic: bool) -> Tran
         return (result, value[1]) if has_aux else result
 
     return Transformed(gradient, function, (_grad, (function, argnums, has_aux, holomorphic)))
+
+
+needed.fill(vjp=vjp)

@@ -20,6 +20,7 @@ from gradtape.autodiff.reverse import output_and_aux
 from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of
 from gradtape.core.call import lift
+from gradtape.core.needed_ops import needed
 from gradtape.core.portable import Transformed
 from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor
@@ -196,3 +197,6 @@ def _batch_size(leaves: list[Any], axes: list[int | None], args: tuple[Any, ...]
             "for what is not a batch"
         )
     return int(next(iter(sizes.values())))
+
+
+needed.fill(jvp=jvp)

@@ -4,6 +4,7 @@
   and as JVP (for complex numbers with its conjugate); un-broadcasting, casts and batching follow.
 - `linear`: states only the transpose; its JVP is the op itself.
 - `multilinear`: states a transpose per input; its JVP is the sum of the op with one replaced.
+- `composite`: states the other ops it is made of, and a rule where it has a better one than theirs.
 - `general`: states everything that cannot be derived.
 
 A forward that is also the expression for one element, or a composition of ops, is written once.
@@ -483,6 +484,76 @@ def _pushed_by(rule: Rule, *constants: Rule) -> Rule:
 
 
 # ---- compositions -------------------------------------------------------------------------------
+
+
+def composite(
+    name: str,
+    function: Callable[..., Any],
+    *vjps: Rule,
+    forward: Callable[..., Any] | None = None,
+    vjp_all: Rule | None = None,
+    jvp: Rule | None = None,
+    **options: Any,
+) -> Callable[..., Any]:
+    """Define an op that is a composition of other ops, with rules where it has better ones.
+
+    What is not given is derived: the forward is the composition, and cotangents and tangents go
+    through it.
+
+    Args:
+        name: The name of the op.
+        function: The composition, `function(*arrays, **params)`; it is also the lowering.
+        *vjps: A rule per input, that needs less time or memory than those of the parts.
+        forward: `forward(xp, *arrays, **params)`, if the composition is too slow on arrays.
+        vjp_all: A rule for all inputs at once, in place of `vjps`.
+        jvp: A rule for tangents.
+        **options: As for `general`: infer, batch, kind, outputs.
+    """
+    return general(
+        name,
+        forward or Composite(function),
+        vjps=vjps,
+        vjp_all=None if vjps else vjp_all or _pulled_through(function),
+        jvp=jvp or _pushed_through(function),
+        lower=forward and Composite(function),
+        **options,
+    )
+
+
+def _pulled_through(function: Callable[..., Any]) -> Rule:
+    """The VJP of a composition."""
+
+    def vjp_all(wanted: Sequence[bool], ct: Any, _out: Any, *inputs: Any, **params: Any) -> Any:
+        varied, chosen = _varied(function, wanted, inputs, params)
+        _, pull = needed.vjp(varied, *chosen)
+        given = iter(pull(ct))
+        return tuple(next(given) if own else None for own in wanted)
+
+    return vjp_all
+
+
+def _pushed_through(function: Callable[..., Any]) -> Rule:
+    """The JVP of a composition."""
+
+    def jvp(tangents: Sequence[Any], _out: Any, *inputs: Any, **params: Any) -> Any:
+        moving = [tangent is not None for tangent in tangents]
+        varied, chosen = _varied(function, moving, inputs, params)
+        return needed.jvp(varied, chosen, tuple(t for t in tangents if t is not None))[1]
+
+    return jvp
+
+
+def _varied(
+    function: Callable[..., Any], which: Sequence[bool], inputs: Sequence[Any], params: Any
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """A function of some inputs, with the others fixed, and the values of these inputs."""
+
+    def varied(*chosen: Any) -> Any:
+        given = iter(chosen)
+        pairs = zip(inputs, which, strict=True)
+        return function(*(next(given) if varies else x for x, varies in pairs), **params)
+
+    return varied, tuple(x for x, varies in zip(inputs, which, strict=True) if varies)
 
 
 def _forward_and_lowering(

@@ -20,7 +20,9 @@ class NeededOps:
     Attributes:
         assign_in_place: `ops.write.write_item`.
         compute_gradients: `autodiff.context.compute_gradients`.
+        jvp: `autodiff.transforms.jvp`.
         mask: `ops.select.mask`.
+        vjp: `autodiff.reverse.vjp`.
     """
 
     add_op: Op
@@ -32,6 +34,7 @@ class NeededOps:
     copy: Function
     getitem: Function
     isfinite: Function
+    jvp: Function
     mask: Function
     moveaxis: Function
     ones_like: Function
@@ -41,6 +44,7 @@ class NeededOps:
     stop_gradient: Function
     sum: Function
     sum_op: Op
+    vjp: Function
 
     def fill(self, **functions: Any) -> None:
         """Set some of the fields."""
