@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from gradtape.errors import ArgumentError
 
@@ -64,23 +63,24 @@ def huge_pages() -> bool:
     return os.environ.get("NUMPY_MADVISE_HUGEPAGE", "").strip() != "0"
 
 
-def cache_directory() -> Path | None:
+def cache_directory() -> str | None:
     """Where compiled code is kept between runs; None if that is switched off.
 
     `GRADTAPE_CACHE=0` switches it off, `GRADTAPE_CACHE_DIR` names the directory; otherwise it is
     `gradtape` in the user's directory for caches (`XDG_CACHE_HOME`, or `~/.cache`).
     """
+    # Without pathlib, which takes long to import.
     if os.environ.get("GRADTAPE_CACHE", "").strip().lower() in _OFF:
         return None
     if named := os.environ.get("GRADTAPE_CACHE_DIR"):
-        return Path(named).absolute()
-    caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not caches.is_absolute():  # unset or, as the XDG specification says, to be ignored
-        try:
-            caches = Path.home() / ".cache"
-        except RuntimeError:  # a user without a home
+        return os.path.abspath(named)
+    caches = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(caches):  # unset or, as the XDG specification says, to be ignored
+        home = os.path.expanduser("~")
+        if home == "~":  # a user without a home
             return None
-    return caches / "gradtape"
+        caches = os.path.join(home, ".cache")
+    return os.path.join(caches, "gradtape")
 
 
 def cpu_level() -> str | None:

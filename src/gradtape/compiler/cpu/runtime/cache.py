@@ -24,6 +24,7 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import numpy as np
 
@@ -117,9 +118,10 @@ def _directory() -> Iterator[int]:
     """A handle of the directory, made if necessary, after a check of who can write there."""
     if os.open not in os.supports_dir_fd or not hasattr(os, "geteuid"):
         raise _UnusableError("this system does not tell who can write to a directory")
-    path = config.cache_directory()
-    if path is None:
+    place = config.cache_directory()
+    if place is None:
         raise _UnusableError("the cache is switched off, or the user has no home directory")
+    path = Path(place)
     path.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):
         path.mkdir(mode=0o700)
