@@ -243,7 +243,10 @@ def fast_params(op: Op) -> Function:
             if flat and (dtype is F64 or dtype is F32) and type(value) is ndarray and state.plain:
                 small = value.size < large
                 try:
-                    out = compute(np, value, **params) if small else evaluate(op, (value,), params)
+                    if small:
+                        out = compute(np, value, **params)
+                    else:
+                        out = compute_large(op, (value,), params)
                 except Exception as error:
                     raise explain(op, error, (value,)) from None
                 parent = x.record
