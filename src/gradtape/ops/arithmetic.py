@@ -20,9 +20,8 @@ from gradtape.core.fast import fast_binary
 from gradtape.core.lowering import Pointwise
 from gradtape.core.op import EVERY, Facts, Op
 from gradtape.core.tensor import Tensor
-from gradtape.errors import DTypeError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import as_array
+from gradtape.ops.arguments import as_array, real_only
 from gradtape.ops.cast import astype, conj, real
 from gradtape.ops.exponential import log
 from gradtape.ops.rounding import PIECEWISE_CONSTANT, rint
@@ -373,9 +372,7 @@ def fabs(x: ArrayLike, /) -> Array:
     >>> gt.fabs(np.array([1, -2]))
     array([1., 2.])
     """
-    x = as_array(x)
-    if x.dtype.kind == "c":
-        raise DTypeError(f"fabs: got {x.dtype}, expected real numbers; use abs")
+    x = real_only("fabs", as_array(x))
     if x.dtype.kind in "biu":
         x = astype(x, np.fabs(np.empty(0, x.dtype)).dtype)
     return abs(x)

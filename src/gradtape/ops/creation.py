@@ -11,10 +11,14 @@ from gradtape.core.tensor import Tensor, concrete, is_extended_float
 from gradtape.errors import ArgumentError, ConversionError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, as_dtype, as_integer, as_shape, weak_or_array
 from gradtape.ops.cast import astype, copy as copy_of
+from gradtape.ops.checks import check_choice
 from gradtape.ops.device import check_device, device_of
+from gradtape.ops.family import member
+from gradtape.ops.inspection import CASTING
 from gradtape.ops.join import stack
 from gradtape.ops.select import where as where_of
 from gradtape.ops.shape import broadcast_to
+from gradtape.ops.shared_options import options
 from gradtape.typing import ArrayLike, Shape
 
 # ---- from data ----------------------------------------------------------------------------------
@@ -108,58 +112,51 @@ def asarray(
 
 # ---- filled -------------------------------------------------------------------------------------
 
+# The options that these functions share.
+_OPTIONS = {
+    "shape": "The size or sizes.",
+    "n": "The number of rows.",
+    "dtype": "Its dtype; float64 if not given.",
+    "device": 'None or "cpu", where arrays are made.',
+    "requires_grad": "Whether gradients are to be taken for it.",
+}
 
-def zeros(
-    shape: Shape, dtype: Any = None, *, device: Any = None, requires_grad: bool = False
+
+@options(_OPTIONS)
+def _filled(
+    name: str, shape: Shape, dtype: Any = None, *, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """Make a tensor of zeros.
-
-    Args:
-        shape: The size or sizes.
-        dtype: Its dtype; float64 if not given.
-        device: None or "cpu", where arrays are made.
-        requires_grad: Whether gradients are to be taken for it.
+    """Make a tensor {what}.
 
     Raises:
         ArgumentError: There is no such device.
         DTypeError: There is no such dtype; or a gradient is required of integers.
         ShapeError: The sizes are not integers from 0.
 
+    zeros:
     >>> gt.zeros((2, 2), dtype=gt.float32)
     tensor([[0., 0.],
             [0., 0.]], dtype=float32)
-    """
-    check_device(device, "zeros")
-    array = np.zeros(as_shape(shape, "zeros"), as_dtype(dtype, "zeros"))
-    return Tensor(array).set_requires_grad(requires_grad)
 
-
-def ones(
-    shape: Shape, dtype: Any = None, *, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """Make a tensor of ones; options as of `zeros`.
-
+    ones:
     >>> gt.ones(3, requires_grad=True)
     tensor([1., 1., 1.], requires_grad=True)
-    """
-    check_device(device, "ones")
-    array = np.ones(as_shape(shape, "ones"), as_dtype(dtype, "ones"))
-    return Tensor(array).set_requires_grad(requires_grad)
 
-
-def empty(
-    shape: Shape, dtype: Any = None, *, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """Make a tensor without setting its elements; options as of `zeros`.
-
+    empty:
     >>> gt.empty((2, 3)).shape
     (2, 3)
     """
-    check_device(device, "empty")
-    array = np.empty(as_shape(shape, "empty"), as_dtype(dtype, "empty"))
+    check_device(device, name)
+    array = getattr(np, name)(as_shape(shape, name), as_dtype(dtype, name))
     return Tensor(array).set_requires_grad(requires_grad)
 
 
+zeros = member("zeros", _filled, what="of zeros")
+ones = member("ones", _filled, what="of ones")
+empty = member("empty", _filled, what="without setting its elements")
+
+
+@options(_OPTIONS)
 def full(
     shape: Shape,
     fill_value: ArrayLike,
@@ -171,11 +168,8 @@ def full(
     """Make a tensor filled with a value; differentiable in the value.
 
     Args:
-        shape: The size or sizes.
         fill_value: A number, or an array or tensor that broadcasts to the shape.
         dtype: Its dtype; that of the value if not given.
-        device: None or "cpu", where arrays are made.
-        requires_grad: Whether gradients are to be taken for it.
 
     Raises:
         ShapeError: The value does not broadcast to the shape.
@@ -190,6 +184,7 @@ def full(
     return made.set_requires_grad() if requires_grad else made
 
 
+@options(_OPTIONS)
 def eye(
     N: int,
     M: int | None = None,
@@ -205,9 +200,6 @@ def eye(
         N: The number of rows.
         M: The number of columns; as many as rows if not given.
         k: Which diagonal; positive ones lie above the main diagonal.
-        dtype: Its dtype; float64 if not given.
-        device: None or "cpu", where arrays are made.
-        requires_grad: Whether gradients are to be taken for it.
 
     Raises:
         ShapeError: A number of rows or columns is negative.
@@ -222,10 +214,11 @@ def eye(
     return Tensor(made).set_requires_grad(requires_grad)
 
 
+@options(_OPTIONS)
 def identity(
     n: int, dtype: Any = None, *, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """Make the identity matrix with `n` rows; options as of `zeros`.
+    """Make the identity matrix with `n` rows.
 
     >>> gt.identity(2, gt.int64)
     tensor([[1, 0],
@@ -266,8 +259,7 @@ def copyto(dst: Any, src: ArrayLike, casting: str = "same_kind", where: Any = Tr
 
 def _castable(src: Any, dtype: Any, casting: Any) -> Any:
     """The source of `copyto`, cast if casting is unsafe, else checked; Python numbers stay."""
-    if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
-        raise ArgumentError(f"copyto: got casting={casting!r}, expected one of NumPy's names")
+    check_choice("copyto", CASTING, casting=casting)
     if casting == "unsafe":
         return astype(as_array(src), dtype, copy=False)
     src = weak_or_array(src)

@@ -10,12 +10,14 @@ import numpy as np
 from gradtape.core.lazy import Deferred
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
-from gradtape.ops.arguments import as_array, normalize_axis, refuse
+from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
+from gradtape.ops.checks import check_choice, check_least
 from gradtape.ops.creation import asarray
 from gradtape.ops.gather import take
+from gradtape.ops.index import part_of
 from gradtape.ops.join import concatenate
-from gradtape.ops.pad import Widths, pad_constant
+from gradtape.ops.pad import Widths, along, pad_constant
 from gradtape.ops.reduce import max as max_of, mean as mean_of, min as min_of
 from gradtape.ops.rounding import floor, round as round_of
 from gradtape.ops.shape import broadcast_to
@@ -56,7 +58,6 @@ def pad(
     end_values: Any = 0,
     stat_length: Any = None,
     reflect_type: str = "even",
-    **unsupported: Any,
 ) -> Array:
     """The array with elements added at the ends of its axes.
 
@@ -74,7 +75,6 @@ def pad(
         stat_length: How many elements the maximum, mean, … is taken of, likewise; None for all.
         reflect_type: "odd" continues the mirrored elements so that they go through the edge: twice
             the edge minus them.
-        **unsupported: Further options, which raise.
 
     Raises:
         ShapeError: `pad_width` does not fit the array, or there is nothing to fill in.
@@ -86,7 +86,6 @@ def pad(
     >>> gt.pad(np.array([1.0, 2.0, 6.0]), 2, "mean")
     array([3., 3., 1., 2., 6., 3., 3.])
     """
-    refuse("pad", unsupported)
     given = (constant_values, end_values, stat_length, reflect_type)
     _check_mode(mode, dict(zip(_OPTIONS, given, strict=True)))
     x = as_array(x)
@@ -132,10 +131,7 @@ def _check_mode(mode: Any, options: dict[str, Any]) -> None:
             raise ArgumentError(
                 f"pad: got {name}= with mode {mode!r}; it belongs to {', '.join(modes)}"
             )
-    if options["reflect_type"] not in ("even", "odd"):
-        raise ArgumentError(
-            f"pad: got reflect_type {options['reflect_type']!r}, expected 'even' or 'odd'"
-        )
+    check_choice("pad", ("even", "odd"), reflect_type=options["reflect_type"])
 
 
 def _by_axis(values: Any, ndim: int) -> Any:
@@ -185,10 +181,9 @@ def _pad_axes(x: Array, widths: Widths, values: Any) -> Array:
     constants = {value for pair in values for value in pair}
     if len(constants) <= 1:
         return pad_constant(x, widths=widths, fill=constants.pop() if constants else 0)
-    none = ((0, 0),) * len(widths)
     for axis, ((before, after), fills) in enumerate(zip(widths, values, strict=True)):
         for width, fill in zip(((before, 0), (0, after)), fills, strict=True):
-            x = pad_constant(x, widths=(*none[:axis], width, *none[axis + 1 :]), fill=fill)
+            x = pad_constant(x, widths=along(axis, len(widths), *width), fill=fill)
     return x
 
 
@@ -227,13 +222,13 @@ def _odd(x: Array, axis: int, width: tuple[int, int], mode: str) -> Array:
     turned = np.where(mirrored, 2, 0).astype(x.dtype).reshape(column)
     sign = np.where(mirrored, -1, 1).astype(x.dtype).reshape(column)
     taken = take(x, _sources(size, width, mode), axis=axis)
-    first, last = (_part(x, axis, slice(n, n + 1)) for n in (0, size - 1))
+    first, last = (part_of(x, n, n + 1, axis=axis) for n in (0, size - 1))
     return sign * taken + turned * last + grown * (last - first)
 
 
 def _ramps(x: Array, axis: int, width: tuple[int, int], ends: tuple[Any, Any]) -> list[Array]:
     """Steps of equal size from the ends to the last elements, which are not repeated."""
-    edges = (_part(x, axis, slice(0, 1)), _part(x, axis, slice(x.shape[axis] - 1, None)))
+    edges = part_of(x, 0, 1, axis=axis), part_of(x, -1, axis=axis)
     column = (-1, *(1,) * (len(x.shape) - axis - 1))
     ramps = []
     for edge, end, count, step in zip(edges, ends, width, (1, -1), strict=True):
@@ -252,9 +247,8 @@ def _statistics(
     size = x.shape[axis]
     reduce = _STATISTICS[mode]
     counts = [size if length is None else min(length, size) for length in lengths]
-    if min(counts) <= 0:
-        raise ArgumentError(f"pad: got stat_length {lengths}, expected one element or more")
-    parts = (_part(x, axis, slice(0, counts[0])), _part(x, axis, slice(size - counts[1], None)))
+    check_least("pad", 1, stat_length=min(counts))
+    parts = part_of(x, 0, counts[0], axis=axis), part_of(x, -counts[1], axis=axis)
     ends = []
     for part, count in zip(parts, width, strict=True):
         value = reduce(part, axis=axis, keepdims=True)
@@ -263,11 +257,6 @@ def _statistics(
         shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
         ends.append(broadcast_to(value, shape))
     return ends
-
-
-def _part(x: Array, axis: int, part: slice) -> Array:
-    index = (*(slice(None),) * axis, part)
-    return x[index]
 
 
 def _between(ends: list[Array], x: Array, axis: int) -> Array:

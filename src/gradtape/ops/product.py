@@ -9,8 +9,7 @@ import numpy as np
 
 from gradtape.core.define import general
 from gradtape.core.lowering import Reduction
-from gradtape.core.op import infer_like, op_of
-from gradtape.ops.arguments import masked
+from gradtape.core.op import op_of
 from gradtape.ops.arithmetic import divide
 from gradtape.ops.cast import astype, conj_if_complex
 from gradtape.ops.cumulative import cumulative_product
@@ -22,6 +21,7 @@ from gradtape.ops.reduce import (
     accumulated,
     beside,
     infer_reduction,
+    masked,
     prepared,
     reducer,
     sum_over,
@@ -107,7 +107,6 @@ def _others_rule(change: Any, x: Any, axis: Axes) -> Any:
 _others = general(
     "product_of_others",
     _others_forward,
-    infer=infer_like,
     vjps=(lambda ct, _out, x, axis: conj_if_complex(_others_rule(conj_if_complex(ct), x, axis)),),
     jvp=lambda tangents, _out, x, axis: _others_rule(tangents[0], x, axis),
 )
@@ -142,7 +141,6 @@ def prod(
     keepdims: bool = False,
     initial: Any = None,
     where: Any = True,
-    **unsupported: Any,
 ) -> Array:
     """Product of the elements, over all or the given axes; differentiable at zeros as well.
 
@@ -153,7 +151,6 @@ def prod(
         keepdims: Whether the reduced axes stay, with size 1.
         initial: What the result starts from.
         where: Which elements take part, as truth values that broadcast to `x`.
-        **unsupported: Further options of NumPy, which raise.
 
     Raises:
         AxisError: There is no such axis.
@@ -162,7 +159,7 @@ def prod(
     np.float64(24.0)
     """
     if initial is not None or (where is not True and where is not None):
-        return masked("prod", x, axis, dtype, keepdims, initial, where, unsupported)
-    x, axes = prepared("prod", x, axis, dtype, unsupported)
+        return masked("prod", x, axis, dtype, keepdims, initial, where)
+    x, axes = prepared("prod", x, axis, dtype)
     out = _prod(x, axis=axes, keepdims=bool(keepdims))
     return out if dtype is None else astype(out, dtype, copy=False)
