@@ -18,7 +18,6 @@ from gradtape.ops.inspection import CASTING
 from gradtape.ops.join import stack
 from gradtape.ops.select import where as where_of
 from gradtape.ops.shape import broadcast_to
-from gradtape.ops.shared_options import options
 from gradtape.typing import ArrayLike, Shape
 
 # ---- from data ----------------------------------------------------------------------------------
@@ -112,21 +111,17 @@ def asarray(
 
 # ---- filled -------------------------------------------------------------------------------------
 
-# The options that these functions share.
-_OPTIONS = {
-    "shape": "The size or sizes.",
-    "n": "The number of rows.",
-    "dtype": "Its dtype; float64 if not given.",
-    "device": 'None or "cpu", where arrays are made.',
-    "requires_grad": "Whether gradients are to be taken for it.",
-}
 
-
-@options(_OPTIONS)
 def _filled(
     name: str, shape: Shape, dtype: Any = None, *, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Make a tensor {what}.
+
+    Args:
+        shape: The size or sizes.
+        dtype: Its dtype; float64 if not given.
+        device: None or "cpu", where arrays are made.
+        requires_grad: Whether gradients are to be taken for it.
 
     Raises:
         ArgumentError: There is no such device.
@@ -156,7 +151,6 @@ ones = member("ones", _filled, what="of ones")
 empty = member("empty", _filled, what="without setting its elements")
 
 
-@options(_OPTIONS)
 def full(
     shape: Shape,
     fill_value: ArrayLike,
@@ -168,8 +162,11 @@ def full(
     """Make a tensor filled with a value; differentiable in the value.
 
     Args:
+        shape: The size or sizes.
         fill_value: A number, or an array or tensor that broadcasts to the shape.
         dtype: Its dtype; that of the value if not given.
+        device: None or "cpu", where arrays are made.
+        requires_grad: Whether gradients are to be taken for it.
 
     Raises:
         ShapeError: The value does not broadcast to the shape.
@@ -184,7 +181,6 @@ def full(
     return made.set_requires_grad() if requires_grad else made
 
 
-@options(_OPTIONS)
 def eye(
     N: int,
     M: int | None = None,
@@ -200,6 +196,9 @@ def eye(
         N: The number of rows.
         M: The number of columns; as many as rows if not given.
         k: Which diagonal; positive ones lie above the main diagonal.
+        dtype: Its dtype; float64 if not given.
+        device: None or "cpu", where arrays are made.
+        requires_grad: Whether gradients are to be taken for it.
 
     Raises:
         ShapeError: A number of rows or columns is negative.
@@ -214,11 +213,10 @@ def eye(
     return Tensor(made).set_requires_grad(requires_grad)
 
 
-@options(_OPTIONS)
 def identity(
     n: int, dtype: Any = None, *, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """Make the identity matrix with `n` rows.
+    """Make the identity matrix with `n` rows; options as of `zeros`.
 
     >>> gt.identity(2, gt.int64)
     tensor([[1, 0],

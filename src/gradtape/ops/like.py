@@ -17,7 +17,6 @@ from gradtape.ops.cast import astype
 from gradtape.ops.device import check_device, device_of
 from gradtape.ops.family import member
 from gradtape.ops.shape import broadcast_to
-from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike, Axis, Shape
 
 
@@ -59,18 +58,6 @@ def size(x: ArrayLike, /, axis: Axis = None) -> int:
     return math.prod(sizes[a] for a in normalize_axes(axis, len(sizes), "size"))
 
 
-# The options that these functions share.
-_OPTIONS = {
-    "x": "What to take shape and dtype from; a tensor gives a tensor.",
-    "dtype": "Another dtype.",
-    "shape": "Another shape.",
-    "device": "None or that of `x`: gradtape does not move arrays.",
-    "order": "Without effect: results do not depend on the layout of memory.",
-    "subok": "Without effect: there are no subclasses.",
-}
-
-
-@options(_OPTIONS)
 def _like(
     name: str,
     x: ArrayLike,
@@ -83,6 +70,14 @@ def _like(
     subok: bool = True,
 ) -> Array:
     """{what}.
+
+    Args:
+        x: What to take shape and dtype from; a tensor gives a tensor.
+        dtype: Another dtype.
+        shape: Another shape.
+        device: None or that of `x`: gradtape does not move arrays.
+        order: Without effect: results do not depend on the layout of memory.
+        subok: Without effect: there are no subclasses.
 
     zeros_like:
     >>> gt.zeros_like(np.ones(2))
@@ -114,7 +109,6 @@ ones_like = member("ones_like", _like, what=f"Ones {_OWN}")
 empty_like = member("empty_like", _like, what=_UNSET)
 
 
-@options(_OPTIONS)
 def full_like(
     x: ArrayLike,
     /,
@@ -131,7 +125,13 @@ def full_like(
     Only the fill value is differentiated.
 
     Args:
+        x: What to take shape and dtype from; a tensor gives a tensor.
         fill_value: A number, or an array that broadcasts to the shape.
+        dtype: Another dtype.
+        shape: Another shape.
+        device: None or that of `x`: gradtape does not move arrays.
+        order: Without effect: results do not depend on the layout of memory.
+        subok: Without effect: there are no subclasses.
 
     Raises:
         ShapeError: The fill value does not broadcast to the shape.

@@ -19,12 +19,11 @@ from gradtape.ops.recurrence import previous
 from gradtape.ops.reduce import (
     Axes,
     accumulated,
-    beside,
     infer_reduction,
     masked,
     prepared,
     reducer,
-    sum_over,
+    reduction,
 )
 from gradtape.ops.shape import moveaxis, reshape
 from gradtape.typing import Array, ArrayLike, Axis
@@ -114,19 +113,11 @@ _others = general(
 _prod_forward = reducer(np.multiply, "prod")
 
 # d prod(x) = Σ dx · (product of the others)
-_prod = general(
+_prod = reduction(
     "prod",
     _prod_forward,
+    lambda _out, x, axis, keepdims: _others(x, axis=axis),
     infer=infer_reduction(_prod_forward),
-    vjps=(
-        lambda ct, _out, x, axis, keepdims: (
-            conj_if_complex(_others(x, axis=axis)) * beside(ct, x.shape, axis, keepdims)
-        ),
-    ),
-    jvp=lambda tangents, _out, x, axis, keepdims: sum_over(
-        tangents[0] * _others(x, axis=axis), axis=axis, keepdims=keepdims
-    ),
-    kind="reduction",
     lower=Reduction("multiply", accumulated),
 )
 prod_op = op_of(_prod)
