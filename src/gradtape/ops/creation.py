@@ -23,9 +23,10 @@ from gradtape.typing import ArrayLike, Shape
 # ---- from data ----------------------------------------------------------------------------------
 
 
-def _holds_tensor(data: Any) -> bool:
+def holds_tensor(data: Any) -> bool:
+    """Whether there is a tensor in nested sequences."""
     return isinstance(data, list | tuple) and any(
-        isinstance(item, Tensor) or _holds_tensor(item) for item in data
+        isinstance(item, Tensor) or holds_tensor(item) for item in data
     )
 
 
@@ -38,7 +39,7 @@ def _stacked(data: Any) -> Any:
 
 def _array(data: Any, dtype: Any, name: str, *, copy: bool | None) -> Any:
     """`data` as an array of numbers."""
-    if _holds_tensor(data):
+    if holds_tensor(data):
         raise ConversionError(f"{name}: got a list of tensors; join them with gt.stack")
     try:
         array = array_module(data).array(data, dtype=dtype, copy=copy)
@@ -98,7 +99,7 @@ def asarray(
     True
     """
     check_device(device, "asarray", device_of(data))
-    if _holds_tensor(data):
+    if holds_tensor(data):
         data = _stacked(data)
     if not isinstance(data, Tensor):
         return Tensor(_array(data, dtype, "asarray", copy=copy))

@@ -202,12 +202,10 @@ def split_index(index: Any, shape: tuple[int, ...], name: str) -> tuple[Index, l
 
 def _item(item: Any, name: str) -> Any:
     """An item as None, Ellipsis, int, a slice of ints, an array of integers or of booleans."""
-    if item is None or item is Ellipsis:
+    if item is None or item is Ellipsis or type(item) is int:
         return item
     if isinstance(item, slice):
         return _slice(item, name)
-    if type(item) is int:
-        return item
     if isinstance(item, str):
         item = np.asarray(item)  # refused below, like other arrays that are not integers
     array = as_value(unshell(item))

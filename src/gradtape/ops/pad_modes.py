@@ -13,7 +13,7 @@ from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
 from gradtape.ops.checks import check_choice, check_least
-from gradtape.ops.creation import asarray
+from gradtape.ops.creation import asarray, holds_tensor
 from gradtape.ops.gather import take
 from gradtape.ops.index import part_of
 from gradtape.ops.join import concatenate
@@ -107,9 +107,9 @@ def pad(
                 f"pad: got an axis of size 0; mode {mode!r} has nothing to take from it"
             )
         if mode == "linear_ramp":
-            x = _between(_ramps(x, axis, width, ramps[axis]), x, axis)
+            x = _between(_ramps(x, axis, width, ramps[axis]), x, axis, width)
         elif mode in _STATISTICS:
-            x = _between(_statistics(x, axis, width, lengths[axis], mode), x, axis)
+            x = _between(_statistics(x, axis, lengths[axis], mode), x, axis, width)
         elif reflect_type == "odd" and x.shape[axis] > 1:
             x = _odd(x, axis, width, mode)
         else:
@@ -150,7 +150,7 @@ def _pairs(values: Any, ndim: int, name: str) -> tuple[tuple[Any, Any], ...]:
     if type(values) is int or (values is None and name == "stat_length"):
         return ((values, values),) * ndim
     counts = name in ("pad_width", "stat_length")
-    values = asarray(values) if not counts and _holds_tensor(values) else as_array(values)
+    values = asarray(values) if not counts and holds_tensor(values) else as_array(values)
     if values.dtype.kind not in ("iu" if counts else "biufcV"):
         raise ArgumentError(
             f"pad: got {name} of {values.dtype}, expected {'integers' if counts else 'numbers'}"
@@ -165,13 +165,6 @@ def _pairs(values: Any, ndim: int, name: str) -> tuple[tuple[Any, Any], ...]:
     if isinstance(pairs, Tensor) and not counts:
         return tuple((pairs[axis, 0], pairs[axis, 1]) for axis in range(ndim))
     return tuple((before, after) for before, after in pairs.tolist())
-
-
-def _holds_tensor(values: Any) -> bool:
-    """Whether there is a tensor among numbers in lists, so that the result has a gradient by it."""
-    if isinstance(values, list | tuple):
-        return any(map(_holds_tensor, values))
-    return isinstance(values, Tensor)
 
 
 def _pad_axes(x: Array, widths: Widths, values: Any) -> Array:
@@ -190,11 +183,8 @@ def _pad_axes(x: Array, widths: Widths, values: Any) -> Array:
 def _pad_with_tensors(x: Array, widths: Widths, values: Any) -> Array:
     """Padding with constants that have a gradient, axis by axis."""
     for axis, (width, fills) in enumerate(zip(widths, values, strict=True)):
-        if width == (0, 0):
-            continue
-        shapes = [(*x.shape[:axis], count, *x.shape[axis + 1 :]) for count in width]
-        ends = [broadcast_to(*end) for end in zip(fills, shapes, strict=True)]
-        x = _between(ends, x, axis)
+        if width != (0, 0):
+            x = _between(fills, x, axis, width)
     return x
 
 
@@ -240,26 +230,19 @@ def _ramps(x: Array, axis: int, width: tuple[int, int], ends: tuple[Any, Any]) -
     return ramps
 
 
-def _statistics(
-    x: Array, axis: int, width: tuple[int, int], lengths: tuple[Any, Any], mode: str
-) -> list[Array]:
-    """The maximum, mean, … of the elements next to each end, as often as needed."""
+def _statistics(x: Array, axis: int, lengths: tuple[Any, Any], mode: str) -> list[Array]:
+    """The maximum, mean, … of the elements next to each end."""
     size = x.shape[axis]
-    reduce = _STATISTICS[mode]
     counts = [size if length is None else min(length, size) for length in lengths]
     check_least("pad", 1, stat_length=min(counts))
     parts = part_of(x, 0, counts[0], axis=axis), part_of(x, -counts[1], axis=axis)
-    ends = []
-    for part, count in zip(parts, width, strict=True):
-        value = reduce(part, axis=axis, keepdims=True)
-        if x.dtype.kind in "iu":
-            value = round_of(value)
-        shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
-        ends.append(broadcast_to(value, shape))
-    return ends
+    ends = [_STATISTICS[mode](part, axis=axis, keepdims=True) for part in parts]
+    return [round_of(end) for end in ends] if x.dtype.kind in "iu" else ends
 
 
-def _between(ends: list[Array], x: Array, axis: int) -> Array:
-    """The array with two others before and after it, in its own dtype."""
+def _between(ends: Sequence[Array], x: Array, axis: int, width: tuple[int, int]) -> Array:
+    """The array with two others before and after it, repeated as often as needed."""
+    shapes = [(*x.shape[:axis], count, *x.shape[axis + 1 :]) for count in width]
+    ends = [broadcast_to(*end) for end in zip(ends, shapes, strict=True)]
     before, after = (astype(end, x.dtype) for end in ends)
     return concatenate([before, x, after], axis=axis)
