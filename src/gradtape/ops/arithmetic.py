@@ -282,11 +282,7 @@ def square(x: ArrayLike, /) -> Array:
 
 
 # d(1/x) = −dx/x²
-@elementwise(
-    np.reciprocal,
-    lambda ct, out, _x: -ct * (out * out),
-    lower=lowered.reciprocal,
-)
+@elementwise(np.reciprocal, lambda ct, out, _x: -ct * (out * out), lower=lowered.reciprocal)
 def reciprocal(x: ArrayLike, /) -> Array:
     """One divided by the array, element by element.
 
