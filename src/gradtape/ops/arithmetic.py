@@ -221,8 +221,8 @@ def power(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 def _power_operator(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     x, y = args
-    if type(y) is int and y == 2 and isinstance(x, Tensor) and x.dtype == bool:
-        return square(x) if _SQUARES else call_operator(op, args, params)
+    if _SQUARES and type(y) is int and y == 2 and isinstance(x, Tensor) and x.dtype == bool:
+        return square(x)
     return call_operator(op, args, params)
 
 

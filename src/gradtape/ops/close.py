@@ -5,8 +5,6 @@ They look at values only, so that tracked tensors may be compared as well.
 
 from __future__ import annotations
 
-from typing import Any
-
 from gradtape.core.define import broadcast_sizes, elementwise_op
 from gradtape.errors import ShapeError
 from gradtape.ops import lowered
@@ -65,7 +63,7 @@ def allclose(
     >>> gt.allclose(gt.ones(2, requires_grad=True), np.array([1.0, 1.0 + 1e-9]))
     True
     """
-    return _all(isclose(x, y, rtol, atol, equal_nan))
+    return bool(all_of(isclose(x, y, rtol, atol, equal_nan)))
 
 
 def array_equal(x: ArrayLike, y: ArrayLike, /, equal_nan: bool = False) -> bool:
@@ -86,7 +84,7 @@ def array_equal(x: ArrayLike, y: ArrayLike, /, equal_nan: bool = False) -> bool:
     if x.shape != y.shape:
         return False
     same = equal(x, y)
-    return _all(same | (isnan(x) & isnan(y)) if equal_nan else same)
+    return bool(all_of(same | (isnan(x) & isnan(y)) if equal_nan else same))
 
 
 def array_equiv(x: ArrayLike, y: ArrayLike, /) -> bool:
@@ -103,8 +101,4 @@ def array_equiv(x: ArrayLike, y: ArrayLike, /) -> bool:
         broadcast_sizes(x.shape, y.shape)
     except ShapeError:
         return False
-    return _all(equal(x, y))
-
-
-def _all(truths: Any) -> bool:
-    return bool(all_of(truths))
+    return bool(all_of(equal(x, y)))

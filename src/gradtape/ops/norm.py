@@ -135,7 +135,7 @@ def _of_matrices(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
     rows, columns = axes
     if ord in (None, "fro"):
         return _vector_norm(x, ord=2.0, axis=axes, keepdims=keepdims)
-    if ord in (1, 2, math.inf) and 0 in (x.shape[rows], x.shape[columns]):
+    if ord in (1, 2, math.inf, "nuc") and 0 in (x.shape[rows], x.shape[columns]):
         return sum_of(abs_of(x), axes, keepdims=keepdims)
     if ord in (2, -2, "nuc"):
         return _of_singular_values(x, ord, axes, keepdims)
@@ -154,8 +154,6 @@ _svdvals = Deferred("gradtape.ops.linalg.svd:svdvals")
 
 
 def _of_singular_values(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
-    if ord == "nuc" and 0 in (x.shape[axis] for axis in axes):
-        return sum_of(abs_of(x), axes, keepdims=keepdims)
     values = _svdvals(moveaxis(x, axes, (-2, -1)))
     if ord == "nuc":
         out = sum_of(_above_rounding(values, x.shape, axes), -1)
@@ -169,8 +167,6 @@ def _above_rounding(values: Any, shape: tuple[int, ...], axes: Axes) -> Any:
 
     Their sum has a kink there; the subgradient of least size does not see their directions.
     """
-    if not values.shape[-1]:
-        return values
     fixed = stop_gradient(values)
     noise = max(shape[axis] for axis in axes) * float(np.finfo(values.dtype).eps)
     return where(fixed > noise * max_of(fixed, -1, keepdims=True), values, fixed)
