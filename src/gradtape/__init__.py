@@ -363,19 +363,19 @@ if TYPE_CHECKING:
 # The functions of `ops.arrays` have a table of their own.
 _NAMESPACES = ("fft", "linalg", "ndimage", "nn", "signal", "sparse", "special", "stats", "testing")
 _LAZY = {
-    "GradientReport": "gradtape.tools.check",
-    "NumericalChecker": "gradtape.tools.check",
-    "bfloat16": "gradtape.dtypes",
-    "detect_writes": "gradtape.tools.writes",
-    "explain_call": "gradtape.tools.explain_call",
-    "digamma": "gradtape.ops.special.gamma",
-    "get_num_threads": "gradtape.compiler.cpu.runtime.pool",
-    "jit": "gradtape.compiler.jit",
-    "lgamma": "gradtape.ops.special.gamma",
-    "polygamma": "gradtape.ops.special.gamma",
-    "set_num_threads": "gradtape.compiler.cpu.runtime.pool",
-    "solve": "gradtape.ops.linalg.solve",
-    "xlogy": "gradtape.ops.special.entropy",
+    "compiler.cpu.runtime.pool": "get_num_threads set_num_threads",
+    "compiler.jit": "jit",
+    "dtypes": "bfloat16",
+    "ops.linalg.solve": "solve",
+    "ops.special.entropy": "xlogy",
+    "ops.special.gamma": "digamma lgamma polygamma",
+    "tools.check": "GradientReport NumericalChecker",
+    "tools.explain_call": "explain_call",
+    "tools.writes": "detect_writes",
+}
+_PLACES = {name: _place_of(name) for name in _ARRAYS}
+_PLACES |= {
+    name: f"gradtape.{module}:{name}" for module, names in _LAZY.items() for name in names.split()
 }
 
 
@@ -387,20 +387,18 @@ def _kernels() -> _Kernels | None:
 
 
 _INSTALLED.provider = _kernels
-_install_help()
+_install_help(globals())
 vmap = _explained(vmap, __name__)
 
 
 def __getattr__(name: str) -> object:
     if name in _NAMESPACES:
         return _load(f"gradtape.{name}")
-    if name not in _LAZY and name not in _ARRAYS:
+    if name not in _PLACES:
         raise _missing_name(name)
-    place = _place_of(name) if name in _ARRAYS else f"{_LAZY[name]}:{name}"
     # Found here from now on, without a detour.
-    return globals().setdefault(name, _explained(_found_at(place), __name__))
+    return globals().setdefault(name, _explained(_found_at(_PLACES[name]), __name__))
 
 
 def __dir__() -> list[str]:
-    found = {*globals(), *_LAZY, *_NAMESPACES, *_ARRAYS}
-    return sorted(found - {"TYPE_CHECKING"})
+    return sorted({*globals(), *_PLACES, *_NAMESPACES} - {"TYPE_CHECKING"})

@@ -175,7 +175,7 @@ def test_functions_of_the_namespaces_are_pickled_by_name(namespace: str) -> None
 
 
 def test_ops_with_a_fast_path_are_not_wrapped() -> None:
-    for function in (gt.exp, gt.sum, gt.reshape, gt.relu, gt.special.erfcx, gt.nn.relu):
+    for function in (gt.exp, gt.reshape, gt.relu, gt.special.erfcx, gt.nn.relu):
         assert function.__module__.startswith(("gradtape.ops.", "gradtape.core."))
         assert public.explained(function, "gradtape") is function
 
@@ -217,7 +217,7 @@ def test_repeats_are_integers_from_0() -> None:
     for repeats in (1.5, [1.5] * 4, "x"):
         with pytest.raises(DTypeError, match=r"repeat: got "):
             gt.repeat(X, repeats)
-    with pytest.raises(ArgumentError, match=r"repeat: got repeats .*none below 0"):
+    with pytest.raises(ArgumentError, match=r"repeat: got repeats=.*0 or more"):
         gt.repeat(X, [1, 1, 1, -1])
 
 
@@ -242,7 +242,7 @@ def test_options_that_are_not_numbers(value: Any) -> None:
 @pytest.mark.parametrize("axis", [True, np.ones(1)])
 def test_truth_values_are_no_axes(axis: Any) -> None:
     for function in (gt.sum, gt.sort, gt.softmax, gt.flip, gt.fft.fft, gt.argmax, gt.concat):
-        with pytest.raises(DTypeError, match=r"got axis .*, expected an integer"):
+        with pytest.raises(DTypeError, match=r"got axis=.*, expected an integer"):
             function([M, M] if function is gt.concat else M, axis=axis)
 
 
@@ -281,10 +281,10 @@ def test_dtypes_are_of_numbers(dtype: Any) -> None:
 
 
 OTHERS: dict[str, tuple[Callable[[], Any], str]] = {
-    "axes of transpose": (lambda: gt.transpose(M, 1.5), r"transpose: got axis 1.5"),
+    "axes of transpose": (lambda: gt.transpose(M, 1.5), r"transpose: got axis=1.5"),
     "axes of rot90": (lambda: gt.rot90(M, 1, None), r"rot90: got axes None, expected two"),
-    "axis of expand_dims": (lambda: gt.expand_dims(X, None), r"expand_dims: got axis None"),
-    "axis of linspace": (lambda: gt.linspace(0, 1, 3, axis=None), r"linspace: got axis None"),
+    "axis of expand_dims": (lambda: gt.expand_dims(X, None), r"expand_dims: got axis=None"),
+    "axis of linspace": (lambda: gt.linspace(0, 1, 3, axis=None), r"linspace: got axis=None"),
     "nothing to join": (lambda: gt.concat(None), r"concatenate: got None, .*list or tuple"),
     "nothing to cut": (lambda: gt.split(X, None), r"split: got None, expected the number of parts"),
     "axes of tensordot": (lambda: gt.tensordot(M, M, None), r"tensordot: got axes=None, expected"),
@@ -294,7 +294,7 @@ OTHERS: dict[str, tuple[Callable[[], Any], str]] = {
     "dtype to cast": (lambda: gt.can_cast(None, gt.float64), r"can_cast: got None, expected a dty"),
     "device": (lambda: gt.zeros(2, device=np.ones(2)), r"zeros: got device"),
     "mean of var": (lambda: gt.var(X, mean={}), r"var: got a dict that is no array"),
-    "nothing there": (lambda: gt.nonzero(1.5), r"nonzero: got a 0-d array, .*atleast_1d"),
+    "nothing there": (lambda: gt.nonzero(1.5), r"nonzero: got shape \(\), .*atleast_1d"),
     "fill": (lambda: gt.full_like(X, 1j), r"full_like: got fill_value=1j for float64"),
     "elements that are objects": (
         lambda: gt.arctan2(np.array([object()]), X),

@@ -46,7 +46,7 @@ SAMPLES = [
         (draw(3, 4),),
         np.tril,
         dtypes=DTYPES,
-        raises=[Raises((np.array(1.0),), ShapeError, "tril: got a 0-d")],
+        raises=[Raises((np.array(1.0),), ShapeError, r"tril: got shape \(\)")],
     ),
     OpCase(gt.tril, (draw(2, 3, 3), -1), np.tril, label="batch"),
     OpCase(gt.tril, (draw(3),), np.tril, label="vector"),

@@ -83,7 +83,7 @@ REPEAT = [
         dtypes=DTYPES,
         raises=[
             Raises((draw(2), 1, 1), AxisError, "repeat: got axis 1"),
-            Raises((draw(2), -1), ArgumentError, "repeat: got repeats -1"),
+            Raises((draw(2), -1), ArgumentError, "repeat: got repeats=-1"),
             Raises((draw(3), [1, 2], 0), ShapeError, r"repeat: got \(2,\) repeats"),
         ],
     ),

@@ -36,7 +36,7 @@ SAMPLES = [
         dtypes=(np.float64, np.float32, np.float16, np.int32, np.bool_, np.complex128),
         raises=[
             Raises((draw(7), 3), ShapeError, "split: got shape.*divisor of 7.*array_split"),
-            Raises((draw(6), 0), ArgumentError, "split: got 0 parts"),
+            Raises((draw(6), 0), ArgumentError, "split: got indices_or_sections=0"),
             Raises((draw(6), 2, 1), AxisError, "split: got axis 1"),
         ],
     ),
@@ -53,7 +53,7 @@ SAMPLES = [
         chunks,
         (draw(5), 3),
         "split",
-        raises=[Raises((draw(5), 0), ArgumentError, "chunk: got 0 parts")],
+        raises=[Raises((draw(5), 0), ArgumentError, "chunk: got chunks=0")],
     ),
     made_of(gt.chunk, chunks, (draw(2, 5), 4, 1), "split", label="axis"),
 ]

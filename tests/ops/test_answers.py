@@ -29,7 +29,7 @@ SOURCE = Path(gt.__file__).parent
 def test_every_answer_is_where_the_table_says():
     found = {original: found_at(place) for original, place in answers.places().items()}
     assert all(map(callable, found.values()))
-    assert found[np.sum] is gt.sum
+    assert found[np.tanh] is gt.tanh
     assert found[np.sort] is found_at("gradtape.ops.arrays.sort:sort")
     assert found[scipy.special.gammaln] is gt.lgamma
     assert len(found) > 450
@@ -97,7 +97,7 @@ print(*(name for name in set(sys.modules) - before if name.startswith("gradtape.
     [
         ("np.tanh(t)", "answers"),
         ("np.sum(t)", "answers"),
-        ("np.fft.fft(t)", "answers family fft fft.common fft.fourier fft.real fft.transforms"),
+        ("np.fft.fft(t)", "answers fft fft.common fft.fourier fft.real fft.transforms"),
         ("np.sort(t)", "answers arrays.sort"),
         ("gt.sort(t)", "arrays.sort"),
         ("t.argsort()", "arrays.sort"),

@@ -23,9 +23,15 @@ from gradtape.locks import once
 F = TypeVar("F", bound=Callable[..., Any])
 
 # The modules whose functions get a wrapper: the prefix of their names, and the least number of
-# parts of the name. Ops that every program loads (`gradtape.ops.reduce`) get none, as it would cost
+# parts of the name. Ops that every program loads (`gradtape.ops.shape`) get none, as it would cost
 # each call a frame; they check their arguments themselves.
 _WRAPPED = {"gradtape.ops.": 4, "gradtape.autodiff.": 3}
+# Some of them are often called with a keyword of another library, such as `dim=`, and explain that.
+_ADVISED = (
+    "all amax amin any argmax argmin concat concatenate cumprod cumsum dot einsum empty_like "
+    "full_like hstack log_softmax logsumexp max mean min ones_like outer pad prod softmax stack "
+    "std sum var vstack zeros_like"
+)
 
 
 def make_public(namespace: dict[str, Any], *modules: str) -> None:
@@ -102,8 +108,29 @@ def missing_name(name: str) -> MissingNameError:
     return MissingNameError(name, lambda name: advice.instead(name))
 
 
-def install() -> None:
-    """Fill the hooks of core, and give tensors attributes that say what to write instead."""
+@once
+def _advised(function: F) -> F:
+    """A function wrapped so that it explains a keyword that it does not have, at little cost."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            advice.raise_explained(function, args, kwargs, error)
+
+    wrapper.__module__ = "gradtape"
+    return wrapper  # type: ignore[return-value]
+
+
+def install(namespace: dict[str, Any]) -> None:
+    """Fill the hooks of core, and give tensors attributes that say what to write instead.
+
+    Args:
+        namespace: The `globals()` of `gradtape`, some functions of which are wrapped.
+    """
+    for name in _ADVISED.split():
+        namespace[name] = _advised(namespace[name])
     HOOKS.operand_refused = lambda error, name: advice.name_caller(error, name)
     HOOKS.rule_failed = lambda op, error: advice.name_rule(op, error)
     HOOKS.conversion_refused = lambda error, recorded: advice.add_ways_out(error, recorded)

@@ -17,7 +17,7 @@ import numpy as np
 from gradtape import tree
 from gradtape.core.aval import Aval
 from gradtape.core.call import recording_segment
-from gradtape.core.level import CONTEXT_LEVEL, LEAVES, Node, Segment
+from gradtape.core.level import Node, Segment, joint_segment
 from gradtape.core.nested import Alias, View
 from gradtape.core.op import Op
 from gradtape.core.record import General, Output
@@ -239,8 +239,4 @@ def _with_tensors(forms: tuple[Form, ...], args: Sequence[Any]) -> Any:
 
 def _common(one: Any, other: Any) -> Any:
     """The segment for tensors of two segments; None if `core.call` has to decide."""
-    if one is None:
-        return other
-    if one is LEAVES:
-        one, other = other, one
-    return one if other is LEAVES and one.number == CONTEXT_LEVEL else None
+    return other if one is None else joint_segment(one, other)

@@ -6,7 +6,7 @@ returns the result with its batch axis.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape.core.aval import aval_of
@@ -59,6 +59,23 @@ def batch_at_front(
     return out, 0 if op.outputs == 1 else (0,) * len(out)
 
 
+def batch_first(change: Callable[..., dict[str, Any]]) -> Callable[..., tuple[Any, int]]:
+    """Batching of a one-input op whose parameters, such as a shape, speak of all axes.
+
+    Args:
+        change: `change(size, **params)`, the parameters that differ if a batch of that size goes
+            first.
+    """
+
+    def batch(
+        op: Op, axes: Sequence[int], args: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Any, int]:
+        x = move_batch_axis(args[0], axes[0])
+        return call(op, (x,), {**params, **change(x.shape[0], **params)}), 0
+
+    return batch
+
+
 def batch_as_samples(
     op: Op, axes: Sequence[int | None], args: Sequence[Any], params: dict[str, Any]
 ) -> tuple[Any, int]:
@@ -71,12 +88,16 @@ def batch_as_samples(
 
 
 def in_front(args: Sequence[Any], axes: Sequence[int | None]) -> list[Any]:
-    """Arguments with their batch axis first; one that has none is repeated."""
+    """Arguments with their batch axis first; one that has none is repeated, unless a number."""
     size = next(x.shape[n] for x, n in zip(args, axes, strict=True) if n is not None)
-    return [
-        needed.broadcast_to(x, (size, *x.shape)) if n is None else move_batch_axis(x, n)
-        for x, n in zip(args, axes, strict=True)
-    ]
+    lined_up = []
+    for x, n in zip(args, axes, strict=True):
+        if n is not None:
+            x = move_batch_axis(x, n)
+        elif hasattr(x, "shape"):
+            x = needed.broadcast_to(x, (size, *x.shape))
+        lined_up.append(x)
+    return lined_up
 
 
 def move_batch_axis(arg: Any, axis: int, to: int = 0) -> Any:

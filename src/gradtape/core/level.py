@@ -90,6 +90,16 @@ LEAF_LEVEL, CONTEXT_LEVEL = 0, 1
 LEAVES = Segment(LEAF_LEVEL, "a gradient context")
 
 
+def joint_segment(one: Segment, other: Segment) -> Segment | None:
+    """The segment that records an op on values of two segments; None if their levels differ.
+
+    A leaf goes with any record of the active context.
+    """
+    if one is LEAVES:
+        one, other = other, one
+    return one if other is LEAVES and one.number == CONTEXT_LEVEL else None
+
+
 class Node:
     """Base of leaves and records: has a segment, and a number greater than its parents'."""
 

@@ -39,11 +39,7 @@ def _sigmoid_forward(xp: Any, x: Any) -> Any:
 
 
 # d σ(x) = σ·(1 − σ)·dx
-@elementwise(
-    _sigmoid_forward,
-    lambda ct, out, _x: ct * (out - out * out),
-    lower=scalar.sigmoid,
-)
+@elementwise(_sigmoid_forward, lambda ct, out, _x: ct * (out - out * out), lower=scalar.sigmoid)
 def sigmoid(x: ArrayLike, /) -> Array:
     """The logistic function, 1/(1 + exp(-x)).
 

@@ -31,7 +31,7 @@ class Adapter:
         positions: How many arguments it takes by position as NumPy's does.
     """
 
-    __slots__ = ("_keywords", "_name", "_open", "_signature", "_takes_all", "function", "positions")
+    __slots__ = ("_keywords", "_name", "_open", "_signature", "function", "positions")
 
     def __init__(self, original: Callable[..., Any], function: Callable[..., Any]) -> None:
         self.function = function
@@ -41,7 +41,6 @@ class Adapter:
         self._keywords = frozenset(p.name for p in own if p.kind in _BY_NAME)
         # A function that takes anything by name decides itself what it refuses.
         self._open = inspect.Parameter.VAR_KEYWORD in kinds
-        self._takes_all = self._open and inspect.Parameter.VAR_POSITIONAL in kinds
         try:
             self._signature: inspect.Signature | None = inspect.signature(original)
         except ValueError:  # some functions written in C have no signature
@@ -55,7 +54,7 @@ class Adapter:
         """Answer a call of the NumPy function."""
         fits = len(args) <= self.positions
         for name, value in kwargs.items():
-            fits &= value is not _NO_VALUE and (name in self._keywords or self._takes_all)
+            fits &= value is not _NO_VALUE and (name in self._keywords or self._open)
         if not fits and self._signature is not None:
             args, kwargs = self._bound(self._signature, args, kwargs)
         return self.function(*args, **kwargs)

@@ -8,72 +8,32 @@ harm.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any
 
 from gradtape.core.lazy import found_at
 from gradtape.ops import arrays
 
 # The module a function is known by, then the modules of `gradtape.ops` that answer, each with its
-# functions: `theirs=ours`, or one name if it is the same. Functions of `ops.arrays` answer for
-# those of `numpy` that have their names without being listed.
+# functions: `theirs=ours`, or one name if it is the same. Functions that are found at `gradtape`
+# answer for those of `numpy` that have their names without being listed.
 _ANSWERS: dict[str, dict[str, str]] = {
     "numpy": {
-        "arithmetic": (
-            "absolute=abs add divide fabs float_power floor_divide fmod hypot multiply negative "
-            "positive power reciprocal remainder sign square subtract"
-        ),
         "arrays.described": (
             "arange array array2string array_repr array_str asanyarray=as_array asarray "
             "ascontiguousarray=as_array asfortranarray=as_array common_type einsum_path empty eye "
             "frombuffer fromfile fromfunction fromiter fromstring full genfromtxt identity "
             "loadtxt may_share_memory min_scalar_type ones require=as_array shares_memory zeros"
         ),
-        "arrays.integers": "left_shift=bitwise_left_shift right_shift=bitwise_right_shift",
         "arrays.refused": (
             "busday_count busday_offset datetime_as_string is_busday isnat packbits save savetxt "
             "savez savez_compressed unpackbits"
         ),
-        "cast": "astype conjugate=conj copy imag real",
-        "close": "allclose array_equal array_equiv isclose",
-        "comparison": (
-            "bitwise_and bitwise_or bitwise_xor equal greater greater_equal invert=bitwise_invert "
-            "isfinite isinf isnan less less_equal logical_and logical_not logical_or logical_xor "
-            "not_equal signbit"
-        ),
-        "contract": "tensordot",
-        "counted": "linspace meshgrid",
         "creation": "copyto",
-        "cumulative": "cumprod cumsum",
-        "diagonal": "diag diagonal trace tril triu",
-        "einsum": "einsum",
-        "exponential": "cbrt exp exp2 expm1 log log10 log1p log2 sqrt",
-        "gather": "take take_along_axis",
-        "inspection": "can_cast result_type",
-        "join": "column_stack concatenate dstack hstack stack vstack",
-        "like": "empty_like full_like ndim ones_like shape size zeros_like",
-        "logaddexp": "logaddexp logaddexp2",
-        "matmul": "dot inner kron matmul outer vdot",
-        "moments": "std var",
-        "nonzero": "argwhere flatnonzero nonzero",
-        "pad_modes": "pad",
-        "product": "prod",
-        "rearrange": "flip fliplr flipud repeat roll rot90 tile",
-        "reduce": "amax=max amin=min max mean min sum",
-        "rounding": "around=round ceil copysign fix=trunc floor rint round trunc",
-        "select": "clip fmax fmin maximum minimum nan_to_num where",
-        "shape": (
-            "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_to expand_dims "
-            "matrix_transpose moveaxis ravel reshape squeeze swapaxes transpose"
-        ),
         "special.bessel_fixed": "i0",
-        "split": "array_split split",
-        "trigonometric": (
-            "arccos arccosh arcsin arcsinh arctan arctan2 arctanh cos cosh deg2rad "
-            "degrees=rad2deg rad2deg radians=deg2rad sin sinc sinh tan tanh"
-        ),
-        "which": "all any argmax argmin count_nonzero",
     },
     "numpy.linalg": {
         "contract": "tensordot",
@@ -155,10 +115,14 @@ _ANSWERS: dict[str, dict[str, str]] = {
 
 def _places() -> Iterator[tuple[Any, str]]:
     """Each function that is answered for, of the modules that are loaded, with `"module:name"`."""
+    # Not by attribute: NumPy warns of some names that it is going to drop.
     numpy = vars(sys.modules["numpy"])
     for name in arrays.NAMES:
-        # Not by attribute: NumPy warns of some names that it is going to drop.
         yield numpy.get(name), arrays.place_of(name)
+    for name, function in vars(sys.modules["gradtape"]).items():
+        if isinstance(function, FunctionType) and not name.startswith("_"):
+            defined = inspect.unwrap(function)
+            yield numpy.get(name), f"{defined.__module__}:{defined.__name__}"
     for space, modules in _ANSWERS.items():
         known = vars(sys.modules[space]) if space in sys.modules else {}
         for module, names in modules.items():

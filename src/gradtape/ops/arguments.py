@@ -1,4 +1,4 @@
-"""Check and convert arguments of array functions: axes, shapes, dtypes, options of NumPy."""
+"""Check and convert arguments of array functions: axes, shapes, dtypes, numbers."""
 
 from __future__ import annotations
 
@@ -9,17 +9,9 @@ from typing import Any
 import numpy as np
 
 from gradtape import advice
-from gradtape.core.lazy import Deferred
 from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor, as_value, is_extended_float
-from gradtape.errors import (
-    ArgumentError,
-    AxisError,
-    DTypeError,
-    GradtapeError,
-    ShapeError,
-    UnsupportedError,
-)
+from gradtape.errors import ArgumentError, AxisError, DTypeError, GradtapeError, ShapeError
 from gradtape.typing import Array, ArrayLike, Axis, Shape
 
 # A batched result and where its batch axis is.
@@ -40,24 +32,15 @@ def as_array(x: ArrayLike) -> Array:
 def normalize_axis(axis: int, ndim: int, name: str) -> int:
     """An axis counted from the front, checked."""
     if type(axis) is not int:
-        axis = _as_axis(axis, name)
+        if type(axis) is bool:
+            raise DTypeError(f"{name}: got axis={axis}, expected an integer")
+        axis = as_integer(axis, name, "axis")
     if not -ndim <= axis < ndim:
         raise AxisError(
             f"{name}: got axis {axis} for an array of {ndim} axes, expected one from "
             f"{-ndim} to {ndim - 1}"
         )
     return axis % ndim
-
-
-def _as_axis(axis: Any, name: str) -> int:
-    """An integer that is not Python's own: NumPy's, or a tensor; True is not an integer."""
-    try:
-        if type(axis) is not bool:
-            return operator.index(axis)
-    except TypeError as error:
-        if isinstance(error, GradtapeError):
-            raise
-    raise DTypeError(f"{name}: got axis {axis!r}, expected an integer") from None
 
 
 def normalize_axes(axis: Axis, ndim: int, name: str) -> tuple[int, ...]:
@@ -151,35 +134,6 @@ def real_only(name: str, x: Any) -> Any:
             f"{name}: got {advice.shown(x)}, expected real numbers; use gt.real or gt.abs"
         )
     return x
-
-
-def refuse(name: str, options: dict[str, Any]) -> None:
-    """Raise for options of NumPy that gradtape lacks, unless they are None."""
-    for option, value in options.items():
-        if value is not None and value is not np._NoValue:
-            instead = advice.keyword_advice([option]) or (
-                f"got {option}=; gradtape does not take it; leave it out and apply it to the "
-                "argument or to the result"
-            )
-            raise UnsupportedError(f"{name}: {instead}")
-
-
-_reduce_where = Deferred("gradtape.ops.arrays.ufunc_methods:reduce_where")
-
-
-def masked(
-    name: str,
-    x: ArrayLike,
-    axis: Axis,
-    dtype: Any,
-    keepdims: bool,
-    initial: Any,
-    where: Any,
-    unsupported: dict[str, Any],
-) -> Array:
-    """A reduction with `initial` or `where`, by a module that is loaded for it."""
-    refuse(name, unsupported)
-    return _reduce_where(name, x, axis, dtype, keepdims, initial, where)
 
 
 def weak_or_array(value: ArrayLike) -> Any:

@@ -20,9 +20,8 @@ from gradtape.core.fast import fast_binary
 from gradtape.core.lowering import Pointwise
 from gradtape.core.op import EVERY, Facts, Op
 from gradtape.core.tensor import Tensor
-from gradtape.errors import DTypeError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import as_array
+from gradtape.ops.arguments import as_array, real_only
 from gradtape.ops.cast import astype, conj, real
 from gradtape.ops.exponential import log
 from gradtape.ops.rounding import PIECEWISE_CONSTANT, rint
@@ -222,8 +221,8 @@ def power(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 def _power_operator(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     x, y = args
-    if type(y) is int and y == 2 and isinstance(x, Tensor) and x.dtype == bool:
-        return square(x) if _SQUARES else call_operator(op, args, params)
+    if _SQUARES and type(y) is int and y == 2 and isinstance(x, Tensor) and x.dtype == bool:
+        return square(x)
     return call_operator(op, args, params)
 
 
@@ -283,11 +282,7 @@ def square(x: ArrayLike, /) -> Array:
 
 
 # d(1/x) = −dx/x²
-@elementwise(
-    np.reciprocal,
-    lambda ct, out, _x: -ct * (out * out),
-    lower=lowered.reciprocal,
-)
+@elementwise(np.reciprocal, lambda ct, out, _x: -ct * (out * out), lower=lowered.reciprocal)
 def reciprocal(x: ArrayLike, /) -> Array:
     """One divided by the array, element by element.
 
@@ -373,9 +368,7 @@ def fabs(x: ArrayLike, /) -> Array:
     >>> gt.fabs(np.array([1, -2]))
     array([1., 2.])
     """
-    x = as_array(x)
-    if x.dtype.kind == "c":
-        raise DTypeError(f"fabs: got {x.dtype}, expected real numbers; use abs")
+    x = real_only("fabs", as_array(x))
     if x.dtype.kind in "biu":
         x = astype(x, np.fabs(np.empty(0, x.dtype)).dtype)
     return abs(x)

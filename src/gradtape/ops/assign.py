@@ -14,7 +14,7 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
+from gradtape.core.batching import in_front, move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import broadcast_sizes, general
 from gradtape.core.lowering import Composite, Elements, Reader, Scatter
@@ -25,7 +25,7 @@ from gradtape.core.state import adopted, values_read
 from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import DTypeError, ShapeError, UnsupportedError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import ARRAYS, as_array
+from gradtape.ops.arguments import ARRAYS, Batch, as_array
 from gradtape.ops.cast import astype
 from gradtape.ops.comparison import equal
 from gradtape.ops.gather import gather_leading, scatter
@@ -44,21 +44,6 @@ from gradtape.ops.select import where
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.ops.which import numbers_along
 from gradtape.typing import Array, ArrayLike
-
-Batch = tuple[Any, int]
-
-
-def _at_front(arg: Any, axis: int | None, size: int) -> Any:
-    """`arg` with its batch axis first, repeated if it has none; a bare number stays one."""
-    if axis is not None:
-        return move_batch_axis(arg, axis)
-    return broadcast_to(arg, (size, *arg.shape)) if hasattr(arg, "shape") else arg
-
-
-def _batch_size(args: Sequence[Any], axes: Sequence[int | None]) -> int:
-    sizes = (arg.shape[axis] for arg, axis in zip(args, axes, strict=True) if axis is not None)
-    return next(sizes)  # type: ignore[no-any-return]
-
 
 # ---- basic indices ------------------------------------------------------------------------------
 
@@ -84,9 +69,7 @@ def _assign_jvp(tangents: Sequence[Any], _out: Any, _x: Any, _value: Any, index:
 
 
 def _batch_assign(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    size = _batch_size(args, axes)
-    x, value = (_at_front(arg, axis, size) for arg, axis in zip(args, axes, strict=True))
-    return call(op, (x, value), {"index": (FULL, *params["index"])}), 0
+    return call(op, in_front(args, axes), {"index": (FULL, *params["index"])}), 0
 
 
 def _assign_element(i: Sequence[Scalar], x: Reader, value: Reader, index: Index) -> Scalar:
@@ -165,8 +148,7 @@ def _assign_at_jvp(tangents: Sequence[Any], _out: Any, _x: Any, _value: Any, pos
 
 
 def _batch_assign_at(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    size = _batch_size(args, axes)
-    x, value, positions = (_at_front(arg, axis, size) for arg, axis in zip(args, axes, strict=True))
+    x, value, positions = in_front(args, axes)
     if hasattr(value, "shape"):
         value = reshape(value, -1)
     flat = call(op, (reshape(x, -1), value, _flat_positions(positions, x.shape[1])), params)

@@ -5,14 +5,7 @@ They look at values only, so that tracked tensors may be compared as well.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_elementwise
-from gradtape.core.define import broadcast_sizes, general
-from gradtape.core.lowering import Pointwise
+from gradtape.core.define import broadcast_sizes, elementwise_op
 from gradtape.errors import ShapeError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array, as_number
@@ -20,12 +13,10 @@ from gradtape.ops.comparison import equal, isnan
 from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
 
-_isclose = general(
+_isclose = elementwise_op(
     "isclose",
     lambda xp, x, y, rtol, atol, equal_nan: xp.isclose(x, y, rtol, atol, equal_nan),
-    infer=lambda x, y, **_params: Aval(broadcast_sizes(x.shape, y.shape), np.dtype(np.bool_)),
-    batch=batch_elementwise,
-    lower=Pointwise(lowered.isclose),
+    lower=lowered.isclose,
 )
 
 
@@ -52,11 +43,8 @@ def isclose(
     >>> gt.isclose(np.array([1.0, 2.0]), np.array([1.0 + 1e-9, 2.1]))
     array([ True, False])
     """
-    tolerances = {
-        "rtol": as_number(rtol, "isclose", "rtol"),
-        "atol": as_number(atol, "isclose", "atol"),
-    }
-    return _isclose(x, y, **tolerances, equal_nan=bool(equal_nan))
+    rtol, atol = as_number(rtol, "isclose", "rtol"), as_number(atol, "isclose", "atol")
+    return _isclose(x, y, rtol=rtol, atol=atol, equal_nan=bool(equal_nan))
 
 
 def allclose(
@@ -75,7 +63,7 @@ def allclose(
     >>> gt.allclose(gt.ones(2, requires_grad=True), np.array([1.0, 1.0 + 1e-9]))
     True
     """
-    return _all(isclose(x, y, rtol, atol, equal_nan))
+    return bool(all_of(isclose(x, y, rtol, atol, equal_nan)))
 
 
 def array_equal(x: ArrayLike, y: ArrayLike, /, equal_nan: bool = False) -> bool:
@@ -96,7 +84,7 @@ def array_equal(x: ArrayLike, y: ArrayLike, /, equal_nan: bool = False) -> bool:
     if x.shape != y.shape:
         return False
     same = equal(x, y)
-    return _all(same | (isnan(x) & isnan(y)) if equal_nan else same)
+    return bool(all_of(same | (isnan(x) & isnan(y)) if equal_nan else same))
 
 
 def array_equiv(x: ArrayLike, y: ArrayLike, /) -> bool:
@@ -113,8 +101,4 @@ def array_equiv(x: ArrayLike, y: ArrayLike, /) -> bool:
         broadcast_sizes(x.shape, y.shape)
     except ShapeError:
         return False
-    return _all(equal(x, y))
-
-
-def _all(truths: Any) -> bool:
-    return bool(all_of(truths))
+    return bool(all_of(equal(x, y)))

@@ -77,11 +77,6 @@ def _evaluate(_xp: Any, x: Any, y: Any, subscripts: str) -> Any:
     x, y = x.transpose(pair.orders[0]), y.transpose(pair.orders[1])
     batch_sizes, left = x.shape[:batch], x.shape[batch : batch + own]
     middle, right = x.shape[batch + own :], y.shape[batch + summed :]
-    if middle != y.shape[batch : batch + summed] or batch_sizes != y.shape[:batch]:
-        raise ShapeError(
-            f"einsum: got shapes {x.shape} and {y.shape} for {subscripts!r}, expected the same "
-            "size wherever a letter stands"
-        )
     if not summed:
         out = x.reshape(batch_sizes + left + (1,) * len(right)) * y.reshape(
             batch_sizes + (1,) * len(left) + right

@@ -13,6 +13,7 @@ from gradtape.core.tensor import Tensor, concrete
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array, as_dtype, as_integer, normalize_axis
 from gradtape.ops.cast import astype, copy as copy_of
+from gradtape.ops.checks import check_choice, check_least
 from gradtape.ops.creation import asarray
 from gradtape.ops.device import check_device
 from gradtape.ops.inspection import result_type
@@ -101,8 +102,7 @@ def linspace(
     check_device(device, "linspace")
     num = as_integer(num, "linspace", "num")
     dtype = None if dtype is None else as_dtype(dtype, "linspace")
-    if num < 0:
-        raise ArgumentError(f"linspace: got num={num}, expected a number of elements >= 0")
+    check_least("linspace", 0, num=num)
     # Python's numbers do not decide the dtype.
     first, last = (x if type(x) in (int, float) else asarray(x) for x in (start, stop))
     floating = result_type(*(x.dtype for x in (first, last) if isinstance(x, Tensor)), 0.0)
@@ -145,8 +145,7 @@ def meshgrid(
     array([[3., 3.],
            [4., 4.]])
     """
-    if indexing not in ("xy", "ij"):
-        raise ArgumentError(f'meshgrid: got indexing={indexing!r}, expected "xy" or "ij"')
+    check_choice("meshgrid", ("xy", "ij"), indexing=indexing)
     order = list(range(len(axes)))
     if indexing == "xy":
         order[:2] = order[:2][::-1]

@@ -11,7 +11,10 @@ from gradtape.core.tensor import Tensor, concrete, is_extended_float
 from gradtape.errors import ArgumentError, ConversionError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, as_dtype, as_integer, as_shape, weak_or_array
 from gradtape.ops.cast import astype, copy as copy_of
+from gradtape.ops.checks import check_choice
 from gradtape.ops.device import check_device, device_of
+from gradtape.ops.family import member
+from gradtape.ops.inspection import CASTING
 from gradtape.ops.join import stack
 from gradtape.ops.select import where as where_of
 from gradtape.ops.shape import broadcast_to
@@ -20,9 +23,10 @@ from gradtape.typing import ArrayLike, Shape
 # ---- from data ----------------------------------------------------------------------------------
 
 
-def _holds_tensor(data: Any) -> bool:
+def holds_tensor(data: Any) -> bool:
+    """Whether there is a tensor in nested sequences."""
     return isinstance(data, list | tuple) and any(
-        isinstance(item, Tensor) or _holds_tensor(item) for item in data
+        isinstance(item, Tensor) or holds_tensor(item) for item in data
     )
 
 
@@ -35,7 +39,7 @@ def _stacked(data: Any) -> Any:
 
 def _array(data: Any, dtype: Any, name: str, *, copy: bool | None) -> Any:
     """`data` as an array of numbers."""
-    if _holds_tensor(data):
+    if holds_tensor(data):
         raise ConversionError(f"{name}: got a list of tensors; join them with gt.stack")
     try:
         array = array_module(data).array(data, dtype=dtype, copy=copy)
@@ -95,7 +99,7 @@ def asarray(
     True
     """
     check_device(device, "asarray", device_of(data))
-    if _holds_tensor(data):
+    if holds_tensor(data):
         data = _stacked(data)
     if not isinstance(data, Tensor):
         return Tensor(_array(data, dtype, "asarray", copy=copy))
@@ -109,10 +113,10 @@ def asarray(
 # ---- filled -------------------------------------------------------------------------------------
 
 
-def zeros(
-    shape: Shape, dtype: Any = None, *, device: Any = None, requires_grad: bool = False
+def _filled(
+    name: str, shape: Shape, dtype: Any = None, *, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """Make a tensor of zeros.
+    """Make a tensor {what}.
 
     Args:
         shape: The size or sizes.
@@ -125,39 +129,27 @@ def zeros(
         DTypeError: There is no such dtype; or a gradient is required of integers.
         ShapeError: The sizes are not integers from 0.
 
+    zeros:
     >>> gt.zeros((2, 2), dtype=gt.float32)
     tensor([[0., 0.],
             [0., 0.]], dtype=float32)
-    """
-    check_device(device, "zeros")
-    array = np.zeros(as_shape(shape, "zeros"), as_dtype(dtype, "zeros"))
-    return Tensor(array).set_requires_grad(requires_grad)
 
-
-def ones(
-    shape: Shape, dtype: Any = None, *, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """Make a tensor of ones; options as of `zeros`.
-
+    ones:
     >>> gt.ones(3, requires_grad=True)
     tensor([1., 1., 1.], requires_grad=True)
-    """
-    check_device(device, "ones")
-    array = np.ones(as_shape(shape, "ones"), as_dtype(dtype, "ones"))
-    return Tensor(array).set_requires_grad(requires_grad)
 
-
-def empty(
-    shape: Shape, dtype: Any = None, *, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """Make a tensor without setting its elements; options as of `zeros`.
-
+    empty:
     >>> gt.empty((2, 3)).shape
     (2, 3)
     """
-    check_device(device, "empty")
-    array = np.empty(as_shape(shape, "empty"), as_dtype(dtype, "empty"))
+    check_device(device, name)
+    array = getattr(np, name)(as_shape(shape, name), as_dtype(dtype, name))
     return Tensor(array).set_requires_grad(requires_grad)
+
+
+zeros = member("zeros", _filled, what="of zeros")
+ones = member("ones", _filled, what="of ones")
+empty = member("empty", _filled, what="without setting its elements")
 
 
 def full(
@@ -266,8 +258,7 @@ def copyto(dst: Any, src: ArrayLike, casting: str = "same_kind", where: Any = Tr
 
 def _castable(src: Any, dtype: Any, casting: Any) -> Any:
     """The source of `copyto`, cast if casting is unsafe, else checked; Python numbers stay."""
-    if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
-        raise ArgumentError(f"copyto: got casting={casting!r}, expected one of NumPy's names")
+    check_choice("copyto", CASTING, casting=casting)
     if casting == "unsafe":
         return astype(as_array(src), dtype, copy=False)
     src = weak_or_array(src)

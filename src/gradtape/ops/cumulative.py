@@ -11,9 +11,10 @@ from gradtape.core.aval import Aval
 from gradtape.core.define import general, linear
 from gradtape.core.lowering import Scan
 from gradtape.core.op import Facts
-from gradtape.ops.arguments import as_array, normalize_axis, refuse
+from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype, conj_if_complex
 from gradtape.ops.comparison import isfinite
+from gradtape.ops.family import member
 from gradtape.ops.recurrence import backwards, previous, recurrence
 from gradtape.ops.select import where
 from gradtape.ops.shape import ravel
@@ -22,21 +23,6 @@ from gradtape.typing import Array, ArrayLike
 
 def _infer(x: Aval, axis: int, **_params: Any) -> Aval:
     return Aval(x.shape, np.cumsum(np.empty(0, x.dtype)).dtype)
-
-
-def _prepared(
-    name: str, x: ArrayLike, axis: int | None, dtype: Any, unsupported: dict[str, Any]
-) -> tuple[Array, int]:
-    refuse(name, unsupported)
-    x = as_array(x)
-    if dtype is not None:
-        x = astype(x, dtype, copy=False)
-    if axis is None:
-        return ravel(x), 0
-    return x, normalize_axis(axis, len(x.shape), name)
-
-
-# ---- cumsum -------------------------------------------------------------------------------------
 
 
 def _in_order(scan: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,32 +46,6 @@ _cumsum: Callable[..., Any] = linear(
     facts=Facts(layout="kept"),
     lower=Scan("add"),
 )
-
-
-def cumsum(
-    x: ArrayLike, /, axis: int | None = None, dtype: Any = None, **unsupported: Any
-) -> Array:
-    """Sums of the elements up to each place along an axis.
-
-    Args:
-        x: What to sum.
-        axis: Along which axis; None sums along the flattened array.
-        dtype: The dtype to sum in.
-        **unsupported: Further options of NumPy, which raise.
-
-    Raises:
-        AxisError: There is no such axis.
-
-    >>> gt.cumsum(np.array([1.0, 2.0, 3.0]))
-    array([1., 3., 6.])
-    """
-    x, axis = _prepared("cumsum", x, axis, dtype, unsupported)
-    out = _cumsum(x, axis=axis, reverse=False)
-    # Small integers are summed in int64: modulo their size it is the same.
-    return out if dtype is None else astype(out, dtype, copy=False)
-
-
-# ---- cumprod ------------------------------------------------------------------------------------
 
 
 def _cumprod_vjp(ct: Any, out: Any, x: Any, axis: int, reverse: bool) -> Any:
@@ -112,23 +72,37 @@ cumulative_product: Callable[..., Any] = general(
 )
 
 
-def cumprod(
-    x: ArrayLike, /, axis: int | None = None, dtype: Any = None, **unsupported: Any
-) -> Array:
-    """Products of the elements up to each place along an axis.
+_OPS = {"cumsum": _cumsum, "cumprod": cumulative_product}
+
+
+def _cumulated(name: str, x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Array:
+    """{what} of the elements up to each place along an axis.
 
     Args:
-        x: What to multiply.
-        axis: Along which axis; None multiplies along the flattened array.
-        dtype: The dtype to multiply in.
-        **unsupported: Further options of NumPy, which raise.
+        x: The array.
+        axis: Along which axis; None takes the flattened array.
+        dtype: The dtype to compute in.
 
     Raises:
         AxisError: There is no such axis.
 
+    cumsum:
+    >>> gt.cumsum(np.array([1.0, 2.0, 3.0]))
+    array([1., 3., 6.])
+
+    cumprod:
     >>> gt.cumprod(np.array([1.0, 2.0, 3.0]))
     array([1., 2., 6.])
     """
-    x, axis = _prepared("cumprod", x, axis, dtype, unsupported)
-    out = cumulative_product(x, axis=axis, reverse=False)
+    x = as_array(x)
+    if dtype is not None:
+        x = astype(x, dtype, copy=False)
+    if axis is None:
+        x, axis = ravel(x), 0
+    out = _OPS[name](x, axis=normalize_axis(axis, len(x.shape), name), reverse=False)
+    # Small integers are computed in int64: modulo their size it is the same.
     return out if dtype is None else astype(out, dtype, copy=False)
+
+
+cumsum = member("cumsum", _cumulated, what="Sums")
+cumprod = member("cumprod", _cumulated, what="Products")

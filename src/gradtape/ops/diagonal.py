@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
-from gradtape.core.call import call
+from gradtape.core.batching import batch_first
 from gradtape.core.define import linear, sharing
 from gradtape.core.lowering import Elements, Reader
-from gradtape.core.op import Facts, Op
+from gradtape.core.op import Facts
 from gradtape.core.scalar import Scalar
-from gradtape.errors import AxisError, ShapeError
+from gradtape.errors import AxisError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import Batch, as_array, as_integer, normalize_axis
+from gradtape.ops.arguments import as_array, as_integer, normalize_axis
+from gradtape.ops.checks import check_axes
+from gradtape.ops.family import member
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import broadcast_to
 from gradtape.typing import Array, ArrayLike
@@ -32,10 +34,9 @@ def _infer_diagonal(x: Aval, offset: int, axis1: int, axis2: int) -> Aval:
     return Aval((*rest, _length(x.shape[axis1], x.shape[axis2], offset)), x.dtype)
 
 
-def _batch_diagonal(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    x = move_batch_axis(args[0], axes[0])
-    inner = {"axis1": params["axis1"] + 1, "axis2": params["axis2"] + 1}
-    return call(op, (x,), {**params, **inner}), 0
+def _batch_diagonal(size: int, axis1: int, axis2: int, **params: Any) -> dict[str, Any]:
+    changed: dict[str, Any] = {"axis1": axis1 + 1, "axis2": axis2 + 1}
+    return changed | ({"shape": (size, *params["shape"])} if "shape" in params else {})
 
 
 def _diagonal_element(
@@ -57,7 +58,7 @@ _diagonal = sharing(
             ct, shape=_x.shape, offset=offset, axis1=axis1, axis2=axis2
         ),
         infer=_infer_diagonal,
-        batch=_batch_diagonal,
+        batch=batch_first(_batch_diagonal),
         aliases=True,
         facts=Facts(rearranges=True),
         lower=Elements(_diagonal_element),
@@ -75,12 +76,6 @@ def _embed_forward(
     return out
 
 
-def _batch_embed(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    x = move_batch_axis(args[0], axes[0])
-    inner = {"axis1": params["axis1"] + 1, "axis2": params["axis2"] + 1}
-    return call(op, (x,), {**params, **inner, "shape": (x.shape[0], *params["shape"])}), 0
-
-
 def _embed_element(
     i: Sequence[Scalar], x: Reader, shape: tuple[int, ...], offset: int, axis1: int, axis2: int
 ) -> Scalar:
@@ -96,7 +91,7 @@ _embed: Callable[..., Any] = linear(
         ct, offset=offset, axis1=axis1, axis2=axis2
     ),
     infer=lambda x, shape, offset, axis1, axis2: Aval(shape, x.dtype),
-    batch=_batch_embed,
+    batch=batch_first(_batch_diagonal),
     lower=Elements(_embed_element),
 )
 
@@ -142,10 +137,9 @@ def diag(x: ArrayLike, /, k: int = 0) -> Array:
            [0., 2.]])
     """
     x = as_array(x)
+    check_axes("diag", x, least=1, most=2, instead="use diagonal")
     if len(x.shape) == 2:
         return diagonal(x, k)
-    if len(x.shape) != 1:
-        raise ShapeError(f"diag: got shape {x.shape}, expected one or two axes; use diagonal")
     k = as_integer(k, "diag", "k")
     size = x.shape[0] + abs(k)
     return _embed(x, shape=(size, size), offset=k, axis1=0, axis2=1)
@@ -172,35 +166,24 @@ def trace(
     return sum_of(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
+def _triangle_op(name: str, kept: Callable[[Any, int], Any]) -> Callable[..., Any]:
+    """The op that keeps elements for which `kept(column - row, k)` holds, and sets others to 0."""
+    return linear(
+        name,
+        lambda xp, x, k: getattr(xp, name)(x, k),
+        self_adjoint=True,
+        kind="planewise",
+        facts=Facts(layout="kept"),
+        lower=Elements(lambda i, x, k: lowered.read_or(0, x, i, kept(i[-1] - i[-2], k))),
+    )
+
+
 # d tril(x) = tril(dx); a projection along the axes is its own transpose
-_tril = linear(
-    "tril",
-    lambda xp, x, k: xp.tril(x, k),
-    self_adjoint=True,
-    kind="planewise",
-    facts=Facts(layout="kept"),
-    lower=Elements(lambda i, x, k: lowered.read_or(0, x, i, i[-1] - i[-2] <= k)),
-)
-_triu = linear(
-    "triu",
-    lambda xp, x, k: xp.triu(x, k),
-    self_adjoint=True,
-    kind="planewise",
-    facts=Facts(layout="kept"),
-    lower=Elements(lambda i, x, k: lowered.read_or(0, x, i, i[-1] - i[-2] >= k)),
-)
+_TRIANGLES = {"tril": _triangle_op("tril", operator.le), "triu": _triangle_op("triu", operator.ge)}
 
 
-def _matrices(x: ArrayLike, name: str) -> Array:
-    """The array if it holds matrices; a vector is repeated as the rows of one, as NumPy does."""
-    x = as_array(x)
-    if not x.shape:
-        raise ShapeError(f"{name}: got a 0-d array, expected matrices, in the last two axes")
-    return x if len(x.shape) > 1 else broadcast_to(x, (x.shape[0], x.shape[0]))
-
-
-def tril(x: ArrayLike, /, k: int = 0) -> Array:
-    """The lower triangles of matrices, with zeros above diagonal `k`.
+def _triangle(name: str, x: ArrayLike, /, k: int = 0) -> Array:
+    """The {which} triangles of matrices, with zeros {beyond} diagonal `k`.
 
     Args:
         x: The matrices, in the last two axes; a vector stands for rows that are all equal to it.
@@ -209,25 +192,22 @@ def tril(x: ArrayLike, /, k: int = 0) -> Array:
     Raises:
         ShapeError: The array has no axes.
 
+    tril:
     >>> gt.tril(np.ones((2, 2)))
     array([[1., 0.],
            [1., 1.]])
-    """
-    return _tril(_matrices(x, "tril"), k=as_integer(k, "tril", "k"))
 
-
-def triu(x: ArrayLike, /, k: int = 0) -> Array:
-    """The upper triangles of matrices, with zeros below diagonal `k`.
-
-    Args:
-        x: The matrices, in the last two axes; a vector stands for rows that are all equal to it.
-        k: Which diagonal: 0 is the main one, positive ones lie above it.
-
-    Raises:
-        ShapeError: The array has no axes.
-
+    triu:
     >>> gt.triu(np.ones((2, 2)))
     array([[1., 1.],
            [0., 1.]])
     """
-    return _triu(_matrices(x, "triu"), k=as_integer(k, "triu", "k"))
+    x = as_array(x)
+    if len(x.shape) < 2:
+        check_axes(name, x, least=1)
+        x = broadcast_to(x, (x.shape[0], x.shape[0]))
+    return _TRIANGLES[name](x, k=as_integer(k, name, "k"))
+
+
+tril = member("tril", _triangle, which="lower", beyond="above")
+triu = member("triu", _triangle, which="upper", beyond="below")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from gradtape.core.state import adopted
 from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops.arguments import as_array, as_integer, refuse
+from gradtape.ops.arguments import as_array, as_integer
 from gradtape.ops.cast import astype
 from gradtape.ops.contract import LETTERS, contract, fresh_letters
 from gradtape.ops.diagonal import diagonal
@@ -179,12 +179,7 @@ def _contractions(
 
 
 def einsum(
-    subscripts: Any,
-    /,
-    *operands: ArrayLike,
-    optimize: Any = True,
-    dtype: Any = None,
-    **unsupported: Any,
+    subscripts: Any, /, *operands: ArrayLike, optimize: Any = True, dtype: Any = None
 ) -> Array:
     """Sum of products, by Einstein's convention.
 
@@ -196,7 +191,6 @@ def einsum(
         optimize: How opt_einsum looks for the order of contraction: True ("auto"), "greedy",
             "optimal" and so on, or a path.
         dtype: The dtype to compute in.
-        **unsupported: Further options of NumPy, which raise.
 
     Raises:
         ArgumentError: The subscripts do not make sense.
@@ -205,7 +199,6 @@ def einsum(
     >>> gt.einsum("ij,j->i", np.eye(2), np.array([1.0, 2.0]))
     array([1., 2.])
     """
-    refuse("einsum", unsupported)
     if not isinstance(subscripts, str):
         subscripts, operands = _from_lists((subscripts, *operands))
     arrays = [adopted(as_array(operand)) for operand in operands]

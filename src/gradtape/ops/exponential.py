@@ -25,11 +25,7 @@ def exp(x: ArrayLike, /) -> Array:
 
 
 # d 2ˣ = log 2·2ˣ·dx
-@elementwise(
-    np.exp2,
-    lambda ct, out, _x: ct * (LN_2 * out),
-    lower=scalar.exp2,
-)
+@elementwise(np.exp2, lambda ct, out, _x: ct * (LN_2 * out), lower=scalar.exp2)
 def exp2(x: ArrayLike, /) -> Array:
     """Two to the power of the elements.
 
@@ -39,11 +35,7 @@ def exp2(x: ArrayLike, /) -> Array:
 
 
 # d 10ˣ = log 10·10ˣ·dx
-@elementwise(
-    lambda xp, x: xp.power(10.0, x),
-    lambda ct, out, _x: ct * (LN_10 * out),
-    lower=scalar,
-)
+@elementwise(lambda xp, x: xp.power(10.0, x), lambda ct, out, _x: ct * (LN_10 * out), lower=scalar)
 def exp10(x: ArrayLike, /) -> Array:
     """Ten to the power of the elements.
 
@@ -53,11 +45,7 @@ def exp10(x: ArrayLike, /) -> Array:
 
 
 # d(eˣ − 1) = eˣ·dx
-@elementwise(
-    np.expm1,
-    lambda ct, out, _x: ct * (out + 1),
-    lower=scalar.expm1,
-)
+@elementwise(np.expm1, lambda ct, out, _x: ct * (out + 1), lower=scalar.expm1)
 def expm1(x: ArrayLike, /) -> Array:
     """Exponential minus one, exact for small arguments too.
 
@@ -97,11 +85,7 @@ def log10(x: ArrayLike, /) -> Array:
 
 
 # d log(1 + x) = dx/(1 + x)
-@elementwise(
-    np.log1p,
-    lambda ct, _out, x: ct / (x + 1),
-    lower=scalar.log1p,
-)
+@elementwise(np.log1p, lambda ct, _out, x: ct / (x + 1), lower=scalar.log1p)
 def log1p(x: ArrayLike, /) -> Array:
     """Logarithm of one plus the elements, exact for small arguments too.
 
@@ -111,11 +95,7 @@ def log1p(x: ArrayLike, /) -> Array:
 
 
 # d √x = dx/(2·√x)
-@elementwise(
-    np.sqrt,
-    lambda ct, out, _x: ct / (out + out),
-    lower=scalar.sqrt,
-)
+@elementwise(np.sqrt, lambda ct, out, _x: ct / (out + out), lower=scalar.sqrt)
 def sqrt(x: ArrayLike, /) -> Array:
     """Square root, element by element; the derivative at 0 is infinite.
 
@@ -125,11 +105,7 @@ def sqrt(x: ArrayLike, /) -> Array:
 
 
 # d ∛x = dx/(3·∛x²)
-@elementwise(
-    np.cbrt,
-    lambda ct, out, _x: ct / (3 * (out * out)),
-    lower=scalar.cbrt,
-)
+@elementwise(np.cbrt, lambda ct, out, _x: ct / (3 * (out * out)), lower=scalar.cbrt)
 def cbrt(x: ArrayLike, /) -> Array:
     """Cube root, element by element, also of negative numbers.
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
-from gradtape.core.call import call, recording_segment
+from gradtape.core.batching import batch_first
+from gradtape.core.call import recording_segment
 from gradtape.core.define import linear
 from gradtape.core.fast import F32, F64
 from gradtape.core.lowering import Elements, Reader
@@ -124,18 +124,13 @@ def place_in_part(
     return place, inside
 
 
-def _batch_getitem(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
-    x = move_batch_axis(args[0], axes[0])
-    return call(op, (x,), {"index": (FULL, *params["index"])}), 0
-
-
 # d x[i] = dx[i]; transpose: zeros with ct at i
 getitem_basic = linear(
     "getitem",
     lambda xp, x, index: x[index],
     lambda ct, _out, _x, index: put(ct, shape=_x.shape, index=index),
     infer=lambda x, index: Aval(part_shape(index, x.shape), x.dtype),
-    batch=_batch_getitem,
+    batch=batch_first(lambda size, index: {"index": (FULL, *index)}),
     aliases=True,
     facts=Facts(rearranges=True, layout="view"),
     lower=Elements(_getitem_element),
@@ -148,18 +143,14 @@ def _put_forward(xp: Any, x: Any, shape: tuple[int, ...], index: Index) -> Any:
     return out
 
 
-def _batch_put(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
-    x = move_batch_axis(args[0], axes[0])
-    shape, index = (x.shape[0], *params["shape"]), (FULL, *params["index"])
-    return call(op, (x,), {"shape": shape, "index": index}), 0
-
-
 put: Callable[..., Any] = linear(
     "put",
     _put_forward,
     lambda ct, _out, _x, shape, index: getitem_basic(ct, index=index),
     infer=lambda x, shape, index: Aval(shape, x.dtype),
-    batch=_batch_put,
+    batch=batch_first(
+        lambda size, shape, index: {"shape": (size, *shape), "index": (FULL, *index)}
+    ),
     lower=Elements(
         lambda i, x, shape, index: lowered.read_or(0, x, *place_in_part(i, index, shape))
     ),
@@ -211,12 +202,10 @@ def split_index(index: Any, shape: tuple[int, ...], name: str) -> tuple[Index, l
 
 def _item(item: Any, name: str) -> Any:
     """An item as None, Ellipsis, int, a slice of ints, an array of integers or of booleans."""
-    if item is None or item is Ellipsis:
+    if item is None or item is Ellipsis or type(item) is int:
         return item
     if isinstance(item, slice):
         return _slice(item, name)
-    if type(item) is int:
-        return item
     if isinstance(item, str):
         item = np.asarray(item)  # refused below, like other arrays that are not integers
     array = as_value(unshell(item))

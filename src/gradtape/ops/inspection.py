@@ -11,11 +11,12 @@ from gradtape.core.aval import Aval
 from gradtape.core.small_floats import FLOAT16, FLOAT32
 from gradtape.core.tensor import Tensor, innermost, is_extended_float
 from gradtape.errors import ArgumentError, DTypeError
+from gradtape.ops.checks import check_choice
 from gradtape.ops.device import CPU, check_device
 
 VERSION = "2024.12"
 _VERSIONS = ("2021.12", "2022.12", "2023.12", VERSION)
-_CASTING = ("no", "equiv", "safe", "same_kind", "unsafe")
+CASTING = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
 # ---- dtypes -------------------------------------------------------------------------------------
@@ -151,10 +152,7 @@ def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
     >>> gt.can_cast(gt.float32, gt.float64), gt.can_cast(gt.float64, gt.float32)
     (True, False)
     """
-    if not isinstance(casting, str) or casting not in _CASTING:
-        raise ArgumentError(
-            f"can_cast: got casting={casting!r}, expected one of {', '.join(_CASTING)}"
-        )
+    check_choice("can_cast", CASTING, casting=casting)
     rule: Any = casting
     return np.can_cast(_dtype_of(from_, "can_cast"), _dtype_of(to, "can_cast"), casting=rule)
 
@@ -260,11 +258,7 @@ def _namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
     Raises:
         ArgumentError: It does not follow that version of the standard.
     """
-    if api_version is not None and api_version not in _VERSIONS:
-        raise ArgumentError(
-            f"__array_namespace__: got api_version {api_version!r}, expected one of "
-            f"{', '.join(_VERSIONS)}"
-        )
+    check_choice("__array_namespace__", (None, *_VERSIONS), api_version=api_version)
     return sys.modules["gradtape"]
 
 

@@ -16,34 +16,21 @@ from gradtape.core.ownership import is_alone
 from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor
 from gradtape.errors import DTypeError, ShapeError
-from gradtape.ops import arithmetic, exponential, select, trigonometric
-from gradtape.ops.matmul import matmul
 
-# The method, the function whose result it writes, and the ufunc that can write it to an array.
-INTO: dict[str, tuple[Callable[..., Any], np.ufunc]] = {
-    "add_into": (arithmetic.add, np.add),
-    "sub_into": (arithmetic.subtract, np.subtract),
-    "mul_into": (arithmetic.multiply, np.multiply),
-    "div_into": (arithmetic.divide, np.divide),
-    "pow_into": (arithmetic.power, np.power),
-    "maximum_into": (select.maximum, np.maximum),
-    "minimum_into": (select.minimum, np.minimum),
-    "matmul_into": (matmul, np.matmul),
-    "neg_into": (arithmetic.negative, np.negative),
-    "abs_into": (arithmetic.abs, np.absolute),
-    "square_into": (arithmetic.square, np.square),
-    "sqrt_into": (exponential.sqrt, np.sqrt),
-    "exp_into": (exponential.exp, np.exp),
-    "log_into": (exponential.log, np.log),
-    "sin_into": (trigonometric.sin, np.sin),
-    "cos_into": (trigonometric.cos, np.cos),
-    "tanh_into": (trigonometric.tanh, np.tanh),
+# The methods, and NumPy's name of the function whose result they write if it is another.
+_METHODS = (
+    "abs add cos div=divide exp log matmul maximum minimum mul=multiply neg=negative pow=power sin "
+    "sqrt square sub=subtract tanh"
+)
+INTO: dict[str, np.ufunc] = {
+    f"{name}_into": getattr(np, ufunc or name)
+    for name, _, ufunc in (method.partition("=") for method in _METHODS.split())
 }
 
 
 def method(name: str) -> Callable[..., Any]:
     """The method of that name."""
-    function, ufunc = INTO[name]
+    ufunc = INTO[name]
     binary = ufunc.nin == 2
 
     def into(self: Tensor, *args: Any) -> Any:
@@ -59,18 +46,16 @@ def method(name: str) -> Callable[..., Any]:
             )
         out.check_writable(name)
         if not _write(ufunc, [self, *others], out):
-            _rebind(name, function(self, *others), out)
+            _rebind(name, ufunc(self, *others), out)
         return out
 
     into.__name__ = name
-    into.__doc__ = (
-        f"{_signature(name)}: write what `gt.{function.__name__}` gives into `out`; returns it."
-    )
+    into.__doc__ = f"{_signature(name)}: write `np.{ufunc.__name__}` into `out`; returns it."
     return into
 
 
 def _signature(name: str) -> str:
-    return f"x.{name}({'y, ' if INTO[name][1].nin == 2 else ''}out)"
+    return f"x.{name}({'y, ' if INTO[name].nin == 2 else ''}out)"
 
 
 def _write(ufunc: np.ufunc, operands: list[Any], out: Tensor) -> bool:

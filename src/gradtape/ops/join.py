@@ -10,19 +10,17 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
-from gradtape.core.call import call
 from gradtape.core.copies import joined
 from gradtape.core.define import general
 from gradtape.core.lowering import Elements, Reader
-from gradtape.core.op import EVERY, Facts, Op
+from gradtape.core.op import EVERY, Facts
 from gradtape.core.scalar import Scalar
 from gradtape.errors import DTypeError, GradtapeError, ShapeError, UnsupportedError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import Batch, as_array, normalize_axis, refuse
+from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
-from gradtape.ops.pad import crop
-from gradtape.ops.shape import atleast_1d, atleast_2d, atleast_3d, broadcast_to, ravel, reshape
+from gradtape.ops.pad import crop_axis
+from gradtape.ops.shape import atleast_1d, atleast_2d, atleast_3d, ravel, reshape
 from gradtape.typing import Array, ArrayLike
 
 
@@ -60,15 +58,6 @@ def _zeros_for(tangents: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _batch_joined(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    size = next(x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None)
-    fronted = [
-        broadcast_to(x, (size, *x.shape)) if axis is None else move_batch_axis(x, axis)
-        for x, axis in zip(args, axes, strict=True)
-    ]
-    return call(op, fronted, {**params, "axis": params["axis"] + 1}), 0
-
-
 # In compiled code an element is chosen among all inputs; beyond this, copying each is faster.
 _CHOICES = 32
 
@@ -95,9 +84,7 @@ def _infer_concatenate(*inputs: Aval, axis: int, bounds: tuple[int, ...]) -> Ava
 
 
 def _part(i: int, ct: Any, _out: Any, *_inputs: Any, axis: int, bounds: tuple[int, ...]) -> Any:
-    cut = [(0, 0)] * len(ct.shape)
-    cut[axis] = (bounds[i], bounds[-1] - bounds[i + 1])
-    return crop(ct, widths=tuple(cut))
+    return crop_axis(ct, axis, bounds[i], bounds[i + 1])
 
 
 def _concatenate_element(
@@ -125,19 +112,13 @@ concatenate_at: Callable[..., Any] = general(
     jvp=lambda tangents, _out, *_inputs, axis, bounds: concatenate_at(
         *_zeros_for(tangents, _inputs), axis=axis, bounds=bounds
     ),
-    batch=_batch_joined,
     facts=Facts(rearranges=True, layout="kept", carries=EVERY),
     lower=Elements(_concatenate_element),
 )
 
 
 def concatenate(
-    arrays: Sequence[ArrayLike],
-    /,
-    axis: int | None = 0,
-    *,
-    dtype: Any = None,
-    **unsupported: Any,
+    arrays: Sequence[ArrayLike], /, axis: int | None = 0, *, dtype: Any = None
 ) -> Array:
     """The arrays one after the other along an axis they have.
 
@@ -145,7 +126,6 @@ def concatenate(
         arrays: What to join; of the same shape but for `axis`.
         axis: Along which to join; None flattens the arrays first.
         dtype: The dtype of the result, if not the one the arrays promote to.
-        **unsupported: Further options of NumPy, which raise.
 
     Raises:
         ShapeError: The shapes differ elsewhere, or there is nothing to join.
@@ -154,7 +134,6 @@ def concatenate(
     >>> gt.concatenate([np.ones(2), np.zeros(1)])
     array([1., 1., 0.])
     """
-    refuse("concatenate", unsupported)
     inputs = _sequence(arrays, "concatenate")
     if axis is None:
         inputs, axis = [ravel(x) for x in inputs], 0
@@ -205,9 +184,7 @@ def _stack_element(i: Sequence[Scalar], *inputs: Reader, axis: int) -> Scalar:
 
 
 def _entry(i: int, ct: Any, _out: Any, *_inputs: Any, axis: int) -> Any:
-    cut = [(0, 0)] * len(ct.shape)
-    cut[axis] = (i, len(_inputs) - i - 1)
-    return reshape(crop(ct, widths=tuple(cut)), _inputs[i].shape)
+    return reshape(crop_axis(ct, axis, i, i + 1), _inputs[i].shape)
 
 
 # Linear in all inputs together; transpose: each takes its entry of ct
@@ -217,22 +194,18 @@ _stack: Callable[..., Any] = general(
     infer=_infer_stack,
     vjp_each=_entry,
     jvp=lambda tangents, _out, *_inputs, axis: _stack(*_zeros_for(tangents, _inputs), axis=axis),
-    batch=_batch_joined,
     facts=Facts(rearranges=True, layout="kept", carries=EVERY),
     lower=Elements(_stack_element),
 )
 
 
-def stack(
-    arrays: Sequence[ArrayLike], /, axis: int = 0, *, dtype: Any = None, **unsupported: Any
-) -> Array:
+def stack(arrays: Sequence[ArrayLike], /, axis: int = 0, *, dtype: Any = None) -> Array:
     """The arrays one after the other along a new axis.
 
     Args:
         arrays: What to join; all of one shape.
         axis: Where the new axis is in the result.
         dtype: The dtype of the result, if not the one the arrays promote to.
-        **unsupported: Further options of NumPy, which raise.
 
     Raises:
         ShapeError: The shapes differ, or there is nothing to join.
@@ -242,7 +215,6 @@ def stack(
     array([[1., 0.],
            [1., 0.]])
     """
-    refuse("stack", unsupported)
     inputs = _sequence(arrays, "stack")
     axis = normalize_axis(axis, len(inputs[0].shape) + 1, "stack")
     if len(inputs) > _AT_ONCE:
@@ -251,13 +223,12 @@ def stack(
     return out if dtype is None else astype(out, dtype, copy=False)
 
 
-def vstack(arrays: Sequence[ArrayLike], /, *, dtype: Any = None, **unsupported: Any) -> Array:
+def vstack(arrays: Sequence[ArrayLike], /, *, dtype: Any = None) -> Array:
     """The arrays below one another: along the first axis, vectors as rows.
 
     Args:
         arrays: What to join; of the same shape but for the first axis.
         dtype: The dtype of the result, if not the one the arrays promote to.
-        **unsupported: Further options of NumPy, which raise.
 
     Raises:
         ShapeError: The shapes do not fit, or there is nothing to join.
@@ -266,16 +237,15 @@ def vstack(arrays: Sequence[ArrayLike], /, *, dtype: Any = None, **unsupported: 
     (3, 2)
     """
     rows = [atleast_2d(x) for x in _sequence(arrays, "vstack")]
-    return concatenate(rows, 0, dtype=dtype, **unsupported)
+    return concatenate(rows, 0, dtype=dtype)
 
 
-def hstack(arrays: Sequence[ArrayLike], /, *, dtype: Any = None, **unsupported: Any) -> Array:
+def hstack(arrays: Sequence[ArrayLike], /, *, dtype: Any = None) -> Array:
     """The arrays beside one another: along the second axis, vectors along their only one.
 
     Args:
         arrays: What to join; of the same shape but for the axis they are joined along.
         dtype: The dtype of the result, if not the one the arrays promote to.
-        **unsupported: Further options of NumPy, which raise.
 
     Raises:
         ShapeError: The shapes do not fit, or there is nothing to join.
@@ -285,7 +255,7 @@ def hstack(arrays: Sequence[ArrayLike], /, *, dtype: Any = None, **unsupported: 
     """
     inputs = [atleast_1d(x) for x in _sequence(arrays, "hstack")]
     axis = 0 if len(inputs[0].shape) == 1 else 1
-    return concatenate(inputs, axis, dtype=dtype, **unsupported)
+    return concatenate(inputs, axis, dtype=dtype)
 
 
 def dstack(arrays: Sequence[ArrayLike], /) -> Array:

@@ -12,9 +12,10 @@ from gradtape.backends import array_module
 from gradtape.core.aval import Abstract
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import DTypeError, ShapeError
-from gradtape.ops.arguments import as_array, as_dtype, as_shape, normalize_axes, refuse
+from gradtape.ops.arguments import as_array, as_dtype, as_shape, normalize_axes
 from gradtape.ops.cast import astype
 from gradtape.ops.device import check_device, device_of
+from gradtape.ops.family import member
 from gradtape.ops.shape import broadcast_to
 from gradtape.typing import Array, ArrayLike, Axis, Shape
 
@@ -57,93 +58,55 @@ def size(x: ArrayLike, /, axis: Axis = None) -> int:
     return math.prod(sizes[a] for a in normalize_axes(axis, len(sizes), "size"))
 
 
-def _make(
-    maker: str, x: ArrayLike, dtype: Any, shape: Shape | None, device: Any, unsupported: Any
-) -> Array:
-    """A new array like `x`, made by the function `maker` of its array module."""
-    layout = ("order", "subok")  # nothing here depends on them
-    refuse(f"{maker}_like", {k: value for k, value in unsupported.items() if k not in layout})
-    x = as_array(x)
-    check_device(device, f"{maker}_like", device_of(x))
-    sizes = x.shape if shape is None else as_shape(shape, f"{maker}_like")
-    raw = innermost(x, show=True) if isinstance(x, Tensor) else x
-    kind = x.dtype if dtype is None else as_dtype(dtype, f"{maker}_like")
-    if isinstance(raw, Abstract):
-        return raw.filled(1 if maker == "ones" else 0, sizes, kind)
-    made = getattr(array_module(raw), maker)(sizes, kind)
-    return Tensor(made) if isinstance(x, Tensor) else made
-
-
-def zeros_like(
+def _like(
+    name: str,
     x: ArrayLike,
     /,
     dtype: Any = None,
     *,
     shape: Shape | None = None,
     device: Any = None,
-    **unsupported: Any,
+    order: str = "K",
+    subok: bool = True,
 ) -> Array:
-    """Zeros of the same shape and dtype; a tensor of its own, which can be assigned to.
+    """{what}.
 
     Args:
         x: What to take shape and dtype from; a tensor gives a tensor.
         dtype: Another dtype.
         shape: Another shape.
         device: None or that of `x`: gradtape does not move arrays.
-        **unsupported: Further options of NumPy, which raise.
+        order: Without effect: results do not depend on the layout of memory.
+        subok: Without effect: there are no subclasses.
 
+    zeros_like:
     >>> gt.zeros_like(np.ones(2))
     array([0., 0.])
-    """
-    return _make("zeros", x, dtype, shape, device, unsupported)
 
-
-def ones_like(
-    x: ArrayLike,
-    /,
-    dtype: Any = None,
-    *,
-    shape: Shape | None = None,
-    device: Any = None,
-    **unsupported: Any,
-) -> Array:
-    """Ones of the same shape and dtype; a tensor of its own, which can be assigned to.
-
-    Args:
-        x: What to take shape and dtype from; a tensor gives a tensor.
-        dtype: Another dtype.
-        shape: Another shape.
-        device: None or that of `x`: gradtape does not move arrays.
-        **unsupported: Further options of NumPy, which raise.
-
+    ones_like:
     >>> gt.ones_like(np.zeros(2))
     array([1., 1.])
-    """
-    return _make("ones", x, dtype, shape, device, unsupported)
 
-
-def empty_like(
-    x: ArrayLike,
-    /,
-    dtype: Any = None,
-    *,
-    shape: Shape | None = None,
-    device: Any = None,
-    **unsupported: Any,
-) -> Array:
-    """An array of the same shape and dtype, its elements not set.
-
-    Args:
-        x: What to take shape and dtype from; a tensor gives a tensor.
-        dtype: Another dtype.
-        shape: Another shape.
-        device: None or that of `x`: gradtape does not move arrays.
-        **unsupported: Further options of NumPy, which raise.
-
+    empty_like:
     >>> gt.empty_like(np.zeros(2)).shape
     (2,)
     """
-    return _make("empty", x, dtype, shape, device, unsupported)
+    x = as_array(x)
+    check_device(device, name, device_of(x))
+    sizes = x.shape if shape is None else as_shape(shape, name)
+    raw = innermost(x, show=True) if isinstance(x, Tensor) else x
+    kind = x.dtype if dtype is None else as_dtype(dtype, name)
+    if isinstance(raw, Abstract):
+        return raw.filled(1 if name == "ones_like" else 0, sizes, kind)
+    made = getattr(array_module(raw), name.removesuffix("_like"))(sizes, kind)
+    return Tensor(made) if isinstance(x, Tensor) else made
+
+
+_OWN = "of the same shape and dtype; a tensor of its own, which can be assigned to"
+_UNSET = "An array of the same shape and dtype, its elements not set"
+zeros_like = member("zeros_like", _like, what=f"Zeros {_OWN}")
+ones_like = member("ones_like", _like, what=f"Ones {_OWN}")
+empty_like = member("empty_like", _like, what=_UNSET)
 
 
 def full_like(
@@ -154,7 +117,8 @@ def full_like(
     *,
     shape: Shape | None = None,
     device: Any = None,
-    **unsupported: Any,
+    order: str = "K",
+    subok: bool = True,
 ) -> Array:
     """The fill value repeated to the same shape and dtype.
 
@@ -166,7 +130,8 @@ def full_like(
         dtype: Another dtype.
         shape: Another shape.
         device: None or that of `x`: gradtape does not move arrays.
-        **unsupported: Further options of NumPy, which raise.
+        order: Without effect: results do not depend on the layout of memory.
+        subok: Without effect: there are no subclasses.
 
     Raises:
         ShapeError: The fill value does not broadcast to the shape.
@@ -174,9 +139,8 @@ def full_like(
     >>> gt.full_like(np.zeros(2), 3.0)
     array([3., 3.])
     """
-    buffer = _make("zeros", x, dtype, shape, device, unsupported)
-    traced = isinstance(buffer, Tensor) and isinstance(innermost(buffer, show=True), Abstract)
-    if traced:
+    buffer = zeros_like(x, dtype, shape=shape, device=device)
+    if isinstance(buffer, Tensor) and isinstance(innermost(buffer, show=True), Abstract):
         buffer[...] = fill_value
         return buffer
     if isinstance(fill_value, Tensor):

@@ -16,15 +16,15 @@ from gradtape.core.call import call, call_operator, recording_segment
 from gradtape.core.define import broadcast_sizes, multilinear, unbroadcast
 from gradtape.core.fast import F32, F64
 from gradtape.core.lazy import Deferred
-from gradtape.core.level import LEAVES, Segment
+from gradtape.core.level import joint_segment
 from gradtape.core.lowering import Contraction
 from gradtape.core.nested import Handle
 from gradtape.core.op import Op
 from gradtape.core.record import Binary
-from gradtape.core.state import CONTEXT_LEVEL, STATE
+from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ShapeError
-from gradtape.ops.arguments import ARRAYS, as_array, refuse
+from gradtape.ops.arguments import ARRAYS, as_array
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.contract import tensordot
 from gradtape.ops.shape import ravel, reshape
@@ -217,7 +217,7 @@ def _fast(otherwise: Callable[..., Any]) -> Callable[..., Any]:
             return Tensor(out) if kind is Tensor or kind2 is Tensor else out
         segment = parent2.segment if parent is None else parent.segment
         if parent2 is not None and parent2.segment is not segment:
-            segment = _joint(segment, parent2.segment)
+            segment = joint_segment(segment, parent2.segment)
             if segment is None:
                 return otherwise(op, (x, y), {})
         if segment is not state.recorder.segment:
@@ -229,13 +229,6 @@ def _fast(otherwise: Callable[..., Any]) -> Callable[..., Any]:
         return Tensor(out, Binary(op, segment, parent, parent2, kept, kept2, None))
 
     return function
-
-
-def _joint(segment: Segment, segment2: Segment) -> Segment | None:
-    """A leaf goes with whatever the active context recorded; None if levels differ."""
-    if segment is LEAVES:
-        segment, segment2 = segment2, segment
-    return segment if segment2 is LEAVES and segment.number == CONTEXT_LEVEL else None
 
 
 def _reflected(y: Tensor, x: Any) -> Any:
@@ -288,24 +281,17 @@ def matmul(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
 
 
-def dot(x: ArrayLike, y: ArrayLike, /, out: None = None) -> Array:
+def dot(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Sum of products over the last axis of `x` and the second to last of `y`.
 
     Numbers are multiplied, vectors and matrices as by `matmul`.
 
-    Args:
-        x: The first array.
-        y: The second array.
-        out: Only None: arrays are not written to.
-
     Raises:
         ShapeError: The axes that meet differ in size.
-        UnsupportedError: `out` was given.
 
     >>> gt.dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     np.float64(11.0)
     """
-    refuse("dot", {"out": out})
     x, y = as_array(x), as_array(y)
     if not x.shape or not y.shape:
         return x * y
@@ -353,22 +339,13 @@ def inner(x: ArrayLike, y: ArrayLike, /) -> Array:
     return matmul(x, y) if len(y.shape) == 1 else tensordot(x, y, (-1, -1))
 
 
-def outer(x: ArrayLike, y: ArrayLike, /, out: None = None) -> Array:
+def outer(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Products of each element of `x` with each of `y`, both taken as vectors.
-
-    Args:
-        x: The first array.
-        y: The second array.
-        out: Only None: arrays are not written to.
-
-    Raises:
-        UnsupportedError: `out` was given.
 
     >>> gt.outer(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     array([[3., 4.],
            [6., 8.]])
     """
-    refuse("outer", {"out": out})
     return _outer(ravel(x), ravel(y))
 
 

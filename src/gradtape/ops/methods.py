@@ -100,21 +100,6 @@ def _astype(self: Tensor, dtype: Any, *, copy: bool = True) -> Any:
     return cast.astype(self, dtype, copy=copy)
 
 
-def _ravel(self: Tensor, order: str = "C") -> Any:
-    """See `gt.ravel`."""
-    return shape.ravel(self, order)
-
-
-def _t(self: Tensor) -> Any:
-    """The array with its axes reversed."""
-    return shape.transpose(self)
-
-
-def _mt(self: Tensor) -> Any:
-    """The array with its last two axes swapped."""
-    return shape.swapaxes(self, -1, -2)
-
-
 def _part(function: Callable[..., Any], doc: str) -> Callable[[Tensor], Any]:
     """A part of complex numbers: it follows the tensor as a view does, and refuses writes."""
 
@@ -183,7 +168,7 @@ def install() -> None:
         "transpose": _transpose,
         "permute": _transpose,
         "astype": _astype,
-        "ravel": _ravel,
+        "ravel": shape.ravel,
         "conj": _conj,
         "conjugate": _conj,
         "clone": _method("copy", cast.copy),
@@ -198,8 +183,8 @@ def install() -> None:
     for name, method in methods.items():
         setattr(Tensor, name, method)
     properties: dict[str, Callable[[Tensor], Any]] = {
-        "T": _t,
-        "mT": _mt,
+        "T": shape.transpose,
+        "mT": shape.matrix_transpose,
         "real": _part(cast.real, "The real part."),
         "imag": _part(cast.imag, "The imaginary part."),
     }

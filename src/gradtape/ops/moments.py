@@ -15,7 +15,10 @@ from gradtape.ops.arguments import as_number, weak_or_array
 from gradtape.ops.arithmetic import subtract
 from gradtape.ops.cast import over_count, real_product
 from gradtape.ops.exponential import sqrt
+from gradtape.ops.family import member
 from gradtape.ops.reduce import (
+    NO_AXIS,
+    REDUCTIONS,
     Axes,
     beside,
     count_over,
@@ -26,6 +29,7 @@ from gradtape.ops.reduce import (
     sum_over,
 )
 from gradtape.ops.select import divide_or_zero, where as where_of
+from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike, Axis
 
 
@@ -85,23 +89,18 @@ def _around(x: Any, axis: Axes) -> Any:
     return x - mean_over(x, axis=axis, keepdims=True)
 
 
-def _covary(tangent: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
-    """Sum of Re(conj(x − mean)·dx): the change of half the sum of squares around the mean."""
-    return sum_over(real_product(_around(x, axis), tangent), axis=axis, keepdims=keepdims)
+# ---- the ops ------------------------------------------------------------------------------------
 
 
-# ---- var ----------------------------------------------------------------------------------------
-
-
-def _var_vjp(ct: Any, _out: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
-    scaled = over_count(ct * 2, _divisor(x.shape, axis, correction))
+def _pulled(ct: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
+    """ct·(x − mean)/(n − correction)."""
+    scaled = over_count(ct, _divisor(x.shape, axis, correction))
     return _around(x, axis) * beside(scaled, x.shape, axis, keepdims)
 
 
-def _var_jvp(
-    tangents: Any, _out: Any, x: Any, axis: Axes, keepdims: bool, correction: float
-) -> Any:
-    change = _covary(tangents[0], x, axis, keepdims) * 2
+def _pushed(tangent: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
+    """Σ Re(conj(x − mean)·dx)/(n − correction)."""
+    change = sum_over(real_product(_around(x, axis), tangent), axis=axis, keepdims=keepdims)
     return over_count(change, _divisor(x.shape, axis, correction))
 
 
@@ -110,62 +109,34 @@ _var = general(
     "var",
     _var_forward,
     infer=_infer,
-    vjps=(_var_vjp,),
-    jvp=_var_jvp,
+    vjps=(lambda ct, _out, x, **params: _pulled(ct * 2, x, **params),),
+    jvp=lambda tangents, _out, x, **params: _pushed(tangents[0], x, **params) * 2,
     kind="reduction",
     lower=Composite(_var_composition),
     composed=_var_of_parts,
 )
+# d std(x) = 1/((n − correction)·std) · Σ (x − mean)·dx, and 0 where all elements are equal
+_std = general(
+    "std",
+    lambda xp, x, **params: xp.sqrt(_var_forward(xp, x, **params)),
+    infer=_infer,
+    vjps=(lambda ct, out, x, **params: _pulled(divide_or_zero(ct, out), x, **params),),
+    jvp=lambda tangents, out, x, **params: divide_or_zero(_pushed(tangents[0], x, **params), out),
+    kind="reduction",
+    lower=Composite(lambda x, **params: sqrt(_var_composition(x, **params))),
+)
+_OPS = {"var": _var, "std": _std}
 
 
-_var_where = Deferred("gradtape.ops.arrays.where_moments:var_where")
-_std_where = Deferred("gradtape.ops.arrays.where_moments:std_where")
+def root(variance: Any) -> Any:
+    """The root with the derivative 0 at 0, as `_std` has it."""
+    spread = variance != 0
+    return sqrt(where_of(spread, variance, 1)) * spread
 
 
-def var(
-    x: ArrayLike,
-    /,
-    axis: Axis = None,
-    dtype: Any = None,
-    *,
-    ddof: float = 0,
-    correction: float | None = None,
-    keepdims: bool = False,
-    where: Any = True,
-    mean: Any = None,
-    **unsupported: Any,
-) -> Array:
-    """Variance: the mean squared distance from the mean, over all or the given axes.
+# ---- public functions ---------------------------------------------------------------------------
 
-    Args:
-        x: The samples.
-        axis: One or several axes; None takes all of them.
-        dtype: The dtype to compute in.
-        ddof: The squares are divided by their number less this; 1 is the unbiased estimate.
-        correction: Another name of `ddof`.
-        keepdims: Whether the reduced axes stay, with size 1.
-        where: Which elements take part, as truth values that broadcast to `x`.
-        mean: The mean, if it is known already, with the reduced axes kept; it is differentiated
-            by, too.
-        **unsupported: Further options of NumPy, which raise.
-
-    Raises:
-        AxisError: There is no such axis.
-        ArgumentError: Both `ddof` and `correction` were given.
-
-    >>> gt.var(np.array([1.0, 2.0, 3.0]), ddof=1)
-    np.float64(1.0)
-    """
-    less = correction_of("var", ddof, correction)
-    if where is not True and where is not None:
-        if mean is not None:
-            unsupported["mean"] = mean
-        options = {"ddof": less, "keepdims": keepdims, "where": where, **unsupported}
-        return _var_where(x, axis, dtype, **options)
-    x, axes = prepared("var", x, axis, dtype, unsupported)
-    if mean is not None:
-        return _around_given(x, axes, bool(keepdims), less, mean)
-    return _var(x, axis=axes, keepdims=bool(keepdims), correction=less)
+_variance_where = Deferred("gradtape.ops.arrays.where_moments:variance_where")
 
 
 def _around_given(x: Any, axis: Axes, keepdims: bool, correction: float, mean: Any) -> Any:
@@ -186,42 +157,9 @@ def correction_of(name: str, ddof: float, correction: float | None) -> float:
     return correction if type(correction) is int else as_number(correction, name, "correction")
 
 
-# ---- std ----------------------------------------------------------------------------------------
-
-
-def _std_forward(xp: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
-    return xp.sqrt(_var_forward(xp, x, axis, keepdims, correction))
-
-
-def _std_vjp(ct: Any, out: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
-    scaled = over_count(divide_or_zero(ct, out), _divisor(x.shape, axis, correction))
-    return _around(x, axis) * beside(scaled, x.shape, axis, keepdims)
-
-
-def _std_jvp(tangents: Any, out: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
-    change = _covary(tangents[0], x, axis, keepdims)
-    return over_count(divide_or_zero(change, out), _divisor(x.shape, axis, correction))
-
-
-# d std(x) = 1/((n − correction)·std) · Σ (x − mean)·dx, and 0 where all elements are equal
-_std = general(
-    "std",
-    _std_forward,
-    infer=_infer,
-    vjps=(_std_vjp,),
-    jvp=_std_jvp,
-    kind="reduction",
-    lower=Composite(lambda x, **params: sqrt(_var_composition(x, **params))),
-)
-
-
-def root(variance: Any) -> Any:
-    """The root with the derivative 0 at 0, as `_std` has it."""
-    spread = variance != 0
-    return sqrt(where_of(spread, variance, 1)) * spread
-
-
-def std(
+@options(REDUCTIONS, raises=NO_AXIS)
+def _moment(
+    name: str,
     x: ArrayLike,
     /,
     axis: Axis = None,
@@ -232,38 +170,35 @@ def std(
     keepdims: bool = False,
     where: Any = True,
     mean: Any = None,
-    **unsupported: Any,
 ) -> Array:
-    """Standard deviation: the root of the variance, over all or the given axes.
-
-    Where all elements are equal it has a kink; the gradient is taken as 0 there, as in PyTorch.
+    """{what}, over all or the given axes.
 
     Args:
-        x: The samples.
-        axis: One or several axes; None takes all of them.
-        dtype: The dtype to compute in.
-        ddof: The squares are divided by their number less this; 1 is usual for samples.
+        ddof: The squares are divided by their number less this; 1 is the unbiased estimate.
         correction: Another name of `ddof`.
-        keepdims: Whether the reduced axes stay, with size 1.
-        where: Which elements take part, as truth values that broadcast to `x`.
         mean: The mean, if it is known already, with the reduced axes kept; it is differentiated
             by, too.
-        **unsupported: Further options of NumPy, which raise.
 
     Raises:
-        AxisError: There is no such axis.
         ArgumentError: Both `ddof` and `correction` were given.
 
+    var:
+    >>> gt.var(np.array([1.0, 2.0, 3.0]), ddof=1)
+    np.float64(1.0)
+
+    std:
     >>> gt.std(np.array([1.0, 2.0, 3.0]), ddof=1)
     np.float64(1.0)
     """
-    less = correction_of("std", ddof, correction)
+    less = correction_of(name, ddof, correction)
     if where is not True and where is not None:
-        if mean is not None:
-            unsupported["mean"] = mean
-        options = {"ddof": less, "keepdims": keepdims, "where": where, **unsupported}
-        return _std_where(x, axis, dtype, **options)
-    x, axes = prepared("std", x, axis, dtype, unsupported)
-    if mean is not None:
-        return root(_around_given(x, axes, bool(keepdims), less, mean))
-    return _std(x, axis=axes, keepdims=bool(keepdims), correction=less)
+        return _variance_where(name, x, axis, dtype, less, keepdims, where, mean)
+    x, axes = prepared(name, x, axis, dtype)
+    if mean is None:
+        return _OPS[name](x, axis=axes, keepdims=bool(keepdims), correction=less)
+    variance = _around_given(x, axes, bool(keepdims), less, mean)
+    return variance if name == "var" else root(variance)
+
+
+var = member("var", _moment, what="Variance: the mean squared distance from the mean")
+std = member("std", _moment, what="Standard deviation: the root of the variance")

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.tensor import Tensor, innermost
-from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.checks import check_axes
 from gradtape.typing import Array, ArrayLike
 
 
@@ -33,8 +33,7 @@ def nonzero(x: ArrayLike, /) -> tuple[Array, ...]:
     (array([1, 2]),)
     """
     values = _read(x)
-    if not values.shape:
-        raise ShapeError("nonzero: got a 0-d array, expected at least one axis; use gt.atleast_1d")
+    check_axes("nonzero", values, least=1, instead="use gt.atleast_1d")
     found = np.nonzero(values)
     return tuple(Tensor(axis) for axis in found) if isinstance(x, Tensor) else found
 

@@ -17,6 +17,7 @@ from gradtape.ops import array_functions, lowered
 from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.arithmetic import abs as abs_of, sign
 from gradtape.ops.cast import real_product, stop_gradient
+from gradtape.ops.checks import check_axes
 from gradtape.ops.comparison import equal
 from gradtape.ops.reduce import (
     Axes,
@@ -36,19 +37,13 @@ from gradtape.typing import Array, ArrayLike, Axis
 
 
 def _power_forward(xp: Any, x: Any, exponent: float, signed: bool) -> Any:
-    if not signed:
-        return xp.abs(x) ** exponent
-    # Where the slope is unbounded at 0 it is taken as 0 there: no direction is preferred.
     size = xp.abs(x)
-    return xp.sign(x) * (size if exponent > 0 else xp.where(x == 0, 1, size)) ** exponent
-
-
-def _power_element(x: Any, exponent: float, signed: bool) -> Any:
-    size = scalar.absolute(x)
-    if not signed:
-        return lowered.power(size, exponent)
-    size = size if exponent > 0 else scalar.where(x == 0, 1, size)
-    return lowered.sign(x) * lowered.power(size, exponent)
+    if signed and exponent <= 0:
+        # Where the slope is unbounded at 0 it is taken as 0 there: no direction is preferred.
+        size = xp.where(x == 0, 1, size)
+    power = lowered.power(size, exponent) if xp is scalar else size**exponent
+    sign_of = lowered.sign if xp is scalar else xp.sign
+    return sign_of(x) * power if signed else power
 
 
 # |x|^q, or sign(x)·|x|^q, of real numbers: the slope is q·|x|^(q−1), with the factor sign(x) for
@@ -59,7 +54,7 @@ _size_power: Callable[..., Any] = elementwise_op(
     lambda ct, _out, x, exponent, signed: (
         ct * (exponent * _size_power(x, exponent=exponent - 1, signed=not signed))
     ),
-    lower=_power_element,
+    lower=scalar,
 )
 
 
@@ -140,7 +135,7 @@ def _of_matrices(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
     rows, columns = axes
     if ord in (None, "fro"):
         return _vector_norm(x, ord=2.0, axis=axes, keepdims=keepdims)
-    if ord in (1, 2, math.inf) and 0 in (x.shape[rows], x.shape[columns]):
+    if ord in (1, 2, math.inf, "nuc") and 0 in (x.shape[rows], x.shape[columns]):
         return sum_of(abs_of(x), axes, keepdims=keepdims)
     if ord in (2, -2, "nuc"):
         return _of_singular_values(x, ord, axes, keepdims)
@@ -159,8 +154,6 @@ _svdvals = Deferred("gradtape.ops.linalg.svd:svdvals")
 
 
 def _of_singular_values(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
-    if ord == "nuc" and 0 in (x.shape[axis] for axis in axes):
-        return sum_of(abs_of(x), axes, keepdims=keepdims)
     values = _svdvals(moveaxis(x, axes, (-2, -1)))
     if ord == "nuc":
         out = sum_of(_above_rounding(values, x.shape, axes), -1)
@@ -174,8 +167,6 @@ def _above_rounding(values: Any, shape: tuple[int, ...], axes: Axes) -> Any:
 
     Their sum has a kink there; the subgradient of least size does not see their directions.
     """
-    if not values.shape[-1]:
-        return values
     fixed = stop_gradient(values)
     noise = max(shape[axis] for axis in axes) * float(np.finfo(values.dtype).eps)
     return where(fixed > noise * max_of(fixed, -1, keepdims=True), values, fixed)
@@ -258,6 +249,5 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") ->
     np.float64(6.0)
     """
     x = inexact(x)
-    if len(x.shape) < 2:
-        raise ShapeError(f"matrix_norm: got shape {x.shape}, expected at least two axes")
+    check_axes("matrix_norm", x, least=2)
     return _of_matrices(x, ord, (len(x.shape) - 2, len(x.shape) - 1), bool(keepdims))

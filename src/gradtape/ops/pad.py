@@ -9,15 +9,13 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
-from gradtape.core.call import call
+from gradtape.core.batching import batch_first
 from gradtape.core.copies import copy_into
 from gradtape.core.define import general, linear
 from gradtape.core.lowering import Elements, Reader
-from gradtape.core.op import EVERY, Facts, Op
+from gradtape.core.op import EVERY, Facts
 from gradtape.core.scalar import Scalar
 from gradtape.ops import lowered
-from gradtape.ops.arguments import Batch
 
 # Sizes to add or cut off, (before, after) for each axis.
 Widths = tuple[tuple[int, int], ...]
@@ -28,9 +26,7 @@ def _inner(shape: tuple[int, ...], widths: Widths) -> tuple[slice, ...]:
     return tuple(slice(before, n - after) for n, (before, after) in zip(shape, widths, strict=True))
 
 
-def _batch_widths(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    x = move_batch_axis(args[0], axes[0])
-    return call(op, (x,), {**params, "widths": ((0, 0), *params["widths"])}), 0
+_batch_widths = batch_first(lambda size, widths, **_fill: {"widths": ((0, 0), *widths)})
 
 
 def _infer_crop(x: Aval, widths: Widths) -> Aval:
@@ -50,12 +46,21 @@ crop = linear(
 )
 
 
+def along(axis: int, ndim: int, before: int, after: int) -> Widths:
+    """Widths for one of `ndim` axes; 0 for all others."""
+    return (*((0, 0),) * axis, (before, after), *((0, 0),) * (ndim - axis - 1))
+
+
+def crop_axis(x: Any, axis: int, start: int, stop: int) -> Any:
+    """The part of `x` from `start` to `stop` along one axis."""
+    return crop(x, widths=along(axis, len(x.shape), start, x.shape[axis] - stop))
+
+
 def _pad(xp: Any, x: Any, widths: Widths, fill: Any) -> Any:
     shape = tuple(n + b + a for n, (b, a) in zip(x.shape, widths, strict=True))
     out = xp.empty(shape, x.dtype)
-    inner = _inner(shape, widths)
     out.fill(fill)
-    out[inner] = x
+    out[_inner(shape, widths)] = x
     return out
 
 

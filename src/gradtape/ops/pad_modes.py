@@ -10,12 +10,14 @@ import numpy as np
 from gradtape.core.lazy import Deferred
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
-from gradtape.ops.arguments import as_array, normalize_axis, refuse
+from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
-from gradtape.ops.creation import asarray
+from gradtape.ops.checks import check_choice, check_least
+from gradtape.ops.creation import asarray, holds_tensor
 from gradtape.ops.gather import take
+from gradtape.ops.index import part_of
 from gradtape.ops.join import concatenate
-from gradtape.ops.pad import Widths, pad_constant
+from gradtape.ops.pad import Widths, along, pad_constant
 from gradtape.ops.reduce import max as max_of, mean as mean_of, min as min_of
 from gradtape.ops.rounding import floor, round as round_of
 from gradtape.ops.shape import broadcast_to
@@ -56,7 +58,6 @@ def pad(
     end_values: Any = 0,
     stat_length: Any = None,
     reflect_type: str = "even",
-    **unsupported: Any,
 ) -> Array:
     """The array with elements added at the ends of its axes.
 
@@ -74,7 +75,6 @@ def pad(
         stat_length: How many elements the maximum, mean, … is taken of, likewise; None for all.
         reflect_type: "odd" continues the mirrored elements so that they go through the edge: twice
             the edge minus them.
-        **unsupported: Further options, which raise.
 
     Raises:
         ShapeError: `pad_width` does not fit the array, or there is nothing to fill in.
@@ -86,7 +86,6 @@ def pad(
     >>> gt.pad(np.array([1.0, 2.0, 6.0]), 2, "mean")
     array([3., 3., 1., 2., 6., 3., 3.])
     """
-    refuse("pad", unsupported)
     given = (constant_values, end_values, stat_length, reflect_type)
     _check_mode(mode, dict(zip(_OPTIONS, given, strict=True)))
     x = as_array(x)
@@ -108,9 +107,9 @@ def pad(
                 f"pad: got an axis of size 0; mode {mode!r} has nothing to take from it"
             )
         if mode == "linear_ramp":
-            x = _between(_ramps(x, axis, width, ramps[axis]), x, axis)
+            x = _between(_ramps(x, axis, width, ramps[axis]), x, axis, width)
         elif mode in _STATISTICS:
-            x = _between(_statistics(x, axis, width, lengths[axis], mode), x, axis)
+            x = _between(_statistics(x, axis, lengths[axis], mode), x, axis, width)
         elif reflect_type == "odd" and x.shape[axis] > 1:
             x = _odd(x, axis, width, mode)
         else:
@@ -132,10 +131,7 @@ def _check_mode(mode: Any, options: dict[str, Any]) -> None:
             raise ArgumentError(
                 f"pad: got {name}= with mode {mode!r}; it belongs to {', '.join(modes)}"
             )
-    if options["reflect_type"] not in ("even", "odd"):
-        raise ArgumentError(
-            f"pad: got reflect_type {options['reflect_type']!r}, expected 'even' or 'odd'"
-        )
+    check_choice("pad", ("even", "odd"), reflect_type=options["reflect_type"])
 
 
 def _by_axis(values: Any, ndim: int) -> Any:
@@ -154,7 +150,7 @@ def _pairs(values: Any, ndim: int, name: str) -> tuple[tuple[Any, Any], ...]:
     if type(values) is int or (values is None and name == "stat_length"):
         return ((values, values),) * ndim
     counts = name in ("pad_width", "stat_length")
-    values = asarray(values) if not counts and _holds_tensor(values) else as_array(values)
+    values = asarray(values) if not counts and holds_tensor(values) else as_array(values)
     if values.dtype.kind not in ("iu" if counts else "biufcV"):
         raise ArgumentError(
             f"pad: got {name} of {values.dtype}, expected {'integers' if counts else 'numbers'}"
@@ -171,13 +167,6 @@ def _pairs(values: Any, ndim: int, name: str) -> tuple[tuple[Any, Any], ...]:
     return tuple((before, after) for before, after in pairs.tolist())
 
 
-def _holds_tensor(values: Any) -> bool:
-    """Whether there is a tensor among numbers in lists, so that the result has a gradient by it."""
-    if isinstance(values, list | tuple):
-        return any(map(_holds_tensor, values))
-    return isinstance(values, Tensor)
-
-
 def _pad_axes(x: Array, widths: Widths, values: Any) -> Array:
     """Padding with constants: at once if it is one constant, else axis by axis as NumPy does."""
     if values and isinstance(values[0][0], Tensor):  # then all of them are
@@ -185,21 +174,17 @@ def _pad_axes(x: Array, widths: Widths, values: Any) -> Array:
     constants = {value for pair in values for value in pair}
     if len(constants) <= 1:
         return pad_constant(x, widths=widths, fill=constants.pop() if constants else 0)
-    none = ((0, 0),) * len(widths)
     for axis, ((before, after), fills) in enumerate(zip(widths, values, strict=True)):
         for width, fill in zip(((before, 0), (0, after)), fills, strict=True):
-            x = pad_constant(x, widths=(*none[:axis], width, *none[axis + 1 :]), fill=fill)
+            x = pad_constant(x, widths=along(axis, len(widths), *width), fill=fill)
     return x
 
 
 def _pad_with_tensors(x: Array, widths: Widths, values: Any) -> Array:
     """Padding with constants that have a gradient, axis by axis."""
     for axis, (width, fills) in enumerate(zip(widths, values, strict=True)):
-        if width == (0, 0):
-            continue
-        shapes = [(*x.shape[:axis], count, *x.shape[axis + 1 :]) for count in width]
-        ends = [broadcast_to(*end) for end in zip(fills, shapes, strict=True)]
-        x = _between(ends, x, axis)
+        if width != (0, 0):
+            x = _between(fills, x, axis, width)
     return x
 
 
@@ -227,13 +212,13 @@ def _odd(x: Array, axis: int, width: tuple[int, int], mode: str) -> Array:
     turned = np.where(mirrored, 2, 0).astype(x.dtype).reshape(column)
     sign = np.where(mirrored, -1, 1).astype(x.dtype).reshape(column)
     taken = take(x, _sources(size, width, mode), axis=axis)
-    first, last = (_part(x, axis, slice(n, n + 1)) for n in (0, size - 1))
+    first, last = (part_of(x, n, n + 1, axis=axis) for n in (0, size - 1))
     return sign * taken + turned * last + grown * (last - first)
 
 
 def _ramps(x: Array, axis: int, width: tuple[int, int], ends: tuple[Any, Any]) -> list[Array]:
     """Steps of equal size from the ends to the last elements, which are not repeated."""
-    edges = (_part(x, axis, slice(0, 1)), _part(x, axis, slice(x.shape[axis] - 1, None)))
+    edges = part_of(x, 0, 1, axis=axis), part_of(x, -1, axis=axis)
     column = (-1, *(1,) * (len(x.shape) - axis - 1))
     ramps = []
     for edge, end, count, step in zip(edges, ends, width, (1, -1), strict=True):
@@ -245,32 +230,19 @@ def _ramps(x: Array, axis: int, width: tuple[int, int], ends: tuple[Any, Any]) -
     return ramps
 
 
-def _statistics(
-    x: Array, axis: int, width: tuple[int, int], lengths: tuple[Any, Any], mode: str
-) -> list[Array]:
-    """The maximum, mean, … of the elements next to each end, as often as needed."""
+def _statistics(x: Array, axis: int, lengths: tuple[Any, Any], mode: str) -> list[Array]:
+    """The maximum, mean, … of the elements next to each end."""
     size = x.shape[axis]
-    reduce = _STATISTICS[mode]
     counts = [size if length is None else min(length, size) for length in lengths]
-    if min(counts) <= 0:
-        raise ArgumentError(f"pad: got stat_length {lengths}, expected one element or more")
-    parts = (_part(x, axis, slice(0, counts[0])), _part(x, axis, slice(size - counts[1], None)))
-    ends = []
-    for part, count in zip(parts, width, strict=True):
-        value = reduce(part, axis=axis, keepdims=True)
-        if x.dtype.kind in "iu":
-            value = round_of(value)
-        shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
-        ends.append(broadcast_to(value, shape))
-    return ends
+    check_least("pad", 1, stat_length=min(counts))
+    parts = part_of(x, 0, counts[0], axis=axis), part_of(x, -counts[1], axis=axis)
+    ends = [_STATISTICS[mode](part, axis=axis, keepdims=True) for part in parts]
+    return [round_of(end) for end in ends] if x.dtype.kind in "iu" else ends
 
 
-def _part(x: Array, axis: int, part: slice) -> Array:
-    index = (*(slice(None),) * axis, part)
-    return x[index]
-
-
-def _between(ends: list[Array], x: Array, axis: int) -> Array:
-    """The array with two others before and after it, in its own dtype."""
+def _between(ends: Sequence[Array], x: Array, axis: int, width: tuple[int, int]) -> Array:
+    """The array with two others before and after it, repeated as often as needed."""
+    shapes = [(*x.shape[:axis], count, *x.shape[axis + 1 :]) for count in width]
+    ends = [broadcast_to(*end) for end in zip(ends, shapes, strict=True)]
     before, after = (astype(end, x.dtype) for end in ends)
     return concatenate([before, x, after], axis=axis)

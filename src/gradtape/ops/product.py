@@ -9,8 +9,7 @@ import numpy as np
 
 from gradtape.core.define import general
 from gradtape.core.lowering import Reduction
-from gradtape.core.op import infer_like, op_of
-from gradtape.ops.arguments import masked
+from gradtape.core.op import op_of
 from gradtape.ops.arithmetic import divide
 from gradtape.ops.cast import astype, conj_if_complex
 from gradtape.ops.cumulative import cumulative_product
@@ -20,11 +19,11 @@ from gradtape.ops.recurrence import previous
 from gradtape.ops.reduce import (
     Axes,
     accumulated,
-    beside,
     infer_reduction,
+    masked,
     prepared,
     reducer,
-    sum_over,
+    reduction,
 )
 from gradtape.ops.shape import moveaxis, reshape
 from gradtape.typing import Array, ArrayLike, Axis
@@ -107,7 +106,6 @@ def _others_rule(change: Any, x: Any, axis: Axes) -> Any:
 _others = general(
     "product_of_others",
     _others_forward,
-    infer=infer_like,
     vjps=(lambda ct, _out, x, axis: conj_if_complex(_others_rule(conj_if_complex(ct), x, axis)),),
     jvp=lambda tangents, _out, x, axis: _others_rule(tangents[0], x, axis),
 )
@@ -115,19 +113,11 @@ _others = general(
 _prod_forward = reducer(np.multiply, "prod")
 
 # d prod(x) = Σ dx · (product of the others)
-_prod = general(
+_prod = reduction(
     "prod",
     _prod_forward,
+    lambda _out, x, axis, keepdims: _others(x, axis=axis),
     infer=infer_reduction(_prod_forward),
-    vjps=(
-        lambda ct, _out, x, axis, keepdims: (
-            conj_if_complex(_others(x, axis=axis)) * beside(ct, x.shape, axis, keepdims)
-        ),
-    ),
-    jvp=lambda tangents, _out, x, axis, keepdims: sum_over(
-        tangents[0] * _others(x, axis=axis), axis=axis, keepdims=keepdims
-    ),
-    kind="reduction",
     lower=Reduction("multiply", accumulated),
 )
 prod_op = op_of(_prod)
@@ -142,7 +132,6 @@ def prod(
     keepdims: bool = False,
     initial: Any = None,
     where: Any = True,
-    **unsupported: Any,
 ) -> Array:
     """Product of the elements, over all or the given axes; differentiable at zeros as well.
 
@@ -153,7 +142,6 @@ def prod(
         keepdims: Whether the reduced axes stay, with size 1.
         initial: What the result starts from.
         where: Which elements take part, as truth values that broadcast to `x`.
-        **unsupported: Further options of NumPy, which raise.
 
     Raises:
         AxisError: There is no such axis.
@@ -162,7 +150,7 @@ def prod(
     np.float64(24.0)
     """
     if initial is not None or (where is not True and where is not None):
-        return masked("prod", x, axis, dtype, keepdims, initial, where, unsupported)
-    x, axes = prepared("prod", x, axis, dtype, unsupported)
+        return masked("prod", x, axis, dtype, keepdims, initial, where)
+    x, axes = prepared("prod", x, axis, dtype)
     out = _prod(x, axis=axes, keepdims=bool(keepdims))
     return out if dtype is None else astype(out, dtype, copy=False)

@@ -94,47 +94,49 @@ def no_operands(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[A
     raise AssertionError(f"{op.name}: has no operands that could be batched")
 
 
-random_uniform = general(
-    "random_uniform",
-    uniform_numbers,
-    infer=lambda shape, dtype, key, offset: Aval(shape, dtype),
-    batch=no_operands,
-    effect="random",
-)
-random_normal = general(
-    "random_normal",
-    _normal_numbers,
-    infer=lambda shape, dtype, key, offset: Aval(shape, dtype),
-    batch=no_operands,
-    effect="random",
-)
+def random_op(
+    name: str,
+    numbers: Callable[..., Any],
+    infer: Callable[..., Aval] = lambda shape, dtype, **_params: Aval(shape, dtype),
+) -> Callable[..., Any]:
+    """Define an op without operands that draws numbers."""
+    return general(name, numbers, infer=infer, batch=no_operands, effect="random")
 
 
-# ---- what users call ----------------------------------------------------------------------------
+random_uniform = random_op("random_uniform", uniform_numbers)
+random_normal = random_op("random_normal", _normal_numbers)
+
+
+# ---- public functions ---------------------------------------------------------------------------
+
+
+def drawn(
+    op: Callable[..., Any],
+    generator: Generator | None,
+    count: int,
+    /,
+    *operands: Any,
+    **params: Any,
+) -> Tensor:
+    """The tensor that an op makes of `count` words of a generator."""
+    made = op(*operands, **params, **source_of(generator).take(count))
+    return made if isinstance(made, Tensor) else Tensor(made)
 
 
 def _draw(
-    op: Callable[..., Any],
-    shape: tuple[int, ...],
-    dtype: Any,
-    generator: Generator | None,
-    name: str,
+    name: str, op: Callable[..., Any], shape: Shape, dtype: Any, generator: Generator | None
 ) -> Tensor:
-    """A tensor of `shape` drawn by `op`."""
+    """A tensor of floating numbers."""
     dtype = as_dtype(dtype, name)
     if not _bits(dtype):
         raise DTypeError(f"{name}: got dtype {dtype}, expected one of {', '.join(_BITS)}")
-    source = source_of(generator)
-    return as_tensor(op(shape=shape, dtype=dtype, **source.take(math.prod(shape))))
+    sizes = as_shape(shape, name)
+    return drawn(op, generator, math.prod(sizes), shape=sizes, dtype=dtype)
 
 
-def as_tensor(value: Any) -> Tensor:
-    return value if isinstance(value, Tensor) else Tensor(value)
-
-
-def _sizes(shape: tuple[Any, ...], name: str) -> tuple[int, ...]:
+def _sizes(shape: tuple[Any, ...]) -> Any:
     """`rand((2, 3))` and `rand(2, 3)` mean the same."""
-    return as_shape(shape[0] if len(shape) == 1 else shape, name)
+    return shape[0] if len(shape) == 1 else shape
 
 
 def rand(
@@ -158,8 +160,8 @@ def rand(
     >>> gt.rand((2, 3), dtype=gt.float32).shape
     (2, 3)
     """
-    drawn = _draw(random_uniform, _sizes(shape, "rand"), dtype, generator, "rand")
-    return drawn.set_requires_grad() if requires_grad else drawn
+    made = _draw("rand", random_uniform, _sizes(shape), dtype, generator)
+    return made.set_requires_grad() if requires_grad else made
 
 
 def randn(
@@ -183,8 +185,8 @@ def randn(
     >>> gt.randn((2, 3), dtype=gt.float32).shape
     (2, 3)
     """
-    drawn = _draw(random_normal, _sizes(shape, "randn"), dtype, generator, "randn")
-    return drawn.set_requires_grad() if requires_grad else drawn
+    made = _draw("randn", random_normal, _sizes(shape), dtype, generator)
+    return made.set_requires_grad() if requires_grad else made
 
 
 def drawn_shape(shape: Shape | None, name: str, *parameters: Any) -> tuple[int, ...]:
@@ -207,6 +209,19 @@ def drawn_dtype(dtype: Any, name: str, *parameters: Any) -> Any:
     if own.kind == "c":
         raise DTypeError(f"{name}: got parameters of {own}, expected real numbers")
     return own if dtype is None else dtype
+
+
+def _draw_for(
+    name: str,
+    op: Callable[..., Any],
+    shape: Shape | None,
+    dtype: Any,
+    generator: Generator | None,
+    *parameters: Any,
+) -> Tensor:
+    """Numbers to be scaled by the parameters of a distribution."""
+    sizes, kind = drawn_shape(shape, name, *parameters), drawn_dtype(dtype, name, *parameters)
+    return _draw(name, op, sizes, kind, generator)
 
 
 def uniform(
@@ -234,14 +249,8 @@ def uniform(
     (2, 3)
     """
     low, high = weak_or_array(low), weak_or_array(high)
-    drawn = _draw(
-        random_uniform,
-        drawn_shape(shape, "uniform", low, high),
-        drawn_dtype(dtype, "uniform", low, high),
-        generator,
-        "uniform",
-    )
-    return astype(low + (high - low) * drawn, drawn.dtype, copy=False)  # type: ignore[no-any-return]
+    made = _draw_for("uniform", random_uniform, shape, dtype, generator, low, high)
+    return astype(low + (high - low) * made, made.dtype, copy=False)  # type: ignore[no-any-return]
 
 
 def normal(
@@ -269,11 +278,5 @@ def normal(
     (3,)
     """
     loc, scale = weak_or_array(loc), weak_or_array(scale)
-    drawn = _draw(
-        random_normal,
-        drawn_shape(shape, "normal", loc, scale),
-        drawn_dtype(dtype, "normal", loc, scale),
-        generator,
-        "normal",
-    )
-    return astype(loc + scale * drawn, drawn.dtype, copy=False)  # type: ignore[no-any-return]
+    made = _draw_for("normal", random_normal, shape, dtype, generator, loc, scale)
+    return astype(loc + scale * made, made.dtype, copy=False)  # type: ignore[no-any-return]

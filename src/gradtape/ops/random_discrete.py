@@ -14,11 +14,12 @@ from gradtape.core.call import call
 from gradtape.core.define import broadcast_sizes, general
 from gradtape.core.op import NotDifferentiable, Op
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError, DTypeError, ShapeError
-from gradtape.ops.arguments import as_array, as_dtype, as_shape
-from gradtape.ops.generator import Generator, Key, Words, source_of
+from gradtape.errors import ArgumentError, DTypeError
+from gradtape.ops.arguments import INTEGER, as_array, as_dtype, as_shape
+from gradtape.ops.checks import check_axes
+from gradtape.ops.generator import Generator, Key, Words
 from gradtape.ops.index import getitem
-from gradtape.ops.random import as_tensor, drawn_dtype, drawn_shape, no_operands, uniform_numbers
+from gradtape.ops.random import drawn, drawn_dtype, drawn_shape, random_op, uniform_numbers
 from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike, Shape
 
@@ -63,19 +64,11 @@ def _batch_coins(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[
     return call(op, (*state, p), params), 0
 
 
-random_integers = general(
-    "random_integers",
-    _integer_numbers,
-    infer=lambda low, high, shape, dtype, key, offset: Aval(shape, dtype),
-    batch=no_operands,
-    effect="random",
-)
-random_permutation = general(
+random_integers = random_op("random_integers", _integer_numbers)
+random_permutation = random_op(
     "random_permutation",
     _permuted_numbers,
-    infer=lambda count, key, offset: Aval((count,), np.dtype(np.intp)),
-    batch=no_operands,
-    effect="random",
+    lambda count, **_params: Aval((count,), np.dtype(np.intp)),
 )
 # The result jumps between 0 and 1: its derivative says nothing about that of the mean.
 _DISCRETE = NotDifferentiable(
@@ -119,10 +112,7 @@ def bernoulli(
     p = as_array(p)
     sizes = drawn_shape(shape, "bernoulli", p)
     dtype = as_dtype(drawn_dtype(dtype, "bernoulli", p), "bernoulli")
-    if dtype.kind not in "biufcV":
-        raise DTypeError(f"bernoulli: got dtype {dtype}, expected one of numbers or truth values")
-    taken = source_of(generator).take(math.prod(sizes))
-    return as_tensor(random_bernoulli(p, shape=sizes, dtype=dtype, **taken))
+    return drawn(random_bernoulli, generator, math.prod(sizes), p, shape=sizes, dtype=dtype)
 
 
 def randint(
@@ -168,8 +158,8 @@ def randint(
             f"{limits.min} and {limits.max + 1}"
         )
     sizes = as_shape(shape, "randint")
-    taken = source_of(generator).take(math.prod(sizes))
-    return as_tensor(random_integers(low=low, high=high, shape=sizes, dtype=kind, **taken))
+    options = {"low": low, "high": high, "shape": sizes, "dtype": kind}
+    return drawn(random_integers, generator, math.prod(sizes), **options)
 
 
 def permutation(x: ArrayLike, *, generator: Generator | None = None) -> Array:
@@ -185,12 +175,10 @@ def permutation(x: ArrayLike, *, generator: Generator | None = None) -> Array:
     >>> gt.sum(gt.permutation(5))
     tensor(10)
     """
-    source = source_of(generator)
-    if isinstance(x, int | np.integer):
-        (count,) = as_shape((int(x),), "permutation")
-        return as_tensor(random_permutation(count=count, **source.take(count)))
+    if isinstance(x, INTEGER):
+        (count,) = as_shape(int(x), "permutation")
+        return drawn(random_permutation, generator, count, count=count)
     x = as_array(x)
-    if not x.shape:
-        raise ShapeError("permutation: got a 0-d array, expected an integer or at least one axis")
-    count = x.shape[0]
-    return getitem(as_tensor(x), random_permutation(count=count, **source.take(count)))
+    check_axes("permutation", x, least=1, instead="to permute integers, give their number")
+    order = drawn(random_permutation, generator, x.shape[0], count=x.shape[0])
+    return getitem(x if isinstance(x, Tensor) else Tensor(x), order)

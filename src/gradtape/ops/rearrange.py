@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,24 +10,23 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
-from gradtape.core.call import call
+from gradtape.core.batching import batch_first
 from gradtape.core.copies import joined
 from gradtape.core.define import linear, sharing
 from gradtape.core.lowering import Elements, Reader
-from gradtape.core.op import Facts, Op, op_of
+from gradtape.core.op import Facts, op_of
 from gradtape.core.scalar import Scalar
 from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import (
     INTEGER,
-    Batch,
     as_array,
     as_integer,
     as_shape,
     normalize_axes,
     normalize_axis,
 )
+from gradtape.ops.checks import check_least
 from gradtape.ops.gather import take
 from gradtape.ops.index import getitem
 from gradtape.ops.reduce import sum as sum_of
@@ -211,10 +209,6 @@ def roll(x: ArrayLike, /, shift: int | Sequence[int], axis: Axis = None) -> Arra
 # ---- tile and repeat ----------------------------------------------------------------------------
 
 
-def _batch_tile(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    return call(op, (move_batch_axis(args[0], axes[0]),), {"reps": (1, *params["reps"])}), 0
-
-
 def _untile(ct: Any, _out: Any, _x: Any, reps: tuple[int, ...]) -> Any:
     sizes = [n for pair in zip(reps, _x.shape, strict=True) for n in pair]
     return sum_of(reshape(ct, sizes), axis=tuple(range(0, len(sizes), 2)))
@@ -233,7 +227,7 @@ _tile = linear(
     infer=lambda x, reps: Aval(
         tuple(n * times for n, times in zip(x.shape, reps, strict=True)), x.dtype
     ),
-    batch=_batch_tile,
+    batch=batch_first(lambda size, reps: {"reps": (1, *reps)}),
     facts=Facts(rearranges=True),
     lower=Elements(_tile_element),
 )
@@ -321,18 +315,14 @@ def repeat(x: ArrayLike, /, repeats: int | Sequence[int], axis: int | None = Non
         counts = np.asarray(as_array(repeats))
         if counts.dtype.kind not in "biu":
             raise DTypeError(f"repeat: got repeats {repeats!r}, expected integers")
-        if math.prod(counts.shape) == 1:
-            repeats = int(counts.reshape(()))
-        elif counts.shape != (x.shape[axis],):
-            raise ShapeError(
-                f"repeat: got {counts.shape} repeats for shape {x.shape} along axis {axis}, "
-                f"expected one number or {x.shape[axis]} of them"
-            )
-        else:
-            if counts.min(initial=0) < 0:
-                raise ArgumentError(f"repeat: got repeats {repeats}, expected none below 0")
-            places = np.repeat(np.arange(x.shape[axis]), counts)
-            return take(x, places, axis=axis)
-    if repeats < 0:
-        raise ArgumentError(f"repeat: got repeats {repeats}, expected none below 0")
+        if counts.size != 1:
+            if counts.shape != (x.shape[axis],):
+                raise ShapeError(
+                    f"repeat: got {counts.shape} repeats for shape {x.shape} along axis {axis}, "
+                    f"expected one number or {x.shape[axis]} of them"
+                )
+            check_least("repeat", 0, repeats=counts.min(initial=0))
+            return take(x, np.repeat(np.arange(x.shape[axis]), counts), axis=axis)
+        repeats = int(counts.reshape(()))
+    check_least("repeat", 0, repeats=repeats)
     return _repeat(x, repeats=int(repeats), axis=axis)

@@ -11,7 +11,7 @@ from gradtape.core.define import added, general
 from gradtape.core.lowering import Scan
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.index import part_of
-from gradtape.ops.pad import pad_constant
+from gradtape.ops.pad import along, pad_constant
 
 # Up to this many elements are computed one by one; more in blocks that advance together.
 _BLOCK = 64
@@ -23,9 +23,8 @@ def previous(x: Any, axis: int, reverse: bool, first: float = 0) -> Any:
     if size == 0:
         return x
     kept = part_of(x, 1, axis=axis) if reverse else part_of(x, 0, size - 1, axis=axis)
-    widths = [(0, 0)] * len(x.shape)
-    widths[axis] = (0, 1) if reverse else (1, 0)
-    return pad_constant(kept, widths=tuple(widths), fill=first)
+    before, after = (0, 1) if reverse else (1, 0)
+    return pad_constant(kept, widths=along(axis, len(x.shape), before, after), fill=first)
 
 
 # ---- by NumPy -----------------------------------------------------------------------------------

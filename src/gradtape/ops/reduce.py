@@ -12,24 +12,16 @@ import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
-from gradtape.core.call import call
+from gradtape.core.batching import batch_first
 from gradtape.core.define import general, linear
 from gradtape.core.lazy import Deferred
 from gradtape.core.lowering import Composite, Elements, Lowering, Reader, Reduction
-from gradtape.core.op import EVERY, Facts, Op, Zero, rule_reads
+from gradtape.core.op import EVERY, Facts, Zero, rule_reads
 from gradtape.core.scalar import Scalar
+from gradtape.core.tensor import Tensor
 from gradtape.errors import ShapeError
-from gradtape.ops.arguments import (
-    ARRAYS,
-    EVERY_AXIS,
-    Batch,
-    as_array,
-    masked,
-    normalize_axes,
-    refuse,
-)
-from gradtape.ops.cast import astype, over_count
+from gradtape.ops.arguments import ARRAYS, EVERY_AXIS, as_array, normalize_axes
+from gradtape.ops.cast import astype, conj_if_complex, over_count
 from gradtape.ops.select import mask
 from gradtape.ops.shape import reshape
 from gradtape.ops.shared_options import options
@@ -49,6 +41,9 @@ REDUCTIONS = {
     "mean": "The mean, if it is known: as computed with `keepdims=True`.",
 }
 NO_AXIS = {"AxisError": "There is no such axis."}
+
+# Reductions with `initial` or `where`.
+masked = Deferred("gradtape.ops.arrays.ufunc_methods:reduce_where")
 
 # A repeated value is written out up to this many elements; above, a view without memory of its own
 # is cheaper.
@@ -122,11 +117,12 @@ def _spread_forward(xp: Any, x: Any, shape: tuple[int, ...], axis: Axes, keepdim
     return out
 
 
-def batch_spread(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    """Batching of an op whose result has the sizes `shape`, along its parameter `axis`."""
-    x = move_batch_axis(args[0], axes[0])
-    axis = tuple(a + 1 for a in params["axis"])
-    return call(op, (x,), {**params, "shape": (x.shape[0], *params["shape"]), "axis": axis}), 0
+def _batch_spread(size: int, shape: tuple[int, ...], axis: Axes, **_params: Any) -> dict[str, Any]:
+    return {"shape": (size, *shape), "axis": tuple(a + 1 for a in axis)}
+
+
+# Batching of an op whose result has the sizes `shape`, along its parameter `axis`.
+batch_spread = batch_first(_batch_spread)
 
 
 def _spread_element(
@@ -174,31 +170,23 @@ def sum(
     keepdims: bool = False,
     initial: Any = None,
     where: Any = True,
-    **unsupported: Any,
 ) -> Array:
     """Sum of the elements, over all or the given axes.
-
-    Args:
-        **unsupported: Further options of NumPy, which raise.
 
     >>> gt.sum(np.ones((2, 3)), axis=0)
     array([2., 2., 2.])
     """
     if initial is not None or (where is not True and where is not None):
-        return masked("sum", x, axis, dtype, keepdims, initial, where, unsupported)
-    x, axes = prepared("sum", x, axis, dtype, unsupported)
+        return masked("sum", x, axis, dtype, keepdims, initial, where)
+    x, axes = prepared("sum", x, axis, dtype)
     out = sum_over(x, axis=axes, keepdims=bool(keepdims))
     # Small integers are summed in int64: modulo their size it is the same.
     return out if dtype is None else astype(out, dtype, copy=False)
 
 
-def prepared(
-    name: str, x: ArrayLike, axis: Axis, dtype: Any, unsupported: dict[str, Any]
-) -> tuple[Array, Axes]:
+def prepared(name: str, x: ArrayLike, axis: Axis, dtype: Any = None) -> tuple[Array, Axes]:
     """The array a reduction is to run on, and its axes as a tuple."""
-    if unsupported:
-        refuse(name, unsupported)
-    if not isinstance(x, ARRAYS):
+    if type(x) is not Tensor and not isinstance(x, ARRAYS):
         x = as_array(x)
     if dtype is not None:
         x = astype(x, dtype, copy=False)
@@ -233,7 +221,7 @@ def reduction(
     def rule(slope: Callable[..., Any]) -> Callable[..., Any]:
         def vjp(ct: Any, out: Any, *inputs: Any, **params: Any) -> Any:
             ct = beside(ct, inputs[0].shape, *_over(params))
-            return times(ct, slope(out, *inputs, **params))
+            return times(ct, conj_if_complex(slope(out, *inputs, **params)))
 
         vjp.reads = rule_reads(slope, skip=0)  # type: ignore[attr-defined]
         return slope if isinstance(slope, Zero) else vjp
@@ -309,20 +297,15 @@ def mean(
     *,
     keepdims: bool = False,
     where: Any = True,
-    **unsupported: Any,
 ) -> Array:
     """Arithmetic mean of the elements, over all or the given axes.
-
-    Args:
-        **unsupported: Further options of NumPy, which raise.
 
     >>> gt.mean(np.array([1.0, 2.0, 6.0]))
     np.float64(3.0)
     """
     if where is not True and where is not None:
-        options = {"keepdims": keepdims, "where": where, **unsupported}
-        return _mean_where(x, axis, dtype, **options)
-    x, axes = prepared("mean", x, axis, dtype, unsupported)
+        return _mean_where(x, axis, dtype, keepdims, where)
+    x, axes = prepared("mean", x, axis, dtype)
     return mean_over(x, axis=axes, keepdims=bool(keepdims))
 
 
@@ -354,7 +337,7 @@ _shares = general(
 def _extreme(name: str, evaluate: Callable[..., Any], largest: bool) -> Callable[..., Any]:
     """The op of an extreme; one that several elements reach is shared among them."""
 
-    # d max(x) = Σ share·dx
+    # d max(x) = Σ share·dx; as a `reduction` it would take up to a fifth longer
     def vjp(ct: Any, _out: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
         shares = _shares(x, axis=axis, largest=largest)
         return mask(beside(ct, x.shape, axis, keepdims) * shares, shares != 0)
@@ -393,13 +376,11 @@ def max(
     keepdims: bool = False,
     initial: Any = None,
     where: Any = True,
-    **unsupported: Any,
 ) -> Array:
     """The largest element, over all or the given axes; several largest share the gradient.
 
     Args:
         where: Which elements take part, as truth values for which `initial` is needed.
-        **unsupported: Further options of NumPy, which raise.
 
     Raises:
         ShapeError: There are no elements.
@@ -408,8 +389,8 @@ def max(
     array([3., 4.])
     """
     if initial is not None or (where is not True and where is not None):
-        return masked("max", x, axis, None, keepdims, initial, where, unsupported)
-    x, axes = prepared("max", x, axis, None, unsupported)
+        return masked("max", x, axis, None, keepdims, initial, where)
+    x, axes = prepared("max", x, axis)
     return max_over(x, axis=axes, keepdims=bool(keepdims))
 
 
@@ -422,13 +403,11 @@ def min(
     keepdims: bool = False,
     initial: Any = None,
     where: Any = True,
-    **unsupported: Any,
 ) -> Array:
     """The smallest element, over all or the given axes.
 
     Args:
         where: Which elements take part, as truth values for which `initial` is needed.
-        **unsupported: Further options of NumPy, which raise.
 
     Raises:
         ShapeError: There are no elements.
@@ -437,8 +416,8 @@ def min(
     array([1., 2.])
     """
     if initial is not None or (where is not True and where is not None):
-        return masked("min", x, axis, None, keepdims, initial, where, unsupported)
-    x, axes = prepared("min", x, axis, None, unsupported)
+        return masked("min", x, axis, None, keepdims, initial, where)
+    x, axes = prepared("min", x, axis)
     return min_over(x, axis=axes, keepdims=bool(keepdims))
 
 

@@ -33,10 +33,6 @@ def ceil(x: ArrayLike, /) -> Array:
     """
 
 
-# NumPy 2.5 deprecates `fix`, and will drop it one day.
-_FIX = (np.fix,) if hasattr(np, "fix") else ()
-
-
 @elementwise(np.trunc, PIECEWISE_CONSTANT, lower=scalar.trunc)
 def trunc(x: ArrayLike, /) -> Array:
     """The elements without their fractional parts.

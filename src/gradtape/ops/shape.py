@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
+from gradtape.core.batching import batch_first, move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import broadcast_sizes, linear, sharing, unbroadcast
 from gradtape.core.lowering import Elements, Reader, Relabel
@@ -35,11 +35,6 @@ from gradtape.typing import Array, ArrayLike, Axis, Shape
 # ---- reshape ------------------------------------------------------------------------------------
 
 
-def _batch_reshape(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    x = move_batch_axis(args[0], axes[0])
-    return call(op, (x,), {"shape": (x.shape[0], *params["shape"])}), 0
-
-
 def _infer_reshape(x: Aval, shape: tuple[int, ...]) -> Aval:
     if math.prod(shape) != math.prod(x.shape):
         raise ShapeError(f"reshape: got {x} for {shape}, expected the same number of elements")
@@ -53,7 +48,7 @@ _reshape: Callable[..., Any] = sharing(
         lambda xp, x, shape: x.reshape(shape),
         lambda ct, _out, _x, shape: _reshape(ct, shape=_x.shape),
         infer=_infer_reshape,
-        batch=_batch_reshape,
+        batch=batch_first(lambda size, shape: {"shape": (size, *shape)}),
         aliases=True,
         facts=Facts(rearranges=True, layout="view"),
         lower=Relabel(),
@@ -159,7 +154,7 @@ def expand_dims(x: ArrayLike, /, axis: int | Sequence[int]) -> Array:
     """
     x = as_array(x)
     if axis is None:
-        raise DTypeError("expand_dims: got axis None, expected an integer or a tuple of integers")
+        raise DTypeError("expand_dims: got axis=None, expected an integer or a tuple of integers")
     count = len(axis) if isinstance(axis, Sequence) else 1
     added = normalize_axes(axis, len(x.shape) + count, "expand_dims")
     shape = list(x.shape)
@@ -229,11 +224,6 @@ def atleast_3d(*arrays: ArrayLike) -> Array:
 # ---- transpose ----------------------------------------------------------------------------------
 
 
-def _batch_transpose(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    x = move_batch_axis(args[0], axes[0])
-    return call(op, (x,), {"axes": (0, *(a + 1 for a in params["axes"]))}), 0
-
-
 # Transposing back is transposing by the inverse permutation.
 _transpose: Callable[..., Any] = sharing(
     linear(
@@ -243,7 +233,7 @@ _transpose: Callable[..., Any] = sharing(
             ct, axes=tuple(sorted(range(len(axes)), key=axes.__getitem__))
         ),
         infer=lambda x, axes: Aval(tuple(x.shape[a] for a in axes), x.dtype),
-        batch=_batch_transpose,
+        batch=batch_first(lambda size, axes: {"axes": (0, *(a + 1 for a in axes))}),
         aliases=True,
         facts=Facts(rearranges=True, layout="view"),
         lower=Elements(lambda i, x, axes: x(*(i[axes.index(a)] for a in range(len(axes))))),

@@ -10,9 +10,8 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.define import general
 from gradtape.core.op import Facts
-from gradtape.errors import DTypeError
 from gradtape.ops import array_functions
-from gradtape.ops.arguments import refuse
+from gradtape.ops.arguments import real_only
 from gradtape.ops.exponential import exp
 from gradtape.ops.reduce import (
     Axes,
@@ -51,10 +50,8 @@ def _finite(xp: Any, top: Any) -> bool:
 
 
 def _prepared(name: str, x: ArrayLike, axis: Axis) -> tuple[Array, Axes]:
-    x, axes = prepared(name, x, axis, None, {})
-    if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: got {x.dtype}, expected real numbers")
-    return x, axes
+    x, axes = prepared(name, x, axis)
+    return real_only(name, x), axes
 
 
 # ---- softmax ------------------------------------------------------------------------------------
@@ -88,13 +85,12 @@ softmax_over = general(
 )
 
 
-def softmax(x: ArrayLike, /, axis: Axis = -1, **unsupported: Any) -> Array:
+def softmax(x: ArrayLike, /, axis: Axis = -1) -> Array:
     """Exponentials divided by their sum along an axis: positive shares that add up to 1.
 
     Args:
         x: The logits.
         axis: Along which axis (or axes) the shares add up to 1.
-        **unsupported: Other libraries' options, which raise.
 
     Raises:
         AxisError: There is no such axis.
@@ -102,8 +98,6 @@ def softmax(x: ArrayLike, /, axis: Axis = -1, **unsupported: Any) -> Array:
     >>> gt.softmax(np.zeros(4))
     array([0.25, 0.25, 0.25, 0.25])
     """
-    if unsupported:
-        refuse("softmax", unsupported)
     x, axes = _prepared("softmax", x, axis)
     return softmax_over(x, axis=axes, limits=False)
 
@@ -132,13 +126,12 @@ _log_softmax = general(
 )
 
 
-def log_softmax(x: ArrayLike, /, axis: Axis = -1, **unsupported: Any) -> Array:
+def log_softmax(x: ArrayLike, /, axis: Axis = -1) -> Array:
     """Logarithm of `softmax`, exact where softmax itself would underflow to 0.
 
     Args:
         x: The logits.
         axis: Along which axis (or axes) the exponentials add up to 1.
-        **unsupported: Other libraries' options, which raise.
 
     Raises:
         AxisError: There is no such axis.
@@ -146,8 +139,6 @@ def log_softmax(x: ArrayLike, /, axis: Axis = -1, **unsupported: Any) -> Array:
     >>> gt.log_softmax(np.array([0.0, -1000.0]))
     array([    0., -1000.])
     """
-    if unsupported:
-        refuse("log_softmax", unsupported)
     x, axes = _prepared("log_softmax", x, axis)
     return _log_softmax(x, axis=axes)
 
@@ -181,9 +172,7 @@ _logsumexp = reduction(
 )
 
 
-def logsumexp(
-    x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, **unsupported: Any
-) -> Array:
+def logsumexp(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """Logarithm of the sum of exponentials, over all or the given axes, without overflow.
 
     Infinite elements: those that are +inf share the gradient; it is 0 if all are −inf.
@@ -192,7 +181,6 @@ def logsumexp(
         x: The exponents.
         axis: One or several axes; None takes all of them.
         keepdims: Whether the reduced axes stay, with size 1.
-        **unsupported: Other libraries' options, which raise.
 
     Raises:
         AxisError: There is no such axis.
@@ -200,7 +188,5 @@ def logsumexp(
     >>> gt.logsumexp(np.array([1000.0, 1000.0]))
     np.float64(1000.6931471805599)
     """
-    if unsupported:
-        refuse("logsumexp", unsupported)
     x, axes = _prepared("logsumexp", x, axis)
     return _logsumexp(x, axis=axes, keepdims=bool(keepdims))

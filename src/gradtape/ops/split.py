@@ -11,10 +11,11 @@ from gradtape.core.define import linear
 from gradtape.core.lowering import Composite
 from gradtape.core.nested import View
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import INTEGER, as_array, as_integer, normalize_axis
+from gradtape.ops.checks import check_least
 from gradtape.ops.join import concatenate_at
-from gradtape.ops.pad import crop
+from gradtape.ops.pad import crop_axis
 from gradtape.typing import Array, ArrayLike
 
 
@@ -31,11 +32,7 @@ def _infer_split(x: Aval, axis: int, bounds: tuple[int, ...]) -> tuple[Aval, ...
 
 
 def _parts(x: Any, axis: int, bounds: Sequence[int]) -> tuple[Any, ...]:
-    none, size = ((0, 0),) * len(x.shape), x.shape[axis]
-    return tuple(
-        crop(x, widths=(*none[:axis], (start, size - stop), *none[axis + 1 :]))
-        for start, stop in itertools.pairwise(bounds)
-    )
+    return tuple(crop_axis(x, axis, *pair) for pair in itertools.pairwise(bounds))
 
 
 # d split(x) = split(dx); transpose: concatenate
@@ -119,8 +116,7 @@ def array_split(x: ArrayLike, /, indices_or_sections: Any, axis: int = 0) -> lis
         if any(start > stop for start, stop in zip(starts, stops, strict=True)):
             return [_slice(x, axis, i, j) for i, j in zip(starts, stops, strict=True)]
         return split_at(x, axis, [0, *cuts, size])
-    if indices_or_sections <= 0:
-        raise ArgumentError(f"split: got {indices_or_sections} parts, expected at least one")
+    check_least("split", 1, indices_or_sections=indices_or_sections)
     each, extra = divmod(size, int(indices_or_sections))
     sizes = [each + 1] * extra + [each] * (int(indices_or_sections) - extra)
     return split_at(x, axis, list(itertools.accumulate(sizes, initial=0)))
@@ -138,9 +134,7 @@ def _places(given: Any) -> list[int]:
 def _slice(x: Array, axis: int, start: int, stop: int) -> Array:
     """One part by itself."""
     stop = max(start, stop)
-    cut = [(0, 0)] * len(x.shape)
-    cut[axis] = (start, x.shape[axis] - stop)
-    part = crop(x, widths=tuple(cut))
+    part = crop_axis(x, axis, start, stop)
     (index,) = _between((start, stop), axis)
     return View(x, index, part) if isinstance(x, Tensor) else part
 
@@ -166,8 +160,7 @@ def chunk(x: ArrayLike, /, chunks: int, axis: int = 0) -> list[Array]:
     x = as_array(x)
     axis = normalize_axis(axis, len(x.shape), "chunk")
     chunks = as_integer(chunks, "chunk", "chunks")
-    if chunks <= 0:
-        raise ArgumentError(f"chunk: got {chunks} parts, expected at least one")
+    check_least("chunk", 1, chunks=chunks)
     size = x.shape[axis]
     each = max(-(-size // chunks), 1)
     return split_at(x, axis, [*range(0, size, each), size] if size else [0, 0])

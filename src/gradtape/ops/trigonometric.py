@@ -59,11 +59,7 @@ def _root_of_one_less_square(x: Any) -> Any:
 
 
 # d arcsin x = dx/√(1 − x²)
-@elementwise(
-    np.arcsin,
-    lambda ct, _out, x: ct / _root_of_one_less_square(x),
-    lower=scalar.arcsin,
-)
+@elementwise(np.arcsin, lambda ct, _out, x: ct / _root_of_one_less_square(x), lower=scalar.arcsin)
 def arcsin(x: ArrayLike, /) -> Array:
     """Angle of a sine, from -π/2 to π/2.
 
@@ -73,11 +69,7 @@ def arcsin(x: ArrayLike, /) -> Array:
 
 
 # d arccos x = −dx/√(1 − x²)
-@elementwise(
-    np.arccos,
-    lambda ct, _out, x: -ct / _root_of_one_less_square(x),
-    lower=scalar.arccos,
-)
+@elementwise(np.arccos, lambda ct, _out, x: -ct / _root_of_one_less_square(x), lower=scalar.arccos)
 def arccos(x: ArrayLike, /) -> Array:
     """Angle of a cosine, from 0 to π.
 
@@ -247,11 +239,7 @@ def arccosh(x: ArrayLike, /) -> Array:
 
 
 # d arctanh x = dx/(1 − x²)
-@elementwise(
-    np.arctanh,
-    lambda ct, _out, x: ct / ((1 - x) * (1 + x)),
-    lower=scalar.arctanh,
-)
+@elementwise(np.arctanh, lambda ct, _out, x: ct / ((1 - x) * (1 + x)), lower=scalar.arctanh)
 def arctanh(x: ArrayLike, /) -> Array:
     """Inverse of the hyperbolic tangent, for arguments from -1 to 1.
 

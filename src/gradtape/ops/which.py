@@ -13,19 +13,16 @@ from gradtape.core.define import general
 from gradtape.core.lowering import Composite, Elements, Reduction
 from gradtape.core.scalar import truth
 from gradtape.errors import ShapeError
-from gradtape.ops.arguments import (
-    as_array,
-    masked,
-    normalize_axes,
-    normalize_axis,
-    refuse,
-)
+from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.comparison import equal, isnan, logical_or, not_equal
+from gradtape.ops.family import member
 from gradtape.ops.reduce import (
     NO_AXIS,
     REDUCTIONS,
+    masked,
     max as max_of,
     min as min_of,
+    prepared,
     reduced_shape,
     reducer,
     sum as sum_of,
@@ -75,7 +72,7 @@ def _arg(name: str, extreme: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-_argmax, _argmin = _arg("argmax", max_of), _arg("argmin", min_of)
+_POSITIONS = {"argmax": _arg("argmax", max_of), "argmin": _arg("argmin", min_of)}
 
 
 def position_along(
@@ -93,45 +90,31 @@ def position_along(
 
 
 @options(REDUCTIONS, raises=NO_AXIS)
-def argmax(
-    x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False, **unsupported: Any
+def _position(
+    name: str, x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False
 ) -> Array:
-    """Where the largest element is, the first one if there are several; has no derivative.
+    """Where the {what} element is, the first one if there are several; has no derivative.
 
     Args:
         x: Where to look.
         axis: Along which axis; None looks in the flattened array.
-        **unsupported: Further options of NumPy, which raise.
 
     Raises:
         ShapeError: There are no elements.
 
+    argmax:
     >>> gt.argmax(np.array([[1.0, 4.0], [3.0, 2.0]]), axis=0)
     array([1, 0])
-    """
-    refuse("argmax", unsupported)
-    return position_along(_argmax, "argmax", x, axis, keepdims)
 
-
-@options(REDUCTIONS, raises=NO_AXIS)
-def argmin(
-    x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False, **unsupported: Any
-) -> Array:
-    """Where the smallest element is; otherwise as `argmax`.
-
-    Args:
-        x: Where to look.
-        axis: Along which axis; None looks in the flattened array.
-        **unsupported: Further options of NumPy, which raise.
-
-    Raises:
-        ShapeError: There are no elements.
-
+    argmin:
     >>> gt.argmin(np.array([[1.0, 4.0], [3.0, 2.0]]), axis=0)
     array([0, 1])
     """
-    refuse("argmin", unsupported)
-    return position_along(_argmin, "argmin", x, axis, keepdims)
+    return position_along(_POSITIONS[name], name, x, axis, keepdims)
+
+
+argmax = member("argmax", _position, what="largest")
+argmin = member("argmin", _position, what="smallest")
 
 
 def _test(ufunc: np.ufunc, name: str, combine: str) -> Callable[..., Any]:
@@ -146,59 +129,34 @@ def _test(ufunc: np.ufunc, name: str, combine: str) -> Callable[..., Any]:
     )
 
 
-_any, _all = _test(np.logical_or, "any", "or"), _test(np.logical_and, "all", "and")
+_TRUTHS = {"any": _test(np.logical_or, "any", "or"), "all": _test(np.logical_and, "all", "and")}
 
 
 @options(REDUCTIONS, raises=NO_AXIS)
-def any(
-    x: ArrayLike,
-    /,
-    axis: Axis = None,
-    *,
-    keepdims: bool = False,
-    where: Any = True,
-    **unsupported: Any,
+def _truth(
+    name: str, x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, where: Any = True
 ) -> Array:
-    """Whether any element is true, over all or the given axes.
+    """Whether {what} true, over all or the given axes.
 
     Args:
         x: The truth values; numbers count as true if they are not 0.
-        **unsupported: Further options of NumPy, which raise.
 
+    any:
     >>> gt.any(np.array([[True, False], [False, False]]), axis=1)
     array([ True, False])
-    """
-    if where is not True and where is not None:
-        return masked("any", x, axis, None, keepdims, None, where, unsupported)
-    refuse("any", unsupported)
-    x = as_array(x)
-    return _any(x, axis=normalize_axes(axis, len(x.shape), "any"), keepdims=bool(keepdims))
 
-
-@options(REDUCTIONS, raises=NO_AXIS)
-def all(
-    x: ArrayLike,
-    /,
-    axis: Axis = None,
-    *,
-    keepdims: bool = False,
-    where: Any = True,
-    **unsupported: Any,
-) -> Array:
-    """Whether all elements are true, over all or the given axes.
-
-    Args:
-        x: The truth values; numbers count as true if they are not 0.
-        **unsupported: Further options of NumPy, which raise.
-
+    all:
     >>> gt.all(np.array([[True, True], [False, True]]), axis=1)
     array([ True, False])
     """
     if where is not True and where is not None:
-        return masked("all", x, axis, None, keepdims, None, where, unsupported)
-    refuse("all", unsupported)
-    x = as_array(x)
-    return _all(x, axis=normalize_axes(axis, len(x.shape), "all"), keepdims=bool(keepdims))
+        return masked(name, x, axis, None, keepdims, None, where)
+    x, axes = prepared(name, x, axis)
+    return _TRUTHS[name](x, axis=axes, keepdims=bool(keepdims))
+
+
+any = member("any", _truth, what="any element is")
+all = member("all", _truth, what="all elements are")
 
 
 def count_nonzero(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Array:

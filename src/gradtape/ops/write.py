@@ -13,11 +13,11 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.call import recording_segment
-from gradtape.core.level import LEAVES, Node
+from gradtape.core.level import Node, joint_segment
 from gradtape.core.op import Op
 from gradtape.core.ownership import is_alone
 from gradtape.core.record import Assigning
-from gradtape.core.state import CONTEXT_LEVEL, STATE
+from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor
 from gradtape.ops.assign import assign
 from gradtape.ops.index import basic_index, part_shape
@@ -84,7 +84,4 @@ def _segment(node: Node | None, other: Node | None) -> Any:
     """Where an op on two values is recorded: None if nowhere, False if their levels differ."""
     if node is None or other is None or node.segment is other.segment:
         return getattr(node or other, "segment", None)
-    one, two = node.segment, other.segment
-    if one is LEAVES:
-        one, two = two, one
-    return one if two is LEAVES and one.number == CONTEXT_LEVEL else False
+    return joint_segment(node.segment, other.segment) or False

@@ -65,7 +65,7 @@ def _total(
     >>> gt.nanprod(np.array([2.0, np.nan, 3.0]))
     np.float64(6.0)
     """
-    x, axes = prepared(name, x, axis, None, {})
+    x, axes = prepared(name, x, axis)
     combine, instead = _COMBINE[name]
     options = {"keepdims": keepdims, "initial": initial, "where": where}
     return combine(without_nan(x, instead), axes, dtype, **options)

@@ -120,7 +120,7 @@ def _extreme_of(
     >>> gt.nanmin(np.array([1.0, np.nan, 3.0]))
     np.float64(1.0)
     """
-    x, axes = prepared(name, x, axis, None, {})
+    x, axes = prepared(name, x, axis)
     run, ufunc, function = _EXTREMES[name]
     if initial is not None or (where is not True and where is not None):
         taken = True if where is None else where

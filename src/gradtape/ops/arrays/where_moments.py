@@ -11,7 +11,7 @@ import numpy as np
 
 from gradtape.core.define import broadcast_sizes
 from gradtape.errors import DTypeError, ShapeError
-from gradtape.ops.arguments import as_array, normalize_axes, refuse
+from gradtape.ops.arguments import as_array, normalize_axes, weak_or_array
 from gradtape.ops.cast import astype, real_product
 from gradtape.ops.moments import root
 from gradtape.ops.reduce import floats, sum as sum_of
@@ -20,48 +20,21 @@ from gradtape.ops.shape import broadcast_to, squeeze
 from gradtape.typing import Array, Axis
 
 
-def mean_where(
-    x: Array,
-    /,
-    axis: Axis = None,
-    dtype: Any = None,
-    *,
-    keepdims: bool = False,
-    where: Any,
-    **unsupported: Any,
-) -> Array:
+def mean_where(x: Any, axis: Axis, dtype: Any, keepdims: bool, where: Any) -> Array:
     """Arithmetic mean of the elements for which a condition holds; NaN if none, as in NumPy."""
-    refuse("mean", unsupported)
     x, taken, axes = prepared_where("mean", x, axis, dtype, where)
     return without_axes(mean_of(x, taken, axes), axes, keepdims)
 
 
-def var_where(x: Array, /, *args: Any, keepdims: bool = False, **options: Any) -> Array:
-    """Variance of the elements for which a condition holds; NaN if none."""
-    return without_axes(*_variance("var", x, *args, **options), keepdims)
-
-
-def std_where(x: Array, /, *args: Any, keepdims: bool = False, **options: Any) -> Array:
-    """Standard deviation of the elements for which a condition holds; its gradient as `std`'s."""
-    variance, axes = _variance("std", x, *args, **options)
-    return without_axes(root(variance), axes, keepdims)
-
-
-def _variance(
-    name: str,
-    x: Array,
-    axis: Axis = None,
-    dtype: Any = None,
-    *,
-    ddof: float = 0,
-    where: Any,
-    **unsupported: Any,
-) -> tuple[Array, tuple[int, ...]]:
-    """The variance with its axes kept, and which they are."""
-    refuse(name, unsupported)
+def variance_where(
+    name: str, x: Any, axis: Axis, dtype: Any, ddof: float, keepdims: bool, where: Any, mean: Any
+) -> Array:
+    """Variance, or its root if `name` is "std", of the elements for which a condition holds."""
     x, taken, axes = prepared_where(name, x, axis, dtype, where)
-    squares, count = squares_of(x, taken, axes, mean_of(x, taken, axes))
-    return astype(squares / maximum(count - ddof, 0), squares.dtype, copy=False), axes
+    mean = mean_of(x, taken, axes) if mean is None else weak_or_array(mean)
+    squares, count = squares_of(x, taken, axes, mean)
+    variance = astype(squares / maximum(count - ddof, 0), squares.dtype, copy=False)
+    return without_axes(variance if name == "var" else root(variance), axes, keepdims)
 
 
 def truths(name: str, where: Any, shape: tuple[int, ...]) -> Array:

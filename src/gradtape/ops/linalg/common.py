@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval, aval_of
-from gradtape.errors import LinAlgError
-from gradtape.ops.arguments import as_array, refuse
+from gradtape.errors import LinAlgError, UnsupportedError
+from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import conj
 from gradtape.ops.shape import reshape
 from gradtape.typing import ArrayLike
@@ -52,8 +52,11 @@ def without_effect(name: str, options: dict[str, Any]) -> None:
 
     Arguments are never overwritten, and elements that are not finite give results that are not.
     """
-    given = {key: value for key, value in options.items() if value is not False}
-    refuse(name, {key: value for key, value in given.items() if key != "check_finite"})
+    for option, value in options.items():
+        if option != "check_finite" and value is not None and value is not False:
+            raise UnsupportedError(
+                f"{name}: got {option}=, which gradtape does not take; leave it out"
+            )
 
 
 SINGULAR = "expected a matrix that can be inverted; add a small multiple of the identity"

@@ -25,7 +25,7 @@ from gradtape.typing import Array, ArrayLike
 
 # How a signal is continued beyond its ends, by the names of `pad`.
 _EXTENSIONS = ("constant", "symmetric", "reflect", "edge", "wrap")
-_BACKGROUNDS = {"mean": mean, "minimum": min_of, "maximum": max_of}
+_BACKGROUNDS: dict[str, Any] = {"mean": mean, "minimum": min_of, "maximum": max_of}
 
 
 def _continued(x: Any, before: int, after: int, mode: str, cval: Any) -> Any:
