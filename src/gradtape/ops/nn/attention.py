@@ -10,13 +10,15 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import added, broadcast_sizes, general, unbroadcast
+from gradtape.core.define import added, general, unbroadcast
 from gradtape.core.lowering import Composite, Elements
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
-from gradtape.ops.arguments import as_array
+from gradtape.ops.arguments import as_array, real_only
 from gradtape.ops.cast import astype
+from gradtape.ops.checks import check_between, check_broadcasts, common_shape
 from gradtape.ops.generator import Generator
+from gradtape.ops.like import zeros_like
 from gradtape.ops.matmul import matmul
 from gradtape.ops.nn.attention_blocks import BLOCK, attention_forward, pull_forward
 from gradtape.ops.nn.dropout import draw_kept
@@ -136,27 +138,18 @@ def _pull_composition(ct: Any, q: Any, k: Any, v: Any, *others: Any, **params: A
 def _pull_jvp(
     tangents: Any, _out: Any, ct: Any, q: Any, k: Any, v: Any, *others: Any, **params: Any
 ) -> Any:
-    d_ct, dq, dk, dv, *rest = tangents
+    pairs = zip(tangents, (ct, q, k, v), strict=False)
+    d_ct, dq, dk, dv = (zeros_like(x) if change is None else change for change, x in pairs)
     parts = _Pulled(ct, q, k, v, others, params)
-    d_scores = added(parts.of_scores(dq, dk), rest[0] if params["masked"] else None)
-    zero = parts.p * 0.0
-    dp = zero if d_scores is None else parts.settled(d_scores)
-    da = zero
-    if d_ct is not None:
-        da = da + parts.dropped(matmul(d_ct, v.mT))
-    if dv is not None:
-        da = da + parts.dropped(matmul(ct, dv.mT))
+    d_scores = added(parts.of_scores(dq, dk), tangents[4] if params["masked"] else None)
+    dp = parts.settled(d_scores)
+    da = parts.dropped(matmul(d_ct, v.mT) + matmul(ct, dv.mT))
     # d(P∘(A − m)) with the mean m = Σ P∘A
     change = dp * (parts.a - parts.mean) + parts.p * (da - _rowsum(dp * parts.a + parts.p * da))
-    of_v = matmul(parts.dropped(dp).mT, ct)
-    if d_ct is not None:
-        of_v = of_v + matmul(parts.dropped(parts.p).mT, d_ct)
+    of_v = matmul(parts.dropped(dp).mT, ct) + matmul(parts.dropped(parts.p).mT, d_ct)
     of_q, of_k, *more = _results(parts, change, of_v)
-    if dk is not None:
-        of_q = of_q + matmul(parts.ds, dk) * parts.scale
-    if dq is not None:
-        of_k = of_k + matmul(parts.ds.mT, dq) * parts.scale
-    return (of_q, of_k, *more)
+    of_q = of_q + matmul(parts.ds, dk) * parts.scale
+    return (of_q, of_k + matmul(parts.ds.mT, dq) * parts.scale, *more)
 
 
 def _pull_vjp(
@@ -247,62 +240,32 @@ _pull = general(
 # ---- the public function ------------------------------------------------------------------------
 
 
+_NAME = "scaled_dot_product_attention"
+
+
 def _repeated(k: Any, q: Any) -> Any:
     """Keys or values that groups of the heads of queries share, for each head."""
     fits = len(q.shape) > 2 < len(k.shape) and k.shape[-3] and not q.shape[-3] % k.shape[-3]
     if not fits:
         raise ShapeError(
-            f"scaled_dot_product_attention: got queries of shape {q.shape}, and keys or values of "
-            f"shape {k.shape}, expected heads along axis -3, those of queries a multiple"
+            f"{_NAME}: got queries of shape {q.shape}, and keys or values of shape {k.shape}, "
+            "expected heads along axis -3, those of queries a multiple"
         )
     times = q.shape[-3] // k.shape[-3]
     return k if times == 1 else repeat(k, times, axis=len(k.shape) - 3)
 
 
-def _checked(q: Any, k: Any, v: Any) -> None:
-    shapes = (q.shape, k.shape, v.shape)
-    fits = min(map(len, shapes)) >= 2 and q.shape[-1] == k.shape[-1] and k.shape[-2] == v.shape[-2]
-    if not fits:
-        raise ShapeError(
-            f"scaled_dot_product_attention: got shapes {q.shape}, {k.shape}, {v.shape}, expected "
-            "(…, queries, size), (…, keys, size), (…, keys, size of values)"
-        )
-    if any(x.dtype.kind == "c" for x in (q, k, v)):
-        raise DTypeError("scaled_dot_product_attention: got complex numbers, expected real ones")
-
-
-def _lead(q: Any, k: Any, v: Any) -> tuple[int, ...]:
-    """The axes of samples and heads, broadcast."""
-    try:
-        return broadcast_sizes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
-    except ShapeError as error:
-        raise ShapeError(
-            f"scaled_dot_product_attention: got shapes {q.shape}, {k.shape}, {v.shape}, expected "
-            "leading axes that broadcast"
-        ) from error
-
-
 def _mask(mask: ArrayLike, shape: tuple[int, ...], causal: bool, dtype: Any) -> Any:
     if causal:
         raise ArgumentError(
-            "scaled_dot_product_attention: got attn_mask and is_causal=True, expected one of them; "
-            "join both to one mask"
+            f"{_NAME}: got attn_mask and is_causal=True, expected one of them; join them in a mask"
         )
     mask = as_array(mask)
     if mask.dtype.kind in "iuc":
         raise DTypeError(
-            f"scaled_dot_product_attention: got a mask of {mask.dtype}, expected truth values, or "
-            "floats to add"
+            f"{_NAME}: got a mask of {mask.dtype}, expected truth values, or floats to add"
         )
-    try:
-        fits = broadcast_sizes(mask.shape, shape) == shape
-    except ShapeError:
-        fits = False
-    if not fits:
-        raise ShapeError(
-            f"scaled_dot_product_attention: got a mask of shape {mask.shape}, expected one that "
-            f"broadcasts to {shape}"
-        )
+    check_broadcasts(_NAME, shape, attn_mask=mask)
     return mask if mask.dtype.kind == "b" else astype(mask, dtype, copy=False)
 
 
@@ -345,15 +308,17 @@ def scaled_dot_product_attention(
     array([[1.],
            [2.]])
     """
-    q, k, v = (floats(as_array(x)) for x in (query, key, value))
-    _checked(q, k, v)
-    if not 0 <= dropout_p <= 1:
-        raise ArgumentError(
-            f"scaled_dot_product_attention: got dropout_p={dropout_p}, expected a probability"
+    q, k, v = (real_only(_NAME, floats(as_array(x))) for x in (query, key, value))
+    shapes = (q.shape, k.shape, v.shape)
+    if min(map(len, shapes)) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
+        raise ShapeError(
+            f"{_NAME}: got shapes {q.shape}, {k.shape}, {v.shape}, expected (…, queries, size), "
+            "(…, keys, size), (…, keys, size of values)"
         )
+    check_between(_NAME, 0, 1, dropout_p=dropout_p)
     if enable_gqa:
         k, v = (_repeated(x, q) for x in (k, v))
-    lead = _lead(q, k, v)
+    lead = common_shape(_NAME, q, k, v, last=2)
     q, k, v = (
         x if x.shape[:-2] == lead else broadcast_to(x, (*lead, *x.shape[-2:])) for x in (q, k, v)
     )

@@ -24,10 +24,10 @@ from gradtape.ops.nn.normalization import (
     channels_of,
     lies_with_channels_last,
     over_groups,
-    parameter,
     real,
     widely,
 )
+from gradtape.ops.nn.parameters import parameters
 from gradtape.ops.nn.standardize import scale_rows, standardized
 from gradtape.ops.reduce import Axes, count_over, mean, mean_over
 from gradtape.ops.shape import moveaxis, reshape
@@ -88,6 +88,12 @@ def _write(name: str, running: Any, moved: Any) -> None:
             "what it computes is only known when it runs. Use return_statistics=True, return the "
             "new ones from the function, and assign them outside"
         ) from error
+
+
+def _check_given(name: str, running_mean: Any, running_var: Any, option: str) -> None:
+    """Raise if running statistics are to be used, and are missing."""
+    if running_mean is None or running_var is None:
+        raise ArgumentError(f"{name}: got no running statistics; give them, or {option}=True")
 
 
 def _by_statistics(x: Any, m: Any, v: Any, weight: Any, bias: Any, eps: float) -> Any:
@@ -162,15 +168,15 @@ def batch_norm(
     """
     x = real("batch_norm", x)
     sizes = (channels_of("batch_norm", x),)
-    weight = parameter("batch_norm", "a weight", weight, sizes)
-    bias = parameter("batch_norm", "a bias", bias, sizes)
-    running_mean = parameter("batch_norm", "a running mean", running_mean, sizes)
-    running_var = parameter("batch_norm", "a running variance", running_var, sizes)
+    given = {
+        "weight": weight,
+        "bias": bias,
+        "running_mean": running_mean,
+        "running_var": running_var,
+    }
+    weight, bias, running_mean, running_var = parameters("batch_norm", sizes, **given)
     if not training:
-        if running_mean is None or running_var is None:
-            raise ArgumentError(
-                "batch_norm: got no running statistics; give them, or training=True"
-            )
+        _check_given("batch_norm", running_mean, running_var, "training")
         out = widely(x, lambda x: _by_statistics(x, running_mean, running_var, weight, bias, eps))
         return (out, running_mean, running_var) if return_statistics else out
     axes = (0, *range(2, len(x.shape)))
@@ -235,15 +241,15 @@ def instance_norm(
     """
     x = real("instance_norm", x)
     sizes = (channels_of("instance_norm", x, 3),)
-    weight = parameter("instance_norm", "a weight", weight, sizes)
-    bias = parameter("instance_norm", "a bias", bias, sizes)
-    running_mean = parameter("instance_norm", "a running mean", running_mean, sizes)
-    running_var = parameter("instance_norm", "a running variance", running_var, sizes)
+    given = {
+        "weight": weight,
+        "bias": bias,
+        "running_mean": running_mean,
+        "running_var": running_var,
+    }
+    weight, bias, running_mean, running_var = parameters("instance_norm", sizes, **given)
     if not use_input_stats:
-        if running_mean is None or running_var is None:
-            raise ArgumentError(
-                "instance_norm: got no running statistics; give them, or use_input_stats=True"
-            )
+        _check_given("instance_norm", running_mean, running_var, "use_input_stats")
         return widely(x, lambda x: _by_statistics(x, running_mean, running_var, weight, bias, eps))
     places = tuple(range(2, len(x.shape)))
     if count_over(x.shape, places) == 1:

@@ -9,17 +9,15 @@ from gradtape.core import scalar
 from gradtape.core.define import elementwise_op
 from gradtape.errors import ArgumentError
 from gradtape.ops.cast import stop_gradient
+from gradtape.ops.checks import check_broadcasts
 from gradtape.ops.exponential import exp, log
 from gradtape.ops.nn.known import known_values
 from gradtape.ops.nn.losses import squared_error
 from gradtape.ops.nn.reduction import (
     LOSS_ERRORS,
     LOSSES,
-    check_beside,
-    check_real_loss,
     check_reduction,
-    check_same,
-    floating,
+    prepared,
     reduced,
 )
 from gradtape.ops.reduce import sum as sum_of
@@ -76,9 +74,7 @@ def kl_div(
     np.float64(0.6931471805599453)
     """
     check_reduction("kl_div", reduction, "batchmean")
-    x, target = floating(x, target)
-    check_real_loss("kl_div", x, target)
-    check_same("kl_div", x, target)
+    x, target = prepared("kl_div", "none", x, target)
     losses = (log_divergence if log_target else divergence)(x, target)
     if reduction == "batchmean":
         return sum_of(losses) / (x.shape[0] if x.shape else 1)
@@ -110,10 +106,7 @@ def poisson_nll_loss(
     >>> gt.nn.poisson_nll_loss(np.array([0.0, 1.0]), np.array([1.0, 2.0]), reduction="none")
     array([1.        , 0.71828183])
     """
-    check_reduction("poisson_nll_loss", reduction)
-    x, target = floating(x, target)
-    check_real_loss("poisson_nll_loss", x, target)
-    check_same("poisson_nll_loss", x, target)
+    x, target = prepared("poisson_nll_loss", reduction, x, target)
     losses = exp(x) - target * x if log_input else x - target * log(x + eps)
     if full:
         many = target > 1
@@ -150,14 +143,11 @@ def gaussian_nll_loss(
     array([0., 2.])
     """
     name = "gaussian_nll_loss"
-    check_reduction(name, reduction)
-    x, target = floating(x, target)
-    (var,) = floating(var)
-    check_real_loss(name, x, target, var)
-    check_same(name, x, target)
+    x, target = prepared(name, reduction, x, target)
+    (var,) = prepared(name, reduction, var)
     if len(x.shape) > 0 and var.shape != x.shape and var.shape == x.shape[:-1]:
         var = reshape(var, (*var.shape, 1))
-    check_beside(name, "a variance", var, x.shape)
+    check_broadcasts(name, x.shape, var=var)
     _check_variance(name, var)
     fixed = stop_gradient(var)
     var = var + (clip(fixed, eps) - fixed)
