@@ -107,27 +107,24 @@ def _levels(x: Any, alpha: float, k: float, **window: int) -> Any:
     return k + alpha * channel_sums(x * x, **window)
 
 
-def _slopes(x: Any, alpha: float, beta: float, k: float, **window: int) -> tuple[Any, Any]:
-    """The factors d^−β and 2·α·β·x/d."""
-    levels = _levels(x, alpha, k, **window)
-    return levels**-beta, 2 * alpha * beta * x / levels
-
-
-def _response_vjp(ct: Any, _out: Any, x: Any, before: int, after: int, **params: float) -> Any:
-    own, others = _slopes(x, before=before, after=after, **params)
-    scaled = own * ct
-    return scaled - x * channel_sums(others * scaled, before=after, after=before)
+def _response_vjp(
+    ct: Any, _out: Any, x: Any, alpha: float, beta: float, k: float, before: int, after: int
+) -> Any:
+    levels = _levels(x, alpha, k, before=before, after=after)
+    scaled = ct * levels**-beta
+    back = channel_sums(scaled * x / levels, before=after, after=before)
+    return scaled - 2 * alpha * beta * x * back
 
 
 def _response_jvp(
-    tangents: Any, _out: Any, x: Any, before: int, after: int, **params: float
+    tangents: Any, _out: Any, x: Any, alpha: float, beta: float, k: float, **window: int
 ) -> Any:
-    own, others = _slopes(x, before=before, after=after, **params)
-    around = channel_sums(x * tangents[0], before=before, after=after)
-    return own * (tangents[0] - others * around)
+    levels = _levels(x, alpha, k, **window)
+    change = 2 * alpha * channel_sums(x * tangents[0], **window)
+    return levels**-beta * (tangents[0] - beta * x * change / levels)
 
 
-# With d = k + α·W(x²), W the sum over a window: d(x·d^−β) = d^−β·(dx − 2·α·β·x/d·W(x·dx))
+# With d = k + α·W(x²), W the sum over a window: d(x·d^−β) = d^−β·(dx − β·x/d·α·W(2·x·dx))
 _response = general(
     "local_response_norm",
     Composite(lambda x, alpha, beta, k, **window: x * _levels(x, alpha, k, **window) ** -beta),
