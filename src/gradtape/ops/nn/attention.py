@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
+from gradtape.core.batching import in_front
 from gradtape.core.call import call
 from gradtape.core.define import added, general, unbroadcast
 from gradtape.core.lowering import Composite, Elements
@@ -60,8 +60,7 @@ class _Whole:
         elif self.mask is not None:
             scores = scores + self.mask
         # Where no key is open to a query, all of its weights are 0.
-        over = {"axis": (len(scores.shape) - 1,), "limits": True}
-        self.p = softmax_over(scores, **over)
+        self.p = softmax_over(scores, axis=(len(scores.shape) - 1,), limits=True)
         kept = others[-1] if params["keep"] else None
         self._factor = None if kept is None else astype(kept, self.p.dtype) * params["keep"]
 
@@ -185,33 +184,17 @@ def _infer_pull(ct: Aval, q: Aval, k: Aval, v: Aval, *others: Aval, **params: An
     return q, k, v
 
 
-def _lined_up(args: Any, axes: Any, first: int, params: dict[str, Any]) -> tuple[list[Any], int]:
-    """Arguments with the batch as their first axis; boolean masks may lack it."""
-    size = next(x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None)
-    lined_up = []
-    ndim = len(args[0].shape) + (axes[0] is None)
-    for number, (x, axis) in enumerate(zip(args, axes, strict=True)):
-        if axis is not None:
-            x = move_batch_axis(x, axis)
-        elif number < first or x.dtype != np.bool_:
-            x = broadcast_to(x, (size, *x.shape))
-        if number >= first and (axis is not None or x.dtype != np.bool_):
-            x = reshape(x, (size, *(1,) * (ndim - len(x.shape)), *x.shape[1:]))
-        lined_up.append(x)
-    return lined_up, size
-
-
 def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, Any]:
-    return call(op, _lined_up(args, axes, 3, params)[0], params), 0
-
-
-def _batch_pull(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, Any]:
-    lined_up, size = _lined_up(args, axes, 4, params)
-    out = list(call(op, lined_up, params))
-    if len(out) > 3:
-        own = args[4].shape if axes[4] is None else move_batch_axis(args[4], axes[4]).shape[1:]
-        out[3] = reshape(out[3], (size, *own))
-    return tuple(out), (0,) * len(out)
+    """The batch goes first; masks are lined up with the other axes."""
+    given = in_front(args, axes)
+    size, ndim = given[0].shape[0], len(given[0].shape)
+    wide = [reshape(x, (size, *(1,) * (ndim - len(x.shape)), *x.shape[1:])) for x in given]
+    out = call(op, wide, params)
+    if op.outputs == 1:
+        return out, 0
+    # Cotangents are of the inputs after the first one.
+    pairs = zip(out, given[1:], strict=False)
+    return tuple(reshape(part, x.shape) for part, x in pairs), (0,) * len(out)
 
 
 _attention = general(
@@ -230,7 +213,7 @@ _pull = general(
     infer=_infer_pull,
     vjp_all=_pull_vjp,
     jvp=_pull_jvp,
-    batch=_batch_pull,
+    batch=_batch,
     kind="contraction",
     outputs=None,
     lower=Composite(_pull_composition),

@@ -7,16 +7,15 @@ from typing import Any
 
 from gradtape.core import scalar
 from gradtape.core.define import elementwise_op
-from gradtape.errors import ArgumentError
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.checks import check_broadcasts
 from gradtape.ops.exponential import exp, log
-from gradtape.ops.nn.known import known_values
 from gradtape.ops.nn.losses import squared_error
 from gradtape.ops.nn.reduction import (
     LOSS_ERRORS,
     LOSSES,
     check_reduction,
+    check_values,
     prepared,
     reduced,
 )
@@ -148,15 +147,8 @@ def gaussian_nll_loss(
     if len(x.shape) > 0 and var.shape != x.shape and var.shape == x.shape[:-1]:
         var = reshape(var, (*var.shape, 1))
     check_broadcasts(name, x.shape, var=var)
-    _check_variance(name, var)
+    check_values(name, "a variance", var, math.inf)
     fixed = stop_gradient(var)
     var = var + (clip(fixed, eps) - fixed)
     losses = 0.5 * (log(var) + squared_error(x, target) / var)
     return reduced(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
-
-
-def _check_variance(name: str, var: Any) -> None:
-    """Raise for a negative variance, if the values can be read yet."""
-    raw = known_values(var)
-    if raw is not None and raw.min(initial=0) < 0:
-        raise ArgumentError(f"{name}: got a variance of {raw.min()}, expected numbers >= 0")

@@ -17,7 +17,7 @@ from gradtape.ops.family import member
 from gradtape.ops.nn.reduction import (
     LOSS_ERRORS,
     LOSSES,
-    check_probabilities,
+    check_values,
     prepared,
     reduced,
     weighted,
@@ -221,8 +221,8 @@ def binary_cross_entropy(
     """
     name = "binary_cross_entropy"
     x, target = prepared(name, reduction, x, target)
-    check_probabilities(name, x, "a probability")
-    check_probabilities(name, target, "a target")
+    for what, given in (("a probability", x), ("a target", target)):
+        check_values(name, what, given, 1, f"; of logits use gt.nn.{name}_with_logits")
     return reduced(weighted(name, binary_entropy(x, target), weight), reduction)
 
 

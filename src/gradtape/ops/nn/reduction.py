@@ -80,16 +80,16 @@ def prepared(
     return given
 
 
-def check_probabilities(name: str, x: Any, what: str) -> None:
-    """Raise for values outside of [0, 1], if they can be read yet; NaN passes."""
+def check_values(name: str, what: str, x: Any, most: float, instead: str = "") -> None:
+    """Raise for values below 0 or above a limit, if they can be read yet; NaN passes."""
     raw = known_values(x)
     if raw is None or raw.dtype.kind not in "iuf" or not raw.size:
         return
     low, high = raw.min(), raw.max()
-    if low < 0 or high > 1:
+    if low < 0 or high > most:
         raise ArgumentError(
-            f"{name}: got {what} of {low if low < 0 else high}, expected numbers from 0 to 1; of "
-            "logits use gt.nn.binary_cross_entropy_with_logits"
+            f"{name}: got {what} of {low if low < 0 else high}, expected numbers from 0 to {most}"
+            f"{instead}"
         )
 
 

@@ -18,7 +18,7 @@ from gradtape.core.call import call
 from gradtape.core.define import added, broadcast_tangent, general, unbroadcast
 from gradtape.core.lowering import Composite
 from gradtape.ops.exponential import sqrt
-from gradtape.ops.reduce import Axes, count_over, floats, mean_over, sum_forward, sum_over
+from gradtape.ops.reduce import Axes, count_over, mean_over, sum_forward, sum_over
 from gradtape.ops.shape import reshape
 
 # One axis is given as a number: then rows along it are computed by themselves.
@@ -34,7 +34,6 @@ def _axes(axis: Over) -> Axes:
 
 def _standardized(xp: Any, x: Any, axis: Over, eps: float, center: bool) -> Any:
     axes = _axes(axis)
-    x = x.astype(np.float64) if x.dtype.kind in "biu" else x
     n = count_over(x.shape, axes)
     around = x - sum_forward(xp, x, axes, True) / n if center else x
     factor = 1 / xp.sqrt(sum_forward(xp, around * around, axes, True) / n + eps)
@@ -55,7 +54,7 @@ def _affine(xp: Any, x: Any, weight: Any, *bias: Any, **params: Any) -> Any:
 
 def _parts(x: Any, axis: Over, eps: float, center: bool) -> tuple[Any, Any]:
     """The elements around their mean, and the factor that scales them."""
-    axes, x = _axes(axis), floats(x)
+    axes = _axes(axis)
     around = x - mean_over(x, axis=axes, keepdims=True) if center else x
     return around, 1 / sqrt(mean_over(around * around, axis=axes, keepdims=True) + eps)
 
@@ -94,8 +93,7 @@ def _scale_jvp(tangents: Any, _out: Any, x: Any, scale: Any, _shift: Any, axis: 
 
 
 def _infer(x: Aval, *others: Aval, **_params: Any) -> Aval:
-    dtype = np.dtype(np.float64) if x.dtype.kind in "biu" else x.dtype
-    return Aval(x.shape, np.result_type(dtype, *(other.dtype for other in others)))
+    return Aval(x.shape, np.result_type(x.dtype, *(other.dtype for other in others)))
 
 
 standardize = general(
