@@ -106,13 +106,13 @@ def _by_running(
     """Normalize by running statistics; `option` is what a user can set to do without them."""
     if any(statistic is None for statistic in running):
         raise ArgumentError(f"{name}: got no running statistics; give them, or {option}=True")
-    return widely(x, lambda x: _by_statistics(x, *running, weight, bias, eps))
+    return widely(x, lambda x: _by_statistics(x, running, weight, bias, eps))
 
 
-def _by_statistics(x: Any, m: Any, v: Any, weight: Any, bias: Any, eps: float) -> Any:
-    """(x − m)/√(v + eps), scaled and shifted, as one product and one sum."""
+def _by_statistics(x: Any, running: list[Any], weight: Any, bias: Any, eps: float) -> Any:
+    """(x − mean)/√(variance + eps), scaled and shifted, as one product and one sum."""
     # In the precision of the array, as in training.
-    m, v = (astype(z, x.dtype, copy=False) for z in (m, v))
+    m, v = (astype(z, x.dtype, copy=False) for z in running)
     factor = 1 / sqrt(v + eps)
     factor = factor if weight is None else factor * weight
     shift = -m * factor if bias is None else bias - m * factor

@@ -58,7 +58,7 @@ def _checked(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: A
 
 def _loss_forward(xp: Any, log_probs: Any, *given: Any, blank: int, zero_infinity: bool) -> Any:
     _checked(log_probs, *given)
-    states = States.of(log_probs, *given, blank)
+    states = States.of(log_probs, *given, blank=blank)
     found = likelihood(states, ahead(states))
     found = np.where(found == -np.inf, 0.0, found) if zero_infinity else found
     return -found.astype(log_probs.dtype, copy=False)
@@ -77,7 +77,7 @@ def _state_shares(states: States, zero_infinity: bool) -> Any:
 
 def _shares_forward(xp: Any, log_probs: Any, *given: Any, blank: int, zero_infinity: bool) -> Any:
     """At each time, the share of all paths that name each class."""
-    states = States.of(log_probs, *given, blank)
+    states = States.of(log_probs, *given, blank=blank)
     shares = _state_shares(states, zero_infinity)
     return by_class(states, shares.astype(log_probs.dtype, copy=False), log_probs.shape[2])
 
@@ -86,7 +86,7 @@ def _change_forward(
     xp: Any, change: Any, log_probs: Any, *given: Any, blank: int, zero_infinity: bool
 ) -> Any:
     """The change of these shares for a change of the logarithms of probabilities."""
-    states = States.of(log_probs, *given, blank)
+    states = States.of(log_probs, *given, blank=blank)
     moved = np.take_along_axis(change, states.classes[None], 2)
     sums = ahead(states)
     d_sums = ahead_change(states, sums, moved)

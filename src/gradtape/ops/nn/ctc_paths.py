@@ -31,7 +31,7 @@ class States(NamedTuple):
 
     @classmethod
     def of(
-        cls, log_probs: Any, targets: Any, times: Any, target_lengths: Any, blank: int
+        cls, log_probs: Any, targets: Any, times: Any, target_lengths: Any, *, blank: int
     ) -> States:
         """The states of targets that are (samples, length), and their probabilities."""
         samples, longest = targets.shape

@@ -25,7 +25,7 @@ _HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 
 def real(name: str, x: ArrayLike) -> Array:
     """Real floating numbers."""
-    return real_only(name, floats(as_array(x)))  # type: ignore[no-any-return]
+    return real_only(name, floats(as_array(x)))
 
 
 def widely(x: Any, compute: Any) -> Any:

@@ -72,7 +72,7 @@ def _average(
     windows = pool_windows(name, x.shape[2:], kernel_size, stride, padding, 1, ceil_mode)
     if divisor_override == 0:
         raise ArgumentError(f"{name}: got divisor_override=0, expected another number, or None")
-    counts = divisor_override or _counts(windows, count_include_pad)
+    counts: Any = divisor_override or _counts(windows, count_include_pad)
     same = not isinstance(counts, np.ndarray)
     out = pool_average(x, windows=windows, divide=counts if same else 1, back=False)
     return without_samples(out if same else out / counts.astype(x.dtype), added)
