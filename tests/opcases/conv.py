@@ -249,7 +249,7 @@ TRANSPOSED = [
             Raises((ONES, np.ones((2, 1, 2, 2))), ShapeError, "got 1 input channels, weights"),
             Raises((ONES, ONES[0]), ShapeError, "got weights of shape"),
             Raises((ONES, ONES), ShapeError, r"leaves sizes \(-1, -1\)", {"padding": 3}),
-            Raises((ONES, ONES, np.ones(3)), ShapeError, "one number for each of 1 output"),
+            Raises((ONES, ONES, np.ones(3)), ShapeError, "got bias of shape .3,., expected .1,."),
         ],
     ),
     transposed(2, "bias", (2, 2, 2, 3), (2, 3, 2, 2), bias=True, stride=2),

@@ -86,7 +86,7 @@ BAD = [
     Raises((X, np.array([0, 1, -1])), IndexingError, ": got class -1, expected one from 0"),
     Raises((X, np.array([0, 1])), ShapeError, ": got classes of shape .2,., expected .3,."),
     Raises((X, LABELS), ArgumentError, ": got reduction='max'", {"reduction": "max"}),
-    Raises((X, LABELS), ShapeError, ": got weights of shape", {"weight": np.ones(3)}),
+    Raises((X, LABELS), ShapeError, ": got weight of shape", {"weight": np.ones(3)}),
 ]
 # The right class far ahead, far behind, and a tie.
 FAR = np.array([[1e3, -1e3], [1e3, -1e3], [5.0, 5.0]])
@@ -194,7 +194,9 @@ DENSE = [
         (X, SHARES),
         lambda x, t: cross_entropy(x, t, reduction="none"),
         ops=("dense_cross_entropy",),
-        raises=[Raises((X, X[0]), ShapeError, "softmax_cross_entropy: got shapes .3, 4. and")],
+        raises=[
+            Raises((X, X[0]), ShapeError, "softmax_cross_entropy: got logits of shape .3, 4. and")
+        ],
         torch=lambda torch, x, t: torch.nn.functional.cross_entropy(x, t, reduction="none"),
     ),
     OpCase(

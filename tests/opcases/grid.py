@@ -107,7 +107,7 @@ GRID = [
             Raises((IMAGE, PLACES[0]), ShapeError, "grid_sample: got shapes"),
             Raises((IMAGE[..., :0], PLACES), ShapeError, "grid_sample: got shapes"),
             Raises((IMAGE, PLACES, "cubic"), ArgumentError, "mode='cubic'"),
-            Raises((VOLUME, IN_VOLUME, "bicubic"), ArgumentError, "only for images"),
+            Raises((VOLUME, IN_VOLUME, "bicubic"), ArgumentError, "got mode='bicubic'"),
             Raises((IMAGE, PLACES, "nearest", "wrap"), ArgumentError, "padding_mode='wrap'"),
             Raises((IMAGE, PLACES.astype(int)), DTypeError, "a grid of int64"),
         ],

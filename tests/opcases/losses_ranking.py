@@ -231,7 +231,7 @@ CLASSES = [
         raises=[
             bad(nn.multi_margin_loss, SCORES, LABELS),
             Raises((SCORES, LABELS, 3), ArgumentError, "multi_margin_loss: got p=3"),
-            Raises((SCORES, LABELS[:2]), ShapeError, "multi_margin_loss: got shapes"),
+            Raises((SCORES, LABELS[:2]), ShapeError, "multi_margin_loss: got target of shape"),
             Raises((SCORES, LABELS + 1), IndexingError, "got class 4"),
         ],
     ),
@@ -261,7 +261,7 @@ CLASSES = [
         raises=[
             bad(nn.multilabel_margin_loss, SCORES, SEVERAL),
             Raises((SCORES, SEVERAL + 1), IndexingError, "got class 4"),
-            Raises((SCORES, LABELS), ShapeError, "multilabel_margin_loss: got shapes"),
+            Raises((SCORES, LABELS), ShapeError, "multilabel_margin_loss: got target of shape"),
         ],
     ),
     case(

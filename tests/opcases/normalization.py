@@ -106,8 +106,8 @@ LAST = [
         at=[At((SAME, 3), (np.zeros((2, 3)),))],
         raises=[
             Raises((draw(2, 3), 2), ShapeError, "layer_norm: got shape .2, 3. and normalized"),
-            Raises((draw(2, 3) * 1j, 3), DTypeError, "layer_norm: got complex128, expected real"),
-            Raises((draw(2, 3), 3, draw(2)), ShapeError, "layer_norm: got a weight of shape"),
+            Raises((draw(2, 3) * 1j, 3), DTypeError, "layer_norm: got complex128.*expected real"),
+            Raises((draw(2, 3), 3, draw(2)), ShapeError, "layer_norm: got weight of shape"),
         ],
         torch=lambda torch, x, n: torch.nn.functional.layer_norm(x, (n,)),
     ),
@@ -189,8 +189,8 @@ CHANNELS = [
         dtypes=HALF,
         raises=[
             Raises((draw(1, 2),), ShapeError, "batch_norm: got shape .1, 2.; in training"),
-            Raises((draw(3),), ShapeError, "batch_norm: got shape .3,., expected .samples"),
-            Raises((draw(3, 2), draw(3)), ShapeError, "batch_norm: got a weight of shape .3,."),
+            Raises((draw(3),), ShapeError, "batch_norm: got shape .3,., expected at least two"),
+            Raises((draw(3, 2), draw(3)), ShapeError, "batch_norm: got weight of shape .3,."),
         ],
         torch=torch_trained,
     ),

@@ -336,7 +336,7 @@ FRACTIONAL = [
             Raises((WIDE, 2, None, 1.5), ArgumentError, "output_ratio=1.5"),
             Raises((WIDE, 2, 4), ShapeError, "start at different elements"),
             Raises((WIDE * 1j, 2, 2), DTypeError, "got complex128"),
-            Raises((WIDE, 2, 2), ShapeError, "random samples of", {"_random_samples": CHANCES[0]}),
+            Raises((WIDE, 2, 2), ShapeError, "_random_samples of", {"_random_samples": CHANCES[0]}),
         ],
     ),
     fractions("indices", WIDE, 2, (2, 4), samples=CHANCES, params={"return_indices": True}),

@@ -48,7 +48,7 @@ def average(rank: int) -> Callable[..., Any]:
     return reference
 
 
-AVERAGE = ("pool_average", "spread_average")
+AVERAGE = ("pool_average",)
 
 
 def averaged(label: str, rank: int, *args: Any, **more: Any) -> OpCase:
@@ -158,7 +158,7 @@ SUMS = [
         F.sum_pool1d,
         (np.array([[True, True, False]]), 2, 1),
         lambda x, k, s: np.array([[2, 1]]),
-        ops=("pool_average",),
+        ops=AVERAGE,
         label="truth-values",
         differentiable=False,
     ),

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from gradtape.core.broadcasting import broadcast_sizes
 from gradtape.errors import ArgumentError, ShapeError
 
 _COUNTS = ("no axes", "one axis", "two axes", "three axes", "four axes", "five axes")
@@ -92,3 +93,38 @@ def check_same_shape(name: str, **arrays: Any) -> None:
     if any(shape != shapes[0] for shape in shapes):
         listed = " and ".join(f"{what} of shape {x.shape}" for what, x in arrays.items())
         raise ShapeError(f"{name}: got {listed}, expected the same")
+
+
+def check_shape(name: str, shape: tuple[int, ...], **arrays: Any) -> None:
+    """Raise a ShapeError unless all arrays have a certain shape."""
+    for what, x in arrays.items():
+        if x.shape != shape:
+            raise ShapeError(f"{name}: got {what} of shape {x.shape}, expected {shape}")
+
+
+def check_between(name: str, least: float, most: float, **given: Any) -> None:
+    """Raise an ArgumentError for a number outside of an interval."""
+    for option, value in given.items():
+        if not least <= value <= most:
+            raise ArgumentError(
+                f"{name}: got {option}={value}, expected a number from {least} to {most}"
+            )
+
+
+def common_shape(name: str, *arrays: Any, last: int = 0) -> tuple[int, ...]:
+    """The shape that arrays broadcast to, without the given number of last axes; raises if none."""
+    try:
+        return broadcast_sizes(*(x.shape[: len(x.shape) - last] for x in arrays))
+    except ShapeError as error:
+        shapes, which = ", ".join(str(x.shape) for x in arrays), "leading axes" if last else "ones"
+        raise ShapeError(f"{name}: got shapes {shapes}, expected {which} that broadcast") from error
+
+
+def check_broadcasts(name: str, shape: tuple[int, ...], **arrays: Any) -> None:
+    """Raise a ShapeError unless all arrays broadcast to a certain shape."""
+    for what, x in arrays.items():
+        pairs = zip(x.shape[::-1], shape[::-1], strict=False)
+        if len(x.shape) > len(shape) or any(own not in (1, n) for own, n in pairs):
+            raise ShapeError(
+                f"{name}: got {what} of shape {x.shape}, expected one that broadcasts to {shape}"
+            )

@@ -62,7 +62,7 @@ def test_every_stride_th_element_by_itself(number: int) -> None:
     geometry["dilation"] = tuple(1 if s > 1 else d for s, d in pairs)
     y = rng.normal(size=conv(x, w, **geometry).shape)
     shape = conv_kernels.Geometry(**geometry)
-    one = conv_kernels._conv_input(np, y, w, x.shape[2:], shape)
+    one = conv_kernels._conv_input(np, y, x.shape[2:], w, shape)
     other = conv_kernels._by_phases(conv, y, w, x.shape[2:], shape)
     np.testing.assert_allclose(one, other, atol=1e-12)
 

@@ -72,6 +72,26 @@ def test_instance_norm_averages_over_samples(rng: Any) -> None:
     np.testing.assert_allclose(var, 0.5 + 0.5 * x.var(2, ddof=1).mean(0))
 
 
+# ---- parameters that a batch shares --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lambda x, w: nn.layer_norm(x, 4, w, w),
+        lambda x, w: nn.rms_norm(x, 4, w),
+        lambda x, w: nn.group_norm(x, 2, w, w),
+        lambda x, w: nn.linear(x, gt.outer(w, w), w),
+    ],
+    ids=["layer_norm", "rms_norm", "group_norm", "linear"],
+)
+def test_gradient_by_weights_that_a_batch_shares(layer: Any, rng: Any) -> None:
+    x, w = rng.normal(size=(5, 3, 4)), rng.normal(size=4)
+    batched = gt.grad(lambda w: gt.sum(gt.vmap(lambda x: layer(x, w))(x) ** 2))(w)
+    one_by_one = [gt.grad(lambda w, x=x: gt.sum(layer(x, w) ** 2))(w) for x in x]
+    np.testing.assert_allclose(batched, sum(one_by_one), rtol=1e-12)
+
+
 # ---- draws --------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from gradtape.core.define import elementwise, elementwise_op
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.activation import sigmoid, softplus as softplus_of
 from gradtape.ops.arguments import as_array, real_only
+from gradtape.ops.checks import check_least, check_positive
 from gradtape.ops.exponential import exp
 from gradtape.ops.select import clip, mask, where
 from gradtape.ops.shape import reshape
@@ -144,8 +145,7 @@ def softshrink(x: ArrayLike, /, lambd: float = 0.5) -> Array:
     >>> gt.nn.softshrink(np.array([-2.0, 0.3, 2.0]))
     array([-1.5,  0. ,  1.5])
     """
-    if not lambd >= 0:
-        raise ArgumentError(f"softshrink: got lambd={lambd}, expected a number >= 0")
+    check_least("softshrink", 0, lambd=lambd)
     return _softshrink(x, lambd=float(lambd))
 
 
@@ -271,8 +271,7 @@ def celu(x: ArrayLike, /, alpha: float = 1.0) -> Array:
     >>> gt.nn.celu(np.array([-1.0, 2.0]), 2.0)
     array([-0.78693868,  2.        ])
     """
-    if not alpha > 0:
-        raise ArgumentError(f"celu: got alpha={alpha}, expected a positive number")
+    check_positive("celu", alpha=alpha)
     return _celu(x, alpha=float(alpha))
 
 

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
+from gradtape.core.batching import in_front
 from gradtape.core.call import call
-from gradtape.core.define import added, broadcast_sizes, general, unbroadcast
+from gradtape.core.define import added, general, unbroadcast
 from gradtape.core.lowering import Composite, Elements
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
-from gradtape.ops.arguments import as_array
+from gradtape.ops.arguments import as_array, real_only
 from gradtape.ops.cast import astype
+from gradtape.ops.checks import check_between, check_broadcasts, common_shape
 from gradtape.ops.generator import Generator
+from gradtape.ops.like import zeros_like
 from gradtape.ops.matmul import matmul
 from gradtape.ops.nn.attention_blocks import BLOCK, attention_forward, pull_forward
 from gradtape.ops.nn.dropout import draw_kept
@@ -58,8 +60,7 @@ class _Whole:
         elif self.mask is not None:
             scores = scores + self.mask
         # Where no key is open to a query, all of its weights are 0.
-        over = {"axis": (len(scores.shape) - 1,), "limits": True}
-        self.p = softmax_over(scores, **over)
+        self.p = softmax_over(scores, axis=(len(scores.shape) - 1,), limits=True)
         kept = others[-1] if params["keep"] else None
         self._factor = None if kept is None else astype(kept, self.p.dtype) * params["keep"]
 
@@ -136,27 +137,18 @@ def _pull_composition(ct: Any, q: Any, k: Any, v: Any, *others: Any, **params: A
 def _pull_jvp(
     tangents: Any, _out: Any, ct: Any, q: Any, k: Any, v: Any, *others: Any, **params: Any
 ) -> Any:
-    d_ct, dq, dk, dv, *rest = tangents
+    pairs = zip(tangents, (ct, q, k, v), strict=False)
+    d_ct, dq, dk, dv = (zeros_like(x) if change is None else change for change, x in pairs)
     parts = _Pulled(ct, q, k, v, others, params)
-    d_scores = added(parts.of_scores(dq, dk), rest[0] if params["masked"] else None)
-    zero = parts.p * 0.0
-    dp = zero if d_scores is None else parts.settled(d_scores)
-    da = zero
-    if d_ct is not None:
-        da = da + parts.dropped(matmul(d_ct, v.mT))
-    if dv is not None:
-        da = da + parts.dropped(matmul(ct, dv.mT))
+    d_scores = added(parts.of_scores(dq, dk), tangents[4] if params["masked"] else None)
+    dp = parts.settled(d_scores)
+    da = parts.dropped(matmul(d_ct, v.mT) + matmul(ct, dv.mT))
     # d(P∘(A − m)) with the mean m = Σ P∘A
     change = dp * (parts.a - parts.mean) + parts.p * (da - _rowsum(dp * parts.a + parts.p * da))
-    of_v = matmul(parts.dropped(dp).mT, ct)
-    if d_ct is not None:
-        of_v = of_v + matmul(parts.dropped(parts.p).mT, d_ct)
+    of_v = matmul(parts.dropped(dp).mT, ct) + matmul(parts.dropped(parts.p).mT, d_ct)
     of_q, of_k, *more = _results(parts, change, of_v)
-    if dk is not None:
-        of_q = of_q + matmul(parts.ds, dk) * parts.scale
-    if dq is not None:
-        of_k = of_k + matmul(parts.ds.mT, dq) * parts.scale
-    return (of_q, of_k, *more)
+    of_q = of_q + matmul(parts.ds, dk) * parts.scale
+    return (of_q, of_k + matmul(parts.ds.mT, dq) * parts.scale, *more)
 
 
 def _pull_vjp(
@@ -192,33 +184,17 @@ def _infer_pull(ct: Aval, q: Aval, k: Aval, v: Aval, *others: Aval, **params: An
     return q, k, v
 
 
-def _lined_up(args: Any, axes: Any, first: int, params: dict[str, Any]) -> tuple[list[Any], int]:
-    """Arguments with the batch as their first axis; boolean masks may lack it."""
-    size = next(x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None)
-    lined_up = []
-    ndim = len(args[0].shape) + (axes[0] is None)
-    for number, (x, axis) in enumerate(zip(args, axes, strict=True)):
-        if axis is not None:
-            x = move_batch_axis(x, axis)
-        elif number < first or x.dtype != np.bool_:
-            x = broadcast_to(x, (size, *x.shape))
-        if number >= first and (axis is not None or x.dtype != np.bool_):
-            x = reshape(x, (size, *(1,) * (ndim - len(x.shape)), *x.shape[1:]))
-        lined_up.append(x)
-    return lined_up, size
-
-
 def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, Any]:
-    return call(op, _lined_up(args, axes, 3, params)[0], params), 0
-
-
-def _batch_pull(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, Any]:
-    lined_up, size = _lined_up(args, axes, 4, params)
-    out = list(call(op, lined_up, params))
-    if len(out) > 3:
-        own = args[4].shape if axes[4] is None else move_batch_axis(args[4], axes[4]).shape[1:]
-        out[3] = reshape(out[3], (size, *own))
-    return tuple(out), (0,) * len(out)
+    """The batch goes first; masks are lined up with the other axes."""
+    given = in_front(args, axes)
+    size, ndim = given[0].shape[0], len(given[0].shape)
+    wide = [reshape(x, (size, *(1,) * (ndim - len(x.shape)), *x.shape[1:])) for x in given]
+    out = call(op, wide, params)
+    if op.outputs == 1:
+        return out, 0
+    # Cotangents are of the inputs after the first one.
+    pairs = zip(out, given[1:], strict=False)
+    return tuple(reshape(part, x.shape) for part, x in pairs), (0,) * len(out)
 
 
 _attention = general(
@@ -237,7 +213,7 @@ _pull = general(
     infer=_infer_pull,
     vjp_all=_pull_vjp,
     jvp=_pull_jvp,
-    batch=_batch_pull,
+    batch=_batch,
     kind="contraction",
     outputs=None,
     lower=Composite(_pull_composition),
@@ -247,62 +223,32 @@ _pull = general(
 # ---- the public function ------------------------------------------------------------------------
 
 
+_NAME = "scaled_dot_product_attention"
+
+
 def _repeated(k: Any, q: Any) -> Any:
     """Keys or values that groups of the heads of queries share, for each head."""
     fits = len(q.shape) > 2 < len(k.shape) and k.shape[-3] and not q.shape[-3] % k.shape[-3]
     if not fits:
         raise ShapeError(
-            f"scaled_dot_product_attention: got queries of shape {q.shape}, and keys or values of "
-            f"shape {k.shape}, expected heads along axis -3, those of queries a multiple"
+            f"{_NAME}: got queries of shape {q.shape}, and keys or values of shape {k.shape}, "
+            "expected heads along axis -3, those of queries a multiple"
         )
     times = q.shape[-3] // k.shape[-3]
     return k if times == 1 else repeat(k, times, axis=len(k.shape) - 3)
 
 
-def _checked(q: Any, k: Any, v: Any) -> None:
-    shapes = (q.shape, k.shape, v.shape)
-    fits = min(map(len, shapes)) >= 2 and q.shape[-1] == k.shape[-1] and k.shape[-2] == v.shape[-2]
-    if not fits:
-        raise ShapeError(
-            f"scaled_dot_product_attention: got shapes {q.shape}, {k.shape}, {v.shape}, expected "
-            "(…, queries, size), (…, keys, size), (…, keys, size of values)"
-        )
-    if any(x.dtype.kind == "c" for x in (q, k, v)):
-        raise DTypeError("scaled_dot_product_attention: got complex numbers, expected real ones")
-
-
-def _lead(q: Any, k: Any, v: Any) -> tuple[int, ...]:
-    """The axes of samples and heads, broadcast."""
-    try:
-        return broadcast_sizes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
-    except ShapeError as error:
-        raise ShapeError(
-            f"scaled_dot_product_attention: got shapes {q.shape}, {k.shape}, {v.shape}, expected "
-            "leading axes that broadcast"
-        ) from error
-
-
 def _mask(mask: ArrayLike, shape: tuple[int, ...], causal: bool, dtype: Any) -> Any:
     if causal:
         raise ArgumentError(
-            "scaled_dot_product_attention: got attn_mask and is_causal=True, expected one of them; "
-            "join both to one mask"
+            f"{_NAME}: got attn_mask and is_causal=True, expected one of them; join them in a mask"
         )
     mask = as_array(mask)
     if mask.dtype.kind in "iuc":
         raise DTypeError(
-            f"scaled_dot_product_attention: got a mask of {mask.dtype}, expected truth values, or "
-            "floats to add"
+            f"{_NAME}: got a mask of {mask.dtype}, expected truth values, or floats to add"
         )
-    try:
-        fits = broadcast_sizes(mask.shape, shape) == shape
-    except ShapeError:
-        fits = False
-    if not fits:
-        raise ShapeError(
-            f"scaled_dot_product_attention: got a mask of shape {mask.shape}, expected one that "
-            f"broadcasts to {shape}"
-        )
+    check_broadcasts(_NAME, shape, attn_mask=mask)
     return mask if mask.dtype.kind == "b" else astype(mask, dtype, copy=False)
 
 
@@ -345,15 +291,17 @@ def scaled_dot_product_attention(
     array([[1.],
            [2.]])
     """
-    q, k, v = (floats(as_array(x)) for x in (query, key, value))
-    _checked(q, k, v)
-    if not 0 <= dropout_p <= 1:
-        raise ArgumentError(
-            f"scaled_dot_product_attention: got dropout_p={dropout_p}, expected a probability"
+    q, k, v = (real_only(_NAME, floats(as_array(x))) for x in (query, key, value))
+    shapes = (q.shape, k.shape, v.shape)
+    if min(map(len, shapes)) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
+        raise ShapeError(
+            f"{_NAME}: got shapes {q.shape}, {k.shape}, {v.shape}, expected (…, queries, size), "
+            "(…, keys, size), (…, keys, size of values)"
         )
+    check_between(_NAME, 0, 1, dropout_p=dropout_p)
     if enable_gqa:
         k, v = (_repeated(x, q) for x in (k, v))
-    lead = _lead(q, k, v)
+    lead = common_shape(_NAME, q, k, v, last=2)
     q, k, v = (
         x if x.shape[:-2] == lead else broadcast_to(x, (*lead, *x.shape[-2:])) for x in (q, k, v)
     )

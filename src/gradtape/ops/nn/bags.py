@@ -13,6 +13,7 @@ from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.search import searchsorted
 from gradtape.ops.cast import astype
+from gradtape.ops.checks import check_axes, check_choice
 from gradtape.ops.gather import as_indices, take_along_axis
 from gradtape.ops.index import getitem
 from gradtape.ops.nn.embedding import add_rows, read_rows, row_number, table_of
@@ -61,8 +62,7 @@ def _starts(
     if len(indices.shape) == 2:
         if offsets is not None:
             raise ArgumentError(
-                f"{name}: got offsets with numbers of two axes, of which each row is a bag; leave "
-                "them out"
+                f"{name}: got offsets with rows that are bags; leave the offsets out"
             )
         bags, size = indices.shape
         return reshape(indices, (bags * size,)), np.arange(bags) * size
@@ -72,8 +72,7 @@ def _starts(
             "offsets"
         )
     starts = as_indices(offsets, name)
-    if len(starts.shape) != 1:
-        raise ShapeError(f"{name}: got offsets of shape {starts.shape}, expected one axis")
+    check_axes(name, starts, 1, what="offsets")
     _check_offsets(name, starts, indices.shape[0], include_last)
     return indices, getitem(starts, slice(0, -1)) if include_last else starts
 
@@ -129,8 +128,7 @@ def embedding_bag(
     """
     name = "embedding_bag"
     weight = table_of(name, weight)
-    if mode not in ("sum", "mean", "max"):
-        raise ArgumentError(f'{name}: got mode={mode!r}, expected "sum", "mean" or "max"')
+    check_choice(name, ("sum", "mean", "max"), mode=mode)
     given = as_indices(x, name)
     indices, starts = _starts(name, given, offsets, include_last_offset)
     skip = row_number(name, padding_idx, weight.shape[0])

@@ -24,10 +24,10 @@ from gradtape.ops.nn.normalization import (
     channels_of,
     lies_with_channels_last,
     over_groups,
-    parameter,
     real,
     widely,
 )
+from gradtape.ops.nn.parameters import parameters
 from gradtape.ops.nn.standardize import scale_rows, standardized
 from gradtape.ops.reduce import Axes, count_over, mean, mean_over
 from gradtape.ops.shape import moveaxis, reshape
@@ -69,6 +69,16 @@ def _moments(x: Any, axes: Axes) -> tuple[Any, Any]:
     return (Tensor(m), Tensor(v)) if type(x) is Tensor else (m, v)
 
 
+def _prepared(
+    name: str, x: ArrayLike, least: int, weight: Any, bias: Any, running_mean: Any, running_var: Any
+) -> tuple[Any, list[Any], list[Any]]:
+    """The array, weight and bias, and running mean and variance, checked."""
+    x = real(name, x)
+    shape = (channels_of(name, x, least),)
+    running = parameters(name, shape, running_mean=running_mean, running_var=running_var)
+    return x, parameters(name, shape, weight=weight, bias=bias), running
+
+
 def _moved(running: Any, now: Any, momentum: float) -> Any:
     """A running statistic moved towards that of the batch; not recorded."""
     if running is None:
@@ -77,11 +87,11 @@ def _moved(running: Any, now: Any, momentum: float) -> Any:
     return astype(old * (1 - momentum) + stop_gradient(now) * momentum, running.dtype)
 
 
-def _write(name: str, running: Any, moved: Any) -> None:
-    if running is None:
-        return
+def _write(name: str, running: list[Any], moved: list[Any]) -> None:
     try:
-        running[...] = moved
+        for old, new in zip(running, moved, strict=True):
+            if old is not None:
+                old[...] = new
     except ConversionError as error:
         raise ConversionError(
             f"{name}: got running statistics to be written to, in a function that is compiled; "
@@ -90,10 +100,19 @@ def _write(name: str, running: Any, moved: Any) -> None:
         ) from error
 
 
-def _by_statistics(x: Any, m: Any, v: Any, weight: Any, bias: Any, eps: float) -> Any:
-    """(x − m)/√(v + eps), scaled and shifted, as one product and one sum."""
+def _by_running(
+    name: str, x: Any, running: list[Any], weight: Any, bias: Any, eps: float, option: str
+) -> Any:
+    """Normalize by running statistics; `option` is what a user can set to do without them."""
+    if any(statistic is None for statistic in running):
+        raise ArgumentError(f"{name}: got no running statistics; give them, or {option}=True")
+    return widely(x, lambda x: _by_statistics(x, running, weight, bias, eps))
+
+
+def _by_statistics(x: Any, running: list[Any], weight: Any, bias: Any, eps: float) -> Any:
+    """(x − mean)/√(variance + eps), scaled and shifted, as one product and one sum."""
     # In the precision of the array, as in training.
-    m, v = (astype(z, x.dtype, copy=False) for z in (m, v))
+    m, v = (astype(z, x.dtype, copy=False) for z in running)
     factor = 1 / sqrt(v + eps)
     factor = factor if weight is None else factor * weight
     shift = -m * factor if bias is None else bias - m * factor
@@ -160,19 +179,11 @@ def batch_norm(
     >>> mean
     array([0.38, 0.95])
     """
-    x = real("batch_norm", x)
-    sizes = (channels_of("batch_norm", x),)
-    weight = parameter("batch_norm", "a weight", weight, sizes)
-    bias = parameter("batch_norm", "a bias", bias, sizes)
-    running_mean = parameter("batch_norm", "a running mean", running_mean, sizes)
-    running_var = parameter("batch_norm", "a running variance", running_var, sizes)
+    given = (weight, bias, running_mean, running_var)
+    x, (weight, bias), running = _prepared("batch_norm", x, 2, *given)
     if not training:
-        if running_mean is None or running_var is None:
-            raise ArgumentError(
-                "batch_norm: got no running statistics; give them, or training=True"
-            )
-        out = widely(x, lambda x: _by_statistics(x, running_mean, running_var, weight, bias, eps))
-        return (out, running_mean, running_var) if return_statistics else out
+        out = _by_running("batch_norm", x, running, weight, bias, eps, "training")
+        return (out, *running) if return_statistics else out
     axes = (0, *range(2, len(x.shape)))
     if count_over(x.shape, axes) == 1:
         raise ShapeError(
@@ -180,15 +191,13 @@ def batch_norm(
             "is needed"
         )
     out = widely(x, lambda x: _over_batch(x, weight, bias, axes, eps))
-    if running_mean is None and running_var is None and not return_statistics:
+    if all(statistic is None for statistic in running) and not return_statistics:
         return out
-    now_mean, now_var = _moments(x, axes)
-    new_mean = _moved(running_mean, now_mean, momentum)
-    new_var = _moved(running_var, now_var, momentum)
+    pairs = zip(running, _moments(x, axes), strict=True)
+    moved = [_moved(*pair, momentum) for pair in pairs]
     if return_statistics:
-        return out, new_mean, new_var
-    _write("batch_norm", running_mean, new_mean)
-    _write("batch_norm", running_var, new_var)
+        return (out, *moved)
+    _write("batch_norm", running, moved)
     return out
 
 
@@ -233,26 +242,16 @@ def instance_norm(
     array([[[-0.999995,  0.999995],
             [ 0.      ,  0.      ]]])
     """
-    x = real("instance_norm", x)
-    sizes = (channels_of("instance_norm", x, 3),)
-    weight = parameter("instance_norm", "a weight", weight, sizes)
-    bias = parameter("instance_norm", "a bias", bias, sizes)
-    running_mean = parameter("instance_norm", "a running mean", running_mean, sizes)
-    running_var = parameter("instance_norm", "a running variance", running_var, sizes)
+    given = (weight, bias, running_mean, running_var)
+    x, (weight, bias), running = _prepared("instance_norm", x, 3, *given)
     if not use_input_stats:
-        if running_mean is None or running_var is None:
-            raise ArgumentError(
-                "instance_norm: got no running statistics; give them, or use_input_stats=True"
-            )
-        return widely(x, lambda x: _by_statistics(x, running_mean, running_var, weight, bias, eps))
+        return _by_running("instance_norm", x, running, weight, bias, eps, "use_input_stats")
     places = tuple(range(2, len(x.shape)))
     if count_over(x.shape, places) == 1:
         raise ShapeError(f"instance_norm: got shape {x.shape}, expected more than one place")
-    fixed = stop_gradient(x)
-    if running_mean is not None:
-        now = mean(fixed, (0, *places))
-        _write("instance_norm", running_mean, _moved(running_mean, now, momentum))
-    if running_var is not None:
-        now = mean(var(fixed, places, correction=1), 0)
-        _write("instance_norm", running_var, _moved(running_var, now, momentum))
-    return over_groups(x, sizes[0], weight, bias, eps)
+    if any(statistic is not None for statistic in running):
+        fixed = stop_gradient(x)
+        now = mean(fixed, (0, *places)), mean(var(fixed, places, correction=1), 0)
+        pairs = zip(running, now, strict=True)
+        _write("instance_norm", running, [_moved(*pair, momentum) for pair in pairs])
+    return over_groups(x, x.shape[1], weight, bias, eps)

@@ -49,10 +49,11 @@ def check_classes(name: str, target: Any, classes: int, ignore_index: int) -> No
             raise IndexingError(_out_of_range(bad.flat[0], classes, name))
 
 
-def _hit_element(i: Sequence[Scalar], target: Reader, classes: int, ignore_index: int) -> Scalar:
-    given = target(*i[:-1])
+def _checked(target: Reader, at: Sequence[Any], classes: int, ignore_index: int) -> Scalar:
+    """The class that is named at a place, after a check that it is one, or ignored."""
+    given = scalar.convert(target(*at), promotion.INT64)
     known = ((given >= 0) & (given < classes)) | (given == ignore_index)
-    return target.check(given, known, _out_of_range("{}", classes), given) == i[-1]
+    return target.check(given, known, _out_of_range("{}", classes), given)
 
 
 # Along a new last axis, whether each class is the one that is named
@@ -61,7 +62,11 @@ class_hits = general(
     lambda xp, target, classes, ignore_index: target[..., None] == xp.arange(classes),
     infer=lambda target, classes, ignore_index: Aval((*target.shape, classes), np.dtype(np.bool_)),
     batch=batch_in_place,
-    lower=Elements(_hit_element),
+    lower=Elements(
+        lambda i, target, classes, ignore_index: (
+            _checked(target, i[:-1], classes, ignore_index) == i[-1]
+        )
+    ),
 )
 
 
@@ -92,17 +97,11 @@ def _put_forward(xp: Any, values: Any, target: Any, classes: int, ignore_index: 
     return out
 
 
-def _checked(target: Reader, at: Sequence[Any], classes: int, ignore_index: int) -> Scalar:
-    given = scalar.convert(target(*at, 0), promotion.INT64)
-    known = ((given >= 0) & (given < classes)) | (given == ignore_index)
-    return target.check(given, known, _out_of_range("{}", classes), given)
-
-
 def _pick_element(i: Sequence[Scalar], x: Reader, target: Reader, ignore_index: int) -> Scalar:
     classes = x.aval.shape[-1]
     if 0 in x.aval.shape:
         raise UnsupportedError("cross entropy: no native code for arrays without elements")
-    given = _checked(target, i[:-1], classes, ignore_index)
+    given = _checked(target, (*i[:-1], 0), classes, ignore_index)
     counts = given != ignore_index
     return scalar.where(counts, x(*i[:-1], scalar.where(counts, given, 0)), 0)
 
@@ -110,7 +109,7 @@ def _pick_element(i: Sequence[Scalar], x: Reader, target: Reader, ignore_index: 
 def _put_element(
     i: Sequence[Scalar], values: Reader, target: Reader, classes: int, ignore_index: int
 ) -> Scalar:
-    given = _checked(target, i[:-1], classes, ignore_index)
+    given = _checked(target, (*i[:-1], 0), classes, ignore_index)
     hit = (given == i[-1]) & (given != ignore_index)
     return scalar.where(hit, values(*i[:-1], 0), 0)
 

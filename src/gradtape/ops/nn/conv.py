@@ -10,12 +10,14 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import general
+from gradtape.core.define import added as added_terms, broadcast_tangent, general
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import Batch, as_array
+from gradtape.ops.checks import check_choice
 from gradtape.ops.family import by_rank
 from gradtape.ops.nn.conv_products import conv
+from gradtape.ops.nn.parameters import parameters
 from gradtape.ops.nn.windows import (
     Pads,
     Sizes,
@@ -25,7 +27,7 @@ from gradtape.ops.nn.windows import (
     without_samples,
 )
 from gradtape.ops.reduce import sum_over
-from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.ops.shape import reshape
 from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
 
@@ -51,26 +53,14 @@ def biased(name: str, product: Callable[..., Any]) -> Callable[..., Any]:
         out = plain.infer(x, w, **params)
         return Aval(out.shape, np.result_type(out.dtype, bias.dtype))
 
-    def by_first(ct: Any, _out: Any, _x: Any, w: Any, _bias: Any, **params: Any) -> Any:
-        return plain.vjps[0](ct, _out, _x, w, **params)
-
-    def by_second(ct: Any, _out: Any, x: Any, _w: Any, _bias: Any, **params: Any) -> Any:
-        return plain.vjps[1](ct, _out, x, _w, **params)
-
     # d(p + b) = dp + db, the same db at every place; transpose: the sum over samples and places
-    def by_bias(ct: Any, _out: Any, _x: Any, _w: Any, _bias: Any, **_params: Any) -> Any:
-        return sum_over(ct, axis=(0, *range(2, len(ct.shape))), keepdims=False)
-
     def jvp(tangents: Any, _out: Any, x: Any, w: Any, _bias: Any, **params: Any) -> Any:
         *changes, db = tangents
-        change = None
-        if any(tangent is not None for tangent in changes):
-            assert plain.jvp is not None
-            change = plain.jvp(changes, _out, x, w, **params)
-        if db is None:
-            return change
-        db = _beside_places(db, len(_out.shape) - 2)
-        return broadcast_to(db, _out.shape) if change is None else change + db
+        assert plain.jvp is not None
+        beside = None if db is None else _beside_places(db, len(_out.shape) - 2)
+        return broadcast_tangent(
+            added_terms(plain.jvp(changes, _out, x, w, **params), beside), _out
+        )
 
     jvp.reads = frozenset()  # type: ignore[attr-defined]
 
@@ -91,7 +81,13 @@ def biased(name: str, product: Callable[..., Any]) -> Callable[..., Any]:
         name,
         evaluate,
         infer=infer,
-        vjps=(by_first, by_second, by_bias),
+        vjps=(
+            lambda ct, _out, _x, w, _bias, **params: plain.vjps[0](ct, _out, _x, w, **params),
+            lambda ct, _out, x, _w, _bias, **params: plain.vjps[1](ct, _out, x, _w, **params),
+            lambda ct, _out, _x, _w, _bias, **params: sum_over(
+                ct, axis=(0, *range(2, len(ct.shape))), keepdims=False
+            ),
+        ),
         jvp=jvp,
         batch=batch,
         kind="contraction",
@@ -104,26 +100,10 @@ _conv_bias = biased("conv_bias", conv)
 # ---- public functions ---------------------------------------------------------------------------
 
 
-def checked_bias(name: str, bias: ArrayLike | None, channels: int) -> Array | None:
-    """A bias as an array, with a number for each channel of the result."""
-    if bias is None:
-        return None
-    bias = as_array(bias)
-    if bias.shape != (channels,):
-        raise ShapeError(
-            f"{name}: got a bias of shape {bias.shape}, expected one number for each of {channels} "
-            "output channels"
-        )
-    return bias
-
-
 def _pads(name: str, padding: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Pads:
     """The numbers of zeros to add before and after each axis."""
     if isinstance(padding, str):
-        if padding not in ("same", "valid"):
-            raise ArgumentError(
-                f'{name}: got padding={padding!r}, expected "same", "valid" or numbers'
-            )
+        check_choice(name, ("same", "valid"), padding=padding)
         if padding == "same" and any(s != 1 for s in stride):
             raise ArgumentError(
                 f'{name}: got padding="same" and stride={stride}, expected a stride of 1; '
@@ -136,20 +116,20 @@ def _pads(name: str, padding: Any, kernel: Sizes, stride: Sizes, dilation: Sizes
     return tuple((n, n) for n in per_axis(name, "padding", padding, len(kernel), least=0))
 
 
-def _check(name: str, x: Array, w: Array, padding: Pads, dilation: Sizes, groups: int) -> None:
-    rank = len(padding)
+def check_weights(
+    name: str, x: Array, w: Array, rank: int, groups: int, *, transposed: bool = False
+) -> None:
+    """Raise for weights of windows over `rank` axes that do not fit the channels of an array."""
+    first, second = ("input", "output") if transposed else ("output", "input")
+    expected = f"expected weights ({first} channels, {second} channels / groups, {rank} sizes)"
     if len(w.shape) != rank + 2 or 0 in w.shape[2:]:
-        raise ShapeError(
-            f"{name}: got weights of shape {w.shape}, expected (output channels, input channels "
-            f"/ groups, and {rank} sizes of windows, not 0)"
-        )
-    if groups < 1 or x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
+        raise ShapeError(f"{name}: got weights of shape {w.shape}, {expected}, none of these 0")
+    inputs = w.shape[0] if transposed else w.shape[1] * groups
+    if groups < 1 or x.shape[1] != inputs or w.shape[0] % groups:
         raise ShapeError(
             f"{name}: got {x.shape[1]} input channels, weights of shape {w.shape} and {groups} "
-            f"groups, expected weights of shape (output channels, input channels / groups, …) and "
-            "channels that the groups divide"
+            f"groups, {expected}, and groups that divide the channels"
         )
-    check_windows(name, x.shape[2:], w.shape[2:], padding, dilation)
 
 
 # The options that all convolutions share.
@@ -208,9 +188,10 @@ def _conv(
     dilation = per_axis(name, "dilation", dilation, rank)
     kernel = weight.shape[2:] if len(weight.shape) == rank + 2 else (1,) * rank
     pads = _pads(name, padding, kernel, stride, dilation)
-    _check(name, x, weight, pads, dilation, groups)
-    bias = checked_bias(name, bias, weight.shape[0])
+    check_weights(name, x, weight, rank, groups)
+    check_windows(name, x.shape[2:], kernel, pads, dilation)
     geometry = {"stride": stride, "padding": pads, "dilation": dilation, "groups": groups}
+    (bias,) = parameters(name, weight.shape[:1], bias=bias)
     if bias is None:
         return without_samples(conv(x, weight, **geometry), added)
     return without_samples(_conv_bias(x, weight, bias, **geometry), added)

@@ -34,7 +34,7 @@ from gradtape.ops.nn.window_elements import (
     seen_from,
     seen_in_windows,
 )
-from gradtape.ops.nn.windows import Sizes, Windows, taps
+from gradtape.ops.nn.windows import Sizes, Windows, joint_parts, taps
 from gradtape.ops.reduce import sum_over
 from gradtape.ops.shape import moveaxis, reshape
 
@@ -49,14 +49,9 @@ def _parts(windows: AllWindows) -> Iterator[tuple[Any, Any, Any]]:
 
     All three are indices of the last axes, those of weights with axes of size 1 for places.
     """
-    axes = [
-        [(slice(None), slice(None), slice(None))]
-        if w is None
-        else [(part.into, part.of, slice(part.tap, part.tap + 1)) for part in w.parts()]
-        for w in windows
-    ]
-    for parts in itertools.product(*axes):
-        into, of, tap = zip(*parts, strict=True)
+    for places, into, of in joint_parts(windows):
+        pairs = zip(places, windows, strict=True)
+        tap = (slice(None) if w is None else slice(n, n + 1) for n, w in pairs)
         yield (..., *into), (..., *of), (..., *tap)
 
 

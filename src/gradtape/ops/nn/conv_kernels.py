@@ -41,6 +41,10 @@ class Geometry(NamedTuple):
     dilation: Sizes
     groups: int
 
+    def counts(self, sizes: Sizes, kernel: Sizes) -> Sizes:
+        """How many windows fit along each axis."""
+        return window_counts(sizes, kernel, self.stride, self.padding, self.dilation)
+
 
 # ---- layout -------------------------------------------------------------------------------------
 
@@ -164,20 +168,11 @@ def conv_forward(xp: Any, x: Any, w: Any, **geometry: Any) -> Any:
     """Every window of `x` times the weights."""
     shape = Geometry(**geometry)
     if _is_depthwise(shape.groups, x.shape[1], w.shape[0]):
-        counts = window_counts(
-            x.shape[2:], w.shape[2:], shape.stride, shape.padding, shape.dilation
-        )
+        sizes, kernel = x.shape[2:], w.shape[2:]
         (x, w), dtype = _working(x, w)
-        windows = _along_axes(x.shape[2:], counts, w.shape[2:], shape)
+        windows = _along_axes(sizes, shape.counts(sizes, kernel), kernel, shape)
         return depthwise(x, w, windows).astype(dtype, copy=False)
-    together = _together(shape.groups, w.shape[1], w.shape[2:])
-    if together > 1:
-        wide = _side_by_side(xp, w, shape.groups, together)
-        with np.errstate(invalid="ignore"):
-            out = _conv(xp, x, wide, shape._replace(groups=shape.groups // together))
-        if xp.isfinite(out).all():
-            return out  # infinity or NaN times 0 would have come from another group
-    return _conv(xp, x, w, shape)
+    return _by_few_groups(xp, functools.partial(_conv, xp, x), w, shape)
 
 
 def conv_by_kernels(x: Any, w: Any, **geometry: Any) -> Any:
@@ -193,7 +188,7 @@ def conv_by_kernels(x: Any, w: Any, **geometry: Any) -> Any:
 def _conv(xp: Any, x: Any, w: Any, shape: Geometry) -> Any:
     (x, w), dtype = _working(x, w)
     kernel, rank = w.shape[2:], w.ndim - 2
-    counts = window_counts(x.shape[2:], kernel, shape.stride, shape.padding, shape.dilation)
+    counts = shape.counts(x.shape[2:], kernel)
     out = xp.empty((x.shape[0], *counts, w.shape[0]), x.dtype)
     if not (out.size and w.size):
         out.fill(0)
@@ -214,14 +209,7 @@ def conv_input_forward(xp: Any, y: Any, w: Any, sizes: Sizes, **geometry: Any) -
         return depthwise_input(y, w, windows).astype(dtype, copy=False)
     if all(s == 1 for s in shape.stride):
         return _by_flipped_weights(functools.partial(conv_forward, xp), y, w, sizes, shape)
-    together = _together(shape.groups, w.shape[1], w.shape[2:])
-    if together > 1:
-        wide = _side_by_side(xp, w, shape.groups, together)
-        with np.errstate(invalid="ignore"):
-            out = _conv_input(xp, y, wide, sizes, shape._replace(groups=shape.groups // together))
-        if xp.isfinite(out).all():
-            return out
-    return _conv_input(xp, y, w, sizes, shape)
+    return _by_few_groups(xp, functools.partial(_conv_input, xp, y, sizes), w, shape)
 
 
 def conv_input_by_kernels(conv: Convolve, y: Any, w: Any, sizes: Sizes, **geometry: Any) -> Any:
@@ -237,7 +225,7 @@ def conv_input_by_kernels(conv: Convolve, y: Any, w: Any, sizes: Sizes, **geomet
     return NotImplemented
 
 
-def _conv_input(xp: Any, y: Any, w: Any, sizes: Sizes, shape: Geometry) -> Any:
+def _conv_input(xp: Any, y: Any, sizes: Sizes, w: Any, shape: Geometry) -> Any:
     (y, w), dtype = _working(y, w)
     kernel, rank = w.shape[2:], w.ndim - 2
     padded = [n + b + a for n, (b, a) in zip(sizes, shape.padding, strict=True)]
@@ -268,28 +256,28 @@ def _by_phases(conv: Convolve, y: Any, w: Any, sizes: Sizes, shape: Geometry) ->
     Along an axis, element i is `place·stride + phase` with the padding before it: the windows at
     `place - m` see it with their weight `phase + m·stride`.
     """
-    dtype = np.result_type(y, w)
-    out: Any = np.zeros((y.shape[0], *sizes, w.shape[1] * shape.groups), dtype)
-    by_axis = [
-        [(phase, s, before, n) for phase in range(s)]
-        for s, (before, _), n in zip(shape.stride, shape.padding, sizes, strict=True)
-    ]
-    for chosen in itertools.product(*by_axis):
-        # The places of the phase, and the padding that makes them begin at the first one.
-        first = [-((phase - before) // s) for phase, s, before, _ in chosen]
-        starts = [
-            f * s + phase - before for f, (phase, s, before, _) in zip(first, chosen, strict=True)
-        ]
-        counts = [-((i - n) // s) for i, (_, s, _, n) in zip(starts, chosen, strict=True)]
-        part = w[(..., *(slice(phase, None, s) for phase, s, _, _ in chosen))]
+    out: Any = np.zeros((y.shape[0], *sizes, w.shape[1] * shape.groups), np.result_type(y, w))
+    axes = zip(shape.stride, shape.padding, sizes, strict=True)
+    for chosen in itertools.product(*(_phases(s, before, n) for s, (before, _), n in axes)):
+        weights, first, places, counts = zip(*chosen, strict=True)
+        part = w[(..., *weights)]
         if not part.size or min(counts) < 1:
             continue
+        # The padding makes the windows begin at the first place.
         padding = tuple((f, 0) for f in first)
         own = shape._replace(stride=(1,) * len(sizes), padding=padding)
-        found = _by_flipped_weights(conv, y, part, tuple(counts), own)
-        steps = (slice(i, None, s) for i, (_, s, _, _) in zip(starts, chosen, strict=True))
-        out[(slice(None), *steps)] = np.moveaxis(found, 1, -1)
+        found = _by_flipped_weights(conv, y, part, counts, own)
+        out[(slice(None), *places)] = np.moveaxis(found, 1, -1)
     return _channels_first(out)
+
+
+def _phases(stride: int, before: int, size: int) -> Iterator[tuple[slice, int, slice, int]]:
+    """For each phase its weights, its first place, and which and how many elements it has."""
+    for phase in range(stride):
+        first = -((phase - before) // stride)
+        start = first * stride + phase - before
+        count = -((start - size) // stride)
+        yield slice(phase, None, stride), first, slice(start, None, stride), count
 
 
 def _add_windows(xp: Any, windows: Any, y: Any, matrices: Any) -> None:
@@ -352,6 +340,18 @@ def _together(groups: int, channels: int, kernel: Sizes) -> int:
     """How many groups to compute as one."""
     most = _FEW_CHANNELS // channels if math.prod(kernel) > 1 and channels else 1
     return max(n for n in range(1, max(most, 1) + 1) if groups % n == 0)
+
+
+def _by_few_groups(xp: Any, convolve: Callable[..., Any], w: Any, shape: Geometry) -> Any:
+    """`convolve(w, shape)`, with several groups computed as one where that is faster."""
+    together = _together(shape.groups, w.shape[1], w.shape[2:])
+    if together > 1:
+        wide = _side_by_side(xp, w, shape.groups, together)
+        with np.errstate(invalid="ignore"):
+            out = convolve(wide, shape._replace(groups=shape.groups // together))
+        if xp.isfinite(out).all():
+            return out  # infinity or NaN times 0 would have come from another group
+    return convolve(w, shape)
 
 
 def _side_by_side(xp: Any, w: Any, groups: int, together: int) -> Any:

@@ -131,18 +131,9 @@ def _batch_conv(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
     if axis2 is None:
         return _as_samples(op, x, axis, w, params)
     if axis is None:
-        out = call(op, (x, _into(w, axis2, groups, 0)), params)
-        return _out_of(out, w.shape[axis2], groups, 1)
-    return _as_groups(op, args, axes, (1, 0), 1, params)
-
-
-def _batch_input(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    (y, w), (axis, axis2), groups = args, axes, params["groups"]
-    if axis2 is None:
-        return _as_samples(op, y, axis, w, params)
-    if axis is None:
-        out = call(op, (y, _into(w, axis2, 1, 1)), params)
-        return _out_of(out, w.shape[axis2], groups, 1)
+        # Beside the channels of the result, which `conv_input` finds along the other axis.
+        joined = _into(w, axis2, 1, 1) if "sizes" in params else _into(w, axis2, groups, 0)
+        return _out_of(call(op, (x, joined), params), w.shape[axis2], groups, 1)
     return _as_groups(op, args, axes, (1, 0), 1, params)
 
 
@@ -177,7 +168,7 @@ conv_input: Callable[..., Any] = multilinear(
     _input_by_output,
     _input_by_weight,
     infer=_infer_input,
-    batch=_batch_input,
+    batch=_batch_conv,
     kind="contraction",
     composed=functools.partial(conv_input_by_kernels, conv),
 )

@@ -5,27 +5,14 @@ from __future__ import annotations
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.family import by_rank
-from gradtape.ops.nn.conv import CONVOLUTION, biased, checked_bias
+from gradtape.ops.nn.conv import CONVOLUTION, biased, check_weights
 from gradtape.ops.nn.conv_products import conv_input
+from gradtape.ops.nn.parameters import parameters
 from gradtape.ops.nn.windows import Sizes, per_axis, with_samples, without_samples
 from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
 
 _conv_input_bias = biased("conv_input_bias", conv_input)
-
-
-def _check(name: str, x: Array, w: Array, rank: int, groups: int) -> None:
-    if len(w.shape) != rank + 2 or 0 in w.shape[2:]:
-        raise ShapeError(
-            f"{name}: got weights of shape {w.shape}, expected (input channels, output channels "
-            f"/ groups, and {rank} sizes of windows, not 0)"
-        )
-    if groups < 1 or x.shape[1] != w.shape[0] or w.shape[0] % groups:
-        raise ShapeError(
-            f"{name}: got {x.shape[1]} input channels, weights of shape {w.shape} and {groups} "
-            "groups, expected weights of shape (input channels, output channels / groups, …) and "
-            "input channels that the groups divide"
-        )
 
 
 @options(CONVOLUTION)
@@ -80,7 +67,7 @@ def _conv_transpose(
             f"{name}: got output_padding={output_padding!r}, expected less than the stride "
             f"{stride} or the dilation {dilation}"
         )
-    _check(name, x, weight, rank, groups)
+    check_weights(name, x, weight, rank, groups, transposed=True)
     axes = zip(x.shape[2:], weight.shape[2:], stride, padding, dilation, more, strict=True)
     sizes = tuple((n - 1) * s - 2 * p + d * (k - 1) + m + 1 for n, k, s, p, d, m in axes)
     if any(size < 1 for size in sizes):
@@ -88,7 +75,7 @@ def _conv_transpose(
             f"{name}: got shapes {x.shape} and {weight.shape} with padding {padding}, which "
             f"leaves sizes {sizes}, expected at least 1; pad less"
         )
-    bias = checked_bias(name, bias, weight.shape[1] * groups)
+    (bias,) = parameters(name, (weight.shape[1] * groups,), bias=bias)
     geometry = {
         "sizes": sizes,
         "stride": stride,

@@ -7,6 +7,7 @@ from typing import Any
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, as_integer
 from gradtape.ops.cast import astype
+from gradtape.ops.checks import check_axes, check_between, check_same_shape, check_shape
 from gradtape.ops.gather import as_indices, take
 from gradtape.ops.nn.classes import (
     NOTHING,
@@ -34,12 +35,9 @@ def _classes_last(name: str, x: Any) -> Any:
 
 
 def _labels(name: str, target: Any, shape: tuple[int, ...]) -> Any:
+    """Numbers of classes, of the shape of logits without their axis of classes."""
     target = as_indices(target, name)
-    if target.shape != shape:
-        raise ShapeError(
-            f"{name}: got classes of shape {target.shape}, expected {shape}, that of the logits "
-            "without their axis of classes"
-        )
+    check_shape(name, shape, classes=target)
     return target
 
 
@@ -47,9 +45,8 @@ def class_weights(name: str, weight: ArrayLike | None, x: Any) -> Any:
     """A weight for each class of logits, as floats of their dtype; None if none are given."""
     if weight is None:
         return None
-    weight, classes = as_array(weight), x.shape[-1]
-    if weight.shape != (classes,):
-        raise ShapeError(f"{name}: got weights of shape {weight.shape}, expected ({classes},)")
+    weight = as_array(weight)
+    check_shape(name, x.shape[-1:], weight=weight)
     return astype(weight, x.dtype, copy=False)
 
 
@@ -107,10 +104,7 @@ def cross_entropy(
     """
     name = "cross_entropy"
     check_reduction(name, reduction)
-    if not 0 <= label_smoothing <= 1:
-        raise ArgumentError(
-            f"{name}: got label_smoothing={label_smoothing}, expected a share from 0 to 1"
-        )
+    check_between(name, 0, 1, label_smoothing=label_smoothing)
     (given,) = floating(x)
     ignore_index = as_integer(ignore_index, name, "ignore_index")
     logits, target = _classes_last(name, given), as_array(target)
@@ -196,11 +190,8 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike, /) -> Array:
     array([0.69314718])
     """
     x, target = floating(logits, labels)
-    if x.shape != target.shape or not x.shape:
-        raise ShapeError(
-            f"softmax_cross_entropy: got shapes {x.shape} and {target.shape}, expected the same, "
-            "with classes along the last axis"
-        )
+    check_axes("softmax_cross_entropy", x, least=1)
+    check_same_shape("softmax_cross_entropy", logits=x, labels=target)
     return dense_cross_entropy(x, target, axis=len(x.shape) - 1)
 
 
@@ -234,8 +225,7 @@ def nll_loss(
     array([0.69314718, 1.38629436])
     """
     check_reduction("nll_loss", reduction)
-    (x,) = floating(x)
-    x = _classes_last("nll_loss", x)
+    x = _classes_last("nll_loss", *floating(x))
     target = _labels("nll_loss", as_array(target), x.shape[:-1])
     weight = class_weights("nll_loss", weight, x)
     check_classes("nll_loss", target, x.shape[-1], ignore_index)

@@ -56,65 +56,42 @@ def _checked(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: A
         raise IndexingError(f"ctc_loss: got label {bad}, expected one from 0 to {classes - 1}")
 
 
-def _loss_forward(
-    xp: Any,
-    log_probs: Any,
-    targets: Any,
-    times: Any,
-    lengths: Any,
-    blank: int,
-    zero_infinity: bool,
-) -> Any:
-    _checked(log_probs, targets, times, lengths)
-    states = States.of(log_probs, targets, lengths, blank)
-    found = likelihood(states, times, ahead(states, times))
+def _loss_forward(xp: Any, log_probs: Any, *given: Any, blank: int, zero_infinity: bool) -> Any:
+    _checked(log_probs, *given)
+    states = States.of(log_probs, *given, blank=blank)
+    found = likelihood(states, ahead(states))
     found = np.where(found == -np.inf, 0.0, found) if zero_infinity else found
     return -found.astype(log_probs.dtype, copy=False)
 
 
-def _state_shares(log_probs: Any, states: States, times: Any, zero_infinity: bool) -> Any:
+def _state_shares(states: States, zero_infinity: bool) -> Any:
     """At each time, the share of all paths that go through each state: from α and β."""
-    sums = ahead(states, times)
-    found = likelihood(states, times, sums)[:, None]
+    sums = ahead(states)
+    found = likelihood(states, sums)[:, None]
     with np.errstate(invalid="ignore"):
-        shares = np.exp(sums + back(states, times) - found)
+        shares = np.exp(sums + back(states) - found)
     shares = np.where(found == -np.inf, 0.0 if zero_infinity else np.nan, shares)
-    shares[np.arange(len(log_probs))[:, None] >= times] = 0
+    shares[np.arange(len(sums))[:, None] >= states.times] = 0
     return shares
 
 
-def _shares_forward(
-    xp: Any,
-    log_probs: Any,
-    targets: Any,
-    times: Any,
-    lengths: Any,
-    blank: int,
-    zero_infinity: bool,
-) -> Any:
+def _shares_forward(xp: Any, log_probs: Any, *given: Any, blank: int, zero_infinity: bool) -> Any:
     """At each time, the share of all paths that name each class."""
-    states = States.of(log_probs, targets, lengths, blank)
-    shares = _state_shares(log_probs, states, times, zero_infinity)
+    states = States.of(log_probs, *given, blank=blank)
+    shares = _state_shares(states, zero_infinity)
     return by_class(states, shares.astype(log_probs.dtype, copy=False), log_probs.shape[2])
 
 
 def _change_forward(
-    xp: Any,
-    change: Any,
-    log_probs: Any,
-    targets: Any,
-    times: Any,
-    lengths: Any,
-    blank: int,
-    zero_infinity: bool,
+    xp: Any, change: Any, log_probs: Any, *given: Any, blank: int, zero_infinity: bool
 ) -> Any:
     """The change of these shares for a change of the logarithms of probabilities."""
-    states = States.of(log_probs, targets, lengths, blank)
+    states = States.of(log_probs, *given, blank=blank)
     moved = np.take_along_axis(change, states.classes[None], 2)
-    sums = ahead(states, times)
-    d_sums = ahead_change(states, times, sums, moved)
-    d_back = back_change(states, times, back(states, times), moved)
-    shares = _state_shares(log_probs, states, times, zero_infinity)
+    sums = ahead(states)
+    d_sums = ahead_change(states, sums, moved)
+    d_back = back_change(states, back(states), moved)
+    shares = _state_shares(states, zero_infinity)
     total = likelihood_change(states, sums, d_sums)[:, None] if len(sums) else 0.0
     out = shares * (d_sums + d_back - total)
     return by_class(states, out.astype(change.dtype, copy=False), log_probs.shape[2])
@@ -128,31 +105,19 @@ _TWICE = NotDifferentiable(
 _FIXED = Zero("labels and lengths do not change by a little")
 
 
-def _folded(args: Any, axes: Any) -> tuple[Any, int]:
-    """Arguments with the batch among the samples, and how many there were."""
+def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
+    """The batch goes among the samples: the second of three axes, or the first one."""
     lined_up = in_front(args, axes)
     size = lined_up[0].shape[0]
     folded = []
     for x in lined_up:
-        if len(x.shape) == 4:
-            x = moveaxis(x, 0, 1)
-            x = reshape(x, (x.shape[0], size * x.shape[2], x.shape[3]))
-        else:
-            x = reshape(x, (size * x.shape[1], *x.shape[2:]))
-        folded.append(x)
-    return folded, size
-
-
-def _batch_loss(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
-    folded, size = _folded(args, axes)
+        lead = 1 if len(x.shape) == 4 else 0
+        x = moveaxis(x, 0, lead)
+        folded.append(reshape(x, (*x.shape[:lead], size * x.shape[lead + 1], *x.shape[lead + 2 :])))
     out = call(op, folded, params)
-    return reshape(out, (size, out.shape[0] // size)), 0
-
-
-def _batch_shares(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
-    folded, size = _folded(args, axes)
-    out = call(op, folded, params)
-    return reshape(out, (out.shape[0], size, out.shape[1] // size, out.shape[2])), 1
+    lead = 1 if len(out.shape) == 3 else 0
+    samples = out.shape[lead] // size
+    return reshape(out, (*out.shape[:lead], size, samples, *out.shape[lead + 1 :])), lead
 
 
 # The second derivative, a symmetric map of a change
@@ -160,38 +125,26 @@ _change: Any = general(
     "ctc_change",
     _change_forward,
     vjps=(
-        lambda ct, _out, _change_, log_probs, targets, times, lengths, **params: _change(
-            ct, log_probs, targets, times, lengths, **params
-        ),
+        lambda ct, _out, _changed, *given, **params: _change(ct, *given, **params),
         _TWICE,
         *(_FIXED,) * 3,
     ),
-    jvp=lambda tangents, _out, _change_, log_probs, *given, **params: (
-        _change(tangents[0], log_probs, *given, **params)
-        if tangents[1] is None
-        else _TWICE(tangents[1], _out)
+    jvp=lambda tangents, _out, _changed, *given, **params: (
+        _change(tangents[0], *given, **params) if tangents[1] is None else _TWICE(tangents[1], _out)
     ),
-    batch=_batch_shares,
+    batch=_batch,
 )
 _shares = general(
     "ctc_shares",
     _shares_forward,
-    vjps=(
-        lambda ct, _out, log_probs, targets, times, lengths, **params: _change(
-            ct, log_probs, targets, times, lengths, **params
-        ),
-        *(_FIXED,) * 3,
-    ),
+    vjps=(lambda ct, _out, *given, **params: _change(ct, *given, **params), *(_FIXED,) * 3),
     self_adjoint=True,
-    batch=_batch_shares,
+    batch=_batch,
 )
 
 
-def _loss_vjp(
-    ct: Any, _out: Any, log_probs: Any, targets: Any, times: Any, lengths: Any, **params: Any
-) -> Any:
-    shares = _shares(log_probs, targets, times, lengths, **params)
-    return -reshape(ct, (ct.shape[0], 1)) * shares
+def _loss_vjp(ct: Any, _out: Any, *given: Any, **params: Any) -> Any:
+    return -reshape(ct, (ct.shape[0], 1)) * _shares(*given, **params)
 
 
 def _loss_jvp(tangents: Any, _out: Any, *given: Any, **params: Any) -> Any:
@@ -205,7 +158,7 @@ _losses = general(
     infer=lambda log_probs, *_others, **_params: Aval(log_probs.shape[1:2], log_probs.dtype),
     vjps=(_loss_vjp, *(_FIXED,) * 3),
     jvp=_loss_jvp,
-    batch=_batch_loss,
+    batch=_batch,
 )
 
 

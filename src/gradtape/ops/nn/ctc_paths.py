@@ -19,16 +19,21 @@ class States(NamedTuple):
         classes: Which class each state is, of shape (samples, states).
         jumps: Whether a state can follow the one before the last: other label, no blank.
         last: The number of the last state of each sample, a blank.
+        times: How many time steps each sample has.
         emitted: The logarithms of probabilities of states, of shape (times, samples, states).
     """
 
     classes: Any
     jumps: Any
     last: Any
+    times: Any
     emitted: Any
 
     @classmethod
-    def of(cls, log_probs: Any, targets: Any, target_lengths: Any, blank: int) -> States:
+    def of(
+        cls, log_probs: Any, targets: Any, times: Any, target_lengths: Any, *, blank: int
+    ) -> States:
+        """The states of targets that are (samples, length), and their probabilities."""
         samples, longest = targets.shape
         classes = np.full((samples, 2 * longest + 1), blank, np.int64)
         # Targets may hold any numbers beyond their ends.
@@ -37,7 +42,7 @@ class States(NamedTuple):
         jumps = np.zeros(classes.shape, np.bool_)
         jumps[:, 3::2] = classes[:, 3::2] != classes[:, 1:-2:2]
         emitted = np.take_along_axis(log_probs, classes[None], 2)
-        return cls(classes, jumps, 2 * target_lengths, emitted)
+        return cls(classes, jumps, 2 * target_lengths, times, emitted)
 
 
 def _added(*terms: Any) -> Any:
@@ -85,28 +90,28 @@ def _jumps_back(states: States) -> Any:
     return jumps
 
 
-def ahead(states: States, lengths: Any) -> Any:
+def ahead(states: States) -> Any:
     """Sums over paths up to each time and state; beyond the end of a sample, as at its end."""
     emitted = states.emitted
     out = np.full(emitted.shape, -np.inf, emitted.dtype)
     out[:1, :, :2] = emitted[:1, :, :2]
     for t in range(1, len(emitted)):
         now = _added(*_steps(out[t - 1], states.jumps, 1)) + emitted[t]
-        out[t] = np.where((t < lengths)[:, None], now, out[t - 1])
+        out[t] = np.where((t < states.times)[:, None], now, out[t - 1])
     return out
 
 
-def ahead_change(states: States, lengths: Any, sums: Any, d_emitted: Any) -> Any:
+def ahead_change(states: States, sums: Any, d_emitted: Any) -> Any:
     """How these sums change with what is emitted."""
     out = np.zeros_like(sums)
     out[:1, :, :2] = d_emitted[:1, :, :2]
     for t in range(1, len(sums)):
         now = _change(sums[t - 1], out[t - 1], states.jumps, 1) + d_emitted[t]
-        out[t] = np.where((t < lengths)[:, None], now, out[t - 1])
+        out[t] = np.where((t < states.times)[:, None], now, out[t - 1])
     return out
 
 
-def back(states: States, lengths: Any) -> Any:
+def back(states: States) -> Any:
     """Sums over paths from each time and state to the end, without the time itself."""
     emitted, jumps = states.emitted, _jumps_back(states)
     places, last = np.arange(emitted.shape[2]), states.last[:, None]
@@ -115,18 +120,18 @@ def back(states: States, lengths: Any) -> Any:
     out[-1:] = ends
     for t in range(len(emitted) - 2, -1, -1):
         now = _added(*_steps(out[t + 1] + emitted[t + 1], jumps, -1))
-        out[t] = np.where((t + 1 < lengths)[:, None], now, ends)
+        out[t] = np.where((t + 1 < states.times)[:, None], now, ends)
     return out
 
 
-def back_change(states: States, lengths: Any, sums: Any, d_emitted: Any) -> Any:
+def back_change(states: States, sums: Any, d_emitted: Any) -> Any:
     """How these sums change with what is emitted."""
     emitted, jumps = states.emitted, _jumps_back(states)
     out = np.zeros_like(sums)
     for t in range(len(emitted) - 2, -1, -1):
         d = out[t + 1] + d_emitted[t + 1]
         now = _change(sums[t + 1] + emitted[t + 1], d, jumps, -1)
-        out[t] = np.where((t + 1 < lengths)[:, None], now, 0.0)
+        out[t] = np.where((t + 1 < states.times)[:, None], now, 0.0)
     return out
 
 
@@ -137,12 +142,12 @@ def _ends(states: States, sums: Any, fill: float) -> tuple[Any, Any]:
     return sums[-1][every, states.last], np.where(states.last > 0, label, fill)
 
 
-def likelihood(states: States, lengths: Any, sums: Any) -> Any:
+def likelihood(states: States, sums: Any) -> Any:
     """Logarithm of the probability of each sample's target, from the sums up to its end."""
     nothing = np.where(states.last == 0, 0.0, -np.inf).astype(sums.dtype)
     if not len(sums):
         return nothing
-    return np.where(lengths > 0, _added(*_ends(states, sums, -np.inf)), nothing)
+    return np.where(states.times > 0, _added(*_ends(states, sums, -np.inf)), nothing)
 
 
 def likelihood_change(states: States, sums: Any, d_sums: Any) -> Any:

@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
-from gradtape.core.call import call
+from gradtape.core.batching import batch_elementwise
 from gradtape.core.define import broadcast_sizes, general, unbroadcast
 from gradtape.core.lowering import Composite
-from gradtape.core.op import Op
-from gradtape.errors import ArgumentError, ShapeError
+from gradtape.errors import ShapeError
 from gradtape.ops import array_functions
-from gradtape.ops.arguments import Batch, normalize_axis
+from gradtape.ops.arguments import normalize_axis, real_only
+from gradtape.ops.checks import check_least, common_shape
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.matmul import matmul
-from gradtape.ops.nn.reduction import check_broadcast, check_real_loss, floating
+from gradtape.ops.nn.reduction import floating
 from gradtape.ops.norm import norm
 from gradtape.ops.reduce import beside, reduced_shape, reduction, sum_forward, sum_over
 from gradtape.ops.select import clip, divide_or_zero
@@ -72,12 +71,9 @@ def cosine_similarity(x1: ArrayLike, x2: ArrayLike, /, dim: int = 1, eps: float 
     >>> gt.nn.cosine_similarity(np.array([[1.0, 1.0]]), np.array([[3.0, 0.0]]))
     array([0.70710678])
     """
-    x, y = floating(x1, x2)
-    check_real_loss("cosine_similarity", x, y)
-    check_broadcast("cosine_similarity", x, y)
-    if not eps >= 0:
-        raise ArgumentError(f"cosine_similarity: got eps={eps}, expected a number >= 0")
-    shape = broadcast_sizes(x.shape, y.shape)
+    check_least("cosine_similarity", 0, eps=eps)
+    x, y = (real_only("cosine_similarity", z) for z in floating(x1, x2))
+    shape = common_shape("cosine_similarity", x, y)
     axis = normalize_axis(dim, len(shape), "cosine_similarity")
     x, y = (z if z.shape == shape else broadcast_to(z, shape) for z in (x, y))
     return _cosine(x, y, axis=axis, eps=float(eps))
@@ -110,7 +106,7 @@ def pairwise_distance(
     array([5.])
     """
     x, y = floating(x1, x2)
-    check_broadcast("pairwise_distance", x, y)
+    common_shape("pairwise_distance", x, y)
     return norm(x - y + eps, p, -1, keepdims=keepdim)
 
 
@@ -126,10 +122,10 @@ _LOST = 0.02
 
 
 def _cdist_forward(xp: Any, x: Any, y: Any) -> Any:
-    shape = broadcast_sizes(x.shape[:-2], y.shape[:-2])
-    x, y = (xp.broadcast_to(z, (*shape, *z.shape[-2:])) for z in (x, y))
-    out = xp.empty((*shape, x.shape[-2], y.shape[-2]), np.result_type(x, y))
-    for sample in np.ndindex(shape):
+    lead = broadcast_sizes(x.shape[:-2], y.shape[:-2])
+    x, y = (xp.broadcast_to(z, (*lead, *z.shape[-2:])) for z in (x, y))
+    out = xp.empty((*lead, x.shape[-2], y.shape[-2]), np.result_type(x, y))
+    for sample in np.ndindex(lead):
         _squares(xp, x[sample], y[sample], out[sample])
     return xp.sqrt(out, out=out)
 
@@ -158,9 +154,14 @@ def _squares(xp: Any, x: Any, y: Any, out: Any) -> None:
         out[first, second] = xp.einsum("ij,ij->i", apart, apart)
 
 
-def _cdist_composition(x: Any, y: Any) -> Any:
+def _differences(x: Any, y: Any) -> Any:
+    """Differences of all pairs of vectors, of shape (…, n, m, size)."""
     wide = reshape(x, (*x.shape[:-1], 1, x.shape[-1]))
-    apart = wide - reshape(y, (*y.shape[:-2], 1, *y.shape[-2:]))
+    return wide - reshape(y, (*y.shape[:-2], 1, *y.shape[-2:]))
+
+
+def _cdist_composition(x: Any, y: Any) -> Any:
+    apart = _differences(x, y)
     return sqrt(sum_over(apart * apart, axis=(len(apart.shape) - 1,), keepdims=False))
 
 
@@ -189,17 +190,6 @@ def _infer_cdist(x: Aval, y: Aval) -> Aval:
     return Aval(shape, np.result_type(x.dtype, y.dtype))
 
 
-def _batch_cdist(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    ndim = max(len(x.shape) - (axis is not None) for x, axis in zip(args, axes, strict=True))
-    lined_up = []
-    for x, axis in zip(args, axes, strict=True):
-        if axis is not None:
-            x = move_batch_axis(x, axis)
-            x = reshape(x, (x.shape[0], *(1,) * (ndim + 1 - len(x.shape)), *x.shape[1:]))
-        lined_up.append(x)
-    return call(op, lined_up, params), 0
-
-
 # d|x − y| = (x − y)·(dx − dy)/|x − y|, and 0 where they coincide
 _cdist = general(
     "cdist",
@@ -210,7 +200,7 @@ _cdist = general(
         lambda ct, out, x, y: _toward(ct.mT, out.mT, y, x),
     ),
     jvp=_cdist_jvp,
-    batch=_batch_cdist,
+    batch=batch_elementwise,
     lower=Composite(_cdist_composition),
 )
 
@@ -239,15 +229,8 @@ def cdist(x1: ArrayLike, x2: ArrayLike, /, p: float = 2.0) -> Array:
         raise ShapeError(
             f"cdist: got shapes {x.shape} and {y.shape}, expected (…, n, size) and (…, m, size)"
         )
-    if not p >= 0:
-        raise ArgumentError(f"cdist: got p={p}, expected a number >= 0")
-    try:
-        broadcast_sizes(x.shape[:-2], y.shape[:-2])
-    except ShapeError as error:
-        raise ShapeError(
-            f"cdist: got shapes {x.shape} and {y.shape}, expected leading axes that broadcast"
-        ) from error
+    check_least("cdist", 0, p=p)
+    common_shape("cdist", x, y, last=2)
     if p == 2 and x.dtype.kind == y.dtype.kind == "f":
         return _cdist(x, y)
-    wide = reshape(x, (*x.shape[:-1], 1, x.shape[-1]))
-    return norm(wide - reshape(y, (*y.shape[:-2], 1, *y.shape[-2:])), p, -1)
+    return norm(_differences(x, y), p, -1)

@@ -16,10 +16,11 @@ from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.define import elementwise_op, general
 from gradtape.core.op import Zero
-from gradtape.errors import ArgumentError, ShapeError
+from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype
-from gradtape.ops.family import by_rank
+from gradtape.ops.checks import check_axes, check_between
+from gradtape.ops.family import by_rank, member
 from gradtape.ops.generator import Generator, Key, Words, source_of
 from gradtape.ops.nn.activations import sloped
 from gradtape.ops.random import no_operands, random_uniform
@@ -80,10 +81,10 @@ keep_or_set: Callable[..., Any] = elementwise_op(
 # ---- dropout ------------------------------------------------------------------------------------
 
 
-def _probability(name: str, p: float) -> float:
-    if not 0 <= p <= 1:
-        raise ArgumentError(f"{name}: got p={p}, expected a probability from 0 to 1")
-    return float(p)
+def _prepared(name: str, x: ArrayLike, p: float) -> tuple[Any, float]:
+    """The array as floats, and the probability, checked."""
+    check_between(name, 0, 1, p=p)
+    return floats(as_array(x)), float(p)
 
 
 def _dropped(x: Any, shape: tuple[int, ...], p: float, generator: Generator | None) -> Any:
@@ -117,13 +118,12 @@ def dropout(
     >>> np.unique(x)
     array([0.        , 1.33333333])
     """
-    p, x = _probability("dropout", p), floats(as_array(x))
+    x, p = _prepared("dropout", x, p)
     return _dropped(x, x.shape, p, generator) if training and p > 0 else x
 
 
-# How many axes the arrays may have, and from how many on the first one is the samples; as in
-# PyTorch.
-_AXES = {1: ((2, 3), 3), 2: ((3, 4), 3), 3: ((4, 5), 5)}
+# By the number of spatial axes: from how many axes on the first one is the samples, as in PyTorch.
+_WITH_SAMPLES = {1: 3, 2: 3, 3: 5}
 
 
 @options(_DROPPING, raises=_NO_PROBABILITY)
@@ -159,74 +159,60 @@ def _dropout_channels(
     >>> gt.nn.dropout3d(np.ones((2, 3, 4, 4, 4))).shape
     (2, 3, 4, 4, 4)
     """
-    p, x = _probability(name, p), floats(as_array(x))
-    (allowed, samples), ndim = _AXES[rank], len(x.shape)
-    if ndim not in allowed:
-        needed = " or ".join(map(str, allowed))
-        raise ShapeError(f"{name}: got shape {x.shape}, expected {needed} axes")
-    lead = 2 if ndim >= samples else 1
-    shape = (*x.shape[:lead], *(1,) * (ndim - lead))
+    x, p = _prepared(name, x, p)
+    check_axes(name, x, least=rank + 1, most=rank + 2)
+    lead = 2 if len(x.shape) >= _WITH_SAMPLES[rank] else 1
+    shape = (*x.shape[:lead], *(1,) * (len(x.shape) - lead))
     return _dropped(x, shape, p, generator) if training and p > 0 else x
 
 
 dropout1d, dropout2d, dropout3d = by_rank("dropout", _dropout_channels)
 
 
-def _set_saturated(x: Any, shape: tuple[int, ...], p: float, generator: Generator | None) -> Any:
-    """Elements set to the limit of selu, then all scaled so that mean 0 and variance 1 stay."""
+@options(_DROPPING, raises=_NO_PROBABILITY)
+def _alpha_dropout(
+    name: str,
+    x: ArrayLike,
+    /,
+    p: float = 0.5,
+    training: bool = False,
+    *,
+    generator: Generator | None = None,
+) -> Array:
+    """Dropout for `selu`: sets {elements} to its lower limit, and keeps mean and variance.
+
+    Args:
+        x: What to drop {elements} of; channels are along its second axis.
+        p: The probability that one of them is dropped.
+
+    Raises:
+        ShapeError: `feature_alpha_dropout` got less than two axes.
+
+    alpha_dropout:
+    >>> x = gt.nn.alpha_dropout(gt.randn(10000), 0.3, training=True)
+    >>> bool(abs(gt.std(x) - 1) < 0.1)
+    True
+
+    feature_alpha_dropout:
+    >>> gt.nn.feature_alpha_dropout(np.ones((2, 3, 4)), training=True).shape
+    (2, 3, 4)
+    """
+    x, p = _prepared(name, x, p)
+    shape = x.shape
+    if name == "feature_alpha_dropout":
+        check_axes(name, x, least=2, instead="give (samples, channels, …)")
+        shape = (*shape[:2], *(1,) * (len(shape) - 2))
+    if not training or p == 0:
+        return x
+    # All elements are scaled so that mean 0 and variance 1 stay.
     scale = 1 / math.sqrt((1 - p) * (1 + p * _SATURATED**2)) if p < 1 else 0.0
     shift = -scale * p * _SATURATED
     other = scale * _SATURATED + shift
     return keep_or_set(x, draw_kept(shape, p, generator), scale=scale, shift=shift, other=other)
 
 
-@options(_DROPPING, raises=_NO_PROBABILITY)
-def alpha_dropout(
-    x: ArrayLike,
-    /,
-    p: float = 0.5,
-    training: bool = False,
-    *,
-    generator: Generator | None = None,
-) -> Array:
-    """Dropout for `selu`: elements are set to its lower limit, and mean and variance kept.
-
-    >>> x = gt.nn.alpha_dropout(gt.randn(10000), 0.3, training=True)
-    >>> bool(abs(gt.std(x) - 1) < 0.1)
-    True
-    """
-    p, x = _probability("alpha_dropout", p), floats(as_array(x))
-    return _set_saturated(x, x.shape, p, generator) if training and p > 0 else x
-
-
-@options(_DROPPING, raises=_NO_PROBABILITY)
-def feature_alpha_dropout(
-    x: ArrayLike,
-    /,
-    p: float = 0.5,
-    training: bool = False,
-    *,
-    generator: Generator | None = None,
-) -> Array:
-    """`alpha_dropout` of whole channels.
-
-    Args:
-        x: Of shape (samples, channels, …).
-        p: The probability that a channel is dropped.
-
-    Raises:
-        ShapeError: There are less than two axes.
-
-    >>> gt.nn.feature_alpha_dropout(np.ones((2, 3, 4)), training=True).shape
-    (2, 3, 4)
-    """
-    p, x = _probability("feature_alpha_dropout", p), floats(as_array(x))
-    if len(x.shape) < 2:
-        raise ShapeError(
-            f"feature_alpha_dropout: got shape {x.shape}, expected samples and channels"
-        )
-    shape = (*x.shape[:2], *(1,) * (len(x.shape) - 2))
-    return _set_saturated(x, shape, p, generator) if training and p > 0 else x
+alpha_dropout = member("alpha_dropout", _alpha_dropout, elements="elements")
+feature_alpha_dropout = member("feature_alpha_dropout", _alpha_dropout, elements="whole channels")
 
 
 # ---- slopes drawn at random ---------------------------------------------------------------------

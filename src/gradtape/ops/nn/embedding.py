@@ -10,7 +10,7 @@ import numpy as np
 
 from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
+from gradtape.core.batching import in_front, move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import multilinear
 from gradtape.core.lowering import Elements, Reader, Scatter
@@ -22,7 +22,7 @@ from gradtape.ops.cast import stop_gradient
 from gradtape.ops.gather import as_indices
 from gradtape.ops.index import getitem
 from gradtape.ops.select import mask, where
-from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike
 
 # For sums of fewer numbers it is not worth loading sparse matrices.
@@ -101,11 +101,10 @@ def _add_put(
     return [place, *i[ndim:]], value if skip is None else scalar.where(given == skip, 0, value)
 
 
-def _of_both(table: Any, indices: Any) -> tuple[Any, Any]:
-    """One table of all tables along the first axis, and the indices into it."""
-    size, count, *rest = table.shape
-    starts = np.arange(size).reshape(size, *(1,) * (len(indices.shape) - 1))
-    return reshape(table, (size * count, *rest)), indices + starts * count
+def _one_after_another(indices: Any, count: int) -> Any:
+    """Indices into tables of `count` rows, as those into one table of all their rows."""
+    size, *rest = indices.shape
+    return indices + np.arange(size).reshape(size, *(1 for _ in rest)) * count
 
 
 def _batch_read(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
@@ -118,8 +117,10 @@ def _batch_read(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
     indices = move_batch_axis(indices, indices_axis)
     if table_axis is None:
         return call(op, (table, indices), params), 0
-    table, places = _of_both(move_batch_axis(table, table_axis), indices)
-    out = read_rows(table, places, skip=None)
+    table = move_batch_axis(table, table_axis)
+    size, count, *rest = table.shape
+    joined = reshape(table, (size * count, *rest))
+    out = read_rows(joined, _one_after_another(indices, count), skip=None)
     return _without(out, indices, params["skip"]), 0
 
 
@@ -129,15 +130,10 @@ def _batch_add(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
         values = move_batch_axis(values, values_axis, len(values.shape) - 1)
         out = call(op, (values, indices), params)
         return out, len(out.shape) - 1
-    indices, count = move_batch_axis(indices, indices_axis), params["count"]
-    size = indices.shape[0]
-    if values_axis is None:
-        values = broadcast_to(values, (size, *values.shape))
-    else:
-        values = move_batch_axis(values, values_axis)
+    values, indices = in_front(args, axes)
+    size, count = indices.shape[0], params["count"]
     values = _without(values, indices, params["skip"])
-    places = indices + np.arange(size).reshape(size, *(1,) * (len(indices.shape) - 1)) * count
-    out = add_rows(values, places, count=size * count, skip=None)
+    out = add_rows(values, _one_after_another(indices, count), count=size * count, skip=None)
     return reshape(out, (size, count, *out.shape[1:])), 0
 
 
@@ -148,10 +144,6 @@ def _without(rows: Any, indices: Any, skip: int | None) -> Any:
     return mask(rows, reshape(indices != skip, (*indices.shape, *rest)))
 
 
-def _infer_read(table: Aval, indices: Aval, **_params: Any) -> Aval:
-    return Aval((*indices.shape, *table.shape[1:]), table.dtype)
-
-
 _NUMBERED = Zero("the number of a row does not change by a little")
 
 # table[indices], with 0 in place of the row `skip`; transpose: add values to rows of zeros
@@ -160,7 +152,7 @@ read_rows: Any = multilinear(
     _read_forward,
     lambda ct, _out, _table, indices, skip: add_rows(ct, indices, count=_table.shape[0], skip=skip),
     _NUMBERED,
-    infer=_infer_read,
+    infer=lambda table, indices, skip: Aval((*indices.shape, *table.shape[1:]), table.dtype),
     batch=_batch_read,
     lower=Elements(_read_element),
 )

@@ -12,23 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, as_shape
 from gradtape.ops.arithmetic import absolute, fmod
 from gradtape.ops.cast import astype, stop_gradient
+from gradtape.ops.checks import check_choice
 from gradtape.ops.comparison import logical_and, logical_or
 from gradtape.ops.index import getitem
 from gradtape.ops.join import stack
 from gradtape.ops.like import ones_like
 from gradtape.ops.matmul import matmul
 from gradtape.ops.nn.grid_reads import grid_read
+from gradtape.ops.nn.resample import cubic_far, cubic_near
 from gradtape.ops.reduce import floats
 from gradtape.ops.rounding import floor, round as round_to
 from gradtape.ops.select import clip, where
 from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike
-
-_MODES, _PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
 
 # The numbers of elements that may count for a place, and their weights.
 _Shares = list[tuple[Any, Any]]
@@ -75,18 +75,9 @@ def _nearest_terms(place: Any) -> _Shares:
 
 
 def _cubic_terms(place: Any) -> _Shares:
-    """Cubic convolution with the slope −0.75 at distance 1."""
-    a = -0.75
     left = stop_gradient(floor(place))
-    share = place - left
-
-    def near(t: Any) -> Any:
-        return ((a + 2) * t - (a + 3)) * t * t + 1
-
-    def far(t: Any) -> Any:
-        return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
-
-    weights = (far(share + 1), near(share), near(1 - share), far(2 - share))
+    t = place - left
+    weights = (cubic_far(t + 1), cubic_near(t), cubic_near(1 - t), cubic_far(2 - t))
     return [(left + (k - 1), weight) for k, weight in enumerate(weights)]
 
 
@@ -180,15 +171,9 @@ def _coordinate(grid: Any, axis: int) -> Any:
 
 def _check(x: Any, grid: Any, mode: str, padding_mode: str) -> None:
     rank = len(x.shape) - 2
-    if mode not in _MODES or (mode == "bicubic" and rank == 3):
-        raise ArgumentError(
-            f"grid_sample: got mode={mode!r} for shape {x.shape}, expected one of {[*_MODES]}, "
-            '"bicubic" only for images'
-        )
-    if padding_mode not in _PADDINGS:
-        raise ArgumentError(
-            f"grid_sample: got padding_mode={padding_mode!r}, expected one of {[*_PADDINGS]}"
-        )
+    modes = ("bilinear", "nearest", *(() if rank == 3 else ("bicubic",)))
+    check_choice("grid_sample", modes, mode=mode)
+    check_choice("grid_sample", ("zeros", "border", "reflection"), padding_mode=padding_mode)
     fits = len(grid.shape) == rank + 2 and grid.shape[-1] == rank and grid.shape[0] == x.shape[0]
     if rank not in (2, 3) or not fits or 0 in x.shape[2:]:
         raise ShapeError(

@@ -184,17 +184,15 @@ def _dot_composition(x: Any, y: Any, places: Any, sizes: AllSizes) -> Any:
 
 
 def _infer_read(x: Aval, places: Aval, weights: Aval, sizes: AllSizes) -> Aval:
-    _, channels, _ = _split(x.shape, sizes)
-    sample, _, spots = _split(places.shape, sizes)
-    dtype = np.result_type(x.dtype, weights.dtype)
-    return Aval(tuple(_index(sizes, sample, channels, spots)), dtype)
+    (_, channels, _), (sample, _, spots) = (_split(z.shape, sizes) for z in (x, places))
+    shape = tuple(_index(sizes, sample, channels, spots))
+    return Aval(shape, np.result_type(x.dtype, weights.dtype))
 
 
 def _infer_add(y: Aval, _places: Aval, weights: Aval, sizes: AllSizes) -> Aval:
     sample, channels, _ = _split(y.shape, sizes)
-    own = [n for n in sizes if n is not None]
-    dtype = np.result_type(y.dtype, weights.dtype)
-    return Aval(tuple(_index(sizes, sample, channels, own)), dtype)
+    shape = tuple(_index(sizes, sample, channels, [n for n in sizes if n is not None]))
+    return Aval(shape, np.result_type(y.dtype, weights.dtype))
 
 
 _NUMBERED = Zero("a place is a number, and does not change by a little")

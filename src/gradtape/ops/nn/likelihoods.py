@@ -7,19 +7,16 @@ from typing import Any
 
 from gradtape.core import scalar
 from gradtape.core.define import elementwise_op
-from gradtape.errors import ArgumentError
 from gradtape.ops.cast import stop_gradient
+from gradtape.ops.checks import check_broadcasts
 from gradtape.ops.exponential import exp, log
-from gradtape.ops.nn.known import known_values
 from gradtape.ops.nn.losses import squared_error
 from gradtape.ops.nn.reduction import (
     LOSS_ERRORS,
     LOSSES,
-    check_beside,
-    check_real_loss,
     check_reduction,
-    check_same,
-    floating,
+    check_values,
+    prepared,
     reduced,
 )
 from gradtape.ops.reduce import sum as sum_of
@@ -76,9 +73,7 @@ def kl_div(
     np.float64(0.6931471805599453)
     """
     check_reduction("kl_div", reduction, "batchmean")
-    x, target = floating(x, target)
-    check_real_loss("kl_div", x, target)
-    check_same("kl_div", x, target)
+    x, target = prepared("kl_div", "none", x, target)
     losses = (log_divergence if log_target else divergence)(x, target)
     if reduction == "batchmean":
         return sum_of(losses) / (x.shape[0] if x.shape else 1)
@@ -110,10 +105,7 @@ def poisson_nll_loss(
     >>> gt.nn.poisson_nll_loss(np.array([0.0, 1.0]), np.array([1.0, 2.0]), reduction="none")
     array([1.        , 0.71828183])
     """
-    check_reduction("poisson_nll_loss", reduction)
-    x, target = floating(x, target)
-    check_real_loss("poisson_nll_loss", x, target)
-    check_same("poisson_nll_loss", x, target)
+    x, target = prepared("poisson_nll_loss", reduction, x, target)
     losses = exp(x) - target * x if log_input else x - target * log(x + eps)
     if full:
         many = target > 1
@@ -150,23 +142,13 @@ def gaussian_nll_loss(
     array([0., 2.])
     """
     name = "gaussian_nll_loss"
-    check_reduction(name, reduction)
-    x, target = floating(x, target)
-    (var,) = floating(var)
-    check_real_loss(name, x, target, var)
-    check_same(name, x, target)
+    x, target = prepared(name, reduction, x, target)
+    (var,) = prepared(name, reduction, var)
     if len(x.shape) > 0 and var.shape != x.shape and var.shape == x.shape[:-1]:
         var = reshape(var, (*var.shape, 1))
-    check_beside(name, "a variance", var, x.shape)
-    _check_variance(name, var)
+    check_broadcasts(name, x.shape, var=var)
+    check_values(name, "a variance", var, math.inf)
     fixed = stop_gradient(var)
     var = var + (clip(fixed, eps) - fixed)
     losses = 0.5 * (log(var) + squared_error(x, target) / var)
     return reduced(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
-
-
-def _check_variance(name: str, var: Any) -> None:
-    """Raise for a negative variance, if the values can be read yet."""
-    raw = known_values(var)
-    if raw is not None and raw.min(initial=0) < 0:
-        raise ArgumentError(f"{name}: got a variance of {raw.min()}, expected numbers >= 0")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
+from gradtape.core.batching import in_front, move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import added, general
+from gradtape.core.define import added, broadcast_tangent, general
 from gradtape.core.lowering import Composite
 from gradtape.core.op import Op
 from gradtape.errors import ShapeError
@@ -18,8 +18,9 @@ from gradtape.ops.arguments import Batch, as_array
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.einsum import einsum
 from gradtape.ops.matmul import matmul
+from gradtape.ops.nn.parameters import parameters
 from gradtape.ops.reduce import sum_over
-from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike
 
 # ---- linear -------------------------------------------------------------------------------------
@@ -44,24 +45,17 @@ def _jvp(tangents: Any, _out: Any, x: Any, weight: Any, _bias: Any) -> Any:
     dx, dw, db = tangents
     by_x = None if dx is None else matmul(dx, weight.mT)
     total = added(by_x, None if dw is None else matmul(x, dw.mT), db)
-    return total if total.shape == _out.shape else broadcast_to(total, _out.shape)
+    return broadcast_tangent(total, _out)
 
 
 def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
     x, weight, bias = args
     if axes[1] is None and axes[2] is None:
         return call(op, (move_batch_axis(x, axes[0]), weight, bias), params), 0
-    size = next(arg.shape[axis] for arg, axis in zip(args, axes, strict=True) if axis is not None)
-    x = broadcast_to(x, (size, *x.shape)) if axes[0] is None else move_batch_axis(x, axes[0])
-    shape = x.shape
-    rows = reshape(x, (size, math.prod(shape[1:-1]), shape[-1]))
-    weight = weight if axes[1] is None else move_batch_axis(weight, axes[1])
-    out = matmul(rows, weight.mT)
-    if axes[2] is not None:
-        bias = move_batch_axis(bias, axes[2])
-        bias = reshape(bias, (size, 1, bias.shape[1]))
-    out = out + bias
-    return reshape(out, (*shape[:-1], out.shape[-1])), 0
+    x, weight, bias = in_front(args, axes)
+    rows = reshape(x, (x.shape[0], math.prod(x.shape[1:-1]), x.shape[-1]))
+    out = matmul(rows, weight.mT) + reshape(bias, (bias.shape[0], 1, bias.shape[1]))
+    return reshape(out, (*x.shape[:-1], out.shape[-1])), 0
 
 
 # x·Wᵀ + b: d = dx·Wᵀ + x·dWᵀ + db
@@ -108,7 +102,7 @@ def linear(x: ArrayLike, /, weight: ArrayLike, bias: ArrayLike | None = None) ->
         return matmul(x, weight if len(weight.shape) == 1 else weight.mT)
     bias = as_array(bias)
     if bias.shape != outputs:
-        raise ShapeError(f"linear: got a bias of shape {bias.shape}, expected {outputs}")
+        raise ShapeError(f"linear: got bias of shape {bias.shape}, expected {outputs}")
     return matmul(x, weight) + bias if not outputs else _linear(x, weight, bias)
 
 
@@ -143,11 +137,7 @@ def bilinear(
             f"bilinear: got shapes {x.shape}, {y.shape} and {weight.shape}, expected (…, n), (…, "
             "m) and (outputs, n, m)"
         )
+    (bias,) = parameters("bilinear", weight.shape[:1], bias=bias)
     out = einsum("bi,kij,bj->bk", _flat(x), weight, _flat(y))
     out = reshape(out, (*x.shape[:-1], weight.shape[0]))
-    if bias is None:
-        return out
-    bias = as_array(bias)
-    if bias.shape != weight.shape[:1]:
-        raise ShapeError(f"bilinear: got a bias of shape {bias.shape}, expected {weight.shape[:1]}")
-    return out + bias
+    return out if bias is None else out + bias

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gradtape.core import scalar
 from gradtape.core.define import elementwise_op
-from gradtape.errors import ArgumentError
 from gradtape.ops.activation import sigmoid, softplus
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arithmetic import sign
+from gradtape.ops.checks import check_broadcasts, check_least, check_positive
 from gradtape.ops.exponential import log, log1p
+from gradtape.ops.family import member
 from gradtape.ops.nn.reduction import (
     LOSS_ERRORS,
     LOSSES,
-    check_beside,
-    check_probabilities,
-    check_real_loss,
-    check_reduction,
-    check_same,
-    floating,
+    check_values,
+    prepared,
     reduced,
     weighted,
 )
@@ -60,11 +55,19 @@ absolute_error = elementwise_op(
 )
 
 
+_DISTANCES = {"mse_loss": squared_error, "l1_loss": absolute_error}
+
+
 @options(LOSSES, raises=LOSS_ERRORS)
-def mse_loss(
-    x: ArrayLike, target: ArrayLike, /, reduction: str = "mean", weight: ArrayLike | None = None
+def _distance_loss(
+    name: str,
+    x: ArrayLike,
+    target: ArrayLike,
+    /,
+    reduction: str = "mean",
+    weight: ArrayLike | None = None,
 ) -> Array:
-    """Squared differences.
+    """{Squared} differences{kink}.
 
     Args:
         weight: How much each of them counts; a mean is then divided by the sum of weights.
@@ -72,47 +75,25 @@ def mse_loss(
     Raises:
         ShapeError: The shapes differ, or the weight does not broadcast to them.
 
+    mse_loss:
     >>> gt.nn.mse_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
     np.float64(2.0)
-    """
-    return _of_errors("mse_loss", squared_error, x, target, reduction, weight)
 
-
-@options(LOSSES, raises=LOSS_ERRORS)
-def l1_loss(
-    x: ArrayLike, target: ArrayLike, /, reduction: str = "mean", weight: ArrayLike | None = None
-) -> Array:
-    """Absolute differences; the gradient is 0 where they are 0.
-
-    Args:
-        weight: How much each of them counts; a mean is then divided by the sum of weights.
-
-    Raises:
-        ShapeError: The shapes differ, or the weight does not broadcast to them.
-
+    l1_loss:
     >>> gt.nn.l1_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
     np.float64(1.0)
     """
-    return _of_errors("l1_loss", absolute_error, x, target, reduction, weight)
-
-
-def _of_errors(
-    name: str,
-    error: Callable[..., Any],
-    x: ArrayLike,
-    target: ArrayLike,
-    reduction: str,
-    weight: ArrayLike | None,
-) -> Any:
-    check_reduction(name, reduction)
-    x, target = floating(x, target)
-    if name != "l1_loss":
-        check_real_loss(name, x, target)
-    check_same(name, x, target)
-    losses = weighted(name, error(x, target), weight)
+    x, target = prepared(name, reduction, x, target, real=name == "mse_loss")
+    losses = weighted(name, _DISTANCES[name](x, target), weight)
     if weight is None or reduction != "mean":
         return reduced(losses, reduction)
     return sum_of(losses) / sum_of(broadcast_to(as_array(weight), losses.shape))
+
+
+mse_loss = member("mse_loss", _distance_loss, Squared="Squared", kink="")
+l1_loss = member(
+    "l1_loss", _distance_loss, Squared="Absolute", kink="; the gradient is 0 where they are 0"
+)
 
 
 # ---- huber --------------------------------------------------------------------------------------
@@ -149,12 +130,11 @@ def smooth_l1_loss(
     >>> gt.nn.smooth_l1_loss(np.array([0.5, 3.0]), np.zeros(2), reduction="none")
     array([0.125, 2.5  ])
     """
-    if not beta >= 0:
-        raise ArgumentError(f"smooth_l1_loss: got beta={beta}, expected a number >= 0")
+    check_least("smooth_l1_loss", 0, beta=beta)
+    x, target = prepared("smooth_l1_loss", reduction, x, target)
     if beta == 0:
-        return _of_errors("smooth_l1_loss", absolute_error, x, target, reduction, None)
-    error = functools.partial(_huber, delta=float(beta), factor=1 / beta)
-    return _of_errors("smooth_l1_loss", error, x, target, reduction, None)
+        return reduced(absolute_error(x, target), reduction)
+    return reduced(_huber(x, target, delta=float(beta), factor=1 / beta), reduction)
 
 
 @options(LOSSES, raises=LOSS_ERRORS)
@@ -178,11 +158,9 @@ def huber_loss(
     >>> gt.nn.huber_loss(np.array([0.5, 3.0]), np.zeros(2), reduction="none")
     array([0.125, 2.5  ])
     """
-    if not delta > 0:
-        raise ArgumentError(f"huber_loss: got delta={delta}, expected a positive number")
-    check_reduction("huber_loss", reduction)
-    error = functools.partial(_huber, delta=float(delta), factor=1.0)
-    losses = _of_errors("huber_loss", error, x, target, "none", None)
+    check_positive("huber_loss", delta=delta)
+    x, target = prepared("huber_loss", reduction, x, target)
+    losses = _huber(x, target, delta=float(delta), factor=1.0)
     return reduced(weighted("huber_loss", losses, weight), reduction)
 
 
@@ -241,13 +219,11 @@ def binary_cross_entropy(
     >>> gt.nn.binary_cross_entropy(np.array([0.5, 0.0]), np.array([1.0, 1.0]), reduction="none")
     array([  0.69314718, 100.        ])
     """
-    check_reduction("binary_cross_entropy", reduction)
-    x, target = floating(x, target)
-    check_same("binary_cross_entropy", x, target)
-    check_probabilities("binary_cross_entropy", x, "a probability")
-    check_probabilities("binary_cross_entropy", target, "a target")
-    losses = _of_errors("binary_cross_entropy", binary_entropy, x, target, "none", None)
-    return reduced(weighted("binary_cross_entropy", losses, weight), reduction)
+    name = "binary_cross_entropy"
+    x, target = prepared(name, reduction, x, target)
+    for what, given in (("a probability", x), ("a target", target)):
+        check_values(name, what, given, 1, f"; of logits use gt.nn.{name}_with_logits")
+    return reduced(weighted(name, binary_entropy(x, target), weight), reduction)
 
 
 @options(LOSSES, raises=LOSS_ERRORS)
@@ -272,14 +248,12 @@ def binary_cross_entropy_with_logits(
     array([1.00000000e+03, 6.93147181e-01, 0.00000000e+00])
     """
     name = "binary_cross_entropy_with_logits"
-    check_reduction(name, reduction)
+    x, target = prepared(name, reduction, x, target)
     if pos_weight is None:
-        losses = _of_errors(name, logits_entropy, x, target, "none", None)
+        losses = logits_entropy(x, target)
     else:
-        x, target = floating(x, target)
-        check_same(name, x, target)
         pos_weight = as_array(pos_weight)
-        check_beside(name, "a pos_weight", pos_weight, x.shape)
+        check_broadcasts(name, x.shape, pos_weight=pos_weight)
         losses = (1 - target) * x + (1 + (pos_weight - 1) * target) * softplus(-x)
     return reduced(weighted(name, losses, weight), reduction)
 
@@ -297,4 +271,4 @@ def sigmoid_cross_entropy(logits: ArrayLike, target: ArrayLike, /) -> Array:
     >>> gt.nn.sigmoid_cross_entropy(np.array([0.0, 1000.0]), np.array([1.0, 1.0]))
     array([0.69314718, 0.        ])
     """
-    return _of_errors("sigmoid_cross_entropy", logits_entropy, logits, target, "none", None)
+    return logits_entropy(*prepared("sigmoid_cross_entropy", "none", logits, target))

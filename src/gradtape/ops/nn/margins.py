@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.activation import log_sigmoid, relu, softplus
 from gradtape.ops.arguments import as_array
+from gradtape.ops.checks import check_axes, check_choice, check_positive, check_shape
 from gradtape.ops.cumulative import cumprod
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.gather import as_indices, take, take_along_axis
@@ -16,11 +16,9 @@ from gradtape.ops.nn.distances import pairwise_distance
 from gradtape.ops.nn.reduction import (
     LOSS_ERRORS,
     LOSSES,
-    check_real_loss,
-    check_reduction,
     check_same,
     check_vectors,
-    floating,
+    prepared,
     reduced,
     weighted,
 )
@@ -44,10 +42,7 @@ def soft_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = "mean"
     >>> gt.nn.soft_margin_loss(np.array([0.0, 1000.0]), np.array([1.0, -1.0]), reduction="none")
     array([6.93147181e-01, 1.00000000e+03])
     """
-    check_reduction("soft_margin_loss", reduction)
-    x, target = floating(x, target)
-    check_real_loss("soft_margin_loss", x)
-    check_same("soft_margin_loss", x, target)
+    x, target = prepared("soft_margin_loss", reduction, x, target)
     return reduced(softplus(-target * x), reduction)
 
 
@@ -65,10 +60,7 @@ def hinge_loss(
     >>> gt.nn.hinge_loss(np.array([0.5, -3.0]), np.array([1, -1]), reduction="none")
     array([0.5, 0. ])
     """
-    check_reduction("hinge_loss", reduction)
-    x, target = floating(x, target)
-    check_real_loss("hinge_loss", x)
-    check_same("hinge_loss", x, target)
+    x, target = prepared("hinge_loss", reduction, x, target)
     return reduced(relu(margin - target * x), reduction)
 
 
@@ -87,12 +79,8 @@ def hinge_embedding_loss(
     >>> gt.nn.hinge_embedding_loss(x, target, reduction="none")
     array([0.5 , 0.75, 0.  ])
     """
-    check_reduction("hinge_embedding_loss", reduction)
-    (x,), target = floating(x), as_array(target)
-    check_real_loss("hinge_embedding_loss", x)
-    check_same("hinge_embedding_loss", x, target)
-    losses = mask(x, target != -1) + mask(clip(margin - x, 0), target != 1)
-    return reduced(losses, reduction)
+    x, target = prepared("hinge_embedding_loss", reduction, x, target)
+    return reduced(mask(x, target != -1) + mask(clip(margin - x, 0), target != 1), reduction)
 
 
 @options(LOSSES, raises=LOSS_ERRORS)
@@ -115,11 +103,7 @@ def margin_ranking_loss(
     >>> gt.nn.margin_ranking_loss(np.array([1.0]), np.array([3.0]), np.array([1.0]))
     np.float64(2.0)
     """
-    check_reduction("margin_ranking_loss", reduction)
-    x, y, target = floating(x1, x2, target)
-    check_real_loss("margin_ranking_loss", x)
-    check_same("margin_ranking_loss", x, y)
-    check_same("margin_ranking_loss", x, target)
+    x, y, target = prepared("margin_ranking_loss", reduction, x1, x2, target)
     return reduced(clip(margin - target * (x - y), 0), reduction)
 
 
@@ -148,10 +132,8 @@ def cosine_embedding_loss(
     array([1., 1.])
     """
     name = "cosine_embedding_loss"
-    check_reduction(name, reduction)
-    (x, y), target = floating(x1, x2), as_array(target)
-    check_real_loss(name, x)
-    check_vectors(name, x, y)
+    x, y = prepared(name, reduction, x1, x2, check=check_vectors)
+    target = as_array(target)
     squares = [sum_of(z * z, -1) + 1e-12 for z in (x, y)]
     cosine = sum_of(x * y, -1) / sqrt(squares[0] * squares[1])
     check_same(name, cosine, target)
@@ -183,9 +165,7 @@ def contrastive_loss(
     >>> gt.nn.contrastive_loss(x, y, np.array([1.0, 0.0]), margin=2.0, reduction="none")
     array([0.25, 2.25])
     """
-    check_reduction("contrastive_loss", reduction)
-    x, y, target = floating(x1, x2, target)
-    check_real_loss("contrastive_loss", x)
+    x, y, target = prepared("contrastive_loss", reduction, x1, x2, target, check=None)
     check_vectors("contrastive_loss", x, y)
     distance = pairwise_distance(x, y, eps=0.0)
     check_same("contrastive_loss", distance, target)
@@ -224,12 +204,10 @@ def triplet_margin_loss(
     >>> gt.nn.triplet_margin_loss(a, b, c, eps=0.0)
     np.float64(0.5)
     """
-    check_reduction("triplet_margin_loss", reduction)
-    if not margin > 0:
-        raise ArgumentError(f"triplet_margin_loss: got margin={margin}, expected a positive number")
-    anchor, positive, negative = floating(anchor, positive, negative)
-    check_real_loss("triplet_margin_loss", anchor)
-    check_vectors("triplet_margin_loss", anchor, positive, negative)
+    name = "triplet_margin_loss"
+    check_positive(name, margin=margin)
+    vectors = prepared(name, reduction, anchor, positive, negative, check=check_vectors)
+    anchor, positive, negative = vectors
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:
@@ -240,13 +218,20 @@ def triplet_margin_loss(
 # ---- classes ------------------------------------------------------------------------------------
 
 
-def _rows(name: str, x: Any, target: Any, per_class: bool) -> None:
-    needed = x.shape if per_class else x.shape[:-1]
-    if len(x.shape) not in (1, 2) or target.shape != needed:
-        raise ShapeError(
-            f"{name}: got shapes {x.shape} and {target.shape}, expected (samples, classes) and "
-            f"{'the same' if per_class else '(samples,)'}, or both without samples"
-        )
+def _checked_rows(name: str, x: Any, target: Any, shape: tuple[int, ...], ignore_index: int) -> int:
+    """The number of classes, along the last axis of the scores; raises for a target without them.
+
+    Args:
+        name: The name of the loss.
+        x: The scores.
+        target: The numbers of classes.
+        shape: The shape that the target needs.
+        ignore_index: A number that stands for no class.
+    """
+    check_axes(name, x, least=1, most=2, instead="give (samples, classes), or (classes,)")
+    check_shape(name, shape, target=target)
+    check_classes(name, target, x.shape[-1], ignore_index)
+    return x.shape[-1]  # type: ignore[no-any-return]
 
 
 @options(LOSSES, raises=LOSS_ERRORS)
@@ -276,13 +261,9 @@ def multi_margin_loss(
     np.float64(0.75)
     """
     name = "multi_margin_loss"
-    check_reduction(name, reduction)
-    if p not in (1, 2):
-        raise ArgumentError(f"{name}: got p={p}, expected 1 or 2")
-    (x,), target = floating(x), as_indices(target, name)
-    _rows(name, x, target, per_class=False)
-    classes = x.shape[-1]
-    check_classes(name, target, classes, NOTHING)
+    check_choice(name, (1, 2), p=p)
+    (x,), target = prepared(name, reduction, x), as_indices(target, name)
+    classes = _checked_rows(name, x, target, x.shape[:-1], NOTHING)
     own = pick_class(x, reshape(target, (*target.shape, 1)), ignore_index=NOTHING)
     others = class_hits(target, classes=classes, ignore_index=NOTHING) ^ True
     lacking = mask(relu(margin - own + x), others)
@@ -308,12 +289,8 @@ def multilabel_margin_loss(x: ArrayLike, target: ArrayLike, /, reduction: str = 
     np.float64(0.85...)
     """
     name = "multilabel_margin_loss"
-    check_reduction(name, reduction)
-    (x,), target = floating(x), as_indices(target, name)
-    check_real_loss(name, x)
-    _rows(name, x, target, per_class=True)
-    classes = x.shape[-1]
-    check_classes(name, target, classes, -1)
+    (x,), target = prepared(name, reduction, x), as_indices(target, name)
+    classes = _checked_rows(name, x, target, x.shape, -1)
     counts = cumprod(where(target < 0, 0, 1), -1) != 0
     hits = class_hits(target, classes=classes, ignore_index=-1)
     wide = reshape(counts, (*counts.shape, 1))
@@ -343,10 +320,7 @@ def multilabel_soft_margin_loss(
     np.float64(0.6931471805599453)
     """
     name = "multilabel_soft_margin_loss"
-    check_reduction(name, reduction)
-    x, target = floating(x, target)
-    check_real_loss(name, x)
-    check_same(name, x, target)
+    x, target = prepared(name, reduction, x, target)
     losses = -(target * log_sigmoid(x) + (1 - target) * log_sigmoid(-x))
     losses = weighted(name, losses, weight)
     return reduced(sum_of(losses, -1) / losses.shape[-1], reduction)

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.tensor import Tensor, is_extended_float
-from gradtape.errors import DTypeError, ShapeError
-from gradtape.ops.arguments import as_array, as_shape
+from gradtape.errors import ShapeError
+from gradtape.ops.arguments import as_array, as_shape, real_only
 from gradtape.ops.cast import astype
+from gradtape.ops.checks import check_axes
 from gradtape.ops.inspection import finfo
+from gradtape.ops.nn.parameters import parameters
 from gradtape.ops.nn.standardize import standardized
 from gradtape.ops.reduce import floats
 from gradtape.ops.shape import moveaxis, reshape
@@ -23,10 +25,7 @@ _HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 
 def real(name: str, x: ArrayLike) -> Array:
     """Real floating numbers."""
-    x = floats(as_array(x))
-    if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: got {x.dtype}, expected real numbers")
-    return x
+    return real_only(name, floats(as_array(x)))
 
 
 def widely(x: Any, compute: Any) -> Any:
@@ -34,16 +33,6 @@ def widely(x: Any, compute: Any) -> Any:
     if x.dtype != _HALF and not is_extended_float(x.dtype):
         return compute(x)
     return astype(compute(astype(x, _SINGLE)), x.dtype)
-
-
-def parameter(name: str, what: str, given: ArrayLike | None, shape: tuple[int, ...]) -> Any:
-    """A parameter of a layer as an array, checked for its shape; None stays None."""
-    if given is None:
-        return None
-    given = as_array(given)
-    if given.shape != shape:
-        raise ShapeError(f"{name}: got {what} of shape {given.shape}, expected {shape}")
-    return given
 
 
 def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
@@ -107,8 +96,7 @@ def layer_norm(
     """
     x = real("layer_norm", x)
     shape = _trailing("layer_norm", x, normalized_shape)
-    weight = parameter("layer_norm", "a weight", weight, shape)
-    bias = parameter("layer_norm", "a bias", bias, shape)
+    weight, bias = parameters("layer_norm", shape, weight=weight, bias=bias)
     return _over_trailing(x, shape, weight, bias, eps, True)
 
 
@@ -136,9 +124,8 @@ def rms_norm(
     """
     x = real("rms_norm", x)
     shape = _trailing("rms_norm", x, normalized_shape)
-    weight = parameter("rms_norm", "a weight", weight, shape)
-    if eps is None:
-        eps = float(finfo(x.dtype).eps)
+    (weight,) = parameters("rms_norm", shape, weight=weight)
+    eps = float(finfo(x.dtype).eps) if eps is None else eps
     return _over_trailing(x, shape, weight, None, eps, False)
 
 
@@ -147,11 +134,7 @@ def rms_norm(
 
 def channels_of(name: str, x: Any, least: int = 2) -> int:
     """The number of channels of an array; raises if it has too few axes."""
-    if len(x.shape) < least:
-        raise ShapeError(
-            f"{name}: got shape {x.shape}, expected (samples, channels, …) with {least} axes or "
-            "more"
-        )
+    check_axes(name, x, least=least, instead="give (samples, channels, …)")
     return x.shape[1]  # type: ignore[no-any-return]
 
 
@@ -192,8 +175,7 @@ def group_norm(
             f"group_norm: got {channels} channels and num_groups={num_groups}, expected groups "
             "that divide them"
         )
-    weight = parameter("group_norm", "a weight", weight, (channels,))
-    bias = parameter("group_norm", "a bias", bias, (channels,))
+    weight, bias = parameters("group_norm", (channels,), weight=weight, bias=bias)
     return over_groups(x, num_groups, weight, bias, eps)
 
 

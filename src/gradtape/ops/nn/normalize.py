@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 from gradtape.core.batching import move_batch_axis
@@ -9,9 +11,9 @@ from gradtape.core.call import call
 from gradtape.core.define import general, linear
 from gradtape.core.lowering import Composite
 from gradtape.core.op import Op
-from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops import array_functions
-from gradtape.ops.arguments import Batch, as_array, normalize_axis
+from gradtape.ops.arguments import Batch, as_array, normalize_axis, real_only
+from gradtape.ops.checks import check_axes, check_least
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.index import getitem_basic
 from gradtape.ops.norm import norm
@@ -75,17 +77,14 @@ def normalize(x: ArrayLike, /, p: float = 2.0, dim: int = 1, eps: float = 1e-12)
 
 
 def _window_of(x: Any, before: int, after: int) -> Any:
-    none, n = (0, 0), x.shape[1]
+    n, none = x.shape[1], (0, 0)
     widths = (none, (before, after), *(none,) * (len(x.shape) - 2))
     padded = pad_constant(x, widths=widths, fill=0)
     shifted = (
         getitem_basic(padded, index=(slice(None), slice(k, k + n)))
         for k in range(before + after + 1)
     )
-    total = next(shifted)
-    for part in shifted:
-        total = total + part
-    return total
+    return functools.reduce(operator.add, shifted)
 
 
 def _batch_window(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
@@ -156,15 +155,9 @@ def local_response_norm(
     >>> gt.nn.local_response_norm(x, 3, alpha=3.0, beta=1.0)[0, :, 0]
     array([0.33333333, 0.25      , 0.33333333])
     """
-    x = floats(as_array(x))
-    if x.dtype.kind == "c":
-        raise DTypeError(f"local_response_norm: got {x.dtype}, expected real numbers")
-    if len(x.shape) < 3:
-        raise ShapeError(
-            f"local_response_norm: got shape {x.shape}, expected (samples, channels, …) with at "
-            "least one further axis"
-        )
-    if size < 1:
-        raise ArgumentError(f"local_response_norm: got size={size}, expected 1 or more")
-    params = {"before": size // 2, "after": (size - 1) // 2}
-    return _response(x, alpha=alpha / size, beta=float(beta), k=float(k), **params)
+    name = "local_response_norm"
+    x = real_only(name, floats(as_array(x)))
+    check_axes(name, x, least=3, instead="give (samples, channels, …) with one further axis")
+    check_least(name, 1, size=size)
+    window = {"before": size // 2, "after": (size - 1) // 2}
+    return _response(x, alpha=alpha / size, beta=float(beta), k=float(k), **window)

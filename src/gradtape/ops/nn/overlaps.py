@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.activation import sigmoid
+from gradtape.ops.checks import check_axes, check_between, check_positive, check_same_shape
+from gradtape.ops.family import member
 from gradtape.ops.nn.cross_entropy import cross_entropy
 from gradtape.ops.nn.likelihoods import log_divergence
 from gradtape.ops.nn.losses import logits_entropy
-from gradtape.ops.nn.reduction import (
-    LOSS_ERRORS,
-    LOSSES,
-    check_real_loss,
-    check_reduction,
-    check_same,
-    floating,
-    reduced,
-)
+from gradtape.ops.nn.reduction import LOSS_ERRORS, LOSSES, prepared, reduced
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import maximum
 from gradtape.ops.shared_options import options
@@ -74,10 +67,7 @@ def focal_loss(
 
 
 def _focal(name: str, x: Any, target: Any, alpha: float, gamma: float, reduction: str) -> Any:
-    check_reduction(name, reduction)
-    x, target = floating(x, target)
-    check_real_loss(name, x, target)
-    check_same(name, x, target)
+    x, target = prepared(name, reduction, x, target)
     wrong = sigmoid(x) * (1 - target) + sigmoid(-x) * target
     losses = logits_entropy(x, target) * wrong**gamma
     if alpha >= 0:
@@ -88,24 +78,16 @@ def _focal(name: str, x: Any, target: Any, alpha: float, gamma: float, reduction
 # ---- regions ------------------------------------------------------------------------------------
 
 
-def _sums(name: str, x: Any, target: Any) -> tuple[Any, Any, Any]:
-    """For each sample, along the first axis: the size of the overlap, and of both regions."""
-    if x.shape != target.shape:
-        raise ShapeError(f"{name}: got shapes {x.shape} and {target.shape}, expected the same")
-    check_real_loss(name, x, target)
-    axes = tuple(range(min(1, len(x.shape) - 1), len(x.shape)))
-    return sum_of(x * target, axes), sum_of(x, axes), sum_of(target, axes)
-
-
 @options(LOSSES, raises=LOSS_ERRORS)
-def dice_loss(
+def _overlap_loss(
+    name: str,
     x: ArrayLike,
     target: ArrayLike,
     /,
     smooth: float = 1.0,
     reduction: str = "mean",
 ) -> Array:
-    """1 − 2·overlap/(sum of sizes) of two regions.
+    """1 − {share} of two regions.
 
     Args:
         x: The probability of each place to belong to the region; samples along the first axis,
@@ -113,38 +95,24 @@ def dice_loss(
         target: Whether it does, 1 or 0.
         smooth: Added above and below, so that empty regions are alike.
 
+    dice_loss:
     >>> gt.nn.dice_loss(np.array([[1.0, 1.0, 0.0]]), np.array([[1.0, 0.0, 0.0]]), smooth=0.0)
     np.float64(0.333...)
-    """
-    check_reduction("dice_loss", reduction)
-    x, target = floating(x, target)
-    both, first, second = _sums("dice_loss", x, target)
-    return reduced(1 - (2 * both + smooth) / (first + second + smooth), reduction)
 
-
-@options(LOSSES, raises=LOSS_ERRORS)
-def iou_loss(
-    x: ArrayLike,
-    target: ArrayLike,
-    /,
-    smooth: float = 1.0,
-    reduction: str = "mean",
-) -> Array:
-    """1 − overlap/union of two regions.
-
-    Args:
-        x: The probability of each place to belong to the region; samples along the first axis,
-            unless it is the only one.
-        target: Whether it does, 1 or 0.
-        smooth: Added above and below, so that empty regions are alike.
-
+    iou_loss:
     >>> gt.nn.iou_loss(np.array([[1.0, 1.0, 0.0]]), np.array([[1.0, 0.0, 0.0]]), smooth=0.0)
     np.float64(0.5)
     """
-    check_reduction("iou_loss", reduction)
-    x, target = floating(x, target)
-    both, first, second = _sums("iou_loss", x, target)
-    return reduced(1 - (both + smooth) / (first + second - both + smooth), reduction)
+    x, target = prepared(name, reduction, x, target, check=None)
+    check_same_shape(name, x=x, target=target)
+    axes = tuple(range(min(1, len(x.shape) - 1), len(x.shape)))
+    both, sizes = sum_of(x * target, axes), sum_of(x, axes) + sum_of(target, axes)
+    above, below = (2 * both, sizes) if name == "dice_loss" else (both, sizes - both)
+    return reduced(1 - (above + smooth) / (below + smooth), reduction)
+
+
+dice_loss = member("dice_loss", _overlap_loss, share="2·overlap/(sum of sizes)")
+iou_loss = member("iou_loss", _overlap_loss, share="overlap/union")
 
 
 # ---- quantiles, and other networks --------------------------------------------------------------
@@ -165,11 +133,8 @@ def quantile_loss(
     >>> gt.nn.quantile_loss(np.array([1.0, 3.0]), np.array([2.0, 2.0]), 0.75, reduction="none")
     array([0.75, 0.25])
     """
-    check_reduction("quantile_loss", reduction)
-    if not 0 <= quantile <= 1:
-        raise ArgumentError(f"quantile_loss: got quantile={quantile}, expected one from 0 to 1")
-    x, target = floating(x, target)
-    check_same("quantile_loss", x, target)
+    check_between("quantile_loss", 0, 1, quantile=quantile)
+    x, target = prepared("quantile_loss", reduction, x, target)
     apart = target - x
     return reduced(maximum(quantile * apart, (quantile - 1) * apart), reduction)
 
@@ -200,17 +165,11 @@ def distillation_loss(
     >>> gt.nn.distillation_loss(x, x)
     np.float64(0.0)
     """
-    check_reduction("distillation_loss", reduction)
-    if not temperature > 0:
-        raise ArgumentError(
-            f"distillation_loss: got temperature={temperature}, expected a positive number"
-        )
-    x, teacher = floating(x, teacher)
-    if len(x.shape) != 2 or x.shape != teacher.shape:
-        raise ShapeError(
-            f"distillation_loss: got shapes {x.shape} and {teacher.shape}, expected the same, "
-            "(samples, classes)"
-        )
+    name = "distillation_loss"
+    check_positive(name, temperature=temperature)
+    x, teacher = prepared(name, reduction, x, teacher, check=None)
+    check_axes(name, x, 2, instead="give (samples, classes)")
+    check_same_shape(name, x=x, teacher=teacher)
     own, other = log_softmax(x / temperature), log_softmax(teacher / temperature)
     losses = temperature**2 * sum_of(log_divergence(own, other), -1)
     if target is not None:

@@ -9,12 +9,11 @@ from typing import Any
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.checks import check_choice
 from gradtape.ops.nn.resample import Map, resample
 from gradtape.ops.pad import crop, pad_constant
 from gradtape.ops.pad_modes import pad as pad_of_numpy
 from gradtape.typing import Array, ArrayLike
-
-_MODES = ("constant", "reflect", "replicate", "circular")
 
 
 def pad(
@@ -45,8 +44,7 @@ def pad(
         raise ShapeError(
             f"pad: got {len(pairs)} pairs for shape {x.shape}, expected at most one for each axis"
         )
-    if mode not in _MODES:
-        raise ArgumentError(f"pad: got mode={mode!r}, expected one of {[*_MODES]}")
+    check_choice("pad", ("constant", "reflect", "replicate", "circular"), mode=mode)
     if mode == "constant":
         return _constant(x, pairs, 0 if value is None else value)
     if value is not None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.checks import check_axes
 from gradtape.ops.family import by_rank
 from gradtape.ops.nn.normalization import lies_with_channels_last, widely
 from gradtape.ops.nn.pool_max import pool_by_extreme
@@ -144,9 +145,7 @@ def global_max_pool(x: ArrayLike, /) -> Array:
 
 def _with_rank(name: str, x: ArrayLike) -> tuple[Any, int]:
     x = as_array(x)
-    rank = len(x.shape) - 2
-    if rank not in (1, 2, 3):
-        raise ShapeError(
-            f"{name}: got shape {x.shape}, expected samples, channels and one to three spatial axes"
-        )
-    return x, rank
+    check_axes(
+        name, x, least=3, most=5, instead="give samples, channels and one to three spatial axes"
+    )
+    return x, len(x.shape) - 2

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.errors import ArgumentError, DTypeError
+from gradtape.errors import ArgumentError
+from gradtape.ops.arguments import real_only
 from gradtape.ops.cast import astype
 from gradtape.ops.family import by_rank
 from gradtape.ops.nn.pool_sums import lp_pool, pool_average
@@ -71,11 +72,10 @@ def _average(
     windows = pool_windows(name, x.shape[2:], kernel_size, stride, padding, 1, ceil_mode)
     if divisor_override == 0:
         raise ArgumentError(f"{name}: got divisor_override=0, expected another number, or None")
-    counts = divisor_override or _counts(windows, count_include_pad)
-    if not isinstance(counts, np.ndarray):
-        return without_samples(pool_average(x, windows=windows, divide=counts), added)
-    sums = pool_average(x, windows=windows, divide=1)
-    return without_samples(sums / counts.astype(x.dtype), added)
+    counts: Any = divisor_override or _counts(windows, count_include_pad)
+    same = not isinstance(counts, np.ndarray)
+    out = pool_average(x, windows=windows, divide=counts if same else 1, back=False)
+    return without_samples(out if same else out / counts.astype(x.dtype), added)
 
 
 @options(POOLING, raises=POOLING_ERRORS)
@@ -108,7 +108,7 @@ def _sum(
     if x.dtype.kind in "biu":
         x = astype(x, np.add.reduce(np.empty(0, x.dtype)).dtype)  # as NumPy's sums
     windows = pool_windows(name, x.shape[2:], kernel_size, stride, padding, 1, ceil_mode)
-    return without_samples(pool_average(x, windows=windows, divide=1), added)
+    return without_samples(pool_average(x, windows=windows, divide=1, back=False), added)
 
 
 @options(POOLING, raises=POOLING_ERRORS)
@@ -148,9 +148,7 @@ def _lp(
     2.0
     """
     x, added = with_samples(name, x, rank)
-    x = floats(x)
-    if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: got {x.dtype}, expected real numbers; pool its absolute value")
+    x = real_only(name, floats(x))
     if not 0 < norm_type < float("inf"):
         raise ArgumentError(
             f"{name}: got norm_type={norm_type}, expected a number above 0; use "

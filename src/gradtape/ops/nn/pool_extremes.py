@@ -8,7 +8,6 @@ Places are counted through the flattened spatial axes, as in PyTorch.
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +16,6 @@ import numpy as np
 
 from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval
-from gradtape.core.call import call
 from gradtape.core.define import general, multilinear
 from gradtape.core.lowering import Elements, Reader, Scatter
 from gradtape.core.op import Op, Zero
@@ -31,7 +29,7 @@ from gradtape.ops.nn.window_elements import (
     seen_by,
     seen_in_windows,
 )
-from gradtape.ops.nn.windows import Part, Shares, Sizes, along, part_of
+from gradtape.ops.nn.windows import Shares, Sizes, along, joint_parts, part_of
 
 # None leaves an axis as it is.
 AllSizes = tuple[int | None, ...]
@@ -70,20 +68,6 @@ def extreme_forward(xp: Any, x: Any, windows: AllWindows, largest: bool) -> Any:
     return x
 
 
-def extreme_composition(x: Any, windows: AllWindows, largest: bool) -> Any:
-    """All axes at once where windows are small; else axis by axis, in fewer steps."""
-    params: dict[str, Any] = {"largest": largest}
-    if is_small(windows):
-        return call(_WINDOW_EXTREME, (x,), {**params, "windows": windows})
-    for axis, w in enumerate(windows, start=-len(windows)):
-        if w is not None:
-            one = (w, *(None,) * (-axis - 1))
-            if not is_small(one):
-                raise UnsupportedError(f"no native code for windows over {w.kernel} elements")
-            x = call(_WINDOW_EXTREME, (x,), {**params, "windows": one})
-    return x
-
-
 def _window_extreme(i: Sequence[Any], x: Reader, windows: AllWindows, largest: bool) -> Scalar:
     """The best element that a window sees."""
     better = scalar.maximum if largest else scalar.minimum
@@ -93,7 +77,7 @@ def _window_extreme(i: Sequence[Any], x: Reader, windows: AllWindows, largest: b
 
 
 # Only compiled functions know it.
-_WINDOW_EXTREME = Op(
+WINDOW_EXTREME = Op(
     "window_extreme",
     extreme_forward,
     infer_windows,
@@ -111,28 +95,27 @@ def indices_forward(xp: Any, x: Any, windows: AllWindows, largest: bool) -> Any:
     best = extreme_forward(xp, x, windows, largest)
     missing = x.dtype.kind == "f" and bool(xp.isnan(best).any())
     # From the last place in a window to the first, so that the first of equal elements stays.
-    seen = list(itertools.product(*(w.parts() for w in windows if w is not None)))
+    seen = list(joint_parts(windows))
     found = xp.zeros_like(best, dtype=np.min_scalar_type(max(len(seen) - 1, 0)))
-    for number in range(len(seen) - 1, -1, -1):
-        into = (..., *(part.into for part in seen[number]))
-        value = x
-        for axis, part in enumerate(seen[number], start=-len(windows)):
-            value = part_of(value, axis, part.of)
-        wins = value == best[into]
+    for number, (_, into, of) in reversed([*enumerate(seen)]):
+        value, places = x, (..., *into)
+        for axis, part in enumerate(of, start=-len(windows)):
+            value = part_of(value, axis, part)
+        wins = value == best[places]
         if missing:
             wins |= value != value
-        xp.copyto(found[into], number, where=wins)
-    starts, offsets = _tables(windows, seen)
+        xp.copyto(found[places], number, where=wins)
+    starts, offsets = _tables(windows, [tap for tap, _, _ in seen])
     return xp.asarray(starts) + xp.asarray(offsets).take(found)
 
 
-def _tables(windows: AllWindows, seen: Sequence[tuple[Part, ...]]) -> tuple[Any, Any]:
-    """Where each window starts, and the distance from there of each place in it."""
+def _tables(windows: AllWindows, taps: Sequence[Sizes]) -> tuple[Any, Any]:
+    """Where each window starts, and the distance from there of each of the taps."""
     starts = np.zeros((), np.int64)
-    offsets = np.zeros(len(seen), np.int64)
+    offsets = np.zeros(len(taps), np.int64)
     for axis, w in enumerate(windows):
         assert w is not None
-        steps = np.array([parts[axis].tap for parts in seen], np.int64)
+        steps = np.array([tap[axis] for tap in taps], np.int64)
         if isinstance(w, Shares):
             start, _ = w.bounds(np.arange(w.number))
         else:

@@ -11,13 +11,14 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_as_samples
 from gradtape.core.define import general
-from gradtape.errors import ArgumentError, DTypeError, ShapeError
-from gradtape.ops.arguments import as_array
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.arguments import as_array, real_only
+from gradtape.ops.checks import check_shape
 from gradtape.ops.family import by_rank
 from gradtape.ops.generator import default_generator
 from gradtape.ops.nn.pool_extremes import pool_pick
 from gradtape.ops.nn.pooling import POOLING
-from gradtape.ops.nn.windows import Sizes, per_axis, with_samples, without_samples
+from gradtape.ops.nn.windows import Sizes, per_axis, ratios_per_axis, with_samples, without_samples
 from gradtape.ops.random import random_uniform
 from gradtape.ops.shared_options import options
 from gradtape.typing import ArrayLike
@@ -69,13 +70,7 @@ def _output(name: str, sizes: Sizes, output_size: Any, output_ratio: Any) -> Siz
         raise ArgumentError(f"{name}: expected either output_size= or output_ratio=")
     if output_size is not None:
         return per_axis(name, "output_size", output_size, rank)
-    several = hasattr(output_ratio, "__len__")
-    given = tuple(output_ratio) if several else (output_ratio,) * rank
-    if len(given) != rank or not all(0 < ratio < 1 for ratio in given):
-        raise ArgumentError(
-            f"{name}: got output_ratio={output_ratio!r}, expected a number between 0 and 1, or "
-            f"{rank} of them"
-        )
+    given = ratios_per_axis(name, "output_ratio", output_ratio, rank, below=1)
     return tuple(int(n * ratio) for n, ratio in zip(sizes, given, strict=True))
 
 
@@ -116,8 +111,7 @@ def _pool(
     (1, 1, 3, 3, 3)
     """
     x, added = with_samples(name, x, rank)
-    if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: got {x.dtype}, expected real numbers, which have an order")
+    real_only(name, x)
     kernel = per_axis(name, "kernel_size", kernel_size, rank)
     output = _output(name, x.shape[2:], output_size, output_ratio)
     limits = zip(x.shape[2:], kernel, output, strict=True)
@@ -126,16 +120,12 @@ def _pool(
             f"{name}: got sizes {x.shape[2:]}, windows of {kernel} and {output} of them, expected "
             "windows that can all start at different elements"
         )
+    shape = (*x.shape[:2], rank)
     if _random_samples is None:
-        shape = (*x.shape[:2], rank)
         taken = default_generator().take(math.prod(shape))
         _random_samples = random_uniform(shape=shape, dtype=np.dtype(np.float64), **taken)
     samples = as_array(_random_samples)
-    if samples.shape != (*x.shape[:2], rank):
-        raise ShapeError(
-            f"{name}: got random samples of shape {samples.shape}, expected {rank} numbers from "
-            f"[0, 1) for each sample and channel, {(*x.shape[:2], rank)}"
-        )
+    check_shape(name, shape, _random_samples=samples)
     places = _indices(x, samples, kernel=kernel, output=output)
     out = without_samples(pool_pick(x, places, sizes=tuple(x.shape[-rank:])), added)
     return (out, without_samples(places, added)) if return_indices else out

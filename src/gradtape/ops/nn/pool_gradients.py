@@ -7,7 +7,7 @@ That goes through memory in order, many elements at a time.
 
 from __future__ import annotations
 
-import itertools
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,9 +22,9 @@ from gradtape.core.op import Op, Zero
 from gradtape.core.scalar import Scalar
 from gradtape.ops import lowered
 from gradtape.ops.nn.pool_extremes import (
+    WINDOW_EXTREME,
     AllSizes,
     Best,
-    extreme_composition,
     extreme_forward,
     indices_forward,
     lowest,
@@ -35,13 +35,14 @@ from gradtape.ops.nn.pool_extremes import (
 )
 from gradtape.ops.nn.window_elements import (
     AllWindows,
+    by_small_windows,
     infer_windows,
     is_small,
     seen_by,
     seen_from,
     seen_in_windows,
 )
-from gradtape.ops.nn.windows import Windows
+from gradtape.ops.nn.windows import Windows, joint_parts
 
 # The dtype that numbers the elements of a window that is written out one by one.
 _COUNT = np.dtype(np.int8)
@@ -109,10 +110,11 @@ def _given_forward(xp: Any, y: Any, chosen: Any, windows: AllWindows) -> Any:
         return xp.moveaxis(_given_forward(xp, y, chosen, windows[:-1]), 0, -1)
     out = xp.zeros(infer_windows(y, windows, back=True).shape, y.dtype)
     kernel = [w.kernel for w in windows if w is not None]
-    for parts in itertools.product(*(w.parts() for w in windows if w is not None)):
-        number = np.ravel_multi_index([part.tap for part in parts], kernel)
-        into = (..., *(part.into for part in parts))
-        out[(..., *(part.of for part in parts))] += xp.where(chosen[into] == number, y[into], 0)
+    for tap, into, of in joint_parts(windows):
+        given = xp.where(
+            chosen[(..., *into)] == np.ravel_multi_index(tap, kernel), y[(..., *into)], 0
+        )
+        out[(..., *of)] += given
     return out
 
 
@@ -167,5 +169,5 @@ pool_extreme = general(
     vjps=(lambda ct, _out, x, **params: pool_give(ct, x, **params),),
     jvp=lambda tangents, _out, x, **params: _pick_chosen(tangents[0], x, **params),
     kind="planewise",
-    lower=Composite(extreme_composition),
+    lower=Composite(functools.partial(by_small_windows, WINDOW_EXTREME)),
 )

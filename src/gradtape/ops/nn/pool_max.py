@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.errors import DTypeError, ShapeError
+from gradtape.errors import ShapeError
+from gradtape.ops.arguments import real_only
 from gradtape.ops.family import by_rank
 from gradtape.ops.nn.pool_extremes import pool_indices
 from gradtape.ops.nn.pool_gradients import pool_extreme
@@ -18,8 +19,7 @@ from gradtape.typing import ArrayLike
 
 def pool_by_extreme(name: str, x: Any, added: bool, windows: Any, return_indices: bool) -> Any:
     """The largest elements of windows ("min" in the name: the smallest), and their places."""
-    if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: got {x.dtype}, expected real numbers, which have an order")
+    real_only(name, x)
     params = {"windows": windows, "largest": not name.startswith("min")}
     out = without_samples(pool_extreme(x, **params), added)
     if not return_indices:

@@ -1,7 +1,6 @@
 """The ops of pooling by sums: averages and powers over windows that move over an array.
 
-Averaging is linear. Its transpose, which spreads each number over its window, is an op of its own,
-and each is the derivative of the other.
+Averaging is linear. Its transpose spreads each number over its window: the same op with `back`.
 """
 
 from __future__ import annotations
@@ -13,18 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.call import call
 from gradtape.core.define import general, linear
 from gradtape.core.lowering import Composite, Elements, Reader
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
-from gradtape.errors import UnsupportedError
 from gradtape.ops import lowered
 from gradtape.ops.cast import astype
 from gradtape.ops.nn.window_elements import (
     AllWindows,
+    by_small_windows,
     infer_windows,
-    is_small,
     seen_by,
     seen_from,
     seen_in_windows,
@@ -45,14 +42,10 @@ def _wide(x: Any) -> Any:
 # ---- on arrays ----------------------------------------------------------------------------------
 
 
-def _pool_forward(xp: Any, x: Any, windows: AllWindows, divide: float) -> Any:
-    out = _sums_forward(xp, _wide(x), windows, back=False)
-    return _divided(out, divide).astype(x.dtype, copy=False)
-
-
-def _spread_forward(xp: Any, x: Any, windows: AllWindows, divide: float) -> Any:
-    out = _sums_forward(xp, _divided(_wide(x), divide), windows, back=True)
-    return out.astype(x.dtype, copy=False)
+def _average_forward(xp: Any, x: Any, windows: AllWindows, divide: float, back: bool) -> Any:
+    wide = _divided(_wide(x), divide) if back else _wide(x)
+    out = _sums_forward(xp, wide, windows, back)
+    return (out if back else _divided(out, divide)).astype(x.dtype, copy=False)
 
 
 def _sums_forward(xp: Any, x: Any, windows: AllWindows, back: bool) -> Any:
@@ -77,26 +70,6 @@ def _sums_along(xp: Any, x: Any, axis: int, w: Windows | Shares, back: bool) -> 
 # ---- one element of either ----------------------------------------------------------------------
 
 
-def _pool_composition(x: Any, windows: AllWindows, divide: float) -> Any:
-    return _divided(_window_sums(x, windows, False), divide)
-
-
-def _spread_composition(x: Any, windows: AllWindows, divide: float) -> Any:
-    return _divided(_window_sums(x, windows, True), divide)
-
-
-def _window_sums(x: Any, windows: AllWindows, back: bool) -> Any:
-    """All axes at once where windows are small; else axis by axis, in fewer steps."""
-    if is_small(windows):
-        return call(_WINDOW_SUM, (x,), {"windows": windows, "back": back})
-    for axis, w in enumerate(windows, start=-len(windows)):
-        one = (w, *(None,) * (-axis - 1))
-        if w is not None and not is_small(one):
-            raise UnsupportedError(f"no native code for windows over {w.kernel} elements")
-        x = x if w is None else call(_WINDOW_SUM, (x,), {"windows": one, "back": back})
-    return x
-
-
 def _window_element(i: Sequence[Any], x: Reader, windows: AllWindows, back: bool) -> Scalar:
     seen = seen_in_windows(i, windows, seen_from if back else seen_by)
     return functools.reduce(operator.add, [lowered.read_or(0, x, *element) for element in seen])
@@ -114,33 +87,27 @@ _WINDOW_SUM = Op(
 # d pool(x) = pool(dx); transpose: each number divided over its window
 pool_average: Callable[..., Any] = linear(
     "pool_average",
-    _pool_forward,
-    lambda ct, _out, _x, windows, divide: spread_average(ct, windows=windows, divide=divide),
+    _average_forward,
+    lambda ct, _out, _x, back, **params: pool_average(ct, back=not back, **params),
     infer=infer_windows,
     kind="planewise",
-    lower=Composite(_pool_composition),
+    lower=Composite(
+        lambda x, divide, **params: _divided(by_small_windows(_WINDOW_SUM, x, **params), divide)
+    ),
 )
 
-spread_average: Callable[..., Any] = linear(
-    "spread_average",
-    _spread_forward,
-    lambda ct, _out, _x, windows, divide: pool_average(ct, windows=windows, divide=divide),
-    infer=lambda x, **params: infer_windows(x, **params, back=True),
-    kind="planewise",
-    lower=Composite(_spread_composition),
-)
+
+def _pooled(x: Any, windows: AllWindows, back: bool = False) -> Any:
+    """Sums over windows; or backwards, over the windows that see an element."""
+    return pool_average(x, windows=windows, divide=1, back=back)
 
 
 # ---- powers -------------------------------------------------------------------------------------
 
 
 def _lp_forward(xp: Any, x: Any, windows: AllWindows, p: float) -> Any:
-    wide = _wide(x)
-    return (_pool_forward(xp, wide**p, windows, 1) ** (1 / p)).astype(x.dtype, copy=False)
-
-
-def _lp_composition(x: Any, windows: AllWindows, p: float) -> Any:
-    return _pool_composition(x**p, windows, 1) ** (1 / p)
+    powers = _sums_forward(xp, _wide(x) ** p, windows, back=False)
+    return (powers ** (1 / p)).astype(x.dtype, copy=False)
 
 
 def _steepness(out: Any, p: float) -> Any:
@@ -153,7 +120,7 @@ def _slopes(x: Any, out: Any, windows: AllWindows, p: float) -> Any:
     """x^(p − 1), which for p < 2 has no slope at 0: none where all windows of an element are 0."""
     if not 1 < p < 2:
         return x ** (p - 1)
-    idle = spread_average(astype(out != 0, x.dtype), windows=windows, divide=1) == 0
+    idle = _pooled(astype(out != 0, x.dtype), windows, back=True) == 0
     return where(idle, 0, where(idle, 1, x) ** (p - 1))
 
 
@@ -164,14 +131,14 @@ lp_pool = general(
     infer=infer_windows,
     vjps=(
         lambda ct, out, x, windows, p: (
-            spread_average(ct * _steepness(out, p), windows=windows, divide=1)
-            * _slopes(x, out, windows, p)
+            _pooled(ct * _steepness(out, p), windows, back=True) * _slopes(x, out, windows, p)
         ),
     ),
     jvp=lambda tangents, out, x, windows, p: (
-        _steepness(out, p)
-        * pool_average(_slopes(x, out, windows, p) * tangents[0], windows=windows, divide=1)
+        _steepness(out, p) * _pooled(_slopes(x, out, windows, p) * tangents[0], windows)
     ),
     kind="planewise",
-    lower=Composite(_lp_composition),
+    lower=Composite(
+        lambda x, windows, p: by_small_windows(_WINDOW_SUM, x**p, windows, back=False) ** (1 / p)
+    ),
 )

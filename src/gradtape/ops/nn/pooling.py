@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops.nn.windows import Windows, per_axis
+from gradtape.errors import ArgumentError
+from gradtape.ops.nn.windows import Windows, windows_of
 
 # The options that pooling functions share, and the errors that all of them raise.
 POOLING = {
@@ -34,31 +34,20 @@ def pool_windows(
     ceil_mode: bool = False,
 ) -> tuple[Windows, ...]:
     """Windows from the options of pooling functions; a stride of None is the kernel's size."""
-    rank = len(sizes)
-    kernel = per_axis(name, "kernel_size", kernel_size, rank)
-    strides = kernel if stride is None else per_axis(name, "stride", stride, rank)
-    pads = per_axis(name, "padding", padding, rank, least=0)
-    dilations = per_axis(name, "dilation", dilation, rank)
-    axes = zip(sizes, kernel, strides, pads, dilations, strict=True)
-    return tuple(_windows(name, *axis, ceil_mode) for axis in axes)
+    stride = kernel_size if stride is None else stride
+    windows = windows_of(name, sizes, kernel_size, stride, padding, dilation)
+    return tuple(_pooling(name, w, ceil_mode) for w in windows)
 
 
-def _windows(
-    name: str, size: int, kernel: int, stride: int, pad: int, dilation: int, ceil_mode: bool
-) -> Windows:
-    reach = dilation * (kernel - 1) + 1
-    if pad > reach // 2:
+def _pooling(name: str, w: Windows, ceil_mode: bool) -> Windows:
+    """Windows with little padding, and with `ceil_mode` one more for the elements left over."""
+    reach = w.dilation * (w.kernel - 1) + 1
+    if w.before > reach // 2:
         raise ArgumentError(
-            f"{name}: got padding={pad} and windows over {reach}, expected at most half of that"
+            f"{name}: got padding={w.before} and windows over {reach}, expected at most half"
         )
-    room = size + 2 * pad - reach
-    number = room // stride + 1
-    # One more for the elements left over, unless it would begin in the padding at the end.
-    if ceil_mode and room % stride and number * stride < size + pad:
-        number += 1
-    if number < 1:
-        raise ShapeError(
-            f"{name}: got {size} elements along an axis, {2 * pad} of padding, and windows over "
-            f"{reach}, expected room for a window"
-        )
-    return Windows(size, number, kernel, stride, pad, dilation)
+    left_over = (w.size + 2 * w.before - reach) % w.stride
+    # None begins in the padding at the end.
+    if ceil_mode and left_over and w.number * w.stride < w.size + w.before:
+        return w._replace(number=w.number + 1)
+    return w

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import broadcast_sizes
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, real_only
 from gradtape.ops.cast import astype
+from gradtape.ops.checks import check_broadcasts, check_choice, common_shape
 from gradtape.ops.inspection import result_type
 from gradtape.ops.nn.known import known_values
 from gradtape.ops.reduce import sum as sum_of
@@ -28,6 +29,22 @@ LOSS_ERRORS = {
 }
 
 
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def check_same(name: str, x: Any, *targets: Any) -> None:
+    """Raise unless arrays have the same shape; a target without axes is for all elements.
+
+    A prediction (n, 1) against targets (n,) would broadcast to all pairs, which is never meant.
+    """
+    for target in targets:
+        if target.shape not in ((), x.shape):
+            raise ShapeError(
+                f"{name}: got shapes {x.shape} and {target.shape}, expected the same; reshape one "
+                "of them, or repeat it with broadcast_to if that is meant"
+            )
+
+
 def floating(*arrays: ArrayLike) -> list[Any]:
     """Arguments of a loss as float arrays; integers take the dtype of the others."""
     given = [as_array(x) for x in arrays]
@@ -36,43 +53,43 @@ def floating(*arrays: ArrayLike) -> list[Any]:
     return [astype(x, dtype) if x.dtype.kind in "biu" else x for x in given]
 
 
-def check_broadcast(name: str, *arrays: Any) -> None:
-    """Raise unless arrays broadcast together."""
-    try:
-        broadcast_sizes(*(x.shape for x in arrays))
-    except ShapeError as error:
-        shapes = ", ".join(str(x.shape) for x in arrays)
-        raise ShapeError(f"{name}: got shapes {shapes}, expected ones that broadcast") from error
+def prepared(
+    name: str,
+    reduction: str,
+    *arrays: ArrayLike,
+    check: Callable[..., None] | None = check_same,
+    real: bool = True,
+) -> list[Any]:
+    """Arguments of a loss as float arrays, checked.
 
-
-def check_same(name: str, x: Any, target: Any) -> None:
-    """Raise unless two arrays have the same shape; a target without axes is for all elements.
-
-    A prediction (n, 1) against targets (n,) would broadcast to all pairs, which is never meant.
+    Args:
+        name: The name of the loss.
+        reduction: Its option of this name, which is checked as well.
+        *arrays: The arguments.
+        check: What to check of their shapes, `check(name, *arrays)`.
+        real: Whether complex numbers are refused, which have no order.
     """
-    if target.shape not in ((), x.shape):
-        raise ShapeError(
-            f"{name}: got shapes {x.shape} and {target.shape}, expected the same; reshape one of "
-            "them, or repeat it with broadcast_to if that is meant"
-        )
+    if reduction not in _REDUCTIONS:
+        check_reduction(name, reduction)
+    given = floating(*arrays)
+    if real:
+        for x in given:
+            real_only(name, x)
+    if check is not None:
+        check(name, *given)
+    return given
 
 
-def check_real_loss(name: str, *arrays: Any) -> None:
-    """Raise for complex numbers, which have no order."""
-    for x in arrays:
-        real_only(name, x)
-
-
-def check_probabilities(name: str, x: Any, what: str) -> None:
-    """Raise for values outside of [0, 1], if they can be read yet; NaN passes."""
+def check_values(name: str, what: str, x: Any, most: float, instead: str = "") -> None:
+    """Raise for values below 0 or above a limit, if they can be read yet; NaN passes."""
     raw = known_values(x)
     if raw is None or raw.dtype.kind not in "iuf" or not raw.size:
         return
     low, high = raw.min(), raw.max()
-    if low < 0 or high > 1:
+    if low < 0 or high > most:
         raise ArgumentError(
-            f"{name}: got {what} of {low if low < 0 else high}, expected numbers from 0 to 1; of "
-            "logits use gt.nn.binary_cross_entropy_with_logits"
+            f"{name}: got {what} of {low if low < 0 else high}, expected numbers from 0 to {most}"
+            f"{instead}"
         )
 
 
@@ -84,26 +101,12 @@ def check_vectors(name: str, *arrays: Any) -> None:
             f"{name}: got shapes {shapes}, expected as many axes, the last one that of vectors; "
             "reshape them"
         )
-    check_broadcast(name, *arrays)
-
-
-def check_beside(name: str, what: str, given: Any, shape: tuple[int, ...]) -> None:
-    """Raise unless an array, such as weights, broadcasts to the shape of losses."""
-    try:
-        fits = broadcast_sizes(given.shape, shape) == shape
-    except ShapeError:
-        fits = False
-    if not fits:
-        raise ShapeError(
-            f"{name}: got {what} of shape {given.shape}, expected one that broadcasts to {shape}"
-        )
+    common_shape(name, *arrays)
 
 
 def check_reduction(name: str, reduction: str, *more: str) -> None:
     """Raise for an unknown reduction name."""
-    if reduction not in ("none", "mean", "sum", *more):
-        choices = ", ".join(f'"{choice}"' for choice in ("none", "mean", *more))
-        raise ArgumentError(f'{name}: got reduction={reduction!r}, expected {choices} or "sum"')
+    check_choice(name, (*_REDUCTIONS, *more), reduction=reduction)
 
 
 def reduced(losses: Any, reduction: str) -> Any:
@@ -119,5 +122,5 @@ def weighted(name: str, losses: Any, weight: ArrayLike | None) -> Any:
     if weight is None:
         return losses
     weight = as_array(weight)
-    check_beside(name, "a weight", weight, losses.shape)
+    check_broadcasts(name, losses.shape, weight=weight)
     return losses * weight

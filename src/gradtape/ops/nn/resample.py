@@ -100,16 +100,26 @@ def _linear(m: Map) -> tuple[Any, Any]:
     return np.stack([left, right], 1), np.stack([1 - share, share], 1)
 
 
+# The slope of cubic convolution at distance 1.
+_SLOPE = -0.75
+
+
+def cubic_near(t: Any) -> Any:
+    """The weight of cubic convolution at a distance up to 1."""
+    return ((_SLOPE + 2) * t - (_SLOPE + 3)) * t * t + 1
+
+
+def cubic_far(t: Any) -> Any:
+    """The weight of cubic convolution at a distance from 1 to 2."""
+    return ((_SLOPE * t - 5 * _SLOPE) * t + 8 * _SLOPE) * t - 4 * _SLOPE
+
+
 def _cubic(m: Map) -> tuple[Any, Any]:
-    """Cubic convolution with the slope −0.75 at distance 1; the ends are repeated."""
-    slope, place = -0.75, _places(m)
+    place, offsets = _places(m), np.arange(-1, 3)
     left = np.floor(place)
-    share = place - left
-    offsets = np.arange(-1, 3)
-    t = np.abs(share[:, None] - offsets)
-    near = ((slope + 2) * t - (slope + 3)) * t * t + 1
-    far = ((slope * t - 5 * slope) * t + 8 * slope) * t - 4 * slope
-    return np.clip(left[:, None] + offsets, 0, m.size - 1), np.where(t <= 1, near, far)
+    t = np.abs((place - left)[:, None] - offsets)
+    weights = np.where(t <= 1, cubic_near(t), cubic_far(t))
+    return np.clip(left[:, None] + offsets, 0, m.size - 1), weights  # the ends are repeated
 
 
 def _area(m: Map) -> tuple[Any, Any]:
@@ -118,20 +128,17 @@ def _area(m: Map) -> tuple[Any, Any]:
     return np.minimum(of, m.size - 1), (of < stop) / (stop - start)
 
 
-def _padded(mode: str) -> Callable[[Map], tuple[Any, Any]]:
-    def source(m: Map) -> tuple[Any, Any]:
-        place = np.arange(m.length) - int(m.step)
-        if mode == "replicate":
-            of = np.clip(place, 0, m.size - 1)
-        elif mode == "circular":
-            of = place % m.size
-        else:
-            # There and back again without repeating the ends.
-            period = max(2 * (m.size - 1), 1)
-            of = (m.size - 1) - np.abs(place % period - (m.size - 1))
-        return of[:, None], np.ones((m.length, 1))
-
-    return source
+def _padded(m: Map) -> tuple[Any, Any]:
+    place = np.arange(m.length) - int(m.step)
+    if m.kind == "replicate":
+        of = np.clip(place, 0, m.size - 1)
+    elif m.kind == "circular":
+        of = place % m.size
+    else:
+        # There and back again without repeating the ends.
+        period = max(2 * (m.size - 1), 1)
+        of = (m.size - 1) - np.abs(place % period - (m.size - 1))
+    return of[:, None], np.ones((m.length, 1))
 
 
 _SOURCES: dict[str, Callable[[Map], tuple[Any, Any]]] = {
@@ -140,9 +147,9 @@ _SOURCES: dict[str, Callable[[Map], tuple[Any, Any]]] = {
     "linear": _linear,
     "cubic": _cubic,
     "area": _area,
-    "reflect": _padded("reflect"),
-    "replicate": _padded("replicate"),
-    "circular": _padded("circular"),
+    "reflect": _padded,
+    "replicate": _padded,
+    "circular": _padded,
 }
 
 

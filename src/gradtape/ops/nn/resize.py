@@ -8,8 +8,9 @@ from typing import Any
 
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.checks import check_choice
 from gradtape.ops.nn.resample import Map, is_selection, resample
-from gradtape.ops.nn.windows import Sizes, per_axis
+from gradtape.ops.nn.windows import Sizes, per_axis, ratios_per_axis
 from gradtape.ops.reduce import floats
 from gradtape.typing import Array, ArrayLike
 
@@ -80,8 +81,7 @@ def interpolate(
 
 def _checked_mode(x: Any, mode: str, align_corners: bool | None) -> str:
     rank = len(x.shape) - 2
-    if mode not in _MODES:
-        raise ArgumentError(f"interpolate: got mode={mode!r}, expected one of {[*_MODES]}")
+    check_choice("interpolate", _MODES, mode=mode)
     kind, ranks = _MODES[mode]
     if rank not in ranks:
         raise ShapeError(
@@ -104,13 +104,7 @@ def _sizes(old: Sizes, size: Any, scale_factor: Any) -> tuple[Sizes, tuple[float
         raise ShapeError(f"interpolate: got spatial sizes {old}, expected at least one element")
     if size is not None:
         return per_axis("interpolate", "size", size, len(old)), (None,) * len(old)
-    several = hasattr(scale_factor, "__len__")
-    given = tuple(scale_factor) if several else (scale_factor,) * len(old)
-    if len(given) != len(old) or not all(factor > 0 for factor in given):
-        raise ArgumentError(
-            f"interpolate: got scale_factor={scale_factor!r}, expected a number above 0, or "
-            f"{len(old)} of them"
-        )
+    given = ratios_per_axis("interpolate", "scale_factor", scale_factor, len(old), math.inf)
     new = tuple(math.floor(n * factor) for n, factor in zip(old, given, strict=True))
     if 0 in new:
         raise ShapeError(

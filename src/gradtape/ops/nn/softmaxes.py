@@ -10,10 +10,11 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.define import general
 from gradtape.core.lowering import Composite
-from gradtape.errors import ArgumentError, ShapeError
+from gradtape.errors import ShapeError
 from gradtape.ops.activation import sigmoid
 from gradtape.ops.arguments import as_array, normalize_axis, real_only
 from gradtape.ops.cast import astype, stop_gradient
+from gradtape.ops.checks import check_positive
 from gradtape.ops.exponential import log, log1p
 from gradtape.ops.generator import Generator, source_of
 from gradtape.ops.index import getitem_basic
@@ -117,8 +118,7 @@ def gumbel_softmax(
     >>> np.sum(x, 1)
     array([1., 1., 1., 1., 1.])
     """
-    if not tau > 0:
-        raise ArgumentError(f"gumbel_softmax: got tau={tau}, expected a positive temperature")
+    check_positive("gumbel_softmax", tau=tau)
     logits = floats(as_array(logits))
     dim = normalize_axis(dim, len(logits.shape), "gumbel_softmax")
     source, count = source_of(generator), math.prod(logits.shape)

@@ -8,20 +8,18 @@ weights, and with weights and a bias. These have as many axes as x, some of size
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import added, general, unbroadcast
+from gradtape.core.define import added, broadcast_tangent, general, unbroadcast
 from gradtape.core.lowering import Composite
-from gradtape.core.op import Op
-from gradtape.ops.arguments import Batch
 from gradtape.ops.exponential import sqrt
-from gradtape.ops.reduce import Axes, count_over, floats, mean_over, sum_forward, sum_over
-from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.ops.reduce import Axes, count_over, mean_over, sum_forward, sum_over
+from gradtape.ops.shape import reshape
 
 # One axis is given as a number: then rows along it are computed by themselves.
 Over = int | Axes
@@ -36,7 +34,6 @@ def _axes(axis: Over) -> Axes:
 
 def _standardized(xp: Any, x: Any, axis: Over, eps: float, center: bool) -> Any:
     axes = _axes(axis)
-    x = x.astype(np.float64) if x.dtype.kind in "biu" else x
     n = count_over(x.shape, axes)
     around = x - sum_forward(xp, x, axes, True) / n if center else x
     factor = 1 / xp.sqrt(sum_forward(xp, around * around, axes, True) / n + eps)
@@ -57,7 +54,7 @@ def _affine(xp: Any, x: Any, weight: Any, *bias: Any, **params: Any) -> Any:
 
 def _parts(x: Any, axis: Over, eps: float, center: bool) -> tuple[Any, Any]:
     """The elements around their mean, and the factor that scales them."""
-    axes, x = _axes(axis), floats(x)
+    axes = _axes(axis)
     around = x - mean_over(x, axis=axes, keepdims=True) if center else x
     return around, 1 / sqrt(mean_over(around * around, axis=axes, keepdims=True) + eps)
 
@@ -86,36 +83,17 @@ def _jvp(tangents: Any, _out: Any, x: Any, weight: Any, *_bias: Any, **params: A
     dx, dw, db = (*tangents, None)[:3]
     by_x = None if dx is None else _change(dx, x, **params) * weight
     total = added(by_x, None if dw is None else dw * standardize(x, **params), db)
-    return total if total.shape == _out.shape else broadcast_to(total, _out.shape)
+    return broadcast_tangent(total, _out)
 
 
 def _scale_jvp(tangents: Any, _out: Any, x: Any, scale: Any, _shift: Any, axis: int) -> Any:
     dx, da, dc = tangents
     by_scale = None if da is None else x * da
-    total = added(None if dx is None else dx * scale, by_scale, dc)
-    return total if total.shape == _out.shape else broadcast_to(total, _out.shape)
+    return broadcast_tangent(added(None if dx is None else dx * scale, by_scale, dc), _out)
 
 
 def _infer(x: Aval, *others: Aval, **_params: Any) -> Aval:
-    dtype = np.dtype(np.float64) if x.dtype.kind in "biu" else x.dtype
-    return Aval(x.shape, np.result_type(dtype, *(other.dtype for other in others)))
-
-
-def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-    """The batch goes first; weights are lined up with the other axes."""
-    (x, *others), (x_axis, *other_axes) = args, axes
-    size = next(arg.shape[axis] for arg, axis in zip(args, axes, strict=True) if axis is not None)
-    x = broadcast_to(x, (size, *x.shape)) if x_axis is None else move_batch_axis(x, x_axis)
-    lined_up = []
-    for other, axis in zip(others, other_axes, strict=True):
-        if axis is not None:
-            other = move_batch_axis(other, axis)
-            ones = (1,) * (len(x.shape) - len(other.shape))
-            other = reshape(other, (size, *ones, *other.shape[1:]))
-        lined_up.append(other)
-    over = params["axis"]
-    over = over + 1 if isinstance(over, int) else tuple(a + 1 for a in over)
-    return call(op, (x, *lined_up), {**params, "axis": over}), 0
+    return Aval(x.shape, np.result_type(x.dtype, *(other.dtype for other in others)))
 
 
 standardize = general(
@@ -124,7 +102,6 @@ standardize = general(
     infer=_infer,
     vjps=(lambda ct, _out, x, **params: _change(ct, x, **params),),
     self_adjoint=True,
-    batch=_batch,
     kind="axiswise",
     lower=Composite(_composition),
 )
@@ -150,35 +127,27 @@ def summed_product(x: Any, y: Any, shape: tuple[int, ...]) -> Any:
     return unbroadcast(x * y, shape)
 
 
-# d x̂·w = w·dx̂ + x̂·dw
-standardize_scaled = general(
-    "standardize_scaled",
-    _affine,
-    infer=_infer,
-    vjps=(
-        lambda ct, _out, x, weight, **params: _change(ct * weight, x, **params),
-        lambda ct, _out, x, _weight, **params: _by_weight(ct, x, _weight, params),
-    ),
-    jvp=_jvp,
-    batch=_batch,
-    kind="axiswise",
-    lower=Composite(_composition),
-)
+def _op_with_weights(name: str, *by_bias: Any) -> Callable[..., Any]:
+    # d(x̂·w + b) = w·dx̂ + x̂·dw + db
+    return general(
+        name,
+        _affine,
+        infer=_infer,
+        vjps=(
+            lambda ct, _out, x, weight, *_bias, **params: _change(ct * weight, x, **params),
+            lambda ct, _out, x, _weight, *_bias, **params: _by_weight(ct, x, _weight, params),
+            *by_bias,
+        ),
+        jvp=_jvp,
+        kind="axiswise",
+        lower=Composite(_composition),
+    )
 
-# d(x̂·w + b) = w·dx̂ + x̂·dw + db
-standardize_affine = general(
+
+standardize_scaled = _op_with_weights("standardize_scaled")
+standardize_affine = _op_with_weights(
     "standardize_affine",
-    _affine,
-    infer=_infer,
-    vjps=(
-        lambda ct, _out, x, weight, _bias, **params: _change(ct * weight, x, **params),
-        lambda ct, _out, x, _weight, _bias, **params: _by_weight(ct, x, _weight, params),
-        lambda ct, _out, _x, _weight, _bias, **params: unbroadcast(ct, _bias.shape),
-    ),
-    jvp=_jvp,
-    batch=_batch,
-    kind="axiswise",
-    lower=Composite(_composition),
+    lambda ct, _out, _x, _weight, _bias, **params: unbroadcast(ct, _bias.shape),
 )
 
 
@@ -186,16 +155,13 @@ standardize_affine = general(
 scale_rows = general(
     "scale_rows",
     Composite(lambda x, scale, shift, axis: x * scale + shift),
-    infer=lambda x, scale, shift, axis: Aval(
-        x.shape, np.result_type(x.dtype, scale.dtype, shift.dtype)
-    ),
+    infer=_infer,
     vjps=(
         lambda ct, _out, _x, scale, _shift, axis: ct * scale,
         lambda ct, _out, x, _scale, _shift, axis: unbroadcast(ct * x, _scale.shape),
         lambda ct, _out, _x, _scale, _shift, axis: unbroadcast(ct, _shift.shape),
     ),
     jvp=_scale_jvp,
-    batch=_batch,
     kind="axiswise",
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from gradtape.core.aval import Aval
@@ -14,10 +14,9 @@ from gradtape.ops.arguments import as_array
 from gradtape.ops.nn.windows import (
     Sizes,
     Windows,
-    check_windows,
+    joint_parts,
     per_axis,
-    taps,
-    window_counts,
+    windows_of,
     with_samples,
     without_samples,
 )
@@ -31,27 +30,12 @@ def _counts(windows: AllWindows) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(w.kernel for w in windows), tuple(w.number for w in windows)
 
 
-def _parts(windows: AllWindows, tap: Sizes) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:
-    """Which windows see an element at a tap, and which elements; None if no window does."""
-    into, of = [], []
-    for w, place in zip(windows, tap, strict=True):
-        one = w._replace(kernel=1, before=w.before - place * w.dilation)
-        found = next(one.parts(), None)
-        if found is None:
-            return None
-        into.append(found.into)
-        of.append(found.of)
-    return tuple(into), tuple(of)
-
-
 def _unfold_forward(xp: Any, x: Any, windows: AllWindows) -> Any:
     kernel, counts = _counts(windows)
     samples, channels = x.shape[:2]
     out = xp.zeros((samples, channels, *kernel, *counts), x.dtype)
-    for tap in taps(kernel):
-        parts = _parts(windows, tap)
-        if parts is not None:
-            out[(slice(None), slice(None), *tap, *parts[0])] = x[(..., *parts[1])]
+    for tap, into, of in joint_parts(windows):
+        out[(slice(None), slice(None), *tap, *into)] = x[(..., *of)]
     return out.reshape((samples, channels * math.prod(kernel), math.prod(counts)))
 
 
@@ -60,11 +44,8 @@ def _fold_forward(xp: Any, x: Any, windows: AllWindows) -> Any:
     samples, channels = x.shape[0], x.shape[1] // math.prod(kernel)
     columns = x.reshape((samples, channels, *kernel, *counts))
     out = xp.zeros((samples, channels, *(w.size for w in windows)), x.dtype)
-    for tap in taps(kernel):
-        parts = _parts(windows, tap)
-        if parts is not None:
-            into = out[(..., *parts[1])]
-            into += columns[(slice(None), slice(None), *tap, *parts[0])]
+    for tap, into, of in joint_parts(windows):
+        out[(..., *of)] += columns[(slice(None), slice(None), *tap, *into)]
     return out
 
 
@@ -94,20 +75,6 @@ _fold: Callable[..., Any] = linear(
     infer=_infer_fold,
     batch=batch_as_samples,
 )
-
-
-def _windows(
-    name: str, sizes: Sequence[int], kernel_size: Any, dilation: Any, padding: Any, stride: Any
-) -> AllWindows:
-    rank = len(sizes)
-    kernel = per_axis(name, "kernel_size", kernel_size, rank)
-    dilations = per_axis(name, "dilation", dilation, rank)
-    padding = per_axis(name, "padding", padding, rank, least=0)
-    strides = per_axis(name, "stride", stride, rank)
-    pads = tuple((p, p) for p in padding)
-    check_windows(name, sizes, kernel, pads, dilations)
-    counts = window_counts(sizes, kernel, strides, pads, dilations)
-    return tuple(map(Windows, sizes, counts, kernel, strides, padding, dilations))
 
 
 def unfold(
@@ -141,7 +108,7 @@ def unfold(
            [4., 5.]])
     """
     x, added = with_samples("unfold", x, 2)
-    windows = _windows("unfold", x.shape[2:], kernel_size, dilation, padding, stride)
+    windows = windows_of("unfold", x.shape[2:], kernel_size, stride, padding, dilation)
     return without_samples(_unfold(x, windows=windows), added)
 
 
@@ -178,7 +145,7 @@ def fold(
     """
     x = as_array(x)
     sizes = per_axis("fold", "output_size", output_size, 2)
-    windows = _windows("fold", sizes, kernel_size, dilation, padding, stride)
+    windows = windows_of("fold", sizes, kernel_size, stride, padding, dilation)
     rows, columns = (math.prod(numbers) for numbers in _counts(windows))
     if len(x.shape) not in (2, 3) or x.shape[-2] % rows or x.shape[-1] != columns:
         raise ShapeError(

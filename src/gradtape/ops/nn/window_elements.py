@@ -9,6 +9,8 @@ from typing import Any
 
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
+from gradtape.core.call import call
+from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
 from gradtape.errors import UnsupportedError
 from gradtape.ops import lowered
@@ -88,3 +90,16 @@ def infer_windows(x: Aval, windows: AllWindows, back: bool = False, **_params: A
         for n, w in zip(x.shape[lead:], windows, strict=True)
     )
     return Aval((*x.shape[:lead], *sizes), x.dtype)
+
+
+def by_small_windows(op: Op, x: Any, windows: AllWindows, **params: Any) -> Any:
+    """Apply an op of windows to all axes at once if they are small; else axis by axis."""
+    if is_small(windows):
+        return call(op, (x,), {"windows": windows, **params})
+    for axis, w in enumerate(windows, start=-len(windows)):
+        if w is not None:
+            one = (w, *(None,) * (-axis - 1))
+            if not is_small(one):
+                raise UnsupportedError(f"no native code for windows over {w.kernel} elements")
+            x = call(op, (x,), {"windows": one, **params})
+    return x

@@ -23,21 +23,32 @@ Pads = tuple[tuple[int, int], ...]
 
 def per_axis(name: str, option: str, value: Any, rank: int, least: int = 1) -> Sizes:
     """One integer for each spatial axis, from one for all or a sequence of them, checked."""
+    if type(value) is int and value >= least:
+        return (value,) * rank
     values = value if isinstance(value, Sequence) or hasattr(value, "__len__") else (value,)
     try:
         numbers = tuple(operator.index(number) for number in values)
     except TypeError:
-        raise ArgumentError(
-            f"{name}: got {option}={value!r}, expected an integer, or {rank} of them"
-        ) from None
+        numbers = ()
     if len(numbers) == 1:
         numbers *= rank
-    if len(numbers) != rank or any(number < least for number in numbers):
+    if len(numbers) != rank or min(numbers) < least:
+        several = "" if rank == 1 else f", or {rank} of them"
         raise ArgumentError(
-            f"{name}: got {option}={value!r}, expected one integer, or {rank} of them, "
-            f"not below {least}"
+            f"{name}: got {option}={value!r}, expected an integer from {least} on{several}"
         )
     return numbers
+
+
+def ratios_per_axis(name: str, option: str, value: Any, rank: int, below: float) -> list[float]:
+    """One positive number for each spatial axis, from one for all or a sequence, checked."""
+    given = list(value) if hasattr(value, "__len__") else [value] * rank
+    if len(given) != rank or not all(0 < ratio < below for ratio in given):
+        raise ArgumentError(
+            f"{name}: got {option}={value!r}, expected a number above 0 and below {below}, or "
+            f"{rank} of them"
+        )
+    return given
 
 
 def with_samples(name: str, x: Any, rank: int) -> tuple[Any, bool]:
@@ -123,11 +134,23 @@ class Windows(NamedTuple):
                 end = (stop - 1) * self.stride + shift + 1
                 yield Part(tap, slice(first, stop), slice(start, end, self.stride))
 
-    @property
-    def after(self) -> int:
-        """How many elements the last window reaches beyond the end; negative if it ends before."""
-        reach = (self.number - 1) * self.stride + self.dilation * (self.kernel - 1) + 1
-        return reach - self.before - self.size
+
+def windows_of(
+    name: str, sizes: Sequence[int], kernel_size: Any, stride: Any, padding: Any, dilation: Any
+) -> tuple[Windows, ...]:
+    """Windows along each spatial axis from the options of a function, checked."""
+    rank = len(sizes)
+    kernel = per_axis(name, "kernel_size", kernel_size, rank)
+    strides = per_axis(name, "stride", stride, rank)
+    before = per_axis(name, "padding", padding, rank, least=0)
+    dilations = per_axis(name, "dilation", dilation, rank)
+    axes = zip(sizes, kernel, strides, before, dilations, strict=True)
+    windows = tuple(
+        Windows(n, (n + 2 * p - d * (k - 1) - 1) // s + 1, k, s, p, d) for n, k, s, p, d in axes
+    )
+    if min([w.number for w in windows]) < 1:
+        check_windows(name, sizes, kernel, tuple((n, n) for n in before), dilations)
+    return windows
 
 
 class Shares(NamedTuple):
@@ -154,6 +177,16 @@ class Shares(NamedTuple):
     def bounds(self, which: Any) -> tuple[Any, Any]:
         """Where a window, or each of several, starts and ends."""
         return which * self.size // self.number, -(-(which + 1) * self.size // self.number)
+
+
+def joint_parts(windows: Sequence[Windows | Shares | None]) -> Iterator[tuple[Any, Any, Any]]:
+    """The parts of all axes together: taps, which windows see an element there, and which elements.
+
+    Each has an entry per axis; an axis without windows is left alone, with tap 0.
+    """
+    whole = [Part(0, slice(None), slice(None))]
+    for parts in itertools.product(*(whole if w is None else w.parts() for w in windows)):
+        yield tuple(zip(*parts, strict=True))  # type: ignore[misc]
 
 
 def part_of(x: Any, axis: int, where: Any) -> Any:
