@@ -175,7 +175,7 @@ CHAINS = [
         rtol=64,
         torch=lambda torch, arrays: torch.linalg.multi_dot(list(arrays)),
         raises=[
-            Raises(([draw(2, 3)],), ShapeError, r"multi_dot: got shapes \(2, 3\), expected"),
+            Raises(([draw(2, 3)],), ShapeError, r"multi_dot: got shape \(2, 3\), expected"),
             Raises(([draw(2, 3), draw(3), draw(3)],), ShapeError, "multi_dot"),
             Raises(([draw(2, 3), draw(2, 3)],), ShapeError, "matmul"),
         ],

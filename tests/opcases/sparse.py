@@ -137,7 +137,7 @@ CASES = [
         dtypes=ALL,
         torch=torch_product,
         raises=[
-            Raises((DATA, draw(3)), ShapeError, r"matmul: got a sparse.*\(3, 4\).*\(3,\)"),
+            Raises((DATA, draw(3)), ShapeError, r"matmul: got shapes \(3, 4\) and \(3,\)"),
             Raises((DATA, np.array(1.0)), ShapeError, "matmul"),
             Raises((draw(5), draw(4)), ShapeError, r"csr_array: got data \(5,\)"),
         ],

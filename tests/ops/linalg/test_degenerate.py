@@ -99,7 +99,7 @@ def test_eigenvalues_that_are_not_repeated_have_their_gradient() -> None:
     ids=["sum", "element", "square", "absolute", "projection"],
 )
 def test_eigenvectors_of_repeated_eigenvalues_have_no_gradient(function: Any, x: Any) -> None:
-    check_refused(lambda x: function(gt.linalg.eigh(x)[1]), x, "repeated eigenvalues.*chosen")
+    check_refused(lambda x: function(gt.linalg.eigh(x)[1]), x, "chosen for repeated eigenvalues")
     check_refused(lambda x: function(gt.linalg.eigh(x)[1]), x, "forward mode", forward=True)
 
 

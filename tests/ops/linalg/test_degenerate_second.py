@@ -137,5 +137,5 @@ def test_second_derivatives_of_repeated_eigenvalues_are_refused() -> None:
 
 @pytest.mark.parametrize("scale", [1e-16, 1e-30])
 def test_small_cotangents_are_checked_like_others(scale: float) -> None:
-    with pytest.raises(NotDifferentiableError, match="eigh: got repeated eigenvalues"):
+    with pytest.raises(NotDifferentiableError, match=r"eigh: got .*repeated eigenvalues"):
         gt.grad(lambda a: scale * gt.sum(gt.linalg.eigh(a)[1]))(np.diag([1.0, 1.0, 3.0]))

@@ -209,10 +209,10 @@ def test_equations_leave_the_matrix_as_it_is() -> None:
         (
             lambda: gt.sparse.coo_array((np.ones(2), ([0], [0]))),
             ShapeError,
-            "expected as many",
+            "expected the same",
         ),
         (lambda: gt.sparse.from_scipy(S) @ S, ShapeError, "expected as many rows of the second"),
-        (lambda: gt.sparse.from_scipy(S) * np.ones(5), ShapeError, "broadcasts to it"),
+        (lambda: gt.sparse.from_scipy(S) * np.ones(5), ShapeError, "broadcasts to the matrix"),
         (lambda: gt.sparse.from_scipy(S) + 1, UnsupportedError, "fill all places"),
         (lambda: gt.sparse.from_scipy(S) + S.T, ShapeError, r"\(5, 4\) and \(4, 5\)"),
         (lambda: gt.sparse.from_scipy(S) ** -1, UnsupportedError, "a number above 0"),

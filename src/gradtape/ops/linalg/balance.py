@@ -8,30 +8,30 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import general
-from gradtape.ops.gather import take_along_axis
-from gradtape.ops.linalg.common import square, without_effect
+from gradtape.ops.linalg.common import real_dtype, reordered, square, without_effect
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
+from gradtape.ops.linalg.stacks import over_stack
 from gradtape.ops.locate import one_hot
 from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
 
 
-def _scales_forward(xp: Any, x: Any, permute: bool, scale: bool) -> tuple[Any, Any]:
-    *stack, size, _ = x.shape
-    scales = np.ones((*stack, size), np.empty(0, x.dtype).real.dtype)
-    order = np.broadcast_to(np.arange(size), scales.shape).copy()
-    for index in np.ndindex(*stack) if size else ():
-        found = scipy_linalg().matrix_balance(
-            np.asarray(x[index]), permute=permute, scale=scale, separate=True
-        )
-        scales[index], order[index] = found[1]
-    return xp.asarray(scales), xp.asarray(order)
+def _scales_forward(_xp: Any, x: Any, permute: bool, scale: bool) -> Any:
+    dtype = real_dtype(x.dtype)
+
+    def one(x: Any) -> tuple[Any, Any]:
+        if not x.size:
+            return np.ones(0, dtype), np.arange(0)
+        balance = scipy_linalg().matrix_balance
+        scales, order = balance(x, permute=permute, scale=scale, separate=True)[1]
+        return scales.astype(dtype), order.astype(np.int64)
+
+    return over_stack(one, x)
 
 
 def _infer_scales(x: Aval, permute: bool, scale: bool) -> tuple[Aval, Aval]:
-    numbers = np.empty(0, x.dtype).real.dtype
-    return Aval(x.shape[:-1], numbers), Aval(x.shape[:-1], np.dtype(np.int64))
+    return Aval(x.shape[:-1], real_dtype(x.dtype)), Aval(x.shape[:-1], np.dtype(np.int64))
 
 
 # Powers of 2, and an order: both piecewise constant
@@ -78,8 +78,7 @@ def matrix_balance(
     without_effect("matrix_balance", others)
     a = square("matrix_balance", inexact(A))
     scales, order = _scales(a, permute=bool(permute), scale=bool(scale))
-    moved = take_along_axis(take_along_axis(a, order[..., :, None], -2), order[..., None, :], -1)
-    balanced = moved * (scales[..., None, :] / scales[..., :, None])
+    balanced = reordered(a, order) * (scales[..., None, :] / scales[..., :, None])
     if separate:
         return balanced, (scales, order)
     # Row i of t has the scale of the place that i moved to.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from gradtape.core.aval import Aval
-from gradtape.core.define import added, general, unbroadcast
-from gradtape.errors import ArgumentError, LinAlgError, ShapeError
+from gradtape.core.define import added
+from gradtape.errors import ArgumentError, LinAlgError
 from gradtape.ops.linalg.bands import (
     adjoint_bands,
     diagonals_of_product,
@@ -18,27 +18,16 @@ from gradtape.ops.linalg.bands import (
     times_columns,
 )
 from gradtape.ops.linalg.columns import in_columns
-from gradtape.ops.linalg.common import SINGULAR, without_effect
+from gradtape.ops.linalg.common import SINGULAR, check_fit, failed, without_effect
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
-from gradtape.ops.linalg.stacks import batch_stacks, computed_in, failed, over_stack, stack_of
+from gradtape.ops.linalg.stacks import matrixwise, summed
 from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
 
 DEFINITE = "expected eigenvalues above 0; add a multiple of the identity"
 
 # ---- the op -------------------------------------------------------------------------------------
-
-
-def _forward(_xp: Any, ab: Any, b: Any, lower: int, upper: int, definite: bool) -> Any:
-    dtype = computed_in(ab.dtype, b.dtype)
-
-    def one(ab: Any, b: Any) -> Any:
-        if not b.size:
-            return np.empty(b.shape, dtype)
-        return _solve_one(ab, b, lower, upper, definite)
-
-    return over_stack(one, ab.astype(dtype, copy=False), b.astype(dtype, copy=False))
 
 
 def _solve_one(ab: Any, b: Any, lower: int, upper: int, definite: bool) -> Any:
@@ -62,20 +51,13 @@ def _solve_one(ab: Any, b: Any, lower: int, upper: int, definite: bool) -> Any:
     return x
 
 
-def _infer(ab: Aval, b: Aval, lower: int, upper: int, definite: bool) -> Aval:
-    return Aval((*stack_of(ab, b), *b.shape[-2:]), computed_in(ab.dtype, b.dtype))
-
-
 def _vjp(
     wanted: tuple[bool, bool], ct: Any, out: Any, ab: Any, _b: Any,
     lower: int, upper: int, definite: bool,
 ) -> Any:  # fmt: skip
     turned = adjoint_bands(ab, upper)
     back = banded(turned, ct, lower=upper, upper=lower, definite=definite)
-    by_bands = None
-    if wanted[0]:
-        by_bands = unbroadcast(-diagonals_of_product(back, out, lower, upper), ab.shape)
-    return by_bands, unbroadcast(back, _b.shape) if wanted[1] else None
+    return -diagonals_of_product(back, out, lower, upper) if wanted[0] else None, back
 
 
 def _jvp(
@@ -88,14 +70,7 @@ def _jvp(
 
 # x = A⁻¹b: dx = A⁻¹(db − dA·x), on the diagonals of A; of a positive definite A the upper ones are
 # read
-banded = general(
-    "solve_banded",
-    _forward,
-    infer=_infer,
-    vjp_all=_vjp,
-    jvp=_jvp,
-    batch=batch_stacks,
-)
+banded = matrixwise("solve_banded", _solve_one, vjp_all=summed(_vjp), jvp=_jvp)
 
 # ---- public functions ---------------------------------------------------------------------------
 
@@ -134,15 +109,10 @@ def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike, /, **oth
     without_effect("solve_banded", others)
     lower, upper = (operator.index(count) for count in l_and_u)
     ab, b = bands_of("solve_banded", ab), inexact(b)
-    if min(lower, upper) < 0 or ab.shape[-2] != lower + upper + 1:
-        raise ShapeError(
-            f"solve_banded: got shape {ab.shape} for {lower} diagonals below and {upper} above "
-            f"the main one, expected {lower + upper + 1} rows"
-        )
-
-    def solve(b: Any) -> Any:
-        return banded(ab, b, lower=lower, upper=upper, definite=False)
-
+    rows = lower + upper + 1
+    fits = min(lower, upper) >= 0 and ab.shape[-2] == rows
+    check_fit("solve_banded", fits, f"{rows} rows, 1 + l + u", ab)
+    solve = functools.partial(banded, ab, lower=lower, upper=upper, definite=False)
     return in_columns("solve_banded", solve, ab, b, rows=-1)
 
 
@@ -171,10 +141,7 @@ def solveh_banded(ab: ArrayLike, b: ArrayLike, /, *, lower: bool = False, **othe
     ab, b = bands_of("solveh_banded", ab), inexact(b)
     width = ab.shape[-2] - 1
     full = hermitian_bands(ab, bool(lower))
-
-    def solve(b: Any) -> Any:
-        return banded(full, b, lower=width, upper=width, definite=True)
-
+    solve = functools.partial(banded, full, lower=width, upper=width, definite=True)
     return in_columns("solveh_banded", solve, ab, b, rows=-1)
 
 

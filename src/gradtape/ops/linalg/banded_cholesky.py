@@ -11,17 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.aval import Aval
-from gradtape.core.define import general
 from gradtape.ops.cast import conj
 from gradtape.ops.gather import take
 from gradtape.ops.linalg.banded import DEFINITE, bands_of
 from gradtape.ops.linalg.bands import adjoint_bands, picked, shifted
-from gradtape.ops.linalg.common import without_effect
+from gradtape.ops.linalg.common import failed, without_effect
 from gradtape.ops.linalg.implicit import transposed_pair
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
-from gradtape.ops.linalg.stacks import computed_in, failed
+from gradtape.ops.linalg.stacks import matrixwise
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import where
 from gradtape.typing import Array, ArrayLike
@@ -116,22 +114,17 @@ _change, _pull = transposed_pair(
 # ---- the factor ---------------------------------------------------------------------------------
 
 
-def _forward(_xp: Any, ab: Any) -> Any:
-    dtype = computed_in(ab.dtype)
-    out = np.empty(ab.shape, dtype)
-    for index in np.ndindex(ab.shape[:-2] if ab.size else (0,)):
-        factor, info = lapack("pbtrf", dtype)(ab[index].astype(dtype), lower=True)
-        if info > 0:
-            raise failed("cholesky_banded", (ab,), "Matrix is not positive definite", DEFINITE)
-        out[index] = _inside(factor)
-    return out
+def _factor_one(ab: Any) -> Any:
+    factor, info = lapack("pbtrf", ab.dtype)(ab, lower=True)
+    if info > 0:
+        raise failed("cholesky_banded", (ab,), "Matrix is not positive definite", DEFINITE)
+    return _inside(factor)
 
 
 # A = L·Lᴴ: dL is the X with dA = X·Lᴴ + L·Xᴴ
-_factor = general(
+_factor = matrixwise(
     "cholesky_banded",
-    _forward,
-    infer=lambda ab: Aval(ab.shape, computed_in(ab.dtype)),
+    _factor_one,
     vjps=(lambda ct, out, _ab: _pull(out, ct),),
     jvp=lambda tangents, out, _ab: _change(out, tangents[0]),
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from gradtape.errors import ArgumentError, DTypeError, UnsupportedError
 from gradtape.ops.join import stack
 from gradtape.ops.linalg.banded import bands_of
 from gradtape.ops.linalg.bands import dense, hermitian_bands
-from gradtape.ops.linalg.common import without_effect
+from gradtape.ops.linalg.common import check_fit, without_effect
 from gradtape.ops.linalg.eigh import EighResult, eigh
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.norm import inexact
@@ -153,11 +153,9 @@ def eigh_tridiagonal(
     array([1., 3.])
     """
     d, e = inexact(d), inexact(e)
-    if not d.shape or not e.shape or d.shape != (*e.shape[:-1], e.shape[-1] + 1):
-        raise ShapeError(
-            f"eigh_tridiagonal: got shapes {d.shape} and {e.shape}, expected a diagonal that has "
-            "one element more than there are beside it"
-        )
+    fits = bool(e.shape) and d.shape == (*e.shape[:-1], e.shape[-1] + 1)
+    expected = "a diagonal that has one element more than there are beside it"
+    check_fit("eigh_tridiagonal", fits, expected, d, e)
     if "c" in (d.dtype.kind, e.dtype.kind):
         raise DTypeError(
             f"eigh_tridiagonal: got {d.dtype} and {e.dtype}, expected real numbers; use eig_banded"

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_in_place
 from gradtape.core.define import general
 from gradtape.core.lowering import Elements
@@ -31,7 +30,6 @@ def _granted_forward(xp: Any, holds: Any, message: str) -> Any:
 _granted = general(
     "granted",
     _granted_forward,
-    infer=lambda holds, message: Aval(holds.shape, np.dtype(np.bool_)),
     batch=batch_in_place,
     lower=Elements(lambda i, holds, message: holds(*i)),
 )
@@ -101,7 +99,6 @@ def _once_vjp(ct: Any, _out: Any, _x: Any, smooth: Any, message: str) -> Any:
 _once = general(
     "once_differentiable",
     lambda xp, x, smooth, message: x,
-    infer=lambda x, smooth, message: Aval(x.shape, x.dtype),
     vjps=(_once_vjp, Zero("truth values are piecewise constant")),
     self_adjoint=True,
     lower=Elements(lambda i, x, smooth, message: x(*i)),

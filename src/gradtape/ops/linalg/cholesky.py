@@ -5,25 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from gradtape.core.define import general
 from gradtape.ops.linalg.common import adjoint, evaluated_by, infer_like, square
+from gradtape.ops.linalg.hermitian import lower_half, symmetric_part
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.triangular import triangular
 from gradtape.typing import Array, ArrayLike
 
 
-def _lower_half(x: Any) -> Any:
-    """The lower triangle with half of the diagonal: a factor's share of a Hermitian change."""
-    size, dtype = x.shape[-1], np.empty(0, x.dtype).real.dtype
-    return x * (np.tri(size, dtype=dtype) - np.eye(size, dtype=dtype) / 2)
-
-
 def _cholesky_vjp(ct: Any, out: Any, _x: Any) -> Any:
     upper = adjoint(out)
-    half = _by_upper(upper, adjoint(_by_upper(upper, _lower_half(upper @ ct))))
-    return (half + adjoint(half)) / 2
+    return symmetric_part(_by_upper(upper, adjoint(_by_upper(upper, lower_half(upper @ ct)))))
 
 
 def _by_upper(upper: Any, b: Any) -> Any:
@@ -35,8 +27,8 @@ def _by_lower(lower: Any, b: Any) -> Any:
 
 
 def _cholesky_jvp(tangents: Sequence[Any], out: Any, _x: Any) -> Any:
-    change = (tangents[0] + adjoint(tangents[0])) / 2
-    return out @ _lower_half(_by_lower(out, adjoint(_by_lower(out, change))))
+    half = _by_lower(out, symmetric_part(tangents[0]))
+    return out @ lower_half(_by_lower(out, adjoint(half)))
 
 
 # A = L·Lᴴ: dL = L·Φ(L⁻¹·dA·L⁻ᴴ), where Φ takes the lower half

@@ -7,7 +7,9 @@ products of singular values.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -68,12 +70,10 @@ def _by_inverse(xp: Any, x: Any, inverse: Any, directions: Sequence[Any]) -> Any
     for permutation in itertools.permutations(range(last + 1)):
         cycles = _cycles(permutation)
         scale: Any = (-1) ** (last + 1 - len(cycles))
-        opened = inverse
         for cycle in cycles:
             factors = [moved[i] for i in cycle if i != last]
             if last in cycle:  # it comes first
-                for factor in reversed(factors):
-                    opened = factor @ opened
+                opened = functools.reduce(operator.matmul, [*factors, inverse])
             else:
                 scale = scale * _trace_of_product(factors)[..., None, None]
         total = total + scale * opened
@@ -94,10 +94,7 @@ def _cycles(permutation: Sequence[int]) -> list[list[int]]:
 
 
 def _trace_of_product(factors: Sequence[Any]) -> Any:
-    product = factors[0]
-    for factor in factors[1:]:
-        product = product @ factor
-    return product.trace(axis1=-2, axis2=-1)
+    return functools.reduce(operator.matmul, factors).trace(axis1=-2, axis2=-1)
 
 
 # ---- singular matrices, by the form of diagonal matrices ----------------------------------------
@@ -159,20 +156,18 @@ _IN_DIAGONAL_FORM = (_of_diagonal, _change_of_diagonal, _second_change_of_diagon
 # ---- the op -------------------------------------------------------------------------------------
 
 
-def _vjp(i: int, ct: Any, _out: Any, *inputs: Any) -> Any:
-    x, *directions = inputs
+def _along(i: int, change: Any, x: Any, *directions: Any) -> Any:
+    """The change that one of the inputs causes: it is linear in each direction."""
     others = directions[: i - 1] + directions[i:] if i else directions
-    return conj(cofactors(x, *others, conj(ct)))
+    return cofactors(x, *others, change)
+
+
+def _vjp(i: int, ct: Any, _out: Any, *inputs: Any) -> Any:
+    return conj(_along(i, conj(ct), *inputs))
 
 
 def _jvp(tangents: Sequence[Any], _out: Any, *inputs: Any) -> Any:
-    x, *directions = inputs
-
-    def term(i: int, change: Any) -> Any:
-        others = directions[: i - 1] + directions[i:] if i else directions
-        return cofactors(x, *others, change)
-
-    return added(*(None if t is None else term(i, t) for i, t in enumerate(tangents)))
+    return added(*(t if t is None else _along(i, t, *inputs) for i, t in enumerate(tangents)))
 
 
 def _infer(x: Aval, *directions: Aval) -> Aval:

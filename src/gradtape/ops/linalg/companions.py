@@ -7,17 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.errors import ArgumentError, ShapeError
+from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.checks import check_choice, check_positive
 from gradtape.ops.gather import take
 from gradtape.ops.join import concatenate
 from gradtape.ops.like import ones_like, zeros_like
 from gradtape.ops.linalg.checks import verified
+from gradtape.ops.linalg.common import check_fit
 from gradtape.ops.linalg.gauge import on_diagonal
 from gradtape.ops.linalg.in_float32 import in_float32
+from gradtape.ops.linalg.structured import vectors
 from gradtape.ops.norm import inexact
 from gradtape.ops.pad_modes import pad
-from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike
 
 
@@ -28,11 +30,8 @@ def _placed(numbers: Any, places: Any) -> Any:
 
 def _leading(name: str, a: ArrayLike) -> Any:
     """1 and the other coefficients of a polynomial, negative and divided by the leading one."""
-    a = inexact(a)
-    if not a.shape or a.shape[-1] < 2:
-        raise ShapeError(
-            f"{name}: got shape {a.shape}, expected two coefficients or more along the last axis"
-        )
+    a = vectors(inexact(a))
+    check_fit(name, a.shape[-1] > 1, "two coefficients or more along the last axis", a)
     a = verified(a, _COMPANION if name == "companion" else _FIEDLER_COMPANION)
     return concatenate([ones_like(a[..., :1]), -a[..., 1:] / a[..., :1]], -1)
 
@@ -115,8 +114,7 @@ def fiedler(a: ArrayLike, /) -> Array:
     array([[0., 3.],
            [3., 0.]])
     """
-    a = as_array(a)
-    a = a if a.shape else reshape(a, (1,))
+    a = vectors(a)
     return abs(a[..., :, None] - a[..., None, :])
 
 
@@ -135,12 +133,9 @@ def leslie(f: ArrayLike, s: ArrayLike, /) -> Array:
     array([[0. , 2. ],
            [0.5, 0. ]])
     """
-    f, s = as_array(f), as_array(s)
-    if not s.shape or not s.shape[-1] or f.shape != (*s.shape[:-1], s.shape[-1] + 1):
-        raise ShapeError(
-            f"leslie: got shapes {f.shape} and {s.shape}, expected one number or more in the "
-            "second, and one more in the first"
-        )
+    f, s = as_array(f), vectors(s)
+    fits = s.shape[-1] > 0 and f.shape == (*s.shape[:-1], s.shape[-1] + 1)
+    check_fit("leslie", fits, "one number or more in the second, and one more in the first", f, s)
     size = f.shape[-1]
     places = np.diag(np.arange(size + 1, 2 * size), -1)
     places[0] = np.arange(1, size + 1)
@@ -165,15 +160,11 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
            [2., 1.],
            [0., 2.]])
     """
-    a, n = as_array(a), operator.index(n)
-    if not a.shape or not a.shape[-1]:
-        raise ShapeError(f"convolution_matrix: got shape {a.shape}, expected a number or more")
-    if n <= 0 or mode not in ("full", "same", "valid"):
-        raise ArgumentError(
-            f"convolution_matrix: got n={n} and mode={mode!r}, expected a positive length, and "
-            "'full', 'same' or 'valid'"
-        )
+    a, n = vectors(a), operator.index(n)
     size = a.shape[-1]
+    check_fit("convolution_matrix", size > 0, "a number or more", a)
+    check_positive("convolution_matrix", n=n)
+    check_choice("convolution_matrix", ("full", "same", "valid"), mode=mode)
     cut = {"full": 0, "same": min(n, size) - 1, "valid": 2 * (min(n, size) - 1)}[mode]
     number = np.arange(n + size - 1 - cut)[:, None] + cut // 2 - np.arange(n)
     return _placed(a, np.where((number >= 0) & (number < size), number + 1, 0))
@@ -195,11 +186,8 @@ def diagsvd(s: ArrayLike, M: int, N: int) -> Array:
     array([[3., 0., 0.],
            [0., 2., 0.]])
     """
-    s = as_array(s)
-    if not s.shape or s.shape[-1] != min(M, N):
-        raise ShapeError(
-            f"diagsvd: got shape {s.shape} for {M} rows and {N} columns, expected {min(M, N)} "
-            "values"
-        )
+    s = vectors(s)
     size = s.shape[-1]
+    expected = f"{min(M, N)} values for {M} rows and {N} columns"
+    check_fit("diagsvd", size == min(M, N), expected, s)
     return pad(on_diagonal(s), [(0, 0)] * (len(s.shape) - 1) + [(0, M - size), (0, N - size)])

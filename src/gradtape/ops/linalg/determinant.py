@@ -12,7 +12,7 @@ from gradtape.core.define import general
 from gradtape.ops.cast import conj, imag, real
 from gradtape.ops.exponential import log
 from gradtape.ops.linalg.cofactors import cofactors
-from gradtape.ops.linalg.common import MATRIX, adjoint, dtype_of, square, stretch
+from gradtape.ops.linalg.common import MATRIX, adjoint, dtype_of, real_dtype, square, stretch
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.solve import inv
 from gradtape.ops.reduce import sum as sum_of
@@ -73,7 +73,7 @@ def _slogdet_jvp(tangents: Sequence[Any], _out: Any, x: Any) -> Any:
 
 def _infer_slogdet(x: Aval) -> tuple[Aval, Aval]:
     dtype = dtype_of("inv", x.dtype)
-    return Aval(x.shape[:-2], dtype), Aval(x.shape[:-2], np.empty(0, dtype).real.dtype)
+    return Aval(x.shape[:-2], dtype), Aval(x.shape[:-2], real_dtype(dtype))
 
 
 # d log|det A| = Re tr(A⁻¹·dA); the sign of a real determinant is piecewise constant

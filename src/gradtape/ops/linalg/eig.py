@@ -13,23 +13,26 @@ from gradtape.ops.cast import conj, imag, stop_gradient
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.diagonal import diagonal
 from gradtape.ops.exponential import sqrt
-from gradtape.ops.linalg.checks import once, require, verified
-from gradtape.ops.linalg.common import adjoint, square, without_effect
+from gradtape.ops.linalg.checks import Test, once, require, verified
+from gradtape.ops.linalg.common import adjoint, failed, inverse, square, without_effect
 from gradtape.ops.linalg.gauge import (
     alone,
     by_vectors,
+    depends,
+    depends_on_phases,
     differences,
     equal_weights,
     largest,
     negligible,
     on_diagonal,
     shared,
+    treated_differently,
     unmoved,
     vanishes,
 )
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.solve import inv, solve_stack
-from gradtape.ops.linalg.stacks import failed, matrices
+from gradtape.ops.linalg.stacks import matrices
 from gradtape.ops.norm import inexact, vector_norm
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import divide_or_zero, where
@@ -41,19 +44,9 @@ DEFECTIVE = (
     "eig: got a matrix without a basis of eigenvectors, up to rounding, expected one, as "
     f"eigenvalues have infinite slopes there; {_REMEDY}"
 )
-BASIS = (
-    "eig: got repeated eigenvalues, and a result that depends on their eigenvectors, of which any "
-    f"basis may have been chosen, expected one that does not, for a derivative to exist; {_REMEDY}"
-)
-PHASE = (
-    "eig: got a result that depends on the phases of eigenvectors, which are free, expected one "
-    "that does not, as only that has a derivative; use absolute values, products such as "
-    "v @ diag(w) @ inv(v), or fix the phases by one of their elements"
-)
-VALUES = (
-    "eig: got repeated eigenvalues that are treated differently, expected a function symmetric in "
-    "them, as a single one of them has no derivative; use their sum or mean"
-)
+BASIS = depends("eig", "which eigenvectors were chosen for repeated eigenvalues", _REMEDY)
+PHASE = depends_on_phases("eig", "eigenvectors", "v @ diag(w) @ inv(v)")
+VALUES = treated_differently("eig", "eigenvalues", "sum or mean")
 
 
 def complex_of(dtype: Any) -> np.dtype[Any]:
@@ -119,13 +112,7 @@ def _dual_forward(xp: Any, v: Any) -> Any:
     return xp.where(bad[..., None, None], xp.nan, xp.linalg.inv(safe)).astype(v.dtype)
 
 
-# d V⁻¹ = −V⁻¹·dV·V⁻¹
-_dual = general(
-    "dual_basis",
-    _dual_forward,
-    vjps=(lambda ct, out, _v: -(adjoint(out) @ ct @ adjoint(out)),),
-    jvp=lambda tangents, out, _v: -(out @ tangents[0] @ out),
-)
+_dual = inverse("dual_basis", _dual_forward)
 
 
 def dual_basis(v: Any) -> Any:
@@ -262,10 +249,17 @@ def eig(
     return (w, lefts, v) if right else (w, lefts)
 
 
-def _independent(xp: Any, v: Any) -> None:
-    if v.size and (xp.linalg.cond(v) > xp.finfo(v.dtype).eps ** -0.5).any():
-        remedy = "expected a basis of them for left ones; use eig(a.conj().T)"
-        raise failed("eig", (v,), "eigenvectors depend on each other", remedy)
+def independent(name: str, remedy: str) -> Test:
+    """A test that eigenvectors leave more than half of the digits computed from them right."""
+
+    def test(xp: Any, v: Any) -> None:
+        if v.size and (xp.linalg.cond(v) > xp.finfo(v.dtype).eps ** -0.5).any():
+            raise failed(name, (v,), "eigenvectors depend on each other", remedy)
+
+    return test
+
+
+_independent = independent("eig", "expected a basis of them for left ones; use eig(a.conj().T)")
 
 
 def _reduced(name: str, a: ArrayLike, b: ArrayLike | None) -> tuple[Any, Any]:

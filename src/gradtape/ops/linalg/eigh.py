@@ -10,12 +10,15 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.define import general
 from gradtape.errors import ArgumentError
+from gradtape.ops.checks import check_choice
 from gradtape.ops.linalg.checks import once, require
 from gradtape.ops.linalg.cholesky import cholesky
-from gradtape.ops.linalg.common import adjoint, square, without_effect
+from gradtape.ops.linalg.common import adjoint, real_dtype, square, without_effect
 from gradtape.ops.linalg.gauge import (
     alone,
     by_vectors,
+    depends,
+    depends_on_phases,
     diagonal_of,
     differences,
     equal_weights,
@@ -24,6 +27,7 @@ from gradtape.ops.linalg.gauge import (
     settle,
     shared,
     skew,
+    treated_differently,
     unmoved,
     vanishes,
 )
@@ -38,19 +42,9 @@ _REMEDY = (
     "use functions that do not depend on it: gt.linalg.hermitian_function for those of the "
     "matrix, projections on whole spaces, eigvalsh and sums over equal eigenvalues"
 )
-BASIS = (
-    "eigh: got repeated eigenvalues, and a result that depends on which eigenvectors were chosen "
-    f"for them, expected one that does not, as only that has a derivative; {_REMEDY}"
-)
-PHASE = (
-    "eigh: got a result that depends on the phases of complex eigenvectors, which are free, "
-    "expected one that does not, as only that has a derivative; use absolute values, products such "
-    "as v @ v.conj().T, or fix the phases by one of their elements"
-)
-VALUES = (
-    "eigh: got repeated eigenvalues that are treated differently, expected a function symmetric in "
-    "them, as a single one of them has no derivative; use their sum, mean or max"
-)
+BASIS = depends("eigh", "which eigenvectors were chosen for repeated eigenvalues", _REMEDY)
+PHASE = depends_on_phases("eigh", "complex eigenvectors", "v @ v.conj().T")
+VALUES = treated_differently("eigh", "eigenvalues")
 SECOND = (
     "eigh: got repeated eigenvalues, and second derivatives, which they do not have by "
     "themselves, expected eigenvalues that differ; use gt.linalg.hermitian_function, of which a "
@@ -107,7 +101,7 @@ def _eigh_jvp(tangents: Sequence[Any], out: Any, _x: Any, lower: bool) -> Any:
 
 def _infer_eigh(x: Aval, lower: bool) -> tuple[Aval, Aval]:
     dtype = np.linalg.eigh(np.ones((1, 1), x.dtype))[1].dtype
-    return Aval(x.shape[:-1], np.empty(0, dtype).real.dtype), Aval(x.shape, dtype)
+    return Aval(x.shape[:-1], real_dtype(dtype)), Aval(x.shape, dtype)
 
 
 # A = V·diag(w)·Vᴴ, M = Vᴴ·dA·V: dw = diag M, dV = V·(M∘1/(wⱼ − wᵢ)); equal values share the change
@@ -179,7 +173,9 @@ def eigh(
     """
     if isinstance(b, str):
         UPLO, b = b, None
-    reads_lower = _reads_lower("eigh", UPLO, lower)
+    UPLO = str(UPLO).upper()
+    check_choice("eigh", ("L", "U"), UPLO=UPLO)
+    reads_lower = UPLO == "L" if lower is None else bool(lower)
     without_effect("eigh", others)
     a = square("eigh", inexact(a))
     chosen = _subset(subset_by_index, a.shape[-1])
@@ -202,8 +198,7 @@ def _reduced(a: Any, factor: Any, type: int) -> tuple[Any, Callable[[Any], Any]]
     A·v = w·B·v has L⁻¹·A·L⁻ᴴ and v = L⁻ᴴ·y; A·B·v = w·v has Lᴴ·A·L and the same, B·A·v = w·v has
     v = L·y.
     """
-    if type not in (1, 2, 3):
-        raise ArgumentError(f"eigh: got type={type!r}, expected 1, 2 or 3")
+    check_choice("eigh", (1, 2, 3), type=type)
     if type == 3:
         return adjoint(factor) @ a @ factor, lambda y: factor @ y
 
@@ -227,12 +222,6 @@ def _subset(numbers: tuple[int, int] | None, size: int) -> slice:
             f"and the last one, from 0 to {size - 1}"
         )
     return slice(first, last + 1)
-
-
-def _reads_lower(name: str, uplo: str, lower: bool | None) -> bool:
-    if str(uplo).upper() not in ("L", "U"):
-        raise ArgumentError(f"{name}: got UPLO={uplo!r}, expected 'L' or 'U'")
-    return str(uplo).upper() == "L" if lower is None else bool(lower)
 
 
 # ---- eigenvalues alone --------------------------------------------------------------------------

@@ -7,34 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.aval import Aval
-from gradtape.core.define import added, general, unbroadcast
-from gradtape.errors import ArgumentError, ShapeError
-from gradtape.ops.linalg.common import adjoint
+from gradtape.core.define import added
+from gradtape.ops.checks import check_choice
+from gradtape.ops.linalg.common import adjoint, check_fit, explained, failed
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack, scipy_linalg
-from gradtape.ops.linalg.stacks import (
-    batch_stacks,
-    common_dtype,
-    failed,
-    matrices,
-    over_stack,
-    stack_of,
-)
+from gradtape.ops.linalg.stacks import matrices, matrixwise, summed
 from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
 
 # ---- Sylvester ----------------------------------------------------------------------------------
 
 
-def _sylvester_forward(_xp: Any, a: Any, b: Any, q: Any) -> Any:
-    dtype = common_dtype(a, b, q)
-    return over_stack(_one_sylvester, *(x.astype(dtype, copy=False) for x in (a, b, q)))
-
-
 def _one_sylvester(a: Any, b: Any, q: Any) -> Any:
     """By triangular forms of both matrices, as Bartels and Stewart do."""
-    if not q.size or not all(np.isfinite(x).all() for x in (a, b, q)):
+    if not all(np.isfinite(x).all() for x in (a, b, q)):
         return np.full(q.shape, np.nan, q.dtype)
     schur = scipy_linalg().schur
     (r, u), (s, v) = schur(a), schur(b.conj().T)
@@ -46,15 +33,9 @@ def _one_sylvester(a: Any, b: Any, q: Any) -> Any:
     return u @ (scale * out) @ v.conj().T
 
 
-def _sylvester_vjp(
-    wanted: tuple[bool, ...], ct: Any, out: Any, a: Any, b: Any, _q: Any
-) -> tuple[Any, ...]:
+def _sylvester_vjp(_wanted: Any, ct: Any, out: Any, a: Any, b: Any, _q: Any) -> Any:
     back = _sylvester(adjoint(a), adjoint(b), ct)
-    return (
-        unbroadcast(-(back @ adjoint(out)), a.shape) if wanted[0] else None,
-        unbroadcast(-(adjoint(out) @ back), b.shape) if wanted[1] else None,
-        unbroadcast(back, _q.shape) if wanted[2] else None,
-    )
+    return -(back @ adjoint(out)), -(adjoint(out) @ back), back
 
 
 def _sylvester_jvp(tangents: Sequence[Any], out: Any, a: Any, b: Any, _q: Any) -> Any:
@@ -63,18 +44,9 @@ def _sylvester_jvp(tangents: Sequence[Any], out: Any, a: Any, b: Any, _q: Any) -
     return _sylvester(a, b, added(dq, left, right))
 
 
-def _infer_sylvester(a: Aval, b: Aval, q: Aval) -> Aval:
-    return Aval((*stack_of(a, b, q), *q.shape[-2:]), common_dtype(a, b, q))
-
-
 # A·X + X·B = Q: A·dX + dX·B = dQ − dA·X − X·dB
-_sylvester = general(
-    "solve_sylvester",
-    _sylvester_forward,
-    infer=_infer_sylvester,
-    vjp_all=_sylvester_vjp,
-    jvp=_sylvester_jvp,
-    batch=batch_stacks,
+_sylvester = matrixwise(
+    "solve_sylvester", _one_sylvester, vjp_all=summed(_sylvester_vjp), jvp=_sylvester_jvp
 )
 
 
@@ -96,12 +68,9 @@ def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike, /) -> Array:
            [2., 1.]])
     """
     a, b = matrices("solve_sylvester", a, b, same=False)
-    q = inexact(q)
-    if q.shape[-2:] != (a.shape[-1], b.shape[-1]):
-        raise ShapeError(
-            f"solve_sylvester: got shapes {a.shape}, {b.shape} and {q.shape}, expected the third "
-            f"of {a.shape[-1]} rows and {b.shape[-1]} columns"
-        )
+    q, sizes = inexact(q), (a.shape[-1], b.shape[-1])
+    expected = f"the third of {sizes[0]} rows and {sizes[1]} columns"
+    check_fit("solve_sylvester", q.shape[-2:] == sizes, expected, a, b, q)
     return _sylvester(a, b, q)
 
 
@@ -132,33 +101,23 @@ def solve_continuous_lyapunov(a: ArrayLike, q: ArrayLike, /) -> Array:
 solve_lyapunov = solve_continuous_lyapunov
 
 
-def _discrete_forward(_xp: Any, a: Any, q: Any) -> Any:
-    dtype = common_dtype(a, q)
-
-    def one(a: Any, q: Any) -> Any:
-        if not q.size:
-            return np.empty(q.shape, dtype)
-        try:
-            with np.errstate(all="ignore"):
-                out = scipy_linalg().solve_discrete_lyapunov(a, q)
-            # SciPy before 1.17 divides by 0 where the equations are diagonal.
-            if np.isinf(out).any():
-                raise np.linalg.LinAlgError("singular")
-        except np.linalg.LinAlgError as error:
-            problem = "the product of two eigenvalues of the first matrix is 1"
-            remedy = "expected none to be"
-            raise failed("solve_discrete_lyapunov", (a, q), problem, remedy) from error
-        return out.astype(dtype, copy=False)
-
-    return over_stack(one, *(x.astype(dtype, copy=False) for x in (a, q)))
+@explained(
+    "solve_discrete_lyapunov",
+    "expected none to be",
+    problem="the product of two eigenvalues of the first matrix is 1",
+)
+def _one_discrete(a: Any, q: Any) -> Any:
+    with np.errstate(all="ignore"):
+        out = scipy_linalg().solve_discrete_lyapunov(a, q)
+    # SciPy before 1.17 divides by 0 where the equations are diagonal.
+    if np.isinf(out).any():
+        raise np.linalg.LinAlgError("singular")
+    return out
 
 
-def _discrete_vjp(wanted: tuple[bool, bool], ct: Any, out: Any, a: Any, _q: Any) -> Any:
+def _discrete_vjp(_wanted: Any, ct: Any, out: Any, a: Any, _q: Any) -> Any:
     back = discrete_lyapunov(adjoint(a), ct)
-    by_matrix = None
-    if wanted[0]:
-        by_matrix = unbroadcast(back @ a @ adjoint(out) + adjoint(back) @ a @ out, a.shape)
-    return by_matrix, unbroadcast(back, _q.shape) if wanted[1] else None
+    return back @ a @ adjoint(out) + adjoint(back) @ a @ out, back
 
 
 def _discrete_jvp(tangents: Sequence[Any], out: Any, a: Any, _q: Any) -> Any:
@@ -167,18 +126,9 @@ def _discrete_jvp(tangents: Sequence[Any], out: Any, a: Any, _q: Any) -> Any:
     return discrete_lyapunov(a, added(dq, moved))
 
 
-def _infer_discrete(a: Aval, q: Aval) -> Aval:
-    return Aval((*stack_of(a, q), *q.shape[-2:]), common_dtype(a, q))
-
-
 # X = A·X·Aᴴ + Q: dX = A·dX·Aᴴ + dQ + dA·X·Aᴴ + A·X·dAᴴ
-discrete_lyapunov = general(
-    "solve_discrete_lyapunov",
-    _discrete_forward,
-    infer=_infer_discrete,
-    vjp_all=_discrete_vjp,
-    jvp=_discrete_jvp,
-    batch=batch_stacks,
+discrete_lyapunov = matrixwise(
+    "solve_discrete_lyapunov", _one_discrete, vjp_all=summed(_discrete_vjp), jvp=_discrete_jvp
 )
 
 
@@ -200,9 +150,6 @@ def solve_discrete_lyapunov(a: ArrayLike, q: ArrayLike, /, method: str | None = 
     array([[4., 0.],
            [0., 8.]])
     """
-    if method not in (None, "direct", "bilinear"):
-        raise ArgumentError(
-            f"solve_discrete_lyapunov: got method={method!r}, expected 'direct' or 'bilinear'"
-        )
+    check_choice("solve_discrete_lyapunov", (None, "direct", "bilinear"), method=method)
     a, q = matrices("solve_discrete_lyapunov", a, q)
     return discrete_lyapunov(a, q)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.checks import check_choice
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.linalg.cholesky import cholesky
 from gradtape.ops.linalg.columns import in_columns
-from gradtape.ops.linalg.common import adjoint, square
+from gradtape.ops.linalg.common import adjoint, check_fit, square
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lu import order_of_rows
 from gradtape.ops.linalg.triangular import triangular
@@ -94,13 +94,9 @@ def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, /, trans: in
     """
     lu, pivots = lu_and_piv
     lu, pivots = square("lu_solve", inexact(lu)), as_array(pivots)
-    if trans not in (0, 1, 2):
-        raise ArgumentError(f"lu_solve: got trans={trans!r}, expected 0, 1 or 2")
-    if pivots.shape != lu.shape[:-1]:
-        raise ShapeError(
-            f"lu_solve: got factors of shape {lu.shape} and pivots of shape {pivots.shape}, "
-            f"expected pivots of shape {lu.shape[:-1]}"
-        )
+    check_choice("lu_solve", (0, 1, 2), trans=trans)
+    expected = f"pivots of shape {lu.shape[:-1]}"
+    check_fit("lu_solve", pivots.shape == lu.shape[:-1], expected, lu, pivots)
     order = order_of_rows(pivots, rows=lu.shape[-1], inverse=bool(trans))
 
     def solve(b: Any) -> Any:

@@ -11,19 +11,16 @@ from gradtape.core.aval import Aval
 from gradtape.core.define import general
 from gradtape.ops.cast import astype, real
 from gradtape.ops.linalg.checks import verified
-from gradtape.ops.linalg.eig import eig
+from gradtape.ops.linalg.common import failed, real_dtype
+from gradtape.ops.linalg.eig import eig, independent
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.solve import inv
-from gradtape.ops.linalg.stacks import failed, matrices
+from gradtape.ops.linalg.stacks import matrices
 from gradtape.typing import Array, ArrayLike
 
-_REMEDY = "expected a basis of eigenvectors; use expm, logm, sqrtm and so on, which need none"
-
-
-def _independent(xp: Any, v: Any) -> None:
-    """Whether more than half of the digits computed from eigenvectors are right."""
-    if v.size and (xp.linalg.cond(v) > xp.finfo(v.dtype).eps ** -0.5).any():
-        raise failed("funm", (v,), "eigenvectors that depend on each other", _REMEDY)
+_independent = independent(
+    "funm", "expected a basis of eigenvectors; use expm, logm, sqrtm and so on, which need none"
+)
 
 
 def _real_forward(xp: Any, x: Any) -> Any:
@@ -38,7 +35,7 @@ def _real_forward(xp: Any, x: Any) -> Any:
 _real_result = general(
     "real_result",
     _real_forward,
-    infer=lambda x: Aval(x.shape, np.empty(0, x.dtype).real.dtype),
+    infer=lambda x: Aval(x.shape, real_dtype(x.dtype)),
     vjps=(lambda ct, _out, _x: astype(ct, _x.dtype),),
     jvp=lambda tangents, _out, _x: real(tangents[0]),
 )

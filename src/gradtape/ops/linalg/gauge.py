@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.aval import Aval
 from gradtape.core.define import general
 from gradtape.core.lowering import Elements
 from gradtape.core.op import Zero
@@ -43,6 +42,28 @@ from gradtape.ops.select import divide_or_zero, where
 ROUNDING, GROWS_UNTIL = 16, 64
 # How much faster the slopes of a function may change than its arguments, both relative.
 CURVATURE = 16
+
+
+def depends(name: str, choice: str, remedy: str) -> str:
+    """The message about a result that depends on a choice."""
+    return (
+        f"{name}: got a result that depends on {choice}, expected one that does not, as only that "
+        f"has a derivative; {remedy}"
+    )
+
+
+def depends_on_phases(name: str, vectors: str, product: str) -> str:
+    """The message about a result that depends on the phases of vectors."""
+    remedy = f"use absolute values, products such as {product}, or fix the phases by one element"
+    return depends(name, f"the phases of {vectors}, which are free", remedy)
+
+
+def treated_differently(name: str, values: str, alike: str = "sum, mean or max") -> str:
+    """The message about a result that tells equal values apart."""
+    return (
+        f"{name}: got repeated {values} that are treated differently, expected a function "
+        f"symmetric in them, as a single one of them has no derivative; use their {alike}"
+    )
 
 
 def resolution(dtype: Any) -> float:
@@ -132,7 +153,6 @@ def _steady_jvp(tangents: Sequence[Any], _out: Any, _ct: Any, same: Any, message
 _steady = general(
     "equal_weights",
     lambda xp, ct, same, message: ct,
-    infer=lambda ct, same, message: Aval(ct.shape, ct.dtype),
     vjps=(
         lambda ct, _out, _ct, _same, message: ct,
         Zero("truth values are piecewise constant"),

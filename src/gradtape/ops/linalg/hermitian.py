@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import general
-from gradtape.ops.linalg.common import adjoint
+from gradtape.ops.linalg.common import adjoint, real_dtype
 
 
 def _forward(xp: Any, x: Any, lower: bool, conjugate: bool) -> Any:
@@ -23,6 +23,12 @@ def _forward(xp: Any, x: Any, lower: bool, conjugate: bool) -> Any:
 def symmetric_part(x: Any, conjugate: bool = True) -> Any:
     """(X + Xᴴ)/2, or (X + Xᵀ)/2."""
     return (x + (adjoint(x) if conjugate else x.mT)) / 2
+
+
+def lower_half(x: Any) -> Any:
+    """The lower triangle with half of the diagonal: a factor's share of a Hermitian change."""
+    size, dtype = x.shape[-1], real_dtype(x.dtype)
+    return x * (np.tri(size, dtype=dtype) - np.eye(size, dtype=dtype) / 2)
 
 
 # The derivative is that with respect to a matrix that stays symmetric, which all elements share:

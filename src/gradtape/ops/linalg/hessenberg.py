@@ -9,6 +9,7 @@ equation.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from gradtape.ops.linalg.gauge import largest, rounding
 from gradtape.ops.linalg.implicit import transposed_pair
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
+from gradtape.ops.linalg.stacks import over_stack
 from gradtape.ops.norm import inexact
 from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
@@ -96,11 +98,8 @@ _turning, _pull = transposed_pair(
 # ---- decomposition ------------------------------------------------------------------------------
 
 
-def _forward(xp: Any, x: Any) -> Any:
-    h, q = np.zeros(x.shape, x.dtype), np.zeros(x.shape, x.dtype)
-    for index in np.ndindex(x.shape[:-2] if x.size else (0,)):
-        h[index], q[index] = scipy_linalg().hessenberg(np.asarray(x[index]), calc_q=True)
-    return xp.asarray(h), xp.asarray(q)
+def _forward(_xp: Any, x: Any) -> Any:
+    return over_stack(functools.partial(scipy_linalg().hessenberg, calc_q=True), x)
 
 
 def _coupled(h: Any) -> Any:

@@ -10,11 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from gradtape.core.aval import Aval
-from gradtape.core.define import added, general
-from gradtape.ops.linalg.stacks import computed_in
+from gradtape.core.define import added
+from gradtape.ops.linalg.stacks import matrixwise, summed
 
 # A function of two arrays, such as an unknown and the change of a matrix.
 Pair = Callable[[Any, Any], Any]
@@ -54,20 +51,6 @@ def transposed_pair(
         d_matrix, dc = tangents
         return pull(matrix, added(dc, None if d_matrix is None else moved_back(out, d_matrix)))
 
-    push = _solved(*forth, forth_vjp, forth_jvp)
-    pull = _solved(*back, back_vjp, back_jvp)
+    push = matrixwise(*forth, vjp_all=summed(forth_vjp), jvp=forth_jvp)
+    pull = matrixwise(*back, vjp_all=summed(back_vjp), jvp=back_jvp)
     return push, pull
-
-
-def _solved(name: str, one: Pair, vjp: Callable[..., Any], jvp: Callable[..., Any]) -> Pair:
-    def forward(_xp: Any, matrix: Any, other: Any) -> Any:
-        dtype = computed_in(matrix.dtype, other.dtype)
-        out = np.empty(matrix.shape, dtype)
-        for index in np.ndindex(matrix.shape[:-2]):
-            out[index] = one(matrix[index].astype(dtype), other[index].astype(dtype))
-        return out
-
-    def infer(matrix: Aval, other: Aval) -> Aval:
-        return Aval(matrix.shape, computed_in(matrix.dtype, other.dtype))
-
-    return general(name, forward, infer=infer, vjp_all=vjp, jvp=jvp)

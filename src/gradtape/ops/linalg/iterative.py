@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import added, general, unbroadcast
+from gradtape.core.define import added, general
 from gradtape.errors import LinAlgError
 from gradtape.locks import load
 from gradtape.ops.linalg.common import adjoint
-from gradtape.ops.linalg.stacks import batch_stacks, computed_in, over_stack, stack_of
+from gradtape.ops.linalg.stacks import batch_stacks, computed_in, over_stack, stack_of, summed
 
 # A method: its name and when it ends, as keyword arguments of SciPy's function.
 Options = tuple[tuple[str, Any], ...]
@@ -77,10 +77,9 @@ def _forward(
         x, info = iterate(method, a, b[:, 0], x0[:, 0], m if preconditioned else None, options)
         if strict:
             converged(method, info, b[:, 0] - a @ x, b[:, 0])
-        return np.append(x, info).reshape(-1, 1)
+        return x[:, None].astype(dtype, copy=False), np.array(info)
 
-    full = over_stack(one, *(x.astype(dtype, copy=False) for x in (a, b, x0, m)))
-    return full[..., :-1, :].astype(dtype), full[..., -1, 0].real.astype(np.int64)
+    return over_stack(one, *(x.astype(dtype, copy=False) for x in (a, b, x0, m)))
 
 
 def _infer(
@@ -96,12 +95,7 @@ def _vjp(
     method: str, options: Options, strict: bool,
 ) -> Any:  # fmt: skip
     back = _again(adjoint(a), ct[0], adjoint(m), method, options)
-    return (
-        unbroadcast(-(back @ adjoint(out[0])), a.shape) if wanted[0] else None,
-        unbroadcast(back, _b.shape) if wanted[1] else None,
-        None,
-        None,
-    )
+    return -(back @ adjoint(out[0])) if wanted[0] else None, back, None, None
 
 
 def _jvp(
@@ -123,7 +117,7 @@ iterated = general(
     "iterative_solve",
     _forward,
     infer=_infer,
-    vjp_all=_vjp,
+    vjp_all=summed(_vjp),
     jvp=_jvp,
     batch=batch_stacks,
     outputs=2,

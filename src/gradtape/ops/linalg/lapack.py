@@ -73,18 +73,17 @@ def _library() -> Any:
 def _call(routine: Any, *args: Any) -> int:
     """Call a routine with letters, integers and arrays; returns its status."""
     info = ctypes.c_int64(0)
-    given: list[Any] = []
-    letters = 0
-    for arg in args:
-        if isinstance(arg, bytes):
-            letters += 1
-            given.append(ctypes.c_char_p(arg))
-        elif isinstance(arg, int):
-            given.append(ctypes.byref(ctypes.c_int64(arg)))
-        else:
-            given.append(ctypes.c_void_p(arg.ctypes.data))
-    routine(*given, ctypes.byref(info), *[_ONE] * letters)
+    lengths = [_ONE for arg in args if isinstance(arg, bytes)]
+    routine(*map(_pointer, args), ctypes.byref(info), *lengths)
     return info.value
+
+
+def _pointer(arg: Any) -> Any:
+    if isinstance(arg, bytes):
+        return ctypes.c_char_p(arg)
+    if isinstance(arg, int):
+        return ctypes.byref(ctypes.c_int64(arg))
+    return ctypes.c_void_p(arg.ctypes.data)
 
 
 def _columns(x: Any, dtype: Any, *, copy: bool) -> Any:
@@ -92,20 +91,33 @@ def _columns(x: Any, dtype: Any, *, copy: bool) -> Any:
     return np.array(x, dtype, order="F", copy=True if copy else None)
 
 
+def _solved(routine: Any, dtype: Any, letters: Any, a: Any, b: Any, *pivots: Any) -> Any:
+    """The solution of equations with a matrix or its factors, and the status."""
+    a, out = _columns(a, dtype, copy=False), _columns(b, dtype, copy=True)
+    n, count = out.shape
+    rows = max(n, 1)
+    return out, _call(routine, *letters, n, count, a, rows, *pivots, out, rows)
+
+
+def _triangle(lower: bool) -> bytes:
+    return b"L" if lower else b"U"
+
+
+def _transposed(trans: int) -> bytes:
+    return b"NTC"[trans : trans + 1]
+
+
 def _potrf(routine: Any, dtype: Any, a: Any, lower: bool = False) -> tuple[Any, int]:
     """The Cholesky factor; the other triangle is 0."""
     out = _columns(a, dtype, copy=True)
     n = len(out)
-    info = _call(routine, b"L" if lower else b"U", n, out, max(n, 1))
+    info = _call(routine, _triangle(lower), n, out, max(n, 1))
     return (np.tril(out) if lower else np.triu(out)), info
 
 
-def _potrs(routine: Any, dtype: Any, factor: Any, b: Any, lower: bool = False) -> tuple[Any, int]:
+def _potrs(routine: Any, dtype: Any, factor: Any, b: Any, lower: bool = False) -> Any:
     """Equations by the Cholesky factor."""
-    factor, out = _columns(factor, dtype, copy=False), _columns(b, dtype, copy=True)
-    n, count = out.shape
-    rows = max(n, 1)
-    return out, _call(routine, b"L" if lower else b"U", n, count, factor, rows, out, rows)
+    return _solved(routine, dtype, [_triangle(lower)], factor, b)
 
 
 def _getrf(routine: Any, dtype: Any, a: Any) -> tuple[Any, Any, int]:
@@ -117,15 +129,10 @@ def _getrf(routine: Any, dtype: Any, a: Any) -> tuple[Any, Any, int]:
     return out, (pivots - 1).astype(np.int32), info
 
 
-def _getrs(
-    routine: Any, dtype: Any, lu: Any, pivots: Any, b: Any, trans: int = 0
-) -> tuple[Any, int]:
+def _getrs(routine: Any, dtype: Any, lu: Any, pivots: Any, b: Any, trans: int = 0) -> Any:
     """Equations by L and U."""
-    lu, out = _columns(lu, dtype, copy=False), _columns(b, dtype, copy=True)
-    n, count = out.shape
-    rows = max(n, 1)
     exchanged = np.add(pivots, 1, dtype=np.int64)
-    return out, _call(routine, b"NTC"[trans : trans + 1], n, count, lu, rows, exchanged, out, rows)
+    return _solved(routine, dtype, [_transposed(trans)], lu, b, exchanged)
 
 
 def _getri(routine: Any, dtype: Any, lu: Any, pivots: Any, lwork: int = 1) -> tuple[Any, int]:
@@ -138,27 +145,13 @@ def _getri(routine: Any, dtype: Any, lu: Any, pivots: Any, lwork: int = 1) -> tu
 
 
 def _trtrs(
-    routine: Any,
-    dtype: Any,
-    a: Any,
-    b: Any,
-    lower: bool = False,
-    trans: int = 0,
-    unitdiag: bool = False,
-) -> tuple[Any, int]:
+    routine: Any, dtype: Any, a: Any, b: Any, *, lower: bool, trans: int, unitdiag: bool
+) -> Any:
     """Equations by a triangular matrix."""
-    a, out = _columns(a, dtype, copy=False), _columns(b, dtype, copy=True)
-    n, count = out.shape
-    rows = max(n, 1)
-    letters = b"L" if lower else b"U", b"NTC"[trans : trans + 1], b"U" if unitdiag else b"N"
-    return out, _call(routine, *letters, n, count, a, rows, out, rows)
+    letters = [_triangle(lower), _transposed(trans), b"U" if unitdiag else b"N"]
+    return _solved(routine, dtype, letters, a, b)
 
 
 _WRAPPERS: dict[str, Callable[..., Any]] = {
-    "potrf": _potrf,
-    "potrs": _potrs,
-    "getrf": _getrf,
-    "getrs": _getrs,
-    "getri": _getri,
-    "trtrs": _trtrs,
+    wrapper.__name__[1:]: wrapper for wrapper in (_potrf, _potrs, _getrf, _getrs, _getri, _trtrs)
 }

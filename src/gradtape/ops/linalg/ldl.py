@@ -14,11 +14,19 @@ from gradtape.ops.cast import stop_gradient
 from gradtape.ops.diagonal import diagonal, tril, triu
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.linalg.checks import require
-from gradtape.ops.linalg.common import MATRIX, adjoint, square, without_effect
+from gradtape.ops.linalg.common import (
+    MATRIX,
+    adjoint,
+    real_dtype,
+    reordered,
+    square,
+    without_effect,
+)
 from gradtape.ops.linalg.gauge import largest, on_diagonal, rounding
 from gradtape.ops.linalg.hermitian import mirrored
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
+from gradtape.ops.linalg.stacks import over_stack
 from gradtape.ops.linalg.triangular import triangular
 from gradtape.ops.norm import inexact
 from gradtape.ops.reduce import sum as sum_of
@@ -34,20 +42,12 @@ SINGULAR = (
 # ---- the op -------------------------------------------------------------------------------------
 
 
-def _forward(xp: Any, x: Any, lower: bool, hermitian: bool) -> Any:
-    out, d = np.zeros(x.shape, x.dtype), np.zeros(x.shape, x.dtype)
-    order = np.zeros(x.shape[:-1], np.int64)
-    for index in np.ndindex(x.shape[:-2] if x.size else (0,)):
-        permuted, d[index], order[index] = scipy_linalg().ldl(
-            np.asarray(x[index]), lower=lower, hermitian=hermitian
-        )
-        out[index] = permuted[order[index]]
-    return xp.asarray(out), xp.asarray(d), xp.asarray(order)
+def _forward(_xp: Any, x: Any, lower: bool, hermitian: bool) -> Any:
+    def one(x: Any) -> tuple[Any, Any, Any]:
+        permuted, d, order = scipy_linalg().ldl(x, lower=lower, hermitian=hermitian)
+        return permuted[order], d, order
 
-
-def _reordered(x: Any, order: Any) -> Any:
-    """Rows and columns in another order."""
-    return take_along_axis(take_along_axis(x, order[..., :, None], -2), order[..., None, :], -1)
+    return over_stack(one, x)
 
 
 def _turned(x: Any, hermitian: bool) -> Any:
@@ -94,7 +94,7 @@ def _inverse(d: Any, factor: Any, x: Any, lower: bool) -> Any:
     last = np.arange(d.shape[-1]) == (d.shape[-1] - 1 if lower else 0)
     last = last & (paired ^ True)
     one = require(
-        np.ones((), np.empty(0, d.dtype).real.dtype),
+        np.ones((), real_dtype(d.dtype)),
         all_of(regular | last, -1, keepdims=True)[..., None],
         SINGULAR,
     )
@@ -116,12 +116,12 @@ def _vjp(ct: Any, out: Any, x: Any, lower: bool, hermitian: bool) -> Any:
     inner = (back @ by_factor) @ adjoint(_inverse(d, factor, x, lower))
     half = triangular(back, _outside(inner, d, lower) + _inside(by_d, d), **params)
     whole = _turned(triangular(back, _turned(half, hermitian), **params), hermitian)
-    return _reordered(whole, argsort(order, axis=-1))
+    return reordered(whole, argsort(order, axis=-1))
 
 
 def _jvp(tangents: Sequence[Any], out: Any, x: Any, lower: bool, hermitian: bool) -> Any:
     factor, d, order = out
-    half = _by_factor(factor, _reordered(tangents[0], order), lower)
+    half = _by_factor(factor, reordered(tangents[0], order), lower)
     moved = _turned(_by_factor(factor, _turned(half, hermitian), lower), hermitian)
     change = factor @ (_outside(moved, d, lower) @ _inverse(d, factor, x, lower))
     return change, _inside(moved, d), None

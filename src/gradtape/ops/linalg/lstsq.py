@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import broadcast_sizes, general, unbroadcast
+from gradtape.core.define import broadcast_sizes, general
 from gradtape.core.tensor import Tensor, concrete, innermost
 from gradtape.errors import ArgumentError, ConversionError, NotDifferentiableError
 from gradtape.ops.cast import astype, conj, real, stop_gradient
+from gradtape.ops.checks import check_least
 from gradtape.ops.exponential import cbrt
 from gradtape.ops.join import stack
 from gradtape.ops.linalg.columns import in_columns
@@ -23,9 +24,14 @@ from gradtape.ops.linalg.common import MATRIX, adjoint, square, without_effect
 from gradtape.ops.linalg.condition import matrix_rank
 from gradtape.ops.linalg.hermitian import mirrored
 from gradtape.ops.linalg.in_float32 import in_float32
-from gradtape.ops.linalg.stacks import batch_stacks, computed_in, matrix_stack, stack_of
+from gradtape.ops.linalg.stacks import (
+    batch_stacks,
+    computed_in,
+    matrix_stack,
+    stack_of,
+    summed,
+)
 from gradtape.ops.linalg.svd import svdvals
-from gradtape.ops.matmul import by_left
 from gradtape.ops.norm import inexact
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import where
@@ -162,8 +168,7 @@ def pinvh(
     a = square("pinvh", inexact(a))
     a = a if lower else adjoint(a)
     cutoff = a.shape[-1] * float(np.finfo(a.dtype).eps) if rtol is None else float(rtol)
-    if cutoff < 0:
-        raise ArgumentError(f"pinvh: got rtol={rtol}, expected none below 0")
+    check_least("pinvh", 0, rtol=cutoff)
     inverse = pinv(a, cutoff, True)
     if not return_rank:
         return inverse
@@ -173,11 +178,10 @@ def pinvh(
 # ---- least squares ------------------------------------------------------------------------------
 
 
-def _lstsq_forward(xp: Any, a: Any, b: Any, rcond: float) -> tuple[Any, Any]:
+def _lstsq_forward(xp: Any, a: Any, b: Any, rcond: float) -> Any:
     dtype = computed_in(a.dtype, b.dtype)
-    a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
-    stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a, b = (xp.broadcast_to(x, stack + x.shape[-2:]) for x in (a, b))
+    stack = stack_of(a, b)
+    a, b = (xp.broadcast_to(x.astype(dtype, copy=False), stack + x.shape[-2:]) for x in (a, b))
     x = xp.zeros((*stack, a.shape[-1], b.shape[-1]), dtype)
     rank = xp.zeros(stack, np.intc)
     for index in np.ndindex(*stack):
@@ -200,13 +204,11 @@ def _pinv_in_double(a: Any, rcond: float) -> Any:
 def _lstsq_vjp(wanted: Any, ct: Any, out: Any, a: Any, b: Any, rcond: float) -> Any:
     (x, _), p = out, _pinv_in_double(a, rcond)
     back = adjoint(p) @ ct[0]
-    by_matrix = None
-    if wanted[0]:
-        missed, unseen = b - a @ x, ct[0] - adjoint(a) @ back
-        by_matrix = unbroadcast(
-            missed @ adjoint(p @ back) + (adjoint(p) @ x) @ adjoint(unseen), a.shape
-        ) - by_left(back, None, a, x)
-    return by_matrix, unbroadcast(back, b.shape) if wanted[1] else None
+    if not wanted[0]:
+        return None, back
+    missed, unseen = b - a @ x, ct[0] - adjoint(a) @ back
+    by_matrix = missed @ adjoint(p @ back) + (adjoint(p) @ x) @ adjoint(unseen)
+    return by_matrix - back @ adjoint(x), back
 
 
 def _lstsq_jvp(tangents: Sequence[Any], out: Any, a: Any, b: Any, rcond: float) -> Any:
@@ -225,7 +227,7 @@ _lstsq = general(
     "lstsq",
     _lstsq_forward,
     infer=_infer_lstsq,
-    vjp_all=_lstsq_vjp,
+    vjp_all=summed(_lstsq_vjp),
     jvp=_lstsq_jvp,
     batch=batch_stacks,
     outputs=2,

@@ -13,11 +13,11 @@ from gradtape.errors import ArgumentError
 from gradtape.ops.diagonal import tril, triu
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
-from gradtape.ops.linalg.common import adjoint, without_effect
+from gradtape.ops.linalg.common import adjoint, real_dtype, without_effect
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
 from gradtape.ops.linalg.qr import regular
-from gradtape.ops.linalg.stacks import matrix_stack
+from gradtape.ops.linalg.stacks import matrix_stack, over_stack
 from gradtape.ops.linalg.triangular import divided_by_upper, solve_triangular
 from gradtape.ops.locate import one_hot
 from gradtape.typing import Array, ArrayLike
@@ -31,14 +31,9 @@ DEPENDENT = (
 
 
 def _forward(xp: Any, x: Any) -> Any:
-    if xp is not np:
-        x = x.get()
-    count = min(x.shape[-2:])
-    packed, pivots = np.empty(x.shape, x.dtype), np.empty((*x.shape[:-2], count), np.int32)
-    if x.size:
-        getrf = lapack("getrf", x.dtype)
-        for index in np.ndindex(x.shape[:-2]):
-            packed[index], pivots[index], _ = getrf(x[index])
+    if not x.size:
+        return x.copy(), xp.zeros((*x.shape[:-2], min(x.shape[-2:])), np.int32)
+    packed, pivots, _ = over_stack(lapack("getrf", x.dtype), x if xp is np else x.get())
     return xp.asarray(packed), xp.asarray(pivots)
 
 
@@ -87,18 +82,15 @@ def _vjp(ct: Any, out: Any, _x: Any) -> Any:
     if packed.shape[-1] > count:
         right = _by_unit_adjoint(square_lower, by_upper[..., count:])
         by_square_lower = by_square_lower - right @ adjoint(upper[..., count:])
-    strict = tril(
-        adjoint(square_lower) @ by_square_lower - by_square_upper @ adjoint(square_upper), -1
-    )
-    inner = by_square_upper + divided_by_upper(strict, safe, by_adjoint=True)
+    turned = adjoint(square_lower) @ by_square_lower - by_square_upper @ adjoint(square_upper)
+    inner = by_square_upper + divided_by_upper(tril(turned, -1), safe, by_adjoint=True)
     back = _by_unit_adjoint(square_lower, inner)
     if below is not None:
         back = concatenate([back, below], -2)
     if right is not None:
         back = concatenate([back, right], -1)
-    return take_along_axis(
-        back, order_of_rows(pivots, rows=back.shape[-2], inverse=True)[..., None], -2
-    )
+    order = order_of_rows(pivots, rows=back.shape[-2], inverse=True)
+    return take_along_axis(back, order[..., None], -2)
 
 
 def _jvp(tangents: Sequence[Any], out: Any, _x: Any) -> Any:
@@ -122,8 +114,7 @@ def _jvp(tangents: Sequence[Any], out: Any, _x: Any) -> Any:
 
 
 def _infer(x: Aval) -> tuple[Aval, Aval]:
-    pivots = (*x.shape[:-2], min(x.shape[-2:]))
-    return x, Aval(pivots, np.dtype(np.int32))
+    return x, Aval((*x.shape[:-2], min(x.shape[-2:])), np.dtype(np.int32))
 
 
 # A = P·L·U, N = L⁻¹·Pᵀ·dA, T = strictly lower part of N·U⁻¹: dL = L·T, dU = N − T·U; rows below a
@@ -246,5 +237,5 @@ def lu(
         return take_along_axis(lower, where_from[..., None], -2), upper
     if p_indices:
         return LUResult(where_from, lower, upper)
-    real = np.empty(0, packed.dtype).real.dtype
-    return LUResult(one_hot(where_from, rows, dtype=real), lower, upper)
+    permutation = one_hot(where_from, rows, dtype=real_dtype(packed.dtype))
+    return LUResult(permutation, lower, upper)

@@ -10,32 +10,23 @@ derivative along G is in the same way the corner of L([[A, E], [0, A]], [[G, 0],
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from gradtape.core.aval import Aval
-from gradtape.core.define import added, broadcast_sizes, general, unbroadcast
+from gradtape.core.define import added, broadcast_sizes
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError
+from gradtape.ops.checks import check_choice
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.checks import require
-from gradtape.ops.linalg.common import MATRIX, adjoint, without_effect
+from gradtape.ops.linalg.common import MATRIX, adjoint, failed, without_effect
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.powers import matrix_power
 from gradtape.ops.linalg.roots import logarithm_of, null_space_of, power_of, root_of, sign_of
-from gradtape.ops.linalg.stacks import (
-    batch_stacks,
-    computed_in,
-    failed,
-    matrices,
-    over_stack,
-    stack_of,
-)
+from gradtape.ops.linalg.stacks import matrices, matrixwise, summed
 from gradtape.ops.norm import matrix_norm
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.ops.which import all as all_of
@@ -52,9 +43,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _one(name: str, power: float, a: Any) -> Any:
+def _one(a: Any, name: str, power: float) -> Any:
     """The function of one matrix, real for a real one; NaN if it has NaN or infinity."""
-    if not a.size or not np.isfinite(a).all():
+    if not np.isfinite(a).all():
         return np.full(a.shape, np.nan, a.dtype)
     with np.errstate(all="ignore"):
         out = _FUNCTIONS[name](a, power)
@@ -67,10 +58,10 @@ def _one(name: str, power: float, a: Any) -> Any:
             problem = "the result is complex, as there are negative eigenvalues"
             raise failed(name, (a,), problem, "expected a complex matrix: x.astype(np.complex128)")
         out = out.real
-    return out.astype(a.dtype, copy=False)
+    return out
 
 
-def _change_of_one(name: str, power: float, a: Any, e: Any) -> Any:
+def _change_of_one(a: Any, e: Any, name: str, power: float) -> Any:
     """L(A, E) of one matrix; NaN where there is no derivative."""
     size = np.abs(e).max(initial=0)
     if not size or not np.isfinite(size) or not np.isfinite(a).all():
@@ -80,30 +71,15 @@ def _change_of_one(name: str, power: float, a: Any, e: Any) -> Any:
     if name in ("sqrtm", "fractional_matrix_power") and null_space_of(a) is not None:
         return np.full(a.shape, np.nan, a.dtype)
     if name == "sqrtm":
-        root = _one(name, power, a)  # root·L + L·root = E
+        root = _one(a, name, power)  # root·L + L·root = E
         return scipy_linalg().solve_sylvester(root, root, e)
     # E is scaled to the size of A, so that it does not blur the eigenvalues.
     scale = np.abs(a).max() / size
     pair = np.block([[a, e * scale], [np.zeros_like(a), a]])
-    return _one(name, power, pair)[: len(a), len(a) :] / scale
+    return _one(pair, name, power)[: len(a), len(a) :] / scale
 
 
 # ---- the ops ------------------------------------------------------------------------------------
-
-
-def _forward(_xp: Any, x: Any, name: str, power: float) -> Any:
-    x = x.astype(computed_in(x.dtype), copy=False)
-    return over_stack(functools.partial(_one, name, power), x)
-
-
-def _change_forward(_xp: Any, x: Any, e: Any, name: str, power: float) -> Any:
-    dtype = computed_in(x.dtype, e.dtype)
-    one = functools.partial(_change_of_one, name, power)
-    return over_stack(one, x.astype(dtype, copy=False), e.astype(dtype, copy=False)).astype(dtype)
-
-
-def _infer_change(x: Aval, e: Aval, name: str, power: float) -> Aval:
-    return Aval((*stack_of(x, e), *x.shape[-2:]), computed_in(x.dtype, e.dtype))
 
 
 def _along(x: Any, e: Any, name: str, power: float) -> Any:
@@ -138,11 +114,7 @@ def _change_vjp(
 ) -> Any:
     back = adjoint(ct)
     by_x = adjoint(_second(x, e, back, name, power)) if wanted[0] else None
-    by_e = adjoint(_along(x, back, name, power)) if wanted[1] else None
-    return (
-        None if by_x is None else unbroadcast(by_x, x.shape),
-        None if by_e is None else unbroadcast(by_e, e.shape),
-    )
+    return by_x, adjoint(_along(x, back, name, power)) if wanted[1] else None
 
 
 def _change_jvp(tangents: Sequence[Any], _out: Any, x: Any, e: Any, name: str, power: float) -> Any:
@@ -152,22 +124,16 @@ def _change_jvp(tangents: Sequence[Any], _out: Any, x: Any, e: Any, name: str, p
 
 
 # L(A, E), linear in E; ⟨C, L(A, E)⟩ = ⟨L(A, Cᴴ)ᴴ, E⟩
-_change = general(
-    "matrix_function_change",
-    _change_forward,
-    infer=_infer_change,
-    vjp_all=_change_vjp,
-    jvp=_change_jvp,
-    batch=batch_stacks,
+_change = matrixwise(
+    "matrix_function_change", _change_of_one, vjp_all=summed(_change_vjp), jvp=_change_jvp
 )
 
 # d f(A) = L(A, dA)
-_function = general(
+_function = matrixwise(
     "matrix_function",
-    _forward,
-    infer=lambda x, name, power: Aval(x.shape, computed_in(x.dtype)),
-    vjps=(lambda ct, _out, x, name, power: adjoint(_along(x, adjoint(ct), name, power)),),
-    jvp=lambda tangents, _out, x, name, power: _along(x, tangents[0], name, power),
+    _one,
+    vjps=(lambda ct, _out, x, **which: adjoint(_along(x, adjoint(ct), **which)),),
+    jvp=lambda tangents, _out, x, **which: _along(x, tangents[0], **which),
 )
 
 
@@ -220,10 +186,7 @@ def expm_frechet(
            [0., 1.]])
     """
     without_effect("expm_frechet", others)
-    if method not in (None, "SPS", "blockEnlarge"):
-        raise ArgumentError(
-            f"expm_frechet: got method={method!r}, expected 'SPS' or 'blockEnlarge'"
-        )
+    check_choice("expm_frechet", (None, "SPS", "blockEnlarge"), method=method)
     a, e = matrices("expm_frechet", A, E)
     change = _along(a, e, "expm", 0.0)
     return (expm(a), change) if compute_expm else change

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gradtape.ops.cast import imag, real
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.matrix_functions import expm
 from gradtape.ops.linalg.solve import solve
 from gradtape.ops.linalg.stacks import matrices
 from gradtape.typing import Array, ArrayLike
+
+
+def _cosine_and_sine(name: str, x: ArrayLike) -> tuple[Any, Any]:
+    (x,) = matrices(name, x)
+    if x.dtype.kind != "c":
+        turned = expm(1j * x)
+        return real(turned), imag(turned)
+    cosine, sine = _hyperbolic(name, 1j * x)
+    return cosine, sine / 1j
+
+
+def _hyperbolic(name: str, x: ArrayLike) -> tuple[Any, Any]:
+    """The hyperbolic cosine and sine."""
+    (x,) = matrices(name, x)
+    up, down = expm(x), expm(-x)
+    return (up + down) / 2, (up - down) / 2
 
 
 @in_float32
@@ -21,10 +39,7 @@ def cosm(x: ArrayLike, /) -> Array:
     array([[1., 0.],
            [0., 1.]])
     """
-    (x,) = matrices("cosm", x)
-    if x.dtype.kind != "c":
-        return real(expm(1j * x))
-    return (expm(1j * x) + expm(-1j * x)) / 2
+    return _cosine_and_sine("cosm", x)[0]
 
 
 @in_float32
@@ -38,10 +53,7 @@ def sinm(x: ArrayLike, /) -> Array:
     array([[0., 1.],
            [0., 0.]])
     """
-    (x,) = matrices("sinm", x)
-    if x.dtype.kind != "c":
-        return imag(expm(1j * x))
-    return (expm(1j * x) - expm(-1j * x)) / 2j
+    return _cosine_and_sine("sinm", x)[1]
 
 
 @in_float32
@@ -55,11 +67,7 @@ def tanm(x: ArrayLike, /) -> Array:
     array([[0., 1.],
            [0., 0.]])
     """
-    (x,) = matrices("tanm", x)
-    if x.dtype.kind != "c":
-        turned = expm(1j * x)
-        return solve(real(turned), imag(turned))
-    return solve(cosm(x), sinm(x))
+    return solve(*_cosine_and_sine("tanm", x))
 
 
 @in_float32
@@ -73,8 +81,7 @@ def coshm(x: ArrayLike, /) -> Array:
     array([[1., 0.],
            [0., 1.]])
     """
-    (x,) = matrices("coshm", x)
-    return (expm(x) + expm(-x)) / 2
+    return _hyperbolic("coshm", x)[0]
 
 
 @in_float32
@@ -88,8 +95,7 @@ def sinhm(x: ArrayLike, /) -> Array:
     array([[0., 1.],
            [0., 0.]])
     """
-    (x,) = matrices("sinhm", x)
-    return (expm(x) - expm(-x)) / 2
+    return _hyperbolic("sinhm", x)[1]
 
 
 @in_float32
@@ -103,6 +109,4 @@ def tanhm(x: ArrayLike, /) -> Array:
     array([[0., 1.],
            [0., 0.]])
     """
-    (x,) = matrices("tanhm", x)
-    up, down = expm(x), expm(-x)
-    return solve(up + down, up - down)
+    return solve(*_hyperbolic("tanhm", x))

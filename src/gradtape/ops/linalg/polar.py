@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import added, general
-from gradtape.errors import ArgumentError
+from gradtape.ops.checks import check_choice
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint
@@ -127,8 +127,7 @@ def polar(a: ArrayLike, side: str = "right") -> tuple[Array, Array]:
     array([[3., 0.],
            [0., 2.]])
     """
-    if side not in ("right", "left"):
-        raise ArgumentError(f"polar: got side={side!r}, expected 'right' or 'left'")
+    check_choice("polar", ("right", "left"), side=side)
     a = matrix_stack("polar", a)
     wide = a.shape[-2] < a.shape[-1]
     u = adjoint(_unitary(adjoint(a))) if wide else _unitary(a)

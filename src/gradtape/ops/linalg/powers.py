@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.errors import ArgumentError, ShapeError
+from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import copy
-from gradtape.ops.linalg.common import square
+from gradtape.ops.linalg.common import check_fit, square
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.solve import inv
 from gradtape.ops.matmul import matmul
@@ -43,8 +43,11 @@ def matrix_power(x: ArrayLike, n: int, /) -> Array:
         return broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape) + 0 * x
     if n < 0:
         x, n = inv(x), -n
-    if n == 1:
-        return copy(x)
+    return copy(x) if n == 1 else by_squaring(x, n)
+
+
+def by_squaring(x: Any, n: int) -> Any:
+    """The product of `n` times `x`, by its squares; `n` is positive."""
     result = None
     while n:
         if n % 2:
@@ -68,18 +71,15 @@ def multi_dot(arrays: Sequence[ArrayLike], /) -> Array:
     array([12., 12.])
     """
     chain = [as_array(array) for array in arrays]
-    shapes = [array.shape for array in chain]
-    ends = [len(shape) in (1, 2) for shape in (shapes[:1] + shapes[-1:])]
-    if len(chain) < 2 or not all(ends) or any(len(shape) != 2 for shape in shapes[1:-1]):
-        raise ShapeError(
-            f"multi_dot: got shapes {', '.join(map(str, shapes))}, expected at least two matrices, "
-            "of which the first and the last may be vectors"
-        )
-    row, column = len(shapes[0]) == 1, len(shapes[-1]) == 1
+    axes = [len(array.shape) for array in chain]
+    fits = len(axes) > 1 and {*axes[:1], *axes[-1:]} <= {1, 2} and set(axes[1:-1]) <= {2}
+    expected = "at least two matrices, of which the first and the last may be vectors"
+    check_fit("multi_dot", fits, expected, *chain)
+    row, column = axes[0] == 1, axes[-1] == 1
     if row:
-        chain[0] = reshape(chain[0], (1, *shapes[0]))
+        chain[0] = chain[0][None, :]
     if column:
-        chain[-1] = reshape(chain[-1], (*shapes[-1], 1))
+        chain[-1] = chain[-1][:, None]
     sizes = [chain[0].shape[0], *(matrix.shape[1] for matrix in chain)]
     product = _product(chain, _splits(sizes), 0, len(chain) - 1)
     shape = (() if row else product.shape[:1]) + (() if column else product.shape[1:])

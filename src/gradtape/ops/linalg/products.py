@@ -7,20 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape.errors import LinAlgError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.arrays.products import cross as cross_of, vecdot as vecdot_of
 from gradtape.ops.diagonal import diagonal as diagonal_along, trace as trace_along
+from gradtape.ops.linalg.common import check_fit, of_two_axes
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.matmul import outer as outer_of
 from gradtape.typing import Array, ArrayLike
-
-
-def _matrices(name: str, x: ArrayLike) -> Any:
-    x = as_array(x)
-    if len(x.shape) < 2:
-        raise LinAlgError(f"{name}: got shape {x.shape}, expected a matrix, or a stack of them")
-    return x
 
 
 @in_float32
@@ -37,7 +30,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     >>> gt.linalg.diagonal(np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([1., 4.])
     """
-    return diagonal_along(_matrices("diagonal", x), offset, -2, -1)
+    return diagonal_along(of_two_axes("diagonal", as_array(x)), offset, -2, -1)
 
 
 @in_float32
@@ -55,7 +48,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Array:
     >>> gt.linalg.trace(np.array([[1.0, 2.0], [3.0, 4.0]]))
     np.float64(5.0)
     """
-    return trace_along(_matrices("trace", x), offset, -2, -1, dtype=dtype)
+    return trace_along(of_two_axes("trace", as_array(x)), offset, -2, -1, dtype=dtype)
 
 
 @in_float32
@@ -76,10 +69,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """
     x1, x2 = as_array(x1), as_array(x2)
     sizes = [x.shape[normalize_axis(axis, len(x.shape), "cross")] for x in (x1, x2)]
-    if sizes != [3, 3]:
-        raise ShapeError(
-            f"cross: got shapes {x1.shape} and {x2.shape}, expected 3 components along axis {axis}"
-        )
+    check_fit("cross", sizes == [3, 3], f"3 components along axis {axis}", x1, x2)
     return cross_of(x1, x2, axis=axis)
 
 
@@ -114,9 +104,6 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
            [6., 8.]])
     """
     x1, x2 = as_array(x1), as_array(x2)
-    if len(x1.shape) != 1 or len(x2.shape) != 1:
-        raise ShapeError(
-            f"outer: got shapes {x1.shape} and {x2.shape}, expected two vectors; gt.outer takes "
-            "arrays of any shape as vectors"
-        )
+    expected = "two vectors; gt.outer takes arrays of any shape as vectors"
+    check_fit("outer", len(x1.shape) == len(x2.shape) == 1, expected, x1, x2)
     return outer_of(x1, x2)

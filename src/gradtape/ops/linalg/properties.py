@@ -10,18 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.errors import LinAlgError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.known import values_of
+from gradtape.ops.linalg.common import one_matrix
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.typing import ArrayLike
 
 
 def _values(name: str, a: ArrayLike) -> Any:
-    values = values_of(as_array(a))
-    if values.ndim != 2:
-        raise LinAlgError(f"{name}: got shape {values.shape}, expected one matrix")
-    return values
+    return one_matrix(name, values_of(as_array(a)))
 
 
 @in_float32
@@ -84,6 +81,4 @@ def ishermitian(a: ArrayLike, /, atol: float | None = None, rtol: float | None =
 
 
 def _alike(x: Any, y: Any, atol: float | None, rtol: float | None) -> bool:
-    if x.shape != y.shape:
-        return False
-    return bool(np.allclose(x, y, atol=atol or 0.0, rtol=rtol or 0.0))
+    return x.shape == y.shape and np.allclose(x, y, atol=atol or 0.0, rtol=rtol or 0.0)

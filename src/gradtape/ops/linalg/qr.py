@@ -15,8 +15,9 @@ from gradtape.ops.diagonal import triu
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.checks import require
-from gradtape.ops.linalg.common import MATRIX, adjoint
-from gradtape.ops.linalg.gauge import outside, place_special, rounding, skew, vanishes
+from gradtape.ops.linalg.common import MATRIX, adjoint, real_dtype
+from gradtape.ops.linalg.gauge import depends, outside, place_special, rounding, skew, vanishes
+from gradtape.ops.linalg.hermitian import lower_half
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack, scipy_linalg
 from gradtape.ops.linalg.stacks import matrix_stack, over_stack
@@ -30,10 +31,10 @@ DEPENDENT = (
     "as there are rows or columns, for a derivative of the factors to exist; add noise to the "
     "matrix, or use svd"
 )
-NULL = (
-    "qr: got mode='complete', and a result that depends on which basis completes the columns of "
-    "q, expected one that does not, as only that has a derivative; use mode='reduced', and "
-    "projections such as 1 - q @ q.conj().T"
+NULL = depends(
+    "qr",
+    "which basis completes the columns of q in mode='complete'",
+    "use mode='reduced', and projections such as 1 - q @ q.conj().T",
 )
 _MODES = {
     "reduced": "reduced",
@@ -46,8 +47,7 @@ _MODES = {
 
 def _half_upper(x: Any) -> Any:
     """The upper triangle with half of the diagonal."""
-    size, dtype = x.shape[-1], np.empty(0, x.dtype).real.dtype
-    return x * (np.tri(size, dtype=dtype).T - np.eye(size, dtype=dtype) / 2)
+    return lower_half(x.mT).mT
 
 
 def _independent_forward(xp: Any, r: Any) -> Any:
@@ -95,7 +95,7 @@ def regular(r: Any, message: str, count: int | None = None) -> tuple[Any, Any]:
     size = r.shape[-1]
     columns = _independent(stop_gradient(r))
     ok = all_of(columns[..., :count], -1, keepdims=True)[..., None]
-    one = require(np.ones((), np.empty(0, r.dtype).real.dtype), ok, message)
+    one = require(np.ones((), real_dtype(r.dtype)), ok, message)
     return where(columns[..., None, :] | ~np.eye(size, dtype=bool), r, 1.0), one
 
 
@@ -164,19 +164,14 @@ _qr = general(
 # ---- any matrices -------------------------------------------------------------------------------
 
 
-def _pivots_forward(xp: Any, x: Any) -> Any:
-    scipy = scipy_linalg()
-
-    def pivots(a: Any) -> Any:
-        return scipy.qr(a, mode="r", pivoting=True)[1].astype(np.int64)[None]
-
-    return over_stack(pivots, x)[..., 0, :]
+def _pivots_of_one(a: Any) -> Any:
+    return scipy_linalg().qr(a, mode="r", pivoting=True)[1].astype(np.int64)
 
 
 # Which columns come first is piecewise constant
 _pivots = general(
     "qr_pivots",
-    _pivots_forward,
+    lambda _xp, x: over_stack(_pivots_of_one, x),
     infer=lambda x: Aval((*x.shape[:-2], x.shape[-1]), np.dtype(np.int64)),
 )
 

@@ -7,14 +7,15 @@ A + s·P is regular, and its root less √s·P is that of A.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gradtape.errors import LinAlgError
+from gradtape.ops.linalg.common import explained, failed
 from gradtape.ops.linalg.gauge import rounding
 from gradtape.ops.linalg.lapack import scipy_linalg
-from gradtape.ops.linalg.stacks import failed
 
 _SINGULAR = "expected a matrix without the eigenvalue 0; add a small multiple of the identity"
 # Newton's iteration for the sign doubles the correct digits at each step, once it is near.
@@ -28,57 +29,53 @@ def null_space_of(a: Any) -> tuple[Any, Any] | None:
     return (vh.conj().T[:, missing], u[:, missing]) if missing.any() else None
 
 
-def _null_projector(name: str, a: Any, spaces: tuple[Any, Any]) -> tuple[Any, float]:
-    """The projector on the null space along all other eigenvectors, and the size of the matrix."""
-    right, left = spaces
-    overlap = left.conj().T @ right
-    if np.linalg.cond(overlap) > 1 / np.sqrt(np.finfo(overlap.dtype).eps):
-        raise failed(name, (a,), "a singular matrix without such a root", _SINGULAR)
-    return right @ np.linalg.solve(overlap, left.conj().T), float(np.abs(a).max()) or 1.0
-
-
 def logarithm_of(a: Any) -> Any:
     """The principal logarithm."""
     if null_space_of(a) is not None:
         raise failed("logm", (a,), "Singular matrix", _SINGULAR)
-    return scipy_linalg().logm(_double(a))
-
-
-def _double(a: Any) -> Any:
-    """A matrix in double precision, whose errors SciPy compares its results with."""
-    return a.astype(np.complex128 if a.dtype.kind == "c" else np.float64, copy=False)
+    # In double precision, whose errors SciPy compares its results with.
+    double = np.complex128 if a.dtype.kind == "c" else np.float64
+    return scipy_linalg().logm(a.astype(double, copy=False))
 
 
 def root_of(a: Any) -> Any:
     """The principal square root."""
-    spaces = null_space_of(a)
-    if spaces is None:
-        return scipy_linalg().sqrtm(a)
-    projector, size = _null_projector("sqrtm", a, spaces)
-    return scipy_linalg().sqrtm(a + size * projector) - size**0.5 * projector
+    return _with_null_space("sqrtm", scipy_linalg().sqrtm, a, 0.5)
 
 
 def power_of(a: Any, power: float) -> Any:
     """The principal power, to a number that is not an integer."""
+    power_of_regular = functools.partial(scipy_linalg().fractional_matrix_power, t=power)
+    return _with_null_space("fractional_matrix_power", power_of_regular, a, power)
+
+
+def _with_null_space(name: str, function: Callable[[Any], Any], a: Any, power: float) -> Any:
+    """A power by a function for regular matrices."""
     spaces = null_space_of(a)
     if spaces is None:
-        return scipy_linalg().fractional_matrix_power(a, power)
+        return function(a)
     if power < 0:
-        raise failed("fractional_matrix_power", (a,), "Singular matrix", _SINGULAR)
-    projector, size = _null_projector("fractional_matrix_power", a, spaces)
-    filled = scipy_linalg().fractional_matrix_power(a + size * projector, power)
-    return filled - size**power * projector
+        raise failed(name, (a,), "Singular matrix", _SINGULAR)
+    right, left = spaces
+    overlap = left.conj().T @ right
+    if np.linalg.cond(overlap) > 1 / np.sqrt(np.finfo(overlap.dtype).eps):
+        raise failed(name, (a,), "a singular matrix without such a root", _SINGULAR)
+    projector = right @ np.linalg.solve(overlap, left.conj().T)
+    size = float(np.abs(a).max()) or 1.0
+    return function(a + size * projector) - size**power * projector
 
 
+@explained(
+    "signm",
+    "expected eigenvalues on the left or right of that axis",
+    problem="an eigenvalue has no real part",
+)
 def sign_of(a: Any) -> Any:
     """The sign, by Newton's iteration X ← (μX + (μX)⁻¹)/2, scaled by determinants."""
     size = len(a)
     scaled = True
     for _ in range(_STEPS):
-        try:
-            inverse = np.linalg.inv(a)
-        except np.linalg.LinAlgError as error:
-            raise _no_sign(a) from error
+        inverse = np.linalg.inv(a)
         if not np.isfinite(inverse).all():
             break
         factor = np.exp(-np.linalg.slogdet(a)[1] / size) if scaled else 1.0
@@ -89,9 +86,4 @@ def sign_of(a: Any) -> Any:
         # Scaling helps only far from convergence.
         scaled = scaled and change > 0.01
         a = following
-    raise _no_sign(a)
-
-
-def _no_sign(a: Any) -> LinAlgError:
-    problem = "an eigenvalue has no real part"
-    return failed("signm", (a,), problem, "expected eigenvalues on the left or right of that axis")
+    raise np.linalg.LinAlgError("no convergence")

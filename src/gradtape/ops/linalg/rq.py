@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gradtape.errors import ArgumentError, LinAlgError, ShapeError
+from gradtape.errors import LinAlgError
 from gradtape.ops.cast import conj, copy
-from gradtape.ops.linalg.common import MATRIX, adjoint, without_effect
+from gradtape.ops.checks import check_choice
+from gradtape.ops.linalg.common import MATRIX, adjoint, check_fit, without_effect
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.qr import qr
 from gradtape.ops.linalg.stacks import matrix_stack
@@ -57,8 +58,7 @@ def rq(a: ArrayLike, /, *, mode: str = "full", **others: Any) -> RQResult | Arra
            [0. , 5. ]])
     """
     without_effect("rq", {key: value for key, value in others.items() if key != "lwork"})
-    if mode not in ("full", "economic", "r"):
-        raise ArgumentError(f"rq: got mode={mode!r}, expected 'full', 'economic' or 'r'")
+    check_choice("rq", ("full", "economic", "r"), mode=mode)
     a = matrix_stack("rq", a)
     # A copy: NumPy multiplies reversed views without BLAS, slowly and with other rounding.
     q, r = qr(adjoint(copy(flip(a, MATRIX))), "reduced" if mode == "economic" else "complete")
@@ -103,8 +103,7 @@ def qr_multiply(
     array([5.])
     """
     without_effect("qr_multiply", others)
-    if mode not in ("left", "right"):
-        raise ArgumentError(f"qr_multiply: got mode={mode!r}, expected 'left' or 'right'")
+    check_choice("qr_multiply", ("left", "right"), mode=mode)
     a, c = matrix_stack("qr_multiply", a), inexact(c)
     if not c.shape:
         raise LinAlgError("qr_multiply: got a number, expected a vector or a matrix")
@@ -114,12 +113,9 @@ def qr_multiply(
     if vector:
         c = reshape(c, (1, c.shape[0]) if mode == "right" else (c.shape[0], 1))
     left, right = (c, q) if mode == "right" else (q, c)
-    if left.shape[-1] != right.shape[-2]:
-        raise ShapeError(
-            f"qr_multiply: got a of shape {a.shape} and c of shape {c.shape}, expected "
-            f"{q.shape[-2]} columns to be multiplied from the right, or {q.shape[-1]} rows from "
-            "the left"
-        )
+    rows, columns = q.shape[-2:]
+    expected = f"{rows} columns to be multiplied from the right, or {columns} rows from the left"
+    check_fit("qr_multiply", left.shape[-1] == right.shape[-2], expected, a, c)
     product = left @ right
     if vector:
         product = reshape(product, (*product.shape[:-2], product.shape[-2] * product.shape[-1]))

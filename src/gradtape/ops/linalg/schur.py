@@ -7,18 +7,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape.core.aval import Aval
 from gradtape.core.define import general
-from gradtape.errors import ArgumentError
 from gradtape.ops.cast import astype, conj, stop_gradient
+from gradtape.ops.checks import check_choice
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.diagonal import diagonal, tril, triu
 from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint, square
 from gradtape.ops.linalg.eig import complex_of, equal_pairs, uncertainty
-from gradtape.ops.linalg.gauge import differences, skew, vanishes
+from gradtape.ops.linalg.gauge import depends_on_phases, differences, skew, vanishes
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
+from gradtape.ops.linalg.stacks import over_stack
 from gradtape.ops.linalg.triangular import solve_triangular
 from gradtape.ops.norm import inexact, vector_norm
 from gradtape.ops.select import where
@@ -30,11 +30,7 @@ REPEATED = (
     "complex eigenvalues, expected different eigenvalues, and a triangular result, for a "
     "derivative to exist; use output='complex' for the second, functions such as expm for the first"
 )
-PHASE = (
-    "schur: got a result that depends on the phases of the columns of z, which are free, expected "
-    "one that does not, as only that has a derivative; use absolute values, or products such as "
-    "z @ t @ z.conj().T"
-)
+PHASE = depends_on_phases("schur", "the columns of z", "z @ t @ z.conj().T")
 
 # ---- eigenvectors of triangular matrices --------------------------------------------------------
 
@@ -91,13 +87,12 @@ _vectors = general(
 # ---- decomposition ------------------------------------------------------------------------------
 
 
-def _forward(xp: Any, x: Any) -> Any:
-    schur_of = scipy_linalg().schur
-    output = "complex" if x.dtype.kind == "c" else "real"
-    t, z = np.empty(x.shape, x.dtype), np.empty(x.shape, x.dtype)
-    for index in np.ndindex(x.shape[:-2] if x.size else (0,)):
-        t[index], z[index] = schur_of(np.asarray(x[index]), output=output)
-    return xp.asarray(t), xp.asarray(z)
+def _forward(_xp: Any, x: Any) -> Any:
+    return over_stack(_one, x) if x.size else (x.copy(), x.copy())
+
+
+def _one(x: Any) -> Any:
+    return scipy_linalg().schur(x, output="complex" if x.dtype.kind == "c" else "real")
 
 
 def _basis(t: Any) -> tuple[Any, Any, Any]:
@@ -152,7 +147,7 @@ def _jvp(tangents: Sequence[Any], out: Any, _x: Any) -> Any:
 _schur = general(
     "schur",
     _forward,
-    infer=lambda x: (Aval(x.shape, x.dtype), Aval(x.shape, x.dtype)),
+    infer=lambda x: (x, x),
     vjps=(_vjp,),
     jvp=_jvp,
     outputs=2,
@@ -193,8 +188,7 @@ def schur(a: ArrayLike, output: str = "real") -> SchurResult:
     >>> np.round(np.diagonal(t), 12)
     array([0.+1.j, 0.-1.j])
     """
-    if output not in ("real", "complex", "r", "c"):
-        raise ArgumentError(f"schur: got output={output!r}, expected 'real' or 'complex'")
+    check_choice("schur", ("real", "complex", "r", "c"), output=output)
     a = square("schur", inexact(a))
     if output[0] == "c":
         a = astype(a, complex_of(a.dtype), copy=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,18 +11,27 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import added, general, unbroadcast
+from gradtape.core.define import added, general
 from gradtape.core.op import Op
-from gradtape.errors import ArgumentError, UnsupportedError
+from gradtape.errors import UnsupportedError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.checks import check_choice
 from gradtape.ops.linalg.banded import banded
 from gradtape.ops.linalg.bands import diagonals
 from gradtape.ops.linalg.columns import in_columns
-from gradtape.ops.linalg.common import SINGULAR, adjoint, evaluated_by, infer_like, square
+from gradtape.ops.linalg.common import (
+    SINGULAR,
+    adjoint,
+    evaluated_by,
+    failed,
+    infer_like,
+    inverse,
+    square,
+)
 from gradtape.ops.linalg.hermitian import mirrored
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
-from gradtape.ops.linalg.stacks import batch_stacks, computed_in, failed, over_stack, stack_of
+from gradtape.ops.linalg.stacks import batch_stacks, computed_in, over_stack, stack_of, summed
 from gradtape.ops.linalg.triangular import solve_triangular
 from gradtape.ops.matmul import by_left
 from gradtape.ops.norm import inexact
@@ -46,6 +56,8 @@ def _factor(a: Any, assume: str) -> tuple[Any, Any]:
 
     LAPACK reads columns: the transpose of a matrix in rows needs no copy.
     """
+    if not a.size:
+        return a, np.empty((1, 0), np.intc)
     if assume == "pos":
         factor, info = lapack("potrf", a.dtype)(a.T, lower=True)
         if info > 0:
@@ -67,25 +79,17 @@ def _solve_by_factors(factors: Any, pivots: Any, b: Any, assume: str, back: bool
     getrs = lapack("getrs", b.dtype)
     if not back:
         return getrs(factors, pivots[0], b, trans=1)[0]
-    return (
-        getrs(factors, pivots[0], b.conj())[0].conj()
-        if b.dtype.kind == "c"
-        else getrs(factors, pivots[0], b)[0]
-    )
+    return getrs(factors, pivots[0], b.conj())[0].conj()
 
 
 def _by_factors(factors: Any, pivots: Any, b: Any, assume: str, back: bool) -> Any:
     """The same for stacks; columns of one matrix are solved together."""
+    one = functools.partial(_solve_by_factors, assume=assume, back=back)
     if factors.ndim == 2 and b.ndim > 2:
         columns = np.moveaxis(b, -2, 0)
-        flat = _solve_by_factors(factors, pivots, columns.reshape(b.shape[-2], -1), assume, back)
+        flat = one(factors, pivots, columns.reshape(b.shape[-2], -1))
         return np.moveaxis(flat.reshape(columns.shape), 0, -2)
-    return over_stack(
-        lambda factors, pivots, b: _solve_by_factors(factors, pivots, b, assume, back),
-        factors,
-        pivots,
-        b,
-    )
+    return over_stack(one, factors, pivots, b)
 
 
 # ---- solving again with kept factors ------------------------------------------------------------
@@ -112,12 +116,8 @@ def _again_vjp(
     turned = again(factors, pivots, a, ct, assume=assume, back=not back)
     by_matrix = None
     if wanted[2]:
-        by_matrix = (
-            unbroadcast(-(out @ adjoint(turned)), a.shape)
-            if back
-            else by_left(-turned, None, a, out)
-        )
-    return None, None, by_matrix, unbroadcast(turned, _b.shape) if wanted[3] else None
+        by_matrix = by_left(-out, None, a, turned) if back else by_left(-turned, None, a, out)
+    return None, None, by_matrix, turned
 
 
 def _again_jvp(
@@ -134,11 +134,15 @@ def _again_jvp(
 def _batch_again(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, int]:
     *others, b = args
     if axes[:3] == (None,) * 3 and len(others[2].shape) == 2 and len(b.shape) == 3:
-        # One matrix for the whole batch: the batch becomes columns.
-        b = move_batch_axis(b, axes[3], 2)
-        columns = reshape(b, (b.shape[0], b.shape[1] * b.shape[2]))
-        return reshape(call(op, (*others, columns), params), b.shape), 2
+        columns, shape = _side_by_side(b, axes[3])
+        return reshape(call(op, (*others, columns), params), shape), 2
     return batch_stacks(op, axes, args, params)
+
+
+def _side_by_side(b: Any, axis: int) -> tuple[Any, Any]:
+    """The columns of a batch for which there is one matrix, and the shape of the result."""
+    b = move_batch_axis(b, axis, 2)
+    return reshape(b, (b.shape[0], b.shape[1] * b.shape[2])), b.shape
 
 
 # x = A⁻¹b, with factors of A that are at hand: dx = A⁻¹(db − dA·x); `back` has Aᴴ in place of A
@@ -146,7 +150,7 @@ again = general(
     "solve_again",
     _again_forward,
     infer=_infer_again,
-    vjp_all=_again_vjp,
+    vjp_all=summed(_again_vjp),
     jvp=_again_jvp,
     batch=_batch_again,
 )
@@ -154,25 +158,17 @@ again = general(
 # ---- solve --------------------------------------------------------------------------------------
 
 
+_solve_by_numpy = evaluated_by("solve", "solve", SINGULAR)
+
+
 def _solve_forward(xp: Any, a: Any, b: Any, assume: str) -> Any:
     dtype = computed_in(a.dtype, b.dtype)
     a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
     if xp is not np or not _kept(a.shape, assume):
-        try:
-            out = xp.linalg.solve(a, b)
-        except np.linalg.LinAlgError as error:
-            raise failed("solve", (a, b), str(error), SINGULAR) from error
-        stack = a.shape[:-2]
-        return out, np.empty((*stack, 0, a.shape[-1]), dtype), np.empty((*stack, 1, 0), np.intc)
-    stack, size = a.shape[:-2], a.shape[-1]
-    factors = np.empty((*stack, size, size), dtype)
-    pivots = np.empty((*stack, 1, size), np.intc)
-    for index in np.ndindex(*stack) if size else ():
-        found, order = _factor(a[index], assume)
-        if not stack:
-            factors, pivots = found, order
-        else:
-            factors[index], pivots[index] = found, order
+        *stack, _, size = a.shape
+        nothing = np.empty((*stack, 0, size), dtype), np.empty((*stack, 1, 0), np.intc)
+        return _solve_by_numpy(xp, a, b), *nothing
+    factors, pivots = over_stack(functools.partial(_factor, assume=assume), a)
     return _by_factors(factors, pivots, b, assume, back=False), factors, pivots
 
 
@@ -192,13 +188,7 @@ def _solve_vjp(wanted: tuple[bool, bool], ct: Any, out: Any, a: Any, _b: Any, as
     if ct[0] is None:
         return None, None
     back = again(factors, pivots, a, ct[0], assume=assume, back=True)
-    return (
-        by_left(-back, None, a, solution) if wanted[0] else None,
-        unbroadcast(back, _b.shape) if wanted[1] else None,
-    )
-
-
-_solve_vjp.takes_none = True  # type: ignore[attr-defined]
+    return by_left(-back, None, a, solution) if wanted[0] else None, back
 
 
 def _solve_jvp(tangents: Sequence[Any], out: Any, a: Any, _b: Any, assume: str) -> Any:
@@ -210,21 +200,23 @@ def _solve_jvp(tangents: Sequence[Any], out: Any, a: Any, _b: Any, assume: str) 
 def _solve_batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, Any]:
     (a, b), (axis, axis2) = args, axes
     if axis is None and len(a.shape) == 2 and len(b.shape) == 3:
-        # One matrix for the whole batch is factored once: the batch becomes columns.
-        b = move_batch_axis(b, axis2, 2)
-        columns = reshape(b, (b.shape[0], b.shape[1] * b.shape[2]))
+        # The matrix is factored once.
+        columns, shape = _side_by_side(b, axis2)
         out, factors, pivots = call(op, (a, columns), params)
-        return (reshape(out, b.shape), factors, pivots), (2, None, None)
+        return (reshape(out, shape), factors, pivots), (2, None, None)
     out, axes = batch_stacks(op, axes, args, params)
     return out, axes if axis is not None else (0, None, None)
 
+
+_pull_solve = summed(_solve_vjp)
+_pull_solve.takes_none = True  # type: ignore[attr-defined]
 
 # x = A⁻¹b: dx = A⁻¹(db − dA·x); besides x it gives factors of A, for the rules
 _solve = general(
     "solve",
     _solve_forward,
     infer=_infer_solve,
-    vjp_all=_solve_vjp,
+    vjp_all=_pull_solve,
     jvp=_solve_jvp,
     batch=_solve_batch,
     outputs=3,
@@ -283,22 +275,14 @@ def solve(
             "solve: got assume_a='banded', and how many diagonals there are depends on values; "
             "use solve_banded, or leave it out"
         )
-    if assume_a not in _STRUCTURES:
-        raise ArgumentError(
-            f"solve: got assume_a={assume_a!r}, expected one of "
-            f"{', '.join(repr(name) for name in _STRUCTURES if name)}"
-        )
+    check_choice("solve", _STRUCTURES, assume_a=assume_a)
     structure = _STRUCTURES[assume_a]
     if structure in ("upper", "lower"):
-        in_lower = structure == "lower"
-        return solve_triangular(a, b, trans=int(bool(transposed)), lower=in_lower)
+        return solve_triangular(a, b, trans=int(bool(transposed)), lower=structure == "lower")
     if structure in ("diagonal", "tridiagonal"):
         width = int(structure == "tridiagonal")
         ab = diagonals(inexact(a.mT if transposed else a), width, width)
-
-        def by_diagonals(b: Any) -> Any:
-            return banded(ab, b, lower=width, upper=width, definite=False)
-
+        by_diagonals = functools.partial(banded, ab, lower=width, upper=width, definite=False)
         return in_columns("solve", by_diagonals, a, inexact(b))
     if structure != "gen":
         a = mirrored(inexact(a), lower=bool(lower), conjugate=structure != "sym")
@@ -332,14 +316,7 @@ def _inverted(a: Any) -> Any:
     return lapack("getri", a.dtype)(factors, pivots, lwork=_BLOCK * len(a))[0].T
 
 
-# d A⁻¹ = −A⁻¹·dA·A⁻¹
-_inv = general(
-    "inv",
-    _inv_forward,
-    infer=infer_like("inv"),
-    vjps=(lambda ct, out, _x: -(adjoint(out) @ ct @ adjoint(out)),),
-    jvp=lambda tangents, out, _x: -(out @ tangents[0] @ out),
-)
+_inv = inverse("inv", _inv_forward, infer_like("inv"))
 
 
 @in_float32

@@ -160,21 +160,19 @@ def _infer(a: Aval, *directions: Aval, jets: Jets) -> Aval:
     return Aval(a.shape, np.result_type(a.dtype, *(e.dtype for e in directions)))
 
 
+def _along(i: int, change: Any, inputs: Sequence[Any], jets: Jets) -> Any:
+    """By the matrix it has one more direction; in each of those it has, it is linear."""
+    before, after = (inputs[:i], inputs[i + 1 :]) if i else (inputs, ())
+    return derivative(*before, symmetric_part(change), *after, jets=jets)
+
+
 def _vjp(i: int, ct: Any, _out: Any, *inputs: Any, jets: Jets) -> Any:
     # tr(Y·Dⁿf(A)[E₁ … Eₙ]) is the same in whichever order its matrices stand.
-    back = symmetric_part(ct)
-    if i:
-        return derivative(*inputs[:i], back, *inputs[i + 1 :], jets=jets)
-    return derivative(*inputs, back, jets=jets)
+    return _along(i, ct, inputs, jets)
 
 
 def _jvp(tangents: Sequence[Any], _out: Any, *inputs: Any, jets: Jets) -> Any:
-    def term(i: int, tangent: Any) -> Any:
-        # By the matrix it has one more direction; in each of those it has, it is linear.
-        before, after = (inputs[:i], inputs[i + 1 :]) if i else (inputs, ())
-        return derivative(*before, symmetric_part(tangent), *after, jets=jets)
-
-    return added(*(None if t is None else term(i, t) for i, t in enumerate(tangents)))
+    return added(*(t if t is None else _along(i, t, inputs, jets) for i, t in enumerate(tangents)))
 
 
 # D^(n+1)f(A)[E₁ … Eₙ, dA] + Σᵢ Dⁿf(A)[E₁ … dEᵢ … Eₙ]

@@ -7,36 +7,80 @@ broadcast against each other.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import broadcast_sizes
-from gradtape.core.op import Op
-from gradtape.errors import LinAlgError, ShapeError
-from gradtape.ops.linalg.common import dtype_of, square
+from gradtape.core.define import broadcast_sizes, general, unbroadcast
+from gradtape.core.op import Op, Rule, rule_reads
+from gradtape.ops.linalg.common import check_fit, dtype_of, of_two_axes, square
 from gradtape.ops.norm import inexact
 from gradtape.ops.shape import reshape
 from gradtape.typing import ArrayLike
 
 
 def over_stack(function: Callable[..., Any], *arrays: Any) -> Any:
-    """`function` of each matrix of stacks that broadcast; it returns one array of a fixed shape.
+    """`function` of each matrix of stacks that broadcast: an array of a fixed shape, or several.
 
     For an empty stack, identity matrices are used to find the shape and dtype of the result.
     """
     stack = np.broadcast_shapes(*(array.shape[:-2] for array in arrays))
     if not stack:
-        return np.asarray(function(*arrays))
+        return function(*arrays)
+    count = math.prod(stack)
     full = [np.broadcast_to(array, stack + array.shape[-2:]) for array in arrays]
-    results = [np.asarray(function(*(a[index] for a in full))) for index in np.ndindex(*stack)]
-    if results:
-        return np.stack(results).reshape(stack + results[0].shape)
-    sample = np.asarray(function(*(np.eye(*a.shape[-2:], dtype=a.dtype) for a in arrays)))
-    return np.empty(stack + sample.shape, sample.dtype)
+    results = list(map(function, *(array.reshape(count, *array.shape[-2:]) for array in full)))
+    if not results:
+        results = [function(*(np.eye(*array.shape[-2:], dtype=array.dtype) for array in arrays))]
+
+    def stacked(parts: Any) -> Any:
+        return np.array(parts)[:count].reshape(stack + np.shape(parts[0]))
+
+    if isinstance(results[0], tuple):
+        return tuple(stacked(parts) for parts in zip(*results, strict=True))
+    return stacked(results)
+
+
+def matrixwise(
+    name: str, one: Callable[..., Any], *, like: int = -1, **rules: Any
+) -> Callable[..., Any]:
+    """Define an op on stacks of matrices, which is computed for one after the other.
+
+    Args:
+        name: The name of the op.
+        one: `one(*matrices, **params)` computes it for one matrix of each operand, in one dtype.
+        like: The position of the operand that has the size of the result.
+        **rules: Its derivatives, as for `general`.
+    """
+
+    def forward(_xp: Any, *arrays: Any, **params: Any) -> Any:
+        dtype = computed_in(*[array.dtype for array in arrays])
+        if not arrays[like].size:
+            return np.empty(infer(*arrays).shape, dtype)
+        alike = [array.astype(dtype, copy=False) for array in arrays]
+        return over_stack(functools.partial(one, **params), *alike).astype(dtype, copy=False)
+
+    def infer(*arrays: Any, **_params: Any) -> Aval:
+        shape = (*stack_of(*arrays), *arrays[like].shape[-2:])
+        return Aval(shape, computed_in(*(array.dtype for array in arrays)))
+
+    return general(name, forward, infer=infer, batch=batch_stacks, **rules)
+
+
+def summed(rule: Rule) -> Rule:
+    """A rule for all inputs whose cotangents are summed over the axes that were broadcast."""
+
+    def vjp(wanted: tuple[bool, ...], ct: Any, out: Any, *inputs: Any, **params: Any) -> Any:
+        found = zip(rule(wanted, ct, out, *inputs, **params), inputs, strict=True)
+        return tuple(None if one is None else unbroadcast(one, x.shape) for one, x in found)
+
+    vjp.reads = rule_reads(rule, skip=2)  # type: ignore[attr-defined]
+    return vjp
 
 
 def batch_stacks(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, Any]:
@@ -60,37 +104,20 @@ def stack_of(*arrays: Any) -> tuple[Any, ...]:
     return broadcast_sizes(*(array.shape[:-2] for array in arrays))
 
 
-def computed_in(*dtypes: Any) -> np.dtype[Any]:
-    """The dtype in which equations with such operands are solved."""
-    return dtype_of("solve", *dtypes) if len(dtypes) == 2 else dtype_of("inv", *dtypes)  # type: ignore[no-any-return]
-
-
-def common_dtype(*arrays: Any) -> np.dtype[Any]:
-    """The dtype that functions of several matrices compute in."""
-    return functools.reduce(computed_in, (array.dtype for array in arrays))
+@functools.cache
+def computed_in(first: Any, *others: Any) -> np.dtype[Any]:
+    """The dtype in which equations with operands of these dtypes are solved."""
+    return functools.reduce(functools.partial(dtype_of, "solve"), others, dtype_of("inv", first))
 
 
 def matrix_stack(name: str, x: ArrayLike) -> Any:
     """`x` as an inexact array, checked to have two axes or more."""
-    x = inexact(x)
-    if len(x.shape) < 2:
-        raise LinAlgError(
-            f"{name}: got shape {x.shape}, expected a matrix, or a stack of them along the first "
-            "axes"
-        )
-    return x
+    return of_two_axes(name, inexact(x))
 
 
 def matrices(name: str, *arrays: ArrayLike, same: bool = True) -> list[Any]:
     """Arguments as inexact square matrices, or stacks of them, of one size if `same`."""
     found = [square(name, inexact(array)) for array in arrays]
-    if same and len({array.shape[-1] for array in found}) > 1:
-        got = ", ".join(str(array.shape) for array in found)
-        raise ShapeError(f"{name}: got shapes {got}, expected matrices of one size")
+    sizes = {array.shape[-1] for array in found} if same else ()
+    check_fit(name, len(sizes) < 2, "matrices of one size", *found)
     return found
-
-
-def failed(name: str, arrays: Sequence[Any], problem: str, remedy: str) -> LinAlgError:
-    """The error of an op that found no result: what it got, what is wrong, what to do."""
-    got = ", ".join(f"{array.dtype}{list(array.shape)}" for array in arrays)
-    return LinAlgError(f"{name}: got {got}; {problem}; {remedy}")

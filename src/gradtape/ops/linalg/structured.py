@@ -6,20 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import conj
 from gradtape.ops.gather import take
 from gradtape.ops.join import concatenate
 from gradtape.ops.like import zeros_like
+from gradtape.ops.linalg.common import check_fit
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.pad_modes import pad
 from gradtape.ops.rearrange import flip
-from gradtape.ops.shape import reshape
+from gradtape.ops.shape import atleast_2d, reshape
 from gradtape.typing import Array, ArrayLike
 
 
-def _vectors(x: ArrayLike) -> Any:
+def vectors(x: ArrayLike) -> Any:
     """`x` as an array with vectors in the last axis; a number is a vector of one."""
     x = as_array(x)
     return x if x.shape else reshape(x, (1,))
@@ -43,8 +43,8 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None, /) -> Array:
            [2., 1.],
            [3., 2.]])
     """
-    c = _vectors(c)
-    r = conj(c) if r is None else _vectors(r)
+    c = vectors(c)
+    r = conj(c) if r is None else vectors(r)
     rows, columns = _steps(c.shape[-1], r.shape[-1])
     # Along the diagonals from the upper right corner to the lower left one.
     numbers = concatenate([flip(r[..., 1:], -1), c], axis=-1)
@@ -63,8 +63,8 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None, /) -> Array:
     array([[1., 2., 3.],
            [2., 3., 4.]])
     """
-    c = _vectors(c)
-    r = zeros_like(c) if r is None else _vectors(r)
+    c = vectors(c)
+    r = zeros_like(c) if r is None else vectors(r)
     rows, columns = _steps(c.shape[-1], r.shape[-1])
     return take(concatenate([c, r[..., 1:]], axis=-1), rows + columns, axis=-1)
 
@@ -81,7 +81,7 @@ def circulant(c: ArrayLike, /) -> Array:
            [2., 1., 3.],
            [3., 2., 1.]])
     """
-    c = _vectors(c)
+    c = vectors(c)
     size = c.shape[-1]
     rows, columns = _steps(size, size)
     return take(c, (rows - columns) % max(size, 1), axis=-1)
@@ -103,16 +103,9 @@ def block_diag(*arrays: ArrayLike) -> Array:
     """
     if not arrays:
         return np.zeros((1, 0))
-    blocks = [as_array(array) for array in arrays]
-    blocks = [
-        block if len(block.shape) > 1 else reshape(block, (1, int(np.prod(block.shape))))
-        for block in blocks
-    ]
-    if len({block.shape[:-2] for block in blocks}) > 1:
-        got = ", ".join(str(block.shape) for block in blocks)
-        raise ShapeError(
-            f"block_diag: got shapes {got}, expected the same axes before the last two"
-        )
+    blocks = [atleast_2d(as_array(array)) for array in arrays]
+    stacks = {block.shape[:-2] for block in blocks}
+    check_fit("block_diag", len(stacks) == 1, "the same axes before the last two", *blocks)
     width = sum(block.shape[-1] for block in blocks)
     rows, start = [], 0
     for block in blocks:
@@ -138,11 +131,8 @@ def khatri_rao(a: ArrayLike, b: ArrayLike, /) -> Array:
            [ 5., 12.]])
     """
     a, b = as_array(a), as_array(b)
-    if len(a.shape) < 2 or len(b.shape) < 2 or a.shape[-1] != b.shape[-1]:
-        raise ShapeError(
-            f"khatri_rao: got shapes {a.shape} and {b.shape}, expected matrices with the same "
-            "number of columns"
-        )
+    fits = min(len(a.shape), len(b.shape)) > 1 and a.shape[-1] == b.shape[-1]
+    check_fit("khatri_rao", fits, "matrices with the same number of columns", a, b)
     products = a[..., :, None, :] * b[..., None, :, :]
     *stack, rows, rows2, columns = products.shape
     return reshape(products, (*stack, rows * rows2, columns))

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape.errors import ArgumentError, LinAlgError, ShapeError
+from gradtape.errors import ArgumentError, LinAlgError
 from gradtape.ops.arrays.known import values_of
 from gradtape.ops.linalg.checks import verified
-from gradtape.ops.linalg.common import adjoint, without_effect
+from gradtape.ops.linalg.common import adjoint, check_fit, one_matrix, without_effect
 from gradtape.ops.linalg.gauge import outside
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.polar import polar
@@ -24,15 +24,7 @@ from gradtape.ops.select import where
 from gradtape.ops.trigonometric import arccos, arcsin
 from gradtape.typing import Array, ArrayLike
 
-
-def _one_matrix(name: str, a: ArrayLike) -> Any:
-    a = inexact(a)
-    if len(a.shape) != 2:
-        raise LinAlgError(
-            f"{name}: got shape {a.shape}, expected one matrix, as the size of the result depends "
-            "on its rank"
-        )
-    return a
+_WHY_ONE = ", as the size of the result depends on its rank"
 
 
 def _rank(s: Any, shape: tuple[int, ...], rcond: float | None) -> int:
@@ -63,7 +55,7 @@ def orth(a: ArrayLike, rcond: float | None = None) -> Array:
     >>> gt.linalg.orth(np.array([[2.0, 0.0], [0.0, 0.0]])).shape
     (2, 1)
     """
-    a = _one_matrix("orth", a)
+    a = one_matrix("orth", inexact(a), _WHY_ONE)
     u, s, _ = decompose(a, full_matrices=False)
     return u[:, : _rank(s, a.shape, rcond)]
 
@@ -90,7 +82,7 @@ def null_space(a: ArrayLike, rcond: float | None = None) -> Array:
     array([[0.707107],
            [0.707107]])
     """
-    a = _one_matrix("null_space", a)
+    a = one_matrix("null_space", inexact(a), _WHY_ONE)
     _, s, vh = decompose(a, full_matrices=True)
     return adjoint(vh[_rank(s, a.shape, rcond) :])
 
@@ -129,10 +121,7 @@ def subspace_angles(A: ArrayLike, B: ArrayLike) -> Array:
     array([0.25])
     """
     a, b = matrix_stack("subspace_angles", A), matrix_stack("subspace_angles", B)
-    if a.shape[-2] != b.shape[-2]:
-        raise ShapeError(
-            f"subspace_angles: got shapes {a.shape} and {b.shape}, expected as many rows in both"
-        )
+    check_fit("subspace_angles", a.shape[-2] == b.shape[-2], "as many rows in both", a, b)
     bases = [qr(verified(x, _has_full_rank)).Q for x in (a, b)]  # type: ignore[union-attr]
     larger, smaller = bases if a.shape[-1] >= b.shape[-1] else bases[::-1]
     cosines = flip(svdvals(adjoint(larger) @ smaller), -1)
@@ -168,10 +157,7 @@ def orthogonal_procrustes(A: ArrayLike, B: ArrayLike, **others: Any) -> tuple[Ar
     """
     without_effect("orthogonal_procrustes", others)
     a, b = (matrix_stack("orthogonal_procrustes", x) for x in (A, B))
-    if a.shape[-2:] != b.shape[-2:]:
-        raise ShapeError(
-            f"orthogonal_procrustes: got shapes {a.shape} and {b.shape}, expected the same"
-        )
+    check_fit("orthogonal_procrustes", a.shape[-2:] == b.shape[-2:], "the same", a, b)
     product = adjoint(a) @ b
     return polar(product)[0], sum_of(svdvals(product), -1)
 

@@ -14,11 +14,13 @@ from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.checks import once, require
-from gradtape.ops.linalg.common import MATRIX, adjoint
+from gradtape.ops.linalg.common import MATRIX, adjoint, real_dtype
 from gradtape.ops.linalg.eigh import eigh, eigvalsh, required_still
 from gradtape.ops.linalg.gauge import (
     alone,
     by_vectors,
+    depends,
+    depends_on_phases,
     diagonal_of,
     differences,
     equal_weights,
@@ -32,6 +34,7 @@ from gradtape.ops.linalg.gauge import (
     settle,
     shared,
     skew,
+    treated_differently,
     unmoved,
     vanishes,
 )
@@ -47,24 +50,13 @@ _REMEDY = (
     "use functions that do not depend on it: gt.linalg.singular_function and gt.linalg.polar for "
     "those of the matrix, projections on whole spaces, svdvals and sums over equal singular values"
 )
-BASIS = (
-    "svd: got singular values that are repeated, and a result that depends on which singular "
-    "vectors were chosen for them, expected one that does not, as only that has a derivative; "
-    + _REMEDY
-)
-PHASE = (
-    "svd: got a result that depends on the phases of complex singular vectors, which are free, "
-    "expected one that does not, as only that has a derivative; use products such as u @ vh, "
-    "absolute values, or fix the phases by one of their elements"
-)
-VALUES = (
-    "svd: got singular values that are repeated and treated differently, expected a function "
-    "symmetric in them, as a single one of them has no derivative; use their sum, mean or max"
-)
-NULL = (
-    "svd: got singular values of 0, or full_matrices=True, and a result that depends on which "
-    "basis was chosen for a null space, expected one that does not, as only that has a derivative; "
-    "use the first columns of u and rows of vh, and projections such as 1 - u @ u.conj().T"
+BASIS = depends("svd", "which singular vectors were chosen for repeated singular values", _REMEDY)
+PHASE = depends_on_phases("svd", "complex singular vectors", "u @ vh")
+VALUES = treated_differently("svd", "singular values")
+NULL = depends(
+    "svd",
+    "which basis was chosen for a null space, that of singular values of 0 or of full_matrices",
+    "use the first columns of u and rows of vh, and projections such as 1 - u @ u.conj().T",
 )
 KINK = (
     "svd: got singular values of 0 in a result that depends on them, expected values above 0, as "
@@ -218,7 +210,7 @@ def _infer_svd(x: Aval, full_matrices: bool) -> tuple[Aval, Aval, Aval]:
     dtype = np.linalg.svd(np.ones((1, 1), x.dtype))[0].dtype
     return (
         Aval((*stack, rows, rows if full_matrices else count), dtype),
-        Aval((*stack, count), np.empty(0, dtype).real.dtype),
+        Aval((*stack, count), real_dtype(dtype)),
         Aval((*stack, columns if full_matrices else count, columns), dtype),
     )
 

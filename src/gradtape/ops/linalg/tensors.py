@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes
+from gradtape.ops.checks import check_positive
+from gradtape.ops.linalg.common import check_fit
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.solve import inv, solve
 from gradtape.ops.shape import ravel, reshape, transpose
@@ -36,11 +37,9 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, /, axes: Sequence[int] | None = None
         a = transpose(a, (*first, *last))
     shape = a.shape[len(b.shape) :]
     size = math.prod(shape)
-    if math.prod(a.shape) != size * size or math.prod(b.shape) != size:
-        raise ShapeError(
-            f"tensorsolve: got shapes {a.shape} and {b.shape}, expected axes after those of the "
-            "second array that have as many elements as it"
-        )
+    fits = math.prod(a.shape) == size * size and math.prod(b.shape) == size
+    expected = "axes after those of the second array that have as many elements as it"
+    check_fit("tensorsolve", fits, expected, a, b)
     return reshape(solve(reshape(a, (size, size)), ravel(b)), shape)
 
 
@@ -61,13 +60,9 @@ def tensorinv(a: ArrayLike, /, ind: int = 2) -> Array:
     (4, 2, 2)
     """
     a = as_array(a)
-    if ind <= 0:
-        raise ArgumentError(f"tensorinv: got ind={ind}, expected a positive number of axes")
+    check_positive("tensorinv", ind=ind)
     first, last = a.shape[:ind], a.shape[ind:]
     size = math.prod(first)
-    if size != math.prod(last):
-        raise ShapeError(
-            f"tensorinv: got shape {a.shape} and ind={ind}, expected as many elements in the first "
-            f"{ind} axes as in the others"
-        )
+    expected = f"as many elements in the first {ind} axes as in the others"
+    check_fit("tensorinv", size == math.prod(last), expected, a)
     return reshape(inv(reshape(a, (size, size))), last + first)

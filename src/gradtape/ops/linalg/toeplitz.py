@@ -6,24 +6,22 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from gradtape.core.aval import Aval
-from gradtape.core.define import added, general, unbroadcast
-from gradtape.errors import ArgumentError, LinAlgError, ShapeError
+from gradtape.core.define import added
+from gradtape.errors import LinAlgError
 from gradtape.ops.arguments import normalize_axis
 from gradtape.ops.cast import conj, copy, real
+from gradtape.ops.checks import check_choice
 from gradtape.ops.fft.transforms import fft, ifft, irfft, rfft
 from gradtape.ops.join import concatenate
 from gradtape.ops.like import zeros_like
 from gradtape.ops.linalg.checks import verified
 from gradtape.ops.linalg.columns import in_columns
-from gradtape.ops.linalg.common import without_effect
+from gradtape.ops.linalg.common import check_fit, explained, without_effect
 from gradtape.ops.linalg.gauge import largest, resolution
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
-from gradtape.ops.linalg.stacks import batch_stacks, common_dtype, failed, over_stack, stack_of
-from gradtape.ops.linalg.structured import toeplitz
+from gradtape.ops.linalg.stacks import matrixwise, stack_of, summed
+from gradtape.ops.linalg.structured import toeplitz, vectors
 from gradtape.ops.matmul import matmul
 from gradtape.ops.norm import inexact
 from gradtape.ops.rearrange import flip
@@ -43,12 +41,10 @@ def _spectra(size: int, *columns: Any) -> tuple[list[Any], Any]:
     return [rfft(x, size, axis=-2) for x in columns], back
 
 
-def _ends(c: Any, r: Any) -> tuple[Any, Any]:
+def _ends(c: Any, r: Any) -> tuple[Any, ...]:
     """The first column, and the first row without its first element, as stacks of one shape."""
-    stack = stack_of(c, r)
-    return broadcast_to(c, (*stack, *c.shape[-2:])), broadcast_to(
-        r[..., 1:, :], (*stack, r.shape[-2] - 1, 1)
-    )
+    stack, r = stack_of(c, r), r[..., 1:, :]
+    return tuple(broadcast_to(x, (*stack, *x.shape[-2:])) for x in (c, r))
 
 
 def _times(c: Any, r: Any, x: Any) -> Any:
@@ -73,35 +69,20 @@ def _along_diagonals(y: Any, x: Any) -> tuple[Any, Any]:
 # ---- equations ----------------------------------------------------------------------------------
 
 
-def _forward(_xp: Any, c: Any, r: Any, b: Any) -> Any:
-    dtype = common_dtype(c, r, b)
-
-    def one(c: Any, r: Any, b: Any) -> Any:
-        if not b.size:
-            return np.empty(b.shape, dtype)
-        try:
-            out = scipy_linalg().solve_toeplitz((c[:, 0], r[:, 0]), b, check_finite=False)
-        except np.linalg.LinAlgError as error:
-            remedy = (
-                "expected regular matrices in each upper left corner; use solve(toeplitz(c, r))"
-            )
-            raise failed("solve_toeplitz", (c, r, b), str(error), remedy) from error
-        return out.astype(dtype, copy=False)
-
-    return over_stack(one, *(x.astype(dtype, copy=False) for x in (c, r, b)))
+@explained(
+    "solve_toeplitz",
+    "expected regular matrices in each upper left corner; use solve(toeplitz(c, r))",
+)
+def _solve_one(c: Any, r: Any, b: Any) -> Any:
+    return scipy_linalg().solve_toeplitz((c[:, 0], r[:, 0]), b, check_finite=False)
 
 
-def _vjp(wanted: tuple[bool, ...], ct: Any, out: Any, c: Any, r: Any, _b: Any) -> Any:
+def _vjp(_wanted: Any, ct: Any, out: Any, c: Any, r: Any, _b: Any) -> Any:
     # The first element of the row is not read: that of the column takes its place.
     column, rest = _ends(c, r)
     back = _equations(conj(concatenate([column[..., :1, :], rest], -2)), conj(c), ct)
     down, up = _along_diagonals(-back, out)
-    by_row = concatenate([zeros_like(down[..., :1, :]), up], -2)
-    return (
-        unbroadcast(down, c.shape) if wanted[0] else None,
-        unbroadcast(by_row, r.shape) if wanted[1] else None,
-        unbroadcast(back, _b.shape) if wanted[2] else None,
-    )
+    return down, concatenate([zeros_like(down[..., :1, :]), up], -2), back
 
 
 def _jvp(tangents: Sequence[Any], out: Any, c: Any, r: Any, _b: Any) -> Any:
@@ -112,19 +93,8 @@ def _jvp(tangents: Sequence[Any], out: Any, c: Any, r: Any, _b: Any) -> Any:
     return _equations(c, r, db)
 
 
-def _infer(c: Aval, r: Aval, b: Aval) -> Aval:
-    return Aval((*stack_of(c, r, b), *b.shape[-2:]), common_dtype(c, r, b))
-
-
 # x = T⁻¹b: dx = T⁻¹(db − dT·x); a number of T gets the sum of a diagonal of T's cotangent
-_equations = general(
-    "solve_toeplitz",
-    _forward,
-    infer=_infer,
-    vjp_all=_vjp,
-    jvp=_jvp,
-    batch=batch_stacks,
-)
+_equations = matrixwise("solve_toeplitz", _solve_one, vjp_all=summed(_vjp), jvp=_jvp)
 
 
 # ---- public functions ---------------------------------------------------------------------------
@@ -132,14 +102,12 @@ _equations = general(
 
 def _column_and_row(name: str, c_or_cr: Any) -> tuple[Any, Any]:
     """The first column and the first row, which is the conjugate of it unless it is given."""
-    pair = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, None)
-    c = inexact(pair[0])
-    r = conj(c) if not isinstance(c_or_cr, tuple) else inexact(pair[1])
-    if not c.shape or not r.shape:
-        raise ShapeError(
-            f"{name}: got shapes {c.shape} and {r.shape}, expected the first column and the first "
-            "row of a matrix, or stacks of them"
-        )
+    if isinstance(c_or_cr, tuple):
+        c, r = map(inexact, c_or_cr)
+    else:
+        c, r = inexact(c_or_cr), conj(inexact(c_or_cr))
+    expected = "the first column and the first row of a matrix, or stacks of them"
+    check_fit(name, bool(c.shape and r.shape), expected, c, r)
     return reshape(c, (*c.shape, 1)), reshape(r, (*r.shape, 1))
 
 
@@ -194,11 +162,8 @@ def solve_toeplitz(
     """
     without_effect("solve_toeplitz", others)
     c, r = _column_and_row("solve_toeplitz", c_or_cr)
-    if c.shape[-2] != r.shape[-2]:
-        raise ShapeError(
-            f"solve_toeplitz: got a column of {c.shape[-2]} and a row of {r.shape[-2]} elements, "
-            "expected a square matrix"
-        )
+    fits = c.shape[-2] == r.shape[-2]
+    check_fit("solve_toeplitz", fits, "a square matrix", c[..., 0], r[..., 0])
     solve = functools.partial(_equations, c, r) if c.shape[-2] else copy
     return in_columns("solve_toeplitz", solve, c, inexact(b))
 
@@ -245,19 +210,13 @@ def solve_circulant(
     >>> gt.linalg.solve_circulant(np.array([2.0, 1.0, 0.0]), np.array([3.0, 3.0, 3.0])).round(12)
     array([1., 1., 1.])
     """
-    if singular not in ("raise", "lstsq"):
-        raise ArgumentError(
-            f"solve_circulant: got singular={singular!r}, expected 'raise' or 'lstsq'"
-        )
-    c, b = (x if x.shape else reshape(x, (1,)) for x in (inexact(c), inexact(b)))
+    check_choice("solve_circulant", ("raise", "lstsq"), singular=singular)
+    c, b = vectors(inexact(c)), vectors(inexact(b))
     c = moveaxis(c, normalize_axis(caxis, len(c.shape), "solve_circulant"), -1)
     b = moveaxis(b, normalize_axis(baxis, len(b.shape), "solve_circulant"), -1)
     size = c.shape[-1]
-    if b.shape[-1] != size:
-        raise ShapeError(
-            f"solve_circulant: got {size} elements along axis {caxis} of c and {b.shape[-1]} "
-            f"along axis {baxis} of b, expected as many"
-        )
+    expected = "as many elements along the last axis, or along caxis and baxis"
+    check_fit("solve_circulant", b.shape[-1] == size, expected, c, b)
     if not size:
         return moveaxis(c * b, -1, outaxis)
     turning = fft(c)

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import added, general, unbroadcast
-from gradtape.errors import ArgumentError
+from gradtape.core.define import added, general
+from gradtape.ops.checks import check_choice
 from gradtape.ops.diagonal import tril, triu
 from gradtape.ops.linalg.columns import in_columns
-from gradtape.ops.linalg.common import SINGULAR, adjoint, square
+from gradtape.ops.linalg.common import SINGULAR, adjoint, failed, square
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
-from gradtape.ops.linalg.stacks import batch_stacks, computed_in, failed, over_stack, stack_of
+from gradtape.ops.linalg.stacks import batch_stacks, computed_in, over_stack, stack_of, summed
 from gradtape.ops.matmul import by_left
 from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
@@ -61,10 +61,8 @@ def _vjp(
     wanted: tuple[bool, bool], ct: Any, out: Any, a: Any, _b: Any, lower: bool, unit_diagonal: bool
 ) -> Any:
     back = triangular(adjoint(a), ct, lower=not lower, unit_diagonal=unit_diagonal)
-    return (
-        _triangle(by_left(-back, None, a, out), lower, unit_diagonal) if wanted[0] else None,
-        unbroadcast(back, _b.shape) if wanted[1] else None,
-    )
+    by_matrix = by_left(-back, None, a, out) if wanted[0] else None
+    return None if by_matrix is None else _triangle(by_matrix, lower, unit_diagonal), back
 
 
 def _jvp(
@@ -80,7 +78,7 @@ triangular = general(
     "solve_triangular",
     _forward,
     infer=_infer,
-    vjp_all=_vjp,
+    vjp_all=summed(_vjp),
     jvp=_jvp,
     batch=batch_stacks,
 )
@@ -116,10 +114,7 @@ def solve_triangular(
     >>> gt.linalg.solve_triangular(np.array([[2.0, 1.0], [0.0, 4.0]]), np.array([2.0, 4.0]))
     array([0.5, 1. ])
     """
-    if trans not in _TRANSPOSED:
-        raise ArgumentError(
-            f"solve_triangular: got trans={trans!r}, expected 0, 1 or 2, or 'N', 'T' or 'C'"
-        )
+    check_choice("solve_triangular", _TRANSPOSED, trans=trans)
     a = square("solve_triangular", inexact(a))
     turned = _TRANSPOSED[trans]
     if turned:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,22 +10,18 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ShapeError, UnsupportedError
-from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.errors import UnsupportedError
+from gradtape.ops.arguments import as_array, normalize_axis, refuse
 from gradtape.ops.arithmetic import absolute
 from gradtape.ops.cast import astype, conj_if_complex
+from gradtape.ops.checks import check_axes
 from gradtape.ops.gather import gather_leading, scatter
 from gradtape.ops.join import concatenate
+from gradtape.ops.linalg.columns import in_columns
+from gradtape.ops.linalg.common import check_fit
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import reshape
-from gradtape.ops.sparse.places import (
-    along_diagonal,
-    by_rows,
-    check_same,
-    keys_of,
-    meetings,
-    once,
-)
+from gradtape.ops.sparse.places import along_diagonal, by_rows, keys_of, meetings, once
 from gradtape.ops.sparse.product import matrix_of, product, rows_of
 from gradtape.typing import Array, ArrayLike
 
@@ -106,8 +103,7 @@ class SparseArray:
                [0., 4.]])
         """
         data = as_array(data)
-        if tuple(data.shape) != (self.nnz,):
-            raise ShapeError(f"with_data: got shape {data.shape}, expected ({self.nnz},)")
+        check_fit("with_data", tuple(data.shape) == (self.nnz,), f"({self.nnz},)", data)
         return SparseArray(data, self.indices, self.indptr, self._shape, self.transposed)
 
     def toarray(self) -> Array:
@@ -126,10 +122,7 @@ class SparseArray:
 
     def sum(self, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
         """The sum of all numbers, of each column (axis 0), or of each row (axis 1)."""
-        if out is not None:
-            raise UnsupportedError(
-                "sparse: got sum or mean with out=, expected none; use the result"
-            )
+        refuse("sparse", {"out": out})
         data = self.data if dtype is None else astype(self.data, dtype)
         if axis is None:
             return sum_of(data)
@@ -294,8 +287,7 @@ def from_scipy(matrix: Any, /) -> SparseArray:
     >>> gt.sparse.from_scipy(scipy.sparse.eye_array(2)) @ gt.tensor([1.0, 2.0])
     tensor([1., 2.])
     """
-    if matrix.ndim != 2:
-        raise ShapeError(f"from_scipy: got shape {matrix.shape}, expected two axes")
+    check_axes("from_scipy", matrix, 2)
     rows = matrix.tocsr()
     indices, indptr = (array.astype(np.intp) for array in (rows.indices, rows.indptr))
     return SparseArray(rows.data, indices, indptr, tuple(rows.shape), False)
@@ -331,27 +323,21 @@ def rearranged(arrange: Callable[..., Any], *matrices: SparseArray) -> SparseArr
 # ---- products and sums --------------------------------------------------------------------------
 
 
+def applied(op: Callable[..., Any], s: SparseArray, x: Any) -> Any:
+    """The result of an op on a sparse matrix and a dense one, such as their product."""
+    return op(s.data, x, s.indices, s.indptr, shape=s._shape, transpose=s.transposed)
+
+
 def _multiplied(s: SparseArray, x: ArrayLike) -> Array:
     """The product with a vector, a matrix, or a stack of matrices."""
-    x = as_array(x)
-    vector = len(x.shape) == 1
-    if not x.shape or x.shape[0 if vector else -2] != s.shape[1]:
-        raise ShapeError(
-            f"matmul: got a sparse matrix of shape {s.shape} and shape {x.shape}, expected a "
-            f"vector of {s.shape[1]} elements, or matrices of as many rows"
-        )
-    columns = reshape(x, (x.shape[0], 1)) if vector else x
-    out = product(s.data, columns, s.indices, s.indptr, shape=s._shape, transpose=s.transposed)
-    return reshape(out, out.shape[:-1]) if vector else out
+    times = functools.partial(applied, product, s)
+    return in_columns("matmul", times, s, as_array(x), rows=-1)
 
 
 def _between(a: SparseArray, b: SparseArray) -> SparseArray:
     """The product of two sparse matrices: the products of numbers that meet, added up by place."""
-    if a.shape[1] != b.shape[0]:
-        raise ShapeError(
-            f"matmul: got sparse matrices of shapes {a.shape} and {b.shape}, expected as many rows "
-            "of the second as columns of the first"
-        )
+    expected = "as many rows of the second as columns of the first"
+    check_fit("matmul", a.shape[1] == b.shape[0], expected, a, b)
     b, shape = b.tocsr(), (a.shape[0], b.shape[1])
     rows, columns = a.coords
     left, right = meetings(columns, b.indptr)
@@ -371,7 +357,7 @@ def _sum(s: SparseArray, other: Any, sign: int) -> Any:
             )
         return s.toarray() + sign * as_array(other)
     other = as_sparse(other)
-    check_same("+", s.shape, other.shape)
+    check_fit("sparse", s.shape == other.shape, "the same for +", s, other)
     keys = (keys_of(one.coords, s.shape) for one in (s, other))
     kept, which = once(np.concatenate([*keys]))
     data = concatenate([s.data, sign * other.data])
@@ -379,7 +365,7 @@ def _sum(s: SparseArray, other: Any, sign: int) -> Any:
 
 
 def _product_of_elements(a: SparseArray, b: SparseArray) -> SparseArray:
-    check_same("*", a.shape, b.shape)
+    check_fit("sparse", a.shape == b.shape, "the same for *", a, b)
     a, b = a.tocsr(), b.tocsr()
     first, second = (keys_of(one.coords, a.shape) for one in (a, b))
     kept, left, right = np.intersect1d(first, second, assume_unique=True, return_indices=True)
@@ -391,10 +377,7 @@ def _seen(s: SparseArray, other: ArrayLike) -> Array:
     """The elements of a dense array, which broadcasts to the matrix, at its places."""
     other = as_array(other)
     sizes = (1,) * (2 - len(other.shape)) + tuple(other.shape)
-    if len(sizes) != 2 or any(n not in (1, m) for n, m in zip(sizes, s.shape, strict=True)):
-        raise ShapeError(
-            f"sparse: got an array of shape {other.shape} for a matrix of shape {s.shape}, "
-            "expected one that broadcasts to it"
-        )
+    fits = len(sizes) == 2 and all(n in (1, m) for n, m in zip(sizes, s.shape, strict=True))
+    check_fit("sparse", fits, "an array that broadcasts to the matrix", other, s)
     places = (at * (n > 1) for at, n in zip(s.coords, sizes, strict=True))
     return gather_leading(reshape(other, sizes), *places)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -12,10 +13,13 @@ import numpy as np
 from gradtape.core.aval import aval_of
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.checks import check_least
+from gradtape.ops.linalg.columns import in_columns
+from gradtape.ops.linalg.common import check_fit
+from gradtape.ops.linalg.powers import by_squaring
 from gradtape.ops.norm import norm as dense_norm
 from gradtape.ops.reduce import max as max_of
-from gradtape.ops.shape import reshape
-from gradtape.ops.sparse.arrays import SparseArray, as_sparse, is_sparse, rearranged
+from gradtape.ops.sparse.arrays import SparseArray, applied, as_sparse, is_sparse, rearranged
 from gradtape.ops.sparse.making import eye_array
 from gradtape.ops.sparse.solve import solution
 from gradtape.typing import Array
@@ -71,16 +75,8 @@ def spsolve(A: Any, b: Any, /) -> Array:
         raise ArgumentError("spsolve: got a dense matrix, expected a sparse one; use gt.solve")
     s = as_sparse(A)
     b = as_sparse(b).toarray() if is_sparse(b) else as_array(b)
-    size = s.shape[0]
-    vector = len(b.shape) == 1
-    if s.shape[1] != size or not b.shape or b.shape[0 if vector else -2] != size:
-        raise ShapeError(
-            f"spsolve: got shapes {s.shape} and {b.shape}, expected a square matrix, and a vector "
-            "of as many elements or matrices of as many rows"
-        )
-    columns = reshape(b, (size, 1)) if vector else b
-    out = solution(s.data, columns, s.indices, s.indptr, shape=s._shape, transpose=s.transposed)
-    return reshape(out, out.shape[:-1]) if vector else out
+    check_fit("spsolve", s.shape[0] == s.shape[1], "a square matrix", s)
+    return in_columns("spsolve", functools.partial(applied, solution, s), s, b)
 
 
 def spsolve_triangular(
@@ -121,17 +117,9 @@ def matrix_power(A: Any, power: int, /) -> SparseArray:
            [0., 8.]])
     """
     s, power = as_sparse(A), operator.index(power)
-    if s.shape[0] != s.shape[1]:
-        raise ShapeError(f"matrix_power: got shape {s.shape}, expected a square matrix")
-    if power < 0:
-        raise ArgumentError(f"matrix_power: got {power}, expected none below 0; use spsolve")
-    result = None
-    while power:
-        if power % 2:
-            result = s if result is None else result @ s
-        power //= 2
-        s = s @ s if power else s
-    return eye_array(s.shape[0], dtype=s.dtype) if result is None else result
+    check_fit("matrix_power", s.shape[0] == s.shape[1], "a square matrix", s)
+    check_least("matrix_power", 0, power=power)
+    return by_squaring(s, power) if power else eye_array(s.shape[0], dtype=s.dtype)
 
 
 def norm(x: Any, /, ord: Any = None, axis: int | None = None) -> Array:
@@ -229,9 +217,8 @@ def block_array(blocks: Sequence[Sequence[Any]], /) -> SparseArray:
         rows = [[None if one is None else next(left) for one in row] for row in blocks]
         return scipy.sparse.block_array(rows)
 
-    return _joined(
-        "block_array", arranged, [one for row in blocks for one in row if one is not None]
-    )
+    given = [one for row in blocks for one in row if one is not None]
+    return _joined("block_array", arranged, given)
 
 
 def _joined(name: str, arrange: Any, blocks: Sequence[Any]) -> SparseArray:
@@ -290,12 +277,6 @@ def kron(A: Any, B: Any, /) -> SparseArray:
     a, b = as_sparse(A).in_order(), as_sparse(B).in_order()
     ones = [s.with_data(np.ones(s.nnz)).toscipy() for s in (a, b)]
     # The places of each factor's numbers in the product.
-    left, right = (
-        rearranged(lambda places, i=i: scipy.sparse.kron(*_with(ones, i, places)), s)
-        for i, s in enumerate((a, b))
-    )
+    left = rearranged(lambda places: scipy.sparse.kron(places, ones[1]), a)
+    right = rearranged(lambda places: scipy.sparse.kron(ones[0], places), b)
     return left.with_data(left.data * right.data)
-
-
-def _with(matrices: list[Any], place: int, matrix: Any) -> list[Any]:
-    return [matrix if i == place else other for i, other in enumerate(matrices)]

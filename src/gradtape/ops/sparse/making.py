@@ -10,6 +10,7 @@ import numpy as np
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, as_shape
+from gradtape.ops.checks import check_axes, check_same_shape
 from gradtape.ops.gather import gather_leading
 from gradtape.ops.join import concatenate
 from gradtape.ops.shape import broadcast_to, reshape
@@ -78,11 +79,8 @@ def _two_sizes(name: str, shape: Any) -> tuple[int, int]:
 
 def _of_dense(name: str, dense: Any) -> SparseArray:
     """A matrix with the nonzero elements of a dense one, or with all of them."""
-    if len(dense.shape) != 2:
-        raise ShapeError(
-            f"{name}: got an array of shape {tuple(dense.shape)}, expected two axes; numbers and "
-            "their places come as (data, (row, col))"
-        )
+    instead = "numbers and their places come as (data, (row, col))"
+    check_axes(name, dense, 2, instead=instead)
     # Elements of a recorded tensor that are zero now have derivatives, too.
     recorded = isinstance(dense, Tensor) and dense.requires_grad
     row, col = np.nonzero(np.ones(dense.shape) if recorded else np.asarray(dense))
@@ -94,11 +92,7 @@ def _of_places(
     name: str, data: Any, row: Any, col: Any, sizes: tuple[int, int] | None
 ) -> SparseArray:
     """A matrix of numbers and their places, by rows; numbers that share a place stay separate."""
-    if not tuple(data.shape) == row.shape == col.shape:
-        raise ShapeError(
-            f"{name}: got data {tuple(data.shape)}, row {row.shape}, col {col.shape}, expected as "
-            "many of each"
-        )
+    check_same_shape(name, data=data, row=row, col=col)
     if sizes is None:
         sizes = int(row.max(initial=-1)) + 1, int(col.max(initial=-1)) + 1
     _check_inside(name, "row", row, sizes[0])
@@ -112,10 +106,7 @@ def _of_places(
 def _compressed(name: str, arg: tuple[Any, ...], sizes: tuple[int, int] | None) -> SparseArray:
     """A matrix given row by row, or column by column, which is its transpose."""
     data, transposed = as_array(arg[0]), name == "csc_array"
-    indices, indptr = (
-        _integers(name, what, values)
-        for what, values in zip(("indices", "indptr"), arg[1:], strict=True)
-    )
+    indices, indptr = _integers(name, "indices", arg[1]), _integers(name, "indptr", arg[2])
     if sizes is None:
         rows, columns = max(len(indptr) - 1, 0), int(indices.max(initial=-1)) + 1
     else:
@@ -279,5 +270,4 @@ def diags_array(
         data.append(broadcast_to(row, (length,)))
         places.append(np.arange(length)[:, None] + [max(-k, 0), max(k, 0)])
     row, col = np.concatenate(places).T
-    matrix = coo_array((concatenate(data), (row, col)), shape=(m, n))
-    return matrix if dtype is None else matrix.astype(dtype)
+    return coo_array((concatenate(data), (row, col)), shape=(m, n), dtype=dtype)

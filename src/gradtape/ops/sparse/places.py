@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.errors import ShapeError
-
 Shape = tuple[int, int]
 
 
@@ -48,11 +46,3 @@ def meetings(columns: Any, indptr: Any) -> tuple[Any, Any]:
 def along_diagonal(shape: Shape, k: int) -> int:
     """How many elements a diagonal has."""
     return max(min(shape[0] + min(k, 0), shape[1] - max(k, 0)), 0)
-
-
-def check_same(what: str, one: Shape, other: Shape) -> None:
-    """Raise unless two matrices have the same shape."""
-    if one != other:
-        raise ShapeError(
-            f"sparse: got {what} of matrices of shapes {one} and {other}, expected the same"
-        )

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import added, broadcast_sizes, general, unbroadcast
+from gradtape.core.define import added, broadcast_sizes, general
 from gradtape.errors import LinAlgError
 from gradtape.ops.cast import conj_if_complex
+from gradtape.ops.linalg.stacks import summed
 from gradtape.ops.sparse.product import (
     Shape,
     batch_sparse,
@@ -53,17 +54,13 @@ def _forward(
 
 
 def _vjp(
-    wanted: Sequence[bool], ct: Any, out: Any, data: Any, b: Any, indices: Any, indptr: Any,
+    wanted: Sequence[bool], ct: Any, out: Any, data: Any, _b: Any, indices: Any, indptr: Any,
     shape: Shape, transpose: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
-    back = solution(
-        conj_if_complex(data), ct, indices, indptr, shape=shape, transpose=not transpose
-    )
-    by_data = None
-    if wanted[0]:
-        pair = (conj_if_complex(out), back) if transpose else (back, conj_if_complex(out))
-        by_data = unbroadcast(-sampled(*pair, indices, indptr), data.shape)
-    return by_data, unbroadcast(back, b.shape) if wanted[1] else None, None, None
+    places = indices, indptr
+    back = solution(conj_if_complex(data), ct, *places, shape=shape, transpose=not transpose)
+    pair = (conj_if_complex(out), back) if transpose else (back, conj_if_complex(out))
+    return -sampled(*pair, *places) if wanted[0] else None, back, None, None
 
 
 def _jvp(
@@ -86,7 +83,7 @@ solution: Callable[..., Any] = general(
     "sparse_solve",
     _forward,
     infer=_infer,
-    vjp_all=_vjp,
+    vjp_all=summed(_vjp),
     jvp=_jvp,
     batch=batch_sparse,
 )
