@@ -7,6 +7,7 @@ are part of the op.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,26 +31,18 @@ from gradtape.ops.shape import moveaxis
 Rule = Callable[..., Any]
 
 
+@dataclasses.dataclass(eq=False)
 class Run:
     """One call: the op made for it, and the containers that arguments and results come in."""
 
-    def __init__(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        vjp_rule: Rule | None,
-        jvp_rule: Rule | None,
-        structure: tree.Structure,
-        static: dict[int, Any],
-    ) -> None:
-        self.name = name
-        self.function = function
-        self.vjp_rule = vjp_rule
-        self.jvp_rule = jvp_rule
-        self.structure = structure
-        # Leaves that are not operands of the op, by position among the leaves.
-        self.static = static
-        self.out_structure: tree.Structure | None = None
+    name: str
+    function: Callable[..., Any]
+    vjp_rule: Rule | None
+    jvp_rule: Rule | None
+    structure: tree.Structure
+    # Leaves that are not operands of the op, by position among the leaves.
+    static: dict[int, Any]
+    out_structure: tree.Structure | None = None
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """Run it as an op; the containers of the result are known afterwards."""
@@ -72,9 +65,7 @@ class Run:
 
     def call(self, leaves: Sequence[Any]) -> Any:
         """Run it as an op, and put the results into their containers."""
-        out = self.run(leaves)
-        assert self.out_structure is not None
-        return tree.unflatten(self.out_structure, list(out))
+        return self._outs(self.run(leaves))
 
     def _args(self, leaves: Sequence[Any]) -> Any:
         return self._placed(leaves, self.static)
@@ -105,9 +96,7 @@ class Run:
                 f"{self.name}: the function uses a recorded tensor that is not an argument, whose "
                 "gradient the rule cannot give; pass it as an argument, by position, or detach() it"
             )
-        return tuple(
-            np.array(out) if isinstance(out, np.ndarray) else np.asarray(out) for out in outs
-        )
+        return tuple(map(np.array, outs))
 
     def _infer(self, *avals: Any) -> Any:
         outs = self._evaluate(np, *(np.zeros(aval.shape, aval.dtype) for aval in avals))
@@ -130,13 +119,7 @@ class Run:
         args = self._args(inputs)
         cts: list[Any] = []
         for ct, arg in zip(self._per_argument(returned, args), args, strict=True):
-            try:
-                cts += tree.aligned(ct, arg)
-            except ValueError:
-                raise ShapeError(
-                    f"{self.name}: the vjp rule returned a cotangent of structure "
-                    f"{tree.flatten(ct)[1]}, expected that of the argument, {tree.flatten(arg)[1]}"
-                ) from None
+            cts += self._aligned(ct, arg, "vjp rule returned a cotangent", "argument")
         for n, value in self.static.items():
             if cts[n] is not None and is_object(value):
                 raise DTypeError(
@@ -144,9 +127,7 @@ class Run:
                     "which has no derivative, expected None in its place"
                 )
         cts = [ct for n, ct in enumerate(cts) if n not in self.static]
-        for ct, value in zip(cts, inputs, strict=True):
-            if ct is not None:
-                self._check_shape(ct, value, "vjp rule returned a cotangent", "argument")
+        self._check_shapes(cts, inputs, "vjp rule returned a cotangent", "argument")
         return cts
 
     def _per_argument(self, returned: Any, args: Sequence[Any]) -> Any:
@@ -170,12 +151,26 @@ class Run:
             + (f", or of {fixed.count(False)}, without those that are static" if any(fixed) else "")
         )
 
-    def _check_shape(self, derivative: Any, value: Any, what: str, of: str) -> None:
-        got, needed = aval_of(derivative).shape, aval_of(value).shape
-        if got != needed:
+    def _aligned(self, derivative: Any, like: Any, what: str, of: str) -> list[Any]:
+        """The leaves of a result of a rule, one for each of a container."""
+        try:
+            return tree.aligned(derivative, like)
+        except ValueError:
             raise ShapeError(
-                f"{self.name}: the {what} of shape {got}, expected {needed}, the shape of the {of}"
-            )
+                f"{self.name}: the {what} of structure {tree.flatten(derivative)[1]}, expected "
+                f"that of the {of}, {tree.flatten(like)[1]}"
+            ) from None
+
+    def _check_shapes(
+        self, derivatives: Sequence[Any], values: Sequence[Any], what: str, of: str
+    ) -> None:
+        for derivative, value in zip(derivatives, values, strict=True):
+            shape = aval_of(value).shape
+            if derivative is not None and (got := aval_of(derivative).shape) != shape:
+                raise ShapeError(
+                    f"{self.name}: the {what} of shape {got}, expected {shape}, the shape of the "
+                    f"{of}"
+                )
 
     def _transposed(self, ct: Any, out: Any, inputs: Sequence[Any]) -> Any:
         """Cotangents from the forward rule: it is linear in the tangents, so transpose it."""
@@ -207,17 +202,9 @@ class Run:
         outs, args = self._outs(_frozen(out)), self._args(_frozen(inputs))
         fixed = {n: None if is_object(value) else 0 for n, value in self.static.items()}
         result = self.jvp_rule(self._placed(_frozen(filled), fixed), outs, *args)
-        try:
-            parts = tree.aligned(result, outs)
-        except ValueError:
-            raise ShapeError(
-                f"{self.name}: the jvp rule returned tangents of structure "
-                f"{tree.flatten(result)[1]}, expected that of the output, {self.out_structure}"
-            ) from None
+        parts = self._aligned(result, outs, "jvp rule returned a tangent", "output")
         pushed = [np.asarray(part) if isinstance(part, float | int) else part for part in parts]
-        for tangent, value in zip(pushed, out, strict=True):
-            if tangent is not None:
-                self._check_shape(tangent, value, "jvp rule returned a tangent", "output")
+        self._check_shapes(pushed, out, "jvp rule returned a tangent", "output")
         return tuple(pushed)
 
     def _batch(self, _op: Op, axes: Sequence[Any], args: Any, _params: Any) -> Any:

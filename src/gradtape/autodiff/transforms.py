@@ -53,12 +53,7 @@ def jvp(
     >>> gt.jvp(lambda x: x * x, (3.0,), (1.0,))
     (np.float64(9.0), np.float64(6.0))
     """
-    for given, what in ((primals, "primals"), (tangents, "tangents")):
-        if not isinstance(given, tuple | list):
-            raise ArgumentError(
-                f"jvp: got {what} as {a_type(given)}, expected a tuple with one entry per "
-                f"argument: jvp(f, (x,), (dx,))"
-            )
+    check_tuples("jvp", primals=primals, tangents=tangents)
     function = as_function(function, "jvp")
     leaves, values, structure = as_primals(tuple(primals), "jvp", "primals")
     directions, directions_structure = tree.flatten(tuple(tangents))
@@ -92,6 +87,16 @@ def jvp(
 
     values, pushed = tree.map_leaves(value_of, out), tree.map_leaves(tangent_of, out)
     return (values, pushed, tree.map_leaves(value_of, aux)) if has_aux else (values, pushed)
+
+
+def check_tuples(transform: str, **given: Any) -> None:
+    """Raise for primals or tangents that are not in a tuple or list."""
+    for what, container in given.items():
+        if not isinstance(container, tuple | list):
+            raise ArgumentError(
+                f"{transform}: got {what} as {a_type(container)}, expected a tuple with one entry "
+                f"per argument: {transform}(f, (x,), (dx,))"
+            )
 
 
 def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
@@ -139,7 +144,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
             level.active = False
         return tree.unflatten(out_structure, results)
 
-    return Transformed(batched, function, (vmap, (function, in_axes, out_axes)))
+    return Transformed(batched, vmap, function, in_axes, out_axes)
 
 
 def _places(out_axes: Any, out: Any) -> list[int]:

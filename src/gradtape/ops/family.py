@@ -101,7 +101,8 @@ def _maker(declared: Any, skipped: int) -> Any:
     by_name = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     bound = ", ".join(code.co_varnames[:skipped])
     taken = [*positional, *(("*", *by_name) if by_name else ())]
-    taken.insert(code.co_posonlyargcount - skipped, "/")
+    if code.co_posonlyargcount > skipped:
+        taken.insert(code.co_posonlyargcount - skipped, "/")
     given = ", ".join([bound, *positional, *(f"{option}={option}" for option in by_name)])
     text = f"lambda declared, {bound}: lambda {', '.join(taken)}: declared({given})"
     return eval(compile(text, code.co_filename, "eval"), declared.__globals__)

@@ -15,14 +15,15 @@ import numpy as np
 from gradtape.core.define import elementwise
 from gradtape.core.lowering import Composite
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError, DTypeError, ShapeError
-from gradtape.ops.arguments import as_array, normalize_axes
+from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.arguments import as_array, normalize_axes, real_only
 from gradtape.ops.arrays.known import values_if_known
 from gradtape.ops.arrays.search import search_lanes
 from gradtape.ops.arrays.select_k import argpartition_last
 from gradtape.ops.arrays.sort import INDEX, argsort
 from gradtape.ops.arrays.weights import weights_beside
 from gradtape.ops.cast import astype, stop_gradient
+from gradtape.ops.checks import check_axes, check_choice
 from gradtape.ops.comparison import isnan, logical_not
 from gradtape.ops.cumulative import cumsum
 from gradtape.ops.gather import take_along_axis
@@ -214,16 +215,13 @@ def quantile_of(
 
 
 def _check(name: str, x: Any, q: Any, method: str, weights: Any) -> None:
-    if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: got {x.dtype}, expected real numbers")
-    if method not in _METHODS:
-        raise ArgumentError(f"{name}: got method={method!r}, expected one of {_METHODS}")
+    real_only(name, x)
+    check_choice(name, _METHODS, method=method)
     if weights is not None and method != "inverted_cdf":
         raise ArgumentError(
             f'{name}: got weights= and method={method!r}, expected method="inverted_cdf"'
         )
-    if len(q.shape) > 2:
-        raise ShapeError(f"{name}: got q of shape {q.shape}, expected at most two axes")
+    check_axes(name, q, most=2, what="q")
     shares = values_if_known(q)
     if shares is not None and not ((shares >= 0) & (shares <= 1)).all():
         whole = "100" if "percentile" in name else "1"

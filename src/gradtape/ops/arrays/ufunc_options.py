@@ -88,13 +88,12 @@ def _called(
 ) -> Any:
     """Call the function that answers for a ufunc, in the dtypes that the options ask for."""
     wanted = _signature(ufunc, options.pop("signature", None), options.pop("dtype", None))
-    if options:
-        taken = {"axis", "keepdims"} if ufunc.__name__ in ("vecdot", "matvec", "vecmat") else set()
-        if not set(options) <= taken:
-            raise UnsupportedError(
-                f"{name}: got {', '.join(options)}=; gradtape does not take it on a tensor; "
-                "leave it out and apply it to the arguments or to the result"
-            )
+    taken = {"axis", "keepdims"} if ufunc.__name__ in ("vecdot", "matvec", "vecmat") else set()
+    if not set(options) <= taken:
+        raise UnsupportedError(
+            f"{name}: got {', '.join(options)}=; gradtape does not take it on a tensor; "
+            "leave it out and apply it to the arguments or to the result"
+        )
     if wanted is None and casting in ("same_kind", "unsafe"):
         return function(*inputs, **options)
     given = tuple(type(x) if type(x) in _NUMBERS else as_array(x).dtype for x in inputs)

@@ -19,10 +19,11 @@ from gradtape.core.scalar import Scalar
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
 from gradtape.ops.cast import astype, conj_if_complex
+from gradtape.ops.checks import check_choice
 from gradtape.ops.pad import pad_constant
 from gradtape.ops.rearrange import flip
 from gradtape.ops.reduce import batch_spread, sum as sum_of
-from gradtape.ops.shape import expand_dims, reshape
+from gradtape.ops.shape import atleast_1d, expand_dims
 from gradtape.typing import Array, ArrayLike, Axis
 
 Sizes = tuple[int, ...]
@@ -183,8 +184,7 @@ convolve_part: Callable[..., Any] = multilinear(
 
 
 def _sequences(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
-    x, y = as_array(x), as_array(y)
-    x, y = (reshape(one, 1) if not one.shape else one for one in (x, y))
+    x, y = atleast_1d(as_array(x)), atleast_1d(as_array(y))
     if len(x.shape) != 1 or len(y.shape) != 1 or 0 in (*x.shape, *y.shape):
         raise ShapeError(
             f"{name}: got shapes {x.shape} and {y.shape}, expected one axis with at least one "
@@ -196,8 +196,7 @@ def _sequences(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
 def _mode(name: str, mode: Any) -> str:
     names = {0: "valid", 1: "same", 2: "full", "v": "valid", "s": "same", "f": "full"}
     chosen = names.get(mode, mode)
-    if chosen not in ("valid", "same", "full"):
-        raise ArgumentError(f'{name}: got mode={mode!r}, expected "full", "same" or "valid"')
+    check_choice(name, ("full", "same", "valid"), mode=chosen)
     return str(chosen)
 
 
