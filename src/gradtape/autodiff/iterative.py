@@ -70,11 +70,8 @@ class _Equations:
                 change = change - jvp(products(x), args, tuple(moved))[1]
             return dataclasses.replace(self).solution(change, None, args)
 
-        function = CustomFunction(run)
         run.__name__ = self.method
-        function.defvjp(pull)
-        function.defjvp(push)
-        return function(b, *args)
+        return CustomFunction(run, pull, push)(b, *args)
 
     def _product(self, matvec: Matvec, v: Any, args: Sequence[Any]) -> Any:
         # Conjugate gradients are for maps that are their own adjoint.

@@ -79,7 +79,7 @@ def jacrev(
         run, _ = _recorded("jacrev", function, args, kwargs, argnums, holomorphic)
         return _rows(run, isinstance(argnums, int), holomorphic)
 
-    return Transformed(jacobian, jacrev, function, argnums, holomorphic=holomorphic)
+    return Transformed(jacobian, jacrev, (function, argnums), {"holomorphic": holomorphic})
 
 
 def _recorded(
@@ -160,7 +160,7 @@ def jacfwd(
             per_output.append(parts[0] if isinstance(argnums, int) else tuple(parts))
         return tree.unflatten(out_structure, per_output)
 
-    return Transformed(jacobian, jacfwd, function, argnums, holomorphic=holomorphic)
+    return Transformed(jacobian, jacfwd, (function, argnums), {"holomorphic": holomorphic})
 
 
 def _columns(
@@ -220,7 +220,7 @@ def jacobian(
                 return forward(*args, **kwargs)
         return _rows(run, isinstance(argnums, int), holomorphic)
 
-    return Transformed(choose, jacobian, function, argnums, holomorphic=holomorphic)
+    return Transformed(choose, jacobian, (function, argnums), {"holomorphic": holomorphic})
 
 
 def hessian(
@@ -262,7 +262,7 @@ def hessian(
             return forward(*args, **kwargs)
         return reverse(*args, **kwargs)
 
-    return Transformed(second, hessian, function, argnums, holomorphic=holomorphic)
+    return Transformed(second, hessian, (function, argnums), {"holomorphic": holomorphic})
 
 
 def hvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:

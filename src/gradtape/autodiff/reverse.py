@@ -241,7 +241,7 @@ def value_and_grad(
     function, argnums = function_and_argnums(function, argnums, "grad")
     evaluate = _evaluation(function, argnums, has_aux, holomorphic)
     options = {"has_aux": has_aux, "holomorphic": holomorphic}
-    return Transformed(evaluate, value_and_grad, function, argnums, **options)
+    return Transformed(evaluate, value_and_grad, (function, argnums), options)
 
 
 def _evaluation(
@@ -337,4 +337,4 @@ def grad(
         return (result, value[1]) if has_aux else result
 
     options = {"has_aux": has_aux, "holomorphic": holomorphic}
-    return Transformed(gradient, grad, function, argnums, **options)
+    return Transformed(gradient, grad, (function, argnums), options)

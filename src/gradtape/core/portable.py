@@ -61,16 +61,23 @@ class Transformed(Portable):
         self,
         call: Callable[..., Any],
         transform: Callable[..., Any],
-        function: Callable[..., Any],
-        *args: Any,
-        **options: Any,
+        args: tuple[Any, ...],
+        options: dict[str, Any],
     ) -> None:
-        """Make it of what runs when it is called, and of the call that makes it again."""
+        """Make it of what runs when it is called, and of the call that makes it again.
+
+        Args:
+            call: What runs when it is called.
+            transform: The function at the top of a module that makes this.
+            args: Its arguments, the function that was transformed first.
+            options: Those by name.
+        """
+        function = args[0]
         # Attributes set on a function are the user's; those of an object belong to the object.
         updated = ("__dict__",) if isinstance(function, types.FunctionType) else ()
         functools.update_wrapper(self, function, updated=updated)
         self.__call__ = call
-        self._made_by = transform, (function, *args), options
+        self._made_by = transform, args, options
 
     def made_by(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         transform, args, options = self._made_by

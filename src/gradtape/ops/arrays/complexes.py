@@ -90,7 +90,7 @@ def isneginf(x: ArrayLike, /) -> Array:
     >>> gt.isneginf(np.array([-np.inf, np.inf, 1.0]))
     array([ True, False, False])
     """
-    return real_only("isneginf", as_array(x)) == -math.inf  # type: ignore[no-any-return]
+    return real_only("isneginf", as_array(x)) == -math.inf
 
 
 def isposinf(x: ArrayLike, /) -> Array:
@@ -99,4 +99,4 @@ def isposinf(x: ArrayLike, /) -> Array:
     >>> gt.isposinf(np.array([-np.inf, np.inf, 1.0]))
     array([False,  True, False])
     """
-    return real_only("isposinf", as_array(x)) == math.inf  # type: ignore[no-any-return]
+    return real_only("isposinf", as_array(x)) == math.inf

@@ -123,7 +123,7 @@ def vectorize(
     @functools.wraps(pyfunc)
     def function(*args: Any, **options: Any) -> Any:
         # Arguments by their place or name, and which of them are split into elements.
-        given: dict[int | str, Any] = {**dict(enumerate(args)), **options}
+        given: dict[Any, Any] = {**dict(enumerate(args)), **options}
         split = [key for key in given if key not in whole]
         arrays = broadcast_arrays(*(as_array(given[key]) for key in split))
         shape = arrays[0].shape if arrays else ()

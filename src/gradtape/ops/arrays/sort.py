@@ -28,7 +28,7 @@ from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
 
 INDEX = np.dtype(np.intp)
-_KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
+_KINDS = ("quicksort", "mergesort", "heapsort", "stable")
 # From this many elements on it pays to sort first and look for ties afterwards; if more than one in
 # this many elements is tied, they are sorted again.
 _LARGE = 1000
@@ -41,6 +41,10 @@ _FEW_TIES = 4
 def comparable(x: Any) -> Any:
     """An array in a dtype that NumPy sorts with NaN last, which it does not with bfloat16."""
     return x.astype(np.float32) if x.dtype.kind == "V" else x
+
+
+def _backwards(axis: int) -> tuple[slice, ...]:
+    return (slice(None),) * axis + (slice(None, None, -1),)
 
 
 def _ascending(xp: Any, x: Any, axis: int) -> Any:
@@ -81,7 +85,8 @@ def _argsort_forward(xp: Any, x: Any, axis: int, descending: bool) -> Any:
     if not descending:
         return _ascending(xp, x, axis)
     # From the end, so that equal elements stay in order.
-    return x.shape[axis] - 1 - xp.flip(_ascending(xp, xp.flip(x, axis), axis), axis)
+    backwards = _backwards(axis)
+    return x.shape[axis] - 1 - _ascending(xp, x[backwards], axis)[backwards]
 
 
 _argsort = general(
@@ -151,7 +156,8 @@ def _sorted(
     >>> gt.argsort(np.array([3.0, 1.0, 2.0]))
     array([1, 2, 0])
     """
-    check_choice(name, _KINDS, kind=kind)
+    if kind is not None:
+        check_choice(name, _KINDS, kind=kind)
     x, order = as_array(x), name == "argsort"
     # NumPy gives an order for a single element, though `sort` has no axis to sort along.
     x, axis = along(name, ravel(x) if order and not x.shape else x, axis)
@@ -159,7 +165,7 @@ def _sorted(
         return _argsort(x, axis=axis, descending=bool(descending))
     if isinstance(x, np.ndarray) and x.dtype.kind != "V":  # nobody asks for the order
         values = np.sort(x, axis=axis)
-        return np.flip(values, axis) if descending else values
+        return values[_backwards(axis)] if descending else values
     return sort_both(x, axis=axis, descending=bool(descending))[0]
 
 
