@@ -196,7 +196,7 @@ INTERPOLATION = [
         ],
         raises=[
             Raises((PLACES, GRID, draw(3)), ShapeError, "interp: got xp"),
-            Raises((PLACES + 1j, GRID, V), DTypeError, "expected real places"),
+            Raises((PLACES + 1j, GRID, V), DTypeError, "interp: got complex128"),
         ],
     ),
     OpCase(

@@ -73,8 +73,6 @@ def _freedom(weights: Any, aweights: ArrayLike, count: int, total: Any, ddof: in
     """The divisor of the products."""
     if weights is None:
         return count - ddof
-    if ddof == 0:
-        return total
     if aweights is None:
         return total - ddof
     return total - ddof * sum_of(weights * as_array(aweights)) / total

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import multilinear
-from gradtape.core.lowering import Composite
 from gradtape.errors import ShapeError
+from gradtape.ops import array_functions
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.arrays.pieces import unstack
 from gradtape.ops.cast import astype, conj_if_complex
@@ -24,17 +24,9 @@ from gradtape.typing import Array, ArrayLike
 
 
 def _forward(xp: Any, a: Any, b: Any, axis: int) -> Any:
-    out = xp.empty_like(a)
-    first, second, of_out = (xp.moveaxis(x, axis, 0) for x in (a, b, out))
-    for k in range(3):
-        i, j = (k + 1) % 3, (k + 2) % 3
-        of_out[k] = first[i] * second[j] - first[j] * second[i]
-    return out
-
-
-def _lowered(a: Any, b: Any, axis: int) -> Any:
-    (a0, a1, a2), (b0, b1, b2) = unstack(a, axis=axis), unstack(b, axis=axis)
-    return stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis)
+    before = (slice(None),) * axis
+    (a0, a1, a2), (b0, b1, b2) = ([x[(*before, i)] for i in range(3)] for x in (a, b))
+    return xp.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis)
 
 
 # of two arrays of one shape and dtype; d(a×b) = da×b + a×db, and ct·(da×b) = da·(b×ct)
@@ -44,7 +36,7 @@ _cross: Callable[..., Any] = multilinear(
     lambda ct, _out, _a, b, axis: _cross(conj_if_complex(b), ct, axis=axis),
     lambda ct, _out, a, _b, axis: _cross(ct, conj_if_complex(a), axis=axis),
     kind="axiswise",
-    lower=Composite(_lowered),
+    lower=array_functions,
 )
 
 

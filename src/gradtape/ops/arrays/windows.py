@@ -14,7 +14,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_elementwise
 from gradtape.core.define import broadcast_sizes, linear, multilinear, unbroadcast
-from gradtape.core.lowering import Composite, Elements, Reader, Scatter
+from gradtape.core.lowering import Composite, Elements, Scatter
 from gradtape.core.scalar import Scalar
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
@@ -39,10 +39,6 @@ def _windowed_shape(shape: Sizes, window: Sizes, axis: Sizes) -> Sizes:
     return (*sizes, *window)
 
 
-def _windows_element(i: Sequence[Scalar], x: Reader, window: Sizes, axis: Sizes) -> Scalar:
-    return x(*_places(i, axis))
-
-
 def _places(i: Sequence[Scalar], axis: Sizes) -> list[Scalar]:
     """The place of an element of a window in the array: the window's start plus its own place."""
     count = len(i) - len(axis)
@@ -59,7 +55,7 @@ sliding_windows: Callable[..., Any] = linear(
     lambda ct, _out, _x, window, axis: overlap_add(ct, shape=_x.shape, window=window, axis=axis),
     infer=lambda x, window, axis: Aval(_windowed_shape(x.shape, window, axis), x.dtype),
     aliases=True,
-    lower=Elements(_windows_element),
+    lower=Elements(lambda i, x, window, axis: x(*_places(i, axis))),
 )
 
 
@@ -74,19 +70,17 @@ def _overlap_forward(xp: Any, x: Any, shape: Sizes, window: Sizes, axis: Sizes) 
     return out
 
 
-def _overlap_put(
-    i: Sequence[Scalar], x: Reader, shape: Sizes, window: Sizes, axis: Sizes
-) -> tuple[list[Scalar], Scalar]:
-    return _places(i, axis), x(*i)
-
-
 overlap_add: Callable[..., Any] = linear(
     "overlap_add",
     _overlap_forward,
     lambda ct, _out, _x, shape, window, axis: sliding_windows(ct, window=window, axis=axis),
     infer=lambda x, shape, window, axis: Aval(shape, x.dtype),
     batch=batch_spread,
-    lower=Scatter(lambda x, shape, window, axis: (x.shape, ()), _overlap_put, adds=True),
+    lower=Scatter(
+        lambda x, shape, window, axis: (x.shape, ()),
+        lambda i, x, shape, window, axis: (_places(i, axis), x(*i)),
+        adds=True,
+    ),
 )
 
 

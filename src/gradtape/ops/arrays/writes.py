@@ -28,23 +28,19 @@ from gradtape.typing import ArrayLike
 Write = Callable[..., None]
 
 
-def _writes(original: Any) -> Callable[[Write], Write]:
-    """A function that writes into tensors itself, and leaves ndarrays to NumPy's `original`."""
+def _writes(function: Write) -> Write:
+    """A function that writes into tensors itself, and leaves ndarrays to NumPy's of its name."""
+    name = function.__name__
 
-    def define(function: Write) -> Write:
-        name = function.__name__
+    @functools.wraps(function)
+    def write(target: Any, /, *args: Any, **options: Any) -> None:
+        if isinstance(target, Tensor):
+            target.check_writable(name)
+            function(target, *args, **options)
+        else:
+            getattr(np, name)(target, *without_history(name, args), **options)
 
-        @functools.wraps(function)
-        def write(target: Any, /, *args: Any, **options: Any) -> None:
-            if isinstance(target, Tensor):
-                target.check_writable(name)
-                function(target, *args, **options)
-                return
-            original(target, *without_history(name, args), **options)
-
-        return write
-
-    return define
+    return write
 
 
 def _put_flat(target: Tensor, values: Any, places: Any) -> None:
@@ -64,7 +60,7 @@ def _cycled(values: ArrayLike, count: int, name: str) -> Any:
     return take(values, np.arange(count) % size)
 
 
-@_writes(np.put)
+@_writes
 def put(a: Any, ind: ArrayLike, v: ArrayLike, /, mode: str = "raise") -> None:
     """Write values to places in the flattened tensor, in place.
 
@@ -88,7 +84,7 @@ def put(a: Any, ind: ArrayLike, v: ArrayLike, /, mode: str = "raise") -> None:
     _put_flat(a, _cycled(v, places.shape[0], "put"), places)
 
 
-@_writes(np.place)
+@_writes
 def place(arr: Any, mask: ArrayLike, vals: ArrayLike, /) -> None:
     """Write values one after the other to where a mask is true, in place.
 
@@ -109,7 +105,7 @@ def place(arr: Any, mask: ArrayLike, vals: ArrayLike, /) -> None:
     _put_flat(arr, _cycled(vals, places.shape[0], "place"), places)
 
 
-@_writes(np.putmask)
+@_writes
 def putmask(a: Any, mask: ArrayLike, values: ArrayLike, /) -> None:
     """Write values to where a mask is true, each to the place that has its number, in place.
 
@@ -133,7 +129,7 @@ def putmask(a: Any, mask: ArrayLike, values: ArrayLike, /) -> None:
     a[...] = where(reshape(mask, a.shape), astype(new, a.dtype, copy=False), a)
 
 
-@_writes(np.put_along_axis)
+@_writes
 def put_along_axis(arr: Any, indices: ArrayLike, values: ArrayLike, /, axis: int | None) -> None:
     """Write values along an axis to where an array of numbers says, in place.
 
@@ -161,7 +157,7 @@ def put_along_axis(arr: Any, indices: ArrayLike, values: ArrayLike, /, axis: int
     _put_flat(arr, reshape(values, -1), reshape(places, -1))
 
 
-@_writes(np.fill_diagonal)
+@_writes
 def fill_diagonal(a: Any, val: ArrayLike, /, wrap: bool = False) -> None:
     """Write values to the main diagonal of a tensor, in place.
 

@@ -84,30 +84,6 @@ _TRANSFORMS = {
 }
 
 
-def _transformed(
-    name: str,
-    x: ArrayLike,
-    type: int,
-    s: Any,
-    axes: Axis,
-    norm: str | None,
-    orthogonalize: bool | None,
-) -> Array:
-    """Any of the functions below; the name says which, and whether it is inverse."""
-    check_choice(name, _OTHER_TYPE, type=type)
-    x, chosen, norm = prepared(name, x, s, axes, norm)
-    if not chosen:
-        return x
-    kind = name.removeprefix("i")[:3]
-    if kind == "dct" and type == 1 and any(x.shape[axis] < 2 for axis in chosen):
-        raise ShapeError(f"{name}: got shape {x.shape}; type 1 needs two points along each axis")
-    orthogonalize = norm == "ortho" if orthogonalize is None else bool(orthogonalize)
-    if name[0] == "i":
-        type, norm = _OTHER_TYPE[type], OTHER_NORM[norm]
-    transform = _TRANSFORMS[kind]
-    return transform(x, type=type, axis=chosen, norm=norm, orthogonalize=orthogonalize)
-
-
 # What each of them is, for its docstring.
 _KINDS = {
     "dct": "Discrete cosine transform",
@@ -119,43 +95,6 @@ _ERRORS = {
     "ShapeError": "There are no points, or only one for a cosine transform of type 1.",
     "AxisError": "There is no such axis.",
 }
-
-
-@options(OPTIONS, raises=_ERRORS)
-def _along(
-    name: str,
-    x: ArrayLike,
-    /,
-    type: int = 2,
-    n: int | None = None,
-    axis: int = -1,
-    norm: str | None = None,
-    *,
-    orthogonalize: bool | None = None,
-) -> Array:
-    """{what} along one axis, as `scipy.fft.{name}`.
-
-    Args:
-        x: Real or complex numbers, or the coefficients. Single precision stays single.
-
-    dct:
-    >>> gt.fft.dct(np.array([1.0, 1.0, 1.0]))
-    array([6., 0., 0.])
-
-    idct:
-    >>> gt.fft.idct(np.array([6.0, 0.0, 0.0]))
-    array([1., 1., 1.])
-
-    dst:
-    >>> gt.fft.dst(np.array([1.0, -1.0]), type=4)
-    array([-1.0823922 ,  2.61312593])
-
-    idst:
-    >>> np.round(gt.fft.idst(gt.fft.dst(np.array([1.0, -1.0]))), 12)
-    array([ 1., -1.])
-    """
-    s = None if n is None else (n,)
-    return _transformed(name, x, type, s, (axis,), norm, orthogonalize)
 
 
 @options(OPTIONS, raises=_ERRORS)
@@ -193,7 +132,55 @@ def _over(
     >>> gt.fft.idstn(np.array([[4.0]]))
     array([[1.]])
     """
-    return _transformed(name, x, type, s, axes, norm, orthogonalize)
+    check_choice(name, _OTHER_TYPE, type=type)
+    x, chosen, norm = prepared(name, x, s, axes, norm)
+    if not chosen:
+        return x
+    kind = name.removeprefix("i")[:3]
+    if kind == "dct" and type == 1 and any(x.shape[axis] < 2 for axis in chosen):
+        raise ShapeError(f"{name}: got shape {x.shape}; type 1 needs two points along each axis")
+    orthogonalize = norm == "ortho" if orthogonalize is None else bool(orthogonalize)
+    if name[0] == "i":
+        type, norm = _OTHER_TYPE[type], OTHER_NORM[norm]
+    transform = _TRANSFORMS[kind]
+    return transform(x, type=type, axis=chosen, norm=norm, orthogonalize=orthogonalize)
+
+
+@options(OPTIONS, raises=_ERRORS)
+def _along(
+    name: str,
+    x: ArrayLike,
+    /,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    *,
+    orthogonalize: bool | None = None,
+) -> Array:
+    """{what} along one axis, as `scipy.fft.{name}`.
+
+    Args:
+        x: Real or complex numbers, or the coefficients. Single precision stays single.
+
+    dct:
+    >>> gt.fft.dct(np.array([1.0, 1.0, 1.0]))
+    array([6., 0., 0.])
+
+    idct:
+    >>> gt.fft.idct(np.array([6.0, 0.0, 0.0]))
+    array([1., 1., 1.])
+
+    dst:
+    >>> gt.fft.dst(np.array([1.0, -1.0]), type=4)
+    array([-1.0823922 ,  2.61312593])
+
+    idst:
+    >>> np.round(gt.fft.idst(gt.fft.dst(np.array([1.0, -1.0]))), 12)
+    array([ 1., -1.])
+    """
+    s = None if n is None else (n,)
+    return _over(name, x, type, s, (axis,), norm, orthogonalize=orthogonalize)
 
 
 dct, idct, dst, idst = (member(name, _along, what=what) for name, what in _KINDS.items())
