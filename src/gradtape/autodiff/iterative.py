@@ -62,7 +62,7 @@ class _Equations:
             if not args:
                 return (back,)
             _, pullback = vjp(products(x), *args)
-            return back, *(-part for part in _each(pullback(back), len(args)))
+            return back, *(-part for part in pullback(back))
 
         def push(tangents: Any, x: Any, _b: Any, *args: Any) -> Any:
             change, *moved = tangents
@@ -97,11 +97,7 @@ class _Equations:
 def _turned(matvec: Matvec, v: Any, args: Sequence[Any]) -> Any:
     """The product of a vector with the adjoint of a linear map."""
     _, pullback = vjp(lambda u: matvec(u, *args), 0 * v)
-    return _each(pullback(v), 1)[0]
-
-
-def _each(cotangents: Any, count: int) -> tuple[Any, ...]:
-    return cotangents if isinstance(cotangents, tuple) else (cotangents,) * count
+    return pullback(v)[0]
 
 
 def _known(name: str, x: Any) -> Any:

@@ -184,17 +184,17 @@ def ix_(*sequences: ArrayLike) -> tuple[Array, ...]:
 # ---- flat and by axis ---------------------------------------------------------------------------
 
 
-def _checked(name: str, convert: Callable[[], Any]) -> Any:
+def _checked(convert: Callable[..., Any], *args: Any) -> Any:
     try:
-        return convert()
+        return convert(*args)
     except ValueError as error:
-        raise ArgumentError(f"{name}: {error}") from None
+        raise ArgumentError(f"{convert.__name__}: {error}") from None
 
 
 _ravel = general(
     "ravel_multi_index",
     lambda xp, *arrays, dims, mode, order: _checked(
-        "ravel_multi_index", lambda: xp.ravel_multi_index(arrays, dims, mode, order)
+        xp.ravel_multi_index, arrays, dims, mode, order
     ),
     infer=lambda *arrays, dims, mode, order: Aval(
         broadcast_sizes(*(array.shape for array in arrays)), _INDEX
@@ -229,9 +229,7 @@ def ravel_multi_index(
 
 _unravel = general(
     "unravel_index",
-    lambda xp, x, shape, order: _checked(
-        "unravel_index", lambda: xp.unravel_index(x, shape, order)
-    ),
+    lambda xp, x, shape, order: _checked(xp.unravel_index, x, shape, order),
     infer=lambda x, shape, order: (Aval(x.shape, _INDEX),) * len(shape),
     outputs=None,
 )

@@ -215,13 +215,8 @@ def setxor1d(x: ArrayLike, y: ArrayLike, /, assume_unique: bool = False) -> Arra
     >>> gt.setxor1d(np.array([3.0, 1.0]), np.array([2.0, 3.0]))
     array([1., 2.])
     """
-    x, y = as_array(x), as_array(y)
-    parts = [ravel(z) if assume_unique else unique(z) for z in (x, y)]
+    parts = [ravel(z) if assume_unique else unique(z) for z in (as_array(x), as_array(y))]
     values = concatenate(parts)
-    read = _read(values)
-    order = read.argsort(kind="stable")
-    ordered = read[order]
-    alone = np.ones(ordered.shape, np.bool_)
-    alone[1:] &= ordered[1:] != ordered[:-1]
-    alone[:-1] &= ordered[1:] != ordered[:-1]
-    return take(values, order[alone])
+    find: Any = np.unique  # as in `unique`
+    _, place, count = find(_read(values), True, return_counts=True, equal_nan=False)
+    return take(values, place[count == 1])

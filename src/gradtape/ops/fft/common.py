@@ -74,7 +74,9 @@ def axes_and_sizes(
     if s is None:
         chosen = normalize_axes(axes, ndim, name)
         return chosen, (None,) * len(chosen)
-    sizes = tuple(_size(n) for n in (s if isinstance(s, Sequence | np.ndarray) else (s,)))
+    listed = s if isinstance(s, Sequence | np.ndarray) else (s,)
+    # As in NumPy, -1 leaves an axis unchanged.
+    sizes = tuple(None if n in (None, -1) else operator.index(n) for n in listed)
     chosen = normalize_axes(range(-len(sizes), 0) if axes is None else axes, ndim, name)
     if len(chosen) != len(sizes):
         raise ShapeError(
@@ -90,12 +92,6 @@ def prepared(
     x = as_numbers(x)
     chosen, sizes = axes_and_sizes(name, x, s, axes)
     return resized(name, x, chosen, sizes), chosen, norm_of(name, norm)
-
-
-def _size(n: Any) -> int | None:
-    """A size as NumPy takes it: -1 leaves the axis unchanged."""
-    size = None if n is None else operator.index(n)
-    return None if size == -1 else size
 
 
 def resized(name: str, x: Any, axes: Sequence[int], sizes: Sequence[int | None]) -> Any:
